@@ -1,0 +1,157 @@
+# weir: build, run, test. `make help` lists the targets.
+
+VERSION = 0.1.0-dev
+PREFIX  = /usr/local
+DESTDIR =
+T       = 60
+
+WARN  = -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef -Wstrict-prototypes -Wmissing-prototypes -Werror
+INIH  = $(or $(shell pkg-config --modversion inih 2>/dev/null),unknown)
+BASE  = -std=gnu11 -g $(WARN) -Isrc -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -DINIH_VERSION='"$(INIH)"' -pthread
+LIBS  = -luv -lhiredis -linih
+
+# ---- flavours: <name>_CC, <name>_CFLAGS, <name>_LDFLAGS; objects live under build/<name>/ ----
+
+HARDEN          = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fPIE
+HARDEN         += $(if $(filter x86_64 i686,$(shell uname -m)),-fcf-protection)
+release_CC      = $(CC)
+release_CFLAGS  = -O2 $(HARDEN)
+release_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,noexecstack
+
+asan_CC      = $(CC)
+asan_CFLAGS  = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+asan_LDFLAGS = -fsanitize=address,undefined
+
+tsan_CC      = $(CC)
+tsan_CFLAGS  = -O1 -fsanitize=thread -fno-omit-frame-pointer
+tsan_LDFLAGS = -fsanitize=thread
+
+clang_CC      = clang
+clang_CFLAGS  = -O2
+clang_LDFLAGS =
+
+fuzz_CC      = clang
+fuzz_CFLAGS  = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+fuzz_LDFLAGS = -fsanitize=fuzzer,address,undefined
+
+FLAVOURS = release asan tsan clang fuzz
+
+# What is being built, in a word; V=1 shows the commands, -s nothing.
+is_silent = $(findstring s,$(firstword -$(MAKEFLAGS)))
+say = $(if $(V),,$(if $(is_silent),@,@echo "  $(1)";))
+
+# ---- what is built from what ----
+
+SRC     = $(wildcard src/*/*.c)
+HEADERS = $(wildcard src/*/*.h)
+PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c)
+CONFIG  = $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c)
+UNITS   = $(wildcard tests/unit/test_*.c)
+THREADS = $(wildcard tests/unit/test_*_threads.c)
+FUZZERS = $(wildcard tests/fuzz/fuzz_*.c)
+
+objects = $(patsubst %.c,build/$(1)/%.o,$(2))
+UNIT_BINS   = $(UNITS:tests/unit/%.c=build/asan/%)
+THREAD_BINS = $(THREADS:tests/unit/%.c=build/tsan/%)
+FUZZ_BINS   = $(FUZZERS:tests/fuzz/%.c=build/fuzz/%)
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: build/weir ## build build/weir (the default)
+
+define flavour
+build/$(1)/%.o: %.c Makefile
+	@mkdir -p $$(@D)
+	$$(call say,$(1) $$<)$$($(1)_CC) $(BASE) $$($(1)_CFLAGS) $$(CFLAGS) -MMD -MP -c $$< -o $$@
+
+build/$(1)/weir: $(call objects,$(1),$(SRC))
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(LIBS)
+
+build/$(1)/test_%: build/$(1)/tests/unit/test_%.o $(call objects,$(1),$(PURE))
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lcmocka -lhiredis -linih -lm
+
+build/$(1)/fuzz_%: build/$(1)/tests/fuzz/fuzz_%.o $(call objects,$(1),$(PURE))
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lhiredis -linih
+
+build/$(1)/test_config build/$(1)/fuzz_config: $(call objects,$(1),$(CONFIG))
+endef
+$(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
+
+-include $(foreach f,$(FLAVOURS),$(wildcard build/$(f)/src/*/*.d build/$(f)/tests/*/*.d))
+
+build/weir: build/release/weir
+	@ln -f $< $@
+
+# ---- for people ----
+
+run: ## install what is missing, build, start weir (PORT=6380) in front of a private redis-server or UPSTREAM=host:port
+	@tests/tools/deps.sh run
+	@$(MAKE) --no-print-directory build/weir
+	@tests/tools/run.sh
+
+test: ## install what is missing, then everything CI runs: check, unit, tsan, it
+	@tests/tools/deps.sh test
+	@tests/tools/run-tests.sh
+
+unit: $(UNIT_BINS) ## unit tests under ASan and UBSan
+	@tests/tools/run-units.sh $(UNIT_BINS)
+
+it: build/asan/weir ## integration tests against build/asan/weir (or WEIR=path; K=expression picks tests)
+	@tests/tools/run-it.sh
+
+asan: build/asan/weir ## build weir with ASan and UBSan
+
+tsan: build/tsan/weir $(THREAD_BINS) ## build weir with TSan, and run the thread tests under it
+	@tests/tools/run-units.sh $(THREAD_BINS)
+
+analyze: ## clang's analyzer over all sources: slow, and not always right
+	@printf '%s\n' $(SRC) | xargs -P2 -I{} clang-tidy --quiet --checks='-*,clang-analyzer-*' \
+	    --warnings-as-errors='-*' {} -- $(BASE) 2>/dev/null
+
+fuzz: $(FUZZ_BINS) ## run every fuzzer for T=60 seconds
+	@tests/tools/run-fuzz.sh $(T) $(FUZZ_BINS)
+
+CHECKS = check-layers check-keys check-headers check-clang check-lint
+check: $(CHECKS) ## includes, configuration keys, headers, a clang build, lint
+
+check-layers: # no include points up a layer
+	@tests/tools/check-layers
+
+check-keys: # code, docs and sample configuration name the same keys
+	@tests/tools/check-keys
+
+check-headers: $(HEADERS:%=build/clang/%.alone) # every header compiles alone
+
+check-clang: build/clang/weir $(call objects,clang,$(UNITS)) # the same warnings from clang
+
+check-lint: $(SRC:%.c=build/clang/%.tidy) # clang-tidy, see .clang-tidy
+
+build/clang/%.h.alone: %.h Makefile
+	@mkdir -p $(@D)
+	@echo '#include "$*.h"' | clang $(BASE) -I. -MMD -MP -MF $(@:.alone=.d) -MT $@ -x c -fsyntax-only - && touch $@
+
+# Only what was compiled anew is looked at anew.
+build/clang/%.tidy: build/clang/%.o .clang-tidy
+	@clang-tidy --quiet $*.c -- $(BASE) $(clang_CFLAGS) 2>$@.log || { cat $@.log; exit 1; }
+	@touch $@
+
+list-checks: # for tests/tools/run-tests.sh
+	@echo $(CHECKS)
+
+install: build/weir ## install under PREFIX=/usr/local (and DESTDIR)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/weir
+	install -m 755 build/weir $(DESTDIR)$(PREFIX)/bin/weir
+	install -m 644 README.md LICENSE CHANGELOG.md conf/weir.conf $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/weir
+
+format: ## clang-format all C files in place
+	clang-format -i $(SRC) $(HEADERS) $(wildcard tests/unit/*.[ch] tests/fuzz/*.[ch])
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: all run test unit it asan tsan analyze fuzz check $(CHECKS) list-checks install format clean help

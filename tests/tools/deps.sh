@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Installs the distribution packages that are missing: deps.sh build|run|test. Silent when all is there.
+# DEPS=no skips it. Exit 2: something is missing and cannot be installed from here.
+set -euo pipefail
+
+[ "${DEPS:-yes}" != no ] || exit 0
+want=${1:-build}
+python=/usr/bin/python3
+
+has_command() { command -v "$1" >/dev/null; }
+has_header() { echo "#include <$1>" | ${CC:-cc} -E -x c - -o /dev/null 2>/dev/null; }
+has_module() { $python -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))" 2>/dev/null; }
+has_fuzzer() { compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null; }
+
+missing=()
+need() { # package probe [argument]
+    "${@:2}" || missing+=("$1")
+}
+
+need gcc has_command cc
+need make has_command make
+need libc6-dev has_header stdio.h
+need libuv1-dev has_header uv.h
+need libhiredis-dev has_header hiredis/read.h
+need libinih-dev has_header ini.h
+
+if [ "$want" = run ] || [ "$want" = test ]; then
+    need redis-server has_command redis-server
+    need redis-tools has_command redis-cli
+fi
+if [ "$want" = test ]; then
+    need clang has_command clang
+    need clang-tidy has_command clang-tidy
+    need libclang-rt-dev has_fuzzer
+    need libcmocka-dev has_header cmocka.h
+    need python3 has_command $python
+    need python3-pytest has_module pytest
+    need python3-pytest-xdist has_module xdist
+    need python3-redis has_module redis
+    need nodejs has_command node
+    need npm has_command npm
+fi
+
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+install=(apt-get install -y --no-install-recommends "${missing[@]}")
+give_up() {
+    echo "weir needs packages that $1. On Debian or Ubuntu:" >&2
+    echo "    sudo apt-get update && sudo ${install[*]}" >&2
+    echo "Elsewhere install their equivalents. DEPS=no skips this check." >&2
+    exit 2
+}
+
+has_command apt-get || give_up "are not installed, and there is no apt-get here"
+as_root=(env DEBIAN_FRONTEND=noninteractive)
+if [ "$(id -u)" -ne 0 ]; then
+    has_command sudo || give_up "only root can install, and there is no sudo here"
+    as_root=(sudo "${as_root[@]}")
+fi
+
+# Installing redis-server would start it as a system service; an answer of 101 from policy-rc.d forbids that.
+policy=/usr/sbin/policy-rc.d
+forbid_services() {
+    [ ! -e $policy ] || return 0
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" sh -c "cat >$policy && chmod 755 $policy"
+    trap '"${as_root[@]}" rm -f $policy' EXIT
+}
+
+echo "installing: ${missing[*]}"
+log=$(mktemp)
+if [[ " ${missing[*]} " == *" redis-server "* ]]; then
+    forbid_services || give_up "could not be installed"
+    echo "(redis-server as a program only: its system service is not started; systemctl disable redis-server keeps it so)"
+fi
+if ! "${as_root[@]}" "${install[@]}" >"$log" 2>&1; then
+    "${as_root[@]}" apt-get update >"$log" 2>&1 || true
+    "${as_root[@]}" "${install[@]}" >"$log" 2>&1 || { tail -n 15 "$log" >&2; give_up "could not be installed"; }
+fi
+rm -f "$log"

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# run-fuzz.sh SECONDS PROGRAM...: runs each fuzzer for so long, from its seeds in tests/fuzz/seeds/NAME.
+# What it learns stays in build/fuzz/corpus/NAME; an input that breaks something is left in build/fuzz/ by its name.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+seconds=$1
+shift
+for program in "$@"; do
+    name=$(basename "$program")
+    corpus=build/fuzz/corpus/$name
+    seeds=tests/fuzz/seeds/$name
+    mkdir -p "$corpus"
+    echo "$name: $seconds s"
+    folders=("$corpus")
+    [ ! -d "$seeds" ] || folders+=("$seeds")
+    "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="build/fuzz/$name-" \
+        -print_final_stats=1 -verbosity=1 "${folders[@]}" >"build/fuzz/$name.log" 2>&1 ||
+        { tail -n 40 "build/fuzz/$name.log"; exit 1; }
+    grep -E 'number_of_executed_units|DONE' "build/fuzz/$name.log" | tail -n 2
+done

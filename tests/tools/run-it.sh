@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs the integration tests against $WEIR (build/asan/weir). K: an expression for pytest -k. JOBS: parallel workers.
+# Counts go to $TALLY when that is set.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+export WEIR=${WEIR:-$PWD/build/asan/weir}
+case $WEIR in /*) ;; *) WEIR=$PWD/$WEIR ;; esac
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+
+npm_packages() { # install what a package.json below tests/it asks for, once
+    local lock folder
+    for lock in tests/it/package-lock.json tests/it/*/package-lock.json; do
+        folder=$(dirname "$lock")
+        [ -e "$lock" ] || continue
+        [ ! "$folder/node_modules/.package-lock.json" -nt "$lock" ] || continue
+        echo "installing npm packages in $folder"
+        npm ci --prefix "$folder" --no-audit --no-fund --loglevel=error
+        touch "$folder/node_modules/.package-lock.json"
+    done
+}
+
+report=build/it.xml
+rm -f "$report"
+npm_packages
+status=0
+/usr/bin/python3 -m pytest -p no:cacheprovider -n "${JOBS:-2}" -q tests/it --junitxml="$report" ${K:+-k "$K"} || status=$?
+[ "$status" -ne 5 ] || echo "no integration test matched" >&2
+
+if [ -n "${TALLY:-}" ]; then
+    /usr/bin/python3 - "$report" >>"$TALLY" <<'END' || echo "0 1 0" >>"$TALLY"
+import sys, xml.etree.ElementTree as tree
+suites = list(tree.parse(sys.argv[1]).iter("testsuite"))
+total, bad, skipped = (sum(int(s.get(k, 0)) for s in suites for k in keys)
+                       for keys in (["tests"], ["failures", "errors"], ["skipped"]))
+print(total - bad - skipped, bad, skipped)
+for case in tree.parse(sys.argv[1]).iter("testcase"):
+    for skip in case.iter("skipped"):
+        print("skipped:", case.get("classname"), case.get("name"), "-", skip.get("message"))
+END
+fi
+exit "$status"

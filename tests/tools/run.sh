@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Starts build/weir with conf/weir.conf on 127.0.0.1:$PORT (6380), in front of $UPSTREAM (host:port or unix:/path)
+# or, without one, of a private redis-server that keeps nothing. Ctrl-C stops both.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+port=${PORT:-6380}
+port_answers() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+if port_answers; then
+    echo "port $port is in use: stop what listens there, or choose another: make run PORT=6390" >&2
+    exit 1
+fi
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/weir-run.XXXXXX")
+redis_pid='' weir_pid=''
+stop() {
+    trap - EXIT INT TERM
+    for pid in $weir_pid $redis_pid; do
+        kill "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    rm -rf "$folder"
+}
+trap stop EXIT
+trap 'exit 0' INT TERM
+
+# wait_for PID NAME COMMAND...: until the command succeeds, while the process lives, at most 10 s
+wait_for() {
+    local tries=0
+    until "${@:3}" >/dev/null 2>&1; do
+        if ! kill -0 "$1" 2>/dev/null || [ $((tries += 1)) -gt 100 ]; then
+            echo "$2 did not start" >&2
+            [ ! -e "$folder/redis.log" ] || tail -n 5 "$folder/redis.log" >&2
+            exit 1
+        fi
+        sleep 0.1
+    done
+}
+
+upstream=${UPSTREAM:-}
+if [ -z "$upstream" ]; then
+    upstream=unix:$folder/redis.sock
+    # In the background with its own signals: on Ctrl-C weir goes first.
+    setsid redis-server --port 0 --unixsocket "$folder/redis.sock" --unixsocketperm 700 --dir "$folder" \
+        --save '' --appendonly no --logfile "$folder/redis.log" </dev/null >/dev/null &
+    redis_pid=$!
+    wait_for "$redis_pid" redis-server redis-cli -s "$folder/redis.sock" PING
+fi
+
+sed -E -e "s|^listen[[:space:]]*=.*|listen = 127.0.0.1:$port|" -e "s|^upstream[[:space:]]*=.*|upstream = $upstream|" \
+    conf/weir.conf >"$folder/weir.conf"
+setsid build/weir -c "$folder/weir.conf" </dev/null &
+weir_pid=$!
+wait_for "$weir_pid" weir port_answers
+
+where="a private redis-server that keeps nothing"
+[ -z "${UPSTREAM:-}" ] || where=$UPSTREAM
+cat <<END
+
+weir listens on 127.0.0.1:$port, in front of $where, with the limits of conf/weir.conf.
+In another shell:
+
+    redis-cli -p $port SET greeting hello
+    redis-cli -p $port GET greeting
+    for i in 1 2 3 4 5; do redis-cli -p $port KEYS 'greet*'; done
+    redis-benchmark -p $port -q -t set,get
+
+Ctrl-C stops both.
+END
+wait "$weir_pid"
