@@ -1,0 +1,111 @@
+#include "base/chain.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void pool_init(struct pool *pool)
+{
+    pool->free = NULL;
+    pool->n_free = 0;
+}
+
+void pool_fini(struct pool *pool)
+{
+    while (pool->free != NULL) {
+        struct chunk *next = pool->free->next;
+        free(pool->free);
+        pool->free = next;
+    }
+    pool->n_free = 0;
+}
+
+static struct chunk *chunk_get(struct pool *pool)
+{
+    struct chunk *chunk = pool->free;
+    if (chunk != NULL) {
+        pool->free = chunk->next;
+        pool->n_free--;
+    } else {
+        chunk = malloc(sizeof *chunk);
+        if (chunk == NULL)
+            return NULL;
+    }
+    chunk->next = NULL;
+    chunk->sent = 0;
+    chunk->filled = 0;
+    return chunk;
+}
+
+static void chunk_put(struct pool *pool, struct chunk *chunk)
+{
+    if (pool->n_free == POOL_KEEP) {
+        free(chunk);
+        return;
+    }
+    chunk->next = pool->free;
+    pool->free = chunk;
+    pool->n_free++;
+}
+
+static bool chain_grow(struct chain *chain, struct pool *pool)
+{
+    struct chunk *chunk = chunk_get(pool);
+    if (chunk == NULL)
+        return false;
+    if (chain->tail == NULL)
+        chain->head = chunk;
+    else
+        chain->tail->next = chunk;
+    chain->tail = chunk;
+    return true;
+}
+
+bool chain_append(struct chain *chain, struct pool *pool, const char *data, size_t n)
+{
+    while (n > 0) {
+        if (chain->tail == NULL || chain->tail->filled == sizeof chain->tail->data)
+            if (!chain_grow(chain, pool))
+                return false;
+        struct chunk *tail = chain->tail;
+        size_t room = sizeof tail->data - tail->filled;
+        size_t part = n < room ? n : room;
+        memcpy(tail->data + tail->filled, data, part);
+        tail->filled += (uint32_t)part;
+        assert(tail->sent <= tail->filled && tail->filled <= sizeof tail->data);
+        chain->bytes += part;
+        data += part;
+        n -= part;
+    }
+    return true;
+}
+
+unsigned chain_peek(const struct chain *chain, struct slice *pieces, unsigned max)
+{
+    unsigned n = 0;
+    for (const struct chunk *c = chain->head; c != NULL && n < max; c = c->next)
+        pieces[n++] = slice_of(c->data + c->sent, c->filled - c->sent);
+    return n;
+}
+
+void chain_drop(struct chain *chain, struct pool *pool, size_t n)
+{
+    assert(n <= chain->bytes);
+    chain->bytes -= n;
+    while (chain->head != NULL) {
+        struct chunk *head = chain->head;
+        size_t left = head->filled - head->sent;
+        if (n < left) {
+            head->sent += (uint32_t)n;
+            return;
+        }
+        n -= left;
+        chain->head = head->next;
+        chunk_put(pool, head);
+    }
+    chain->tail = NULL;
+}
+
+void chain_clear(struct chain *chain, struct pool *pool)
+{
+    chain_drop(chain, pool, chain->bytes);
+}

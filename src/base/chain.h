@@ -1,0 +1,53 @@
+/*
+ * Output that is waiting to be sent: a chain of fixed-size chunks from a pool.
+ *
+ * In each chunk sent <= filled <= capacity; a chain owns its chunks, an empty chain owns none. Appending copies, and never
+ * moves what is already there, so a write in flight may point into the chunks. A pool belongs to one thread and keeps
+ * a bounded number of free chunks; the rest goes back to the system.
+ */
+#ifndef WEIR_BASE_CHAIN_H
+#define WEIR_BASE_CHAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+#define CHUNK_BYTES 8192
+#define POOL_KEEP 64 /* free chunks kept: half a megabyte a worker */
+
+struct chunk {
+    struct chunk *next;
+    uint32_t sent;
+    uint32_t filled;
+    char data[CHUNK_BYTES - 16];
+};
+
+struct pool {
+    struct chunk *free;
+    unsigned n_free;
+};
+
+struct chain {
+    struct chunk *head;
+    struct chunk *tail;
+    size_t bytes; /* filled and not yet sent */
+};
+
+void pool_init(struct pool *pool);
+void pool_fini(struct pool *pool);
+
+/* Copy n bytes to the end. False: out of memory; a part may have been appended, and the chain is good only to clear. */
+__attribute__((warn_unused_result)) bool chain_append(struct chain *chain, struct pool *pool, const char *data,
+                                                      size_t n);
+
+/* The first unsent pieces, at most `max`, without taking them. Returns how many. */
+unsigned chain_peek(const struct chain *chain, struct slice *pieces, unsigned max);
+
+/* Take the first n bytes away: they were sent. n <= chain->bytes. */
+void chain_drop(struct chain *chain, struct pool *pool, size_t n);
+
+void chain_clear(struct chain *chain, struct pool *pool);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * The closed list of what weir itself tells a client, each with its exact text.
+ * ERR_PROTO_*: the client is closed after it.
+ */
+#ifndef WEIR_BASE_ERR_H
+#define WEIR_BASE_ERR_H
+
+#include "base/slice.h"
+
+enum err {
+    ERR_NONE,
+    ERR_PROTO_INLINE_TOO_BIG,
+    ERR_PROTO_UNBALANCED_QUOTES,
+    ERR_PROTO_MULTIBULK_LINE_TOO_BIG,
+    ERR_PROTO_MULTIBULK_LENGTH,
+    ERR_PROTO_BULK_LINE_TOO_BIG,
+    ERR_PROTO_EXPECTED_DOLLAR, /* the text goes on with the offending byte: see err_expected_dollar */
+    ERR_PROTO_BULK_LENGTH,
+    ERR_PROTO_UNAUTH_MULTIBULK,
+    ERR_PROTO_UNAUTH_BULK,
+    ERR_PROTO_NUL,  /* stricter than Redis */
+    ERR_PROTO_CRLF, /* stricter than Redis */
+    ERR_MAX_CLIENTS,
+    ERR_UPSTREAM_UNAVAILABLE,
+    ERR_UPSTREAM_TIMEOUT,
+    ERR_OUT_OF_MEMORY,
+    ERR_COUNT
+};
+
+/* A complete error reply, CRLF included; static. */
+struct slice err_text(enum err e);
+
+/* "-ERR Protocol error: expected '$', got 'X'\r\n" into out; returns its length. CR, LF and NUL show as a space. */
+#define ERR_EXPECTED_DOLLAR_ROOM 64
+size_t err_expected_dollar(char *out, char got);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * A glob matcher that keeps one place to come back to: the last star.
+ *
+ * An earlier star never needs another try: whatever it could still give up, the last one can take.
+ */
+#include "base/glob.h"
+
+/* The member of a set at *at: a range, or one byte as a range; `\` takes the next byte as itself. */
+static void set_member(struct slice pattern, size_t *at, unsigned char *low, unsigned char *high)
+{
+    const char *p = pattern.at + *at;
+    size_t left = pattern.len - *at;
+    size_t used = 1;
+    *low = *high = (unsigned char)p[0];
+    if (p[0] == '\\' && left >= 2) {
+        *low = *high = (unsigned char)p[1];
+        used = 2;
+    } else if (left >= 3 && p[1] == '-') {
+        *high = (unsigned char)p[2];
+        used = 3;
+    }
+    *at += used;
+}
+
+/* Is `c` in the set that starts behind the '[' at *at? *at goes to its ']', or to the end. */
+static bool set_has(struct slice pattern, size_t *at, unsigned char c)
+{
+    bool is_found = false;
+    bool is_negated = *at < pattern.len && pattern.at[*at] == '^';
+    if (is_negated)
+        ++*at;
+    while (*at < pattern.len && pattern.at[*at] != ']') {
+        unsigned char low, high;
+        set_member(pattern, at, &low, &high);
+        if (low <= high ? c >= low && c <= high : c >= high && c <= low)
+            is_found = true;
+    }
+    return is_found != is_negated;
+}
+
+/* Does the single pattern at *at (not a star) hold for `c`? *at goes behind it. */
+static bool one_holds(struct slice pattern, size_t *at, char c)
+{
+    char p = pattern.at[(*at)++];
+    if (p == '?')
+        return true;
+    if (p == '[') {
+        bool has = set_has(pattern, at, (unsigned char)c);
+        ++*at;
+        return has;
+    }
+    if (p == '\\' && *at < pattern.len)
+        p = pattern.at[(*at)++];
+    return p == c;
+}
+
+bool glob_match(struct slice pattern, struct slice text)
+{
+    size_t p = 0, t = 0;
+    size_t star = 0, star_text = 0; /* behind the last star, and where in the text it is tried from */
+    bool has_star = false;
+    while (t < text.len || (p < pattern.len && pattern.at[p] == '*')) {
+        if (p < pattern.len && pattern.at[p] == '*') {
+            has_star = true;
+            star = ++p;
+            star_text = t;
+            continue;
+        }
+        if (p < pattern.len && one_holds(pattern, &p, text.at[t])) {
+            t++;
+            continue;
+        }
+        if (!has_star || star_text >= text.len)
+            return false;
+        p = star;
+        t = ++star_text;
+    }
+    return p == pattern.len;
+}
+
+bool glob_is_closed(struct slice pattern)
+{
+    for (size_t at = 0; at < pattern.len; at++) {
+        if (pattern.at[at] == '\\') {
+            at++;
+        } else if (pattern.at[at] == '[') {
+            at++;
+            set_has(pattern, &at, 0);
+            if (at == pattern.len)
+                return false;
+        }
+    }
+    return true;
+}

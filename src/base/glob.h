@@ -1,0 +1,17 @@
+/*
+ * Patterns as Redis writes them: * ? [a-z] [^x] and \ for the character itself; bytes, case matters.
+ */
+#ifndef WEIR_BASE_GLOB_H
+#define WEIR_BASE_GLOB_H
+
+#include <stdbool.h>
+
+#include "base/slice.h"
+
+/* Is every [ closed? Only such a pattern is for glob_match. */
+bool glob_is_closed(struct slice pattern);
+
+/* At most pattern * text steps, no recursion. */
+bool glob_match(struct slice pattern, struct slice text);
+
+#endif

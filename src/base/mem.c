@@ -1,0 +1,60 @@
+/* Allocation for configuration: memory comes back, or the process ends. */
+#include "base/mem.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static _Noreturn void die(size_t size)
+{
+    log_error("out of memory: %zu bytes were refused; give weir more memory or lower its limits", size);
+    abort();
+}
+
+/* What allocators may answer NULL for is not asked of them: nothing is one byte. */
+static size_t total(size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        die(SIZE_MAX);
+    return bytes ? bytes : 1;
+}
+
+void *mem_alloc(size_t size)
+{
+    void *memory = malloc(total(1, size));
+    if (!memory)
+        die(size);
+    return memory;
+}
+
+void *mem_zalloc(size_t count, size_t size)
+{
+    size_t bytes = total(count, size);
+    void *memory = calloc(1, bytes);
+    if (!memory)
+        die(bytes);
+    return memory;
+}
+
+void *mem_realloc(void *old, size_t count, size_t size)
+{
+    size_t bytes = total(count, size);
+    void *memory = realloc(old, bytes);
+    if (!memory)
+        die(bytes);
+    return memory;
+}
+
+char *mem_strndup(const char *text, size_t len)
+{
+    if (len == SIZE_MAX)
+        die(len);
+    char *copy = mem_alloc(len + 1);
+    if (len > 0)
+        memcpy(copy, text, len);
+    copy[len] = '\0';
+    return copy;
+}

@@ -1,0 +1,51 @@
+/*
+ * A slice is bytes that somebody else owns: where they start, how many.
+ * Never NUL-terminated; valid as long as the owner says.
+ */
+#ifndef WEIR_BASE_SLICE_H
+#define WEIR_BASE_SLICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct slice {
+    const char *at;
+    size_t len;
+};
+
+/* Only for string literals. */
+#define SLICE(literal) ((struct slice){("" literal), sizeof(literal) - 1})
+
+static inline struct slice slice_of(const char *at, size_t len)
+{
+    return (struct slice){at, len};
+}
+
+static inline struct slice slice_str(const char *text)
+{
+    return (struct slice){text, strlen(text)};
+}
+
+static inline bool slice_eq(struct slice a, struct slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+/* ASCII only: what Redis folds, and no locale. */
+static inline char ascii_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+static inline bool slice_eq_nocase(struct slice a, struct slice b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (ascii_lower(a.at[i]) != ascii_lower(b.at[i]))
+            return false;
+    return true;
+}
+
+#endif

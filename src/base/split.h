@@ -1,0 +1,60 @@
+/*
+ * Cuts a slice into parts, in place: what comes out points into what went in.
+ */
+#ifndef WEIR_BASE_SPLIT_H
+#define WEIR_BASE_SPLIT_H
+
+#include <stdbool.h>
+
+#include "base/slice.h"
+
+static inline bool split_is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static inline struct slice split_trim(struct slice text)
+{
+    while (text.len > 0 && split_is_space(text.at[0])) {
+        text.at++;
+        text.len--;
+    }
+    while (text.len > 0 && split_is_space(text.at[text.len - 1]))
+        text.len--;
+    return text;
+}
+
+/* The first `len` bytes of *rest; *rest is what follows. */
+static inline struct slice split_take(struct slice *rest, size_t len)
+{
+    struct slice taken = slice_of(rest->at, len);
+    *rest = slice_of(rest->at + len, rest->len - len);
+    return taken;
+}
+
+/*
+ * The next part of *rest up to `separator` or the end, trimmed. False when all parts were given. "a,,b" has an empty
+ * part in the middle, "" is one empty part.
+ */
+static inline bool split_next(struct slice *rest, char separator, struct slice *part)
+{
+    if (!rest->at)
+        return false;
+    const char *end = memchr(rest->at, separator, rest->len);
+    *part = split_trim(split_take(rest, end ? (size_t)(end - rest->at) : rest->len));
+    *rest = end ? slice_of(rest->at + 1, rest->len - 1) : slice_of(NULL, 0);
+    return true;
+}
+
+/* The next word of *rest between blanks. False when there is none. */
+static inline bool split_word(struct slice *rest, struct slice *word)
+{
+    *rest = split_trim(*rest);
+    size_t len = 0;
+    while (len < rest->len && !split_is_space(rest->at[len]))
+        len++;
+    *word = split_take(rest, len);
+    return len > 0;
+}
+
+#endif
