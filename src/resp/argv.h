@@ -1,0 +1,36 @@
+/*
+ * The arguments of one whole request in memory.
+ */
+#ifndef WEIR_RESP_ARGV_H
+#define WEIR_RESP_ARGV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+/*
+ * A walk over the arguments of a complete multibulk request that request_scan has accepted.
+ * argv_next answers false after the last one.
+ */
+struct argv_walk {
+    const char *at;
+    const char *end;
+    uint32_t left;
+};
+
+void argv_walk_init(struct argv_walk *walk, struct slice request);
+__attribute__((warn_unused_result)) bool argv_next(struct argv_walk *walk, struct slice *arg);
+
+/*
+ * Rewrite an inline request (its line, with or without the line end) as multibulk into `out`, by the rules of Redis'
+ * sdssplitargs: blanks separate; "double quotes" know \xHH \n \r \t \b \a and \anything; 'single quotes' know \'; a
+ * closing quote must be followed by a blank or the end.
+ * `out` needs room for ARGV_INLINE_ROOM(line.len) bytes. *out_len is 0 for a line without words.
+ * False: unbalanced quotes.
+ */
+#define ARGV_INLINE_ROOM(line_len) ((line_len) * 8 + 32)
+__attribute__((warn_unused_result)) bool argv_split(struct slice line, char *out, size_t *out_len);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * The number of a header line, gathered while its digits arrive.
+ *
+ * Digits are added up unchecked, even past overflow; that they were a number is judged once, from their count. The
+ * verdict is num_parse's on the whole text.
+ */
+#ifndef WEIR_RESP_DIGITS_H
+#define WEIR_RESP_DIGITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DIGITS_MAX 19 /* of any 64-bit signed number */
+
+/* The bytes a scan was given; [at, end) is left of them. */
+struct cursor {
+    const char *begin;
+    const char *at;
+    const char *end;
+};
+
+/* Take digits into *magnitude; returns how many. */
+static inline size_t digits_take(struct cursor *c, uint64_t *magnitude)
+{
+    const char *at = c->at;
+    uint64_t sum = *magnitude;
+    unsigned digit;
+    while (at < c->end && (digit = (unsigned char)*at - (unsigned)'0') <= 9) {
+        sum = sum * 10 + digit;
+        at++;
+    }
+    size_t taken = (size_t)(at - c->at);
+    c->at = at;
+    *magnitude = sum;
+    return taken;
+}
+
+/* Whether `digits` digits that added up to `magnitude` are a number as num_parse knows them. */
+static inline bool digits_are_number(uint64_t magnitude, size_t digits, bool negative)
+{
+    /* The least number of so many digits: what is below it has a leading zero. Only "0" is both. */
+    static const uint64_t least[DIGITS_MAX + 1] = {
+        UINT64_MAX, /* no digits, no number */
+        0,
+        UINT64_C(10),
+        UINT64_C(100),
+        UINT64_C(1000),
+        UINT64_C(10000),
+        UINT64_C(100000),
+        UINT64_C(1000000),
+        UINT64_C(10000000),
+        UINT64_C(100000000),
+        UINT64_C(1000000000),
+        UINT64_C(10000000000),
+        UINT64_C(100000000000),
+        UINT64_C(1000000000000),
+        UINT64_C(10000000000000),
+        UINT64_C(100000000000000),
+        UINT64_C(1000000000000000),
+        UINT64_C(10000000000000000),
+        UINT64_C(100000000000000000),
+        UINT64_C(1000000000000000000),
+    };
+    if (digits > DIGITS_MAX || magnitude < least[digits])
+        return false;
+    return negative ? magnitude - 1 <= (uint64_t)INT64_MAX : magnitude <= (uint64_t)INT64_MAX;
+}
+
+#endif

@@ -1,0 +1,339 @@
+/*
+ * Finds where a reply ends.
+ *
+ * A step below answers whether the scan may go on. If not, it has left in scan->phase where to go on once more bytes
+ * have come, or that the stream is lost. Between frames scan->open is 0; inside one it counts the elements not yet
+ * ended, the one being read included.
+ */
+#include "resp/scan.h"
+
+#include <string.h>
+
+#include "resp/digits.h"
+#include "resp/plain.h"
+
+enum phase { PHASE_TYPE, PHASE_LINE, PHASE_LINE_LF, PHASE_DATA, PHASE_DATA_CR, PHASE_DATA_LF, PHASE_LOST };
+
+#define REPLY_BULK_MAX SCAN_OPEN_MAX /* bytes; far above what Redis holds in one value */
+
+/* What follows the type byte. */
+enum shape {
+    SHAPE_UNKNOWN,
+    SHAPE_TEXT,      /* any bytes up to the CR */
+    SHAPE_WORD,      /* a line whose every byte is checked */
+    SHAPE_INTEGER,   /* a number, and that is all */
+    SHAPE_BULK,      /* a number of bytes, then they */
+    SHAPE_AGGREGATE, /* a number of elements, then they */
+};
+
+struct type {
+    uint8_t shape;
+    int8_t least; /* number of a bulk or an aggregate; -1 is null */
+    uint8_t each; /* elements for each that is announced */
+};
+
+static const struct type types[256] = {
+    ['+'] = {.shape = SHAPE_TEXT},
+    ['-'] = {.shape = SHAPE_TEXT},
+    ['_'] = {.shape = SHAPE_WORD},
+    ['#'] = {.shape = SHAPE_WORD},
+    [','] = {.shape = SHAPE_WORD},
+    ['('] = {.shape = SHAPE_WORD},
+    [':'] = {.shape = SHAPE_INTEGER},
+    ['$'] = {.shape = SHAPE_BULK, .least = -1},
+    ['!'] = {.shape = SHAPE_BULK, .least = 0},
+    ['='] = {.shape = SHAPE_BULK, .least = 4}, /* "txt:" */
+    ['*'] = {.shape = SHAPE_AGGREGATE, .least = -1, .each = 1},
+    ['~'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 1},
+    ['>'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 1},
+    ['%'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 2},
+    ['|'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 2},
+};
+
+/* How much of a word has come. */
+enum word { WORD_EMPTY, WORD_SIGN, WORD_WHOLE, WORD_BROKEN };
+
+static inline const struct type *type_of(const struct reply_scan *scan)
+{
+    return &types[(unsigned char)scan->type];
+}
+
+static inline bool wait_in(struct reply_scan *scan, enum phase phase)
+{
+    scan->phase = (uint8_t)phase;
+    return false;
+}
+
+static inline bool line_end_byte(struct reply_scan *scan, struct cursor *c, char wanted, enum phase phase)
+{
+    if (c->at == c->end)
+        return wait_in(scan, phase);
+    return *c->at++ == wanted || wait_in(scan, PHASE_LOST);
+}
+
+/* Most lines are "OK": the call of memchr pays only for longer ones. */
+static inline const char *find_cr(const char *at, const char *end)
+{
+    const char *near = end - at > 16 ? at + 16 : end;
+    for (; at < near; at++)
+        if (*at == '\r')
+            return at;
+    return at < end ? memchr(at, '\r', (size_t)(end - at)) : NULL;
+}
+
+static inline bool text(struct reply_scan *scan, struct cursor *c)
+{
+    const char *cr = find_cr(c->at, c->end);
+    c->at = cr ? cr + 1 : c->end;
+    return cr ? true : wait_in(scan, PHASE_LINE);
+}
+
+static enum word word_after(enum word word, char type, char byte)
+{
+    bool is_digit = byte >= '0' && byte <= '9';
+    switch (type) {
+    case '#':
+        return word == WORD_EMPTY && (byte == 't' || byte == 'f') ? WORD_WHOLE : WORD_BROKEN;
+    case '(':
+        if (word == WORD_EMPTY && (byte == '+' || byte == '-'))
+            return WORD_SIGN;
+        return is_digit ? WORD_WHOLE : WORD_BROKEN;
+    case ',':
+        return is_digit || (byte != '\0' && strchr("+-.eEinfa", byte)) ? WORD_WHOLE : WORD_BROKEN;
+    default: /* '_' has nothing to say */
+        return WORD_BROKEN;
+    }
+}
+
+static bool word(struct reply_scan *scan, struct cursor *c)
+{
+    while (c->at < c->end) {
+        char byte = *c->at++;
+        if (byte == '\r')
+            return scan->word == (scan->type == '_' ? WORD_EMPTY : WORD_WHOLE) || wait_in(scan, PHASE_LOST);
+        scan->word = (uint8_t)word_after(scan->word, scan->type, byte);
+        if (scan->word == WORD_BROKEN)
+            return wait_in(scan, PHASE_LOST);
+    }
+    return wait_in(scan, PHASE_LINE);
+}
+
+static inline bool number_is_fit(const struct reply_scan *scan)
+{
+    if (!digits_are_number(scan->number, scan->digits, scan->negative))
+        return false;
+    const struct type *type = type_of(scan);
+    if (type->shape == SHAPE_INTEGER)
+        return true;
+    if (scan->negative)
+        return scan->number == 1 && type->least == -1;
+    return (int64_t)scan->number >= type->least && scan->number <= REPLY_BULK_MAX;
+}
+
+static inline bool number(struct reply_scan *scan, struct cursor *c)
+{
+    for (;;) {
+        size_t digits = scan->digits + digits_take(c, &scan->number);
+        if (digits > DIGITS_MAX)
+            return wait_in(scan, PHASE_LOST);
+        scan->digits = (uint8_t)digits;
+        if (c->at == c->end)
+            return wait_in(scan, PHASE_LINE);
+        char byte = *c->at++;
+        if (byte == '\r')
+            return number_is_fit(scan) || wait_in(scan, PHASE_LOST);
+        if (byte != '-' || digits > 0 || scan->negative)
+            return wait_in(scan, PHASE_LOST);
+        scan->negative = true;
+    }
+}
+
+/* Up to and with the CR of the element's first line. */
+static inline bool line(struct reply_scan *scan, struct cursor *c)
+{
+    switch (type_of(scan)->shape) {
+    case SHAPE_TEXT:
+        return text(scan, c);
+    case SHAPE_WORD:
+        return word(scan, c);
+    case SHAPE_UNKNOWN:
+        return wait_in(scan, PHASE_LOST);
+    default:
+        return number(scan, c);
+    }
+}
+
+/* An element without elements in it has ended. */
+static inline bool leaf(struct reply_scan *scan)
+{
+    scan->depth = 0;
+    scan->open--;
+    return true;
+}
+
+/*
+ * An aggregate's header has ended. An attribute comes on top of the element it describes, a push between any two;
+ * only a push that is itself the frame was waited for.
+ */
+static bool aggregate(struct reply_scan *scan, bool is_top)
+{
+    bool is_extra = scan->type == '|' || (scan->type == '>' && !is_top);
+    uint64_t inside = scan->negative ? 0 : scan->number * type_of(scan)->each;
+    uint64_t open = scan->open + inside - (is_extra ? 0 : 1);
+    scan->depth = inside == 0 ? 0 : (uint8_t)(scan->depth + 1);
+    if (open > SCAN_OPEN_MAX || scan->depth > SCAN_DEPTH_MAX)
+        return wait_in(scan, PHASE_LOST);
+    scan->open = open;
+    return true;
+}
+
+static inline bool data(struct reply_scan *scan, struct cursor *c)
+{
+    size_t have = (size_t)(c->end - c->at);
+    if (have < scan->bulk_left) {
+        scan->bulk_left -= have;
+        c->at = c->end;
+        return wait_in(scan, PHASE_DATA);
+    }
+    c->at += scan->bulk_left;
+    scan->bulk_left = 0;
+    return true;
+}
+
+static inline bool type_byte(struct reply_scan *scan, struct cursor *c)
+{
+    if (c->at == c->end)
+        return wait_in(scan, PHASE_TYPE);
+    scan->type = *c->at++;
+    scan->number = 0;
+    scan->digits = 0;
+    scan->negative = false;
+    scan->word = WORD_EMPTY;
+    return true;
+}
+
+/* The element's first line has ended: is it the one that the frame is named after? */
+static inline bool is_top_element(struct reply_scan *scan)
+{
+    bool is_top = scan->kind == '\0' && scan->open == 1;
+    if (is_top && scan->type != '|')
+        scan->kind = scan->type;
+    return is_top;
+}
+
+/* One element, from wherever it was left; of an aggregate the header only. */
+static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase phase)
+{
+    switch (phase) {
+    case PHASE_TYPE:
+        if (!type_byte(scan, c))
+            return false;
+        /* fall through */
+    case PHASE_LINE:
+        if (!line(scan, c))
+            return false;
+        /* fall through */
+    case PHASE_LINE_LF: {
+        if (!line_end_byte(scan, c, '\n', PHASE_LINE_LF))
+            return false;
+        bool is_top = is_top_element(scan);
+        uint8_t shape = type_of(scan)->shape;
+        if (shape == SHAPE_AGGREGATE)
+            return aggregate(scan, is_top);
+        if (shape != SHAPE_BULK || scan->negative)
+            return leaf(scan);
+        scan->bulk_left = scan->number;
+    }
+        /* fall through */
+    case PHASE_DATA:
+        if (!data(scan, c))
+            return false;
+        /* fall through */
+    case PHASE_DATA_CR:
+        if (!line_end_byte(scan, c, '\r', PHASE_DATA_CR))
+            return false;
+        /* fall through */
+    case PHASE_DATA_LF:
+        return line_end_byte(scan, c, '\n', PHASE_DATA_LF) && leaf(scan);
+    case PHASE_LOST:
+        break;
+    }
+    return false;
+}
+
+/* A line of any bytes that is at hand, from behind its type. */
+static inline const char *text_at_hand(const char *at, const char *end)
+{
+    const char *cr = find_cr(at, end);
+    return cr && end - cr >= CRLF_LEN && is_crlf(cr) ? cr + CRLF_LEN : NULL;
+}
+
+static inline const char *bulk_at_hand(const char *at, const char *end)
+{
+    uint32_t len;
+    const char *data = plain_bulk(at, end, &len);
+    if (data)
+        return data + len + CRLF_LEN;
+    bool is_null = end - at >= (ptrdiff_t)strlen("$-1\r\n") && memcmp(at, "$-1\r\n", strlen("$-1\r\n")) == 0;
+    return is_null ? at + strlen("$-1\r\n") : NULL;
+}
+
+/* A text, an integer or a bulk that is at hand. Returns what follows it, or NULL. */
+static inline const char *leaf_at_hand(const char *at, const char *end)
+{
+    uint32_t number;
+    if (at == end)
+        return NULL;
+    switch (*at) {
+    case '$':
+        return bulk_at_hand(at, end);
+    case '+':
+    case '-':
+        return text_at_hand(at + 1, end);
+    case ':':
+        return plain_header(at, end, &number);
+    default:
+        return NULL;
+    }
+}
+
+static bool reply(struct reply_scan *scan, struct cursor *c)
+{
+    enum phase phase = scan->phase;
+    if (scan->open == 0) {
+        if (c->at == c->end)
+            return false;
+        scan->open = 1;
+        scan->kind = '\0';
+    }
+    for (; scan->open > 0; phase = PHASE_TYPE) {
+        const char *next = phase == PHASE_TYPE && scan->kind ? leaf_at_hand(c->at, c->end) : NULL;
+        if (next) {
+            c->at = next;
+            leaf(scan);
+        } else if (!element(scan, c, phase))
+            return false;
+    }
+    return true;
+}
+
+static enum scan_result reply_scan_stepwise(struct reply_scan *scan, const char *data, size_t n, size_t *used)
+{
+    struct cursor c = {data, data, data + n};
+    bool whole = reply(scan, &c);
+    *used = (size_t)(c.at - data);
+    if (!whole)
+        return scan->phase == PHASE_LOST ? SCAN_BAD : SCAN_MORE;
+    scan->phase = PHASE_TYPE;
+    return SCAN_FRAME;
+}
+
+enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n, size_t *used)
+{
+    const char *next = scan->open == 0 ? leaf_at_hand(data, data + n) : NULL;
+    if (!next)
+        return reply_scan_stepwise(scan, data, n, used);
+    scan->kind = *data;
+    *used = (size_t)(next - data);
+    return SCAN_FRAME;
+}

@@ -1,0 +1,300 @@
+/*
+ * Finds where a request ends, and where its first arguments lie.
+ *
+ * A step below answers whether the scan may go on. If not, it has left in scan->phase where to go on once more bytes
+ * have come, or in scan->error why never. A request in one piece and one cut anywhere take the same steps.
+ */
+#include "resp/scan.h"
+
+#include <string.h>
+
+#include "resp/digits.h"
+#include "resp/plain.h"
+
+enum phase {
+    PHASE_START, /* what the last frame left in the scan is stale from the next byte on */
+    PHASE_INLINE,
+    PHASE_COUNT, /* inside "*2\r" */
+    PHASE_COUNT_LF,
+    PHASE_DOLLAR,
+    PHASE_LENGTH, /* inside "$3\r", behind the dollar */
+    PHASE_LENGTH_LF,
+    PHASE_DATA,
+    PHASE_DATA_CR,
+    PHASE_DATA_LF,
+};
+
+const struct request_limits request_limits_before_auth = {.args = 10, .bulk = 16384};
+const struct request_limits request_limits_normal = {.args = INT32_MAX, .bulk = SCAN_BULK_MAX};
+
+static inline bool wait_in(struct request_scan *scan, enum phase phase)
+{
+    scan->phase = (uint8_t)phase;
+    return false;
+}
+
+static inline bool refuse(struct request_scan *scan, enum err error)
+{
+    scan->error = error;
+    return false;
+}
+
+/* `wanted`, or a protocol error. */
+static inline bool line_end_byte(struct request_scan *scan, struct cursor *c, char wanted, enum phase phase)
+{
+    if (c->at == c->end)
+        return wait_in(scan, phase);
+    if (*c->at != wanted)
+        return refuse(scan, ERR_PROTO_CRLF);
+    c->at++;
+    return true;
+}
+
+/* A line of words: the NUL and the length are judged byte by byte, so that no cut decides which error it is. */
+static bool inline_line(struct request_scan *scan, struct cursor *c)
+{
+    size_t room = SCAN_LINE_MAX - scan->line;
+    size_t have = (size_t)(c->end - c->at);
+    bool over = have > room;
+    const char *lf = memchr(c->at, '\n', over ? room + 1 : have);
+    size_t text = lf ? (size_t)(lf - c->at) : over ? room : have;
+
+    if (memchr(c->at, '\0', text))
+        return refuse(scan, ERR_PROTO_NUL);
+    if (!lf && over)
+        return refuse(scan, ERR_PROTO_INLINE_TOO_BIG);
+    scan->line += (uint32_t)text;
+    c->at += text + (lf ? 1 : 0);
+    return lf ? true : wait_in(scan, PHASE_INLINE);
+}
+
+static inline void header_start(struct request_scan *scan)
+{
+    scan->line = 1;
+    scan->number = 0;
+    scan->negative = false;
+    scan->not_number = false;
+}
+
+/* A byte of a header line that is neither a digit nor the CR: Redis waits for the CR before it judges a number. */
+static bool header_odd_byte(struct request_scan *scan, char byte, enum err too_big)
+{
+    if (scan->line == SCAN_LINE_MAX)
+        return refuse(scan, too_big);
+    if (byte == '\0')
+        return refuse(scan, ERR_PROTO_NUL);
+    if (byte == '\n')
+        return refuse(scan, ERR_PROTO_CRLF);
+    if (byte == '-' && scan->line == 1)
+        scan->negative = true;
+    else
+        scan->not_number = true;
+    scan->line++;
+    return true;
+}
+
+/* Up to and with the header line's CR. */
+static inline bool header_line(struct request_scan *scan, struct cursor *c, enum phase phase, enum err too_big)
+{
+    for (;;) {
+        size_t line = scan->line + digits_take(c, &scan->number);
+        if (line > SCAN_LINE_MAX)
+            return refuse(scan, too_big);
+        scan->line = (uint32_t)line;
+        if (c->at == c->end)
+            return wait_in(scan, phase);
+        char byte = *c->at++;
+        if (byte == '\r')
+            return true;
+        if (!header_odd_byte(scan, byte, too_big))
+            return false;
+    }
+}
+
+static inline bool header_is_number(const struct request_scan *scan)
+{
+    size_t digits = scan->line - 1 - scan->negative;
+    return !scan->not_number && digits_are_number(scan->number, digits, scan->negative);
+}
+
+static inline bool take_count(struct request_scan *scan, const struct request_limits *limits)
+{
+    if (!header_is_number(scan) || (scan->number > INT32_MAX && !scan->negative))
+        return refuse(scan, ERR_PROTO_MULTIBULK_LENGTH);
+    uint32_t argc = scan->negative ? 0 : (uint32_t)scan->number;
+    if (argc > limits->args)
+        return refuse(scan, ERR_PROTO_UNAUTH_MULTIBULK);
+    scan->argc = argc;
+    return true;
+}
+
+static inline bool take_length(struct request_scan *scan, const struct request_limits *limits)
+{
+    if (!header_is_number(scan) || scan->negative || scan->number > SCAN_BULK_MAX)
+        return refuse(scan, ERR_PROTO_BULK_LENGTH);
+    if (scan->number > limits->bulk)
+        return refuse(scan, ERR_PROTO_UNAUTH_BULK);
+    return true;
+}
+
+static bool count_line(struct request_scan *scan, struct cursor *c, const struct request_limits *limits,
+                              enum phase phase)
+{
+    if (phase == PHASE_COUNT) {
+        if (!header_line(scan, c, PHASE_COUNT, ERR_PROTO_MULTIBULK_LINE_TOO_BIG) || !take_count(scan, limits))
+            return false;
+    }
+    return line_end_byte(scan, c, '\n', PHASE_COUNT_LF);
+}
+
+static inline bool dollar(struct request_scan *scan, struct cursor *c)
+{
+    if (c->at == c->end)
+        return wait_in(scan, PHASE_DOLLAR);
+    if (*c->at != '$') {
+        scan->got = *c->at;
+        return refuse(scan, ERR_PROTO_EXPECTED_DOLLAR);
+    }
+    c->at++;
+    header_start(scan);
+    return true;
+}
+
+/* Where `at` lies in the request: the bytes taken by earlier calls are in scan->at. */
+static inline uint64_t offset(const struct request_scan *scan, const struct cursor *c, const char *at)
+{
+    return scan->at + (uint64_t)(at - c->begin);
+}
+
+/* Its header is complete: the argument begins `off` bytes into the request. */
+static inline void locate(struct request_scan *scan, uint32_t arg, uint64_t off, uint64_t len)
+{
+    if (arg < SCAN_ARGS)
+        scan->args[arg] = (struct scan_arg){.off = (uint32_t)off, .len = (uint32_t)len};
+}
+
+static inline bool data(struct request_scan *scan, struct cursor *c)
+{
+    size_t have = (size_t)(c->end - c->at);
+    if (have < scan->bulk_left) {
+        scan->bulk_left -= have;
+        c->at = c->end;
+        return wait_in(scan, PHASE_DATA);
+    }
+    c->at += scan->bulk_left;
+    scan->bulk_left = 0;
+    return true;
+}
+
+/* One argument, from wherever it was left. */
+static bool argument(struct request_scan *scan, struct cursor *c, const struct request_limits *limits, enum phase phase)
+{
+    switch (phase) {
+    default:
+        if (!dollar(scan, c))
+            return false;
+        /* fall through */
+    case PHASE_LENGTH:
+        if (!header_line(scan, c, PHASE_LENGTH, ERR_PROTO_BULK_LINE_TOO_BIG) || !take_length(scan, limits))
+            return false;
+        /* fall through */
+    case PHASE_LENGTH_LF:
+        if (!line_end_byte(scan, c, '\n', PHASE_LENGTH_LF))
+            return false;
+        scan->bulk_left = scan->number;
+        locate(scan, scan->arg, offset(scan, c, c->at), scan->number);
+        /* fall through */
+    case PHASE_DATA:
+        if (!data(scan, c))
+            return false;
+        /* fall through */
+    case PHASE_DATA_CR:
+        if (!line_end_byte(scan, c, '\r', PHASE_DATA_CR))
+            return false;
+        /* fall through */
+    case PHASE_DATA_LF:
+        return line_end_byte(scan, c, '\n', PHASE_DATA_LF);
+    }
+}
+
+/* The first byte alone decides what kind of request it is. */
+static enum phase start(struct request_scan *scan, struct cursor *c)
+{
+    *scan = (struct request_scan){.is_inline = *c->at != '*'};
+    if (scan->is_inline)
+        return PHASE_INLINE;
+    c->at++;
+    header_start(scan);
+    return PHASE_COUNT;
+}
+
+static bool request(struct request_scan *scan, struct cursor *c, const struct request_limits *limits)
+{
+    enum phase phase = scan->phase;
+    if (phase == PHASE_START) {
+        if (c->at == c->end)
+            return false;
+        phase = start(scan, c);
+    }
+    if (phase == PHASE_INLINE)
+        return inline_line(scan, c);
+    if (phase <= PHASE_COUNT_LF) {
+        if (!count_line(scan, c, limits, phase))
+            return false;
+        phase = PHASE_DOLLAR;
+    }
+    for (; scan->arg < scan->argc; scan->arg++) {
+        if (!argument(scan, c, limits, phase))
+            return false;
+        phase = PHASE_DOLLAR;
+    }
+    return true;
+}
+
+static enum scan_result request_scan_stepwise(struct request_scan *scan, const struct request_limits *limits,
+                                              const char *data, size_t n, size_t *used)
+{
+    struct cursor c = {data, data, data + n};
+    bool whole = request(scan, &c, limits);
+    *used = (size_t)(c.at - data);
+    scan->at += *used;
+    if (!whole)
+        return scan->error == ERR_NONE ? SCAN_MORE : SCAN_BAD;
+    scan->phase = PHASE_START;
+    return SCAN_FRAME;
+}
+
+/* A multibulk request that is at hand. Returns what follows it, or NULL: then what is in the scan is stale. */
+static inline const char *request_at_hand(struct request_scan *scan, const struct request_limits *limits,
+                                          const char *begin, const char *end)
+{
+    uint32_t argc;
+    const char *at = plain_header(begin, end, &argc);
+    if (!at || *begin != '*' || argc > limits->args)
+        return NULL;
+    for (uint32_t arg = 0; arg < argc; arg++) {
+        uint32_t len;
+        const char *data = plain_bulk(at, end, &len);
+        if (!data || *at != '$' || len > limits->bulk)
+            return NULL;
+        locate(scan, arg, (uint64_t)(data - begin), len);
+        at = data + len + CRLF_LEN;
+    }
+    scan->argc = argc;
+    scan->is_inline = false;
+    scan->at = (uint64_t)(at - begin);
+    return at;
+}
+
+enum scan_result request_scan(struct request_scan *scan, const struct request_limits *limits, const char *data,
+                              size_t n, size_t *used)
+{
+    if (scan->phase == PHASE_START) {
+        const char *next = request_at_hand(scan, limits, data, data + n);
+        if (next) {
+            *used = (size_t)(next - data);
+            return SCAN_FRAME;
+        }
+    }
+    return request_scan_stepwise(scan, limits, data, n, used);
+}

@@ -1,0 +1,92 @@
+/*
+ * Finds where one RESP frame ends. Nothing is copied, built or allocated, nothing recurses.
+ *
+ * A scan is resumable at every byte: feed it what has arrived, in pieces of any size, and the answers are the same.
+ * A scan of zero bytes (memset or = {0}) stands at the start of a frame, and so does one that has just answered
+ * SCAN_FRAME. After SCAN_BAD it must not be fed again.
+ */
+#ifndef WEIR_RESP_SCAN_H
+#define WEIR_RESP_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum scan_result {
+    SCAN_MORE,  /* all bytes were taken; the frame goes on */
+    SCAN_FRAME, /* a frame ends after the *used bytes that were taken */
+    SCAN_BAD,   /* the frame breaks the protocol: see error */
+};
+
+/* ---- requests: multibulk and inline ---- */
+
+#define SCAN_ARGS 3             /* how many leading arguments are located while scanning */
+#define SCAN_LINE_MAX 65536     /* bytes of an inline or header line that may lack their end */
+#define SCAN_BULK_MAX 536870912 /* Redis' default proto-max-bulk-len */
+
+struct request_limits {
+    uint32_t args;      /* more: ERR_PROTO_UNAUTH_MULTIBULK (only below INT32_MAX) */
+    uint32_t bulk;      /* longer, in bytes: ERR_PROTO_UNAUTH_BULK (only below SCAN_BULK_MAX) */
+};
+
+/* What Redis allows before a client has authenticated, and after. */
+extern const struct request_limits request_limits_before_auth;
+extern const struct request_limits request_limits_normal;
+
+struct scan_arg {
+    uint32_t off; /* from the first byte of the request */
+    uint32_t len;
+};
+
+struct request_scan {
+    uint64_t at;        /* bytes of this request taken so far */
+    uint64_t bulk_left; /* bytes of the current argument still to come, its CRLF not counted */
+    uint64_t number;    /* the header number being read */
+    uint32_t argc;      /* arguments announced; 0 for inline and for an empty request */
+    uint32_t arg;       /* index of the argument being read */
+    uint32_t line;      /* bytes of the current line taken so far */
+    uint8_t phase;
+    bool is_inline;     /* the frame is one line of words: see argv_split */
+    bool negative;      /* the header number began with '-' */
+    bool not_number;    /* the header line holds what no number does */
+    enum err error;     /* valid after SCAN_BAD */
+    char got;           /* the byte for ERR_PROTO_EXPECTED_DOLLAR */
+    struct scan_arg args[SCAN_ARGS]; /* located arguments: min(argc, SCAN_ARGS) of them after SCAN_FRAME */
+};
+
+/*
+ * Take bytes of one request. *used tells how many were taken; after SCAN_MORE it is n.
+ * After SCAN_FRAME the fields argc, is_inline, at (the frame's length) and args describe the frame until the next
+ * call. An empty request (a blank line, "*0", "*-1") is a frame with argc 0: it has no reply.
+ * A request whose current argument alone is known to be long is not buffered here: the caller looks at `at` and
+ * `bulk_left` after SCAN_MORE and at args[i], which is set as soon as argument i's header is complete.
+ */
+__attribute__((warn_unused_result)) enum scan_result request_scan(struct request_scan *scan,
+                                                                  const struct request_limits *limits, const char *data,
+                                                                  size_t n, size_t *used);
+
+/* ---- replies: all of RESP2 and RESP3 ---- */
+
+#define SCAN_OPEN_MAX (UINT64_C(1) << 40) /* elements still open in one reply */
+#define SCAN_DEPTH_MAX 128                /* aggregate headers directly inside one another */
+
+struct reply_scan {
+    uint64_t open;      /* elements still to come; 0 between frames */
+    uint64_t bulk_left; /* bytes of the current bulk still to come, its CRLF not counted */
+    uint64_t number;    /* the header number being read */
+    uint8_t phase;
+    uint8_t digits;     /* of the header number */
+    bool negative;      /* it began with '-' */
+    uint8_t depth;      /* aggregate headers since the last element that was not one */
+    char type;          /* of the element being read */
+    char kind;          /* type byte of the whole frame: '>' is a push; an attribute is part of the reply it precedes */
+    uint8_t word;       /* how much is there of a short line whose content is checked */
+};
+
+/* As request_scan; SCAN_BAD has no reason: the stream is lost. */
+__attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n,
+                                                                size_t *used);
+
+#endif
