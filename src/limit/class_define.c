@@ -1,0 +1,148 @@
+/*
+ * An operator's class, from the words of its lines.
+ *
+ * A class never reaches itself through its terms, so every evaluation ends.
+ */
+#include "limit/term.h"
+
+#define CLASS_NAME_MAX 32
+
+/* ---- texts ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static struct slice trim(struct slice s)
+{
+    while (s.len > 0 && is_blank(*s.at))
+        s = slice_after(s, 1);
+    while (s.len > 0 && is_blank(s.at[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+/* Cut the next item of a comma-separated list off `rest`; false after the last. */
+static bool next_item(struct slice *rest, struct slice *item)
+{
+    if (!rest->at)
+        return false;
+    const char *comma = rest->len > 0 ? memchr(rest->at, ',', rest->len) : NULL;
+    size_t len = comma ? (size_t)(comma - rest->at) : rest->len;
+    *item = trim(slice_of(rest->at, len));
+    *rest = comma ? slice_after(*rest, len + 1) : slice_of(NULL, 0);
+    return true;
+}
+
+static bool is_class_name(struct slice s)
+{
+    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    for (size_t i = 0; i < s.len; i++)
+        if (!memchr(legal, s.at[i], sizeof legal - 1))
+            return false;
+    return s.len > 0 && s.len <= CLASS_NAME_MAX && s.at[0] != '-';
+}
+
+/* ---- defining ---- */
+
+/* Could evaluating `from` come to `to`? */
+static bool reaches(const struct class *from, const struct class *to)
+{
+    if (from == to)
+        return true;
+    for (size_t i = 0; i < from->n_terms; i++)
+        if (from->terms[i].kind == TERM_CLASS && reaches(from->terms[i].class, to))
+            return true;
+    return false;
+}
+
+static bool is_taken(struct slice name)
+{
+    static const char *const taken[] = {"all",       "read",     "write",       "control",  "cost",  "bytes-in",
+                                        "bytes-out", "inflight", "connections", "connects", "match", "admin"};
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        if (slice_eq_nocase(slice_str(taken[i]), name))
+            return true;
+    return slice_starts(name, SLICE("cmd."));
+}
+
+/* The class in which `name` was taken for a command before there was a class of that name; NULL: none. */
+static const struct class *early_user(const struct classes *classes, struct slice name)
+{
+    if (classes_know_command(classes, name))
+        return NULL;
+    for (size_t i = 0; i < classes->n; i++)
+        for (size_t j = 0; j < classes->at[i]->n_terms; j++) {
+            const struct term *term = &classes->at[i]->terms[j];
+            if (term->is_bare && slice_eq_nocase(slice_str(term->text), name))
+                return classes->at[i];
+        }
+    return NULL;
+}
+
+/* The class of that name, made if need be; NULL: the name cannot be a class's, or comes too late. */
+static struct class *class_get(struct classes *classes, struct slice name, struct why why)
+{
+    struct class *class = classes_lookup(classes, name);
+    const struct class *user = class ? NULL : early_user(classes, name);
+    if (!is_class_name(name))
+        why_refuse(why, "a class is named with 1 to %d of A-Z a-z 0-9 _ . - and no '-' first", CLASS_NAME_MAX);
+    else if (is_taken(name))
+        why_refuse(why, "%.*s has a meaning of its own: choose another name for the class", SHOWN(name));
+    else if (user)
+        why_refuse(why, "class %.*s is used in class %s, which comes before it: move it up", SHOWN(name), user->name);
+    else
+        return class ? class : classes_add(classes, name);
+    return NULL;
+}
+
+/*
+ * A bare word is a class if one of that name is known, else a command. A class may be named after a command it holds:
+ * there its own name means the command.
+ */
+static bool word_term(const struct classes *classes, const struct class *class, struct slice word, struct term *term,
+                      struct why why)
+{
+    const struct class *other = classes_lookup(classes, word);
+    if (other && !(other == class && classes_know_command(classes, word))) {
+        *term = (struct term){.kind = TERM_CLASS, .class = other};
+        return !reaches(other, class) ||
+               why_refuse(why, "class %s refers to itself through %s", class->name, other->name);
+    }
+    if (!term_is_command_name(word) || slice_starts(word, SLICE("@")) || slice_starts(word, SLICE("cmd.")))
+        return why_refuse(why, "\"%.*s\" is no command, category or class", SHOWN(word));
+    *term = (struct term){.kind = TERM_COMMAND, .is_bare = true, .text = term_text(word)};
+    return true;
+}
+
+static bool define_term(const struct classes *classes, struct class *class, struct slice text, struct why why)
+{
+    struct term term;
+    bool takes_away = slice_starts(text, SLICE("-"));
+    struct slice word = takes_away ? trim(slice_after(text, 1)) : text;
+    if (word.len == 0)
+        return why_refuse(why, "a command, category or class is missing %s", takes_away ? "after '-'" : "in the list");
+    if (takes_away && class->n_terms == 0)
+        return why_refuse(why, "%.*s takes away from nothing: say first what the class holds", SHOWN(text));
+    if (!term_spell(word, &term) && !word_term(classes, class, word, &term, why))
+        return false;
+    term.takes_away = takes_away;
+    class_add_term(class, term);
+    return true;
+}
+
+/* A class with a bad term stays known, so that only the term is reported, not also everything that uses the class. */
+bool class_define(struct classes *classes, struct slice name, struct slice terms, char *why, size_t why_size)
+{
+    struct why reason = {why, why_size};
+    struct class *class = class_get(classes, name, reason);
+    if (!class)
+        return false;
+    struct slice text;
+    struct slice rest = terms.at ? terms : SLICE("");
+    while (next_item(&rest, &text))
+        if (!define_term(classes, class, text, reason))
+            return false;
+    return true;
+}

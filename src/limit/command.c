@@ -1,0 +1,383 @@
+/*
+ * The command table: an array of rows found through one hash over the folded name.
+ *
+ * Row 0 stands for every unknown command; it is in no slot of the index, so a slot with id 0 is free. At most half of
+ * the slots are taken, so every search ends. Rows only grow in number while the table is built.
+ */
+#include "limit/command.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "limit/travel.h"
+
+#define CATEGORIES_MAX 64 /* a set of categories is one word; Redis has the same limit */
+#define FIRST_SLOTS 1024  /* Redis 7 and weir's own rows need no second allocation */
+#define WORDS_MAX 32
+
+struct slot {
+    uint32_t hash;
+    uint32_t id;
+};
+
+struct command_table {
+    _Atomic uint32_t references;
+    struct command *rows;
+    size_t n_rows;
+    size_t room;
+    struct slot *slots;
+    size_t n_slots; /* a power of two */
+    char *categories[CATEGORIES_MAX];
+    size_t n_categories;
+};
+
+struct fact {
+    const char *name;
+    const char *flags;
+    const char *categories;
+    int16_t arity;
+    int16_t first_key, last_key, key_step;
+};
+
+static const struct fact facts[] = {
+#define ROW(name, arity, flags, first, last, step, categories) {name, flags, categories, arity, first, last, step},
+#include "limit/commands.def"
+#undef ROW
+};
+#define N_FACTS (sizeof facts / sizeof facts[0])
+
+/* ---- the folded name ---- */
+
+struct key {
+    size_t len;
+    uint32_t hash;
+    char text[COMMAND_NAME_MAX];
+};
+
+static inline void key_start(struct key *key)
+{
+    key->len = 0;
+    key->hash = UINT32_C(2166136261);
+}
+
+/* FNV-1a: a subcommand's hash goes on where its container's ended. False: longer than any name weir knows. */
+static inline bool key_append(struct key *key, struct slice text)
+{
+    if (text.len > sizeof key->text - key->len)
+        return false;
+    uint32_t hash = key->hash;
+    char *out = key->text + key->len;
+    for (size_t i = 0; i < text.len; i++) {
+        out[i] = ascii_lower(text.at[i]);
+        hash = (hash ^ (unsigned char)out[i]) * UINT32_C(16777619);
+    }
+    key->hash = hash;
+    key->len += text.len;
+    return true;
+}
+
+static bool key_of(struct key *key, struct slice name)
+{
+    key_start(key);
+    return name.len > 0 && key_append(key, name);
+}
+
+/* ---- using ---- */
+
+static inline size_t find_id(const struct command_table *table, const struct key *key)
+{
+    size_t mask = table->n_slots - 1;
+    for (size_t i = key->hash & mask;; i = (i + 1) & mask) {
+        struct slot slot = table->slots[i];
+        if (slot.id == 0)
+            return 0;
+        const struct command *row = &table->rows[slot.id];
+        if (slot.hash == key->hash && row->name_len == key->len && memcmp(row->name, key->text, key->len) == 0)
+            return slot.id;
+    }
+}
+
+const struct command *command_find(const struct command_table *table, struct slice name, struct slice sub)
+{
+    const struct command *unknown = &table->rows[0];
+    struct key key;
+    key_start(&key);
+    if (!key_append(&key, name))
+        return unknown;
+    const struct command *row = &table->rows[find_id(table, &key)];
+    if (row->in_container) /* "config|get" as one word is no command */
+        return unknown;
+    if (!row->has_subcommands || sub.len == 0)
+        return row;
+    if (!key_append(&key, SLICE("|")) || !key_append(&key, sub))
+        return unknown;
+    return &table->rows[find_id(table, &key)];
+}
+
+const struct command *command_by_name(const struct command_table *table, struct slice name)
+{
+    struct key key;
+    size_t id = key_of(&key, name) ? find_id(table, &key) : 0;
+    return id ? &table->rows[id] : NULL;
+}
+
+size_t command_table_count(const struct command_table *table)
+{
+    return table->n_rows;
+}
+
+const struct command *command_table_row(const struct command_table *table, size_t id)
+{
+    return &table->rows[id];
+}
+
+size_t command_table_categories(const struct command_table *table)
+{
+    return table->n_categories;
+}
+
+struct slice command_table_category(const struct command_table *table, size_t bit)
+{
+    return slice_str(table->categories[bit]);
+}
+
+uint16_t command_flag(struct slice name)
+{
+    static const struct {
+        const char *name;
+        uint16_t flag;
+    } flags[] = {
+        {"write", CMD_WRITE},     {"readonly", CMD_READONLY}, {"admin", CMD_ADMIN},
+        {"pubsub", CMD_PUBSUB},   {"noscript", CMD_NOSCRIPT}, {"blocking", CMD_BLOCKING},
+        {"no_auth", CMD_NO_AUTH}, {"module", CMD_MODULE},     {"movablekeys", CMD_MOVABLEKEYS},
+        {"fast", CMD_FAST},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (slice_eq_nocase(slice_str(flags[i].name), name))
+            return flags[i].flag;
+    return 0;
+}
+
+/* ---- the index ---- */
+
+static void index_put(struct command_table *table, uint32_t hash, uint32_t id)
+{
+    size_t mask = table->n_slots - 1;
+    size_t i = hash & mask;
+    while (table->slots[i].id != 0)
+        i = (i + 1) & mask;
+    table->slots[i] = (struct slot){hash, id};
+}
+
+static void index_grow(struct command_table *table)
+{
+    struct slot *old = table->slots;
+    size_t n_old = table->n_slots;
+    table->n_slots = n_old * 2;
+    table->slots = mem_zalloc(table->n_slots, sizeof *table->slots);
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i].id != 0)
+            index_put(table, old[i].hash, old[i].id);
+    free(old);
+}
+
+/* ---- building ---- */
+
+static size_t row_new(struct command_table *table)
+{
+    if (table->n_rows == table->room) {
+        table->room *= 2;
+        table->rows = mem_realloc(table->rows, table->room, sizeof *table->rows);
+    }
+    size_t id = table->n_rows++;
+    table->rows[id] = (struct command){.id = (uint16_t)id, .flow = FLOW_ONE};
+    return id;
+}
+
+/* The row of that name, made if need be. 0: the table is full. */
+static size_t row_get(struct command_table *table, const struct key *key)
+{
+    size_t id = find_id(table, key);
+    if (id != 0 || table->n_rows > UINT16_MAX)
+        return id;
+    id = row_new(table);
+    if (0)
+        index_grow(table);
+    index_put(table, key->hash, (uint32_t)id);
+    struct command *row = &table->rows[id];
+    memcpy(row->name, key->text, key->len);
+    row->name_len = (uint8_t)key->len;
+    row->in_container = memchr(key->text, '|', key->len) != NULL;
+    return id;
+}
+
+/* Categories past the last bit are forgotten; Redis itself has no room for them. */
+static uint64_t category_bit(struct command_table *table, struct slice name)
+{
+    size_t bit = 0;
+    while (bit < table->n_categories && !slice_eq_nocase(slice_str(table->categories[bit]), name))
+        bit++;
+    if (bit == CATEGORIES_MAX)
+        return 0;
+    if (bit == table->n_categories)
+        table->categories[table->n_categories++] = mem_strndup(name.at, name.len);
+    return UINT64_C(1) << bit;
+}
+
+static int16_t clamp(int64_t value)
+{
+    return (int16_t)(value > INT16_MAX ? INT16_MAX : value < INT16_MIN ? INT16_MIN : value);
+}
+
+static bool is_within(struct slice name, struct slice container)
+{
+    return name.len > container.len && name.at[container.len] == '|' &&
+           slice_eq_nocase(slice_of(name.at, container.len), container);
+}
+
+/* Subcommands may be added before their container or after it. */
+static void link_container(struct command_table *table, size_t id)
+{
+    struct command *row = &table->rows[id];
+    struct slice name = slice_of(row->name, row->name_len);
+    for (size_t i = 1; i < table->n_rows; i++) {
+        struct command *other = &table->rows[i];
+        struct slice other_name = slice_of(other->name, other->name_len);
+        if (is_within(other_name, name))
+            row->has_subcommands = true;
+        if (is_within(name, other_name))
+            other->has_subcommands = true;
+    }
+}
+
+/* A name too long to be looked up is left out: it travels as an unknown command. */
+static void put(struct command_table *table, const struct command_info *info)
+{
+    struct key key;
+    size_t id = key_of(&key, info->name) ? row_get(table, &key) : 0;
+    if (id == 0)
+        return;
+    struct travel travel = travel_of(info->name, info->flags);
+    struct command *row = &table->rows[id];
+    row->flow = (uint8_t)travel.flow;
+    row->effect = (uint8_t)travel.effect;
+    row->is_shareable = travel.is_shareable;
+    row->blocks = travel.blocks;
+    row->arity = clamp(info->arity);
+    row->flags = (uint16_t)((info->flags & ~CMD_CONTROL) | (travel.is_control ? CMD_CONTROL : 0));
+    row->first_key = clamp(info->first_key);
+    row->last_key = clamp(info->last_key);
+    row->key_step = clamp(info->key_step);
+    row->categories = 0;
+    for (size_t i = 0; i < info->n_categories; i++)
+        row->categories |= category_bit(table, info->categories[i]);
+    link_container(table, id);
+}
+
+static size_t split(const char *text, struct slice *words)
+{
+    size_t n = 0;
+    for (text += strspn(text, " "); *text && n < WORDS_MAX; text += strspn(text, " ")) {
+        words[n] = slice_of(text, strcspn(text, " "));
+        text += words[n++].len;
+    }
+    return n;
+}
+
+static void put_fact(struct command_table *table, const struct fact *fact)
+{
+    struct slice flags[WORDS_MAX];
+    struct slice categories[WORDS_MAX];
+    struct command_info info = {
+        .name = slice_str(fact->name),
+        .arity = fact->arity,
+        .first_key = fact->first_key,
+        .last_key = fact->last_key,
+        .key_step = fact->key_step,
+        .categories = categories,
+        .n_categories = split(fact->categories, categories),
+    };
+    size_t n_flags = split(fact->flags, flags);
+    for (size_t i = 0; i < n_flags; i++)
+        info.flags |= command_flag(flags[i]);
+    put(table, &info);
+}
+
+/* What is known of a command that Redis has not listed: the fact, or no more than its name. */
+static void put_known(struct command_table *table, struct slice name)
+{
+    if (command_by_name(table, name))
+        return;
+    for (size_t i = 0; i < N_FACTS; i++)
+        if (slice_eq_nocase(slice_str(facts[i].name), name)) {
+            put_fact(table, &facts[i]);
+            return;
+        }
+    put(table, &(struct command_info){.name = name, .arity = -1});
+}
+
+/*
+ * Redis 6.2 lists containers without their subcommands, and no Redis lists those of later versions, which clients send
+ * all the same: a container brings the subcommands that weir knows.
+ */
+static void put_subcommands(struct command_table *table, struct slice container)
+{
+    for (size_t i = 0; i < N_FACTS; i++)
+        if (is_within(slice_str(facts[i].name), container))
+            put_known(table, slice_str(facts[i].name));
+    for (size_t i = 0; i < travel_count(); i++) {
+        struct slice name = slice_str(travel_row(i)->name);
+        if (is_within(name, container) && name.at[name.len - 1] != '*')
+            put_known(table, name);
+    }
+}
+
+void command_table_add(struct command_table *table, const struct command_info *info)
+{
+    put(table, info);
+    put_subcommands(table, info->name);
+}
+
+/* Besides row 0 a new table holds what weir acts on itself, whether or not Redis lists it (6.2 does not list QUIT). */
+struct command_table *command_table_new(void)
+{
+    struct command_table *table = mem_zalloc(1, sizeof *table);
+    atomic_init(&table->references, 1);
+    table->n_slots = FIRST_SLOTS;
+    table->slots = mem_zalloc(table->n_slots, sizeof *table->slots);
+    table->room = FIRST_SLOTS / 2;
+    table->rows = mem_zalloc(table->room, sizeof *table->rows);
+    row_new(table);
+    for (size_t i = 0; i < travel_count(); i++)
+        if (travel_row(i)->flow == FLOW_QUIT || travel_row(i)->flow == FLOW_DROP)
+            put_known(table, slice_str(travel_row(i)->name));
+    return table;
+}
+
+struct command_table *command_table_builtin(void)
+{
+    struct command_table *table = command_table_new();
+    for (size_t i = 0; i < N_FACTS; i++) {
+        put_fact(table, &facts[i]);
+        put_subcommands(table, slice_str(facts[i].name));
+    }
+    return table;
+}
+
+struct command_table *command_table_get(struct command_table *table)
+{
+    atomic_fetch_add_explicit(&table->references, 1, memory_order_relaxed);
+    return table;
+}
+
+void command_table_put(struct command_table *table)
+{
+    if (atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < table->n_categories; i++)
+        free(table->categories[i]);
+    free(table->slots);
+    free(table->rows);
+    free(table);
+}

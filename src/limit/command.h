@@ -1,0 +1,121 @@
+/*
+ * The command table: for every command and subcommand what it is (flags, categories, keys) and how it must travel.
+ *
+ * A table is built once, then never changes; it is counted, so that workers can go on using an old one while a new one
+ * is handed out. Looking up allocates nothing.
+ */
+#ifndef WEIR_LIMIT_COMMAND_H
+#define WEIR_LIMIT_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+#define COMMAND_NAME_MAX 64
+
+/* What comes back for a command outside MULTI (inside, everything is one +QUEUED or one error). */
+enum flow {
+    FLOW_ONE,         /* exactly one reply */
+    FLOW_SUBSCRIBE,   /* a frame for each argument, or one error */
+    FLOW_UNSUBSCRIBE, /* a frame for each argument; without arguments one for each subscription, at least one */
+    FLOW_MONITOR,     /* one reply, then lines without end */
+    FLOW_REPLY,       /* CLIENT REPLY: on one, off and skip none */
+    FLOW_RAW,         /* from here on bytes without frames (SYNC, PSYNC, REPLCONF) */
+    FLOW_QUIT,        /* one reply, then closed */
+    FLOW_DROP,        /* closed without a word (POST, Host:) */
+};
+
+/* What a command does to the state of its connection, as far as weir must follow it. */
+enum effect {
+    EFFECT_NONE,
+    EFFECT_AUTH,
+    EFFECT_HELLO,
+    EFFECT_SELECT,
+    EFFECT_NAME, /* CLIENT SETNAME */
+    EFFECT_RESET,
+    EFFECT_MULTI,
+    EFFECT_EXEC,
+    EFFECT_DISCARD,
+    EFFECT_WATCH,
+    EFFECT_UNWATCH,
+    EFFECT_TRACKING, /* CLIENT TRACKING: pushes may follow */
+};
+
+/* Flags as `COMMAND` names them; the rest is not needed. */
+enum {
+    CMD_WRITE = 1 << 0,
+    CMD_READONLY = 1 << 1,
+    CMD_ADMIN = 1 << 2,
+    CMD_PUBSUB = 1 << 3,
+    CMD_NOSCRIPT = 1 << 4,
+    CMD_BLOCKING = 1 << 5,
+    CMD_NO_AUTH = 1 << 6,
+    CMD_MODULE = 1 << 7,
+    CMD_MOVABLEKEYS = 1 << 8,
+    CMD_FAST = 1 << 9,
+    CMD_CONTROL = 1 << 10, /* weir's own class `control`: never refused */
+};
+
+struct command {
+    char name[COMMAND_NAME_MAX + 1]; /* lower case; a subcommand is "config|get" */
+    uint8_t name_len;
+    uint8_t flow;     /* enum flow */
+    uint8_t effect;   /* enum effect */
+    bool is_shareable; /* may travel on a lane that other clients use too */
+    bool blocks;      /* may wait in Redis; the client's going away must end it at once */
+    bool in_container; /* name has a '|' */
+    bool has_subcommands;
+    uint16_t id;      /* dense, 0 is the row of every unknown command */
+    int16_t arity;    /* as COMMAND gives it: negative is "at least" */
+    uint16_t flags;
+    int16_t first_key, last_key, key_step;
+    uint64_t categories; /* bit i: command_table_category(table, i) */
+};
+
+struct command_table;
+
+/* ---- building (one thread) ---- */
+
+/* What `COMMAND` tells of one command or subcommand. name as Redis gives it ("config|get" for subcommands). */
+struct command_info {
+    struct slice name;
+    int64_t arity, first_key, last_key, key_step;
+    uint16_t flags;                 /* CMD_*, without CMD_CONTROL */
+    const struct slice *categories; /* without the '@' */
+    size_t n_categories;
+};
+
+/* An empty table with one reference. Never fails: out of memory ends the process. */
+struct command_table *command_table_new(void);
+
+/* Add or replace a row; how it travels comes from the rows kept by hand, or from the flags where it has none. */
+void command_table_add(struct command_table *table, const struct command_info *info);
+
+/* The table of facts about Redis 7 that is compiled in; one reference. */
+struct command_table *command_table_builtin(void);
+
+struct command_table *command_table_get(struct command_table *table); /* one more reference; any thread */
+void command_table_put(struct command_table *table);
+
+/* The CMD_* flag that COMMAND calls `name`; 0 when weir does not need it. */
+uint16_t command_flag(struct slice name);
+
+/* ---- using (any thread) ---- */
+
+/*
+ * The row for a command's first two arguments, in any case. A container's known subcommand has a row of its own; an
+ * unknown subcommand, and an unknown command, gets row 0: named "", not shareable.
+ */
+const struct command *command_find(const struct command_table *table, struct slice name, struct slice sub);
+
+/* Row by its full lower-case name ("config|get"); NULL if there is none. */
+const struct command *command_by_name(const struct command_table *table, struct slice name);
+
+size_t command_table_count(const struct command_table *table); /* rows, the unknown one included */
+const struct command *command_table_row(const struct command_table *table, size_t id);
+size_t command_table_categories(const struct command_table *table);
+struct slice command_table_category(const struct command_table *table, size_t bit);
+
+#endif

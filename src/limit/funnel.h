@@ -1,0 +1,97 @@
+/*
+ * A funnel: the state of one limit for one subject, GCRA on one 64-bit word.
+ *
+ * Problem: many workers ask at once whether a command may pass, and what passes in any window w must never exceed
+ * burst + rate * w. Mechanism: the word is the theoretical arrival time (TAT, monotonic nanoseconds) at which the funnel
+ * is empty again; a take moves it forward by cost * interval when that leaves it within burst * interval of now. A time
+ * in the past means empty, so 0 is a fresh funnel and dropping an empty one loses nothing. Price: one compare-and-swap
+ * for a pass, one load for a refusal, which writes nothing. Source: ITU-T I.371 (generic cell rate algorithm, virtual
+ * scheduling).
+ * Rounding: the interval is rounded up to whole nanoseconds, so what is admitted is never more than asked for.
+ */
+#ifndef WEIR_LIMIT_FUNNEL_H
+#define WEIR_LIMIT_FUNNEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FUNNEL_NEVER UINT64_MAX
+
+struct rate {
+    uint64_t count;       /* units ... */
+    uint64_t period_ns;   /* ... per this time */
+    uint64_t burst;       /* units that pass at once from rest */
+    uint64_t interval_ns; /* one unit's time: period / count, rounded up */
+    uint64_t burst_ns;    /* burst * interval */
+};
+
+struct funnel {
+    _Atomic uint64_t tat_ns;
+};
+
+/*
+ * False when a number is 0, or burst * period / count is beyond 100 years: a burst must drain in a time that is meant.
+ * It bounds burst_ns, so that no sum below overflows as long as now_ns is below 2^63.
+ */
+#define RATE_LONGEST_NS (UINT64_C(36525) * 24 * 3600 * UINT64_C(1000000000))
+__attribute__((warn_unused_result)) bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns,
+                                                   uint64_t burst);
+
+/* The rule itself. 0, and *next_ns is what the word becomes; else the nanoseconds to wait, or FUNNEL_NEVER. */
+static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost,
+                                   uint64_t *next_ns)
+{
+    if (cost > rate->burst)
+        return FUNNEL_NEVER;
+    uint64_t debt_ns = (tat_ns > now_ns ? tat_ns - now_ns : 0) + cost * rate->interval_ns;
+    if (debt_ns > rate->burst_ns)
+        return debt_ns - rate->burst_ns;
+    *next_ns = now_ns + debt_ns;
+    return 0;
+}
+
+/*
+ * Take `cost` units at time `now_ns`, from any thread. 0: taken. Otherwise nothing was written, and the answer is the
+ * nanoseconds until the same cost would pass, or FUNNEL_NEVER when it is more than the burst.
+ *
+ * The threads' times need no order among each other: the word never goes back, so an older now_ns only meets more debt.
+ */
+__attribute__((warn_unused_result)) static inline uint64_t funnel_take(struct funnel *funnel, const struct rate *rate,
+                                                                       uint64_t now_ns, uint64_t cost)
+{
+    uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
+    uint64_t next_ns = 0;
+    do {
+        uint64_t wait_ns = funnel_rule(rate, tat_ns, now_ns, cost, &next_ns);
+        if (wait_ns > 0)
+            return wait_ns;
+    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, &tat_ns, next_ns, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return 0;
+}
+
+/* What funnel_take would answer; writes nothing. */
+__attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const struct funnel *funnel,
+                                                                      const struct rate *rate, uint64_t now_ns,
+                                                                      uint64_t cost)
+{
+    uint64_t next_ns;
+    return funnel_rule(rate, atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed), now_ns, cost, &next_ns);
+}
+
+/* Charge without asking: only after funnel_ask answered 0, under the lock that keeps others away in between. */
+static inline void funnel_charge(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+{
+    uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
+    uint64_t start_ns = tat_ns > now_ns ? tat_ns : now_ns;
+    atomic_store_explicit(&funnel->tat_ns, start_ns + cost * rate->interval_ns, memory_order_relaxed);
+}
+
+/* Does it hold no debt any more? Then it may be forgotten. */
+static inline bool funnel_is_empty(const struct funnel *funnel, uint64_t now_ns)
+{
+    return atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed) <= now_ns;
+}
+
+#endif

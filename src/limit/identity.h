@@ -1,0 +1,59 @@
+/*
+ * Who a client is: what is known of it (facts), which of it names its subject (identity), and what a policy's `match`
+ * looks at.
+ */
+#ifndef WEIR_LIMIT_IDENTITY_H
+#define WEIR_LIMIT_IDENTITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "limit/ip.h"
+
+struct facts {
+    struct slice user; /* empty until a user other than `default` has logged in */
+    struct slice name; /* CLIENT SETNAME; empty if none */
+    struct ip ip;      /* family 0 on a unix socket */
+};
+
+#define IDENTITY_MAX_SOURCES 8
+#define SUBJECT_NAME_MAX 320 /* longer users and names are cut, and a hash of the whole is appended */
+
+struct identity {
+    struct {
+        uint8_t kind;
+        uint8_t prefix; /* bits, for ip (v4) and ip6 */
+    } sources[IDENTITY_MAX_SOURCES];
+    uint8_t count;
+};
+
+/*
+ * Parse "user, ip", "name, ip/24, ip6/64" ... `ip` alone is the whole address of either family; ip/N applies to IPv4,
+ * ip6/N to IPv6. False: `why` says what is wrong (sources that come later are named as not yet supported).
+ */
+__attribute__((warn_unused_result)) bool identity_parse(struct identity *identity, struct slice text, char *why,
+                                                        size_t why_size);
+
+/*
+ * The subject's name by the first source that is known ("user:free-17", "ip:10.1.2.0/24", "ip:2001:db8::/64"); when
+ * none is, its whole address; without one (a unix socket) "ip:unix". Printable ASCII without spaces: other bytes and
+ * '%' are written %XX. Returns its length; `out` needs SUBJECT_NAME_MAX bytes.
+ */
+size_t identity_subject(const struct identity *identity, const struct facts *facts, char *out);
+
+/* One term of a policy's match: user:GLOB, name:GLOB, ip:ADDRESS[/N]. */
+struct match {
+    uint8_t kind;
+    uint8_t prefix;
+    struct ip ip;
+    char *glob; /* heap, for user and name */
+};
+
+__attribute__((warn_unused_result)) bool match_parse(struct match *match, struct slice text, char *why,
+                                                     size_t why_size);
+bool match_holds(const struct match *match, const struct facts *facts);
+void match_fini(struct match *match);
+
+#endif

@@ -1,0 +1,81 @@
+/* Addresses as bytes in network order. Bytes beyond the family's are 0, so that equal addresses are equal memory. */
+#include "limit/ip.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+static struct ip ip4(const void *bytes)
+{
+    struct ip ip = {.family = 4};
+    memcpy(ip.bytes, bytes, 4);
+    return ip;
+}
+
+static struct ip ip6(const struct in6_addr *address)
+{
+    if (IN6_IS_ADDR_V4MAPPED(address))
+        return ip4(&address->s6_addr[12]);
+    struct ip ip = {.family = 6};
+    memcpy(ip.bytes, address->s6_addr, 16);
+    return ip;
+}
+
+struct ip ip_of(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, address, sizeof in);
+        return ip4(&in.sin_addr);
+    }
+    if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, address, sizeof in6);
+        return ip6(&in6.sin6_addr);
+    }
+    return (struct ip){0};
+}
+
+bool ip_parse(struct slice text, struct ip *ip)
+{
+    char copy[IP_TEXT_MAX];
+    struct in_addr in;
+    struct in6_addr in6;
+    if (text.len == 0 || text.len >= sizeof copy || memchr(text.at, '\0', text.len))
+        return false;
+    memcpy(copy, text.at, text.len);
+    copy[text.len] = '\0';
+    if (inet_pton(AF_INET, copy, &in) == 1)
+        *ip = ip4(&in);
+    else if (inet_pton(AF_INET6, copy, &in6) == 1)
+        *ip = ip6(&in6);
+    else
+        return false;
+    return true;
+}
+
+size_t ip_print(const struct ip *ip, char *out)
+{
+    inet_ntop(ip->family == 4 ? AF_INET : AF_INET6, ip->bytes, out, IP_TEXT_MAX);
+    return strlen(out);
+}
+
+unsigned ip_bits(const struct ip *ip)
+{
+    return ip->family == 4 ? 32 : ip->family == 6 ? 128 : 0;
+}
+
+struct ip ip_network(const struct ip *ip, unsigned prefix)
+{
+    struct ip network = *ip;
+    for (unsigned i = 0; i < sizeof network.bytes; i++) {
+        unsigned keep = prefix > 8 * i ? prefix - 8 * i : 0;
+        if (keep < 8)
+            network.bytes[i] &= (uint8_t)(0xff00U >> keep);
+    }
+    return network;
+}
+
+bool ip_eq(const struct ip *a, const struct ip *b)
+{
+    return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * An address of a client, IPv4 or IPv6; what is IPv4 inside IPv6 (::ffff:192.0.2.1) is IPv4.
+ */
+#ifndef WEIR_LIMIT_IP_H
+#define WEIR_LIMIT_IP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct sockaddr;
+
+struct ip {
+    uint8_t family;    /* 0 none, 4, 6 */
+    uint8_t bytes[16]; /* network order; the first 4 for family 4; the rest 0 */
+};
+
+#define IP_TEXT_MAX 46 /* the NUL included */
+
+/* From a socket address; anything that is not IP (a unix socket) is family 0. */
+struct ip ip_of(const struct sockaddr *address);
+
+/* "192.0.2.7", "2001:db8::1". */
+__attribute__((warn_unused_result)) bool ip_parse(struct slice text, struct ip *ip);
+
+/* The canonical text, NUL-terminated, into IP_TEXT_MAX bytes; returns its length. Not for family 0. */
+size_t ip_print(const struct ip *ip, char *out);
+
+/* How many bits an address of its family has: 32, 128, or 0. */
+unsigned ip_bits(const struct ip *ip);
+
+/* The address with all but the first `prefix` bits cleared. */
+struct ip ip_network(const struct ip *ip, unsigned prefix);
+
+bool ip_eq(const struct ip *a, const struct ip *b);
+
+#endif

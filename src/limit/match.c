@@ -1,0 +1,121 @@
+/* The terms of a policy's match: each looks at one thing known of a client, and what is unknown never matches. */
+#include <stdlib.h>
+
+#include "base/glob.h"
+#include "base/mem.h"
+#include "base/near.h"
+#include "base/num.h"
+#include "base/split.h"
+#include "base/why.h"
+#include "limit/identity.h"
+
+enum kind { MATCH_USER, MATCH_NAME, MATCH_IP, N_KINDS };
+
+static const char *const kind_names[N_KINDS] = {"user", "name", "ip"};
+
+static struct slice kind_name(const void *arg, size_t i)
+{
+    (void)arg;
+    return slice_str(kind_names[i]);
+}
+
+static bool why_unknown(struct slice text, struct slice name, char *why, size_t why_size)
+{
+    struct slice near = near_name(name, N_KINDS, kind_name, NULL);
+    if (near.len > 0)
+        return why_set(why, why_size, "unknown term \"%.*s\" (did you mean %.*s:...?)", WHY_SLICE(text),
+                       WHY_SLICE(near));
+    return why_set(why, why_size, "unknown term \"%.*s\": write user:PATTERN, name:PATTERN or ip:ADDRESS/N",
+                   WHY_SLICE(text));
+}
+
+static bool parse_glob(struct match *match, struct slice text, struct slice glob, char *why, size_t why_size)
+{
+    struct slice first, rest = glob;
+    if (glob.len == 0)
+        return why_set(why, why_size, "\"%.*s\" has no pattern: write %.*s* for any", WHY_SLICE(text), WHY_SLICE(text));
+    if (split_word(&rest, &first) && rest.len > 0)
+        return why_set(why, why_size, "\"%.*s\" has a space in it: terms are separated by commas", WHY_SLICE(text));
+    if (memchr(glob.at, '\0', glob.len))
+        return why_set(why, why_size, "\"%.*s\" is followed by a NUL byte", WHY_SLICE(text));
+    if (!glob_is_closed(glob))
+        return why_set(why, why_size, "\"%.*s\" has a [ that is never closed: write \\[ for the character itself",
+                       WHY_SLICE(text));
+    if (match->kind == MATCH_USER && slice_eq(glob, SLICE("default")))
+        return why_set(why, why_size,
+                       "\"%.*s\" would match nobody: clients that have not logged in have no user; bind them with "
+                       "[policy default], which takes everybody else",
+                       WHY_SLICE(text));
+    match->glob = mem_strndup(glob.at, glob.len);
+    return true;
+}
+
+static bool why_host_bits(struct slice text, const struct ip *network, unsigned prefix, char *why, size_t why_size)
+{
+    char printed[IP_TEXT_MAX];
+    ip_print(network, printed);
+    return why_set(why, why_size, "\"%.*s\" names an address beyond its prefix length: the network is ip:%s/%u",
+                   WHY_SLICE(text), printed, prefix);
+}
+
+static bool parse_network(struct match *match, struct slice text, struct slice network, char *why, size_t why_size)
+{
+    struct slice address, prefix = network; /* its place is NULL when there is no '/' */
+    split_next(&prefix, '/', &address);
+    if (!ip_parse(address, &match->ip))
+        return why_set(why, why_size,
+                       "\"%.*s\" is not an address: write ip:192.0.2.7, ip:10.1.0.0/16 or ip:2001:db8::/32",
+                       WHY_SLICE(text));
+    int64_t bits = (int64_t)ip_bits(&match->ip);
+    if (prefix.at && (!num_parse(prefix, &bits) || bits < 0 || bits > (int64_t)ip_bits(&match->ip)))
+        return why_set(why, why_size, "\"%.*s\": the prefix length must be 0 to %u", WHY_SLICE(text),
+                       ip_bits(&match->ip));
+    match->prefix = (uint8_t)bits;
+    struct ip masked = ip_network(&match->ip, match->prefix);
+    if (!ip_eq(&masked, &match->ip))
+        return why_host_bits(text, &masked, match->prefix, why, why_size);
+    return true;
+}
+
+bool match_parse(struct match *match, struct slice text, char *why, size_t why_size)
+{
+    struct slice rest = text, name;
+    *match = (struct match){0};
+    if (text.len == 0 || !memchr(text.at, ':', text.len))
+        return why_unknown(text, text, why, why_size);
+    split_next(&rest, ':', &name);
+    rest = split_trim(rest);
+    for (uint8_t kind = 0; kind < N_KINDS; kind++) {
+        if (!slice_eq_nocase(name, slice_str(kind_names[kind])))
+            continue;
+        match->kind = kind;
+        if (kind == MATCH_IP)
+            return parse_network(match, text, rest, why, why_size);
+        return parse_glob(match, text, rest, why, why_size);
+    }
+    return why_unknown(text, name, why, why_size);
+}
+
+static bool ip_holds(const struct match *match, const struct ip *ip)
+{
+    struct ip network = ip_network(ip, match->prefix);
+    return ip_eq(&network, &match->ip);
+}
+
+static bool glob_holds(const struct match *match, struct slice text)
+{
+    return text.len > 0 && glob_match(slice_str(match->glob), text);
+}
+
+bool match_holds(const struct match *match, const struct facts *facts)
+{
+    if (match->kind == MATCH_IP)
+        return ip_holds(match, &facts->ip);
+    return glob_holds(match, match->kind == MATCH_USER ? facts->user : facts->name);
+}
+
+void match_fini(struct match *match)
+{
+    free(match->glob);
+    match->glob = NULL;
+}

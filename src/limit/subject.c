@@ -1,0 +1,363 @@
+/*
+ * The table of subjects: shards of hash buckets, each shard under its own mutex, one cap on all of them together.
+ *
+ * A subject is found, held, examined and dropped only under its shard's mutex, so one that is dropped has no holder and
+ * gets none. Places under the cap are counted: whoever adds a subject has claimed a place first. Forgetting goes round
+ * each shard like a clock's hand, a few buckets at a time.
+ */
+#include "limit/subject.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define SHARDS 64
+#define SHARD_BITS 6
+#define FORGET_BUCKETS 4   /* looked at for each newcomer: more than come, so that the idle ones go */
+#define RELIEF_BUCKETS 256 /* looked at when the table is full: about 20 us of memory accesses at worst */
+#define SPINS 64           /* pauses before the processor is offered to the holder of a subject's lock */
+
+struct shard {
+    pthread_mutex_t lock;
+    struct subject **buckets;
+    size_t n_buckets; /* 0, or a power of 2 */
+    size_t count;
+    size_t hand; /* the bucket that is examined next */
+};
+
+struct subjects {
+    struct hash_key key;
+    size_t max;
+    _Atomic size_t count;    /* places claimed */
+    _Atomic unsigned relief; /* the shard where the next search for a place starts */
+    _Atomic bool is_overflowed;
+    pthread_mutex_t overflow_lock;
+    struct subject *overflows; /* linked by next; one for each policy that needed it, kept as long as the table */
+    struct shard shards[SHARDS];
+};
+
+/* What a subject is found by. Its number of funnels is part of it, so that no policy meets a subject of another shape. */
+struct wanted {
+    struct slice policy;
+    struct slice name;
+    uint16_t n_funnels;
+    uint64_t hash;
+};
+
+struct subjects *subjects_new(size_t max)
+{
+    struct subjects *subjects = mem_zalloc(1, sizeof *subjects);
+    if (getrandom(&subjects->key, sizeof subjects->key, 0) != (ssize_t)sizeof subjects->key) {
+        log_error("no random numbers from the system: names could be chosen to slow weir down");
+        abort();
+    }
+    subjects->max = max;
+    pthread_mutex_init(&subjects->overflow_lock, NULL);
+    for (size_t i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&subjects->shards[i].lock, NULL);
+    return subjects;
+}
+
+static void free_chain(struct subject *subject)
+{
+    while (subject) {
+        struct subject *next = subject->next;
+        free(subject);
+        subject = next;
+    }
+}
+
+void subjects_free(struct subjects *subjects)
+{
+    for (size_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &subjects->shards[i];
+        for (size_t bucket = 0; bucket < shard->n_buckets; bucket++)
+            free_chain(shard->buckets[bucket]);
+        free(shard->buckets);
+        pthread_mutex_destroy(&shard->lock);
+    }
+    free_chain(subjects->overflows);
+    pthread_mutex_destroy(&subjects->overflow_lock);
+    free(subjects);
+}
+
+size_t subjects_count(struct subjects *subjects)
+{
+    return atomic_load_explicit(&subjects->count, memory_order_relaxed);
+}
+
+bool subjects_overflowed(struct subjects *subjects)
+{
+    return atomic_load_explicit(&subjects->is_overflowed, memory_order_relaxed);
+}
+
+/* ---- one subject ---- */
+
+static size_t subject_bytes(const struct wanted *wanted)
+{
+    return sizeof(struct subject) + wanted->n_funnels * sizeof(struct funnel) + wanted->policy.len + wanted->name.len;
+}
+
+/* In `memory`, zeroed and of subject_bytes; held once. */
+static struct subject *subject_init(void *memory, const struct wanted *wanted)
+{
+    struct subject *subject = memory;
+    atomic_init(&subject->holders, 1);
+    subject->hash = wanted->hash;
+    subject->n_funnels = wanted->n_funnels;
+    subject->policy_len = (uint16_t)wanted->policy.len;
+    subject->name_len = (uint16_t)wanted->name.len;
+    subject->label = (char *)&subject->funnels[wanted->n_funnels];
+    memcpy(subject->label, wanted->policy.at, wanted->policy.len);
+    memcpy(subject->label + wanted->policy.len, wanted->name.at, wanted->name.len);
+    return subject;
+}
+
+struct slice subject_name(const struct subject *subject)
+{
+    return slice_of(subject->label + subject->policy_len, subject->name_len);
+}
+
+static bool is_wanted(const struct subject *subject, const struct wanted *wanted)
+{
+    return subject->hash == wanted->hash && subject->n_funnels == wanted->n_funnels &&
+           slice_eq(slice_of(subject->label, subject->policy_len), wanted->policy) &&
+           slice_eq(subject_name(subject), wanted->name);
+}
+
+static void hold(struct subject *subject)
+{
+    atomic_fetch_add_explicit(&subject->holders, 1, memory_order_relaxed);
+}
+
+void subject_put(struct subjects *subjects, struct subject *subject)
+{
+    (void)subjects;
+    atomic_fetch_sub_explicit(&subject->holders, 1, memory_order_release); /* its charges are seen by who forgets it */
+}
+
+/* Law 5: only what equals a fresh one. */
+static bool is_forgettable(const struct subject *subject, uint64_t now_ns)
+{
+    if (atomic_load_explicit(&subject->holders, memory_order_acquire) > 0)
+        return false;
+    for (size_t i = 0; i < subject->n_funnels; i++)
+        if (!funnel_is_empty(&subject->funnels[i], now_ns))
+            return false;
+    return true;
+}
+
+/* ---- one shard, under its lock ---- */
+
+static struct subject **bucket_of(const struct shard *shard, uint64_t hash)
+{
+    return &shard->buckets[hash >> SHARD_BITS & (shard->n_buckets - 1)];
+}
+
+static struct subject *find(const struct shard *shard, const struct wanted *wanted)
+{
+    struct subject *subject = shard->n_buckets > 0 ? *bucket_of(shard, wanted->hash) : NULL;
+    while (subject && !is_wanted(subject, wanted))
+        subject = subject->next;
+    return subject;
+}
+
+static void link_in(struct shard *shard, struct subject *subject)
+{
+    struct subject **bucket = bucket_of(shard, subject->hash);
+    subject->next = *bucket;
+    *bucket = subject;
+}
+
+/* Twice the buckets when there are as many subjects. False only when there is no bucket at all. */
+static bool make_room(struct shard *shard)
+{
+    if (shard->count < shard->n_buckets)
+        return true;
+    struct shard grown = *shard;
+    grown.n_buckets = shard->n_buckets > 0 ? 2 * shard->n_buckets : 1;
+    grown.buckets = calloc(grown.n_buckets, sizeof(struct subject *));
+    if (!grown.buckets)
+        return shard->n_buckets > 0; /* longer chains, nothing worse */
+    for (size_t i = 0; i < shard->n_buckets; i++) {
+        struct subject *next;
+        for (struct subject *subject = shard->buckets[i]; subject; subject = next) {
+            next = subject->next;
+            link_in(&grown, subject);
+        }
+    }
+    free(shard->buckets);
+    shard->buckets = grown.buckets;
+    shard->n_buckets = grown.n_buckets;
+    return true;
+}
+
+/* Drop from the bucket under the hand what may be forgotten, at most `most`; the hand goes on. How many went. */
+static size_t forget_bucket(struct shard *shard, size_t most, uint64_t now_ns)
+{
+    struct subject **link = &shard->buckets[shard->hand];
+    size_t dropped = 0;
+    while (*link && dropped < most) {
+        struct subject *subject = *link;
+        if (!is_forgettable(subject, now_ns)) {
+            link = &subject->next;
+            continue;
+        }
+        *link = subject->next;
+        free(subject);
+        dropped++;
+    }
+    shard->count -= dropped;
+    shard->hand = (shard->hand + 1) & (shard->n_buckets - 1);
+    return dropped;
+}
+
+static void forget_some(struct subjects *subjects, struct shard *shard, uint64_t now_ns)
+{
+    size_t dropped = 0;
+    for (size_t i = 0; i < FORGET_BUCKETS && i < shard->n_buckets; i++)
+        dropped += forget_bucket(shard, SIZE_MAX, now_ns);
+    atomic_fetch_sub_explicit(&subjects->count, dropped, memory_order_relaxed);
+}
+
+/* ---- places ---- */
+
+static bool claim_free_place(struct subjects *subjects)
+{
+    size_t count = atomic_load_explicit(&subjects->count, memory_order_relaxed);
+    while (count < subjects->max)
+        if (atomic_compare_exchange_weak_explicit(&subjects->count, &count, count + 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/* Drop one subject of the shard, its place still counted. *buckets is how many may still be examined. */
+static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns)
+{
+    bool is_dropped = false;
+    pthread_mutex_lock(&shard->lock);
+    for (size_t i = 0; i<shard->n_buckets && * buckets> 0 && !is_dropped; i++, --*buckets)
+        is_dropped = forget_bucket(shard, 1, now_ns) > 0;
+    pthread_mutex_unlock(&shard->lock);
+    return is_dropped;
+}
+
+/* The place of some subject that may be forgotten. Each search goes on in the shard after the last one's. */
+static bool take_over_place(struct subjects *subjects, uint64_t now_ns)
+{
+    size_t buckets = RELIEF_BUCKETS;
+    for (size_t i = 0; i < SHARDS && buckets > 0; i++) {
+        unsigned at = atomic_fetch_add_explicit(&subjects->relief, 1, memory_order_relaxed) % SHARDS;
+        if (take_over_from(&subjects->shards[at], &buckets, now_ns))
+            return true;
+    }
+    return false;
+}
+
+static void give_back_place(struct subjects *subjects)
+{
+    atomic_fetch_sub_explicit(&subjects->count, 1, memory_order_relaxed);
+}
+
+/* ---- getting ---- */
+
+static struct subject *find_and_hold(struct shard *shard, const struct wanted *wanted)
+{
+    pthread_mutex_lock(&shard->lock);
+    struct subject *subject = find(shard, wanted);
+    if (subject)
+        hold(subject);
+    pthread_mutex_unlock(&shard->lock);
+    return subject;
+}
+
+/* Make what was not found, on a claimed place. NULL when there is no memory. */
+static struct subject *add(struct subjects *subjects, struct shard *shard, const struct wanted *wanted, uint64_t now_ns)
+{
+    pthread_mutex_lock(&shard->lock);
+    forget_some(subjects, shard, now_ns);
+    struct subject *subject = find(shard, wanted); /* another thread may have been faster */
+    bool is_new = !subject;
+    if (subject) {
+        hold(subject);
+    } else if (make_room(shard)) {
+        void *memory = calloc(1, subject_bytes(wanted));
+        subject = memory ? subject_init(memory, wanted) : NULL;
+    }
+    if (is_new && subject) {
+        link_in(shard, subject);
+        shard->count++;
+    } else {
+        give_back_place(subjects);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return subject;
+}
+
+static struct subject *overflow_get(struct subjects *subjects, const struct wanted *wanted)
+{
+    struct wanted overflow = {wanted->policy, SLICE("overflow"), wanted->n_funnels, 0};
+    if (!atomic_exchange_explicit(&subjects->is_overflowed, true, memory_order_relaxed))
+        log_warn(
+            "all %zu subjects are in use: newcomers share the limits of one subject per policy; raise max-subjects",
+            subjects->max);
+    pthread_mutex_lock(&subjects->overflow_lock);
+    struct subject *subject = subjects->overflows;
+    while (subject && !is_wanted(subject, &overflow))
+        subject = subject->next;
+    if (subject) {
+        hold(subject);
+    } else {
+        subject = subject_init(mem_zalloc(1, subject_bytes(&overflow)), &overflow);
+        subject->next = subjects->overflows;
+        subjects->overflows = subject;
+    }
+    pthread_mutex_unlock(&subjects->overflow_lock);
+    return subject;
+}
+
+struct subject *subject_get(struct subjects *subjects, const struct policy *policy, struct slice name, uint64_t now_ns)
+{
+    assert(name.len <= SUBJECT_NAME_MAX);
+    struct wanted wanted = {slice_str(policy->name), name, policy->n_limits, hash_bytes(subjects->key, name)};
+    struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
+    struct subject *subject = find_and_hold(shard, &wanted);
+    if (!subject && (claim_free_place(subjects) || take_over_place(subjects, now_ns)))
+        subject = add(subjects, shard, &wanted, now_ns);
+    return subject ? subject : overflow_get(subjects, &wanted);
+}
+
+/* ---- the short lock ---- */
+
+static void pause_briefly(unsigned spins)
+{
+    if (spins >= SPINS) {
+        sched_yield();
+        return;
+    }
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void subject_lock(struct subject *subject)
+{
+    unsigned spins = 0;
+    while (atomic_exchange_explicit(&subject->lock, 1, memory_order_acquire))
+        while (atomic_load_explicit(&subject->lock, memory_order_relaxed))
+            pause_briefly(spins++);
+}
+
+void subject_unlock(struct subject *subject)
+{
+    atomic_store_explicit(&subject->lock, 0, memory_order_release);
+}

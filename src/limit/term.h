@@ -1,0 +1,84 @@
+/*
+ * What class.c and class_define.c share: a class is a list of terms, evaluated left to right; a built-in one has a
+ * single term. Only these two files include this.
+ */
+#ifndef WEIR_LIMIT_TERM_H
+#define WEIR_LIMIT_TERM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "limit/class.h"
+
+#define TERM_SHOWN_MAX 64 /* bytes of a name quoted in a message */
+
+/* The two arguments of "%.*s" for a name in a message. */
+#define SHOWN(s) (int)((s).len < TERM_SHOWN_MAX ? (s).len : TERM_SHOWN_MAX), (s).at
+
+enum term_kind { TERM_ALL, TERM_FLAG, TERM_CATEGORY, TERM_COMMAND, TERM_CLASS };
+
+struct term {
+    enum term_kind kind;
+    bool takes_away;
+    bool is_bare;              /* TERM_COMMAND: written without "cmd.", so a class may have been meant */
+    uint16_t flag;             /* TERM_FLAG */
+    char *text;                /* TERM_CATEGORY without the '@', TERM_COMMAND */
+    const struct class *class; /* TERM_CLASS */
+};
+
+struct class
+{
+    char *name;
+    struct term *terms;
+    size_t n_terms;
+};
+
+struct classes {
+    struct class **at;
+    size_t n;
+    struct command_table *known; /* Redis 7's commands, to tell a command from a class that was mistyped */
+};
+
+/* Where the reason of a refusal goes. */
+struct why {
+    char *out;
+    size_t size;
+};
+
+/* Always false, so that a refusal is one statement. */
+__attribute__((format(printf, 2, 3))) bool why_refuse(struct why why, const char *format, ...);
+
+/* The class of that name, in any case; NULL if there is none. */
+struct class *classes_lookup(const struct classes *classes, struct slice name);
+
+/* A new class without terms. */
+struct class *classes_add(struct classes *classes, struct slice name);
+
+/* Is it a command of Redis 7? */
+bool classes_know_command(const struct classes *classes, struct slice name);
+
+/* The term's text belongs to the class from here on. */
+void class_add_term(struct class *class, struct term term);
+
+/* @category and cmd.name spell out what they are; false: `text` is neither, or is not well formed. */
+bool term_spell(struct slice text, struct term *term);
+
+/* Could a command have this name? */
+bool term_is_command_name(struct slice name);
+
+/* A copy in lower case, for free(). */
+char *term_text(struct slice text);
+
+static inline struct slice slice_after(struct slice s, size_t n)
+{
+    return slice_of(s.at + n, s.len - n);
+}
+
+static inline bool slice_starts(struct slice s, struct slice prefix)
+{
+    return s.len >= prefix.len && slice_eq_nocase(slice_of(s.at, prefix.len), prefix);
+}
+
+#endif
