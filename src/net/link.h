@@ -1,0 +1,114 @@
+/*
+ * A byte stream over TCP or a unix socket: a client's or an upstream's connection.
+ *
+ * Owned by one loop's thread. Writing only appends; the loop writes once a turn. Closing is asked once and finished in
+ * on_closed, the first moment the memory may go; no other callback comes after link_close.
+ */
+#ifndef WEIR_NET_LINK_H
+#define WEIR_NET_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "base/chain.h"
+#include "base/list.h"
+#include "base/slice.h"
+#include "net/loop.h"
+
+#define LINK_READ_SHARE 262144 /* bytes one link may read in one turn: four reads, then the others have theirs */
+#define LINK_DIRECT 16384      /* output of this size skips the chain when nothing is ahead of it */
+
+struct link;
+
+struct link_ops {
+    /* Connecting has ended: 0 or a negative libuv error. */
+    void (*on_connected)(struct link *link, int status);
+    /* Where the next read goes, *room its size; NULL: into the loop's buffer. The field itself may be NULL. */
+    char *(*on_room)(struct link *link, size_t *room);
+    void (*on_data)(struct link *link, const char *data, size_t n);
+    /* The peer has ended its side (UV_EOF), or the link is broken. Nothing more will be read. */
+    void (*on_end)(struct link *link, int status);
+    /* Asked for with link_wake. */
+    void (*on_wake)(struct link *link);
+    /* Output has fallen to LINK_LOW or below after link_is_congested was true. The field may be NULL. */
+    void (*on_drained)(struct link *link);
+    void (*on_closed)(struct link *link);
+};
+
+#define LINK_HIGH 1048576 /* unsent bytes from which on a link is congested */
+#define LINK_LOW 262144
+
+struct link {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    const struct link_ops *ops;
+    struct chain out;
+    struct list dirty;
+    struct list woken;
+    struct list resting;
+    void *request;       /* the connect or the write in flight */
+    uint32_t turn;       /* in which `read_bytes` counts */
+    uint32_t read_bytes;
+    int16_t error;       /* to be reported at the next flush */
+    uint8_t state;
+    uint8_t rank;
+    bool is_paused;
+    bool is_eof;
+    bool is_resting;
+    bool is_congested;
+    bool is_finishing;
+};
+
+struct endpoint {
+    struct sockaddr_storage address;
+    socklen_t length;
+};
+
+/* Take over an accepted, non-blocking socket; reading starts at once. On an error the socket is closed. */
+__attribute__((warn_unused_result)) int link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd,
+                                                   bool is_unix, const struct link_ops *ops);
+
+/* Begin to connect; on_connected follows, unless the answer is an error (then the link is as good as unused). */
+__attribute__((warn_unused_result)) int link_connect(struct link *link, struct loop *loop, enum rank rank,
+                                                     const struct endpoint *to, const struct link_ops *ops);
+
+/* Append output. Never fails here: what goes wrong is told by on_end later in the turn. */
+void link_write(struct link *link, const char *data, size_t n);
+
+/* Unsent bytes. */
+static inline size_t link_pending(const struct link *link)
+{
+    return link->out.bytes;
+}
+
+void link_pause(struct link *link);  /* stop reading */
+void link_resume(struct link *link); /* and go on */
+void link_wake(struct link *link);   /* on_wake, later in this turn or at the start of the next */
+
+/* Read nothing more, send what is pending, then on_end(0). */
+void link_finish(struct link *link);
+
+/* Close at once; pending output is lost. May be called more than once. */
+void link_close(struct link *link);
+bool link_is_closed(const struct link *link);
+
+/* The peer's address; family 0 when there is none. */
+void link_peer(const struct link *link, struct sockaddr_storage *out);
+
+static inline struct loop *link_loop(const struct link *link)
+{
+    return (struct loop *)link->uv.handle.loop->data;
+}
+
+/* For the loop: write what is pending, once. */
+void link_flush(struct link *link);
+void link_rested(struct link *link);
+
+#endif

@@ -1,0 +1,119 @@
+#include "net/listen.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define BACKLOG 1024
+#define PAUSE_MS 100 /* long enough to keep the processor free, short enough for nobody to time out */
+
+static bool is_live(const struct endpoint *at)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return true;
+    bool answered = connect(fd, (const struct sockaddr *)&at->address, at->length) == 0;
+    close(fd);
+    return answered;
+}
+
+static int bind_unix(int fd, const struct endpoint *at)
+{
+    const struct sockaddr_un *un = (const void *)&at->address;
+    if (bind(fd, (const struct sockaddr *)un, at->length) == 0)
+        return 0;
+    if (errno != EADDRINUSE || is_live(at)) {
+        errno = EADDRINUSE;
+        return -1;
+    }
+    unlink(un->sun_path);
+    return bind(fd, (const struct sockaddr *)un, at->length);
+}
+
+static int bind_tcp(int fd, const struct endpoint *at)
+{
+    int yes = 1;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes) != 0)
+        return -1;
+    if (at->address.ss_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes) != 0)
+        return -1;
+    return bind(fd, (const struct sockaddr *)&at->address, at->length);
+}
+
+int listen_open(struct endpoint *at)
+{
+    int family = at->address.ss_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int bound = family == AF_UNIX ? bind_unix(fd, at) : bind_tcp(fd, at);
+    if (bound != 0 || listen(fd, BACKLOG) != 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    if (family != AF_UNIX)
+        getsockname(fd, (struct sockaddr *)&at->address, &at->length);
+    return fd;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+static void on_pause_over(uv_timer_t *timer)
+{
+    struct listener *listener = timer->data;
+    uv_poll_start(&listener->poll, UV_READABLE, on_readable);
+}
+
+static void accept_failed(struct listener *listener, int error)
+{
+    log_warn("cannot accept a connection: %s", uv_strerror(-error));
+    uv_poll_stop(&listener->poll);
+    uv_timer_start(&listener->pause, on_pause_over, PAUSE_MS, 0);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    struct listener *listener = container_of(poll, struct listener, poll);
+    if (status != 0)
+        return;
+    for (int i = 0; i < ACCEPT_SHARE; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            listener->on_accept(listener, fd);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            accept_failed(listener, errno);
+            return;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        } /* else that one connection is broken (ECONNABORTED ...): on to the next */
+    }
+}
+
+int listener_start(struct listener *listener, struct loop *loop, int fd, bool is_unix,
+                   void (*on_accept)(struct listener *listener, int fd), void *arg)
+{
+    listener->fd = fd;
+    listener->is_unix = is_unix;
+    listener->on_accept = on_accept;
+    listener->arg = arg;
+    int error = uv_poll_init(&loop->uv, &listener->poll, fd);
+    if (error != 0)
+        return error;
+    uv_timer_init(&loop->uv, &listener->pause);
+    listener->pause.data = listener;
+    return uv_poll_start(&listener->poll, UV_READABLE, on_readable);
+}
+
+void listener_close(struct listener *listener)
+{
+    uv_close((uv_handle_t *)&listener->poll, NULL);
+    uv_close((uv_handle_t *)&listener->pause, NULL);
+}

@@ -1,0 +1,41 @@
+/*
+ * Listening sockets: opening them, and accepting a bounded number of connections an event.
+ */
+#ifndef WEIR_NET_LISTEN_H
+#define WEIR_NET_LISTEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "net/link.h"
+#include "net/loop.h"
+
+#define ACCEPT_SHARE 64 /* connections accepted in one event: a connect flood must not starve those already here */
+
+/*
+ * A bound, listening, non-blocking socket, or -errno. TCP sockets are bound with SO_REUSEPORT, so that every worker
+ * has its own and the kernel spreads connections over them. *at is updated with the port the kernel chose for port 0.
+ * For a unix socket a stale file is replaced, a live one is -EADDRINUSE; the file's mode is 0777 less the umask.
+ */
+__attribute__((warn_unused_result)) int listen_open(struct endpoint *at);
+
+struct listener {
+    uv_poll_t poll;
+    uv_timer_t pause; /* after accept has failed for want of descriptors */
+    int fd;
+    bool is_unix;
+    void (*on_accept)(struct listener *listener, int fd);
+    void *arg;
+};
+
+/* Accept from `fd`, which several listeners may share (unix sockets). The listener does not close it. */
+__attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop, int fd,
+                                                       bool is_unix,
+                                                       void (*on_accept)(struct listener *listener, int fd),
+                                                       void *arg);
+
+/* Asynchronous: the memory may go when the loop has ended. */
+void listener_close(struct listener *listener);
+
+#endif

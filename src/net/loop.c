@@ -1,0 +1,120 @@
+#include "net/loop.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "net/link.h"
+
+static void flush_rank(struct list *dirty)
+{
+    struct list now;
+    list_take_all(&now, dirty);
+    while (!list_is_empty(&now)) {
+        struct link *link = container_of(now.next, struct link, dirty);
+        list_take(&link->dirty);
+        link_flush(link);
+    }
+}
+
+static void wake_all(struct loop *loop)
+{
+    struct list now;
+    list_take_all(&now, &loop->woken);
+    while (!list_is_empty(&now)) {
+        struct link *link = container_of(now.next, struct link, woken);
+        list_take(&link->woken);
+        link->ops->on_wake(link);
+    }
+}
+
+static bool has_work(const struct loop *loop)
+{
+    return !list_is_empty(&loop->woken) || !list_is_empty(&loop->dirty[RANK_LANE]) ||
+           !list_is_empty(&loop->dirty[RANK_CLIENT]);
+}
+
+static void settle(struct loop *loop)
+{
+    wake_all(loop);
+    for (int rank = 0; rank < RANK_COUNT; rank++)
+        flush_rank(&loop->dirty[rank]);
+}
+
+static void on_after_poll(uv_check_t *check)
+{
+    struct loop *loop = check->loop->data;
+    settle(loop);
+}
+
+static void on_not_idle(uv_idle_t *idle)
+{
+    (void)idle;
+}
+
+static void on_before_poll(uv_prepare_t *prepare)
+{
+    struct loop *loop = prepare->loop->data;
+    loop->turn++;
+    if (has_work(loop))
+        settle(loop);
+    bool is_busy = has_work(loop) || !list_is_empty(&loop->resting);
+    while (!list_is_empty(&loop->resting)) {
+        struct link *link = container_of(loop->resting.next, struct link, resting);
+        list_take(&link->resting);
+        link_rested(link);
+    }
+    if (is_busy)
+        uv_idle_start(&loop->not_idle, on_not_idle);
+    else
+        uv_idle_stop(&loop->not_idle);
+}
+
+void loop_init(struct loop *loop)
+{
+    if (uv_loop_init(&loop->uv) != 0) {
+        log_error("cannot create an event loop: out of file descriptors or memory");
+        exit(2);
+    }
+    loop->uv.data = loop;
+    uv_prepare_init(&loop->uv, &loop->before_poll);
+    uv_check_init(&loop->uv, &loop->after_poll);
+    uv_idle_init(&loop->uv, &loop->not_idle);
+    uv_prepare_start(&loop->before_poll, on_before_poll);
+    uv_check_start(&loop->after_poll, on_after_poll);
+    /* These three serve the others and must not keep the loop alive. */
+    uv_unref((uv_handle_t *)&loop->before_poll);
+    uv_unref((uv_handle_t *)&loop->after_poll);
+    uv_unref((uv_handle_t *)&loop->not_idle);
+    for (int rank = 0; rank < RANK_COUNT; rank++)
+        list_init(&loop->dirty[rank]);
+    list_init(&loop->woken);
+    list_init(&loop->resting);
+    pool_init(&loop->pool);
+    loop->turn = 0;
+    loop->read_buffer = malloc(READ_BUFFER_BYTES);
+    if (loop->read_buffer == NULL) {
+        log_error("cannot create an event loop: out of memory");
+        exit(2);
+    }
+}
+
+void loop_run(struct loop *loop)
+{
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+void loop_close(struct loop *loop)
+{
+    uv_close((uv_handle_t *)&loop->before_poll, NULL);
+    uv_close((uv_handle_t *)&loop->after_poll, NULL);
+    uv_close((uv_handle_t *)&loop->not_idle, NULL);
+}
+
+void loop_fini(struct loop *loop)
+{
+    int left = uv_loop_close(&loop->uv);
+    if (left != 0)
+        log_error("an event loop was closed with handles open: this is a bug");
+    pool_fini(&loop->pool);
+    free(loop->read_buffer);
+}

@@ -1,0 +1,44 @@
+/*
+ * One thread's event loop, and the order of work in one turn of it.
+ *
+ * In a turn handlers only append output and mark links. After the poll, and again before the next, the loop first
+ * wakes the links that asked for it, then writes each dirty lane once, then each dirty client once: so what all clients
+ * sent in a turn is one write to Redis, and the next batch is on its way before replies are written. Nothing here
+ * waits on a timer.
+ */
+#ifndef WEIR_NET_LOOP_H
+#define WEIR_NET_LOOP_H
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/chain.h"
+#include "base/list.h"
+
+#define READ_BUFFER_BYTES 65536
+
+enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* the order of writing */
+
+struct loop {
+    uv_loop_t uv;
+    uv_prepare_t before_poll;
+    uv_check_t after_poll;
+    uv_idle_t not_idle; /* active while work is left over, so that the poll does not wait */
+    struct list dirty[RANK_COUNT];
+    struct list woken;
+    struct list resting; /* links that have read their share of this turn */
+    struct pool pool;
+    uint32_t turn;
+    char *read_buffer; /* one for all links of the thread: what is read is used up or copied before the next read */
+};
+
+/* Ends the process when the system refuses a loop. */
+void loop_init(struct loop *loop);
+void loop_run(struct loop *loop);
+/* After the last handle has been closed. */
+void loop_fini(struct loop *loop);
+
+/* Close the loop's own handles; loop_run returns once every other handle is closed too. */
+void loop_close(struct loop *loop);
+
+#endif
