@@ -1,0 +1,32 @@
+#include "upstream/backoff.h"
+
+#include "base/clock.h"
+
+#define FIRST_NS (50 * NS_PER_MS)
+#define LAST_NS (1000 * NS_PER_MS) /* a server that is back is found again within a second */
+
+static uint64_t next_random(struct backoff *backoff, uint64_t seed)
+{
+    uint64_t x = backoff->random != 0 ? backoff->random : (seed ^ (uint64_t)(uintptr_t)backoff) | 1;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    backoff->random = x;
+    return x;
+}
+
+void backoff_fail(struct backoff *backoff, uint64_t now_ns)
+{
+    uint64_t delay = LAST_NS;
+    if (backoff->failures < 5 && (FIRST_NS << backoff->failures) < LAST_NS)
+        delay = FIRST_NS << backoff->failures;
+    backoff->failures++;
+    uint64_t half = delay / 2;
+    backoff->due_ns = now_ns + half + next_random(backoff, now_ns) % half;
+}
+
+void backoff_reset(struct backoff *backoff)
+{
+    backoff->failures = 0;
+    backoff->due_ns = 0;
+}

@@ -1,0 +1,41 @@
+/*
+ * The control lane: weir's own connection, on which it learns who the upstream is and which commands it has.
+ *
+ * Connects, and connects again whenever it is lost; each time it asks whether `default` needs a password, logs in,
+ * reads INFO and COMMAND. Its replies are read with hiredis' reader. Lives on one loop.
+ */
+#ifndef WEIR_UPSTREAM_CONTROL_H
+#define WEIR_UPSTREAM_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "limit/command.h"
+#include "net/link.h"
+#include "net/loop.h"
+#include "upstream/upstream.h"
+
+struct control_ops {
+    /* The upstream's own command table; the receiver owns the reference. */
+    void (*on_table)(void *arg, struct command_table *table);
+    /* The upstream is none that weir can serve; upstream->is_barred has been set. */
+    void (*on_barred)(void *arg, const char *why);
+    /* The first attempt is over, however it went. */
+    void (*on_settled)(void *arg);
+};
+
+struct credentials {
+    const char *user;     /* NULL: only a password */
+    const char *password; /* NULL: none */
+};
+
+struct control;
+
+/* The strings must outlive it. Out of memory ends the process. */
+struct control *control_open(struct loop *loop, struct upstream *upstream, const struct credentials *credentials,
+                             const struct control_ops *ops, void *arg);
+
+/* Asynchronous; frees itself. No callback comes after it. */
+void control_close(struct control *control);
+
+#endif

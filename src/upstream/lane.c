@@ -1,0 +1,469 @@
+#include "upstream/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "limit/command.h"
+#include "upstream/greeting.h"
+#include "upstream/lanes.h"
+
+static struct lane *lane_of(struct link *link)
+{
+    return container_of(link, struct lane, link);
+}
+
+static bool is_closed(const struct lane *lane)
+{
+    return lane->state == LANE_CLOSED;
+}
+
+/* ---- replies: from the oldest call to its rider ---- */
+
+static struct call *oldest(struct lane *lane)
+{
+    return calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls);
+}
+
+static void finish_oldest(struct lane *lane)
+{
+    struct call done = *calls_oldest(&lane->calls);
+    calls_pop(&lane->calls);
+    if (done.rider == NULL)
+        return;
+    done.rider->in_flight--;
+    if (done.local_bytes > 0)
+        done.rider->ops->on_local(done.rider, done.local_bytes);
+    if (done.rider->in_flight == 0 && done.rider->wants_idle) {
+        done.rider->wants_idle = false;
+        link_wake(done.rider->link);
+    }
+}
+
+static bool is_plain(struct lane *lane)
+{
+    const struct call *call = oldest(lane);
+    return call != NULL && !lane->is_watching && call->flow == FLOW_ONE && call->flags == 0;
+}
+
+/* As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone. */
+static const char *take_plain(struct lane *lane, const char *p, const char *end)
+{
+    const char *start = p;
+    struct call *call = calls_oldest(&lane->calls);
+    enum scan_result result;
+    do {
+        size_t used;
+        result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+        bool is_push = result == SCAN_FRAME && lane->scan.kind == '>';
+        if (result == SCAN_BAD || (is_push && lane->owner == NULL)) {
+            lane_fail(lane, "it broke the protocol");
+            return NULL;
+        }
+        p += used;
+        call->n -= result == SCAN_FRAME && !is_push;
+    } while (call->n > 0 && p < end);
+    lane->is_in_frame = result == SCAN_MORE;
+
+    bool is_answered = call->n == 0;
+    if (call->rider != NULL)
+        call->rider->ops->on_bytes(call->rider, start, (size_t)(p - start));
+    if (is_closed(lane))
+        return NULL;
+    if (is_answered)
+        finish_oldest(lane);
+    return p;
+}
+
+static uint32_t subscriptions(const struct lane *lane)
+{
+    return lane->channels + lane->patterns + lane->shard_channels;
+}
+
+/* The words of (un)subscribe confirmations; which of the lane's counts the kind belongs to. */
+static const struct confirmation {
+    struct slice word;
+    size_t count;
+} confirmations[] = {
+    {{"subscribe", 9}, offsetof(struct lane, channels)},
+    {{"unsubscribe", 11}, offsetof(struct lane, channels)},
+    {{"psubscribe", 10}, offsetof(struct lane, patterns)},
+    {{"punsubscribe", 12}, offsetof(struct lane, patterns)},
+    {{"ssubscribe", 10}, offsetof(struct lane, shard_channels)},
+    {{"sunsubscribe", 12}, offsetof(struct lane, shard_channels)},
+};
+
+static uint32_t *confirmed_count(struct lane *lane, struct slice word)
+{
+    for (size_t i = 0; i < sizeof confirmations / sizeof confirmations[0]; i++)
+        if (slice_eq(word, confirmations[i].word))
+            return (uint32_t *)(void *)((char *)lane + confirmations[i].count);
+    return NULL;
+}
+
+/* A confirmation ends in the number of subscriptions left: channels and patterns together, shard channels apart. */
+static void note_confirmation(struct lane *lane, uint32_t *count)
+{
+    int64_t total = glimpse_last_integer(&lane->glimpse);
+    uint32_t others = count == &lane->channels ? lane->patterns : count == &lane->patterns ? lane->channels : 0;
+    if (total >= (int64_t)others && total <= UINT32_MAX)
+        *count = (uint32_t)total - others;
+}
+
+static bool is_message_word(struct slice word)
+{
+    return slice_eq(word, SLICE("message")) || slice_eq(word, SLICE("pmessage")) || slice_eq(word, SLICE("smessage"));
+}
+
+/* Does the frame just ended answer no call? (a message, an invalidation, a MONITOR line) */
+static bool is_aside(const struct lane *lane, struct slice word)
+{
+    if (lane->scan.kind == '>')
+        return true;
+    if (lane->scan.kind == '*')
+        return subscriptions(lane) > 0 && is_message_word(word);
+    return lane->scan.kind == '+' && lane->is_monitoring && lane->glimpse.n_head > 1 &&
+           (unsigned char)(lane->glimpse.head[1] - '0') <= 9;
+}
+
+static void note_reply(struct lane *lane, const struct call *call)
+{
+    if (glimpse_type(&lane->glimpse) != '+')
+        return;
+    if (call->flow == FLOW_MONITOR)
+        lane->is_monitoring = true;
+    if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET"))) {
+        lane->channels = lane->patterns = lane->shard_channels = 0;
+        lane->is_monitoring = false;
+    }
+}
+
+/* Count the frame that has just ended against the oldest call. False: the lane is gone. */
+static bool end_frame(struct lane *lane)
+{
+    struct call *call = oldest(lane);
+    bool is_list = lane->scan.kind == '>' || lane->scan.kind == '*';
+    struct slice word = is_list ? glimpse_first_bulk(&lane->glimpse) : slice_of(NULL, 0);
+    bool confirms = call != NULL && (call->flow == FLOW_SUBSCRIBE || call->flow == FLOW_UNSUBSCRIBE);
+    uint32_t *count = confirms ? confirmed_count(lane, word) : NULL;
+
+    if (count != NULL) {
+        if (call->n == 0) /* UNSUBSCRIBE of everything: a frame each, and one if there is nothing */
+            call->n = *count > 0 ? *count : 1;
+        note_confirmation(lane, count);
+        call->n--;
+    } else if (is_aside(lane, word)) {
+        return true;
+    } else if (call == NULL) {
+        lane_fail(lane, "it sent a reply that nobody waits for");
+        return false;
+    } else {
+        note_reply(lane, call);
+        call->n = confirms ? 0 : call->n - 1;
+    }
+
+    if (call->n > 0)
+        return true;
+    if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
+        call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
+    if (is_closed(lane))
+        return false;
+    finish_oldest(lane);
+    return true;
+}
+
+/* False: nothing may come now. */
+static bool begin_frame(struct lane *lane, char type)
+{
+    const struct call *call = oldest(lane);
+    bool may_push = lane->owner != NULL && (lane->is_watching || type == '>');
+    if (lane->owner == NULL ? type == '>' || call == NULL : call == NULL && !may_push) {
+        lane_fail(lane, "it sent a reply that nobody waits for");
+        return false;
+    }
+    glimpse_reset(&lane->glimpse);
+    bool may_be_message = type == '>' || (type == '*' && subscriptions(lane) > 0);
+    lane->is_muted = call != NULL && !may_be_message &&
+                     ((call->flags & CALL_MUTE) != 0 || ((call->flags & CALL_MUTE_UNLESS_ERROR) != 0 && type != '-'));
+    return true;
+}
+
+/* One frame, or the piece of it that is here. As take_plain. */
+static const char *take_special(struct lane *lane, const char *p, const char *end)
+{
+    if (!lane->is_in_frame && !begin_frame(lane, *p))
+        return NULL;
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD) {
+        lane_fail(lane, "it broke the protocol");
+        return NULL;
+    }
+    glimpse_feed(&lane->glimpse, p, used);
+    lane->is_in_frame = result == SCAN_MORE;
+    if (!lane->is_muted) {
+        struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
+        if (rider != NULL)
+            rider->ops->on_bytes(rider, p, used);
+        if (is_closed(lane))
+            return NULL;
+    }
+    if (result == SCAN_FRAME && !end_frame(lane))
+        return NULL;
+    return p + used;
+}
+
+/* ---- greeting ---- */
+
+static void wake_waiting(struct lane *lane)
+{
+    while (!list_is_empty(&lane->waiting)) {
+        struct rider *rider = container_of(lane->waiting.next, struct rider, waiting);
+        list_take(&rider->waiting);
+        link_wake(rider->link);
+    }
+}
+
+static void become_ready(struct lane *lane, bool needs_auth)
+{
+    lane->state = LANE_READY;
+    lanes_on_ready(lane->home, lane, needs_auth);
+    wake_waiting(lane);
+}
+
+static const char *take_greeting(struct lane *lane, const char *p, const char *end)
+{
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD) {
+        lane_fail(lane, "it does not speak RESP");
+        return NULL;
+    }
+    glimpse_feed(&lane->glimpse, p, used);
+    if (result == SCAN_MORE)
+        return p + used;
+    enum greeting_verdict verdict = greeting_judge(&lane->glimpse, --lane->greetings);
+    if (verdict == GREETING_REFUSED) {
+        lane_fail(lane, glimpse_starts(&lane->glimpse, SLICE("-WRONGPASS")) ? "it does not accept the password"
+                        : glimpse_starts(&lane->glimpse, SLICE("-ERR max")) ? "it has reached its maxclients"
+                                                                            : "it refuses the connection");
+        return NULL;
+    }
+    glimpse_reset(&lane->glimpse);
+    if (lane->greetings == 0)
+        become_ready(lane, verdict == GREETING_NEEDS_AUTH);
+    return p + used;
+}
+
+/* ---- the connection ---- */
+
+static void on_data(struct link *link, const char *data, size_t n)
+{
+    struct lane *lane = lane_of(link);
+    const char *p = data;
+    const char *end = data + n;
+    while (p != NULL && p < end) {
+        if (lane->state == LANE_GREETING) {
+            p = take_greeting(lane, p, end);
+        } else if (lane->is_raw) {
+            lane->owner->ops->on_bytes(lane->owner, p, (size_t)(end - p));
+            return;
+        } else {
+            if (!lane->is_in_frame)
+                lane->is_special = !is_plain(lane);
+            p = lane->is_special ? take_special(lane, p, end) : take_plain(lane, p, end);
+        }
+    }
+}
+
+static void on_connected(struct link *link, int status)
+{
+    struct lane *lane = lane_of(link);
+    if (status != 0) {
+        lane_fail(lane, uv_strerror(status));
+        return;
+    }
+    size_t n;
+    char *greeting = greeting_new(&lane->key, &n, &lane->greetings);
+    if (greeting == NULL) {
+        lane_fail(lane, "out of memory");
+        return;
+    }
+    lane->state = LANE_GREETING;
+    link_write(link, greeting, n);
+    explicit_bzero(greeting, n);
+    free(greeting);
+}
+
+static void on_end(struct link *link, int status)
+{
+    lane_fail(lane_of(link), status == UV_EOF ? "it closed the connection" : uv_strerror(status));
+}
+
+static void on_drained(struct link *link)
+{
+    wake_waiting(lane_of(link));
+}
+
+static void on_wake(struct link *link)
+{
+    (void)link;
+}
+
+static void on_closed(struct link *link)
+{
+    struct lane *lane = lane_of(link);
+    calls_fini(&lane->calls);
+    free(lane);
+}
+
+static const struct link_ops link_ops = {
+    .on_connected = on_connected,
+    .on_data = on_data,
+    .on_end = on_end,
+    .on_wake = on_wake,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+struct lane *lane_open(struct lanes *home, const struct lane_key *key, struct rider *owner)
+{
+    struct lane *lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return NULL;
+    lane->home = home;
+    lane->key = *key;
+    lane->owner = owner;
+    lane->state = LANE_CONNECTING;
+    list_init(&lane->in_home);
+    list_init(&lane->waiting);
+    if (link_connect(&lane->link, home->loop, RANK_LANE, &home->upstream->endpoint, &link_ops) != 0) {
+        free(lane);
+        return NULL;
+    }
+    if (owner != NULL)
+        owner->lane = lane;
+    return lane;
+}
+
+static void close_quietly(struct lane *lane)
+{
+    lane->state = LANE_CLOSED;
+    list_take(&lane->in_home);
+    link_close(&lane->link);
+}
+
+/* The owner of a lane that never was ready has lost nothing: it finds no lane and asks again. */
+static void tell_riders(struct lane *lane, bool was_ready)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        struct rider *rider = calls_at(&lane->calls, at)->rider;
+        if (rider != NULL && rider != lane->owner)
+            rider->ops->on_lost(rider);
+    }
+    if (lane->owner != NULL) {
+        lane->owner->lane = NULL;
+        lane->owner->was_refused = !was_ready;
+        if (was_ready)
+            lane->owner->ops->on_lost(lane->owner);
+    }
+    wake_waiting(lane);
+}
+
+void lane_fail(struct lane *lane, const char *why)
+{
+    if (is_closed(lane))
+        return;
+    bool was_ready = lane_is_ready(lane);
+    close_quietly(lane);
+    lanes_on_failed(lane->home, lane, was_ready, why);
+    tell_riders(lane, was_ready);
+}
+
+/* ---- requests ---- */
+
+static struct call *push(struct lane *lane, struct rider *rider)
+{
+    struct call *call = calls_push(&lane->calls);
+    if (call == NULL)
+        return NULL;
+    call->rider = rider;
+    rider->lane = lane;
+    rider->in_flight++;
+    rider->last_call = lane->calls.tail - 1;
+    return call;
+}
+
+bool lane_call(struct lane *lane, struct rider *rider)
+{
+    if (!calls_is_empty(&lane->calls)) {
+        struct call *last = calls_at(&lane->calls, lane->calls.tail - 1);
+        if (last->rider == rider && last->flow == FLOW_ONE && last->flags == 0 && last->local_bytes == 0 &&
+            last->n < UINT32_MAX) {
+            last->n++;
+            return true;
+        }
+    }
+    struct call *call = push(lane, rider);
+    if (call == NULL)
+        return false;
+    call->n = 1;
+    return true;
+}
+
+void lane_watch(struct lane *lane)
+{
+    lane->is_watching = true;
+}
+
+struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies)
+{
+    struct call *call = push(lane, rider);
+    if (call == NULL)
+        return NULL;
+    call->flow = flow;
+    call->n = replies;
+    if (flow != FLOW_ONE)
+        lane_watch(lane);
+    return call;
+}
+
+void lane_send(struct lane *lane, const char *data, size_t n)
+{
+    link_write(&lane->link, data, n);
+}
+
+void lane_attach_local(const struct rider *rider, uint32_t bytes)
+{
+    calls_at(&rider->lane->calls, rider->last_call)->local_bytes += bytes;
+}
+
+void lane_set_raw(struct lane *lane)
+{
+    lane->is_raw = true;
+}
+
+void lane_wait(struct lane *lane, struct rider *rider)
+{
+    if (list_is_empty(&rider->waiting))
+        list_push(&lane->waiting, &rider->waiting);
+}
+
+void lane_forget(struct lane *lane, struct rider *rider)
+{
+    list_take(&rider->waiting);
+    if (is_closed(lane))
+        return;
+    if (lane->owner == rider) {
+        close_quietly(lane);
+        return;
+    }
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        struct call *call = calls_at(&lane->calls, at);
+        if (call->rider == rider) {
+            call->rider = NULL;
+            call->local_bytes = 0;
+        }
+    }
+    rider->in_flight = 0;
+}

@@ -1,0 +1,121 @@
+/*
+ * A lane: one upstream connection with a fixed session, and the calls in flight on it.
+ *
+ * Shared: many riders, each reply exactly one frame, nothing else may arrive. Private: one rider owns it; messages and
+ * pushes pass to the owner at any frame's end. Replies reach the oldest call's rider or nobody; a lane that receives
+ * what nobody waits for, or what is no RESP, is closed, with every rider that has a call on it, and with its owner.
+ */
+#ifndef WEIR_UPSTREAM_LANE_H
+#define WEIR_UPSTREAM_LANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/slice.h"
+#include "net/link.h"
+#include "resp/glimpse.h"
+#include "resp/scan.h"
+#include "upstream/calls.h"
+
+struct lane;
+struct lanes;
+
+struct rider_ops {
+    /* A piece of its replies, in order. */
+    void (*on_bytes)(struct rider *rider, const char *data, size_t n);
+    /* Everything before this many bytes of its waiting local replies has been answered. */
+    void (*on_local)(struct rider *rider, uint32_t bytes);
+    /* A call with CALL_LOOK has been answered. */
+    void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
+    /* The lane is gone with this rider's calls or state on it. */
+    void (*on_lost)(struct rider *rider);
+};
+
+/* Somebody who sends requests. All its calls in flight are on one lane. */
+struct rider {
+    const struct rider_ops *ops;
+    struct link *link;    /* woken when what the rider waits for has come */
+    struct lane *lane;    /* where its calls are, or its own lane; not to be trusted otherwise */
+    struct list waiting;  /* in lane->waiting */
+    uint32_t in_flight;   /* entries in lane->calls */
+    uint32_t last_call;   /* position of the newest of them */
+    bool wants_idle;      /* wake when in_flight falls to 0 */
+    bool was_refused;     /* its private lane could not be opened */
+};
+
+/* What makes lanes equal: two sessions with the same key see the same replies. */
+struct lane_key {
+    uint8_t protocol; /* 2 or 3 */
+    uint32_t database;
+    const char *user;     /* NULL: whoever Redis takes an unauthenticated connection for */
+    const char *password; /* with user */
+};
+
+enum lane_state { LANE_CONNECTING, LANE_GREETING, LANE_READY, LANE_CLOSED };
+
+struct lane {
+    struct link link;
+    struct lanes *home;
+    struct list in_home;
+    struct list waiting;
+    struct lane_key key;
+    struct rider *owner; /* NULL: shared */
+    struct calls calls;
+    struct reply_scan scan;
+    struct glimpse glimpse;
+    uint64_t deadline_ns; /* for connecting and greeting */
+    uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
+    uint8_t state;
+    uint8_t greetings; /* replies of the greeting still to come */
+    bool is_in_frame;
+    bool is_special;   /* this frame is looked at */
+    bool is_muted;     /* this frame is thrown away */
+    bool is_watching;  /* frames that answer no call may come */
+    bool is_monitoring;
+    bool is_raw;       /* no frames any more */
+};
+
+/* For lanes: open a connection for `key`; `owner` NULL makes a shared lane. NULL: out of memory. */
+struct lane *lane_open(struct lanes *home, const struct lane_key *key, struct rider *owner);
+
+static inline bool lane_is_ready(const struct lane *lane)
+{
+    return lane->state == LANE_READY;
+}
+
+static inline bool lane_is_congested(const struct lane *lane)
+{
+    return lane->link.is_congested;
+}
+
+/* Note that `rider` will send a request that is answered by one plain reply. False: out of memory. */
+__attribute__((warn_unused_result)) bool lane_call(struct lane *lane, struct rider *rider);
+
+/* Note any other request: `replies` frames for FLOW_SUBSCRIBE, else 1. NULL: out of memory. */
+__attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow,
+                                                                   uint32_t replies);
+
+/* From now on frames that answer no call may come: messages, invalidations. Only on a private lane. */
+void lane_watch(struct lane *lane);
+
+/* `bytes` of the rider's own replies follow its newest call. Only while it has one in flight. */
+void lane_attach_local(const struct rider *rider, uint32_t bytes);
+
+/* The bytes of requests noted before. */
+void lane_send(struct lane *lane, const char *data, size_t n);
+
+/* From now on bytes pass to the owner as they come. Only with no call in flight. */
+void lane_set_raw(struct lane *lane);
+
+/* Wake the rider's link when the lane is ready, has drained, or is gone. */
+void lane_wait(struct lane *lane, struct rider *rider);
+
+/* A rider leaves: replies to its calls are dropped. A private lane is closed. */
+void lane_forget(struct lane *lane, struct rider *rider);
+
+/* Close, tell everybody who has calls or state on it. */
+void lane_fail(struct lane *lane, const char *why);
+
+#endif
