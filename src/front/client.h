@@ -1,0 +1,80 @@
+/*
+ * A client, from accept to close: its connection, the requests it has sent and not yet had taken, the replies it waits
+ * for.
+ *
+ * Requests are taken one at a time and in order; while the next one cannot go yet (a lane is not ready, an answer must
+ * come first) the client is held: its bytes wait in `intake`, reading stops when that is full, and whatever it waits
+ * for wakes its link.
+ */
+#ifndef WEIR_FRONT_CLIENT_H
+#define WEIR_FRONT_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/chain.h"
+#include "base/list.h"
+#include "base/slice.h"
+#include "front/front.h"
+#include "net/link.h"
+#include "resp/scan.h"
+#include "upstream/lane.h"
+
+/* A request of more bytes than this is not gathered first: it streams to a private lane as it comes. */
+#define LARGE_REQUEST 65536
+/* All the request bytes that are kept for one client: a partial request and one read. */
+#define INTAKE_MAX (2 * READ_BUFFER_BYTES)
+
+struct intake {
+    struct request_scan scan;
+    uint32_t taken, scanned, filled, capacity; /* taken <= scanned <= filled <= capacity */
+    bool has_frame;                            /* [taken, scanned) is a whole request that could not go yet */
+    char *data;
+};
+
+/* A request that is too large to gather, on its way. */
+struct passage {
+    struct request_scan scan;
+    bool is_refused; /* its bytes are thrown away */
+};
+
+struct session;
+
+struct client {
+    struct link link;
+    struct rider rider;
+    struct front *front;
+    struct list in_front;
+    struct intake *intake;   /* NULL: nothing is waiting */
+    struct passage *passage; /* NULL: no large request is passing */
+    struct chain locals;     /* weir's own replies that earlier calls must precede */
+    struct session *session; /* NULL: nothing but the address is known */
+    struct subject *subject; /* NULL: unlimited */
+    uint16_t policy;         /* index, with subject */
+    bool has_own_lane;       /* private from now on */
+    bool has_logged_in;
+    bool is_held;            /* no request is taken until an answer has come */
+    bool is_leaving;         /* nothing more is taken; closed when all is answered and sent */
+    bool is_eof;
+    bool is_blocking;        /* its newest call may wait in Redis for long */
+    bool is_silent;          /* CLIENT REPLY OFF */
+    bool skips_next;         /* CLIENT REPLY SKIP came just before */
+    bool in_multi;
+    bool is_raw_after_exec;  /* what is queued answers in frames that cannot be counted */
+    bool is_raw;
+};
+
+/* Output of any kind; may close the client when it is more than output-limit. */
+void client_output(struct client *client, const char *data, size_t n);
+
+/* weir's own reply, in its place after all earlier calls. */
+void client_answer(struct client *client, struct slice reply);
+
+/* Take nothing more; close when everything is answered and sent. */
+void client_leave(struct client *client);
+
+void client_close(struct client *client);
+bool client_is_closed(const struct client *client);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * Where a request goes: to a lane, or nowhere because it is answered here.
+ */
+#ifndef WEIR_FRONT_ROUTE_H
+#define WEIR_FRONT_ROUTE_H
+
+#include "base/slice.h"
+#include "front/client.h"
+#include "resp/scan.h"
+
+enum route {
+    ROUTE_TAKEN, /* it is on its way, or has been answered */
+    ROUTE_WAIT,  /* not yet; the client's link will be woken */
+    ROUTE_STOP,  /* the client takes nothing more */
+};
+
+/* A whole request: `bytes` as it came, located by `scan`. */
+__attribute__((warn_unused_result)) enum route route_request(struct client *client, const struct request_scan *scan,
+                                                             struct slice bytes);
+
+/*
+ * A request that is known to be large, of which only the beginning is here. After ROUTE_TAKEN client->passage is set,
+ * and the bytes so far have been passed on (or dropped, if it was refused).
+ */
+__attribute__((warn_unused_result)) enum route route_large(struct client *client, const struct request_scan *scan,
+                                                           struct slice bytes);
+
+/* Send what has gathered in front->run. */
+void route_flush(struct front *front);
+
+#endif
