@@ -1,0 +1,107 @@
+/* Addresses as a configuration writes them: host:port, [v6]:port, unix:/path. */
+#include "run/address.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/un.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/split.h"
+#include "base/why.h"
+
+#define HOST_MAX 253
+#define PATH_MAX_BYTES (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+
+static bool is_host(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] <= ' ' || strchr("[]/,", text.at[i]))
+            return false;
+    return text.len > 0 && text.len <= HOST_MAX;
+}
+
+static bool parse_path(struct address *address, struct slice path, char *why, size_t why_size)
+{
+    if (path.len == 0 || path.at[0] != '/')
+        return why_set(why, why_size, "\"unix:%.*s\": the path of a unix socket starts with /", WHY_SLICE(path));
+    if (path.len > PATH_MAX_BYTES)
+        return why_set(why, why_size, "the path of a unix socket has at most %zu bytes, this one has %zu",
+                       PATH_MAX_BYTES, path.len);
+    *address = (struct address){.host = mem_strndup(path.at, path.len), .is_unix = true};
+    return true;
+}
+
+static bool parse_port(struct slice text, int64_t least, uint16_t *port, char *why, size_t why_size)
+{
+    int64_t number;
+    if (!num_parse(text, &number) || number < least || number > UINT16_MAX)
+        return why_set(why, why_size, "\"%.*s\" is not a port: a port is a number from %d to 65535", WHY_SLICE(text),
+                       (int)least);
+    *port = (uint16_t)number;
+    return true;
+}
+
+/* The host, without brackets; `text` is what stands before the last colon. */
+static bool parse_host(struct slice text, struct slice *host, char *why, size_t why_size)
+{
+    *host = text;
+    bool has_brackets = text.len >= 2 && text.at[0] == '[' && text.at[text.len - 1] == ']';
+    if (has_brackets)
+        *host = slice_of(text.at + 1, text.len - 2);
+    else if (text.len > 0 && memchr(text.at, ':', text.len))
+        return why_set(why, why_size, "an IPv6 address goes into brackets: [::1]:6379");
+    if (!is_host(*host))
+        return why_set(why, why_size, "\"%.*s\" is not a host", WHY_SLICE(text));
+    return true;
+}
+
+/* The bytes before the colon of the port; all of `text` when there is none. */
+static size_t host_length(struct slice text)
+{
+    for (size_t i = text.len; i > 0 && text.at[i - 1] != ']'; i--)
+        if (text.at[i - 1] == ':')
+            return i - 1;
+    return text.len;
+}
+
+bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+{
+    static const struct slice scheme = {"unix:", 5};
+    struct slice rest = text, host;
+    uint16_t port = 0;
+    if (text.len >= scheme.len && slice_eq_nocase(slice_of(text.at, scheme.len), scheme)) {
+        split_take(&rest, scheme.len);
+        return parse_path(address, rest, why, why_size);
+    }
+    host = split_take(&rest, host_length(text));
+    if (rest.len == 0 || rest.at[0] != ':')
+        return why_set(why, why_size, "\"%.*s\" is not an address: write host:port, [v6]:port or unix:/path",
+                       WHY_SLICE(text));
+    split_take(&rest, 1);
+    if (!parse_host(host, &host, why, why_size) || !parse_port(rest, may_choose_port ? 0 : 1, &port, why, why_size))
+        return false;
+    *address = (struct address){.host = mem_strndup(host.at, host.len), .port = port};
+    return true;
+}
+
+bool address_eq(const struct address *a, const struct address *b)
+{
+    return a->is_unix == b->is_unix && a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+void address_fini(struct address *address)
+{
+    free(address->host);
+    *address = (struct address){0};
+}
+
+void address_print(const struct address *address, char *out, size_t size)
+{
+    if (address->is_unix)
+        snprintf(out, size, "unix:%s", address->host);
+    else if (strchr(address->host, ':'))
+        snprintf(out, size, "[%s]:%u", address->host, (unsigned)address->port);
+    else
+        snprintf(out, size, "%s:%u", address->host, (unsigned)address->port);
+}

@@ -1,0 +1,19 @@
+/*
+ * Addresses as a configuration writes them: host:port, [v6]:port or unix:/path.
+ */
+#ifndef WEIR_RUN_ADDRESS_H
+#define WEIR_RUN_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+#include "run/config.h"
+
+/* Port 0 is legal only where the kernel may choose one. False: `why` says what is wrong, and *address is untouched. */
+__attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text, bool may_choose_port,
+                                                       char *why, size_t why_size);
+bool address_eq(const struct address *a, const struct address *b);
+void address_fini(struct address *address);
+
+#endif

@@ -1,0 +1,270 @@
+/*
+ * Builds a configuration from a file: everything is read before anything is understood, so that classes can be used
+ * above their definition and all mistakes are reported at once.
+ */
+#include "run/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/near.h"
+#include "base/split.h"
+#include "run/address.h"
+#include "run/config_file.h"
+#include "run/config_keys.h"
+
+struct loading {
+    struct config_file *file;
+    struct config *config;
+    struct classes *classes; /* owned by config->policies */
+    const struct command_table *table;
+};
+
+/* ---- [weir] ---- */
+
+static struct slice key_name(const void *arg, size_t i)
+{
+    (void)arg;
+    return slice_str(config_key_name(config_key_at(i)));
+}
+
+static void set_key(struct loading *l, const struct entry *entry, unsigned *first_lines)
+{
+    char why[CONFIG_WHY_ROOM];
+    struct slice name = slice_str(entry->key);
+    size_t n = config_keys_count();
+    size_t i = config_key_find(name);
+    if (i == n) {
+        entry_error(l->file, entry, unknown_name(why, sizeof why, "key", near_name(name, n, key_name, NULL)));
+        return;
+    }
+    const struct config_key *key = config_key_at(i);
+    if (first_lines[i] && !config_key_is_list(key)) {
+        snprintf(why, sizeof why, "given twice: the first is in line %u", first_lines[i]);
+        entry_error(l->file, entry, why);
+        return;
+    }
+    if (!first_lines[i])
+        first_lines[i] = entry->line;
+    enum key_result result = config_key_set(key, l->config, slice_str(entry->value), why, sizeof why);
+    if (result != KEY_SET)
+        entry_says(l->file, result == KEY_BAD, entry, why);
+}
+
+static void load_weir(struct loading *l)
+{
+    size_t n = config_keys_count();
+    unsigned *first_lines = mem_zalloc(n, sizeof *first_lines);
+    const struct entry *e = NULL;
+    while ((e = config_file_next(l->file, SECTION_WEIR, e)) != NULL)
+        set_key(l, e, first_lines);
+    for (size_t i = 0; i < n; i++)
+        if (!first_lines[i])
+            config_key_set_default(config_key_at(i), l->config);
+    unsigned user_line = first_lines[config_key_find(SLICE("upstream-user"))];
+    if (user_line && !first_lines[config_key_find(SLICE("upstream-password-file"))])
+        config_file_say(l->file, true, user_line, "weir", "upstream-user", "needs upstream-password-file beside it");
+    free(first_lines);
+}
+
+/* ---- [class NAME] ---- */
+
+static struct slice commands_name(const void *arg, size_t i)
+{
+    (void)arg;
+    (void)i;
+    return SLICE("commands");
+}
+
+/* The first class named in `terms` that is still to be defined; NULL when all can be understood now. */
+static const struct section *awaited(const struct loading *l, const struct section *section, struct slice terms)
+{
+    struct slice term;
+    while (split_next(&terms, ',', &term)) {
+        if (term.len > 0 && term.at[0] == '-')
+            term = split_trim(slice_of(term.at + 1, term.len - 1));
+        const struct section *other = config_file_section(l->file, SECTION_CLASS, term);
+        if (other && other != section && !other->is_done)
+            return other;
+    }
+    return NULL;
+}
+
+/* The first line of the class that names a class still to be defined. */
+static const struct entry *awaiting_entry(const struct loading *l, const struct section *section,
+                                          const struct section **other)
+{
+    const struct entry *e = NULL;
+    while ((e = config_file_next_of(l->file, SECTION_CLASS, section->name, e)) != NULL) {
+        *other = awaited(l, section, slice_str(e->value));
+        if (*other)
+            return e;
+    }
+    return NULL;
+}
+
+static void define_line(struct loading *l, const struct section *section, const struct entry *entry)
+{
+    char why[CONFIG_WHY_ROOM];
+    struct slice key = slice_str(entry->key);
+    if (!slice_eq_nocase(key, SLICE("commands")))
+        entry_error(l->file, entry, unknown_name(why, sizeof why, "key", near_name(key, 1, commands_name, NULL)));
+    else if (!class_define(l->classes, section->name, slice_str(entry->value), why, sizeof why))
+        entry_error(l->file, entry, why);
+}
+
+static void define_class(struct loading *l, struct section *section)
+{
+    const struct entry *e = config_file_next_of(l->file, SECTION_CLASS, section->name, NULL);
+    if (!e)
+        section_error(l->file, section, "the class is empty: give it commands");
+    for (; e; e = config_file_next_of(l->file, SECTION_CLASS, section->name, e))
+        define_line(l, section, e);
+    section->is_done = true;
+}
+
+/* The next class that is still to be defined and, with `is_ready`, waits for no other; NULL if there is none. */
+static struct section *next_class(const struct loading *l, bool is_ready)
+{
+    const struct section *other;
+    for (size_t i = 0; i < l->file->n_sections; i++) {
+        struct section *section = &l->file->sections[i];
+        bool is_first = section == config_file_section(l->file, SECTION_CLASS, section->name);
+        if (is_first && !section->is_done && !(is_ready && awaiting_entry(l, section, &other)))
+            return section;
+    }
+    return NULL;
+}
+
+static void load_classes(struct loading *l)
+{
+    char why[CONFIG_WHY_ROOM];
+    struct section *section;
+    while ((section = next_class(l, true)) != NULL)
+        define_class(l, section);
+    while ((section = next_class(l, false)) != NULL) {
+        const struct section *other = NULL;
+        const struct entry *entry = awaiting_entry(l, section, &other);
+        if (entry) {
+            snprintf(why, sizeof why, "the class %.*s leads into a circle of classes", (int)other->name.len,
+                     other->name.at);
+            entry_error(l->file, entry, why);
+        }
+        section->is_done = true;
+    }
+}
+
+/* Where a class is written: its section, or the line of a policy that spells it out. */
+static void warn_unknown(void *arg, struct slice class, struct slice unknown, struct slice near)
+{
+    struct loading *l = arg;
+    char what[CONFIG_WHY_ROOM];
+    if (near.len > 0)
+        snprintf(what, sizeof what, "%.*s is no command that weir knows (did you mean %.*s?)", (int)unknown.len,
+                 unknown.at, (int)near.len, near.at);
+    else
+        snprintf(what, sizeof what, "%.*s is no command that weir knows", (int)unknown.len, unknown.at);
+    const struct section *section = config_file_section(l->file, SECTION_CLASS, class);
+    if (section) {
+        config_file_say(l->file, false, section->line, section->title, NULL, what);
+        return;
+    }
+    const struct entry *e = NULL;
+    while ((e = config_file_next(l->file, SECTION_POLICY, e)) != NULL)
+        if (slice_eq_nocase(slice_str(e->key), class))
+            entry_says(l->file, false, e, what);
+}
+
+/* ---- [policy NAME] ---- */
+
+static void load_policy_line(struct loading *l, struct policy *policy, const struct entry *entry)
+{
+    char why[CONFIG_WHY_ROOM] = "";
+    struct slice key = slice_str(entry->key), value = slice_str(entry->value);
+    bool is_default = slice_eq_nocase(slice_str(policy->name), SLICE("default"));
+    bool is_good = false;
+    if (slice_eq_nocase(key, SLICE("admin")))
+        snprintf(why, sizeof why, "not yet supported");
+    else if (value.len == 0)
+        snprintf(why, sizeof why, "a value is missing");
+    else if (!slice_eq_nocase(key, SLICE("match")))
+        is_good = policy_add_limits(l->config->policies, policy, l->table, key, value, why, sizeof why);
+    else if (is_default)
+        snprintf(why, sizeof why, "the policy default binds whoever no other policy does: it has no match");
+    else
+        is_good = policy_add_match(policy, value, why, sizeof why);
+    if (!is_good)
+        entry_error(l->file, entry, why);
+}
+
+static void load_policy(struct loading *l, const struct section *section)
+{
+    char why[CONFIG_WHY_ROOM];
+    struct policy *policy = policies_add(l->config->policies, section->name, why, sizeof why);
+    if (!policy) {
+        section_error(l->file, section, why);
+        return;
+    }
+    bool has_match = slice_eq_nocase(section->name, SLICE("default"));
+    const struct entry *e = NULL;
+    while ((e = config_file_next_of(l->file, SECTION_POLICY, section->name, e)) != NULL) {
+        has_match = has_match || slice_eq_nocase(slice_str(e->key), SLICE("match"));
+        load_policy_line(l, policy, e);
+    }
+    if (!has_match)
+        section_error(l->file, section, "the policy binds nobody: give it a match (only the policy default has none)");
+}
+
+static void load_policies(struct loading *l)
+{
+    for (size_t i = 0; i < l->file->n_sections; i++) {
+        const struct section *section = &l->file->sections[i];
+        if (section == config_file_section(l->file, SECTION_POLICY, section->name))
+            load_policy(l, section);
+    }
+    policies_bind(l->config->policies, l->table);
+}
+
+/* ---- the whole ---- */
+
+struct config *config_load(const char *path, const struct command_table *table,
+                           void (*report)(void *arg, bool is_error, const char *line), void *arg)
+{
+    struct config_file file = {.path = path, .report = report, .arg = arg};
+    struct loading l = {.file = &file, .table = table};
+    l.config = mem_zalloc(1, sizeof *l.config);
+    l.config->is_default = !path;
+    l.classes = classes_new();
+    l.config->policies = policies_new(l.classes);
+    if (path)
+        config_file_read(&file);
+    load_weir(&l);
+    load_classes(&l);
+    load_policies(&l);
+    classes_check(l.classes, table, warn_unknown, &l);
+
+    bool is_good = file.n_errors == 0;
+    config_file_fini(&file);
+    if (is_good)
+        return l.config;
+    config_free(l.config);
+    return NULL;
+}
+
+void config_free(struct config *config)
+{
+    if (!config)
+        return;
+    for (size_t i = 0; i < config->n_listens; i++)
+        address_fini(&config->listens[i]);
+    free(config->listens);
+    address_fini(&config->upstream);
+    free(config->upstream_user);
+    if (config->upstream_password)
+        explicit_bzero(config->upstream_password, strlen(config->upstream_password));
+    free(config->upstream_password);
+    policies_put(config->policies);
+    free(config);
+}

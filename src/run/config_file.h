@@ -1,0 +1,66 @@
+/*
+ * What a configuration file says, before it is understood: sections and entries with their lines, and how a mistake in
+ * one of them is reported.
+ */
+#ifndef WEIR_RUN_CONFIG_FILE_H
+#define WEIR_RUN_CONFIG_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+
+enum section_kind { SECTION_BAD, SECTION_WEIR, SECTION_CLASS, SECTION_POLICY };
+
+struct section {
+    enum section_kind kind;
+    unsigned line;
+    char *title;       /* as written between the brackets */
+    struct slice name; /* in title: what follows "class" or "policy" */
+    bool is_done;      /* a class: defined, or reported */
+};
+
+struct entry {
+    unsigned line;
+    size_t section; /* index */
+    char *key;
+    char *value;
+};
+
+struct config_file {
+    const char *path;
+    void (*report)(void *arg, bool is_error, const char *line);
+    void *arg;
+    unsigned n_errors;
+    struct section *sections;
+    size_t n_sections;
+    struct entry *entries;
+    size_t n_entries;
+};
+
+/* Read all of file->path; bad lines and unknown sections are reported. path, report and arg are set by the caller. */
+void config_file_read(struct config_file *file);
+void config_file_fini(struct config_file *file);
+
+/* The next entry of a section of this kind, after `previous` or the first; NULL after the last. */
+const struct entry *config_file_next(const struct config_file *file, enum section_kind kind,
+                                     const struct entry *previous);
+
+/* As config_file_next, only of sections with this name, in any case of letters. */
+const struct entry *config_file_next_of(const struct config_file *file, enum section_kind kind, struct slice name,
+                                        const struct entry *previous);
+
+/* The first section of that kind and name; NULL if there is none. */
+struct section *config_file_section(const struct config_file *file, enum section_kind kind, struct slice name);
+
+/* "file:line: [section] key: what"; line 0, and a section or key that is NULL, are left out. */
+void config_file_say(struct config_file *file, bool is_error, unsigned line, const char *section, const char *key,
+                     const char *what);
+void entry_says(struct config_file *file, bool is_error, const struct entry *entry, const char *what);
+void entry_error(struct config_file *file, const struct entry *entry, const char *what);
+void section_error(struct config_file *file, const struct section *section, const char *what);
+
+/* "unknown key (did you mean workers?)" into `out` of `size` bytes, and that. */
+const char *unknown_name(char *out, size_t size, const char *noun, struct slice near);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The keys of [weir] and what their values mean: one table, from which come the defaults, the bounds, the messages and
+ * the check that docs/configuration.md and conf/weir.conf name the same keys.
+ */
+#ifndef WEIR_RUN_CONFIG_KEYS_H
+#define WEIR_RUN_CONFIG_KEYS_H
+
+#include <stddef.h>
+
+#include "base/slice.h"
+#include "run/config.h"
+
+#define CONFIG_WHY_ROOM 320
+
+enum key_result { KEY_SET, KEY_SET_WITH_WARNING, KEY_BAD };
+
+struct config_key;
+
+size_t config_keys_count(void);
+const struct config_key *config_key_at(size_t i);
+
+/* The index of the key, in any case of letters; config_keys_count() when there is none. */
+size_t config_key_find(struct slice name);
+
+const char *config_key_name(const struct config_key *key);
+bool config_key_is_list(const struct config_key *key); /* given twice, it adds up */
+
+/* Set the member of `config` that is behind the key. Unless the result is KEY_SET, `why` says something about it. */
+enum key_result config_key_set(const struct config_key *key, struct config *config, struct slice value, char *why,
+                               size_t why_size);
+
+/* The value of a key that the file does not give. */
+void config_key_set_default(const struct config_key *key, struct config *config);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * The command line.
+ */
+#include <getopt.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/log.h"
+#include "run/config.h"
+#include "run/proxy.h"
+
+#define EXIT_CONFIG 1
+
+struct options {
+    const char *file;
+    bool is_test;
+};
+
+static void print_version(void)
+{
+    printf("weir %s (libuv %s, hiredis %d.%d.%d, inih %s)\n", WEIR_VERSION, uv_version_string(), HIREDIS_MAJOR,
+           HIREDIS_MINOR, HIREDIS_PATCH, INIH_VERSION);
+}
+
+static void print_help(void)
+{
+    fputs("weir stands in front of Redis and limits what its clients may do.\n"
+          "\n"
+          "usage: weir [-c FILE] [-t]\n"
+          "\n"
+          "  -c FILE     read the configuration from FILE; without it weir listens on 127.0.0.1:6380,\n"
+          "              forwards to 127.0.0.1:6379 and limits nothing\n"
+          "  -t          check the configuration, print every error, and exit: 0 if it is good, 1 if not\n"
+          "  --version   print the versions of weir and of the libraries it uses\n"
+          "  --help      print this\n"
+          "\n"
+          "SIGTERM or SIGINT stops it. Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
+          stdout);
+}
+
+/* Leaves the process for options that only print, and for bad ones. */
+static struct options parse(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"version", no_argument, NULL, 'v'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    struct options options = {NULL, false};
+    int option;
+    while ((option = getopt_long(argc, argv, "c:th", names, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            options.file = optarg;
+            break;
+        case 't':
+            options.is_test = true;
+            break;
+        case 'v':
+            print_version();
+            exit(0);
+        case 'h':
+            print_help();
+            exit(0);
+        default:
+            fputs("try: weir --help\n", stderr);
+            exit(EXIT_CONFIG);
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "weir: %s is not an option; the configuration is given with -c\ntry: weir --help\n",
+                argv[optind]);
+        exit(EXIT_CONFIG);
+    }
+    return options;
+}
+
+static void report(void *arg, bool is_error, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "%s%s\n", is_error ? "" : "warning: ", line);
+}
+
+static int run(const struct options *options, struct command_table *builtin)
+{
+    struct config *config = config_load(options->file, builtin, report, NULL);
+    if (config == NULL)
+        return EXIT_CONFIG;
+    int status = 0;
+    if (options->is_test) {
+        printf("%s is a good configuration\n", options->file != NULL ? options->file : "the default");
+    } else {
+        if (config->is_default)
+            log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
+        status = proxy_run(config, builtin);
+    }
+    config_free(config);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = parse(argc, argv);
+    struct command_table *builtin = command_table_builtin();
+    int status = run(&options, builtin);
+    command_table_put(builtin);
+    return status;
+}

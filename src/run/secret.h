@@ -1,0 +1,21 @@
+/*
+ * A password kept in a file of its own.
+ */
+#ifndef WEIR_RUN_SECRET_H
+#define WEIR_RUN_SECRET_H
+
+#include <stddef.h>
+
+#define SECRET_MAX 4096 /* bytes */
+
+enum secret_result {
+    SECRET_READ,
+    SECRET_READ_BY_OTHERS, /* read, but so can other users: `why` says it */
+    SECRET_BAD,            /* `why` says what is wrong */
+};
+
+/* Read the one line of the regular file at `path`, without its line end, into *secret (heap). */
+__attribute__((warn_unused_result)) enum secret_result secret_read(const char *path, char **secret, char *why,
+                                                                   size_t why_size);
+
+#endif
