@@ -37,8 +37,9 @@ void client_output(struct client *client, const char *data, size_t n)
     link_write(&client->link, data, n);
     size_t waiting = link_pending(&client->link) + client->locals.bytes;
     if (waiting > client->front->settings->output_limit_bytes && !client_is_closed(client)) {
-        log_warn("client %s is closed: %zu bytes of replies are unread, more than output-limit",
-                 client->subject != NULL ? "of a limited subject" : "without a subject", waiting);
+        char name[SESSION_TEXT];
+        session_print(client, name);
+        log_warn("client %s is closed: %zu bytes of replies are unread, more than output-limit", name, waiting);
         client_close(client);
     }
 }
@@ -226,6 +227,21 @@ static void take(struct client *client, struct intake *in)
     route_flush(client->front);
 }
 
+/*
+ * The protocol was broken in the middle of a large request. Half of it is in Redis, which will never answer: the lane
+ * is given up, and earlier replies that are still on it with it.
+ */
+static void abandon_passage(struct client *client)
+{
+    if (!client->passage->is_refused) {
+        lane_forget(client->rider.lane, &client->rider);
+        client->rider.lane = NULL;
+        client->rider.in_flight = 0;
+        chain_clear(&client->locals, &client->front->loop->pool);
+    }
+    protocol_error(client, &client->passage->scan);
+}
+
 /* Pass on a piece of a large request. Returns how much of it was used; less than n: the request has ended. */
 static size_t pass(struct client *client, const char *data, size_t n)
 {
@@ -233,9 +249,7 @@ static size_t pass(struct client *client, const char *data, size_t n)
     size_t used;
     enum scan_result result = request_scan(&passage->scan, limits_of(client), data, n, &used);
     if (result == SCAN_BAD) {
-        /* What was passed on is half a request: its lane goes with the client. */
-        log_warn("a client broke the protocol in the middle of a large request");
-        protocol_error(client, &passage->scan);
+        abandon_passage(client);
         return n;
     }
     if (!passage->is_refused && client->rider.lane != NULL)

@@ -98,7 +98,7 @@ static enum finding find_lane(struct client *client, bool must_be_private, struc
 /* ---- refusing ---- */
 
 /* Redis is sure to refuse this, and so marks an open transaction as broken. */
-static const struct slice refused_upstream = {"*1\r\n$12\r\nWEIR.REFUSED\r\n", 22};
+static const char refused_upstream[] = "*1\r\n$12\r\nWEIR.REFUSED\r\n";
 
 /*
  * Answer with an error in the request's place. Inside MULTI something must fail in Redis too, or EXEC would run a
@@ -108,7 +108,9 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
 {
     request->is_refused = true;
     if (client->is_raw) {
-        log_warn("a client beyond its limits is closed: its replies cannot be told apart");
+        char name[SESSION_TEXT];
+        session_print(client, name);
+        log_warn("client %s is beyond its limits and closed: an error has no place among its replies", name);
         client_close(client);
         return ROUTE_STOP;
     }
@@ -120,7 +122,7 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
         }
         call->flags = CALL_MUTE;
         route_flush(client->front);
-        lane_send(lane, refused_upstream.at, refused_upstream.len);
+        lane_send(lane, refused_upstream, sizeof refused_upstream - 1);
     }
     client_answer(client, reply);
     client->skips_next = false;
@@ -263,7 +265,7 @@ static enum route send_raw(struct client *client, struct lane *lane, const struc
  * CLIENT REPLY is kept here: on a lane every request is answered, and what the client does not want to hear is thrown
  * away. Redis still says whether the client may use the command, through CLIENT REPLY ON, which changes nothing.
  */
-static const struct slice reply_on = {"*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n", 35};
+static const char reply_on[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n";
 
 static enum route send_client_reply(struct client *client, struct lane *lane, const struct request *request)
 {
@@ -291,7 +293,7 @@ static enum route send_client_reply(struct client *client, struct lane *lane, co
         call->flags |= CALL_MUTE_UNLESS_ERROR;
     client->skips_next = is_skip && !client->is_silent;
     client->is_silent = is_off || (client->is_silent && !is_on);
-    lane_send(lane, reply_on.at, reply_on.len);
+    lane_send(lane, reply_on, sizeof reply_on - 1);
     return ROUTE_TAKEN;
 }
 

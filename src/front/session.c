@@ -1,5 +1,7 @@
 #include "front/session.h"
 
+#include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +161,24 @@ void session_answered(struct client *client, enum effect effect, const struct gl
             name_holds(session);
     }
     session_identify(client);
+}
+
+void session_print(const struct client *client, char *out)
+{
+    struct sockaddr_storage peer;
+    char host[64];
+    char port[8];
+    link_peer(&client->link, &peer);
+    if (peer.ss_family == AF_UNSPEC || getnameinfo((struct sockaddr *)&peer, sizeof peer, host, sizeof host, port,
+                                                   sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        snprintf(out, SESSION_TEXT, "unix");
+    else
+        snprintf(out, SESSION_TEXT, peer.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+    const char *user = client->session != NULL ? client->session->user : NULL;
+    if (user != NULL) {
+        size_t len = strlen(out);
+        snprintf(out + len, SESSION_TEXT - len, " user:%s", user);
+    }
 }
 
 void session_free(struct client *client)

@@ -21,6 +21,10 @@ void session_note(struct client *client, enum effect effect, struct slice reques
 /* It has been answered. */
 void session_answered(struct client *client, enum effect effect, const struct glimpse *reply);
 
+/* The client for the log: its address, and its user if it has one ("10.1.2.3:4711 user:alice"). */
+#define SESSION_TEXT 512
+void session_print(const struct client *client, char *out);
+
 void session_free(struct client *client);
 
 #endif

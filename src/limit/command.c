@@ -202,7 +202,7 @@ static size_t row_get(struct command_table *table, const struct key *key)
     if (id != 0 || table->n_rows > UINT16_MAX)
         return id;
     id = row_new(table);
-    if (0)
+    if (table->n_rows * 2 > table->n_slots)
         index_grow(table);
     index_put(table, key->hash, (uint32_t)id);
     struct command *row = &table->rows[id];

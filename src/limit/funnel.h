@@ -32,7 +32,7 @@ struct funnel {
 
 /*
  * False when a number is 0, or burst * period / count is beyond 100 years: a burst must drain in a time that is meant.
- * It bounds burst_ns, so that no sum below overflows as long as now_ns is below 2^63.
+ * It bounds burst_ns, so that no sum below overflows as long as now_ns is below 2^62.
  */
 #define RATE_LONGEST_NS (UINT64_C(36525) * 24 * 3600 * UINT64_C(1000000000))
 __attribute__((warn_unused_result)) bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns,
@@ -44,10 +44,11 @@ static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uin
 {
     if (cost > rate->burst)
         return FUNNEL_NEVER;
-    uint64_t debt_ns = (tat_ns > now_ns ? tat_ns - now_ns : 0) + cost * rate->interval_ns;
-    if (debt_ns > rate->burst_ns)
-        return debt_ns - rate->burst_ns;
-    *next_ns = now_ns + debt_ns;
+    uint64_t then_ns = (tat_ns > now_ns ? tat_ns : now_ns) + cost * rate->interval_ns;
+    uint64_t latest_ns = now_ns + rate->burst_ns;
+    if (then_ns > latest_ns)
+        return then_ns - latest_ns;
+    *next_ns = then_ns;
     return 0;
 }
 

@@ -85,10 +85,10 @@ bool match_parse(struct match *match, struct slice text, char *why, size_t why_s
         return why_unknown(text, text, why, why_size);
     split_next(&rest, ':', &name);
     rest = split_trim(rest);
-    for (uint8_t kind = 0; kind < N_KINDS; kind++) {
+    for (size_t kind = 0; kind < N_KINDS; kind++) {
         if (!slice_eq_nocase(name, slice_str(kind_names[kind])))
             continue;
-        match->kind = kind;
+        match->kind = (uint8_t)kind;
         if (kind == MATCH_IP)
             return parse_network(match, text, rest, why, why_size);
         return parse_glob(match, text, rest, why, why_size);

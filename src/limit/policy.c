@@ -235,12 +235,10 @@ static void bind_policy(struct policy *policy, const struct command_table *table
     free(policy->binds);
     policy->n_binds = command_table_count(table);
     policy->binds = mem_zalloc(policy->n_binds, sizeof *policy->binds);
-    policy->is_joint = false;
+    /* Not by what binds together under this table: workers that change tables at different moments must agree. */
+    policy->is_joint = policy->n_limits > 1;
     for (size_t i = 0; i < policy->n_limits; i++)
         bind_limit(policy, i, table);
-    for (size_t id = 0; id < policy->n_binds; id++)
-        if (policy->binds[id] & (policy->binds[id] - 1))
-            policy->is_joint = true;
 }
 
 void policies_bind(struct policies *policies, const struct command_table *table)

@@ -36,7 +36,7 @@ struct policy {
     /* Per command id: bit i is set when limits[i] binds that command. Made by policies_bind. */
     uint64_t *binds;
     size_t n_binds;
-    bool is_joint; /* some command is bound by more than one limit: decisions need the subject's lock */
+    bool is_joint; /* more than one limit: decisions need the subject's lock */
 };
 
 struct policies; /* in file order; owns its policies and the classes they use */

@@ -20,7 +20,7 @@
 #define SHARDS 64
 #define SHARD_BITS 6
 #define FORGET_BUCKETS 4   /* looked at for each newcomer: more than come, so that the idle ones go */
-#define RELIEF_BUCKETS 256 /* looked at when the table is full: about 20 us of memory accesses at worst */
+#define RELIEF_BUCKETS 128 /* looked at when the table is full: some 15 us of memory accesses at worst */
 #define SPINS 64           /* pauses before the processor is offered to the holder of a subject's lock */
 
 struct shard {

@@ -22,25 +22,33 @@ static inline bool is_crlf(const char *at)
     return memcmp(at, "\r\n", CRLF_LEN) == 0;
 }
 
+static inline unsigned digit_of(char byte)
+{
+    return (unsigned char)byte - (unsigned)'0';
+}
+
 /* A type byte, a number of few digits, CRLF. Returns what follows them, or NULL. */
 static inline const char *plain_header(const char *at, const char *end, uint32_t *number)
 {
     if (end - at < PLAIN_LINE_MAX)
         return NULL;
-    uint32_t sum = 0;
-    for (const char *p = at + 1; p <= at + PLAIN_DIGITS; p++) {
-        unsigned digit = (unsigned char)*p - (unsigned)'0';
-        if (digit > 9)
-            return NULL;
-        sum = sum * 10 + digit;
-        if (is_crlf(p + 1)) {
-            *number = sum;
-            return p + 1 + CRLF_LEN;
-        }
-        if (sum == 0)
-            return NULL;
+    unsigned first = digit_of(at[1]);
+    unsigned second = digit_of(at[2]);
+    if (first > 9)
+        return NULL;
+    if (is_crlf(at + 2)) {
+        *number = first;
+        return at + 2 + CRLF_LEN;
     }
-    return NULL;
+    if (first == 0 || second > 9)
+        return NULL;
+    if (is_crlf(at + 3)) {
+        *number = first * 10 + second;
+        return at + 3 + CRLF_LEN;
+    }
+    unsigned third = digit_of(at[3]);
+    *number = first * 100 + second * 10 + third;
+    return third <= 9 && is_crlf(at + 4) ? at + 4 + CRLF_LEN : NULL;
 }
 
 /* A bulk, its type byte taken on trust. Returns where its data begins, or NULL. */

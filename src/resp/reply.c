@@ -2,19 +2,21 @@
  * Finds where a reply ends.
  *
  * A step below answers whether the scan may go on. If not, it has left in scan->phase where to go on once more bytes
- * have come, or that the stream is lost. Between frames scan->open is 0; inside one it counts the elements not yet
+ * have come, or that the stream is lost. Only pieces that are at hand and plain (resp/plain.h) are taken without them.
+ *
+ * Between frames scan->open is 0; inside one it counts the elements not yet
  * ended, the one being read included.
  */
 #include "resp/scan.h"
 
 #include <string.h>
 
-#include "resp/digits.h"
+#include "resp/cursor.h"
 #include "resp/plain.h"
 
 enum phase { PHASE_TYPE, PHASE_LINE, PHASE_LINE_LF, PHASE_DATA, PHASE_DATA_CR, PHASE_DATA_LF, PHASE_LOST };
 
-#define REPLY_BULK_MAX SCAN_OPEN_MAX /* bytes; far above what Redis holds in one value */
+#define LENGTH_MAX SCAN_OPEN_MAX /* of a bulk in bytes: far above what Redis holds; no count need be longer either */
 
 /* What follows the type byte. */
 enum shape {
@@ -127,7 +129,7 @@ static inline bool number_is_fit(const struct reply_scan *scan)
         return true;
     if (scan->negative)
         return scan->number == 1 && type->least == -1;
-    return (int64_t)scan->number >= type->least && scan->number <= REPLY_BULK_MAX;
+    return (int64_t)scan->number >= type->least && scan->number <= LENGTH_MAX;
 }
 
 static inline bool number(struct reply_scan *scan, struct cursor *c)
@@ -175,9 +177,9 @@ static inline bool leaf(struct reply_scan *scan)
  * An aggregate's header has ended. An attribute comes on top of the element it describes, a push between any two;
  * only a push that is itself the frame was waited for.
  */
-static bool aggregate(struct reply_scan *scan, bool is_top)
+static bool aggregate(struct reply_scan *scan)
 {
-    bool is_extra = scan->type == '|' || (scan->type == '>' && !is_top);
+    bool is_extra = scan->type == '|' || (scan->type == '>' && !scan->is_top);
     uint64_t inside = scan->negative ? 0 : scan->number * type_of(scan)->each;
     uint64_t open = scan->open + inside - (is_extra ? 0 : 1);
     scan->depth = inside == 0 ? 0 : (uint8_t)(scan->depth + 1);
@@ -187,38 +189,20 @@ static bool aggregate(struct reply_scan *scan, bool is_top)
     return true;
 }
 
-static inline bool data(struct reply_scan *scan, struct cursor *c)
-{
-    size_t have = (size_t)(c->end - c->at);
-    if (have < scan->bulk_left) {
-        scan->bulk_left -= have;
-        c->at = c->end;
-        return wait_in(scan, PHASE_DATA);
-    }
-    c->at += scan->bulk_left;
-    scan->bulk_left = 0;
-    return true;
-}
-
+/* Only the one element of a frame that is not inside another, nor in an attribute, names the frame. */
 static inline bool type_byte(struct reply_scan *scan, struct cursor *c)
 {
     if (c->at == c->end)
         return wait_in(scan, PHASE_TYPE);
     scan->type = *c->at++;
+    scan->is_top = scan->kind == '\0' && scan->open == 1;
+    if (scan->is_top && scan->type != '|')
+        scan->kind = scan->type;
     scan->number = 0;
     scan->digits = 0;
     scan->negative = false;
     scan->word = WORD_EMPTY;
     return true;
-}
-
-/* The element's first line has ended: is it the one that the frame is named after? */
-static inline bool is_top_element(struct reply_scan *scan)
-{
-    bool is_top = scan->kind == '\0' && scan->open == 1;
-    if (is_top && scan->type != '|')
-        scan->kind = scan->type;
-    return is_top;
 }
 
 /* One element, from wherever it was left; of an aggregate the header only. */
@@ -233,21 +217,18 @@ static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase
         if (!line(scan, c))
             return false;
         /* fall through */
-    case PHASE_LINE_LF: {
+    case PHASE_LINE_LF:
         if (!line_end_byte(scan, c, '\n', PHASE_LINE_LF))
             return false;
-        bool is_top = is_top_element(scan);
-        uint8_t shape = type_of(scan)->shape;
-        if (shape == SHAPE_AGGREGATE)
-            return aggregate(scan, is_top);
-        if (shape != SHAPE_BULK || scan->negative)
+        if (type_of(scan)->shape == SHAPE_AGGREGATE)
+            return aggregate(scan);
+        if (type_of(scan)->shape != SHAPE_BULK || scan->negative)
             return leaf(scan);
         scan->bulk_left = scan->number;
-    }
         /* fall through */
     case PHASE_DATA:
-        if (!data(scan, c))
-            return false;
+        if (!data_skip(c, &scan->bulk_left))
+            return wait_in(scan, PHASE_DATA);
         /* fall through */
     case PHASE_DATA_CR:
         if (!line_end_byte(scan, c, '\r', PHASE_DATA_CR))
@@ -311,8 +292,9 @@ static bool reply(struct reply_scan *scan, struct cursor *c)
         if (next) {
             c->at = next;
             leaf(scan);
-        } else if (!element(scan, c, phase))
+        } else if (!element(scan, c, phase)) {
             return false;
+        }
     }
     return true;
 }

@@ -2,13 +2,13 @@
  * Finds where a request ends, and where its first arguments lie.
  *
  * A step below answers whether the scan may go on. If not, it has left in scan->phase where to go on once more bytes
- * have come, or in scan->error why never. A request in one piece and one cut anywhere take the same steps.
+ * have come, or in scan->error why never. Only a request that is at hand and plain (resp/plain.h) is taken without them.
  */
 #include "resp/scan.h"
 
 #include <string.h>
 
-#include "resp/digits.h"
+#include "resp/cursor.h"
 #include "resp/plain.h"
 
 enum phase {
@@ -138,7 +138,7 @@ static inline bool take_length(struct request_scan *scan, const struct request_l
 }
 
 static bool count_line(struct request_scan *scan, struct cursor *c, const struct request_limits *limits,
-                              enum phase phase)
+                       enum phase phase)
 {
     if (phase == PHASE_COUNT) {
         if (!header_line(scan, c, PHASE_COUNT, ERR_PROTO_MULTIBULK_LINE_TOO_BIG) || !take_count(scan, limits))
@@ -173,24 +173,11 @@ static inline void locate(struct request_scan *scan, uint32_t arg, uint64_t off,
         scan->args[arg] = (struct scan_arg){.off = (uint32_t)off, .len = (uint32_t)len};
 }
 
-static inline bool data(struct request_scan *scan, struct cursor *c)
-{
-    size_t have = (size_t)(c->end - c->at);
-    if (have < scan->bulk_left) {
-        scan->bulk_left -= have;
-        c->at = c->end;
-        return wait_in(scan, PHASE_DATA);
-    }
-    c->at += scan->bulk_left;
-    scan->bulk_left = 0;
-    return true;
-}
-
 /* One argument, from wherever it was left. */
 static bool argument(struct request_scan *scan, struct cursor *c, const struct request_limits *limits, enum phase phase)
 {
     switch (phase) {
-    default:
+    default: /* PHASE_DOLLAR */
         if (!dollar(scan, c))
             return false;
         /* fall through */
@@ -205,8 +192,8 @@ static bool argument(struct request_scan *scan, struct cursor *c, const struct r
         locate(scan, scan->arg, offset(scan, c, c->at), scan->number);
         /* fall through */
     case PHASE_DATA:
-        if (!data(scan, c))
-            return false;
+        if (!data_skip(c, &scan->bulk_left))
+            return wait_in(scan, PHASE_DATA);
         /* fall through */
     case PHASE_DATA_CR:
         if (!line_end_byte(scan, c, '\r', PHASE_DATA_CR))

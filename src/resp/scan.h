@@ -27,8 +27,8 @@ enum scan_result {
 #define SCAN_BULK_MAX 536870912 /* Redis' default proto-max-bulk-len */
 
 struct request_limits {
-    uint32_t args;      /* more: ERR_PROTO_UNAUTH_MULTIBULK (only below INT32_MAX) */
-    uint32_t bulk;      /* longer, in bytes: ERR_PROTO_UNAUTH_BULK (only below SCAN_BULK_MAX) */
+    uint32_t args; /* more: ERR_PROTO_UNAUTH_MULTIBULK (only below INT32_MAX) */
+    uint32_t bulk; /* longer, in bytes: ERR_PROTO_UNAUTH_BULK (only below SCAN_BULK_MAX) */
 };
 
 /* What Redis allows before a client has authenticated, and after. */
@@ -36,7 +36,7 @@ extern const struct request_limits request_limits_before_auth;
 extern const struct request_limits request_limits_normal;
 
 struct scan_arg {
-    uint32_t off; /* from the first byte of the request */
+    uint32_t off; /* from the first byte of the request; 0 while the scan goes on and this is not known */
     uint32_t len;
 };
 
@@ -48,11 +48,11 @@ struct request_scan {
     uint32_t arg;       /* index of the argument being read */
     uint32_t line;      /* bytes of the current line taken so far */
     uint8_t phase;
-    bool is_inline;     /* the frame is one line of words: see argv_split */
-    bool negative;      /* the header number began with '-' */
-    bool not_number;    /* the header line holds what no number does */
-    enum err error;     /* valid after SCAN_BAD */
-    char got;           /* the byte for ERR_PROTO_EXPECTED_DOLLAR */
+    bool is_inline;                  /* the frame is one line of words: see argv_split */
+    bool negative;                   /* the header number began with '-' */
+    bool not_number;                 /* the header line holds what no number does */
+    enum err error;                  /* valid after SCAN_BAD */
+    char got;                        /* the byte for ERR_PROTO_EXPECTED_DOLLAR */
     struct scan_arg args[SCAN_ARGS]; /* located arguments: min(argc, SCAN_ARGS) of them after SCAN_FRAME */
 };
 
@@ -77,12 +77,14 @@ struct reply_scan {
     uint64_t bulk_left; /* bytes of the current bulk still to come, its CRLF not counted */
     uint64_t number;    /* the header number being read */
     uint8_t phase;
-    uint8_t digits;     /* of the header number */
-    bool negative;      /* it began with '-' */
-    uint8_t depth;      /* aggregate headers since the last element that was not one */
-    char type;          /* of the element being read */
-    char kind;          /* type byte of the whole frame: '>' is a push; an attribute is part of the reply it precedes */
-    uint8_t word;       /* how much is there of a short line whose content is checked */
+    uint8_t digits; /* of the header number */
+    bool negative;  /* it began with '-' */
+    uint8_t depth;  /* aggregate headers since the last element that was not one */
+    bool is_top;    /* the element being read is inside no other */
+    char type;      /* of the element being read */
+    char kind;      /* type byte of the whole frame, 0 until it has come: '>' is a push; an attribute is part of the
+                       reply it precedes */
+    uint8_t word;   /* how much is there of a short line whose content is checked */
 };
 
 /* As request_scan; SCAN_BAD has no reason: the stream is lost. */

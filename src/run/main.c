@@ -2,7 +2,6 @@
  * The command line.
  */
 #include <getopt.h>
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/log.h"
 #include "run/config.h"
 #include "run/proxy.h"
+#include "upstream/control.h"
 
 #define EXIT_CONFIG 1
 
@@ -21,8 +21,8 @@ struct options {
 
 static void print_version(void)
 {
-    printf("weir %s (libuv %s, hiredis %d.%d.%d, inih %s)\n", WEIR_VERSION, uv_version_string(), HIREDIS_MAJOR,
-           HIREDIS_MINOR, HIREDIS_PATCH, INIH_VERSION);
+    printf("weir %s (libuv %s, hiredis %s, inih %s)\n", WEIR_VERSION, uv_version_string(), control_reader_version(),
+           INIH_VERSION);
 }
 
 static void print_help(void)

@@ -275,8 +275,9 @@ static void start_workers(struct proxy *proxy)
             worker_start(&proxy->settings, proxy->listens + w * config->n_listens, config->n_listens,
                          command_table_get(proxy->commands), policies_get(proxy->policies));
     proxy->is_running = true;
-    log_info("ready: %u worker%s, upstream %s, lanes %s", config->workers, config->workers == 1 ? "" : "s",
-             proxy->upstream_text, config->lanes_private ? "private" : "shared");
+    log_info("forwarding to %s with %u worker%s, lanes %s", proxy->upstream_text, config->workers,
+             config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
+    log_info("ready");
 }
 
 static int serve(struct proxy *proxy)

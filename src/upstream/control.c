@@ -367,6 +367,14 @@ struct control *control_open(struct loop *loop, struct upstream *upstream, const
     return control;
 }
 
+#define TEXT_OF(number) #number
+#define VERSION_OF(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+const char *control_reader_version(void)
+{
+    return VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+}
+
 void control_close(struct control *control)
 {
     control->is_closing = true;

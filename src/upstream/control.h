@@ -35,6 +35,9 @@ struct control;
 struct control *control_open(struct loop *loop, struct upstream *upstream, const struct credentials *credentials,
                              const struct control_ops *ops, void *arg);
 
+/* Of the library that reads the replies. */
+const char *control_reader_version(void);
+
 /* Asynchronous; frees itself. No callback comes after it. */
 void control_close(struct control *control);
 

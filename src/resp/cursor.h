@@ -1,11 +1,11 @@
 /*
- * The number of a header line, gathered while its digits arrive.
+ * Takes bytes off what a scan was given: a header's digits, a bulk's data.
  *
  * Digits are added up unchecked, even past overflow; that they were a number is judged once, from their count. The
  * verdict is num_parse's on the whole text.
  */
-#ifndef WEIR_RESP_DIGITS_H
-#define WEIR_RESP_DIGITS_H
+#ifndef WEIR_RESP_CURSOR_H
+#define WEIR_RESP_CURSOR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,6 +65,16 @@ static inline bool digits_are_number(uint64_t magnitude, size_t digits, bool neg
     if (digits > DIGITS_MAX || magnitude < least[digits])
         return false;
     return negative ? magnitude - 1 <= (uint64_t)INT64_MAX : magnitude <= (uint64_t)INT64_MAX;
+}
+
+/* Skip `*left` bytes, or as many as there are. True once none is left to skip. */
+static inline bool data_skip(struct cursor *c, uint64_t *left)
+{
+    size_t have = (size_t)(c->end - c->at);
+    uint64_t taken = have < *left ? have : *left;
+    c->at += taken;
+    *left -= taken;
+    return *left == 0;
 }
 
 #endif
