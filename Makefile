@@ -88,7 +88,7 @@ build/weir: build/release/weir
 
 run: ## install what is missing, build, start weir (PORT=6380) in front of a private redis-server or UPSTREAM=host:port
 	@tests/tools/deps.sh run
-	@$(MAKE) --no-print-directory build/weir
+	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) build/weir
 	@tests/tools/run.sh
 
 test: ## install what is missing, then everything CI runs: check, unit, tsan, it

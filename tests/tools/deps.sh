@@ -19,6 +19,7 @@ need() { # package probe [argument]
 
 need gcc has_command cc
 need make has_command make
+need pkg-config has_command pkg-config
 need libc6-dev has_header stdio.h
 need libuv1-dev has_header uv.h
 need libhiredis-dev has_header hiredis/read.h

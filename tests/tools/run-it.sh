@@ -9,21 +9,8 @@ case $WEIR in /*) ;; *) WEIR=$PWD/$WEIR ;; esac
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
-npm_packages() { # install what a package.json below tests/it asks for, once
-    local lock folder
-    for lock in tests/it/package-lock.json tests/it/*/package-lock.json; do
-        folder=$(dirname "$lock")
-        [ -e "$lock" ] || continue
-        [ ! "$folder/node_modules/.package-lock.json" -nt "$lock" ] || continue
-        echo "installing npm packages in $folder"
-        npm ci --prefix "$folder" --no-audit --no-fund --loglevel=error
-        touch "$folder/node_modules/.package-lock.json"
-    done
-}
-
 report=build/it.xml
 rm -f "$report"
-npm_packages
 status=0
 /usr/bin/python3 -m pytest -p no:cacheprovider -n "${JOBS:-2}" -q tests/it --junitxml="$report" ${K:+-k "$K"} || status=$?
 [ "$status" -ne 5 ] || echo "no integration test matched" >&2

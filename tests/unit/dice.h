@@ -1,0 +1,31 @@
+/*
+ * Repeatable random numbers for tests: splitmix64, one word of state, so a failing round is named by its seed.
+ */
+#ifndef WEIR_TESTS_DICE_H
+#define WEIR_TESTS_DICE_H
+
+#include <stdint.h>
+
+static inline uint64_t dice(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* 0 to n - 1. */
+static inline uint64_t dice_below(uint64_t *state, uint64_t n)
+{
+    return dice(state) % n;
+}
+
+/* 1 to most, each order of magnitude as likely as the next. */
+static inline uint64_t dice_scale(uint64_t *state, uint64_t most)
+{
+    unsigned bits = 64 - (unsigned)__builtin_clzll(most);
+    uint64_t number = dice(state) >> (63 - dice_below(state, bits));
+    return 1 + number % most;
+}
+
+#endif

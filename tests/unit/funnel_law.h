@@ -1,0 +1,45 @@
+/*
+ * The funnel law, checked on what was admitted: in every closed window w at most burst + count * w / period. Exact, in
+ * whole numbers, and knowing nothing of how a funnel works.
+ */
+#ifndef WEIR_TESTS_FUNNEL_LAW_H
+#define WEIR_TESTS_FUNNEL_LAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "limit/funnel.h"
+
+struct admitted {
+    uint64_t at_ns;
+    uint64_t cost;
+};
+
+static inline int admitted_order(const void *a, const void *b)
+{
+    const struct admitted *x = a, *y = b;
+    return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+}
+
+/*
+ * With P(k) what was admitted up to k: (P(j) - P(i - 1)) * period <= burst * period + count * (t(j) - t(i)) for all
+ * i <= j, that is for each j and the i with the least P(i - 1) * period - count * t(i). Sorts `list`.
+ */
+static inline bool law_holds(struct admitted *list, size_t n, const struct rate *rate)
+{
+    __int128 total = 0, least = 0;
+    qsort(list, n, sizeof *list, admitted_order);
+    for (size_t j = 0; j < n; j++) {
+        __int128 passed = (__int128)rate->count * (list[j].at_ns - list[0].at_ns);
+        __int128 start = total * rate->period_ns - passed;
+        if (j == 0 || start < least)
+            least = start;
+        total += list[j].cost;
+        if (total * rate->period_ns - passed - least > (__int128)rate->burst * rate->period_ns)
+            return false;
+    }
+    return true;
+}
+
+#endif

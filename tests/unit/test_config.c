@@ -1,0 +1,571 @@
+/*
+ * Configuration files, good and bad, with every message they give. Files live in a temporary folder that is the working
+ * directory, so that messages name "weir.conf".
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "run/config.h"
+#include "run/config_keys.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+struct said {
+    char text[65536];
+    unsigned errors, warnings;
+};
+
+static struct said said;
+static struct command_table *table;
+
+static void on_report(void *arg, bool is_error, const char *line)
+{
+    struct said *s = arg;
+    size_t len = strlen(s->text);
+    is_error ? s->errors++ : s->warnings++;
+    snprintf(s->text + len, sizeof s->text - len, "%s%s\n", is_error ? "" : "warning: ", line);
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t n)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+static struct config *load(const char *path)
+{
+    said = (struct said){0};
+    return config_load(path, table, on_report, &said);
+}
+
+static struct config *load_text(const char *text)
+{
+    write_bytes("weir.conf", text, strlen(text));
+    return load("weir.conf");
+}
+
+/* ---- a table of mistakes ---- */
+
+struct mistake {
+    const char *text;
+    const char *said;
+};
+
+static const struct mistake line_mistakes[] = {
+    {"[weir]\nworkers\n", "weir.conf:2: [weir]: expected: key = value\n"},
+    {"[weir]\n= 5\n", "weir.conf:2: [weir]: expected: key = value\n"},
+    {"workers = 1\n", "weir.conf:1: workers: no section yet: put [weir] above it\n"},
+    {"[weir\nworkers = 1\n",
+     "weir.conf:1: the ] of the section is missing\nweir.conf:2: workers: no section yet: put [weir] above it\n"},
+    {"[weir] workers = 1\n", "weir.conf:1: only a comment may follow the ] of a section\n"},
+    {"[weir]\nworkers = 1\x1b[2J\n", "weir.conf:2: [weir]: the line holds a control character (0x1b)\n"},
+    {"[]\n", "weir.conf:1: []: the section has no name\n"},
+    {"[wier]\n", "weir.conf:1: [wier]: unknown section (did you mean weir?)\n"},
+    {"[redis]\nport = 1\n", "weir.conf:1: [redis]: unknown section\n"},
+    {"[weir main]\n", "weir.conf:1: [weir main]: this section takes no name\n"},
+    {"[policy]\n", "weir.conf:1: [policy]: a name is missing after the word\n"},
+    {"[cost]\nkeys = 100\n", "weir.conf:1: [cost]: not yet supported\n"},
+    {"[admin]\nsocket = /x\n", "weir.conf:1: [admin]: not yet supported\n"},
+    {"[limit signup]\nsliding = 5/60s\n", "weir.conf:1: [limit signup]: not yet supported\n"},
+};
+
+static const struct mistake key_mistakes[] = {
+    {"[weir]\nworkrs = 1\n", "weir.conf:2: [weir] workrs: unknown key (did you mean workers?)\n"},
+    {"[weir]\nzzz = 1\n", "weir.conf:2: [weir] zzz: unknown key\n"},
+    {"[weir]\nworkers =\n", "weir.conf:2: [weir] workers: a value is missing\n"},
+    {"[weir]\nworkers = ; two\n", "weir.conf:2: [weir] workers: a value is missing\n"},
+    {"[weir]\nworkers = 1\n\nWorkers = 2\n", "weir.conf:4: [weir] Workers: given twice: the first is in line 2\n"},
+    {"[weir]\nmode = shadow\n", "weir.conf:2: [weir] mode: not yet supported\n"},
+    {"[weir]\nworkers = 0\n", "weir.conf:2: [weir] workers: must be from 1 to 256\n"},
+    {"[weir]\nworkers = 257\n", "weir.conf:2: [weir] workers: must be from 1 to 256\n"},
+    {"[weir]\nmax-clients = 1000001\n", "weir.conf:2: [weir] max-clients: must be from 1 to 1000000\n"},
+    {"[weir]\nmax-subjects = 0\n", "weir.conf:2: [weir] max-subjects: must be from 1 to 100000000\n"},
+    {"[weir]\noutput-limit = 1kb\n", "weir.conf:2: [weir] output-limit: must be from 64kb to 64gb\n"},
+    {"[weir]\noutput-limit = 64m\n",
+     "weir.conf:2: [weir] output-limit: \"64m\" is not a size: write a number of bytes, or one with kb, mb or gb (64mb)\n"},
+    {"[weir]\noutput-limit = 9000000000000000000gb\n",
+     "weir.conf:2: [weir] output-limit: \"9000000000000000000gb\" is not a size: write a number of bytes, or one with kb, "
+     "mb or gb (64mb)\n"},
+    {"[weir]\nconnect-timeout = 0\n", "weir.conf:2: [weir] connect-timeout: must be from 1ms to 1h\n"},
+    {"[weir]\nlanes = mixed\n", "weir.conf:2: [weir] lanes: \"mixed\" is neither shared nor private\n"},
+    {"[weir]\nerror-prefix = throttled\n",
+     "weir.conf:2: [weir] error-prefix: \"throttled\" is not 1 to 32 capital letters\n"},
+    {"[weir]\nerror-prefix = TRYAGAIN\n",
+     "weir.conf:2: [weir] error-prefix: clients act on TRYAGAIN by themselves (retry, reconnect, log in again): choose "
+     "another word\n"},
+    {"[weir]\nupstream-user = a b\n", "weir.conf:2: [weir] upstream-user: a user is one word of at most 255 bytes\n"
+                                      "weir.conf:2: [weir] upstream-user: needs upstream-password-file beside it\n"},
+    {"[weir]\nidentity = user, ipp\n", "weir.conf:2: [weir] identity: unknown source \"ipp\" (did you mean ip?)\n"},
+};
+
+static const struct mistake address_mistakes[] = {
+    {"[weir]\nlisten = 6380\n",
+     "weir.conf:2: [weir] listen: \"6380\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+    {"[weir]\nlisten = 127.0.0.1:6380,\n",
+     "weir.conf:2: [weir] listen: \"\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+    {"[weir]\nlisten = [::1]\n",
+     "weir.conf:2: [weir] listen: \"[::1]\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+    {"[weir]\nlisten = ::1:6380\n", "weir.conf:2: [weir] listen: an IPv6 address goes into brackets: [::1]:6379\n"},
+    {"[weir]\nlisten = :6380\n", "weir.conf:2: [weir] listen: \"\" is not a host\n"},
+    {"[weir]\nlisten = a b:6380\n", "weir.conf:2: [weir] listen: \"a b\" is not a host\n"},
+    {"[weir]\nlisten = redis://x:1\n", "weir.conf:2: [weir] listen: an IPv6 address goes into brackets: [::1]:6379\n"},
+    {"[weir]\nlisten = localhost:65536\n",
+     "weir.conf:2: [weir] listen: \"65536\" is not a port: a port is a number from 0 to 65535\n"},
+    {"[weir]\nlisten = a:1, b:1\nlisten = a:1\n", "weir.conf:3: [weir] listen: a:1 is given twice\n"},
+    {"[weir]\nlisten = unix:weir.sock\n",
+     "weir.conf:2: [weir] listen: \"unix:weir.sock\": the path of a unix socket starts with /\n"},
+    {"[weir]\nupstream = localhost:0\n",
+     "weir.conf:2: [weir] upstream: \"0\" is not a port: a port is a number from 1 to 65535\n"},
+};
+
+static const struct mistake class_mistakes[] = {
+    {"[class heavy]\n", "weir.conf:1: [class heavy]: the class is empty: give it commands\n"},
+    {"[class heavy]\ncommand = keys\n", "weir.conf:2: [class heavy] command: unknown key (did you mean commands?)\n"},
+    {"[class a]\ncommands = b\n[class b]\ncommands = keys, -a\n[class c]\ncommands = a\n",
+     "weir.conf:2: [class a] commands: the class b leads into a circle of classes\n"},
+    {"[class a]\ncommands = b\n[class b]\ncommands = c\n[class c]\ncommands = b, a\n",
+     "weir.conf:2: [class a] commands: the class b leads into a circle of classes\n"
+     "weir.conf:4: [class b] commands: the class c leads into a circle of classes\n"},
+};
+
+static const struct mistake policy_mistakes[] = {
+    {"[policy free]\nread = 5/s\n",
+     "weir.conf:1: [policy free]: the policy binds nobody: give it a match (only the policy default has none)\n"},
+    {"[policy default]\nmatch = ip:10.0.0.0/8\n",
+     "weir.conf:2: [policy default] match: the policy default binds whoever no other policy does: it has no match\n"},
+    {"[policy default]\nadmin = yes\n", "weir.conf:2: [policy default] admin: not yet supported\n"},
+    {"[policy default]\nread =\n", "weir.conf:2: [policy default] read: a value is missing\n"},
+};
+
+static void check_mistakes(const struct mistake *mistakes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct config *config = load_text(mistakes[i].text);
+        assert_string_equal(said.text, mistakes[i].said);
+        assert_null(config);
+        assert_int_not_equal(said.errors, 0);
+    }
+}
+
+static void test_line_mistakes(void **state)
+{
+    (void)state;
+    check_mistakes(line_mistakes, COUNT_OF(line_mistakes));
+}
+
+static void test_key_mistakes(void **state)
+{
+    (void)state;
+    check_mistakes(key_mistakes, COUNT_OF(key_mistakes));
+}
+
+static void test_address_mistakes(void **state)
+{
+    (void)state;
+    check_mistakes(address_mistakes, COUNT_OF(address_mistakes));
+}
+
+static void test_class_mistakes(void **state)
+{
+    (void)state;
+    check_mistakes(class_mistakes, COUNT_OF(class_mistakes));
+}
+
+static void test_policy_mistakes(void **state)
+{
+    (void)state;
+    check_mistakes(policy_mistakes, COUNT_OF(policy_mistakes));
+}
+
+static void test_all_mistakes_are_reported_at_once(void **state)
+{
+    (void)state;
+    struct config *config = load_text("[weir]\n"
+                                      "lanes = mixed\n"
+                                      "nonsense\n"
+                                      "workers = -1\n"
+                                      "[policy free]\n"
+                                      "raed = 5/s\n"
+                                      "read = 0/s\n");
+    assert_null(config);
+    assert_string_equal(
+        said.text, "weir.conf:3: [weir]: expected: key = value\n"
+                   "weir.conf:2: [weir] lanes: \"mixed\" is neither shared nor private\n"
+                   "weir.conf:4: [weir] workers: \"-1\" is not a count: write a whole number, or one with k, m or g "
+                   "(10k)\n"
+                   "weir.conf:6: [policy free] raed: unknown class raed (did you mean read?)\n"
+                   "weir.conf:7: [policy free] read: a rate of 0 lets nothing pass, ever: give at least 1\n"
+                   "weir.conf:5: [policy free]: the policy binds nobody: give it a match (only the policy default "
+                   "has none)\n");
+}
+
+static void test_every_later_key_is_refused_by_name(void **state)
+{
+    static const char *const later[] = {"mode",            "idle-timeout", "request-timeout", "limit-prefix", "limit-when-down",
+                                        "clients-as",      "drain-timeout", "lane-stall",      "auth-failures"};
+    char text[128], expected[128];
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(later); i++) {
+        snprintf(text, sizeof text, "[weir]\n%s = 1\n", later[i]);
+        snprintf(expected, sizeof expected, "weir.conf:2: [weir] %s: not yet supported\n", later[i]);
+        assert_null(load_text(text));
+        assert_string_equal(said.text, expected);
+    }
+}
+
+static void test_every_prefix_that_clients_act_on_is_refused(void **state)
+{
+    static const char *const words[] = {"TRYAGAIN",  "LOADING", "BUSY",    "READONLY", "CLUSTERDOWN", "MASTERDOWN",
+                                        "MOVED",     "ASK",     "NOAUTH",  "NOPERM",   "WRONGPASS",   "NOSCRIPT",
+                                        "EXECABORT", "OOM",     "MISCONF", "UNBLOCKED"};
+    char text[128];
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        snprintf(text, sizeof text, "[weir]\nerror-prefix = %s\n", words[i]);
+        assert_null(load_text(text));
+        assert_int_equal(said.errors, 1);
+    }
+}
+
+/* ---- odd files ---- */
+
+static void test_a_missing_file(void **state)
+{
+    (void)state;
+    assert_null(load("nowhere.conf"));
+    assert_string_equal(said.text, "nowhere.conf: cannot be opened: No such file or directory\n");
+}
+
+static void test_a_directory(void **state)
+{
+    (void)state;
+    assert_null(load("."));
+    assert_string_equal(said.text, ".: is a directory: name a file\n");
+}
+
+static void test_a_nul_byte(void **state)
+{
+    static const char bytes[] = "[weir]\nwork\0ers = 1\n; \0\n";
+    (void)state;
+    write_bytes("weir.conf", bytes, sizeof bytes - 1);
+    assert_null(load("weir.conf"));
+    assert_string_equal(said.text, "weir.conf:2: [weir]: the line holds a NUL byte: this is not a text file\n"
+                                   "weir.conf:3: [weir]: the line holds a NUL byte: this is not a text file\n");
+}
+
+static void test_a_line_of_ten_megabytes(void **state)
+{
+    size_t n = 10 << 20;
+    char *text = mem_alloc(n);
+    (void)state;
+    memset(text, 'x', n);
+    write_bytes("weir.conf", text, n);
+    free(text);
+    assert_null(load("weir.conf"));
+    assert_string_equal(said.text,
+                        "weir.conf:1: the line is 10485760 bytes long, the most is 198: give the key again for "
+                        "the rest\n");
+}
+
+static void test_a_file_without_end(void **state)
+{
+    (void)state;
+    assert_null(load("/dev/zero"));
+    assert_string_equal(said.text, "/dev/zero:1: the line holds a NUL byte: this is not a text file\n"
+                                   "/dev/zero: is larger than 16 MiB\n");
+}
+
+static void test_too_many_errors(void **state)
+{
+    char text[2048] = "[weir]\n";
+    (void)state;
+    for (size_t i = 0; i < 300; i++)
+        strcat(text, "x\n");
+    assert_null(load_text(text));
+    assert_int_equal(said.errors, 101);
+    assert_non_null(strstr(said.text, "too many errors: the rest is not shown\n"));
+}
+
+/* The longest line passes, one byte more does not; blanks around it do not count. */
+static void test_the_longest_line(void **state)
+{
+    char text[512];
+    (void)state;
+    for (int extra = 0; extra < 2; extra++) {
+        int host = 198 - 17 + extra; /* "listen = " and ":6380," and "b:1" */
+        snprintf(text, sizeof text, "[weir]\n  listen = %0*d:6380,b:1 \r\n", host - 1, 0);
+        struct config *config = load_text(text);
+        if (extra == 0) {
+            assert_non_null(config);
+            assert_int_equal(config->n_listens, 2);
+            assert_string_equal(config->listens[1].host, "b");
+        } else {
+            assert_null(config);
+        }
+        config_free(config);
+    }
+}
+
+/* ---- good files ---- */
+
+static void check_defaults(const struct config *config)
+{
+    assert_int_equal(config->n_listens, 1);
+    assert_string_equal(config->listens[0].host, "127.0.0.1");
+    assert_int_equal(config->listens[0].port, 6380);
+    assert_false(config->listens[0].is_unix);
+    assert_string_equal(config->upstream.host, "127.0.0.1");
+    assert_int_equal(config->upstream.port, 6379);
+    assert_null(config->upstream_user);
+    assert_null(config->upstream_password);
+    assert_in_range(config->workers, 1, 256);
+    assert_false(config->lanes_private);
+    assert_int_equal(config->max_clients, 10000);
+    assert_int_equal(config->max_subjects, 1000000);
+    assert_int_equal(config->output_limit_bytes, 64 << 20);
+    assert_int_equal(config->connect_timeout_ns, NS_PER_S);
+    assert_int_equal(config->upstream_timeout_ns, 0);
+    assert_int_equal(config->identity.count, 2);
+    assert_string_equal(config->error_prefix, "THROTTLED");
+    assert_int_equal(policies_count(config->policies), 0);
+}
+
+static void test_no_file(void **state)
+{
+    (void)state;
+    struct config *config = load(NULL);
+    assert_non_null(config);
+    assert_true(config->is_default);
+    check_defaults(config);
+    config_free(config);
+}
+
+static void test_empty_files(void **state)
+{
+    static const char *const texts[] = {"", "\n\n", "; only words\n# more words\n", "\xef\xbb\xbf[weir]\r\n", "[weir]"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct config *config = load_text(texts[i]);
+        assert_string_equal(said.text, "");
+        assert_non_null(config);
+        assert_false(config->is_default);
+        check_defaults(config);
+        config_free(config);
+    }
+}
+
+static void test_every_key(void **state)
+{
+    (void)state;
+    write_bytes("secret", "s3cret\n", 7);
+    chmod("secret", 0600);
+    struct config *config = load_text("[WEIR] ; any case\n"
+                                      "   listen = 0.0.0.0:0, [::1]:6380   ; indented, with a comment\n"
+                                      "listen: unix:/run/weir.sock\n"
+                                      "Upstream = unix:/run/redis.sock\n"
+                                      "upstream-user = weir\n"
+                                      "upstream-password-file = secret\n"
+                                      "workers = 3\n"
+                                      "lanes = Private\n"
+                                      "max-clients = 5k\n"
+                                      "max-subjects = 2m\n"
+                                      "output-limit = 1gb\n"
+                                      "connect-timeout = 250ms\n"
+                                      "upstream-timeout = 3s\n"
+                                      "identity = user\n"
+                                      "identity = ip/24\n"
+                                      "error-prefix = SLOWDOWN");
+    assert_string_equal(said.text, "");
+    assert_non_null(config);
+    assert_int_equal(config->n_listens, 3);
+    assert_string_equal(config->listens[0].host, "0.0.0.0");
+    assert_int_equal(config->listens[0].port, 0);
+    assert_string_equal(config->listens[1].host, "::1");
+    assert_int_equal(config->listens[1].port, 6380);
+    assert_true(config->listens[2].is_unix);
+    assert_string_equal(config->listens[2].host, "/run/weir.sock");
+    assert_true(config->upstream.is_unix);
+    assert_string_equal(config->upstream_user, "weir");
+    assert_string_equal(config->upstream_password, "s3cret");
+    assert_int_equal(config->workers, 3);
+    assert_true(config->lanes_private);
+    assert_int_equal(config->max_clients, 5000);
+    assert_int_equal(config->max_subjects, 2000000);
+    assert_int_equal(config->output_limit_bytes, 1 << 30);
+    assert_int_equal(config->connect_timeout_ns, 250 * NS_PER_MS);
+    assert_int_equal(config->upstream_timeout_ns, 3 * NS_PER_S);
+    assert_int_equal(config->identity.count, 2);
+    assert_string_equal(config->error_prefix, "SLOWDOWN");
+    config_free(config);
+}
+
+static void test_classes_and_policies(void **state)
+{
+    (void)state;
+    struct config *config = load_text("[policy free]\n"
+                                      "match = user:free-*\n"
+                                      "match = ip:10.1.0.0/16, name:batch\n"
+                                      "heavier = 5/s, 100/h burst 10\n"
+                                      "[class heavier]      ; used above, and built on one below\n"
+                                      "commands = heavy, -sort\n"
+                                      "[class heavy]\n"
+                                      "commands = keys, sort\n"
+                                      "[Class HEAVY]\n"
+                                      "commands = smembers\n"
+                                      "[policy default]\n"
+                                      "all = 20000/s\n"
+                                      "[policy FREE]\n"
+                                      "cmd.publish = 50/s\n");
+    assert_string_equal(said.text, "");
+    assert_non_null(config);
+    assert_int_equal(policies_count(config->policies), 2);
+    const struct policy *free_policy = policies_at(config->policies, 0);
+    assert_string_equal(free_policy->name, "free");
+    assert_int_equal(free_policy->n_matches, 3);
+    assert_int_equal(free_policy->n_limits, 3);
+    const struct class *heavier = free_policy->limits[0].class;
+    assert_true(class_has(heavier, table, command_by_name(table, SLICE("keys"))));
+    assert_true(class_has(heavier, table, command_by_name(table, SLICE("smembers"))));
+    assert_false(class_has(heavier, table, command_by_name(table, SLICE("sort"))));
+    config_free(config);
+}
+
+static void test_unknown_commands_are_warnings(void **state)
+{
+    (void)state;
+    struct config *config = load_text("[class heavy]\ncommands = keys, smembrs\n"
+                                      "[policy default]\ncmd.publsh = 5/s\n");
+    assert_non_null(config);
+    assert_string_equal(said.text,
+                        "warning: weir.conf:1: [class heavy]: smembrs is no command that weir knows (did you mean "
+                        "smembers?)\n"
+                        "warning: weir.conf:4: [policy default] cmd.publsh: publsh is no command that weir knows (did "
+                        "you mean publish?)\n");
+    config_free(config);
+}
+
+/* ---- the password file ---- */
+
+static void check_secret(const char *bytes, size_t n, mode_t mode, const char *password, const char *expected)
+{
+    write_bytes("secret", bytes, n);
+    chmod("secret", mode);
+    struct config *config = load_text("[weir]\nupstream-password-file = secret\n");
+    assert_string_equal(said.text, expected);
+    if (password) {
+        assert_non_null(config);
+        assert_string_equal(config->upstream_password, password);
+    } else {
+        assert_null(config);
+    }
+    config_free(config);
+}
+
+#define KEY "weir.conf:2: [weir] upstream-password-file: "
+
+static void test_password_files(void **state)
+{
+    char longest[4098];
+    (void)state;
+    check_secret("pass", 4, 0600, "pass", "");
+    check_secret("pa ss\r\n", 7, 0600, "pa ss", "");
+    check_secret("pass\n", 5, 0400, "pass", "");
+    check_secret("pass\n", 5, 0640, "pass", "warning: " KEY "other users can read secret: chmod 600 it\n");
+    check_secret("", 0, 0600, NULL, KEY "the file is empty: put the password in it\n");
+    check_secret("\n", 1, 0600, NULL, KEY "the file is empty: put the password in it\n");
+    check_secret("a\nb\n", 4, 0600, NULL, KEY "the file has more than one line: put only the password in it\n");
+    check_secret("a\0b", 3, 0600, NULL, KEY "the password holds a NUL byte\n");
+    memset(longest, 'p', sizeof longest);
+    check_secret(longest, 4097, 0600, NULL, KEY "the password is longer than 4096 bytes\n");
+    longest[4096] = '\n';
+    longest[4097] = '\0';
+    write_bytes("secret", longest, 4097);
+    struct config *config = load_text("[weir]\nupstream-password-file = secret\n");
+    assert_non_null(config);
+    assert_int_equal(strlen(config->upstream_password), 4096);
+    config_free(config);
+
+    unlink("secret");
+    assert_null(load_text("[weir]\nupstream-password-file = secret\n"));
+    assert_string_equal(said.text, KEY "secret cannot be opened: No such file or directory\n");
+    assert_null(load_text("[weir]\nupstream-password-file = /dev/null\n"));
+    assert_string_equal(said.text, KEY "/dev/null is not a regular file\n");
+}
+
+/* ---- printing ---- */
+
+static void test_addresses_are_printed_as_written(void **state)
+{
+    static const char *const written[] = {"127.0.0.1:0", "[2001:db8::1]:6380", "unix:/run/weir.sock"};
+    char text[128];
+    (void)state;
+    struct config *config = load_text("[weir]\nlisten = 127.0.0.1:0, [2001:db8::1]:6380, unix:/run/weir.sock\n");
+    assert_non_null(config);
+    for (size_t i = 0; i < COUNT_OF(written); i++) {
+        address_print(&config->listens[i], text, sizeof text);
+        assert_string_equal(text, written[i]);
+    }
+    config_free(config);
+}
+
+/* ---- a folder for the files ---- */
+
+static char folder[] = "/tmp/weir-config-XXXXXX";
+
+static int enter_folder(void **state)
+{
+    (void)state;
+    table = command_table_builtin();
+    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+}
+
+static int leave_folder(void **state)
+{
+    (void)state;
+    command_table_put(table);
+    unlink("weir.conf");
+    unlink("secret");
+    return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_line_mistakes),
+        cmocka_unit_test(test_key_mistakes),
+        cmocka_unit_test(test_address_mistakes),
+        cmocka_unit_test(test_class_mistakes),
+        cmocka_unit_test(test_policy_mistakes),
+        cmocka_unit_test(test_all_mistakes_are_reported_at_once),
+        cmocka_unit_test(test_every_later_key_is_refused_by_name),
+        cmocka_unit_test(test_every_prefix_that_clients_act_on_is_refused),
+        cmocka_unit_test(test_a_missing_file),
+        cmocka_unit_test(test_a_directory),
+        cmocka_unit_test(test_a_nul_byte),
+        cmocka_unit_test(test_a_line_of_ten_megabytes),
+        cmocka_unit_test(test_a_file_without_end),
+        cmocka_unit_test(test_too_many_errors),
+        cmocka_unit_test(test_the_longest_line),
+        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_empty_files),
+        cmocka_unit_test(test_every_key),
+        cmocka_unit_test(test_classes_and_policies),
+        cmocka_unit_test(test_unknown_commands_are_warnings),
+        cmocka_unit_test(test_password_files),
+        cmocka_unit_test(test_addresses_are_printed_as_written),
+    };
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}

@@ -1,0 +1,323 @@
+/* Funnels against the law, against an exact model that keeps every admission, and at the edges of time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "dice.h"
+#include "funnel_law.h"
+#include "limit/funnel.h"
+
+#define S UINT64_C(1000000000)
+#define DAY (86400 * S)
+#define LATE (UINT64_C(1) << 62)
+
+static struct rate rate_of(uint64_t count, uint64_t period_ns, uint64_t burst)
+{
+    struct rate rate;
+    assert_true(rate_init(&rate, count, period_ns, burst));
+    return rate;
+}
+
+static uint64_t word(struct funnel *funnel)
+{
+    return atomic_load(&funnel->tat_ns);
+}
+
+/* Rates from 1/day to 1e9/s, bursts that drain within a century. */
+static struct rate random_rate(uint64_t *seed)
+{
+    static const uint64_t periods[] = {S / 1000, S, 60 * S, 3600 * S, DAY};
+    for (;;) {
+        struct rate rate;
+        uint64_t period_ns = periods[dice_below(seed, 5)];
+        uint64_t count = dice_scale(seed, 1000000000);
+        if ((unsigned __int128)count * S > (unsigned __int128)period_ns * 1000000000)
+            continue;
+        if (rate_init(&rate, count, period_ns, dice_scale(seed, 1000)))
+            return rate;
+    }
+}
+
+static void rates_are_rounded_up(void **state)
+{
+    (void)state;
+    struct rate rate = rate_of(3, 10, 7);
+    assert_int_equal(rate.interval_ns, 4);
+    assert_int_equal(rate.burst_ns, 28);
+    assert_int_equal(rate_of(1000, S, 1).interval_ns, 1000000);
+    assert_int_equal(rate_of(UINT64_MAX, 1, 1).interval_ns, 1);
+    assert_int_equal(rate_of(1000000000, S, 5).burst_ns, 5);
+}
+
+static void rates_beyond_meaning_are_refused(void **state)
+{
+    (void)state;
+    struct rate rate;
+    assert_false(rate_init(&rate, 0, S, 1));
+    assert_false(rate_init(&rate, 1, 0, 1));
+    assert_false(rate_init(&rate, 1, S, 0));
+    assert_true(rate_init(&rate, 1, DAY, 36525));
+    assert_false(rate_init(&rate, 1, DAY, 36526));
+    assert_true(rate_init(&rate, 7, 36525 * DAY, 7)); /* the rounding is not held against it */
+    assert_false(rate_init(&rate, 7, 36525 * DAY + 1, 7));
+    assert_false(rate_init(&rate, UINT64_MAX, 1, UINT64_MAX));
+    assert_false(rate_init(&rate, 1, UINT64_MAX, UINT64_MAX));
+}
+
+static void burst_passes_from_rest(void **state)
+{
+    (void)state;
+    static const uint64_t times[] = {0, 1, S, LATE};
+    for (size_t i = 0; i < 4; i++) {
+        struct funnel funnel = {0};
+        struct rate rate = rate_of(5, 60 * S, 5);
+        for (int k = 0; k < 5; k++)
+            assert_int_equal(funnel_take(&funnel, &rate, times[i], 1), 0);
+        assert_int_equal(funnel_take(&funnel, &rate, times[i], 1), 12 * S);
+        assert_int_equal(funnel_take(&funnel, &rate, times[i] + 12 * S, 1), 0);
+        assert_int_equal(funnel_take(&funnel, &rate, times[i] + 12 * S, 1), 12 * S);
+    }
+}
+
+static void longest_burst_works_late(void **state)
+{
+    (void)state;
+    struct funnel funnel = {0};
+    struct rate rate = rate_of(1, DAY, 36525);
+    assert_int_equal(funnel_take(&funnel, &rate, LATE, 36525), 0);
+    assert_int_equal(funnel_take(&funnel, &rate, LATE, 36525), RATE_LONGEST_NS);
+    assert_int_equal(funnel_take(&funnel, &rate, LATE, 1), DAY);
+    assert_int_equal(funnel_take(&funnel, &rate, LATE + DAY, 1), 0);
+}
+
+static void refusal_writes_nothing(void **state)
+{
+    (void)state;
+    struct funnel funnel = {0};
+    struct rate rate = rate_of(10, S, 10);
+    assert_int_equal(funnel_take(&funnel, &rate, 7, 8), 0);
+    uint64_t before = word(&funnel);
+    assert_int_not_equal(funnel_take(&funnel, &rate, 7, 3), 0);
+    assert_int_equal(word(&funnel), before);
+    assert_int_equal(funnel_take(&funnel, &rate, 7, 11), FUNNEL_NEVER);
+    assert_int_equal(funnel_take(&funnel, &rate, 7, UINT64_MAX), FUNNEL_NEVER);
+    assert_int_equal(word(&funnel), before);
+    assert_int_equal(funnel_ask(&funnel, &rate, 7, 2), 0);
+    assert_int_equal(word(&funnel), before);
+}
+
+static void older_time_is_only_stricter(void **state)
+{
+    (void)state;
+    struct funnel funnel = {0};
+    struct rate rate = rate_of(1000, S, 10);
+    assert_int_equal(funnel_take(&funnel, &rate, S, 10), 0);
+    uint64_t before = word(&funnel);
+    assert_int_equal(funnel_take(&funnel, &rate, S - 500, 1), S / 1000 + 500);
+    assert_int_equal(funnel_take(&funnel, &rate, 0, 1), S / 1000 + S);
+    assert_int_equal(word(&funnel), before);
+    assert_int_equal(funnel_take(&funnel, &rate, S + S / 1000, 1), 0);
+}
+
+static void debt_is_time_under_another_rate(void **state)
+{
+    (void)state;
+    struct funnel funnel = {0};
+    struct rate slow = rate_of(1, S, 10), fast = rate_of(10, S, 10);
+    assert_int_equal(funnel_take(&funnel, &slow, 0, 10), 0);
+    assert_int_equal(funnel_take(&funnel, &fast, 0, 1), 9 * S + S / 10);
+    assert_int_equal(funnel_take(&funnel, &fast, 9 * S + S / 10, 1), 0);
+}
+
+/* ---- properties ---- */
+
+/*
+ * The model: the new cost may pass when no window that ends now would hold more than burst + w / interval. It keeps all
+ * admissions and sums them anew each time.
+ */
+static bool model_admits(const struct admitted *list, size_t n, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+{
+    unsigned __int128 interval = ((unsigned __int128)rate->period_ns + rate->count - 1) / rate->count;
+    unsigned __int128 sum = cost;
+    if (sum > rate->burst)
+        return false;
+    for (size_t i = n; i-- > 0;) {
+        sum += list[i].cost;
+        if (sum * interval > rate->burst * interval + (now_ns - list[i].at_ns))
+            return false;
+    }
+    return true;
+}
+
+/* A little time, mostly around the spot where the decision turns. */
+static uint64_t random_step(uint64_t *seed, const struct rate *rate)
+{
+    if (dice_below(seed, 3) == 0)
+        return 0;
+    if (dice_below(seed, 20) == 0)
+        return dice_scale(seed, 2 * rate->burst_ns);
+    return dice_below(seed, 3 * rate->interval_ns);
+}
+
+static uint64_t random_cost(uint64_t *seed, const struct rate *rate)
+{
+    if (dice_below(seed, 2))
+        return 1;
+    return dice_below(seed, rate->burst + 2);
+}
+
+static void check_refusal(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost,
+                          uint64_t wait_ns)
+{
+    if (cost > rate->burst) {
+        assert_int_equal(wait_ns, FUNNEL_NEVER);
+        return;
+    }
+    assert_int_equal(funnel_ask(funnel, rate, now_ns + wait_ns, cost), 0);
+    assert_int_equal(funnel_ask(funnel, rate, now_ns + wait_ns - 1, cost), 1);
+}
+
+static void round_against_model(uint64_t seed)
+{
+    struct admitted list[120];
+    size_t n = 0;
+    struct rate rate = random_rate(&seed);
+    struct funnel funnel = {0};
+    uint64_t now_ns = dice_below(&seed, 4) ? dice_scale(&seed, LATE) : 0;
+    while (n < sizeof list / sizeof list[0]) {
+        now_ns += random_step(&seed, &rate);
+        uint64_t cost = random_cost(&seed, &rate);
+        uint64_t before = word(&funnel);
+        uint64_t asked_ns = funnel_ask(&funnel, &rate, now_ns, cost);
+        uint64_t wait_ns = funnel_take(&funnel, &rate, now_ns, cost);
+        assert_int_equal(asked_ns, wait_ns);
+        assert_int_equal(wait_ns == 0, model_admits(list, n, &rate, now_ns, cost));
+        if (wait_ns == 0) {
+            list[n++] = (struct admitted){now_ns, cost};
+            continue;
+        }
+        assert_int_equal(word(&funnel), before);
+        check_refusal(&funnel, &rate, now_ns, cost, wait_ns);
+    }
+    assert_true(law_holds(list, n, &rate));
+}
+
+static void funnel_equals_the_model(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++)
+        round_against_model(seed);
+}
+
+/* Times from several threads: they wander back and forth around the true one. */
+static void law_holds_when_times_go_back(void **state)
+{
+    (void)state;
+    for (uint64_t round = 1; round <= 200; round++) {
+        struct admitted list[200];
+        size_t n = 0;
+        uint64_t seed = round;
+        struct rate rate = random_rate(&seed);
+        struct funnel funnel = {0};
+        uint64_t now_ns = 10 * rate.interval_ns;
+        for (int i = 0; i < 4000 && n < 200; i++) {
+            now_ns += random_step(&seed, &rate);
+            uint64_t stale_ns = now_ns - dice_below(&seed, 10 * rate.interval_ns);
+            uint64_t cost = random_cost(&seed, &rate);
+            if (funnel_take(&funnel, &rate, stale_ns, cost) == 0)
+                list[n++] = (struct admitted){stale_ns, cost};
+        }
+        assert_true(law_holds(list, n, &rate));
+    }
+}
+
+/* Who always comes back when told gets the rate, but for the rounding: at least 99 % up to 1e7/s. */
+static void the_rate_is_reached(void **state)
+{
+    (void)state;
+    for (uint64_t round = 1; round <= 300; round++) {
+        uint64_t seed = round;
+        struct rate rate = random_rate(&seed);
+        if ((unsigned __int128)rate.count * S > (unsigned __int128)rate.period_ns * 10000000)
+            continue;
+        struct funnel funnel = {0};
+        uint64_t now_ns = 0, taken = 0;
+        for (uint64_t i = 0; i < rate.burst + 1000;) {
+            uint64_t wait_ns = funnel_take(&funnel, &rate, now_ns, 1);
+            now_ns += wait_ns;
+            taken += wait_ns == 0;
+            i += wait_ns == 0;
+        }
+        taken -= rate.burst;
+        assert_true((unsigned __int128)taken * rate.period_ns * 100 >= (unsigned __int128)now_ns * rate.count * 99);
+    }
+}
+
+/* Law 5: dropping an empty funnel loses nothing. */
+static void an_empty_funnel_equals_a_fresh_one(void **state)
+{
+    (void)state;
+    for (uint64_t round = 1; round <= 200; round++) {
+        uint64_t seed = round, now_ns = 0;
+        struct rate rate = random_rate(&seed);
+        struct funnel kept = {0}, forgotten = {0};
+        for (int i = 0; i < 200; i++) {
+            now_ns += random_step(&seed, &rate);
+            uint64_t cost = random_cost(&seed, &rate);
+            if (funnel_is_empty(&forgotten, now_ns))
+                forgotten = (struct funnel){0};
+            assert_int_equal(funnel_take(&kept, &rate, now_ns, cost), funnel_take(&forgotten, &rate, now_ns, cost));
+        }
+    }
+}
+
+static void emptiness_turns_on_the_nanosecond(void **state)
+{
+    (void)state;
+    struct funnel funnel = {0};
+    struct rate rate = rate_of(1, S, 3);
+    assert_true(funnel_is_empty(&funnel, 0));
+    assert_int_equal(funnel_take(&funnel, &rate, 5, 2), 0);
+    assert_false(funnel_is_empty(&funnel, 5 + 2 * S - 1));
+    assert_true(funnel_is_empty(&funnel, 5 + 2 * S));
+}
+
+static void a_charge_equals_a_take(void **state)
+{
+    (void)state;
+    for (uint64_t round = 1; round <= 100; round++) {
+        uint64_t seed = round, now_ns = dice_scale(&seed, LATE);
+        struct rate rate = random_rate(&seed);
+        struct funnel taken = {0}, charged = {0};
+        for (int i = 0; i < 100; i++) {
+            now_ns += random_step(&seed, &rate);
+            uint64_t cost = random_cost(&seed, &rate);
+            if (funnel_ask(&charged, &rate, now_ns, cost) == 0)
+                funnel_charge(&charged, &rate, now_ns, cost);
+            (void)!funnel_take(&taken, &rate, now_ns, cost);
+            assert_int_equal(word(&taken), word(&charged));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rates_are_rounded_up),
+        cmocka_unit_test(rates_beyond_meaning_are_refused),
+        cmocka_unit_test(burst_passes_from_rest),
+        cmocka_unit_test(longest_burst_works_late),
+        cmocka_unit_test(refusal_writes_nothing),
+        cmocka_unit_test(older_time_is_only_stricter),
+        cmocka_unit_test(debt_is_time_under_another_rate),
+        cmocka_unit_test(funnel_equals_the_model),
+        cmocka_unit_test(law_holds_when_times_go_back),
+        cmocka_unit_test(the_rate_is_reached),
+        cmocka_unit_test(an_empty_funnel_equals_a_fresh_one),
+        cmocka_unit_test(emptiness_turns_on_the_nanosecond),
+        cmocka_unit_test(a_charge_equals_a_take),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* The table of subjects: who shares one, who is forgotten, who overflows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "dice.h"
+#include "limit/subject.h"
+
+#define S UINT64_C(1000000000)
+
+static const struct policy gold = {.name = "gold", .n_limits = 2};
+static const struct policy free_of_charge = {.name = "free", .n_limits = 1};
+static struct rate rate;
+
+static int set_up(void **state)
+{
+    (void)state;
+    log_set_level(LOG_ERROR);
+    return rate_init(&rate, 1, S, 10) ? 0 : -1;
+}
+
+static struct subject *get(struct subjects *subjects, const char *name, uint64_t now_ns)
+{
+    return subject_get(subjects, &free_of_charge, slice_str(name), now_ns);
+}
+
+static struct subject *get_number(struct subjects *subjects, size_t number, uint64_t now_ns)
+{
+    char name[32];
+    snprintf(name, sizeof name, "user:%zu", number);
+    return get(subjects, name, now_ns);
+}
+
+static void charge(struct subject *subject, size_t funnel, uint64_t now_ns, uint64_t cost)
+{
+    assert_int_equal(funnel_take(&subject->funnels[funnel], &rate, now_ns, cost), 0);
+}
+
+static bool is_overflow(const struct subject *subject)
+{
+    return slice_eq(subject_name(subject), SLICE("overflow"));
+}
+
+static void one_name_is_one_subject(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(10);
+    struct subject *a = get(subjects, "user:a", 0);
+    assert_true(slice_eq(subject_name(a), SLICE("user:a")));
+    assert_int_equal(a->n_funnels, 1);
+    assert_ptr_equal(get(subjects, "user:a", 0), a);
+    assert_int_equal(atomic_load(&a->holders), 2);
+    assert_ptr_not_equal(get(subjects, "user:b", 0), a);
+    assert_ptr_not_equal(get(subjects, "user:", 0), a);
+    assert_int_equal(subjects_count(subjects), 3);
+    assert_false(subjects_overflowed(subjects));
+    subjects_free(subjects);
+}
+
+static void a_subject_belongs_to_a_policy(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(10);
+    struct subject *a = get(subjects, "user:a", 0);
+    struct subject *b = subject_get(subjects, &gold, SLICE("user:a"), 0);
+    assert_ptr_not_equal(a, b);
+    assert_int_equal(b->n_funnels, 2);
+
+    /* Of the same name with another number of limits: nobody reads funnels that are not there. */
+    struct policy grown = free_of_charge;
+    grown.n_limits = 3;
+    struct subject *c = subject_get(subjects, &grown, SLICE("user:a"), 0);
+    assert_ptr_not_equal(a, c);
+    assert_int_equal(c->n_funnels, 3);
+    subjects_free(subjects);
+}
+
+static void who_comes_back_finds_his_debt(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(1000);
+    struct subject *a = get(subjects, "user:a", 0);
+    charge(a, 0, 0, 10);
+    subject_put(subjects, a);
+    for (size_t i = 0; i < 500; i++)
+        subject_put(subjects, get_number(subjects, i, 9 * S));
+    assert_ptr_equal(get(subjects, "user:a", 9 * S), a);
+    assert_int_not_equal(funnel_ask(&a->funnels[0], &rate, 9 * S, 10), 0);
+    subjects_free(subjects);
+}
+
+static void held_ones_stay_and_newcomers_overflow(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(3);
+    struct subject *held[3];
+    for (size_t i = 0; i < 3; i++)
+        held[i] = get_number(subjects, i, 0);
+    struct subject *late = get_number(subjects, 3, 100 * S);
+    assert_true(is_overflow(late));
+    assert_true(subjects_overflowed(subjects));
+    assert_ptr_equal(get_number(subjects, 4, 100 * S), late);
+    assert_int_equal(subjects_count(subjects), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_ptr_equal(get_number(subjects, i, 100 * S), held[i]);
+
+    struct subject *gold_late = subject_get(subjects, &gold, SLICE("user:z"), 100 * S);
+    assert_true(is_overflow(gold_late));
+    assert_ptr_not_equal(gold_late, late);
+    assert_int_equal(gold_late->n_funnels, 2);
+    subject_put(subjects, late);
+    subjects_free(subjects);
+}
+
+static void debt_keeps_a_place_and_no_longer(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(1);
+    struct subject *a = subject_get(subjects, &gold, SLICE("user:a"), 0);
+    charge(a, 1, 0, 5);
+    subject_put(subjects, a);
+    struct subject *b = get(subjects, "user:b", 5 * S - 1);
+    assert_true(is_overflow(b));
+    subject_put(subjects, b);
+    b = get(subjects, "user:b", 5 * S);
+    assert_true(slice_eq(subject_name(b), SLICE("user:b")));
+    assert_int_equal(subjects_count(subjects), 1);
+    subjects_free(subjects);
+}
+
+static void a_full_table_of_idle_ones_has_room(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(50);
+    for (size_t i = 0; i < 50; i++)
+        get_number(subjects, i, 0);
+    for (size_t i = 0; i < 50; i++) {
+        struct subject *idle = get_number(subjects, i, 0);
+        subject_put(subjects, idle);
+        subject_put(subjects, idle);
+        assert_false(is_overflow(get_number(subjects, 1000 + i, 0)));
+        assert_true(subjects_count(subjects) <= 50);
+    }
+    assert_true(is_overflow(get_number(subjects, 2000, 0)));
+    subjects_free(subjects);
+}
+
+static void idle_ones_do_not_stay_for_ever(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(1000000);
+    for (size_t i = 0; i < 20000; i++)
+        subject_put(subjects, get_number(subjects, i, i));
+    assert_true(subjects_count(subjects) < 1000);
+    subjects_free(subjects);
+}
+
+static void many_are_all_found_again(void **state)
+{
+    (void)state;
+    enum { MANY = 20000 };
+    struct subjects *subjects = subjects_new(MANY);
+    struct subject **held = malloc(MANY * sizeof(struct subject *));
+    for (size_t i = 0; i < MANY; i++) {
+        held[i] = get_number(subjects, i, 0);
+        charge(held[i], 0, 0, 1);
+    }
+    assert_int_equal(subjects_count(subjects), MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_ptr_equal(get_number(subjects, i, 0), held[i]);
+        subject_put(subjects, held[i]);
+        subject_put(subjects, held[i]);
+    }
+    assert_int_equal(subjects_count(subjects), MANY);
+    for (size_t i = 0; i < MANY; i++)
+        subject_put(subjects, get_number(subjects, MANY + i, S));
+    assert_true(subjects_count(subjects) < MANY / 4);
+    assert_false(subjects_overflowed(subjects));
+    free(held);
+    subjects_free(subjects);
+}
+
+static void no_place_at_all_is_overflow(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(0);
+    assert_true(is_overflow(get(subjects, "user:a", 0)));
+    assert_int_equal(subjects_count(subjects), 0);
+    subjects_free(subjects);
+}
+
+/*
+ * Against the law, through forgetting: one name comes and goes at random while others push it out; what it was given
+ * in all never exceeds burst + rate * time.
+ */
+static void forgetting_gives_nothing_away(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(20);
+    uint64_t seed = 5, now_ns = 0, taken[40] = {0};
+    for (int i = 0; i < 20000; i++) {
+        size_t number = dice_below(&seed, 40);
+        now_ns += dice_below(&seed, S / 4);
+        struct subject *subject = get_number(subjects, number, now_ns);
+        if (funnel_take(&subject->funnels[0], &rate, now_ns, 1) == 0 && !is_overflow(subject))
+            taken[number]++;
+        assert_true(taken[number] <= 10 + now_ns / S);
+        subject_put(subjects, subject);
+    }
+    subjects_free(subjects);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_name_is_one_subject),          cmocka_unit_test(a_subject_belongs_to_a_policy),
+        cmocka_unit_test(who_comes_back_finds_his_debt),    cmocka_unit_test(held_ones_stay_and_newcomers_overflow),
+        cmocka_unit_test(debt_keeps_a_place_and_no_longer), cmocka_unit_test(a_full_table_of_idle_ones_has_room),
+        cmocka_unit_test(idle_ones_do_not_stay_for_ever),   cmocka_unit_test(many_are_all_found_again),
+        cmocka_unit_test(no_place_at_all_is_overflow),      cmocka_unit_test(forgetting_gives_nothing_away),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

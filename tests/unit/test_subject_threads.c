@@ -1,0 +1,177 @@
+/* Eight threads that get, charge and put subjects by random names, in a table too small for all of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "dice.h"
+#include "limit/subject.h"
+
+#define S UINT64_C(1000000000)
+#define THREADS 8
+#define ROUNDS 10
+#define TURNS 400
+#define NAMES 300
+#define PLACES 100
+#define HELD 8
+#define BURST 5
+
+static struct subjects *subjects;
+static struct rate rate;
+static uint64_t now_ns; /* stands while threads run: what is forgotten then is exactly what may be */
+static _Atomic uint64_t taken[NAMES];
+static _Atomic size_t wrong;
+static const struct policy policy = {.name = "free", .n_limits = 1};
+
+static void take_one(struct subject *subject, const char *name, size_t number)
+{
+    if (slice_eq(subject_name(subject), SLICE("overflow")))
+        return;
+    if (!slice_eq(subject_name(subject), slice_str(name)))
+        atomic_fetch_add(&wrong, 1);
+    if (funnel_take(&subject->funnels[0], &rate, now_ns, 1) == 0)
+        atomic_fetch_add(&taken[number], 1);
+}
+
+static void *come_and_go(void *arg)
+{
+    uint64_t seed = *(uint64_t *)arg;
+    struct subject *held[HELD] = {0};
+    for (int i = 0; i < TURNS; i++) {
+        char name[32];
+        size_t number = dice_below(&seed, NAMES), slot = dice_below(&seed, HELD);
+        snprintf(name, sizeof name, "user:%zu", number);
+        if (held[slot])
+            subject_put(subjects, held[slot]);
+        held[slot] = subject_get(subjects, &policy, slice_str(name), now_ns);
+        if (dice_below(&seed, 2)) /* others are held without a debt */
+            take_one(held[slot], name, number);
+        if (subjects_count(subjects) > PLACES)
+            atomic_fetch_add(&wrong, 1);
+    }
+    for (size_t i = 0; i < HELD; i++)
+        if (held[i])
+            subject_put(subjects, held[i]);
+    return NULL;
+}
+
+static void run_round(uint64_t round)
+{
+    pthread_t threads[THREADS];
+    uint64_t seeds[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        seeds[i] = round * THREADS + i;
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &seeds[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void names_caps_and_limits_hold(void **state)
+{
+    (void)state;
+    log_set_level(LOG_ERROR);
+    assert_true(rate_init(&rate, 1, S, BURST));
+    subjects = subjects_new(PLACES);
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        now_ns = round * 3 * S;
+        run_round(round);
+        assert_int_equal(atomic_load(&wrong), 0);
+        for (size_t i = 0; i < NAMES; i++)
+            assert_true(atomic_load(&taken[i]) <= BURST + now_ns / S);
+    }
+
+    /* Nobody holds anything now, so when the debts are over everybody's place can be had. */
+    now_ns += BURST * S;
+    for (size_t i = 0; i < 10 * PLACES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "user:new-%zu", i);
+        struct subject *subject = subject_get(subjects, &policy, slice_str(name), now_ns);
+        assert_true(slice_eq(subject_name(subject), slice_str(name)));
+        subject_put(subjects, subject);
+    }
+    subjects_free(subjects);
+}
+
+#define MEETINGS 40
+#define NEWCOMERS 100 /* at each meeting, so that running threads meet again and again */
+static pthread_barrier_t barrier;
+
+/* All ask for the same names that nobody has, at once, and get the same subjects. */
+static void *meet(void *arg)
+{
+    struct subject **met = arg;
+    for (size_t i = 0; i < MEETINGS * NEWCOMERS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "user:%zu", i);
+        if (i % NEWCOMERS == 0)
+            pthread_barrier_wait(&barrier);
+        met[i] = subject_get(subjects, &policy, slice_str(name), 0);
+    }
+    return NULL;
+}
+
+static void newcomers_of_one_name_meet(void **state)
+{
+    (void)state;
+    static struct subject *met[THREADS][MEETINGS * NEWCOMERS];
+    pthread_t threads[THREADS];
+    subjects = subjects_new(MEETINGS * NEWCOMERS);
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, meet, met[i]), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < MEETINGS * NEWCOMERS; i++) {
+        for (size_t k = 1; k < THREADS; k++)
+            assert_ptr_equal(met[k][i], met[0][i]);
+        assert_int_equal(atomic_load(&met[0][i]->holders), THREADS);
+    }
+    assert_int_equal(subjects_count(subjects), MEETINGS * NEWCOMERS);
+    assert_false(subjects_overflowed(subjects));
+    pthread_barrier_destroy(&barrier);
+    subjects_free(subjects);
+}
+
+static struct subject *locked;
+static uint64_t counter; /* plain: the lock keeps it */
+
+static void *count_up(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 5000; i++) {
+        subject_lock(locked);
+        counter++;
+        subject_unlock(locked);
+    }
+    return NULL;
+}
+
+static void the_short_lock_excludes(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    subjects = subjects_new(1);
+    locked = subject_get(subjects, &policy, SLICE("user:a"), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, count_up, NULL), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(counter, 5000 * THREADS);
+    subjects_free(subjects);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_caps_and_limits_hold),
+        cmocka_unit_test(newcomers_of_one_name_meet),
+        cmocka_unit_test(the_short_lock_excludes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
