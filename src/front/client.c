@@ -6,11 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "front/place.h"
 #include "front/route.h"
 #include "front/session.h"
+#include "front/special.h"
 
 #define FIRST_INTAKE 1024 /* most partial requests are small */
 #define MIN_READ 4096     /* less room than this is not worth a read */
@@ -80,20 +81,12 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     client_output(client, data, n);
     /* A slow reader stops its own lane, and Redis sees what it would see without weir. */
     if (client->has_own_lane && client->link.is_congested && rider->lane != NULL)
-        link_pause(&rider->lane->link);
+        lane_stall(rider->lane);
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
 {
-    struct client *client = client_of_rider(rider);
-    if (call->effect == EFFECT_MULTI) {
-        if (glimpse_type(reply) != '+')
-            client->in_multi = false;
-        return;
-    }
-    session_answered(client, call->effect, reply);
-    client->is_held = false;
-    link_wake(&client->link);
+    special_answered(client_of_rider(rider), call, reply);
 }
 
 static void on_lost(struct rider *rider)
@@ -176,9 +169,7 @@ static void protocol_error(struct client *client, const struct request_scan *sca
 
 static const struct request_limits *limits_of(const struct client *client)
 {
-    bool needs_auth =
-        atomic_load_explicit(&client->front->settings->upstream->needs_auth, memory_order_relaxed);
-    return needs_auth && !client->has_logged_in ? &request_limits_before_auth : &request_limits_normal;
+    return session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
 }
 
 static bool is_large(const struct request_scan *scan)
@@ -335,7 +326,6 @@ static void on_data(struct link *link, const char *data, size_t n)
     struct client *client = client_of_link(link);
     if (client->is_leaving)
         return;
-    client->front->now_ns = clock_ns();
     while (n > 0 && client->passage != NULL && !client_is_closed(client)) {
         size_t used = pass(client, data, n);
         data += used;
@@ -389,7 +379,7 @@ static void on_wake(struct link *link)
         finish_when_answered(client);
         return;
     }
-    client->front->now_ns = clock_ns();
+    place_release(client);
     if (client->intake != NULL) {
         take(client, client->intake);
         if (client_is_closed(client))
@@ -426,8 +416,8 @@ static void on_end(struct link *link, int status)
 static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
-    if (client->has_own_lane && client->rider.lane != NULL)
-        link_resume(&client->rider.lane->link);
+    if (client->has_own_lane || client->rider.in_flight > 0)
+        lane_catch_up(&client->rider);
 }
 
 static const struct link_ops link_ops = {
@@ -483,6 +473,18 @@ void front_accept(struct front *front, int fd, bool is_unix)
     session_identify(client);
 }
 
+static void on_login_refused(void *arg, const struct login *login)
+{
+    struct front *front = arg;
+    struct list *next;
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        struct client *client = container_of(at, struct client, in_front);
+        next = at->next;
+        if (session_has_login(client, login))
+            client_close(client);
+    }
+}
+
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings,
                 struct command_table *commands, struct policies *policies)
 {
@@ -492,7 +494,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->commands = commands;
     front->policies = policies;
     list_init(&front->clients);
-    lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private);
+    lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, on_login_refused, front);
 }
 
 void front_adopt(struct front *front, struct command_table *commands, struct policies *policies)

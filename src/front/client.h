@@ -41,6 +41,15 @@ struct passage {
 
 struct session;
 
+/* What Redis remembers of a client, so that its lane cannot be anybody else's. */
+enum {
+    HOLD_WATCH = 1 << 0,
+    HOLD_TRACKING = 1 << 1,
+    HOLD_NO_EVICT = 1 << 2,
+    HOLD_NO_TOUCH = 1 << 3,
+    HOLD_PINNED = 1 << 4, /* for good: others may name it by its id, or weir does not know what it did */
+};
+
 struct client {
     struct link link;
     struct rider rider;
@@ -51,9 +60,13 @@ struct client {
     struct chain locals;     /* weir's own replies that earlier calls must precede */
     struct session *session; /* NULL: nothing but the address is known */
     struct subject *subject; /* NULL: unlimited */
+    struct lane *shared;     /* the lane of its session, while lanes_version is still current */
+    uint32_t lanes_version;
     uint16_t policy;         /* index, with subject */
-    bool has_own_lane;       /* private from now on */
-    bool has_logged_in;
+    uint8_t holds;           /* HOLD_*: why its private lane is still needed */
+    bool has_own_lane;       /* rider.lane is its own, or is being opened */
+    bool is_dressed;         /* its own lane bears its name */
+    bool is_identity_queued; /* inside MULTI something was queued that changes who it is */
     bool is_held;            /* no request is taken until an answer has come */
     bool is_leaving;         /* nothing more is taken; closed when all is answered and sent */
     bool is_eof;

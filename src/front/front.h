@@ -45,7 +45,6 @@ struct front {
     struct lanes lanes;
     struct list clients;
     struct run run;
-    uint64_t now_ns; /* read once for all requests of one event */
 };
 
 /* Takes over one reference each of `commands` and `policies`. */

@@ -6,20 +6,15 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "front/place.h"
+#include "front/request.h"
 #include "front/session.h"
+#include "front/special.h"
 #include "limit/gate.h"
 #include "resp/argv.h"
+#include "resp/emit.h"
 
 #define UNKNOWN_SHOWN 128 /* bytes of an unknown command, and of its arguments, that Redis repeats */
-
-struct request {
-    const struct command *command;
-    struct slice bytes; /* as multibulk; of a large request the beginning */
-    struct slice name;
-    uint32_t argc;
-    bool is_large;
-    bool is_refused; /* found on its way: nothing of it travels */
-};
 
 void route_flush(struct front *front)
 {
@@ -41,64 +36,7 @@ static void send_run(struct front *front, struct lane *lane, struct slice bytes)
     *run = (struct run){lane, bytes.at, bytes.len};
 }
 
-/* ---- which lane ---- */
-
-enum finding { LANE_FOUND, LANE_NOT_YET, LANE_AWAY };
-
-static enum finding wait_for_idle(struct client *client)
-{
-    client->rider.wants_idle = true;
-    return LANE_NOT_YET;
-}
-
-static enum finding find_private(struct client *client, struct lane **found)
-{
-    struct rider *rider = &client->rider;
-    if (client->has_own_lane && rider->lane != NULL) {
-        *found = rider->lane;
-        return LANE_FOUND;
-    }
-    if (rider->was_refused) {
-        rider->was_refused = false;
-        client->has_own_lane = false;
-        return LANE_AWAY;
-    }
-    /* A client moves only when all its calls on the old lane are answered. */
-    if (rider->in_flight > 0)
-        return wait_for_idle(client);
-    const struct lane_key key = {.protocol = 2};
-    *found = lanes_private(&client->front->lanes, &key, rider);
-    if (*found == NULL)
-        return LANE_AWAY;
-    client->has_own_lane = true;
-    return LANE_FOUND;
-}
-
-static enum finding find_lane(struct client *client, bool must_be_private, struct lane **found)
-{
-    struct rider *rider = &client->rider;
-    if (must_be_private) {
-        enum finding finding = find_private(client, found);
-        if (finding != LANE_FOUND)
-            return finding;
-    } else if (rider->in_flight > 0) {
-        *found = rider->lane;
-    } else {
-        const struct lane_key key = {.protocol = 2};
-        *found = lanes_shared(&client->front->lanes, &key);
-        if (*found == NULL)
-            return LANE_AWAY;
-    }
-    if (lane_is_ready(*found) && !lane_is_congested(*found))
-        return LANE_FOUND;
-    lane_wait(*found, rider);
-    return LANE_NOT_YET;
-}
-
 /* ---- refusing ---- */
-
-/* Redis is sure to refuse this, and so marks an open transaction as broken. */
-static const char refused_upstream[] = "*1\r\n$12\r\nWEIR.REFUSED\r\n";
 
 /*
  * Answer with an error in the request's place. Inside MULTI something must fail in Redis too, or EXEC would run a
@@ -114,15 +52,9 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
         client_close(client);
         return ROUTE_STOP;
     }
-    if (client->in_multi) {
-        struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
-        if (call == NULL) {
-            client_close(client);
-            return ROUTE_STOP;
-        }
-        call->flags = CALL_MUTE;
-        route_flush(client->front);
-        lane_send(lane, refused_upstream, sizeof refused_upstream - 1);
+    if (client->in_multi && lane != NULL && !special_break_multi(client, lane)) {
+        client_close(client);
+        return ROUTE_STOP;
     }
     client_answer(client, reply);
     client->skips_next = false;
@@ -136,7 +68,7 @@ static bool passes_gate(struct client *client, const struct command *command, ch
     struct front *front = client->front;
     const struct policy *policy = policies_at(front->policies, client->policy);
     struct verdict verdict;
-    if (gate_pass(policy, client->subject, command, 1, front->now_ns, &verdict))
+    if (gate_pass(policy, client->subject, command, 1, front->loop->now_ns, &verdict))
         return true;
     *refusal_len = gate_refusal(refusal, front->settings->error_prefix, &verdict);
     return false;
@@ -150,169 +82,15 @@ static enum route out_of_memory(struct client *client)
     return ROUTE_STOP;
 }
 
-/* Inside MULTI all but these is queued, and answered by one reply whatever it is. */
-static bool runs_inside_multi(enum effect effect)
-{
-    return effect == EFFECT_EXEC || effect == EFFECT_DISCARD || effect == EFFECT_MULTI || effect == EFFECT_WATCH ||
-           effect == EFFECT_RESET;
-}
-
-static void follow_multi(struct client *client, const struct command *command, struct call *call)
-{
-    if (command->effect == EFFECT_MULTI && !client->in_multi) {
-        client->in_multi = true;
-        call->flags |= CALL_LOOK;
-    } else if (command->effect == EFFECT_EXEC || command->effect == EFFECT_DISCARD ||
-               command->effect == EFFECT_RESET) {
-        client->in_multi = false;
-        client->is_raw_after_exec = false;
-    }
-}
-
-/* Whose answer decides who the client is: nothing is taken until it has come. */
-static bool changes_identity(enum effect effect)
-{
-    return effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME || effect == EFFECT_RESET;
-}
-
-static bool is_silenced(struct client *client)
-{
-    bool is_silenced = client->is_silent || client->skips_next;
-    client->skips_next = false;
-    return is_silenced;
-}
-
-static uint32_t replies_to(const struct request *request, enum flow flow)
-{
-    switch (flow) {
-    case FLOW_SUBSCRIBE:
-        return request->argc - 1;
-    case FLOW_UNSUBSCRIBE:
-        return request->argc - 1; /* 0: as many as there are subscriptions */
-    default:
-        return 1;
-    }
-}
-
-/* A queued command whose effect on the replies begins with EXEC. */
-static bool disturbs_exec(enum flow flow)
-{
-    return flow != FLOW_ONE && flow != FLOW_QUIT && flow != FLOW_DROP;
-}
-
-static enum flow flow_of(struct client *client, const struct request *request)
-{
-    enum flow flow = request->command->flow;
-    if (client->in_multi && !runs_inside_multi(request->command->effect)) {
-        client->is_raw_after_exec |= disturbs_exec(flow);
-        return FLOW_ONE;
-    }
-    if (flow == FLOW_SUBSCRIBE && request->argc < 2)
-        return FLOW_ONE; /* an error */
-    return flow;
-}
-
-static enum route send_special(struct client *client, struct lane *lane, const struct request *request)
-{
-    const struct command *command = request->command;
-    enum flow flow = flow_of(client, request);
-    bool is_queued = client->in_multi && !runs_inside_multi(command->effect);
-    struct call *call = lane_call_special(lane, &client->rider, flow, replies_to(request, flow));
-    if (call == NULL)
-        return out_of_memory(client);
-    if (command->effect == EFFECT_RESET)
-        client->is_silent = false; /* its own reply is heard */
-    /* Confirmations are pushes to Redis, and come even so. */
-    if (is_silenced(client) && flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE)
-        call->flags |= CALL_MUTE;
-    call->effect = command->effect;
-    if (!is_queued && changes_identity(command->effect) && !request->is_large) {
-        call->flags |= CALL_LOOK;
-        client->is_held = true;
-        session_note(client, command->effect, request->bytes);
-    }
-    follow_multi(client, command, call);
-    client->is_blocking = command->blocks && !is_queued;
-    route_flush(client->front);
-    lane_send(lane, request->bytes.at, request->bytes.len);
-    return ROUTE_TAKEN;
-}
-
-/*
- * From here on replies cannot be told apart, so none is counted: what a replica is sent, and what EXEC answers when
- * SUBSCRIBE or CLIENT REPLY was queued.
- */
-static bool makes_raw(const struct client *client, const struct command *command)
-{
-    if (client->in_multi)
-        return command->effect == EFFECT_EXEC && client->is_raw_after_exec;
-    return command->flow == FLOW_RAW;
-}
-
-static enum route send_raw(struct client *client, struct lane *lane, const struct request *request)
-{
-    route_flush(client->front);
-    if (!client->is_raw) {
-        client->is_raw = true;
-        client->in_multi = false;
-        lane_set_raw(lane);
-    }
-    lane_send(lane, request->bytes.at, request->bytes.len);
-    return ROUTE_TAKEN;
-}
-
-/*
- * CLIENT REPLY is kept here: on a lane every request is answered, and what the client does not want to hear is thrown
- * away. Redis still says whether the client may use the command, through CLIENT REPLY ON, which changes nothing.
- */
-static const char reply_on[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n";
-
-static enum route send_client_reply(struct client *client, struct lane *lane, const struct request *request)
-{
-    struct argv_walk walk;
-    struct slice mode = {"", 0};
-    argv_walk_init(&walk, request->bytes);
-    while (argv_next(&walk, &mode)) { /* the last argument */
-    }
-    bool is_on = slice_eq_nocase(mode, SLICE("on"));
-    bool is_off = slice_eq_nocase(mode, SLICE("off"));
-    bool is_skip = slice_eq_nocase(mode, SLICE("skip"));
-    bool is_valid = request->argc == 3 && (is_on || is_off || is_skip);
-
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
-    if (call == NULL)
-        return out_of_memory(client);
-    route_flush(client->front);
-    if (!is_valid) {
-        if (is_silenced(client))
-            call->flags |= CALL_MUTE;
-        lane_send(lane, request->bytes.at, request->bytes.len);
-        return ROUTE_TAKEN;
-    }
-    if (!is_on)
-        call->flags |= CALL_MUTE_UNLESS_ERROR;
-    client->skips_next = is_skip && !client->is_silent;
-    client->is_silent = is_off || (client->is_silent && !is_on);
-    lane_send(lane, reply_on, sizeof reply_on - 1);
-    return ROUTE_TAKEN;
-}
-
 static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
 {
-    const struct command *command = request->command;
-    bool is_plain = command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks;
-    if (is_plain && !client->is_silent && !client->skips_next && !client->is_raw) {
-        if (!lane_call(lane, &client->rider))
-            return out_of_memory(client);
-        client->is_blocking = false;
-        send_run(client->front, lane, request->bytes);
-        return ROUTE_TAKEN;
-    }
-    if (client->is_raw || makes_raw(client, command))
-        return send_raw(client, lane, request);
-    if (command->flow == FLOW_REPLY && !client->in_multi && !request->is_large)
-        return send_client_reply(client, lane, request);
-    return send_special(client, lane, request);
+    if (!special_is_plain(client, request))
+        return special_send(client, lane, request) ? ROUTE_TAKEN : out_of_memory(client);
+    if (!lane_call(lane, &client->rider))
+        return out_of_memory(client);
+    client->is_blocking = false;
+    send_run(client->front, lane, request->bytes);
+    return ROUTE_TAKEN;
 }
 
 /* ---- commands that weir answers itself ---- */
@@ -322,6 +100,41 @@ static enum route quit(struct client *client)
     client_answer(client, SLICE("+OK\r\n"));
     client_leave(client);
     return ROUTE_STOP;
+}
+
+/* On a shared lane there is nothing to reset. */
+static enum route reset(struct client *client)
+{
+    client->is_silent = false;
+    client_answer(client, SLICE("+RESET\r\n"));
+    client->skips_next = false;
+    session_reset(client);
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
+/* No name is on a shared lane. */
+static enum route get_name(struct client *client)
+{
+    struct slice name = session_name(client);
+    struct slice none = session_protocol(client) == 3 ? SLICE("_\r\n") : SLICE("$-1\r\n");
+    if (name.len == 0) {
+        client_answer(client, none);
+    } else {
+        char header[EMIT_HEADER_MAX];
+        client_answer(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
+        client_answer(client, name);
+        client_answer(client, SLICE("\r\n"));
+    }
+    client->skips_next = false;
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
+/* What concerns the session alone, for a client that has no lane of its own. */
+static bool is_ours(const struct client *client, enum effect effect)
+{
+    if (client->has_own_lane || client->front->settings->lanes_private)
+        return false;
+    return effect == EFFECT_RESET || (effect == EFFECT_GETNAME && !session_is_anonymous(client));
 }
 
 static size_t append_printable(char *out, struct slice text, size_t max)
@@ -379,20 +192,21 @@ static enum route route(struct client *client, struct request *request)
     }
     if (command->flow == FLOW_QUIT && !client->is_raw)
         return quit(client);
+    enum effect effect = request_effect(request);
+    if (effect != EFFECT_NONE && is_ours(client, effect))
+        return effect == EFFECT_RESET ? reset(client) : get_name(client);
 
     struct lane *lane = NULL;
-    bool must_be_private = client->has_own_lane || client->front->settings->lanes_private ||
-                           !command->is_shareable || request->is_large;
-    switch (find_lane(client, must_be_private, &lane)) {
-    case LANE_NOT_YET:
+    switch (place_find(client, request, &lane)) {
+    case PLACE_NOT_YET:
         return ROUTE_WAIT;
-    case LANE_AWAY:
-        return refuse(client, NULL, request, err_text(ERR_UPSTREAM_UNAVAILABLE));
-    case LANE_FOUND:
+    case PLACE_NONE:
+        return refuse(client, NULL, request, err_text(lanes_why_none(&client->front->lanes)));
+    case PLACE_FOUND:
         break;
     }
-    if (!client->is_raw && makes_raw(client, command) && client->rider.in_flight > 0) {
-        (void)wait_for_idle(client);
+    if (special_must_wait(client, request)) {
+        place_wait_for_idle(client);
         return ROUTE_WAIT;
     }
     if (has_nul(request->name))
@@ -428,7 +242,9 @@ static void describe(struct request *request, const struct front *front, const s
     request->bytes = bytes;
     request->argc = scan->argc;
     request->name = located(scan, bytes, 0);
-    request->command = find_command(front, request->name, located(scan, bytes, 1));
+    request->args[0] = located(scan, bytes, 1);
+    request->args[1] = located(scan, bytes, 2);
+    request->command = find_command(front, request->name, request->args[0]);
 }
 
 /* An inline request travels as multibulk. */

@@ -5,28 +5,89 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "resp/argv.h"
+#include "upstream/login.h"
 
-struct session {
-    char *user; /* NULL: the default user */
-    char *name;
-    char *asked_user; /* by a request that is not answered yet; NULL: none */
-    char *asked_name;
+struct text {
+    char *at; /* NULL: none */
+    size_t len;
 };
 
-static struct slice known(const char *text)
+struct session {
+    struct login *login; /* NULL: as it connected */
+    struct text name;
+    uint32_t database;
+    uint8_t protocol;
+    /* asked for by a request that is not answered yet */
+    struct login *asked_login;
+    struct text asked_name;
+    uint8_t asked_protocol;
+    bool has_asked_name;
+};
+
+static struct slice known(const struct text *text)
 {
-    return text != NULL ? slice_str(text) : slice_of("", 0);
+    return text->at != NULL ? slice_of(text->at, text->len) : slice_of("", 0);
+}
+
+static void set_text(struct text *text, struct slice value)
+{
+    free(text->at);
+    text->at = value.len > 0 ? mem_strndup(value.at, value.len) : NULL;
+    text->len = value.len;
+}
+
+static struct session *session_of(struct client *client)
+{
+    if (client->session == NULL) {
+        client->session = mem_zalloc(1, sizeof *client->session);
+        client->session->protocol = 2;
+    }
+    return client->session;
+}
+
+/* ---- what is known ---- */
+
+struct lane_key session_key(const struct client *client)
+{
+    const struct session *session = client->session;
+    if (session == NULL)
+        return (struct lane_key){.protocol = 2};
+    return (struct lane_key){session->protocol, session->database, session->login};
+}
+
+struct slice session_name(const struct client *client)
+{
+    return client->session != NULL ? known(&client->session->name) : slice_of("", 0);
+}
+
+uint8_t session_protocol(const struct client *client)
+{
+    return client->session != NULL ? client->session->protocol : 2;
+}
+
+bool session_has_login(const struct client *client, const struct login *login)
+{
+    return client->session != NULL && login_eq(client->session->login, login);
+}
+
+bool session_is_anonymous(const struct client *client)
+{
+    if (client->session != NULL && client->session->login != NULL)
+        return false;
+    return atomic_load_explicit(&client->front->settings->upstream->needs_auth, memory_order_relaxed);
 }
 
 static struct facts facts_of(const struct client *client)
 {
     struct facts facts = {0};
-    if (client->session != NULL) {
-        facts.user = known(client->session->user);
-        facts.name = known(client->session->name);
+    const struct session *session = client->session;
+    if (session != NULL) {
+        if (session->login != NULL && !slice_eq(login_user(session->login), SLICE("default")))
+            facts.user = login_user(session->login);
+        facts.name = known(&session->name);
     }
     struct sockaddr_storage peer;
     link_peer(&client->link, &peer);
@@ -47,47 +108,27 @@ void session_identify(struct client *client)
             char name[SUBJECT_NAME_MAX];
             size_t len = identity_subject(&front->settings->identity, &facts, name);
             client->policy = policy->index;
-            client->subject = subject_get(subjects, policy, slice_of(name, len), clock_ns());
+            client->subject = subject_get(subjects, policy, slice_of(name, len), front->loop->now_ns);
         }
     }
     if (old != NULL)
         subject_put(subjects, old);
 }
 
-static struct session *session_of(struct client *client)
+/* ---- what is asked for ---- */
+
+static void forget_asked(struct session *session)
 {
-    if (client->session == NULL)
-        client->session = mem_zalloc(1, sizeof *client->session);
-    return client->session;
+    login_put(session->asked_login);
+    session->asked_login = NULL;
+    session->has_asked_name = false;
+    session->asked_protocol = session->protocol;
 }
 
-static void set_text(char **at, char *text)
+static void ask_login(struct session *session, struct slice user, struct slice password)
 {
-    free(*at);
-    *at = text;
-}
-
-/* HELLO [version [AUTH user password] [SETNAME name]] */
-static void note_hello(struct session *session, struct argv_walk *walk)
-{
-    struct slice word;
-    if (!argv_next(walk, &word))
-        return;
-    while (argv_next(walk, &word)) {
-        struct slice value;
-        struct slice password;
-        if (slice_eq_nocase(word, SLICE("auth"))) {
-            if (!argv_next(walk, &value) || !argv_next(walk, &password))
-                return;
-            set_text(&session->asked_user, mem_strndup(value.at, value.len));
-        } else if (slice_eq_nocase(word, SLICE("setname"))) {
-            if (!argv_next(walk, &value))
-                return;
-            set_text(&session->asked_name, mem_strndup(value.at, value.len));
-        } else {
-            return;
-        }
-    }
+    login_put(session->asked_login);
+    session->asked_login = login_new(user, password);
 }
 
 /* AUTH [user] password */
@@ -97,18 +138,43 @@ static void note_auth(struct session *session, struct argv_walk *walk)
     struct slice second;
     if (!argv_next(walk, &first))
         return;
-    bool has_user = argv_next(walk, &second);
-    set_text(&session->asked_user, has_user ? mem_strndup(first.at, first.len) : mem_strndup("default", 7));
+    if (argv_next(walk, &second))
+        ask_login(session, first, second);
+    else
+        ask_login(session, SLICE("default"), first);
+}
+
+static void note_name(struct session *session, struct slice name)
+{
+    set_text(&session->asked_name, name);
+    session->has_asked_name = true;
+}
+
+/* HELLO [version [AUTH user password] [SETNAME name]] */
+static void note_hello(struct session *session, struct argv_walk *walk)
+{
+    struct slice word;
+    struct slice user;
+    struct slice value;
+    int64_t version;
+    if (!argv_next(walk, &word))
+        return;
+    if (num_parse(word, &version) && (version == 2 || version == 3))
+        session->asked_protocol = (uint8_t)version;
+    while (argv_next(walk, &word)) {
+        if (slice_eq_nocase(word, SLICE("auth")) && argv_next(walk, &user) && argv_next(walk, &value))
+            ask_login(session, user, value);
+        else if (slice_eq_nocase(word, SLICE("setname")) && argv_next(walk, &value))
+            note_name(session, value);
+        else
+            return;
+    }
 }
 
 void session_note(struct client *client, enum effect effect, struct slice request)
 {
-    if (effect != EFFECT_AUTH && effect != EFFECT_HELLO && effect != EFFECT_NAME)
-        return;
     struct session *session = session_of(client);
-    set_text(&session->asked_user, NULL);
-    set_text(&session->asked_name, NULL);
-
+    forget_asked(session);
     struct argv_walk walk;
     struct slice word;
     argv_walk_init(&walk, request);
@@ -118,49 +184,88 @@ void session_note(struct client *client, enum effect effect, struct slice reques
         note_auth(session, &walk);
     else if (effect == EFFECT_HELLO)
         note_hello(session, &walk);
-    else if (argv_next(&walk, &word) && argv_next(&walk, &word)) /* CLIENT SETNAME name */
-        set_text(&session->asked_name, mem_strndup(word.at, word.len));
+    else if (effect == EFFECT_NAME && argv_next(&walk, &word) && argv_next(&walk, &word)) /* CLIENT SETNAME name */
+        note_name(session, word);
 }
 
-static void user_holds(struct client *client)
-{
-    struct session *session = client->session;
-    client->has_logged_in = true;
-    if (strcmp(session->asked_user, "default") == 0)
-        set_text(&session->asked_user, NULL);
-    set_text(&session->user, session->asked_user);
-    session->asked_user = NULL;
-}
+/* ---- what holds ---- */
 
-static void name_holds(struct session *session)
+static void hold_login(struct session *session)
 {
-    set_text(&session->name, session->asked_name);
-    session->asked_name = NULL;
-}
-
-static void forget_all(struct client *client)
-{
-    session_free(client);
-    client->has_logged_in = false;
-}
-
-void session_answered(struct client *client, enum effect effect, const struct glimpse *reply)
-{
-    bool is_ok = glimpse_type(reply) != '-' && !glimpse_starts(reply, SLICE("+QUEUED"));
-    /* HELLO logs in before it looks at the name. */
-    bool is_half_ok = effect == EFFECT_HELLO && glimpse_starts(reply, SLICE("-ERR Client names cannot"));
-    if (!is_ok && !is_half_ok)
+    if (session->asked_login == NULL)
         return;
-    struct session *session = client->session;
-    if (effect == EFFECT_RESET) {
-        forget_all(client);
-    } else if (session != NULL) {
-        if (session->asked_user != NULL)
-            user_holds(client);
-        if (session->asked_name != NULL && is_ok)
-            name_holds(session);
+    login_put(session->login);
+    session->login = session->asked_login;
+    session->asked_login = NULL;
+}
+
+static void hold_asked(struct session *session)
+{
+    hold_login(session);
+    session->protocol = session->asked_protocol;
+    if (session->has_asked_name)
+        set_text(&session->name, known(&session->asked_name));
+    forget_asked(session);
+}
+
+/* The lane of its session is another now, unless it has a lane of its own, which has changed along. */
+static void session_changed(struct client *client)
+{
+    client->shared = NULL;
+    if (client->has_own_lane && client->rider.lane != NULL) {
+        struct lane_key key = session_key(client);
+        lane_set_key(client->rider.lane, &key);
     }
     session_identify(client);
+}
+
+void session_reset(struct client *client)
+{
+    session_free(client);
+    session_changed(client);
+}
+
+void session_answered(struct client *client, enum effect effect, uint32_t database, const struct glimpse *reply)
+{
+    bool is_ok = glimpse_type(reply) != '-' && !glimpse_starts(reply, SLICE("+QUEUED"));
+    struct session *session = session_of(client);
+    if (is_ok && effect == EFFECT_RESET) {
+        session_reset(client);
+        return;
+    }
+    if (is_ok && effect == EFFECT_SELECT)
+        session->database = database;
+    else if (is_ok)
+        hold_asked(session);
+    else if (effect == EFFECT_HELLO && glimpse_starts(reply, SLICE("-ERR Client names cannot")))
+        hold_login(session); /* HELLO logs in before it looks at the name */
+    else
+        return;
+    session_changed(client);
+}
+
+/* Is `whoami` ("$5\r\nalice\r\n", cut where a glimpse ends) this user? */
+static bool is_user(const struct glimpse *whoami, struct slice user)
+{
+    char text[GLIMPSE_BYTES + 1];
+    int header = snprintf(text, sizeof text, "$%zu\r\n", user.len);
+    size_t room = GLIMPSE_BYTES - (size_t)header;
+    size_t part = user.len < room ? user.len : room;
+    memcpy(text + header, user.at, part);
+    return glimpse_starts(whoami, slice_of(text, (size_t)header + part));
+}
+
+bool session_confirm(struct client *client, const struct glimpse *whoami)
+{
+    struct session *session = session_of(client);
+    struct slice now = session->login != NULL ? login_user(session->login) : SLICE("default");
+    if (session->asked_login != NULL && is_user(whoami, login_user(session->asked_login)))
+        hold_login(session);
+    else if (!is_user(whoami, now))
+        return false;
+    forget_asked(session);
+    session_changed(client);
+    return true;
 }
 
 void session_print(const struct client *client, char *out)
@@ -172,13 +277,15 @@ void session_print(const struct client *client, char *out)
     if (peer.ss_family == AF_UNSPEC || getnameinfo((struct sockaddr *)&peer, sizeof peer, host, sizeof host, port,
                                                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         snprintf(out, SESSION_TEXT, "unix");
+    else if (peer.ss_family == AF_INET6)
+        snprintf(out, SESSION_TEXT, "[%s]:%s", host, port);
     else
-        snprintf(out, SESSION_TEXT, peer.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
-    const char *user = client->session != NULL ? client->session->user : NULL;
-    if (user != NULL) {
-        size_t len = strlen(out);
-        snprintf(out + len, SESSION_TEXT - len, " user:%s", user);
-    }
+        snprintf(out, SESSION_TEXT, "%s:%s", host, port);
+    if (client->session == NULL || client->session->login == NULL)
+        return;
+    struct slice user = login_user(client->session->login);
+    size_t len = strlen(out);
+    snprintf(out + len, SESSION_TEXT - len, " user:%.*s", (int)(user.len < 128 ? user.len : 128), user.at);
 }
 
 void session_free(struct client *client)
@@ -187,9 +294,9 @@ void session_free(struct client *client)
     client->session = NULL;
     if (session == NULL)
         return;
-    free(session->user);
-    free(session->name);
-    free(session->asked_user);
-    free(session->asked_name);
+    login_put(session->login);
+    login_put(session->asked_login);
+    free(session->name.at);
+    free(session->asked_name.at);
     free(session);
 }

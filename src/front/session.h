@@ -1,25 +1,50 @@
 /*
- * Who a client is: the user and the name it has given, the policy and the subject that follow from them.
+ * A client's session: who it is, in which protocol and database; and the policy and subject that follow.
  *
- * Redis judges AUTH, HELLO and CLIENT SETNAME; what they ask for is noted when they are sent and holds once they have
- * been answered well.
+ * Redis judges AUTH, HELLO, SELECT and CLIENT SETNAME; what they ask for is noted when they are sent and holds once they
+ * have been answered well.
  */
 #ifndef WEIR_FRONT_SESSION_H
 #define WEIR_FRONT_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/slice.h"
 #include "front/client.h"
 #include "limit/command.h"
 #include "resp/glimpse.h"
+#include "upstream/lane.h"
 
 /* Work out policy and subject from what is known now. */
 void session_identify(struct client *client);
 
-/* A whole request with this effect is about to be sent. */
+/* What its shared lane is found by. The login stays the session's. */
+struct lane_key session_key(const struct client *client);
+
+struct slice session_name(const struct client *client); /* empty: none */
+uint8_t session_protocol(const struct client *client);
+
+/* Has it come in by this login? */
+bool session_has_login(const struct client *client, const struct login *login);
+
+/* Would Redis answer it NOAUTH? */
+bool session_is_anonymous(const struct client *client);
+
+/* An AUTH, HELLO or CLIENT SETNAME is about to be sent. */
 void session_note(struct client *client, enum effect effect, struct slice request);
 
-/* It has been answered. */
-void session_answered(struct client *client, enum effect effect, const struct glimpse *reply);
+/* It, or a SELECT of `database`, or a RESET, has been answered. */
+void session_answered(struct client *client, enum effect effect, uint32_t database, const struct glimpse *reply);
+
+/*
+ * What was noted last was queued in MULTI, and EXEC is over: ACL WHOAMI's answer tells who the client is. False: it does
+ * not.
+ */
+bool session_confirm(struct client *client, const struct glimpse *whoami);
+
+/* Back to what a new connection is. */
+void session_reset(struct client *client);
 
 /* The client for the log: its address, and its user if it has one ("10.1.2.3:4711 user:alice"). */
 #define SESSION_TEXT 512

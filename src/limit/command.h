@@ -33,14 +33,18 @@ enum effect {
     EFFECT_AUTH,
     EFFECT_HELLO,
     EFFECT_SELECT,
-    EFFECT_NAME, /* CLIENT SETNAME */
+    EFFECT_NAME,    /* CLIENT SETNAME */
+    EFFECT_GETNAME, /* CLIENT GETNAME: tells what CLIENT SETNAME has set */
     EFFECT_RESET,
     EFFECT_MULTI,
     EFFECT_EXEC,
     EFFECT_DISCARD,
     EFFECT_WATCH,
     EFFECT_UNWATCH,
-    EFFECT_TRACKING, /* CLIENT TRACKING: pushes may follow */
+    EFFECT_TRACKING, /* CLIENT TRACKING */
+    EFFECT_NO_EVICT, /* CLIENT NO-EVICT */
+    EFFECT_NO_TOUCH, /* CLIENT NO-TOUCH */
+    EFFECT_WAIT,     /* WAIT, WAITAOF: asks about its connection's last command */
 };
 
 /* Flags as `COMMAND` names them; the rest is not needed. */
@@ -65,6 +69,7 @@ struct command {
     uint8_t effect;   /* enum effect */
     bool is_shareable; /* may travel on a lane that other clients use too */
     bool blocks;      /* may wait in Redis; the client's going away must end it at once */
+    bool pins;        /* its client keeps the private lane until it closes */
     bool in_container; /* name has a '|' */
     bool has_subcommands;
     uint16_t id;      /* dense, 0 is the row of every unknown command */

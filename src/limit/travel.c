@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum lane { SHARED, PRIVATE, BLOCKING };
+enum lane { SHARED, PRIVATE, BLOCKING, PINNED };
 enum control { LIMITED, CONTROL };
 
 static const struct travel rows[] = {
@@ -18,6 +18,7 @@ static const struct travel rows[] = {
      .effect = EFFECT_##effect_,                                                                                       \
      .is_shareable = (lane) == SHARED,                                                                                 \
      .blocks = (lane) == BLOCKING,                                                                                     \
+     .pins = (lane) == PINNED,                                                                                         \
      .is_control = (control) == CONTROL},
 #include "limit/travel.def"
 #undef ROW
@@ -60,6 +61,7 @@ static struct travel by_flags(uint16_t flags)
         .effect = EFFECT_NONE,
         .is_shareable = (flags & data) && !(flags & against),
         .blocks = flags & CMD_BLOCKING,
+        .pins = flags & CMD_MODULE,
     };
 }
 

@@ -18,6 +18,7 @@ struct travel {
     enum effect effect;
     bool is_shareable;
     bool blocks;
+    bool pins;
     bool is_control;
 };
 

@@ -8,6 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define WRITE_PIECES 64      /* chunks in one write: half a megabyte */
 #define KEEPALIVE_SECONDS 60 /* idle time before the first probe; Redis' is 300, middleboxes forget sooner */
 
@@ -97,6 +99,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         }
         return;
     }
+    link_loop(link)->now_ns = clock_ns();
     count_share(link, (size_t)n);
     link->ops->on_data(link, buf->base, (size_t)n);
 }

@@ -38,8 +38,8 @@ struct link_ops {
     void (*on_closed)(struct link *link);
 };
 
-#define LINK_HIGH 1048576 /* unsent bytes from which on a link is congested */
-#define LINK_LOW 262144
+#define LINK_HIGH 262144 /* unsent bytes from which on a link is congested */
+#define LINK_LOW 65536
 
 struct link {
     union {

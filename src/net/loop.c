@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/link.h"
 
@@ -19,6 +20,9 @@ static void flush_rank(struct list *dirty)
 static void wake_all(struct loop *loop)
 {
     struct list now;
+    if (list_is_empty(&loop->woken))
+        return;
+    loop->now_ns = clock_ns();
     list_take_all(&now, &loop->woken);
     while (!list_is_empty(&now)) {
         struct link *link = container_of(now.next, struct link, woken);
@@ -91,6 +95,7 @@ void loop_init(struct loop *loop)
     list_init(&loop->resting);
     pool_init(&loop->pool);
     loop->turn = 0;
+    loop->now_ns = clock_ns();
     loop->read_buffer = malloc(READ_BUFFER_BYTES);
     if (loop->read_buffer == NULL) {
         log_error("cannot create an event loop: out of memory");

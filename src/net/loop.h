@@ -29,6 +29,7 @@ struct loop {
     struct list resting; /* links that have read their share of this turn */
     struct pool pool;
     uint32_t turn;
+    uint64_t now_ns; /* read after the last data came, so never before it was sent */
     char *read_buffer; /* one for all links of the thread: what is read is used up or copied before the next read */
 };
 

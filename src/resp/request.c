@@ -68,12 +68,11 @@ static bool inline_line(struct request_scan *scan, struct cursor *c)
     return lf ? true : wait_in(scan, PHASE_INLINE);
 }
 
+/* Behind its type byte. No header follows one that was negative or no number, so those two are still false. */
 static inline void header_start(struct request_scan *scan)
 {
     scan->line = 1;
     scan->number = 0;
-    scan->negative = false;
-    scan->not_number = false;
 }
 
 /* A byte of a header line that is neither a digit nor the CR: Redis waits for the CR before it judges a number. */

@@ -29,6 +29,7 @@ struct config {
     size_t max_subjects;
     size_t output_limit_bytes;
     uint64_t connect_timeout_ns;
+    uint64_t upstream_timeout_ns; /* 0: none */
     struct identity identity;
     char error_prefix[33];
     struct policies *policies; /* bound to the built-in command table */

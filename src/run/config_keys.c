@@ -116,6 +116,16 @@ static enum key_result set_time(const struct config_key *key, struct config *con
     return KEY_SET;
 }
 
+/* 0: none. */
+static enum key_result set_timeout(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                   size_t why_size)
+{
+    if (!slice_eq(value, SLICE("0")))
+        return set_time(key, config, value, why, why_size);
+    *(uint64_t *)member(key, config) = 0;
+    return KEY_SET;
+}
+
 static enum key_result set_workers(const struct config_key *key, struct config *config, struct slice value, char *why,
                                    size_t why_size)
 {
@@ -276,6 +286,7 @@ static const struct config_key keys[] = {
     {.name = "max-subjects", .initial = "1000000", .set = set_subjects, NUMBER(max_subjects, "1", "100000000")},
     {.name = "output-limit", .initial = "64mb", .set = set_bytes, NUMBER(output_limit_bytes, "64kb", "64gb")},
     {.name = "connect-timeout", .initial = "1s", .set = set_time, NUMBER(connect_timeout_ns, "1ms", "1h")},
+    {.name = "upstream-timeout", .initial = "0", .set = set_timeout, NUMBER(upstream_timeout_ns, "10ms", "1h")},
     {.name = "identity", .initial = "user, ip", .set = set_identity, .is_list = true},
     {.name = "error-prefix", .initial = "THROTTLED", .set = set_prefix},
     /* not yet supported */
@@ -288,7 +299,6 @@ static const struct config_key keys[] = {
     {.name = "limit-when-down"},
     {.name = "mode"},
     {.name = "request-timeout"},
-    {.name = "upstream-timeout"},
 };
 
 size_t config_keys_count(void)

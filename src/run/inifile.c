@@ -1,10 +1,11 @@
 /*
  * Feeds inih one key line at a time.
  *
- * inih's buffer is 200 bytes in most builds: it cuts a longer line silently and reads the rest as another line. It takes
- * an indented key as a second value of the key above, tells its handler no line numbers, and says of a malformed line
- * only where the first one stood. So lines are counted, measured, stripped of leading blanks and sorted here; comments
- * and section headings end here, and inih divides what is left into key and value, the comment after it cut off.
+ * inih's buffer is 200 bytes in most builds: it cuts a longer line silently and reads the rest as another line. It
+ * takes an indented key as a second value of the key above, tells its handler no line numbers, and says of malformed
+ * lines only where the first one stood. So lines are counted, measured, stripped of leading blanks and sorted here;
+ * comments and section headings end here, and inih divides what is left into key and value, the comment after it cut
+ * off.
  */
 #include "run/inifile.h"
 

@@ -81,6 +81,7 @@ static bool find_upstream(struct proxy *proxy)
     }
     proxy->upstream.text = proxy->upstream_text;
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
+    proxy->upstream.timeout_ns = config->upstream_timeout_ns;
     return true;
 }
 

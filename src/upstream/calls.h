@@ -16,6 +16,7 @@ enum {
     CALL_LOOK = 1 << 0, /* the rider wants to see how it was answered */
     CALL_MUTE = 1 << 1, /* the reply is thrown away */
     CALL_MUTE_UNLESS_ERROR = 1 << 2,
+    CALL_MAY_WAIT = 1 << 3, /* Redis may hold the reply back for as long as it likes */
 };
 
 struct call {
@@ -25,6 +26,7 @@ struct call {
     uint8_t flow;         /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
     uint8_t effect;       /* enum effect, for CALL_LOOK */
     uint8_t flags;
+    uint32_t argument; /* what the effect is about: a database, on (1) or off (0) */
 };
 
 struct calls {

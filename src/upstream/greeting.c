@@ -22,12 +22,13 @@ static void say(struct writer *w, const struct slice *words, size_t n)
 
 char *greeting_new(const struct lane_key *key, size_t *n, uint8_t *replies)
 {
-    size_t secrets = key->user != NULL ? strlen(key->user) + strlen(key->password) : 0;
+    const struct login *login = key->login;
+    size_t secrets = login != NULL ? login->user_len + login->password_len : 0;
     struct writer w = {malloc(secrets + 512), 0, 0};
     if (w.at == NULL)
         return NULL;
-    if (key->user != NULL) {
-        struct slice auth[] = {SLICE("AUTH"), slice_str(key->user), slice_str(key->password)};
+    if (login != NULL) {
+        struct slice auth[] = {SLICE("AUTH"), login_user(login), login_password(login)};
         say(&w, auth, MAX_WORDS);
     }
     if (key->protocol == 3) {

@@ -29,6 +29,8 @@ static void finish_oldest(struct lane *lane)
 {
     struct call done = *calls_oldest(&lane->calls);
     calls_pop(&lane->calls);
+    if (lane->role == LANE_RETIRED && calls_is_empty(&lane->calls))
+        lanes_on_emptied(lane->home, lane);
     if (done.rider == NULL)
         return;
     done.rider->in_flight--;
@@ -44,6 +46,20 @@ static bool is_plain(struct lane *lane)
 {
     const struct call *call = oldest(lane);
     return call != NULL && !lane->is_watching && call->flow == FLOW_ONE && call->flags == 0;
+}
+
+/*
+ * A huge reply has come faster than its reader takes it: no more is read until the reader has caught up. On a shared lane
+ * others wait behind it; new calls go elsewhere, and the reader's time is counted.
+ */
+static void stall_behind(struct lane *lane, struct rider *rider)
+{
+    if (lane->frame_bytes < LANE_HUGE || !rider->link->is_congested || link_is_closed(rider->link))
+        return;
+    lane->stalled = rider;
+    link_pause(&lane->link);
+    if (lane->role == LANE_SHARED)
+        lanes_on_stalled(lane->home, lane);
 }
 
 /* As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone. */
@@ -62,14 +78,18 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
         }
         p += used;
         call->n -= result == SCAN_FRAME && !is_push;
+        lane->frame_bytes = result == SCAN_FRAME ? 0 : lane->frame_bytes + used;
     } while (call->n > 0 && p < end);
     lane->is_in_frame = result == SCAN_MORE;
 
     bool is_answered = call->n == 0;
-    if (call->rider != NULL)
-        call->rider->ops->on_bytes(call->rider, start, (size_t)(p - start));
+    struct rider *rider = call->rider;
+    if (rider != NULL)
+        rider->ops->on_bytes(rider, start, (size_t)(p - start));
     if (is_closed(lane))
         return NULL;
+    if (rider != NULL && lane->is_in_frame)
+        stall_behind(lane, rider);
     if (is_answered)
         finish_oldest(lane);
     return p;
@@ -201,12 +221,15 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     }
     glimpse_feed(&lane->glimpse, p, used);
     lane->is_in_frame = result == SCAN_MORE;
+    lane->frame_bytes = result == SCAN_FRAME ? 0 : lane->frame_bytes + used;
     if (!lane->is_muted) {
         struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
         if (rider != NULL)
             rider->ops->on_bytes(rider, p, used);
         if (is_closed(lane))
             return NULL;
+        if (rider != NULL && lane->is_in_frame)
+            stall_behind(lane, rider);
     }
     if (result == SCAN_FRAME && !end_frame(lane))
         return NULL;
@@ -244,6 +267,7 @@ static const char *take_greeting(struct lane *lane, const char *p, const char *e
         return p + used;
     enum greeting_verdict verdict = greeting_judge(&lane->glimpse, --lane->greetings);
     if (verdict == GREETING_REFUSED) {
+        lane->is_login_refused = lane->key.login != NULL && glimpse_starts(&lane->glimpse, SLICE("-WRONGPASS"));
         lane_fail(lane, glimpse_starts(&lane->glimpse, SLICE("-WRONGPASS")) ? "it does not accept the password"
                         : glimpse_starts(&lane->glimpse, SLICE("-ERR max")) ? "it has reached its maxclients"
                                                                             : "it refuses the connection");
@@ -262,6 +286,7 @@ static void on_data(struct link *link, const char *data, size_t n)
     struct lane *lane = lane_of(link);
     const char *p = data;
     const char *end = data + n;
+    lane->moved_ns = link_loop(link)->now_ns;
     while (p != NULL && p < end) {
         if (lane->state == LANE_GREETING) {
             p = take_greeting(lane, p, end);
@@ -290,6 +315,7 @@ static void on_connected(struct link *link, int status)
         return;
     }
     lane->state = LANE_GREETING;
+    lanes_on_connected(lane->home, lane);
     link_write(link, greeting, n);
     explicit_bzero(greeting, n);
     free(greeting);
@@ -314,7 +340,21 @@ static void on_closed(struct link *link)
 {
     struct lane *lane = lane_of(link);
     calls_fini(&lane->calls);
+    login_put(lane->key.login);
     free(lane);
+}
+
+bool lane_key_eq(const struct lane_key *a, const struct lane_key *b)
+{
+    return a->protocol == b->protocol && a->database == b->database && login_eq(a->login, b->login);
+}
+
+void lane_set_key(struct lane *lane, const struct lane_key *key)
+{
+    struct login *old = lane->key.login;
+    lane->key = *key;
+    login_get(lane->key.login);
+    login_put(old);
 }
 
 static const struct link_ops link_ops = {
@@ -326,14 +366,14 @@ static const struct link_ops link_ops = {
     .on_closed = on_closed,
 };
 
-struct lane *lane_open(struct lanes *home, const struct lane_key *key, struct rider *owner)
+struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner)
 {
     struct lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL)
         return NULL;
     lane->home = home;
-    lane->key = *key;
     lane->owner = owner;
+    lane->role = (uint8_t)role;
     lane->state = LANE_CONNECTING;
     list_init(&lane->in_home);
     list_init(&lane->waiting);
@@ -341,6 +381,7 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, struct ri
         free(lane);
         return NULL;
     }
+    lane_set_key(lane, key);
     if (owner != NULL)
         owner->lane = lane;
     return lane;
@@ -387,6 +428,8 @@ static struct call *push(struct lane *lane, struct rider *rider)
     struct call *call = calls_push(&lane->calls);
     if (call == NULL)
         return NULL;
+    if (lane->calls.tail - lane->calls.head == 1)
+        lane->moved_ns = lane->home->loop->now_ns;
     call->rider = rider;
     rider->lane = lane;
     rider->in_flight++;
@@ -449,11 +492,39 @@ void lane_wait(struct lane *lane, struct rider *rider)
         list_push(&lane->waiting, &rider->waiting);
 }
 
+void lane_stall(struct lane *lane)
+{
+    lane->stalled = lane->owner;
+    link_pause(&lane->link);
+}
+
+void lane_catch_up(struct rider *rider)
+{
+    struct lane *lane = rider->lane;
+    if (lane == NULL || lane->stalled != rider)
+        return;
+    lane->stalled = NULL;
+    link_resume(&lane->link);
+}
+
+bool lane_is_clean(const struct lane *lane)
+{
+    return lane_is_ready(lane) && calls_is_empty(&lane->calls) && subscriptions(lane) == 0 && !lane->is_monitoring &&
+           !lane->is_raw && !lane->is_in_frame;
+}
+
+bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
+{
+    return lane_is_ready(lane) && !calls_is_empty(&lane->calls) && lane->stalled == NULL && !lane->link.is_paused &&
+           (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0 && lane->moved_ns < since_ns;
+}
+
 void lane_forget(struct lane *lane, struct rider *rider)
 {
     list_take(&rider->waiting);
     if (is_closed(lane))
         return;
+    lane_catch_up(rider);
     if (lane->owner == rider) {
         close_quietly(lane);
         return;

@@ -1,8 +1,8 @@
 /*
  * A lane: one upstream connection with a fixed session, and the calls in flight on it.
  *
- * Shared: many riders, each reply exactly one frame, nothing else may arrive. Private: one rider owns it; messages and
- * pushes pass to the owner at any frame's end. Replies reach the oldest call's rider or nobody; a lane that receives
+ * Without an owner many riders use it, each reply is exactly one frame, and nothing else may arrive. With one, messages
+ * and pushes pass to the owner at any frame's end. Replies reach the oldest call's rider or nobody; a lane that receives
  * what nobody waits for, or what is no RESP, is closed, with every rider that has a call on it, and with its owner.
  */
 #ifndef WEIR_UPSTREAM_LANE_H
@@ -18,6 +18,7 @@
 #include "resp/glimpse.h"
 #include "resp/scan.h"
 #include "upstream/calls.h"
+#include "upstream/login.h"
 
 struct lane;
 struct lanes;
@@ -49,11 +50,20 @@ struct rider {
 struct lane_key {
     uint8_t protocol; /* 2 or 3 */
     uint32_t database;
-    const char *user;     /* NULL: whoever Redis takes an unauthenticated connection for */
-    const char *password; /* with user */
+    struct login *login; /* NULL: whoever Redis takes an unauthenticated connection for */
 };
 
 enum lane_state { LANE_CONNECTING, LANE_GREETING, LANE_READY, LANE_CLOSED };
+
+enum lane_role {
+    LANE_SHARED,  /* for every client of its key */
+    LANE_RETIRED, /* was shared: no new calls, since a reply on it is waiting for its reader */
+    LANE_DOOR,    /* where AUTH and HELLO are judged, and nothing else travels */
+    LANE_PRIVATE, /* has an owner */
+    LANE_IDLE,    /* was private, holds no state, waits for the next owner */
+};
+
+#define LANE_HUGE 65536 /* a reply of more bytes than this may stop its lane until its reader has caught up */
 
 struct lane {
     struct link link;
@@ -61,13 +71,17 @@ struct lane {
     struct list in_home;
     struct list waiting;
     struct lane_key key;
-    struct rider *owner; /* NULL: shared */
+    struct rider *owner;   /* NULL unless private */
+    struct rider *stalled; /* whose huge reply has stopped the reading */
     struct calls calls;
     struct reply_scan scan;
     struct glimpse glimpse;
-    uint64_t deadline_ns; /* for connecting and greeting */
+    uint64_t deadline_ns; /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
+    uint64_t moved_ns;    /* when the oldest call became that, or the last bytes came, or it fell idle */
+    uint64_t frame_bytes; /* of the reply being read */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint8_t state;
+    uint8_t role; /* enum lane_role */
     uint8_t greetings; /* replies of the greeting still to come */
     bool is_in_frame;
     bool is_special;   /* this frame is looked at */
@@ -75,10 +89,18 @@ struct lane {
     bool is_watching;  /* frames that answer no call may come */
     bool is_monitoring;
     bool is_raw;       /* no frames any more */
+    bool has_name;     /* CLIENT SETNAME was sent on it */
+    bool is_late;      /* it failed because an answer did not come in time */
+    bool is_login_refused; /* its greeting failed because Redis does not accept the login any more */
 };
 
-/* For lanes: open a connection for `key`; `owner` NULL makes a shared lane. NULL: out of memory. */
-struct lane *lane_open(struct lanes *home, const struct lane_key *key, struct rider *owner);
+bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
+
+/* For lanes: open a connection for `key`, which is copied; `owner` goes with LANE_PRIVATE. NULL: out of memory. */
+struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner);
+
+/* The session on a private lane has become another. */
+void lane_set_key(struct lane *lane, const struct lane_key *key);
 
 static inline bool lane_is_ready(const struct lane *lane)
 {
@@ -111,6 +133,18 @@ void lane_set_raw(struct lane *lane);
 
 /* Wake the rider's link when the lane is ready, has drained, or is gone. */
 void lane_wait(struct lane *lane, struct rider *rider);
+
+/* The owner does not read as fast as replies come: read no more until lane_catch_up. */
+void lane_stall(struct lane *lane);
+
+/* Its reader has caught up: a lane that waits for it goes on. */
+void lane_catch_up(struct rider *rider);
+
+/* Does it hold neither calls nor anything that Redis remembers of its owner's subscribing or monitoring? */
+bool lane_is_clean(const struct lane *lane);
+
+/* Has the oldest call been without any sign of an answer since `since_ns`, though it need not wait in Redis? */
+bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
 
 /* A rider leaves: replies to its calls are dropped. A private lane is closed. */
 void lane_forget(struct lane *lane, struct rider *rider);

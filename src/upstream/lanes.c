@@ -5,32 +5,33 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define TICK_MS 20 /* resolution of deadlines and back-off; only while one of them runs */
+#define TICK_MS 20     /* resolution of deadlines and back-off; only while one of them runs */
+#define SWEEP_MS 1000  /* looking for lanes that have been idle for long */
+#define SWEEP_PARTS 4  /* an upstream-timeout is noticed this many times finer than it is */
 
 static const struct lane_key newcomer = {.protocol = 2};
 
-static bool same_text(const char *a, const char *b)
+static void on_tick(uv_timer_t *timer);
+static void on_sweep(uv_timer_t *timer);
+
+static struct lane *lane_at(struct list *at)
 {
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+    return container_of(at, struct lane, in_home);
 }
 
-static bool same_key(const struct lane_key *a, const struct lane_key *b)
+static struct lane *find(struct list *list, const struct lane_key *key, enum lane_role role)
 {
-    return a->protocol == b->protocol && a->database == b->database && same_text(a->user, b->user) &&
-           same_text(a->password, b->password);
-}
-
-static struct lane *find_shared(const struct list *list, const struct lane_key *key)
-{
-    for (struct list *at = list->next; at != list; at = at->next) {
-        struct lane *lane = container_of(at, struct lane, in_home);
-        if (lane->owner == NULL && same_key(&lane->key, key))
-            return lane;
-    }
+    for (struct list *at = list->next; at != list; at = at->next)
+        if (lane_at(at)->role == role && lane_key_eq(&lane_at(at)->key, key))
+            return lane_at(at);
     return NULL;
 }
 
-static void on_tick(uv_timer_t *timer);
+static void move_to(struct lane *lane, struct list *list)
+{
+    list_take(&lane->in_home);
+    list_push(list, &lane->in_home);
+}
 
 static void keep_ticking(struct lanes *lanes)
 {
@@ -38,9 +39,18 @@ static void keep_ticking(struct lanes *lanes)
         uv_timer_start(&lanes->tick, on_tick, TICK_MS, TICK_MS);
 }
 
-static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
+static void keep_sweeping(struct lanes *lanes)
 {
-    struct lane *lane = lane_open(lanes, key, owner);
+    uint64_t timeout_ms = lanes->upstream->timeout_ns / NS_PER_MS;
+    uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < SWEEP_MS ? timeout_ms / SWEEP_PARTS + 1 : SWEEP_MS;
+    if (!uv_is_active((uv_handle_t *)&lanes->sweep))
+        uv_timer_start(&lanes->sweep, on_sweep, every_ms, every_ms);
+}
+
+static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
+                              struct rider *owner)
+{
+    struct lane *lane = lane_open(lanes, key, role, owner);
     if (lane == NULL)
         return NULL;
     lane->deadline_ns = clock_ns() + lanes->upstream->connect_timeout_ns;
@@ -49,14 +59,54 @@ static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, s
     return lane;
 }
 
-static void expire(struct lanes *lanes, uint64_t now_ns)
+static void keep_idle(struct lanes *lanes, struct lane *lane)
+{
+    lane->role = LANE_IDLE;
+    lane->owner = NULL;
+    lane->moved_ns = clock_ns();
+    move_to(lane, &lanes->idle);
+    lanes->n_idle++;
+    keep_sweeping(lanes);
+    if (lanes->n_idle > LANES_IDLE_MAX)
+        lane_fail(lane_at(lanes->idle.next), "there are enough idle ones");
+}
+
+/* ---- the timers ---- */
+
+static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
     for (struct list *at = lanes->opening.next; at != &lanes->opening; at = next) {
         next = at->next;
-        struct lane *lane = container_of(at, struct lane, in_home);
-        if (now_ns >= lane->deadline_ns)
-            lane_fail(lane, "it does not answer within connect-timeout");
+        uint64_t deadline_ns = lane_at(at)->deadline_ns;
+        if (deadline_ns == 0 || now_ns < deadline_ns)
+            continue;
+        lane_at(at)->is_late = lane_at(at)->state == LANE_GREETING;
+        lane_fail(lane_at(at), "it does not answer in time");
+    }
+}
+
+static bool has_others_waiting(const struct lane *lane)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
+        const struct rider *rider = calls_at(&lane->calls, at)->rider;
+        if (rider != NULL && rider != lane->stalled)
+            return true;
+    }
+    return false;
+}
+
+/* Whoever holds others up with a reply it does not read has a second. */
+static void expire_retired(struct lanes *lanes, uint64_t now_ns)
+{
+    struct list *next;
+    for (struct list *at = lanes->retired.next; at != &lanes->retired; at = next) {
+        struct lane *lane = lane_at(at);
+        next = at->next;
+        if (lane->stalled == NULL || now_ns < lane->deadline_ns || !has_others_waiting(lane))
+            continue;
+        log_warn("a client is closed: it does not read a large reply that others wait behind");
+        lane->stalled->ops->on_lost(lane->stalled);
     }
 }
 
@@ -64,95 +114,263 @@ static void on_tick(uv_timer_t *timer)
 {
     struct lanes *lanes = timer->data;
     uint64_t now_ns = clock_ns();
-    expire(lanes, now_ns);
+    expire_opening(lanes, now_ns);
+    expire_retired(lanes, now_ns);
     bool is_due = lanes->backoff.due_ns != 0 && now_ns >= lanes->backoff.due_ns;
-    if (is_due && lanes->keeps_shared && find_shared(&lanes->opening, &newcomer) == NULL) {
+    if (is_due && lanes->keeps_shared && find(&lanes->opening, &newcomer, LANE_SHARED) == NULL) {
         lanes->backoff.due_ns = 0;
-        if (open_lane(lanes, &newcomer, NULL) == NULL)
+        if (open_lane(lanes, &newcomer, LANE_SHARED, NULL) == NULL)
             backoff_fail(&lanes->backoff, now_ns);
     }
-    if (list_is_empty(&lanes->opening) && (lanes->backoff.due_ns == 0 || !lanes->keeps_shared))
+    bool is_waiting = lanes->backoff.due_ns != 0 && lanes->keeps_shared;
+    if (list_is_empty(&lanes->opening) && list_is_empty(&lanes->retired) && !is_waiting)
         uv_timer_stop(timer);
 }
 
-void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared)
+static void fail_hung(struct list *list, uint64_t since_ns)
 {
-    memset(lanes, 0, sizeof *lanes);
-    lanes->loop = loop;
-    lanes->upstream = upstream;
-    lanes->keeps_shared = keeps_shared;
-    list_init(&lanes->opening);
-    list_init(&lanes->shared);
-    list_init(&lanes->private);
-    uv_timer_init(&loop->uv, &lanes->tick);
-    lanes->tick.data = lanes;
-    if (keeps_shared)
-        (void)open_lane(lanes, &newcomer, NULL);
+    struct list now;
+    list_take_all(&now, list);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lane_at(now.next);
+        move_to(lane, list);
+        if (lane_is_hung(lane, since_ns))
+            lane_fail(lane, "it does not answer within upstream-timeout");
+    }
 }
 
-bool lanes_are_up(const struct lanes *lanes)
+static void close_old(struct lanes *lanes, uint64_t now_ns)
+{
+    while (!list_is_empty(&lanes->idle) && now_ns - lane_at(lanes->idle.next)->moved_ns > LANES_IDLE_NS)
+        lane_fail(lane_at(lanes->idle.next), "it was idle");
+}
+
+static bool is_newcomers(const struct lane *lane)
+{
+    return lane->role == LANE_SHARED && lane_key_eq(&lane->key, &newcomer);
+}
+
+static bool has_only_newcomers(const struct lanes *lanes)
+{
+    for (const struct list *at = lanes->shared.next; at != &lanes->shared; at = at->next)
+        if (!is_newcomers(container_of(at, struct lane, in_home)))
+            return false;
+    return true;
+}
+
+static void close_unused(struct lanes *lanes, uint64_t now_ns)
+{
+    struct list *next;
+    for (struct list *at = lanes->shared.next; at != &lanes->shared; at = next) {
+        struct lane *lane = lane_at(at);
+        next = at->next;
+        bool may_go = lane->role == LANE_SHARED && !is_newcomers(lane) && calls_is_empty(&lane->calls);
+        if (may_go && list_is_empty(&lane->waiting) && now_ns - lane->moved_ns > LANES_UNUSED_NS)
+            keep_idle(lanes, lane);
+    }
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct lanes *lanes = timer->data;
+    uint64_t now_ns = clock_ns();
+    uint64_t timeout_ns = lanes->upstream->timeout_ns;
+    close_old(lanes, now_ns);
+    close_unused(lanes, now_ns);
+    if (timeout_ns > 0) {
+        uint64_t since_ns = now_ns - timeout_ns;
+        fail_hung(&lanes->shared, since_ns);
+        fail_hung(&lanes->retired, since_ns);
+        fail_hung(&lanes->private, since_ns);
+    } else if (list_is_empty(&lanes->idle) && has_only_newcomers(lanes)) {
+        uv_timer_stop(timer);
+    }
+}
+
+/* ---- asking for a lane ---- */
+
+static bool is_up(const struct lanes *lanes)
 {
     if (atomic_load_explicit(&lanes->upstream->is_barred, memory_order_relaxed))
         return false;
     /* Without a shared lane to probe with, whoever asks when the back-off is over is the probe. */
-    return !lanes->is_down || (!lanes->keeps_shared && clock_ns() >= lanes->backoff.due_ns);
+    return lanes->down == ERR_NONE || (!lanes->keeps_shared && clock_ns() >= lanes->backoff.due_ns);
+}
+
+enum err lanes_why_none(const struct lanes *lanes)
+{
+    return lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_UNAVAILABLE;
+}
+
+struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key)
+{
+    struct lane *lane = find(&lanes->shared, key, LANE_SHARED);
+    return lane != NULL ? lane : find(&lanes->opening, key, LANE_SHARED);
 }
 
 struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key)
 {
-    if (!lanes_are_up(lanes))
+    if (!is_up(lanes))
         return NULL;
-    struct lane *lane = find_shared(&lanes->shared, key);
-    if (lane == NULL)
-        lane = find_shared(&lanes->opening, key);
-    return lane != NULL ? lane : open_lane(lanes, key, NULL);
+    struct lane *lane = lanes_find_shared(lanes, key);
+    return lane != NULL ? lane : open_lane(lanes, key, LANE_SHARED, NULL);
 }
 
 struct lane *lanes_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
 {
-    return lanes_are_up(lanes) ? open_lane(lanes, key, owner) : NULL;
+    if (!is_up(lanes))
+        return NULL;
+    struct lane *lane = find(&lanes->idle, key, LANE_IDLE);
+    if (lane == NULL)
+        return open_lane(lanes, key, LANE_PRIVATE, owner);
+    lanes->n_idle--;
+    lane->role = LANE_PRIVATE;
+    lane->owner = owner;
+    lane->is_watching = false;
+    owner->lane = lane;
+    move_to(lane, &lanes->private);
+    return lane;
+}
+
+struct lane *lanes_door(struct lanes *lanes, enum door door)
+{
+    if (!is_up(lanes))
+        return NULL;
+    if (lanes->doors[door] == NULL)
+        lanes->doors[door] = open_lane(lanes, &newcomer, LANE_DOOR, NULL);
+    return lanes->doors[door];
+}
+
+/* ---- giving one back ---- */
+
+void lanes_release(struct lanes *lanes, struct lane *lane)
+{
+    if (lanes->keeps_shared && !lane->has_name && lanes_find_shared(lanes, &lane->key) == NULL) {
+        lane->role = LANE_SHARED;
+        lane->owner = NULL;
+        lane->is_watching = false;
+        lanes->version++;
+        move_to(lane, &lanes->shared);
+        keep_sweeping(lanes);
+        return;
+    }
+    keep_idle(lanes, lane);
+}
+
+/* ---- from a lane ---- */
+
+void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared,
+                void (*on_login_refused)(void *arg, const struct login *login), void *arg)
+{
+    memset(lanes, 0, sizeof *lanes);
+    lanes->on_login_refused = on_login_refused;
+    lanes->arg = arg;
+    lanes->loop = loop;
+    lanes->upstream = upstream;
+    lanes->keeps_shared = keeps_shared;
+    lanes->version = 1;
+    list_init(&lanes->opening);
+    list_init(&lanes->shared);
+    list_init(&lanes->retired);
+    list_init(&lanes->private);
+    list_init(&lanes->idle);
+    uv_timer_init(&loop->uv, &lanes->tick);
+    uv_timer_init(&loop->uv, &lanes->sweep);
+    lanes->tick.data = lanes;
+    lanes->sweep.data = lanes;
+    if (upstream->timeout_ns > 0)
+        keep_sweeping(lanes);
+    if (keeps_shared)
+        (void)open_lane(lanes, &newcomer, LANE_SHARED, NULL);
+}
+
+/* How long the first answers may take is upstream-timeout's to say: CLIENT PAUSE holds them back too. */
+void lanes_on_connected(struct lanes *lanes, struct lane *lane)
+{
+    uint64_t timeout_ns = lanes->upstream->timeout_ns;
+    lane->deadline_ns = timeout_ns > 0 ? clock_ns() + timeout_ns : 0;
 }
 
 void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
 {
-    list_take(&lane->in_home);
-    list_push(lane->owner == NULL ? &lanes->shared : &lanes->private, &lane->in_home);
-    if (lane->key.user == NULL)
+    lane->deadline_ns = 0;
+    move_to(lane, lane->role == LANE_PRIVATE ? &lanes->private : &lanes->shared);
+    keep_sweeping(lanes);
+    lanes->version++;
+    if (lane->key.login == NULL)
         atomic_store_explicit(&lanes->upstream->needs_auth, needs_auth, memory_order_relaxed);
-    if (lanes->is_down)
+    if (lanes->down != ERR_NONE)
         log_info("upstream %s is back", lanes->upstream->text);
-    lanes->is_down = false;
+    lanes->down = ERR_NONE;
     backoff_reset(&lanes->backoff);
 }
 
-void lanes_on_failed(struct lanes *lanes, const struct lane *lane, bool was_ready, const char *why)
+static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    if (lanes->is_closing)
+    if (lane->role == LANE_IDLE)
         return;
-    bool is_kept = lanes->keeps_shared && lane->owner == NULL;
-    if (was_ready) {
-        if (lane->owner == NULL || lane->is_watching)
-            log_warn("upstream %s: a %s connection is closed: %s", lanes->upstream->text,
-                     lane->owner == NULL ? "shared" : "private", why);
-        if (is_kept && find_shared(&lanes->opening, &newcomer) == NULL)
-            (void)open_lane(lanes, &newcomer, NULL);
+    if (lane->role == LANE_SHARED || lane->role == LANE_RETIRED)
+        log_warn("upstream %s: a shared connection is closed: %s", lanes->upstream->text, why);
+    /* Opened again at once: if its user has been deleted, its clients have to hear of it. */
+    if (lane->role == LANE_SHARED && lanes_find_shared(lanes, &lane->key) == NULL)
+        (void)open_lane(lanes, &lane->key, LANE_SHARED, NULL);
+}
+
+static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
+    if (lane->is_login_refused) {
+        log_warn("upstream %s does not accept the login of a user any more: its clients are closed",
+                 lanes->upstream->text);
+        lanes->on_login_refused(lanes->arg, lane->key.login);
         return;
     }
-    if (!is_kept && !list_is_empty(&lanes->shared)) {
+    if (!list_is_empty(&lanes->shared) && lane->role != LANE_SHARED) {
         log_warn("upstream %s: cannot open another connection: %s", lanes->upstream->text, why);
         return;
     }
-    if (!lanes->is_down)
+    if (lanes->down == ERR_NONE)
         log_warn("upstream %s is away: %s", lanes->upstream->text, why);
-    lanes->is_down = true;
+    lanes->down = lane->is_late ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE;
     backoff_fail(&lanes->backoff, clock_ns());
     keep_ticking(lanes);
+}
+
+void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
+{
+    lanes->version++;
+    for (int door = 0; door < DOOR_COUNT; door++)
+        if (lanes->doors[door] == lane)
+            lanes->doors[door] = NULL;
+    if (lane->role == LANE_IDLE)
+        lanes->n_idle--;
+    if (lanes->is_closing)
+        return;
+    if (was_ready)
+        lose_ready(lanes, lane, why);
+    else
+        lose_opening(lanes, lane, why);
+}
+
+void lanes_on_stalled(struct lanes *lanes, struct lane *lane)
+{
+    lane->role = LANE_RETIRED;
+    lane->deadline_ns = clock_ns() + LANES_STALL_NS;
+    lanes->version++;
+    move_to(lane, &lanes->retired);
+    keep_ticking(lanes);
+}
+
+void lanes_on_emptied(struct lanes *lanes, struct lane *lane)
+{
+    lane->deadline_ns = 0;
+    keep_idle(lanes, lane);
 }
 
 static void close_all(struct list *list)
 {
     while (!list_is_empty(list))
-        lane_fail(container_of(list->next, struct lane, in_home), "weir stops");
+        lane_fail(lane_at(list->next), "weir stops");
 }
 
 void lanes_close(struct lanes *lanes)
@@ -160,6 +378,9 @@ void lanes_close(struct lanes *lanes)
     lanes->is_closing = true;
     close_all(&lanes->opening);
     close_all(&lanes->shared);
+    close_all(&lanes->retired);
     close_all(&lanes->private);
+    close_all(&lanes->idle);
     uv_close((uv_handle_t *)&lanes->tick, NULL);
+    uv_close((uv_handle_t *)&lanes->sweep, NULL);
 }

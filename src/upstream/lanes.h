@@ -1,6 +1,6 @@
 /*
- * All lanes of one worker: finds the shared one for a session, opens private ones, reconnects, and knows whether the
- * upstream is there.
+ * All lanes of one worker: finds the shared one for a session, lends private ones and takes them back, reconnects, and
+ * knows whether the upstream is there.
  */
 #ifndef WEIR_UPSTREAM_LANES_H
 #define WEIR_UPSTREAM_LANES_H
@@ -8,41 +8,75 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "net/loop.h"
 #include "upstream/backoff.h"
 #include "upstream/lane.h"
 #include "upstream/upstream.h"
 
+#define LANES_IDLE_MAX 16              /* a worker's idle lanes; more are closed at once */
+#define LANES_IDLE_NS (10 * NS_PER_S)  /* and these after so long */
+#define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
+#define LANES_STALL_NS (1 * NS_PER_S)  /* how long calls may wait behind a reply that is not read */
+
+enum door { DOOR_LOGIN, DOOR_ANONYMOUS, DOOR_COUNT };
+
 struct lanes {
     struct loop *loop;
     struct upstream *upstream;
     bool keeps_shared; /* a shared lane for new clients is kept open */
+    /* Redis does not accept this login any more: who came in by it must go. */
+    void (*on_login_refused)(void *arg, const struct login *login);
+    void *arg;
 
-    struct list opening; /* connecting or greeting, shared and private */
+    struct list opening; /* connecting or greeting, of any role */
     struct list shared;
+    struct list retired;
     struct list private;
-    uv_timer_t tick; /* runs while a lane is being opened or a reconnect is due */
+    struct list idle; /* the one that fell idle last at the end */
+    struct lane *doors[DOOR_COUNT];
+    uint32_t n_idle;
+    uint32_t version; /* changes whenever a shared lane may have come or gone */
+    uv_timer_t tick;  /* runs while a lane is being opened or is retired, or a reconnect is due */
+    uv_timer_t sweep; /* runs while lanes are idle, and always with an upstream-timeout */
     struct backoff backoff;
-    bool is_down;    /* the last attempt failed: answer at once, try in the background */
+    enum err down; /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
     bool is_closing;
 };
 
-void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared);
+void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared,
+                void (*on_login_refused)(void *arg, const struct login *login), void *arg);
 
-/* Is there any use in asking for a lane? False: the upstream is away. */
-bool lanes_are_up(const struct lanes *lanes);
+/* What a client is told when there is no lane for it. */
+enum err lanes_why_none(const struct lanes *lanes);
 
 /* The shared lane for a session: ready, or to be waited for; NULL when the upstream is away or memory is out. */
 struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key);
 
-/* A new private lane for `owner`, to be waited for; NULL as above. */
+/* The same, if there is one; opens none. */
+struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key);
+
+/* A private lane for `owner`, new or used but clean; ready, or to be waited for. NULL as above. */
 struct lane *lanes_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner);
+
+/* The lane on which Redis judges who somebody is. Ready, or to be waited for. NULL as above. */
+struct lane *lanes_door(struct lanes *lanes, enum door door);
+
+/* Its owner needs this private lane no longer, and it is clean: it is shared, kept for the next, or closed. */
+void lanes_release(struct lanes *lanes, struct lane *lane);
 
 /* Close every lane; asynchronous. No rider may be left. */
 void lanes_close(struct lanes *lanes);
 
-/* From a lane: it is ready; it is closed, after having been ready or not. */
+/* ---- from a lane ---- */
+
+void lanes_on_connected(struct lanes *lanes, struct lane *lane);
 void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth);
-void lanes_on_failed(struct lanes *lanes, const struct lane *lane, bool was_ready, const char *why);
+/* It is closed, after having been ready or not. */
+void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why);
+/* A shared lane does not go on because a huge reply is not read. */
+void lanes_on_stalled(struct lanes *lanes, struct lane *lane);
+/* A retired lane has answered everything. */
+void lanes_on_emptied(struct lanes *lanes, struct lane *lane);
 
 #endif

@@ -1,0 +1,180 @@
+#include "front/place.h"
+
+#include "base/num.h"
+#include "front/session.h"
+#include "resp/argv.h"
+#include "resp/emit.h"
+
+void place_wait_for_idle(struct client *client)
+{
+    client->rider.wants_idle = true;
+}
+
+static bool is_strict(const struct client *client)
+{
+    return client->front->settings->lanes_private;
+}
+
+/* ---- its own lane ---- */
+
+/* The lane bears its owner's name, for CLIENT LIST and CLIENT GETNAME. */
+static bool dress(struct client *client, struct lane *lane)
+{
+    struct slice name = session_name(client);
+    client->is_dressed = true;
+    if (name.len == 0 && !lane->has_name)
+        return true;
+    if (name.len > 4096)
+        return true; /* too long a name to be worth it */
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
+    if (call == NULL)
+        return false;
+    call->flags = CALL_MUTE;
+    char out[4096 + 4 * EMIT_HEADER_MAX + 32];
+    const struct slice words[] = {SLICE("CLIENT"), SLICE("SETNAME"), name};
+    lane_send(lane, out, emit_array(out, words, 3));
+    lane->has_name = name.len > 0;
+    return true;
+}
+
+static enum finding find_own(struct client *client, struct lane **found)
+{
+    struct rider *rider = &client->rider;
+    if (rider->was_refused) {
+        rider->was_refused = false;
+        client->has_own_lane = false;
+        return PLACE_NONE;
+    }
+    if (!client->has_own_lane) {
+        if (rider->in_flight > 0) {
+            place_wait_for_idle(client);
+            return PLACE_NOT_YET;
+        }
+        const struct lane_key key = session_key(client);
+        if (lanes_private(&client->front->lanes, &key, rider) == NULL)
+            return PLACE_NONE;
+        client->has_own_lane = true;
+        client->is_dressed = false;
+    }
+    *found = rider->lane;
+    return PLACE_FOUND;
+}
+
+static bool needs_own(const struct client *client, const struct request *request)
+{
+    return client->has_own_lane || is_strict(client) || !request->command->is_shareable || request->is_large;
+}
+
+void place_release(struct client *client)
+{
+    struct rider *rider = &client->rider;
+    if (!client->has_own_lane || is_strict(client) || client->holds != 0 || client->in_multi || client->passage != NULL)
+        return;
+    if (rider->lane == NULL || rider->in_flight > 0 || !lane_is_clean(rider->lane))
+        return;
+    struct lane *lane = rider->lane;
+    lane_catch_up(rider);
+    client->has_own_lane = false;
+    rider->lane = NULL;
+    list_take(&rider->waiting);
+    lanes_release(&client->front->lanes, lane);
+}
+
+/* ---- lanes that others use too ---- */
+
+static struct lane *find_shared(struct client *client)
+{
+    struct lanes *lanes = &client->front->lanes;
+    if (client->shared != NULL && client->lanes_version == lanes->version)
+        return client->shared;
+    const struct lane_key key = session_key(client);
+    client->shared = lanes_shared(lanes, &key);
+    client->lanes_version = lanes->version;
+    return client->shared;
+}
+
+static bool has_auth(const struct request *request)
+{
+    struct argv_walk walk;
+    struct slice word;
+    argv_walk_init(&walk, request->bytes);
+    for (uint32_t i = 0; argv_next(&walk, &word); i++)
+        if (i >= 2 && slice_eq_nocase(word, SLICE("auth")))
+            return true;
+    return false;
+}
+
+/* Whoever may be logged in by it is judged at a door; else HELLO changes nothing on a lane of the protocol it asks for. */
+static struct lane *find_for_hello(struct client *client, const struct request *request)
+{
+    struct lanes *lanes = &client->front->lanes;
+    int64_t version;
+    if (request->argc < 2)
+        return find_shared(client);
+    if (has_auth(request))
+        return lanes_door(lanes, DOOR_LOGIN);
+    struct lane_key key = session_key(client);
+    if (key.login == NULL)
+        return lanes_door(lanes, DOOR_ANONYMOUS);
+    if (!num_parse(request->args[0], &version) || (version != 2 && version != 3))
+        return find_shared(client);
+    key.protocol = (uint8_t)version;
+    return lanes_shared(lanes, &key);
+}
+
+/* SELECT changes nothing on a lane of that database. NULL: there is none yet. */
+static struct lane *find_for_select(struct client *client, const struct request *request)
+{
+    int64_t database;
+    if (!num_parse(request->args[0], &database) || database < 0 || database > INT32_MAX)
+        return find_shared(client);
+    struct lane_key key = session_key(client);
+    key.database = (uint32_t)database;
+    return lanes_find_shared(&client->front->lanes, &key);
+}
+
+static enum finding find(struct client *client, const struct request *request, struct lane **found)
+{
+    if (needs_own(client, request))
+        return find_own(client, found);
+    switch (request_effect(request)) {
+    case EFFECT_AUTH:
+        *found = lanes_door(&client->front->lanes, DOOR_LOGIN);
+        break;
+    case EFFECT_HELLO:
+        *found = find_for_hello(client, request);
+        break;
+    case EFFECT_SELECT:
+        *found = find_for_select(client, request);
+        if (*found == NULL)
+            return find_own(client, found);
+        break;
+    default:
+        *found = find_shared(client);
+        break;
+    }
+    if (*found == NULL)
+        return PLACE_NONE;
+    if (client->rider.in_flight > 0 && client->rider.lane != *found) {
+        place_wait_for_idle(client);
+        return PLACE_NOT_YET;
+    }
+    return PLACE_FOUND;
+}
+
+enum finding place_find(struct client *client, const struct request *request, struct lane **found)
+{
+    enum finding finding = find(client, request, found);
+    if (finding != PLACE_FOUND)
+        return finding;
+    if (!lane_is_ready(*found) || lane_is_congested(*found)) {
+        lane_wait(*found, &client->rider);
+        return PLACE_NOT_YET;
+    }
+    if (client->has_own_lane) {
+        if (!client->is_dressed && !dress(client, *found))
+            return PLACE_NONE;
+        client->rider.wants_idle |= !is_strict(client);
+    }
+    return PLACE_FOUND;
+}

@@ -1,0 +1,28 @@
+/*
+ * Which lane a client's next request travels on, and when its private lane is given back.
+ *
+ * A client moves only when all its calls on the old lane are answered.
+ */
+#ifndef WEIR_FRONT_PLACE_H
+#define WEIR_FRONT_PLACE_H
+
+#include "front/client.h"
+#include "front/request.h"
+#include "upstream/lane.h"
+
+enum finding {
+    PLACE_FOUND,   /* *lane takes requests now */
+    PLACE_NOT_YET, /* the client's link will be woken */
+    PLACE_NONE,    /* the upstream is away */
+};
+
+__attribute__((warn_unused_result)) enum finding place_find(struct client *client, const struct request *request,
+                                                            struct lane **lane);
+
+/* Wake the client when all its calls are answered. */
+void place_wait_for_idle(struct client *client);
+
+/* Give its private lane back if nothing needs it any more. */
+void place_release(struct client *client);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * Requests that are more than one plain reply, or leave something behind: how they are sent, and what their answers mean
+ * for the client's state.
+ */
+#ifndef WEIR_FRONT_SPECIAL_H
+#define WEIR_FRONT_SPECIAL_H
+
+#include <stdbool.h>
+
+#include "front/client.h"
+#include "front/request.h"
+#include "resp/glimpse.h"
+#include "upstream/lane.h"
+
+/* Can it travel as one plain call, with nothing to follow up? */
+bool special_is_plain(const struct client *client, const struct request *request);
+
+/* Must all earlier calls be answered first, because from this one on replies cannot be told apart? */
+bool special_must_wait(const struct client *client, const struct request *request);
+
+/* Send it. False: out of memory. */
+__attribute__((warn_unused_result)) bool special_send(struct client *client, struct lane *lane,
+                                                      const struct request *request);
+
+/*
+ * Send something that Redis is sure to refuse, which marks an open transaction as broken; its reply is thrown away.
+ * False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool special_break_multi(struct client *client, struct lane *lane);
+
+/* A call with CALL_LOOK has been answered. */
+void special_answered(struct client *client, const struct call *call, const struct glimpse *reply);
+
+#endif

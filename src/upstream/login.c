@@ -1,0 +1,39 @@
+#include "upstream/login.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct login *login_new(struct slice user, struct slice password)
+{
+    struct login *login = malloc(sizeof *login + user.len + password.len);
+    if (login == NULL)
+        return NULL;
+    login->holders = 1;
+    login->user_len = user.len;
+    login->password_len = password.len;
+    memcpy(login->text, user.at, user.len);
+    memcpy(login->text + user.len, password.at, password.len);
+    return login;
+}
+
+struct login *login_get(struct login *login)
+{
+    if (login != NULL)
+        login->holders++;
+    return login;
+}
+
+void login_put(struct login *login)
+{
+    if (login == NULL || --login->holders > 0)
+        return;
+    explicit_bzero(login->text, login->user_len + login->password_len);
+    free(login);
+}
+
+bool login_eq(const struct login *a, const struct login *b)
+{
+    if (a == b || a == NULL || b == NULL)
+        return a == b;
+    return slice_eq(login_user(a), login_user(b)) && slice_eq(login_password(a), login_password(b));
+}

@@ -1,0 +1,38 @@
+/*
+ * A user and the password that Redis has accepted for it: what lets weir open further lanes for the same client.
+ * Counted, used by one thread only; the password is wiped when the last holder lets go.
+ */
+#ifndef WEIR_UPSTREAM_LOGIN_H
+#define WEIR_UPSTREAM_LOGIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+
+struct login {
+    unsigned holders;
+    size_t user_len;
+    size_t password_len;
+    char text[]; /* the user, then the password; both may hold any byte */
+};
+
+/* One holder. NULL: out of memory. */
+struct login *login_new(struct slice user, struct slice password);
+struct login *login_get(struct login *login); /* NULL is nobody, and stays NULL */
+void login_put(struct login *login);
+
+/* The same user with the same password? Nobody equals nobody. */
+bool login_eq(const struct login *a, const struct login *b);
+
+static inline struct slice login_user(const struct login *login)
+{
+    return slice_of(login->text, login->user_len);
+}
+
+static inline struct slice login_password(const struct login *login)
+{
+    return slice_of(login->text + login->user_len, login->password_len);
+}
+
+#endif
