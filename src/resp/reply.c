@@ -16,7 +16,6 @@
 
 enum phase { PHASE_TYPE, PHASE_LINE, PHASE_LINE_LF, PHASE_DATA, PHASE_DATA_CR, PHASE_DATA_LF, PHASE_LOST };
 
-#define LENGTH_MAX SCAN_OPEN_MAX /* of a bulk in bytes: far above what Redis holds; no count need be longer either */
 
 /* What follows the type byte. */
 enum shape {
@@ -43,7 +42,7 @@ static const struct type types[256] = {
     ['('] = {.shape = SHAPE_WORD},
     [':'] = {.shape = SHAPE_INTEGER},
     ['$'] = {.shape = SHAPE_BULK, .least = -1},
-    ['!'] = {.shape = SHAPE_BULK, .least = 0},
+    ['!'] = {.shape = SHAPE_BULK, .least = 1}, /* no error is without a word */
     ['='] = {.shape = SHAPE_BULK, .least = 4}, /* "txt:" */
     ['*'] = {.shape = SHAPE_AGGREGATE, .least = -1, .each = 1},
     ['~'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 1},
@@ -129,7 +128,7 @@ static inline bool number_is_fit(const struct reply_scan *scan)
         return true;
     if (scan->negative)
         return scan->number == 1 && type->least == -1;
-    return (int64_t)scan->number >= type->least && scan->number <= LENGTH_MAX;
+    return (int64_t)scan->number >= type->least && scan->number <= (type->shape == SHAPE_BULK ? SCAN_REPLY_BULK_MAX : SCAN_COUNT_MAX);
 }
 
 static inline bool number(struct reply_scan *scan, struct cursor *c)

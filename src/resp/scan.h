@@ -69,7 +69,9 @@ __attribute__((warn_unused_result)) enum scan_result request_scan(struct request
 
 /* ---- replies: all of RESP2 and RESP3 ---- */
 
-#define SCAN_OPEN_MAX (UINT64_C(1) << 40) /* elements still open in one reply */
+#define SCAN_OPEN_MAX (UINT64_C(1) << 40)       /* elements still open in one reply */
+#define SCAN_COUNT_MAX INT32_MAX                /* elements (of a map: pairs) of one aggregate */
+#define SCAN_REPLY_BULK_MAX (UINT64_C(1) << 36) /* bytes of one bulk: far above what Redis holds */
 #define SCAN_DEPTH_MAX 128                /* aggregate headers directly inside one another */
 
 struct reply_scan {

@@ -24,7 +24,8 @@ static inline uint64_t dice_below(uint64_t *state, uint64_t n)
 static inline uint64_t dice_scale(uint64_t *state, uint64_t most)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(most);
-    uint64_t number = dice(state) >> (63 - dice_below(state, bits));
+    uint64_t shift = 63 - dice_below(state, bits); /* apart: the order of two calls in one expression is free */
+    uint64_t number = dice(state) >> shift;
     return 1 + number % most;
 }
 
