@@ -139,6 +139,8 @@ void client_close(struct client *client)
         lane_forget(lane, &client->rider);
     list_take(&client->rider.waiting);
     list_take(&client->in_front);
+    if (client->ending != NULL)
+        prober_cancel(&client->ending->probe);
     if (client->subject != NULL)
         subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;
@@ -151,6 +153,7 @@ static void on_closed(struct link *link)
     chain_clear(&client->locals, &client->front->loop->pool);
     free_intake(client);
     free(client->passage);
+    free(client->ending);
     session_free(client);
     free(client);
 }
@@ -311,10 +314,43 @@ static void adjust_reading(struct client *client)
         link_resume(&client->link);
 }
 
+/* What Redis has not answered by now blocks; on a connection of its own the client would be gone. */
+static void on_probe_over(struct probe *probe)
+{
+    struct client *client = container_of(probe, struct ending, probe)->client;
+    if (client->rider.lane != NULL)
+        lane_forget(client->rider.lane, &client->rider);
+    client->rider.lane = NULL;
+    client->rider.in_flight = 0;
+    link_finish(&client->link);
+}
+
+/* A command of a client that has gone must not wait in Redis: it could take an element for nobody. */
+static void end_waiting(struct client *client)
+{
+    if (!client->has_own_lane || client->rider.lane == NULL || !lane_may_wait(client->rider.lane))
+        return;
+    if (client->ending != NULL && !list_is_empty(&client->ending->probe.in_prober))
+        return;
+    if (client->ending == NULL)
+        client->ending = malloc(sizeof *client->ending);
+    if (client->ending == NULL) {
+        client_close(client);
+        return;
+    }
+    client->ending->client = client;
+    client->ending->probe.on_over = on_probe_over;
+    list_init(&client->ending->probe.in_prober);
+    prober_start(&client->front->prober, &client->ending->probe);
+}
+
 /* All was taken and the peer sends no more. */
 static void check_eof(struct client *client)
 {
-    if (!client->is_eof || client->is_leaving || client_is_closed(client))
+    if (!client->is_eof || client_is_closed(client))
+        return;
+    end_waiting(client);
+    if (client->is_leaving || client_is_closed(client))
         return;
     bool is_stuck = client->is_held || client->rider.wants_idle || !list_is_empty(&client->rider.waiting);
     if (!is_stuck)
@@ -392,20 +428,10 @@ static void on_wake(struct link *link)
 
 /* ---- the connection ---- */
 
-/* Redis would end a waiting command at once; going on could take an element for nobody. */
-static bool must_end_now(const struct client *client)
-{
-    const struct rider *rider = &client->rider;
-    if (!client->has_own_lane || rider->lane == NULL)
-        return false;
-    bool waits_long = client->is_blocking && rider->in_flight > 0;
-    return waits_long || client->is_raw || client->passage != NULL;
-}
-
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (status != UV_EOF || must_end_now(client)) {
+    if (status != UV_EOF || client->is_raw || client->passage != NULL) {
         client_close(client);
         return;
     }
@@ -494,6 +520,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->commands = commands;
     front->policies = policies;
     list_init(&front->clients);
+    prober_init(&front->prober, &front->lanes);
     lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, on_login_refused, front);
 }
 

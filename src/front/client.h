@@ -39,6 +39,12 @@ struct passage {
     bool is_refused; /* its bytes are thrown away */
 };
 
+/* What is done for a client that has ended its side while a command of its may block. */
+struct ending {
+    struct probe probe;
+    struct client *client;
+};
+
 struct session;
 
 /* What Redis remembers of a client, so that its lane cannot be anybody else's. */
@@ -58,6 +64,7 @@ struct client {
     struct intake *intake;   /* NULL: nothing is waiting */
     struct passage *passage; /* NULL: no large request is passing */
     struct chain locals;     /* weir's own replies that earlier calls must precede */
+    struct ending *ending;   /* NULL: none */
     struct session *session; /* NULL: nothing but the address is known */
     struct subject *subject; /* NULL: unlimited */
     struct lane *shared;     /* the lane of its session, while lanes_version is still current */
@@ -70,7 +77,6 @@ struct client {
     bool is_held;            /* no request is taken until an answer has come */
     bool is_leaving;         /* nothing more is taken; closed when all is answered and sent */
     bool is_eof;
-    bool is_blocking;        /* its newest call may wait in Redis for long */
     bool is_silent;          /* CLIENT REPLY OFF */
     bool skips_next;         /* CLIENT REPLY SKIP came just before */
     bool in_multi;

@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/slice.h"
+#include "front/prober.h"
 #include "limit/command.h"
 #include "limit/identity.h"
 #include "limit/policy.h"
@@ -43,6 +44,7 @@ struct front {
     struct command_table *commands;
     struct policies *policies; /* bound to `commands` */
     struct lanes lanes;
+    struct prober prober;
     struct list clients;
     struct run run;
 };

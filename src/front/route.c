@@ -88,7 +88,6 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         return special_send(client, lane, request) ? ROUTE_TAKEN : out_of_memory(client);
     if (!lane_call(lane, &client->rider))
         return out_of_memory(client);
-    client->is_blocking = false;
     send_run(client->front, lane, request->bytes);
     return ROUTE_TAKEN;
 }

@@ -163,6 +163,8 @@ static void note_queued(struct client *client, const struct request *request, en
 {
     if (request->command->pins || is_session(effect))
         client->holds |= HOLD_PINNED;
+    if (effect == EFFECT_HELLO)
+        client->rider.lane->is_unsure = true;
     if (effect == EFFECT_AUTH || effect == EFFECT_HELLO) {
         client->is_identity_queued = true;
         session_note(client, effect, request->bytes);
@@ -244,9 +246,8 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     /* Confirmations are pushes to Redis, and come even to the silenced. */
     if (is_silenced(client) && flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE)
         call->flags |= CALL_MUTE;
-    if (request->command->blocks)
+    if (request->command->blocks && !is_later)
         call->flags |= CALL_MAY_WAIT;
-    client->is_blocking = request->command->blocks && !is_later;
     if (is_later) {
         note_queued(client, request, effect);
     } else {

@@ -277,8 +277,10 @@ static void on_connected(struct link *link, int status)
 
 static void take_reply(struct control *control, const redisReply *reply)
 {
-    if (control->step >= N_STEPS)
+    if (control->step >= N_STEPS) {
+        lose(control, "it sent a reply that nobody waits for");
         return;
+    }
     steps[control->step].judge(control, reply);
     if (link_is_closed(&control->link))
         return;

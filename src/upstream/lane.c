@@ -29,6 +29,7 @@ static void finish_oldest(struct lane *lane)
 {
     struct call done = *calls_oldest(&lane->calls);
     calls_pop(&lane->calls);
+    lane->has_answered = true;
     if (lane->role == LANE_RETIRED && calls_is_empty(&lane->calls))
         lanes_on_emptied(lane->home, lane);
     if (done.rider == NULL)
@@ -40,6 +41,11 @@ static void finish_oldest(struct lane *lane)
         done.rider->wants_idle = false;
         link_wake(done.rider->link);
     }
+}
+
+static bool may_push(const struct lane *lane)
+{
+    return lane->owner != NULL && (lane->key.protocol == 3 || lane->is_unsure);
 }
 
 static bool is_plain(struct lane *lane)
@@ -72,7 +78,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
         size_t used;
         result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
         bool is_push = result == SCAN_FRAME && lane->scan.kind == '>';
-        if (result == SCAN_BAD || (is_push && lane->owner == NULL)) {
+        if (result == SCAN_BAD || (is_push && !may_push(lane))) {
             lane_fail(lane, "it broke the protocol");
             return NULL;
         }
@@ -196,8 +202,8 @@ static bool end_frame(struct lane *lane)
 static bool begin_frame(struct lane *lane, char type)
 {
     const struct call *call = oldest(lane);
-    bool may_push = lane->owner != NULL && (lane->is_watching || type == '>');
-    if (lane->owner == NULL ? type == '>' || call == NULL : call == NULL && !may_push) {
+    bool is_expected = type == '>' ? may_push(lane) : call != NULL || (lane->owner != NULL && lane->is_watching);
+    if (!is_expected) {
         lane_fail(lane, "it sent a reply that nobody waits for");
         return false;
     }
@@ -394,9 +400,10 @@ static void close_quietly(struct lane *lane)
     link_close(&lane->link);
 }
 
-/* The owner of a lane that never was ready has lost nothing: it finds no lane and asks again. */
-static void tell_riders(struct lane *lane, bool was_ready)
+static void tell_riders(struct lane *lane)
 {
+    /* An owner that never used it has lost nothing: it finds no lane, and is told so. */
+    bool was_used = lane->has_answered || !calls_is_empty(&lane->calls);
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct rider *rider = calls_at(&lane->calls, at)->rider;
         if (rider != NULL && rider != lane->owner)
@@ -404,8 +411,8 @@ static void tell_riders(struct lane *lane, bool was_ready)
     }
     if (lane->owner != NULL) {
         lane->owner->lane = NULL;
-        lane->owner->was_refused = !was_ready;
-        if (was_ready)
+        lane->owner->was_refused = !was_used;
+        if (was_used)
             lane->owner->ops->on_lost(lane->owner);
     }
     wake_waiting(lane);
@@ -418,7 +425,7 @@ void lane_fail(struct lane *lane, const char *why)
     bool was_ready = lane_is_ready(lane);
     close_quietly(lane);
     lanes_on_failed(lane->home, lane, was_ready, why);
-    tell_riders(lane, was_ready);
+    tell_riders(lane);
 }
 
 /* ---- requests ---- */
@@ -517,6 +524,14 @@ bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
 {
     return lane_is_ready(lane) && !calls_is_empty(&lane->calls) && lane->stalled == NULL && !lane->link.is_paused &&
            (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0 && lane->moved_ns < since_ns;
+}
+
+bool lane_may_wait(const struct lane *lane)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
+        if ((calls_at(&lane->calls, at)->flags & CALL_MAY_WAIT) != 0)
+            return true;
+    return false;
 }
 
 void lane_forget(struct lane *lane, struct rider *rider)

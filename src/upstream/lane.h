@@ -79,6 +79,7 @@ struct lane {
     uint64_t deadline_ns; /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
     uint64_t moved_ns;    /* when the oldest call became that, or the last bytes came, or it fell idle */
     uint64_t frame_bytes; /* of the reply being read */
+    uint64_t ready_ns;    /* since when it is ready */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint8_t state;
     uint8_t role; /* enum lane_role */
@@ -89,6 +90,8 @@ struct lane {
     bool is_watching;  /* frames that answer no call may come */
     bool is_monitoring;
     bool is_raw;       /* no frames any more */
+    bool is_unsure;    /* its protocol may not be its key's: HELLO was queued in MULTI */
+    bool has_answered; /* at least one call of whoever uses it now */
     bool has_name;     /* CLIENT SETNAME was sent on it */
     bool is_late;      /* it failed because an answer did not come in time */
     bool is_login_refused; /* its greeting failed because Redis does not accept the login any more */
@@ -145,6 +148,9 @@ bool lane_is_clean(const struct lane *lane);
 
 /* Has the oldest call been without any sign of an answer since `since_ns`, though it need not wait in Redis? */
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
+
+/* Is a call in flight that may wait in Redis for long? */
+bool lane_may_wait(const struct lane *lane);
 
 /* A rider leaves: replies to its calls are dropped. A private lane is closed. */
 void lane_forget(struct lane *lane, struct rider *rider);

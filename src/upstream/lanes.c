@@ -7,6 +7,7 @@
 
 #define TICK_MS 20     /* resolution of deadlines and back-off; only while one of them runs */
 #define SWEEP_MS 1000  /* looking for lanes that have been idle for long */
+#define FRESH_NS NS_PER_S /* a lane that breaks sooner, and never answered a call, counts as not opened */
 #define SWEEP_PARTS 4  /* an upstream-timeout is noticed this many times finer than it is */
 
 static const struct lane_key newcomer = {.protocol = 2};
@@ -227,6 +228,8 @@ struct lane *lanes_private(struct lanes *lanes, const struct lane_key *key, stru
     lane->role = LANE_PRIVATE;
     lane->owner = owner;
     lane->is_watching = false;
+    lane->has_answered = false;
+    lane->ready_ns = clock_ns();
     owner->lane = lane;
     move_to(lane, &lanes->private);
     return lane;
@@ -294,6 +297,7 @@ void lanes_on_connected(struct lanes *lanes, struct lane *lane)
 void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
 {
     lane->deadline_ns = 0;
+    lane->ready_ns = clock_ns();
     move_to(lane, lane->role == LANE_PRIVATE ? &lanes->private : &lanes->shared);
     keep_sweeping(lanes);
     lanes->version++;
@@ -336,6 +340,12 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     keep_ticking(lanes);
 }
 
+/* As good as never opened: to try again at once would be to try for ever. */
+static bool broke_at_once(const struct lane *lane)
+{
+    return !lane->has_answered && clock_ns() - lane->ready_ns < FRESH_NS;
+}
+
 void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
 {
     lanes->version++;
@@ -346,7 +356,7 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
         lanes->n_idle--;
     if (lanes->is_closing)
         return;
-    if (was_ready)
+    if (was_ready && !broke_at_once(lane))
         lose_ready(lanes, lane, why);
     else
         lose_opening(lanes, lane, why);

@@ -1,0 +1,85 @@
+#include "front/prober.h"
+
+#include "limit/command.h"
+
+#define ROUNDS 2
+
+static const struct lane_key newcomer = {.protocol = 2};
+static const char ping_request[] = "*1\r\n$4\r\nPING\r\n";
+
+static void give_up(struct prober *prober)
+{
+    struct list now;
+    list_take_all(&now, &prober->waiting);
+    while (!list_is_empty(&now)) {
+        struct probe *probe = container_of(now.next, struct probe, in_prober);
+        list_take(&probe->in_prober);
+        probe->on_over(probe);
+    }
+}
+
+static void ask(struct prober *prober)
+{
+    if (prober->is_asking || list_is_empty(&prober->waiting))
+        return;
+    struct lane *lane = lanes_shared(prober->lanes, &newcomer);
+    bool is_ready = lane != NULL && lane_is_ready(lane);
+    struct call *call = is_ready ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1) : NULL;
+    if (call == NULL) {
+        give_up(prober);
+        return;
+    }
+    prober->is_asking = true;
+    call->flags = CALL_MUTE | CALL_LOOK;
+    lane_send(lane, ping_request, sizeof ping_request - 1);
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+{
+    (void)call;
+    (void)reply;
+    struct prober *prober = container_of(rider, struct prober, rider);
+    struct list now;
+    prober->is_asking = false;
+    list_take_all(&now, &prober->waiting);
+    while (!list_is_empty(&now)) {
+        struct probe *probe = container_of(now.next, struct probe, in_prober);
+        list_take(&probe->in_prober);
+        if (--probe->rounds > 0)
+            list_push(&prober->waiting, &probe->in_prober);
+        else
+            probe->on_over(probe);
+    }
+    ask(prober);
+}
+
+static void on_lost(struct rider *rider)
+{
+    struct prober *prober = container_of(rider, struct prober, rider);
+    rider->in_flight = 0;
+    prober->is_asking = false;
+    give_up(prober);
+}
+
+static const struct rider_ops rider_ops = {.on_answer = on_answer, .on_lost = on_lost};
+
+void prober_init(struct prober *prober, struct lanes *lanes)
+{
+    *prober = (struct prober){.rider = {.ops = &rider_ops}, .lanes = lanes};
+    list_init(&prober->rider.waiting);
+    list_init(&prober->waiting);
+}
+
+void prober_start(struct prober *prober, struct probe *probe)
+{
+    /* A PING that is under way already may be older than what is asked about: it does not count. */
+    probe->rounds = prober->is_asking ? ROUNDS + 1 : ROUNDS;
+    list_take(&probe->in_prober);
+    list_push(&prober->waiting, &probe->in_prober);
+    ask(prober);
+}
+
+void prober_cancel(struct probe *probe)
+{
+    list_take(&probe->in_prober);
+}
