@@ -1,6 +1,7 @@
 #include "front/client.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,16 +34,21 @@ bool client_is_closed(const struct client *client)
 
 /* ---- replies, in the client's order ---- */
 
-void client_output(struct client *client, const char *data, size_t n)
+static void limit_unread(struct client *client, uint64_t more)
 {
-    link_write(&client->link, data, n);
-    size_t waiting = link_pending(&client->link) + client->locals.bytes;
+    uint64_t waiting = link_pending(&client->link) + client->locals.bytes + more;
     if (waiting > client->front->settings->output_limit_bytes && !client_is_closed(client)) {
         char name[SESSION_TEXT];
         session_print(client, name);
-        log_warn("client %s is closed: %zu bytes of replies are unread, more than output-limit", name, waiting);
+        log_warn("client %s is closed: %" PRIu64 " bytes of replies are unread, more than output-limit", name, waiting);
         client_close(client);
     }
+}
+
+void client_output(struct client *client, const char *data, size_t n)
+{
+    link_write(&client->link, data, n);
+    limit_unread(client, 0);
 }
 
 void client_answer(struct client *client, struct slice reply)
@@ -89,6 +95,20 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     special_answered(client_of_rider(rider), call, reply);
 }
 
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    limit_unread(client_of_rider(rider), bytes);
+}
+
+static void on_blocking(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_warn("client %s is closed before output-limit: other clients wait behind a reply that it does not read", name);
+    client_close(client);
+}
+
 static void on_lost(struct rider *rider)
 {
     client_close(client_of_rider(rider));
@@ -98,6 +118,8 @@ static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_local = on_local,
     .on_answer = on_answer,
+    .on_unread = on_unread,
+    .on_blocking = on_blocking,
     .on_lost = on_lost,
 };
 
@@ -330,18 +352,19 @@ static void end_waiting(struct client *client)
 {
     if (!client->has_own_lane || client->rider.lane == NULL || !lane_may_wait(client->rider.lane))
         return;
-    if (client->ending != NULL && !list_is_empty(&client->ending->probe.in_prober))
-        return;
-    if (client->ending == NULL)
-        client->ending = malloc(sizeof *client->ending);
     if (client->ending == NULL) {
-        client_close(client);
-        return;
+        client->ending = malloc(sizeof *client->ending);
+        if (client->ending == NULL) {
+            client_close(client);
+            return;
+        }
+        client->ending->client = client;
+        client->ending->probe.on_over = on_probe_over;
+        list_init(&client->ending->probe.in_prober);
     }
-    client->ending->client = client;
-    client->ending->probe.on_over = on_probe_over;
-    list_init(&client->ending->probe.in_prober);
-    prober_start(&client->front->prober, &client->ending->probe);
+    struct lane *lane = prober_start(&client->front->prober, &client->ending->probe);
+    if (lane != NULL)
+        lane_wait(lane, &client->rider);
 }
 
 /* All was taken and the peer sends no more. */
@@ -352,8 +375,8 @@ static void check_eof(struct client *client)
     end_waiting(client);
     if (client->is_leaving || client_is_closed(client))
         return;
-    bool is_stuck = client->is_held || client->rider.wants_idle || !list_is_empty(&client->rider.waiting);
-    if (!is_stuck)
+    bool has_more = client->intake != NULL && client->intake->has_frame;
+    if (!has_more && !client->is_held && !client->rider.wants_idle)
         client_leave(client);
 }
 

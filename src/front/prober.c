@@ -18,20 +18,23 @@ static void give_up(struct prober *prober)
     }
 }
 
-static void ask(struct prober *prober)
+/* Returns a lane that is to be waited for first, or NULL. */
+static struct lane *ask(struct prober *prober)
 {
     if (prober->is_asking || list_is_empty(&prober->waiting))
-        return;
+        return NULL;
     struct lane *lane = lanes_shared(prober->lanes, &newcomer);
-    bool is_ready = lane != NULL && lane_is_ready(lane);
-    struct call *call = is_ready ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1) : NULL;
+    if (lane != NULL && !lane_is_ready(lane))
+        return lane;
+    struct call *call = lane != NULL ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1) : NULL;
     if (call == NULL) {
         give_up(prober);
-        return;
+        return NULL;
     }
     prober->is_asking = true;
     call->flags = CALL_MUTE | CALL_LOOK;
     lane_send(lane, ping_request, sizeof ping_request - 1);
+    return NULL;
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
@@ -50,7 +53,8 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
         else
             probe->on_over(probe);
     }
-    ask(prober);
+    if (ask(prober) != NULL)
+        give_up(prober); /* the lane has gone meanwhile */
 }
 
 static void on_lost(struct rider *rider)
@@ -70,13 +74,13 @@ void prober_init(struct prober *prober, struct lanes *lanes)
     list_init(&prober->waiting);
 }
 
-void prober_start(struct prober *prober, struct probe *probe)
+struct lane *prober_start(struct prober *prober, struct probe *probe)
 {
     /* A PING that is under way already may be older than what is asked about: it does not count. */
     probe->rounds = prober->is_asking ? ROUNDS + 1 : ROUNDS;
     list_take(&probe->in_prober);
     list_push(&prober->waiting, &probe->in_prober);
-    ask(prober);
+    return ask(prober);
 }
 
 void prober_cancel(struct probe *probe)

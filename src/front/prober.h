@@ -30,8 +30,11 @@ struct probe {
 
 void prober_init(struct prober *prober, struct lanes *lanes);
 
-/* on_over follows, at once if there is no lane to ask on. A probe that waits begins anew. */
-void prober_start(struct prober *prober, struct probe *probe);
+/*
+ * on_over follows, at once if there is no lane to ask on. Returns a lane that is not ready yet, or NULL: once it is,
+ * start again.
+ */
+struct lane *prober_start(struct prober *prober, struct probe *probe);
 
 /* Safe on one that is not waiting. */
 void prober_cancel(struct probe *probe);

@@ -16,7 +16,7 @@
 #include "run/worker.h"
 #include "upstream/control.h"
 
-#define RESERVED_FILES 64 /* descriptors for listeners, lanes, loops and the log */
+#define RESERVED_FILES 32 /* descriptors for listeners, lanes, loops and the log */
 #define ADDRESS_TEXT 512
 
 struct proxy {

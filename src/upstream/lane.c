@@ -54,6 +54,16 @@ static bool is_plain(struct lane *lane)
     return call != NULL && !lane->is_watching && call->flow == FLOW_ONE && call->flags == 0;
 }
 
+static void stall(struct lane *lane, struct rider *rider)
+{
+    if (lane->stalled != NULL)
+        return;
+    lane->stalled = rider;
+    lane->stalled_pending = 0;
+    link_pause(&lane->link);
+    lanes_on_stalled(lane->home, lane);
+}
+
 /*
  * A huge reply has come faster than its reader takes it: no more is read until the reader has caught up. On a shared lane
  * others wait behind it; new calls go elsewhere, and the reader's time is counted.
@@ -62,10 +72,7 @@ static void stall_behind(struct lane *lane, struct rider *rider)
 {
     if (lane->frame_bytes < LANE_HUGE || !rider->link->is_congested || link_is_closed(rider->link))
         return;
-    lane->stalled = rider;
-    link_pause(&lane->link);
-    if (lane->role == LANE_SHARED)
-        lanes_on_stalled(lane->home, lane);
+    stall(lane, rider);
 }
 
 /* As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone. */
@@ -501,8 +508,19 @@ void lane_wait(struct lane *lane, struct rider *rider)
 
 void lane_stall(struct lane *lane)
 {
-    lane->stalled = lane->owner;
-    link_pause(&lane->link);
+    stall(lane, lane->owner);
+}
+
+bool lane_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
+{
+    if (lane->stalled == NULL)
+        return false;
+    size_t pending = link_pending(lane->stalled->link);
+    if (pending != lane->stalled_pending) {
+        lane->stalled_pending = pending;
+        lane->stalled_ns = now_ns;
+    }
+    return lane->stalled_ns <= since_ns;
 }
 
 void lane_catch_up(struct rider *rider)

@@ -30,6 +30,10 @@ struct rider_ops {
     void (*on_local)(struct rider *rider, uint32_t bytes);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
+    /* Others wait behind a reply that it does not read: it must close itself. */
+    void (*on_blocking)(struct rider *rider);
+    /* It has not read for a while, and so many bytes of one reply are waiting for it; it may close itself. */
+    void (*on_unread)(struct rider *rider, uint64_t bytes);
     /* The lane is gone with this rider's calls or state on it. */
     void (*on_lost)(struct rider *rider);
 };
@@ -63,7 +67,7 @@ enum lane_role {
     LANE_IDLE,    /* was private, holds no state, waits for the next owner */
 };
 
-#define LANE_HUGE 65536 /* a reply of more bytes than this may stop its lane until its reader has caught up */
+#define LANE_HUGE 262144 /* a reply of more bytes than this may stop its lane until its reader has caught up */
 
 struct lane {
     struct link link;
@@ -73,6 +77,8 @@ struct lane {
     struct lane_key key;
     struct rider *owner;   /* NULL unless private */
     struct rider *stalled; /* whose huge reply has stopped the reading */
+    size_t stalled_pending; /* what it had not read yet ... */
+    uint64_t stalled_ns;    /* ... since when */
     struct calls calls;
     struct reply_scan scan;
     struct glimpse glimpse;
@@ -139,6 +145,9 @@ void lane_wait(struct lane *lane, struct rider *rider);
 
 /* The owner does not read as fast as replies come: read no more until lane_catch_up. */
 void lane_stall(struct lane *lane);
+
+/* Has the reader that it waits for not read a byte since `since_ns`, as far as this was asked before? */
+bool lane_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
 
 /* Its reader has caught up: a lane that waits for it goes on. */
 void lane_catch_up(struct rider *rider);

@@ -106,8 +106,7 @@ static void expire_retired(struct lanes *lanes, uint64_t now_ns)
         next = at->next;
         if (lane->stalled == NULL || now_ns < lane->deadline_ns || !has_others_waiting(lane))
             continue;
-        log_warn("a client is closed: it does not read a large reply that others wait behind");
-        lane->stalled->ops->on_lost(lane->stalled);
+        lane->stalled->ops->on_blocking(lane->stalled);
     }
 }
 
@@ -146,6 +145,26 @@ static void close_old(struct lanes *lanes, uint64_t now_ns)
         lane_fail(lane_at(lanes->idle.next), "it was idle");
 }
 
+static void judge_unread(struct list *list, uint64_t now_ns)
+{
+    struct list now;
+    list_take_all(&now, list);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lane_at(now.next);
+        move_to(lane, list);
+        if (lane_is_unread(lane, now_ns, now_ns - LANES_UNREAD_NS))
+            lane->stalled->ops->on_unread(lane->stalled, lane->frame_bytes + lane->scan.bulk_left);
+    }
+}
+
+static bool has_stalled(const struct list *list)
+{
+    for (const struct list *at = list->next; at != list; at = at->next)
+        if (container_of(at, struct lane, in_home)->stalled != NULL)
+            return true;
+    return false;
+}
+
 static bool is_newcomers(const struct lane *lane)
 {
     return lane->role == LANE_SHARED && lane_key_eq(&lane->key, &newcomer);
@@ -178,12 +197,15 @@ static void on_sweep(uv_timer_t *timer)
     uint64_t timeout_ns = lanes->upstream->timeout_ns;
     close_old(lanes, now_ns);
     close_unused(lanes, now_ns);
+    judge_unread(&lanes->retired, now_ns);
+    judge_unread(&lanes->private, now_ns);
     if (timeout_ns > 0) {
         uint64_t since_ns = now_ns - timeout_ns;
         fail_hung(&lanes->shared, since_ns);
         fail_hung(&lanes->retired, since_ns);
         fail_hung(&lanes->private, since_ns);
-    } else if (list_is_empty(&lanes->idle) && has_only_newcomers(lanes)) {
+    } else if (list_is_empty(&lanes->idle) && has_only_newcomers(lanes) && list_is_empty(&lanes->retired) &&
+               !has_stalled(&lanes->private)) {
         uv_timer_stop(timer);
     }
 }
@@ -364,6 +386,9 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
 
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane)
 {
+    keep_sweeping(lanes);
+    if (lane->role != LANE_SHARED)
+        return;
     lane->role = LANE_RETIRED;
     lane->deadline_ns = clock_ns() + LANES_STALL_NS;
     lanes->version++;

@@ -17,6 +17,7 @@
 #define LANES_IDLE_MAX 16              /* a worker's idle lanes; more are closed at once */
 #define LANES_IDLE_NS (10 * NS_PER_S)  /* and these after so long */
 #define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
+#define LANES_UNREAD_NS (5 * NS_PER_S)  /* how long a reader may do nothing before output-limit is held against it */
 #define LANES_STALL_NS (1 * NS_PER_S)  /* how long calls may wait behind a reply that is not read */
 
 enum door { DOOR_LOGIN, DOOR_ANONYMOUS, DOOR_COUNT };
@@ -74,7 +75,7 @@ void lanes_on_connected(struct lanes *lanes, struct lane *lane);
 void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth);
 /* It is closed, after having been ready or not. */
 void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why);
-/* A shared lane does not go on because a huge reply is not read. */
+/* A lane does not go on because a reply is not read. */
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane);
 /* A retired lane has answered everything. */
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane);
