@@ -100,6 +100,19 @@ static void on_unread(struct rider *rider, uint64_t bytes)
     limit_unread(client_of_rider(rider), bytes);
 }
 
+static void on_refused(struct rider *rider, struct slice reply)
+{
+    struct client *client = client_of_rider(rider);
+    client->was_refused = true;
+    free(client->refusal);
+    client->refusal = reply.len > 0 ? strndup(reply.at, reply.len) : NULL;
+}
+
+static void on_heavy(struct rider *rider)
+{
+    client_of_rider(rider)->heavy_until_ns = link_loop(rider->link)->now_ns + HEAVY_NS;
+}
+
 static void on_blocking(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
@@ -118,6 +131,8 @@ static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_local = on_local,
     .on_answer = on_answer,
+    .on_refused = on_refused,
+    .on_heavy = on_heavy,
     .on_unread = on_unread,
     .on_blocking = on_blocking,
     .on_lost = on_lost,
@@ -147,7 +162,7 @@ void client_leave(struct client *client)
     if (client_is_closed(client))
         return;
     client->is_leaving = true;
-    link_pause(&client->link);
+    link_resume(&client->link); /* what it still sends is thrown away, but its end must be heard */
     finish_when_answered(client);
 }
 
@@ -161,6 +176,8 @@ void client_close(struct client *client)
         lane_forget(lane, &client->rider);
     list_take(&client->rider.waiting);
     list_take(&client->in_front);
+    if (client->rider.is_absorbed)
+        lanes_absorbed(&client->front->lanes, &client->rider);
     if (client->ending != NULL)
         prober_cancel(&client->ending->probe);
     if (client->subject != NULL)
@@ -176,6 +193,7 @@ static void on_closed(struct link *link)
     free_intake(client);
     free(client->passage);
     free(client->ending);
+    free(client->refusal);
     session_free(client);
     free(client);
 }
@@ -436,6 +454,7 @@ static void on_wake(struct link *link)
         return;
     if (client->is_leaving) {
         finish_when_answered(client);
+        check_eof(client);
         return;
     }
     place_release(client);
@@ -465,6 +484,8 @@ static void on_end(struct link *link, int status)
 static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
+    if (client->rider.is_absorbed)
+        lanes_absorbed(&client->front->lanes, &client->rider);
     if (client->has_own_lane || client->rider.in_flight > 0)
         lane_catch_up(&client->rider);
 }

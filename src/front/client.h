@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/chain.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/slice.h"
 #include "front/front.h"
@@ -25,6 +26,12 @@
 #define LARGE_REQUEST 65536
 /* All the request bytes that are kept for one client: a partial request and one read. */
 #define INTAKE_MAX (2 * READ_BUFFER_BYTES)
+/*
+ * Unanswered request bytes of one client on a shared lane, beyond which it gets its own: Redis reads its connections in
+ * turns of 16 KiB, and so a flood on one of them holds nobody else up.
+ */
+#define SHARED_BYTES_MAX 32768
+#define HEAVY_NS (10 * NS_PER_S)
 
 struct intake {
     struct request_scan scan;
@@ -65,21 +72,26 @@ struct client {
     struct passage *passage; /* NULL: no large request is passing */
     struct chain locals;     /* weir's own replies that earlier calls must precede */
     struct ending *ending;   /* NULL: none */
+    char *refusal;           /* what Redis said when a lane for it could not be opened; NULL: nothing */
     struct session *session; /* NULL: nothing but the address is known */
     struct subject *subject; /* NULL: unlimited */
     struct lane *shared;     /* the lane of its session, while lanes_version is still current */
     uint32_t lanes_version;
+    uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
     uint16_t policy;         /* index, with subject */
     uint8_t holds;           /* HOLD_*: why its private lane is still needed */
+    bool is_urgent;          /* its own lane is in whatever database: for one call */
     bool has_own_lane;       /* rider.lane is its own, or is being opened */
     bool is_dressed;         /* its own lane bears its name */
     bool is_identity_queued; /* inside MULTI something was queued that changes who it is */
+    bool was_refused;        /* the lane it waited for could not be opened */
     bool is_held;            /* no request is taken until an answer has come */
     bool is_leaving;         /* nothing more is taken; closed when all is answered and sent */
     bool is_eof;
     bool is_silent;          /* CLIENT REPLY OFF */
     bool skips_next;         /* CLIENT REPLY SKIP came just before */
     bool in_multi;
+    bool is_multi_unsure;    /* MULTI or DISCARD was sent and may be refused */
     bool is_raw_after_exec;  /* what is queued answers in frames that cannot be counted */
     bool is_raw;
 };

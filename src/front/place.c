@@ -37,20 +37,18 @@ static bool dress(struct client *client, struct lane *lane)
     return true;
 }
 
-static enum finding find_own(struct client *client, struct lane **found)
+static enum finding find_own(struct client *client, const struct request *request, struct lane **found)
 {
     struct rider *rider = &client->rider;
-    if (rider->was_refused) {
-        rider->was_refused = false;
-        client->has_own_lane = false;
-        return PLACE_NONE;
-    }
     if (!client->has_own_lane) {
         if (rider->in_flight > 0) {
             place_wait_for_idle(client);
             return PLACE_NOT_YET;
         }
-        const struct lane_key key = session_key(client);
+        struct lane_key key = session_key(client);
+        client->is_urgent = request->command->is_urgent && key.database != 0;
+        if (client->is_urgent)
+            key.database = 0;
         if (lanes_private(&client->front->lanes, &key, rider) == NULL)
             return PLACE_NONE;
         client->has_own_lane = true;
@@ -60,24 +58,53 @@ static enum finding find_own(struct client *client, struct lane **found)
     return PLACE_FOUND;
 }
 
+static bool is_heavy(const struct client *client)
+{
+    return client->heavy_until_ns != 0 && client->front->loop->now_ns < client->heavy_until_ns;
+}
+
 static bool needs_own(const struct client *client, const struct request *request)
 {
-    return client->has_own_lane || is_strict(client) || !request->command->is_shareable || request->is_large;
+    return client->has_own_lane || is_strict(client) || !request->command->is_shareable || request->is_large ||
+           is_heavy(client);
+}
+
+static void give_back(struct client *client)
+{
+    struct rider *rider = &client->rider;
+    struct lane *lane = rider->lane;
+    lane_catch_up(rider);
+    client->has_own_lane = false;
+    client->is_urgent = false;
+    rider->lane = NULL;
+    list_take(&rider->waiting);
+    lanes_release(&client->front->lanes, lane);
+}
+
+static bool may_give_back(const struct client *client)
+{
+    const struct rider *rider = &client->rider;
+    return client->has_own_lane && !is_strict(client) && client->holds == 0 && !client->in_multi &&
+           client->passage == NULL && rider->lane != NULL && rider->in_flight == 0 && lane_is_clean(rider->lane);
+}
+
+/* A lane in whatever database is for nothing else, not even for its owner. */
+static void leave_urgent(struct client *client)
+{
+    if (may_give_back(client)) {
+        give_back(client);
+        return;
+    }
+    lane_forget(client->rider.lane, &client->rider);
+    client->rider.lane = NULL;
+    client->rider.in_flight = 0;
+    client->has_own_lane = client->is_urgent = false;
 }
 
 void place_release(struct client *client)
 {
-    struct rider *rider = &client->rider;
-    if (!client->has_own_lane || is_strict(client) || client->holds != 0 || client->in_multi || client->passage != NULL)
-        return;
-    if (rider->lane == NULL || rider->in_flight > 0 || !lane_is_clean(rider->lane))
-        return;
-    struct lane *lane = rider->lane;
-    lane_catch_up(rider);
-    client->has_own_lane = false;
-    rider->lane = NULL;
-    list_take(&rider->waiting);
-    lanes_release(&client->front->lanes, lane);
+    if (!is_heavy(client) && may_give_back(client))
+        give_back(client);
 }
 
 /* ---- lanes that others use too ---- */
@@ -85,7 +112,8 @@ void place_release(struct client *client)
 static struct lane *find_shared(struct client *client)
 {
     struct lanes *lanes = &client->front->lanes;
-    if (client->shared != NULL && client->lanes_version == lanes->version)
+    bool is_known = client->shared != NULL && client->lanes_version == lanes->version;
+    if (is_known && (client->rider.in_flight > 0 || !lanes_is_sluggish(lanes, client->shared)))
         return client->shared;
     const struct lane_key key = session_key(client);
     client->shared = lanes_shared(lanes, &key);
@@ -136,7 +164,7 @@ static struct lane *find_for_select(struct client *client, const struct request 
 static enum finding find(struct client *client, const struct request *request, struct lane **found)
 {
     if (needs_own(client, request))
-        return find_own(client, found);
+        return find_own(client, request, found);
     switch (request_effect(request)) {
     case EFFECT_AUTH:
         *found = lanes_door(&client->front->lanes, DOOR_LOGIN);
@@ -147,7 +175,7 @@ static enum finding find(struct client *client, const struct request *request, s
     case EFFECT_SELECT:
         *found = find_for_select(client, request);
         if (*found == NULL)
-            return find_own(client, found);
+            return find_own(client, request, found);
         break;
     default:
         *found = find_shared(client);
@@ -164,6 +192,15 @@ static enum finding find(struct client *client, const struct request *request, s
 
 enum finding place_find(struct client *client, const struct request *request, struct lane **found)
 {
+    if (client->was_refused) {
+        client->has_own_lane &= client->rider.lane != NULL;
+        return PLACE_NONE;
+    }
+    /* That lane may be in another database than the client. */
+    if (client->is_urgent && !request->command->is_urgent)
+        leave_urgent(client);
+    if (client->rider.sent_bytes > SHARED_BYTES_MAX && !client->has_own_lane)
+        client->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
     enum finding finding = find(client, request, found);
     if (finding != PLACE_FOUND)
         return finding;

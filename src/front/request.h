@@ -20,11 +20,15 @@ struct request {
     bool is_refused; /* found on its way: nothing of it travels */
 };
 
-/* What it will do to the connection; nothing, if Redis is going to refuse it for its number of arguments. */
+/*
+ * What it will do to the connection; nothing, if Redis is going to refuse it for its number of arguments. But EXEC ends
+ * its transaction in any case.
+ */
 static inline enum effect request_effect(const struct request *request)
 {
     int arity = request->command->arity;
     bool fits = arity >= 0 ? request->argc == (uint32_t)arity : request->argc >= (uint32_t)-arity;
+    fits |= request->command->effect == EFFECT_EXEC;
     return fits && !request->is_large ? (enum effect)request->command->effect : EFFECT_NONE;
 }
 

@@ -88,6 +88,7 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         return special_send(client, lane, request) ? ROUTE_TAKEN : out_of_memory(client);
     if (!lane_call(lane, &client->rider))
         return out_of_memory(client);
+    client->rider.sent_bytes += (uint32_t)request->bytes.len;
     send_run(client->front, lane, request->bytes);
     return ROUTE_TAKEN;
 }
@@ -182,6 +183,17 @@ static bool has_nul(struct slice name)
 
 /* ---- the whole way ---- */
 
+static enum route refuse_placeless(struct client *client, struct request *request)
+{
+    char *said = client->refusal;
+    client->refusal = NULL;
+    client->was_refused = false;
+    struct slice reply = said != NULL ? slice_str(said) : err_text(lanes_why_none(&client->front->lanes));
+    enum route result = refuse(client, NULL, request, reply);
+    free(said);
+    return result;
+}
+
 static enum route route(struct client *client, struct request *request)
 {
     const struct command *command = request->command;
@@ -200,7 +212,7 @@ static enum route route(struct client *client, struct request *request)
     case PLACE_NOT_YET:
         return ROUTE_WAIT;
     case PLACE_NONE:
-        return refuse(client, NULL, request, err_text(lanes_why_none(&client->front->lanes)));
+        return refuse_placeless(client, request);
     case PLACE_FOUND:
         break;
     }

@@ -19,6 +19,10 @@ static const char no_name_request[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0
 /* An effect of weir's own request behind EXEC. */
 #define EFFECT_WHOAMI 255
 
+/* And of CLIENT REPLY, which is a flow: its argument says what is to hold. */
+#define EFFECT_REPLY 254
+enum reply_mode { REPLY_ON, REPLY_OFF, REPLY_SKIP };
+
 /* Inside MULTI all but these is queued, and answered by one reply whatever it is. */
 static bool is_queued(const struct client *client, enum effect effect)
 {
@@ -44,12 +48,20 @@ bool special_is_plain(const struct client *client, const struct request *request
 {
     const struct command *command = request->command;
     return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks && !command->pins &&
-           command->id != 0 && !client->is_silent && !client->skips_next && !client->is_raw;
+           command->id != 0 && !command->is_urgent && !client->is_silent && !client->skips_next && !client->is_raw;
+}
+
+static bool is_multi(enum effect effect)
+{
+    return effect == EFFECT_MULTI || effect == EFFECT_EXEC || effect == EFFECT_DISCARD;
 }
 
 bool special_must_wait(const struct client *client, const struct request *request)
 {
-    return !client->is_raw && makes_raw(client, request) && client->rider.in_flight > 0;
+    if (client->rider.in_flight == 0 || client->is_raw)
+        return false;
+    bool is_special = request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE;
+    return makes_raw(client, request) || (client->is_multi_unsure && is_special && !is_multi(request_effect(request)));
 }
 
 /* CLIENT REPLY OFF, or SKIP just before. Asking uses the SKIP up. */
@@ -117,8 +129,10 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     }
     if (!is_on)
         call->flags |= CALL_MUTE_UNLESS_ERROR;
-    client->skips_next = is_skip && !client->is_silent;
-    client->is_silent = is_off || (client->is_silent && !is_on);
+    call->flags |= CALL_LOOK;
+    call->effect = EFFECT_REPLY;
+    call->argument = is_on ? REPLY_ON : is_off ? REPLY_OFF : REPLY_SKIP;
+    client->is_held = true; /* Redis may refuse it, and then what follows is heard */
     lane_send(lane, REQUEST(reply_on_request));
     return true;
 }
@@ -182,12 +196,18 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         call->effect = EFFECT_NONE; /* refused too */
     if (call->effect != EFFECT_NONE || request->command->id == 0)
         call->flags |= CALL_LOOK;
+    if (call->effect == EFFECT_MULTI || call->effect == EFFECT_DISCARD)
+        client->is_multi_unsure = true;
     if (effect == EFFECT_MULTI)
         client->in_multi = true;
     else if (effect == EFFECT_EXEC || effect == EFFECT_DISCARD || effect == EFFECT_RESET)
         client->in_multi = client->is_raw_after_exec = false;
     if (effect == EFFECT_NAME)
         lane->has_name |= client->has_own_lane;
+    if (client->is_urgent) {
+        client->is_held = true; /* what follows belongs to its own database */
+        call->flags |= CALL_LOOK;
+    }
     if (is_session(effect)) {
         client->is_held = true;
         if (effect != EFFECT_SELECT && effect != EFFECT_RESET)
@@ -234,7 +254,8 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     enum effect effect = request_effect(request);
     bool is_later = is_queued(client, effect);
     /* WAIT asks how far its connection's last command has come; this makes that everything the client has written. */
-    if (effect == EFFECT_WAIT && !is_later && send_muted(client, lane, REQUEST(ping_request)) == NULL)
+    bool needs_ping = effect == EFFECT_WAIT && !is_later && !lane_is_subscribed(lane);
+    if (needs_ping && send_muted(client, lane, REQUEST(ping_request)) == NULL)
         return false;
 
     enum flow flow = flow_of(client, request, is_later);
@@ -287,6 +308,16 @@ static void confirm_identity(struct client *client, const struct glimpse *whoami
     client_close(client);
 }
 
+static void hold_reply_mode(struct client *client, enum reply_mode mode, bool is_ok)
+{
+    client->is_held = false;
+    link_wake(&client->link);
+    if (!is_ok)
+        return;
+    client->skips_next = mode == REPLY_SKIP && !client->is_silent;
+    client->is_silent = mode == REPLY_OFF || (mode == REPLY_SKIP && client->is_silent);
+}
+
 /* Redis does not know the command: it has done nothing. Else weir does not know what it did. */
 static void judge_unknown(struct client *client, const struct glimpse *reply)
 {
@@ -297,25 +328,39 @@ static void judge_unknown(struct client *client, const struct glimpse *reply)
     client->holds |= HOLD_PINNED;
 }
 
+static void end_urgent(struct client *client)
+{
+    client->is_held = false;
+    link_wake(&client->link);
+}
+
 void special_answered(struct client *client, const struct call *call, const struct glimpse *reply)
 {
     bool is_ok = glimpse_type(reply) != '-';
     switch (call->effect) {
     case EFFECT_NONE:
-        judge_unknown(client, reply);
+        if (client->is_urgent)
+            end_urgent(client);
+        else
+            judge_unknown(client, reply);
         break;
     case EFFECT_WHOAMI:
         confirm_identity(client, reply);
         break;
+    case EFFECT_REPLY:
+        hold_reply_mode(client, (enum reply_mode)call->argument, is_ok);
+        break;
     case EFFECT_MULTI:
-        if (!is_ok)
-            client->in_multi = false;
+        client->is_multi_unsure = false;
+        client->in_multi &= is_ok;
         break;
     case EFFECT_EXEC:
         hold(client, HOLD_WATCH, false); /* however it ends */
         break;
     case EFFECT_DISCARD:
-        hold(client, is_ok ? HOLD_WATCH : HOLD_PINNED, !is_ok);
+        client->is_multi_unsure = false;
+        client->in_multi |= !is_ok;
+        hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
         break;
     case EFFECT_WATCH:
         hold(client, HOLD_WATCH, is_ok || (client->holds & HOLD_WATCH) != 0);

@@ -15,7 +15,7 @@
 /* Can it travel as one plain call, with nothing to follow up? */
 bool special_is_plain(const struct client *client, const struct request *request);
 
-/* Must all earlier calls be answered first, because from this one on replies cannot be told apart? */
+/* Must all earlier calls be answered first, so that its replies can be told apart, or because they no longer can? */
 bool special_must_wait(const struct client *client, const struct request *request);
 
 /* Send it. False: out of memory. */

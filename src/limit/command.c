@@ -265,6 +265,7 @@ static void put(struct command_table *table, const struct command_info *info)
     row->is_shareable = travel.is_shareable;
     row->blocks = travel.blocks;
     row->pins = travel.pins;
+    row->is_urgent = travel.is_urgent;
     row->arity = clamp(info->arity);
     row->flags = (uint16_t)((info->flags & ~CMD_CONTROL) | (travel.is_control ? CMD_CONTROL : 0));
     row->first_key = clamp(info->first_key);

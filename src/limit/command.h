@@ -69,6 +69,7 @@ struct command {
     uint8_t effect;   /* enum effect */
     bool is_shareable; /* may travel on a lane that other clients use too */
     bool blocks;      /* may wait in Redis; the client's going away must end it at once */
+    bool is_urgent;   /* must reach a Redis that is busy or paused: its lane is made with as little as possible */
     bool pins;        /* its client keeps the private lane until it closes */
     bool in_container; /* name has a '|' */
     bool has_subcommands;

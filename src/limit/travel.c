@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum lane { SHARED, PRIVATE, BLOCKING, PINNED };
+enum lane { SHARED, PRIVATE, URGENT, BLOCKING, PINNED };
 enum control { LIMITED, CONTROL };
 
 static const struct travel rows[] = {
@@ -19,6 +19,7 @@ static const struct travel rows[] = {
      .is_shareable = (lane) == SHARED,                                                                                 \
      .blocks = (lane) == BLOCKING,                                                                                     \
      .pins = (lane) == PINNED,                                                                                         \
+     .is_urgent = (lane) == URGENT,                                                                                    \
      .is_control = (control) == CONTROL},
 #include "limit/travel.def"
 #undef ROW

@@ -19,6 +19,7 @@ struct travel {
     bool is_shareable;
     bool blocks;
     bool pins;
+    bool is_urgent;
     bool is_control;
 };
 

@@ -39,7 +39,7 @@ static const struct type types[256] = {
     ['_'] = {.shape = SHAPE_WORD},
     ['#'] = {.shape = SHAPE_WORD},
     [','] = {.shape = SHAPE_WORD},
-    ['('] = {.shape = SHAPE_WORD},
+    ['('] = {.shape = SHAPE_TEXT}, /* Redis puts whatever a script calls a big number here */
     [':'] = {.shape = SHAPE_INTEGER},
     ['$'] = {.shape = SHAPE_BULK, .least = -1},
     ['!'] = {.shape = SHAPE_BULK, .least = 1}, /* no error is without a word */
@@ -52,7 +52,7 @@ static const struct type types[256] = {
 };
 
 /* How much of a word has come. */
-enum word { WORD_EMPTY, WORD_SIGN, WORD_WHOLE, WORD_BROKEN };
+enum word { WORD_EMPTY, WORD_WHOLE, WORD_BROKEN };
 
 static inline const struct type *type_of(const struct reply_scan *scan)
 {
@@ -95,10 +95,6 @@ static enum word word_after(enum word word, char type, char byte)
     switch (type) {
     case '#':
         return word == WORD_EMPTY && (byte == 't' || byte == 'f') ? WORD_WHOLE : WORD_BROKEN;
-    case '(':
-        if (word == WORD_EMPTY && (byte == '+' || byte == '-'))
-            return WORD_SIGN;
-        return is_digit ? WORD_WHOLE : WORD_BROKEN;
     case ',':
         return is_digit || (byte != '\0' && strchr("+-.eEinfa", byte)) ? WORD_WHOLE : WORD_BROKEN;
     default: /* '_' has nothing to say */
@@ -181,7 +177,7 @@ static bool aggregate(struct reply_scan *scan)
     bool is_extra = scan->type == '|' || (scan->type == '>' && !scan->is_top);
     uint64_t inside = scan->negative ? 0 : scan->number * type_of(scan)->each;
     uint64_t open = scan->open + inside - (is_extra ? 0 : 1);
-    scan->depth = inside == 0 ? 0 : (uint8_t)(scan->depth + 1);
+    scan->depth = inside == 0 ? 0 : (uint16_t)(scan->depth + 1);
     if (open > SCAN_OPEN_MAX || scan->depth > SCAN_DEPTH_MAX)
         return wait_in(scan, PHASE_LOST);
     scan->open = open;

@@ -72,7 +72,7 @@ __attribute__((warn_unused_result)) enum scan_result request_scan(struct request
 #define SCAN_OPEN_MAX (UINT64_C(1) << 40)       /* elements still open in one reply */
 #define SCAN_COUNT_MAX INT32_MAX                /* elements (of a map: pairs) of one aggregate */
 #define SCAN_REPLY_BULK_MAX (UINT64_C(1) << 36) /* bytes of one bulk: far above what Redis holds */
-#define SCAN_DEPTH_MAX 128                /* aggregate headers directly inside one another */
+#define SCAN_DEPTH_MAX 60000                    /* aggregate headers directly inside one another: scripts reach 8,000 */
 
 struct reply_scan {
     uint64_t open;      /* elements still to come; 0 between frames */
@@ -81,7 +81,7 @@ struct reply_scan {
     uint8_t phase;
     uint8_t digits; /* of the header number */
     bool negative;  /* it began with '-' */
-    uint8_t depth;  /* aggregate headers since the last element that was not one */
+    uint16_t depth; /* aggregate headers since the last element that was not one */
     bool is_top;    /* the element being read is inside no other */
     char type;      /* of the element being read */
     char kind;      /* type byte of the whole frame, 0 until it has come: '>' is a push; an attribute is part of the

@@ -6,58 +6,94 @@
 
 #include "resp/emit.h"
 
-#define MAX_WORDS 3
+#define MAX_WORDS 5
+
+enum step { STEP_SELECT, STEP_LOGIN, STEP_HELLO, STEP_SELECT_AGAIN, STEP_PING };
 
 struct writer {
+    struct greeting *greeting;
     char *at;
     size_t len;
-    uint8_t requests;
 };
 
-static void say(struct writer *w, const struct slice *words, size_t n)
+static void say(struct writer *w, enum step step, const struct slice *words, size_t n)
 {
     w->len += emit_array(w->at + w->len, words, n);
-    w->requests++;
+    w->greeting->steps[w->greeting->count++] = (uint8_t)step;
 }
 
-char *greeting_new(const struct lane_key *key, size_t *n, uint8_t *replies)
+static void say_select(struct writer *w, enum step step, uint32_t database)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%u", database);
+    const struct slice words[] = {SLICE("SELECT"), slice_str(number)};
+    say(w, step, words, 2);
+}
+
+/* HELLO logs in too, and unlike SELECT no ACL can forbid either. */
+static void say_who(struct writer *w, const struct lane_key *key)
 {
     const struct login *login = key->login;
-    size_t secrets = login != NULL ? login->user_len + login->password_len : 0;
-    struct writer w = {malloc(secrets + 512), 0, 0};
+    struct slice user = login != NULL ? login_user(login) : SLICE("");
+    struct slice password = login != NULL ? login_password(login) : SLICE("");
+    const struct slice hello[MAX_WORDS] = {SLICE("HELLO"), SLICE("3"), SLICE("AUTH"), user, password};
+    const struct slice auth[] = {SLICE("AUTH"), user, password};
+    if (key->protocol == 3)
+        say(w, login != NULL ? STEP_LOGIN : STEP_HELLO, hello, login != NULL ? 5 : 2);
+    else if (login != NULL)
+        say(w, STEP_LOGIN, auth, 3);
+}
+
+/*
+ * A client may have chosen its database before it became a user who may not: so it is chosen before and after logging
+ * in, and one of the two must work.
+ */
+char *greeting_new(const struct lane_key *key, struct greeting *greeting, size_t *n)
+{
+    size_t secrets = key->login != NULL ? key->login->user_len + key->login->password_len : 0;
+    *greeting = (struct greeting){0};
+    struct writer w = {greeting, malloc(secrets + 512), 0};
     if (w.at == NULL)
         return NULL;
-    if (login != NULL) {
-        struct slice auth[] = {SLICE("AUTH"), login_user(login), login_password(login)};
-        say(&w, auth, MAX_WORDS);
-    }
-    if (key->protocol == 3) {
-        struct slice hello[] = {SLICE("HELLO"), SLICE("3")};
-        say(&w, hello, 2);
-    }
-    if (key->database != 0) {
-        char number[16];
-        snprintf(number, sizeof number, "%u", key->database);
-        struct slice chosen[] = {SLICE("SELECT"), slice_str(number)};
-        say(&w, chosen, 2);
-    }
-    struct slice ping[] = {SLICE("PING")};
-    say(&w, ping, 1);
+    if (key->database != 0)
+        say_select(&w, STEP_SELECT, key->database);
+    say_who(&w, key);
+    if (key->database != 0 && key->login != NULL)
+        say_select(&w, STEP_SELECT_AGAIN, key->database);
+    const struct slice ping[] = {SLICE("PING")};
+    say(&w, STEP_PING, ping, 1);
     *n = w.len;
-    *replies = w.requests;
     return w.at;
 }
 
-enum greeting_verdict greeting_judge(const struct glimpse *answer, uint8_t left)
+static enum greeting_verdict judge_ping(const struct glimpse *answer)
 {
-    if (glimpse_type(answer) != '-')
-        return GREETING_GOOD;
-    if (left > 0)
-        return GREETING_REFUSED;
     if (glimpse_starts(answer, SLICE("-NOAUTH")))
         return GREETING_NEEDS_AUTH;
-    /* -ERR max number of clients reached, -DENIED ... protected mode: the connection is as good as closed. */
+    /* LOADING, MISCONF, MASTERDOWN, BUSY, NOPERM for PING: the server talks to us, and will tell the client the same. */
+    return GREETING_GOOD;
+}
+
+enum greeting_verdict greeting_judge(struct greeting *greeting, const struct glimpse *answer)
+{
+    enum step step = (enum step)greeting->steps[greeting->at++];
+    bool is_ok = glimpse_type(answer) != '-';
     if (glimpse_starts(answer, SLICE("-ERR max number of clients")) || glimpse_starts(answer, SLICE("-DENIED")))
-        return GREETING_REFUSED;
-    return GREETING_GOOD; /* LOADING, MISCONF, MASTERDOWN, BUSY, NOPERM for PING: the server talks to us */
+        return GREETING_TURNED_AWAY;
+    switch (step) {
+    case STEP_SELECT:
+        greeting->is_selected = is_ok;
+        return is_ok || greeting->steps[greeting->at] == STEP_LOGIN ? GREETING_GOOD : GREETING_REFUSED;
+    case STEP_SELECT_AGAIN:
+        return is_ok || greeting->is_selected ? GREETING_GOOD : GREETING_REFUSED;
+    case STEP_LOGIN:
+        if (is_ok)
+            return GREETING_GOOD;
+        return glimpse_starts(answer, SLICE("-WRONGPASS")) ? GREETING_LOGIN_REFUSED : GREETING_REFUSED;
+    case STEP_HELLO:
+        return is_ok ? GREETING_GOOD : GREETING_REFUSED;
+    case STEP_PING:
+        break;
+    }
+    return judge_ping(answer);
 }

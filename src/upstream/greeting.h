@@ -4,6 +4,7 @@
 #ifndef WEIR_UPSTREAM_GREETING_H
 #define WEIR_UPSTREAM_GREETING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,18 +12,25 @@
 #include "upstream/lane.h"
 
 /*
- * The requests that make the session of `key`, ending in a PING, which proves that the server lets us in. Returns
- * heap memory of *n bytes and, in *replies, how many frames answer it; NULL: out of memory.
+ * The requests that make the session of `key`, ending in a PING, which proves that the server lets us in. Fills
+ * *greeting; returns heap memory of *n bytes, or NULL: out of memory.
  */
-char *greeting_new(const struct lane_key *key, size_t *n, uint8_t *replies);
+char *greeting_new(const struct lane_key *key, struct greeting *greeting, size_t *n);
 
 enum greeting_verdict {
     GREETING_GOOD,
-    GREETING_NEEDS_AUTH, /* as good; clients that have not logged in will hear NOAUTH from Redis */
-    GREETING_REFUSED,
+    GREETING_NEEDS_AUTH,    /* good; clients that have not logged in will hear NOAUTH from Redis */
+    GREETING_LOGIN_REFUSED, /* the password holds no more */
+    GREETING_TURNED_AWAY,   /* too many connections, protected mode: no answer to anybody's request */
+    GREETING_REFUSED,       /* what Redis says is what the client would hear from it */
 };
 
-/* Judge one answer; `left` frames are still to come after it (0: this answers the PING). */
-enum greeting_verdict greeting_judge(const struct glimpse *answer, uint8_t left);
+/* Judge the next answer. */
+enum greeting_verdict greeting_judge(struct greeting *greeting, const struct glimpse *answer);
+
+static inline bool greeting_is_over(const struct greeting *greeting)
+{
+    return greeting->at == greeting->count;
+}
 
 #endif

@@ -34,7 +34,8 @@ static void finish_oldest(struct lane *lane)
         lanes_on_emptied(lane->home, lane);
     if (done.rider == NULL)
         return;
-    done.rider->in_flight--;
+    if (--done.rider->in_flight == 0)
+        done.rider->sent_bytes = 0;
     if (done.local_bytes > 0)
         done.rider->ops->on_local(done.rider, done.local_bytes);
     if (done.rider->in_flight == 0 && done.rider->wants_idle) {
@@ -65,14 +66,19 @@ static void stall(struct lane *lane, struct rider *rider)
 }
 
 /*
- * A huge reply has come faster than its reader takes it: no more is read until the reader has caught up. On a shared lane
- * others wait behind it; new calls go elsewhere, and the reader's time is counted.
+ * A huge reply has its lane for itself: no new calls go there. When its reader does not keep up, no more of it is read
+ * until it has; but where others wait behind it already, a reply of moderate size is taken in for their sake.
  */
-static void stall_behind(struct lane *lane, struct rider *rider)
+static void check_huge(struct lane *lane, struct rider *rider)
 {
-    if (lane->frame_bytes < LANE_HUGE || !rider->link->is_congested || link_is_closed(rider->link))
+    if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider->link))
         return;
-    stall(lane, rider);
+    if (lane->role == LANE_SHARED) {
+        lanes_retire(lane->home, lane);
+        rider->ops->on_heavy(rider);
+    }
+    if (rider->link->is_congested && !lanes_absorb(lane->home, lane, rider))
+        stall(lane, rider);
 }
 
 /* As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone. */
@@ -102,15 +108,10 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     if (is_closed(lane))
         return NULL;
     if (rider != NULL && lane->is_in_frame)
-        stall_behind(lane, rider);
+        check_huge(lane, rider);
     if (is_answered)
         finish_oldest(lane);
     return p;
-}
-
-static uint32_t subscriptions(const struct lane *lane)
-{
-    return lane->channels + lane->patterns + lane->shard_channels;
 }
 
 /* The words of (un)subscribe confirmations; which of the lane's counts the kind belongs to. */
@@ -154,7 +155,7 @@ static bool is_aside(const struct lane *lane, struct slice word)
     if (lane->scan.kind == '>')
         return true;
     if (lane->scan.kind == '*')
-        return subscriptions(lane) > 0 && is_message_word(word);
+        return lane_is_subscribed(lane) && is_message_word(word);
     return lane->scan.kind == '+' && lane->is_monitoring && lane->glimpse.n_head > 1 &&
            (unsigned char)(lane->glimpse.head[1] - '0') <= 9;
 }
@@ -215,7 +216,7 @@ static bool begin_frame(struct lane *lane, char type)
         return false;
     }
     glimpse_reset(&lane->glimpse);
-    bool may_be_message = type == '>' || (type == '*' && subscriptions(lane) > 0);
+    bool may_be_message = type == '>' || (type == '*' && lane_is_subscribed(lane));
     lane->is_muted = call != NULL && !may_be_message &&
                      ((call->flags & CALL_MUTE) != 0 || ((call->flags & CALL_MUTE_UNLESS_ERROR) != 0 && type != '-'));
     return true;
@@ -242,7 +243,7 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
         if (is_closed(lane))
             return NULL;
         if (rider != NULL && lane->is_in_frame)
-            stall_behind(lane, rider);
+            check_huge(lane, rider);
     }
     if (result == SCAN_FRAME && !end_frame(lane))
         return NULL;
@@ -260,11 +261,39 @@ static void wake_waiting(struct lane *lane)
     }
 }
 
+static void refuse_waiting(struct lane *lane, struct slice reply)
+{
+    struct list now;
+    list_take_all(&now, &lane->waiting);
+    while (!list_is_empty(&now)) {
+        struct rider *rider = container_of(now.next, struct rider, waiting);
+        list_take(&rider->waiting);
+        rider->ops->on_refused(rider, reply);
+        link_wake(rider->link);
+    }
+}
+
+static void close_for(struct lane *lane, const char *why, struct slice reply);
+
 static void become_ready(struct lane *lane, bool needs_auth)
 {
     lane->state = LANE_READY;
     lanes_on_ready(lane->home, lane, needs_auth);
     wake_waiting(lane);
+}
+
+static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, struct slice reply)
+{
+    static const char *const why[] = {
+        [GREETING_LOGIN_REFUSED] = "it does not accept a user's password any more",
+        [GREETING_TURNED_AWAY] = "it turns new connections away",
+        [GREETING_REFUSED] = "it refuses what the connection needs",
+    };
+    if (verdict == GREETING_LOGIN_REFUSED)
+        lane->greeting_end = GREETING_LOGIN_ENDED;
+    else if (verdict == GREETING_REFUSED)
+        lane->greeting_end = GREETING_ANSWERED_NO;
+    close_for(lane, why[verdict], verdict == GREETING_REFUSED ? reply : slice_of("", 0));
 }
 
 static const char *take_greeting(struct lane *lane, const char *p, const char *end)
@@ -276,18 +305,18 @@ static const char *take_greeting(struct lane *lane, const char *p, const char *e
         return NULL;
     }
     glimpse_feed(&lane->glimpse, p, used);
+    /* An error is repeated to those who wait only if it came whole, as errors do. */
+    struct slice reply = slice_of(p, lane->is_in_frame ? 0 : used);
+    lane->is_in_frame = result == SCAN_MORE;
     if (result == SCAN_MORE)
         return p + used;
-    enum greeting_verdict verdict = greeting_judge(&lane->glimpse, --lane->greetings);
-    if (verdict == GREETING_REFUSED) {
-        lane->is_login_refused = lane->key.login != NULL && glimpse_starts(&lane->glimpse, SLICE("-WRONGPASS"));
-        lane_fail(lane, glimpse_starts(&lane->glimpse, SLICE("-WRONGPASS")) ? "it does not accept the password"
-                        : glimpse_starts(&lane->glimpse, SLICE("-ERR max")) ? "it has reached its maxclients"
-                                                                            : "it refuses the connection");
+    enum greeting_verdict verdict = greeting_judge(&lane->greeting, &lane->glimpse);
+    if (verdict != GREETING_GOOD && verdict != GREETING_NEEDS_AUTH) {
+        refuse_greeting(lane, verdict, reply);
         return NULL;
     }
     glimpse_reset(&lane->glimpse);
-    if (lane->greetings == 0)
+    if (greeting_is_over(&lane->greeting))
         become_ready(lane, verdict == GREETING_NEEDS_AUTH);
     return p + used;
 }
@@ -322,7 +351,7 @@ static void on_connected(struct link *link, int status)
         return;
     }
     size_t n;
-    char *greeting = greeting_new(&lane->key, &n, &lane->greetings);
+    char *greeting = greeting_new(&lane->key, &lane->greeting, &n);
     if (greeting == NULL) {
         lane_fail(lane, "out of memory");
         return;
@@ -407,32 +436,48 @@ static void close_quietly(struct lane *lane)
     link_close(&lane->link);
 }
 
-static void tell_riders(struct lane *lane)
+static void tell_owner(struct lane *lane, struct slice reply)
 {
-    /* An owner that never used it has lost nothing: it finds no lane, and is told so. */
-    bool was_used = lane->has_answered || !calls_is_empty(&lane->calls);
+    struct rider *owner = lane->owner;
+    if (owner == NULL)
+        return;
+    owner->lane = NULL;
+    /* Who never used it has lost nothing. */
+    if (lane->has_answered || !calls_is_empty(&lane->calls)) {
+        owner->ops->on_lost(owner);
+    } else {
+        owner->ops->on_refused(owner, reply);
+        link_wake(owner->link);
+    }
+}
+
+static void tell_riders(struct lane *lane, bool was_ready, struct slice reply)
+{
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct rider *rider = calls_at(&lane->calls, at)->rider;
         if (rider != NULL && rider != lane->owner)
             rider->ops->on_lost(rider);
     }
-    if (lane->owner != NULL) {
-        lane->owner->lane = NULL;
-        lane->owner->was_refused = !was_used;
-        if (was_used)
-            lane->owner->ops->on_lost(lane->owner);
-    }
-    wake_waiting(lane);
+    if (was_ready)
+        wake_waiting(lane);
+    else
+        refuse_waiting(lane, reply);
+    tell_owner(lane, reply);
 }
 
-void lane_fail(struct lane *lane, const char *why)
+static void close_for(struct lane *lane, const char *why, struct slice reply)
 {
     if (is_closed(lane))
         return;
     bool was_ready = lane_is_ready(lane);
     close_quietly(lane);
     lanes_on_failed(lane->home, lane, was_ready, why);
-    tell_riders(lane);
+    tell_riders(lane, was_ready, reply);
+}
+
+void lane_fail(struct lane *lane, const char *why)
+{
+    close_for(lane, why, slice_of("", 0));
 }
 
 /* ---- requests ---- */
@@ -534,7 +579,7 @@ void lane_catch_up(struct rider *rider)
 
 bool lane_is_clean(const struct lane *lane)
 {
-    return lane_is_ready(lane) && calls_is_empty(&lane->calls) && subscriptions(lane) == 0 && !lane->is_monitoring &&
+    return lane_is_ready(lane) && calls_is_empty(&lane->calls) && !lane_is_subscribed(lane) && !lane->is_monitoring &&
            !lane->is_raw && !lane->is_in_frame;
 }
 

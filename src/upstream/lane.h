@@ -30,12 +30,24 @@ struct rider_ops {
     void (*on_local)(struct rider *rider, uint32_t bytes);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
+    /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
+    void (*on_refused)(struct rider *rider, struct slice reply);
+    /* It takes more of a shared lane than its share: a huge reply. */
+    void (*on_heavy)(struct rider *rider);
     /* Others wait behind a reply that it does not read: it must close itself. */
     void (*on_blocking)(struct rider *rider);
     /* It has not read for a while, and so many bytes of one reply are waiting for it; it may close itself. */
     void (*on_unread)(struct rider *rider, uint64_t bytes);
     /* The lane is gone with this rider's calls or state on it. */
     void (*on_lost)(struct rider *rider);
+};
+
+/* Where a greeting stands. */
+struct greeting {
+    uint8_t steps[4];
+    uint8_t count;
+    uint8_t at;
+    bool is_selected;
 };
 
 /* Somebody who sends requests. All its calls in flight are on one lane. */
@@ -47,7 +59,8 @@ struct rider {
     uint32_t in_flight;   /* entries in lane->calls */
     uint32_t last_call;   /* position of the newest of them */
     bool wants_idle;      /* wake when in_flight falls to 0 */
-    bool was_refused;     /* its private lane could not be opened */
+    bool is_absorbed;     /* its huge reply is taken in, so that those behind need not wait */
+    uint32_t sent_bytes;  /* on a shared lane, since it was idle last */
 };
 
 /* What makes lanes equal: two sessions with the same key see the same replies. */
@@ -61,13 +74,15 @@ enum lane_state { LANE_CONNECTING, LANE_GREETING, LANE_READY, LANE_CLOSED };
 
 enum lane_role {
     LANE_SHARED,  /* for every client of its key */
-    LANE_RETIRED, /* was shared: no new calls, since a reply on it is waiting for its reader */
+    LANE_RETIRED, /* was shared: no new calls, since those on it take their time */
     LANE_DOOR,    /* where AUTH and HELLO are judged, and nothing else travels */
     LANE_PRIVATE, /* has an owner */
     LANE_IDLE,    /* was private, holds no state, waits for the next owner */
 };
 
-#define LANE_HUGE 262144 /* a reply of more bytes than this may stop its lane until its reader has caught up */
+#define LANE_HUGE 262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
+
+enum greeting_end { GREETING_NOT_ANSWERED, GREETING_ANSWERED_NO, GREETING_LOGIN_ENDED };
 
 struct lane {
     struct link link;
@@ -89,7 +104,7 @@ struct lane {
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint8_t state;
     uint8_t role; /* enum lane_role */
-    uint8_t greetings; /* replies of the greeting still to come */
+    struct greeting greeting;
     bool is_in_frame;
     bool is_special;   /* this frame is looked at */
     bool is_muted;     /* this frame is thrown away */
@@ -97,10 +112,11 @@ struct lane {
     bool is_monitoring;
     bool is_raw;       /* no frames any more */
     bool is_unsure;    /* its protocol may not be its key's: HELLO was queued in MULTI */
+    bool is_retry;     /* opened in place of one that was closed */
     bool has_answered; /* at least one call of whoever uses it now */
     bool has_name;     /* CLIENT SETNAME was sent on it */
     bool is_late;      /* it failed because an answer did not come in time */
-    bool is_login_refused; /* its greeting failed because Redis does not accept the login any more */
+    enum greeting_end greeting_end; /* how its greeting failed */
 };
 
 bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
@@ -114,6 +130,12 @@ void lane_set_key(struct lane *lane, const struct lane_key *key);
 static inline bool lane_is_ready(const struct lane *lane)
 {
     return lane->state == LANE_READY;
+}
+
+/* Has Redis confirmed a subscription that still holds? */
+static inline bool lane_is_subscribed(const struct lane *lane)
+{
+    return lane->channels + lane->patterns + lane->shard_channels > 0;
 }
 
 static inline bool lane_is_congested(const struct lane *lane)

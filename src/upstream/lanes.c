@@ -72,6 +72,16 @@ static void keep_idle(struct lanes *lanes, struct lane *lane)
         lane_fail(lane_at(lanes->idle.next), "there are enough idle ones");
 }
 
+static void share(struct lanes *lanes, struct lane *lane)
+{
+    lane->role = LANE_SHARED;
+    lane->owner = NULL;
+    lane->is_watching = false;
+    lanes->version++;
+    move_to(lane, &lanes->shared);
+    keep_sweeping(lanes);
+}
+
 /* ---- the timers ---- */
 
 static void expire_opening(struct lanes *lanes, uint64_t now_ns)
@@ -91,7 +101,7 @@ static bool has_others_waiting(const struct lane *lane)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         const struct rider *rider = calls_at(&lane->calls, at)->rider;
-        if (rider != NULL && rider != lane->stalled)
+        if (rider != NULL && rider != calls_oldest(&lane->calls)->rider)
             return true;
     }
     return false;
@@ -231,11 +241,34 @@ struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key)
     return lane != NULL ? lane : find(&lanes->opening, key, LANE_SHARED);
 }
 
+/* A client may be held back in Redis (CLIENT PAUSE WRITE ...): others must not be for its sake. */
+bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane)
+{
+    return lane_is_ready(lane) && !calls_is_empty(&lane->calls) &&
+           lanes->loop->now_ns > lane->moved_ns + LANES_SLUGGISH_NS;
+}
+
+static struct lane *share_idle(struct lanes *lanes, const struct lane_key *key)
+{
+    struct lane *lane = find(&lanes->idle, key, LANE_IDLE);
+    if (lane == NULL || lane->has_name)
+        return NULL;
+    lanes->n_idle--;
+    share(lanes, lane);
+    return lane;
+}
+
 struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key)
 {
     if (!is_up(lanes))
         return NULL;
     struct lane *lane = lanes_find_shared(lanes, key);
+    if (lane != NULL && lanes_is_sluggish(lanes, lane)) {
+        lanes_retire(lanes, lane);
+        lane = NULL;
+    }
+    if (lane == NULL)
+        lane = share_idle(lanes, key);
     return lane != NULL ? lane : open_lane(lanes, key, LANE_SHARED, NULL);
 }
 
@@ -271,12 +304,7 @@ struct lane *lanes_door(struct lanes *lanes, enum door door)
 void lanes_release(struct lanes *lanes, struct lane *lane)
 {
     if (lanes->keeps_shared && !lane->has_name && lanes_find_shared(lanes, &lane->key) == NULL) {
-        lane->role = LANE_SHARED;
-        lane->owner = NULL;
-        lane->is_watching = false;
-        lanes->version++;
-        move_to(lane, &lanes->shared);
-        keep_sweeping(lanes);
+        share(lanes, lane);
         return;
     }
     keep_idle(lanes, lane);
@@ -331,27 +359,40 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
     backoff_reset(&lanes->backoff);
 }
 
+/* As good as never opened: to try again at once would be to try for ever. */
+static bool broke_at_once(const struct lane *lane)
+{
+    return !lane->has_answered && clock_ns() - lane->ready_ns < FRESH_NS;
+}
+
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     if (lane->role == LANE_IDLE)
         return;
     if (lane->role == LANE_SHARED || lane->role == LANE_RETIRED)
         log_warn("upstream %s: a shared connection is closed: %s", lanes->upstream->text, why);
-    /* Opened again at once: if its user has been deleted, its clients have to hear of it. */
-    if (lane->role == LANE_SHARED && lanes_find_shared(lanes, &lane->key) == NULL)
-        (void)open_lane(lanes, &lane->key, LANE_SHARED, NULL);
+    if (lane->role != LANE_SHARED || lanes_find_shared(lanes, &lane->key) != NULL)
+        return;
+    /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
+    if (lane->is_retry && broke_at_once(lane))
+        return;
+    struct lane *again = open_lane(lanes, &lane->key, LANE_SHARED, NULL);
+    if (again != NULL)
+        again->is_retry = true;
 }
 
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
-    if (lane->is_login_refused) {
+    if (lane->greeting_end == GREETING_LOGIN_ENDED) {
         log_warn("upstream %s does not accept the login of a user any more: its clients are closed",
                  lanes->upstream->text);
         lanes->on_login_refused(lanes->arg, lane->key.login);
         return;
     }
-    if (!list_is_empty(&lanes->shared) && lane->role != LANE_SHARED) {
+    if (lane->greeting_end == GREETING_ANSWERED_NO)
+        return;
+    if (!list_is_empty(&lanes->shared) && !is_newcomers(lane)) {
         log_warn("upstream %s: cannot open another connection: %s", lanes->upstream->text, why);
         return;
     }
@@ -360,12 +401,6 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     lanes->down = lane->is_late ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE;
     backoff_fail(&lanes->backoff, clock_ns());
     keep_ticking(lanes);
-}
-
-/* As good as never opened: to try again at once would be to try for ever. */
-static bool broke_at_once(const struct lane *lane)
-{
-    return !lane->has_answered && clock_ns() - lane->ready_ns < FRESH_NS;
 }
 
 void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
@@ -378,7 +413,8 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
         lanes->n_idle--;
     if (lanes->is_closing)
         return;
-    if (was_ready && !broke_at_once(lane))
+    bool is_first = is_newcomers(lane) || !lanes->keeps_shared;
+    if (was_ready && !(is_first && broke_at_once(lane)))
         lose_ready(lanes, lane, why);
     else
         lose_opening(lanes, lane, why);
@@ -387,13 +423,34 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane)
 {
     keep_sweeping(lanes);
-    if (lane->role != LANE_SHARED)
-        return;
+    lane->deadline_ns = clock_ns() + LANES_STALL_NS;
+}
+
+void lanes_retire(struct lanes *lanes, struct lane *lane)
+{
     lane->role = LANE_RETIRED;
     lane->deadline_ns = clock_ns() + LANES_STALL_NS;
     lanes->version++;
     move_to(lane, &lanes->retired);
     keep_ticking(lanes);
+}
+
+bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider)
+{
+    if (rider->is_absorbed)
+        return true;
+    bool fits = lane->frame_bytes + lane->scan.bulk_left <= 2 * LANES_ABSORB_BYTES;
+    if (lane->role != LANE_RETIRED || lanes->n_absorbed == LANES_ABSORB_MAX || !fits || !has_others_waiting(lane))
+        return false;
+    rider->is_absorbed = true;
+    lanes->n_absorbed++;
+    return true;
+}
+
+void lanes_absorbed(struct lanes *lanes, struct rider *rider)
+{
+    rider->is_absorbed = false;
+    lanes->n_absorbed--;
 }
 
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane)

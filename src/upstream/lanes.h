@@ -15,8 +15,11 @@
 #include "upstream/upstream.h"
 
 #define LANES_IDLE_MAX 16              /* a worker's idle lanes; more are closed at once */
-#define LANES_IDLE_NS (10 * NS_PER_S)  /* and these after so long */
+#define LANES_IDLE_NS (3 * NS_PER_S)   /* and these after so long */
 #define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
+#define LANES_SLUGGISH_NS (50 * NS_PER_MS) /* a shared lane silent for so long while calls wait gets no new ones */
+#define LANES_ABSORB_MAX 8                 /* readers at a time ... */
+#define LANES_ABSORB_BYTES 1048576         /* ... whose replies of at most this size are taken in for others' sake */
 #define LANES_UNREAD_NS (5 * NS_PER_S)  /* how long a reader may do nothing before output-limit is held against it */
 #define LANES_STALL_NS (1 * NS_PER_S)  /* how long calls may wait behind a reply that is not read */
 
@@ -41,6 +44,7 @@ struct lanes {
     uv_timer_t tick;  /* runs while a lane is being opened or is retired, or a reconnect is due */
     uv_timer_t sweep; /* runs while lanes are idle, and always with an upstream-timeout */
     struct backoff backoff;
+    uint32_t n_absorbed; /* riders whose huge replies are being taken in */
     enum err down; /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
     bool is_closing;
 };
@@ -50,6 +54,9 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstrea
 
 /* What a client is told when there is no lane for it. */
 enum err lanes_why_none(const struct lanes *lanes);
+
+/* Has the lane been silent for long, though calls wait for answers? Then new ones had better go elsewhere. */
+bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane);
 
 /* The shared lane for a session: ready, or to be waited for; NULL when the upstream is away or memory is out. */
 struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key);
@@ -77,6 +84,11 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth);
 void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why);
 /* A lane does not go on because a reply is not read. */
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane);
+/* No new calls for this shared lane. */
+void lanes_retire(struct lanes *lanes, struct lane *lane);
+/* May the rest of this reply be taken in, though its reader does not keep up? Until lanes_absorbed. */
+bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider);
+void lanes_absorbed(struct lanes *lanes, struct rider *rider);
 /* A retired lane has answered everything. */
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane);
 
