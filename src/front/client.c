@@ -268,9 +268,7 @@ static void take(struct client *client, struct intake *in)
 static void abandon_passage(struct client *client)
 {
     if (!client->passage->is_refused) {
-        lane_forget(client->rider.lane, &client->rider);
-        client->rider.lane = NULL;
-        client->rider.in_flight = 0;
+        place_abandon(client);
         chain_clear(&client->locals, &client->front->loop->pool);
     }
     protocol_error(client, &client->passage->scan);
@@ -358,10 +356,7 @@ static void adjust_reading(struct client *client)
 static void on_probe_over(struct probe *probe)
 {
     struct client *client = container_of(probe, struct ending, probe)->client;
-    if (client->rider.lane != NULL)
-        lane_forget(client->rider.lane, &client->rider);
-    client->rider.lane = NULL;
-    client->rider.in_flight = 0;
+    place_abandon(client);
     link_finish(&client->link);
 }
 

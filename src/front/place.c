@@ -15,6 +15,11 @@ static bool is_strict(const struct client *client)
     return client->front->settings->lanes_private;
 }
 
+static bool is_heavy(const struct client *client)
+{
+    return client->heavy_until_ns != 0 && client->front->loop->now_ns < client->heavy_until_ns;
+}
+
 /* ---- its own lane ---- */
 
 /* The lane bears its owner's name, for CLIENT LIST and CLIENT GETNAME. */
@@ -52,15 +57,11 @@ static enum finding find_own(struct client *client, const struct request *reques
         if (lanes_private(&client->front->lanes, &key, rider) == NULL)
             return PLACE_NONE;
         client->has_own_lane = true;
-        client->is_dressed = false;
+        /* Who needs it for SELECT alone makes it a shared one. */
+        client->is_dressed = request_effect(request) == EFFECT_SELECT && !is_strict(client) && !is_heavy(client);
     }
     *found = rider->lane;
     return PLACE_FOUND;
-}
-
-static bool is_heavy(const struct client *client)
-{
-    return client->heavy_until_ns != 0 && client->front->loop->now_ns < client->heavy_until_ns;
 }
 
 static bool needs_own(const struct client *client, const struct request *request)
@@ -88,17 +89,22 @@ static bool may_give_back(const struct client *client)
            client->passage == NULL && rider->lane != NULL && rider->in_flight == 0 && lane_is_clean(rider->lane);
 }
 
-/* A lane in whatever database is for nothing else, not even for its owner. */
-static void leave_urgent(struct client *client)
+void place_abandon(struct client *client)
 {
-    if (may_give_back(client)) {
-        give_back(client);
-        return;
-    }
-    lane_forget(client->rider.lane, &client->rider);
+    if (client->rider.lane != NULL)
+        lane_forget(client->rider.lane, &client->rider);
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
     client->has_own_lane = client->is_urgent = false;
+}
+
+/* A lane in whatever database is for nothing else, not even for its owner. */
+static void leave_urgent(struct client *client)
+{
+    if (may_give_back(client))
+        give_back(client);
+    else
+        place_abandon(client);
 }
 
 void place_release(struct client *client)

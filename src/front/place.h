@@ -22,6 +22,9 @@ __attribute__((warn_unused_result)) enum finding place_find(struct client *clien
 /* Wake the client when all its calls are answered. */
 void place_wait_for_idle(struct client *client);
 
+/* Leave its private lane as it is, which closes it: what it still had in flight is not answered. */
+void place_abandon(struct client *client);
+
 /* Give its private lane back if nothing needs it any more. */
 void place_release(struct client *client);
 

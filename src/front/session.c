@@ -171,10 +171,11 @@ static void note_hello(struct session *session, struct argv_walk *walk)
     }
 }
 
-void session_note(struct client *client, enum effect effect, struct slice request)
+void session_note(struct client *client, enum effect effect, bool is_queued, struct slice request)
 {
     struct session *session = session_of(client);
-    forget_asked(session);
+    if (!is_queued)
+        forget_asked(session);
     struct argv_walk walk;
     struct slice word;
     argv_walk_init(&walk, request);

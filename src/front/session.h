@@ -31,8 +31,8 @@ bool session_has_login(const struct client *client, const struct login *login);
 /* Would Redis answer it NOAUTH? */
 bool session_is_anonymous(const struct client *client);
 
-/* An AUTH, HELLO or CLIENT SETNAME is about to be sent. */
-void session_note(struct client *client, enum effect effect, struct slice request);
+/* An AUTH, HELLO or CLIENT SETNAME is about to be sent; several may be queued before any is answered. */
+void session_note(struct client *client, enum effect effect, bool is_queued, struct slice request);
 
 /* It, or a SELECT of `database`, or a RESET, has been answered. */
 void session_answered(struct client *client, enum effect effect, uint32_t database, const struct glimpse *reply);

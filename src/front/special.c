@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/num.h"
+#include "front/place.h"
 #include "front/route.h"
 #include "front/session.h"
 #include "resp/argv.h"
@@ -127,8 +128,10 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
         lane_send(lane, request->bytes.at, request->bytes.len);
         return true;
     }
-    if (!is_on)
+    if (!is_on && !client->is_silent)
         call->flags |= CALL_MUTE_UNLESS_ERROR;
+    else if (client->is_silent)
+        call->flags |= is_on ? CALL_MUTE_ERROR : CALL_MUTE;
     call->flags |= CALL_LOOK;
     call->effect = EFFECT_REPLY;
     call->argument = is_on ? REPLY_ON : is_off ? REPLY_OFF : REPLY_SKIP;
@@ -181,7 +184,7 @@ static void note_queued(struct client *client, const struct request *request, en
         client->rider.lane->is_unsure = true;
     if (effect == EFFECT_AUTH || effect == EFFECT_HELLO) {
         client->is_identity_queued = true;
-        session_note(client, effect, request->bytes);
+        session_note(client, effect, true, request->bytes);
     }
 }
 
@@ -211,7 +214,7 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     if (is_session(effect)) {
         client->is_held = true;
         if (effect != EFFECT_SELECT && effect != EFFECT_RESET)
-            session_note(client, effect, request->bytes);
+            session_note(client, effect, false, request->bytes);
     }
 }
 
@@ -305,7 +308,8 @@ static void confirm_identity(struct client *client, const struct glimpse *whoami
     char name[SESSION_TEXT];
     session_print(client, name);
     log_warn("client %s is closed: it changed its user inside MULTI, and Redis does not tell to whom", name);
-    client_close(client);
+    place_abandon(client);
+    client_leave(client);
 }
 
 static void hold_reply_mode(struct client *client, enum reply_mode mode, bool is_ok)

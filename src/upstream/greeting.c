@@ -8,7 +8,7 @@
 
 #define MAX_WORDS 5
 
-enum step { STEP_SELECT, STEP_LOGIN, STEP_HELLO, STEP_SELECT_AGAIN, STEP_PING };
+enum step { STEP_RESET, STEP_SELECT, STEP_LOGIN, STEP_HELLO, STEP_SELECT_AGAIN, STEP_PING };
 
 struct writer {
     struct greeting *greeting;
@@ -48,13 +48,16 @@ static void say_who(struct writer *w, const struct lane_key *key)
  * A client may have chosen its database before it became a user who may not: so it is chosen before and after logging
  * in, and one of the two must work.
  */
-char *greeting_new(const struct lane_key *key, struct greeting *greeting, size_t *n)
+char *greeting_new(const struct lane_key *key, bool is_used, struct greeting *greeting, size_t *n)
 {
     size_t secrets = key->login != NULL ? key->login->user_len + key->login->password_len : 0;
     *greeting = (struct greeting){0};
     struct writer w = {greeting, malloc(secrets + 512), 0};
     if (w.at == NULL)
         return NULL;
+    const struct slice reset[] = {SLICE("RESET")};
+    if (is_used)
+        say(&w, STEP_RESET, reset, 1);
     if (key->database != 0)
         say_select(&w, STEP_SELECT, key->database);
     say_who(&w, key);
@@ -81,6 +84,8 @@ enum greeting_verdict greeting_judge(struct greeting *greeting, const struct gli
     if (glimpse_starts(answer, SLICE("-ERR max number of clients")) || glimpse_starts(answer, SLICE("-DENIED")))
         return GREETING_TURNED_AWAY;
     switch (step) {
+    case STEP_RESET:
+        return is_ok ? GREETING_GOOD : GREETING_TURNED_AWAY;
     case STEP_SELECT:
         greeting->is_selected = is_ok;
         return is_ok || greeting->steps[greeting->at] == STEP_LOGIN ? GREETING_GOOD : GREETING_REFUSED;

@@ -12,10 +12,10 @@
 #include "upstream/lane.h"
 
 /*
- * The requests that make the session of `key`, ending in a PING, which proves that the server lets us in. Fills
- * *greeting; returns heap memory of *n bytes, or NULL: out of memory.
+ * The requests that make the session of `key`, ending in a PING, which proves that the server lets us in; on a used
+ * connection they begin with RESET. Fills *greeting; returns heap memory of *n bytes, or NULL: out of memory.
  */
-char *greeting_new(const struct lane_key *key, struct greeting *greeting, size_t *n);
+char *greeting_new(const struct lane_key *key, bool is_used, struct greeting *greeting, size_t *n);
 
 enum greeting_verdict {
     GREETING_GOOD,

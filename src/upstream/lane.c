@@ -206,9 +206,26 @@ static bool end_frame(struct lane *lane)
     return true;
 }
 
-/* False: nothing may come now. */
-static bool begin_frame(struct lane *lane, char type)
+/* In RESP2 a message is an array of three or four, in RESP3 a push; PING's answer among them is an array of two. */
+static bool may_be_message(const struct lane *lane, struct slice head)
 {
+    if (head.at[0] == '>')
+        return true;
+    bool is_resp2 = lane->key.protocol == 2 || lane->is_unsure;
+    return head.at[0] == '*' && is_resp2 && lane_is_subscribed(lane) && !(head.len > 1 && head.at[1] == '2');
+}
+
+static bool is_unheard(const struct call *call, char type)
+{
+    bool is_error = type == '-';
+    return (call->flags & CALL_MUTE) != 0 || ((call->flags & CALL_MUTE_UNLESS_ERROR) != 0 && !is_error) ||
+           ((call->flags & CALL_MUTE_ERROR) != 0 && is_error);
+}
+
+/* False: nothing may come now. */
+static bool begin_frame(struct lane *lane, struct slice head)
+{
+    char type = head.at[0];
     const struct call *call = oldest(lane);
     bool is_expected = type == '>' ? may_push(lane) : call != NULL || (lane->owner != NULL && lane->is_watching);
     if (!is_expected) {
@@ -216,16 +233,14 @@ static bool begin_frame(struct lane *lane, char type)
         return false;
     }
     glimpse_reset(&lane->glimpse);
-    bool may_be_message = type == '>' || (type == '*' && lane_is_subscribed(lane));
-    lane->is_muted = call != NULL && !may_be_message &&
-                     ((call->flags & CALL_MUTE) != 0 || ((call->flags & CALL_MUTE_UNLESS_ERROR) != 0 && type != '-'));
+    lane->is_muted = call != NULL && !may_be_message(lane, head) && is_unheard(call, type);
     return true;
 }
 
 /* One frame, or the piece of it that is here. As take_plain. */
 static const char *take_special(struct lane *lane, const char *p, const char *end)
 {
-    if (!lane->is_in_frame && !begin_frame(lane, *p))
+    if (!lane->is_in_frame && !begin_frame(lane, slice_of(p, (size_t)(end - p))))
         return NULL;
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
@@ -343,24 +358,28 @@ static void on_data(struct link *link, const char *data, size_t n)
     }
 }
 
+static bool greet(struct lane *lane, bool is_used)
+{
+    size_t n;
+    char *greeting = greeting_new(&lane->key, is_used, &lane->greeting, &n);
+    if (greeting == NULL)
+        return false;
+    lane->state = LANE_GREETING;
+    glimpse_reset(&lane->glimpse);
+    lanes_on_connected(lane->home, lane);
+    link_write(&lane->link, greeting, n);
+    explicit_bzero(greeting, n);
+    free(greeting);
+    return true;
+}
+
 static void on_connected(struct link *link, int status)
 {
     struct lane *lane = lane_of(link);
-    if (status != 0) {
+    if (status != 0)
         lane_fail(lane, uv_strerror(status));
-        return;
-    }
-    size_t n;
-    char *greeting = greeting_new(&lane->key, &lane->greeting, &n);
-    if (greeting == NULL) {
+    else if (!greet(lane, false))
         lane_fail(lane, "out of memory");
-        return;
-    }
-    lane->state = LANE_GREETING;
-    lanes_on_connected(lane->home, lane);
-    link_write(link, greeting, n);
-    explicit_bzero(greeting, n);
-    free(greeting);
 }
 
 static void on_end(struct link *link, int status)
@@ -427,6 +446,16 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane
     if (owner != NULL)
         owner->lane = lane;
     return lane;
+}
+
+bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner)
+{
+    lane_set_key(lane, key);
+    lane->role = LANE_PRIVATE;
+    lane->owner = owner;
+    lane->has_name = lane->is_watching = lane->has_answered = false;
+    owner->lane = lane;
+    return greet(lane, true);
 }
 
 static void close_quietly(struct lane *lane)

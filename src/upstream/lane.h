@@ -44,7 +44,7 @@ struct rider_ops {
 
 /* Where a greeting stands. */
 struct greeting {
-    uint8_t steps[4];
+    uint8_t steps[5];
     uint8_t count;
     uint8_t at;
     bool is_selected;
@@ -123,6 +123,9 @@ bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
 
 /* For lanes: open a connection for `key`, which is copied; `owner` goes with LANE_PRIVATE. NULL: out of memory. */
 struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner);
+
+/* For lanes: make a used, clean lane that of another session; it is greeted anew. False: out of memory. */
+__attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner);
 
 /* The session on a private lane has become another. */
 void lane_set_key(struct lane *lane, const struct lane_key *key);

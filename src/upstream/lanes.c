@@ -272,11 +272,26 @@ struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key)
     return lane != NULL ? lane : open_lane(lanes, key, LANE_SHARED, NULL);
 }
 
+/* The one that has been idle longest, made over: no new connection. */
+static struct lane *renew_idle(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
+{
+    struct lane *lane = lane_at(lanes->idle.next);
+    lanes->n_idle--;
+    move_to(lane, &lanes->opening);
+    keep_ticking(lanes);
+    if (lane_renew(lane, key, owner))
+        return lane;
+    lane_fail(lane, "out of memory");
+    return NULL;
+}
+
 struct lane *lanes_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
 {
     if (!is_up(lanes))
         return NULL;
     struct lane *lane = find(&lanes->idle, key, LANE_IDLE);
+    if (lane == NULL && lanes->n_idle > 0 && !lanes->cannot_reset)
+        return renew_idle(lanes, key, owner);
     if (lane == NULL)
         return open_lane(lanes, key, LANE_PRIVATE, owner);
     lanes->n_idle--;
@@ -367,8 +382,6 @@ static bool broke_at_once(const struct lane *lane)
 
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    if (lane->role == LANE_IDLE)
-        return;
     if (lane->role == LANE_SHARED || lane->role == LANE_RETIRED)
         log_warn("upstream %s: a shared connection is closed: %s", lanes->upstream->text, why);
     if (lane->role != LANE_SHARED || lanes_find_shared(lanes, &lane->key) != NULL)
@@ -411,8 +424,10 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
             lanes->doors[door] = NULL;
     if (lane->role == LANE_IDLE)
         lanes->n_idle--;
-    if (lanes->is_closing)
+    if (lanes->is_closing || lane->role == LANE_IDLE)
         return;
+    if (!was_ready && lane->ready_ns != 0)
+        lanes->cannot_reset = true;
     bool is_first = is_newcomers(lane) || !lanes->keeps_shared;
     if (was_ready && !(is_first && broke_at_once(lane)))
         lose_ready(lanes, lane, why);

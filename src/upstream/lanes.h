@@ -14,7 +14,7 @@
 #include "upstream/lane.h"
 #include "upstream/upstream.h"
 
-#define LANES_IDLE_MAX 16              /* a worker's idle lanes; more are closed at once */
+#define LANES_IDLE_MAX 128             /* a worker's idle lanes; more are closed at once */
 #define LANES_IDLE_NS (3 * NS_PER_S)   /* and these after so long */
 #define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
 #define LANES_SLUGGISH_NS (50 * NS_PER_MS) /* a shared lane silent for so long while calls wait gets no new ones */
@@ -46,6 +46,7 @@ struct lanes {
     struct backoff backoff;
     uint32_t n_absorbed; /* riders whose huge replies are being taken in */
     enum err down; /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
+    bool cannot_reset; /* this Redis has no RESET: a used lane serves its own session only */
     bool is_closing;
 };
 
