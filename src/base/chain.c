@@ -7,6 +7,7 @@ void pool_init(struct pool *pool)
 {
     pool->free = NULL;
     pool->n_free = 0;
+    pool->given_back = 0;
 }
 
 void pool_fini(struct pool *pool)
@@ -40,6 +41,7 @@ static void chunk_put(struct pool *pool, struct chunk *chunk)
 {
     if (pool->n_free == POOL_KEEP) {
         free(chunk);
+        pool->given_back += sizeof *chunk;
         return;
     }
     chunk->next = pool->free;

@@ -27,6 +27,7 @@ struct chunk {
 struct pool {
     struct chunk *free;
     unsigned n_free;
+    size_t given_back; /* bytes handed to the system's allocator; for whoever resets it */
 };
 
 struct chain {

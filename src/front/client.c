@@ -176,7 +176,7 @@ void client_close(struct client *client)
         lane_forget(lane, &client->rider);
     list_take(&client->rider.waiting);
     list_take(&client->in_front);
-    if (client->rider.is_absorbed)
+    if (client->rider.absorbed > 0)
         lanes_absorbed(&client->front->lanes, &client->rider);
     if (client->ending != NULL)
         prober_cancel(&client->ending->probe);
@@ -388,7 +388,8 @@ static void check_eof(struct client *client)
     end_waiting(client);
     if (client->is_leaving || client_is_closed(client))
         return;
-    bool has_more = client->intake != NULL && client->intake->has_frame;
+    const struct intake *in = client->intake;
+    bool has_more = in != NULL && (in->has_frame || in->scanned < in->filled);
     if (!has_more && !client->is_held && !client->rider.wants_idle)
         client_leave(client);
 }
@@ -479,7 +480,7 @@ static void on_end(struct link *link, int status)
 static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
-    if (client->rider.is_absorbed)
+    if (client->rider.absorbed > 0)
         lanes_absorbed(&client->front->lanes, &client->rider);
     if (client->has_own_lane || client->rider.in_flight > 0)
         lane_catch_up(&client->rider);

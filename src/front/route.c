@@ -298,6 +298,7 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
     struct passage *passage = malloc(sizeof *passage);
     if (passage == NULL)
         return out_of_memory(client);
+    client->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
     struct request request = {.is_large = true};
     describe(&request, client->front, scan, bytes);
     enum route result = route(client, &request);

@@ -18,7 +18,7 @@
 #include "base/slice.h"
 #include "net/loop.h"
 
-#define LINK_READ_SHARE 262144 /* bytes one link may read in one turn: four reads, then the others have theirs */
+#define LINK_READ_SHARE 131072 /* bytes one link may read in one turn: two reads, then the others have theirs */
 #define LINK_DIRECT 16384      /* output of this size skips the chain when nothing is ahead of it */
 
 struct link;

@@ -1,10 +1,14 @@
 #include "net/loop.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/link.h"
+
+#define TRIM_BYTES 1048576 /* less is not worth the walk through the heap */
+#define TRIM_MS 1000
 
 static void flush_rank(struct list *dirty)
 {
@@ -55,12 +59,21 @@ static void on_not_idle(uv_idle_t *idle)
     (void)idle;
 }
 
+static void on_trim(uv_timer_t *timer)
+{
+    struct loop *loop = timer->loop->data;
+    loop->pool.given_back = 0;
+    malloc_trim(0);
+}
+
 static void on_before_poll(uv_prepare_t *prepare)
 {
     struct loop *loop = prepare->loop->data;
     loop->turn++;
     if (has_work(loop))
         settle(loop);
+    if (loop->pool.given_back > TRIM_BYTES && !uv_is_active((uv_handle_t *)&loop->trim))
+        uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
     bool is_busy = has_work(loop) || !list_is_empty(&loop->resting);
     while (!list_is_empty(&loop->resting)) {
         struct link *link = container_of(loop->resting.next, struct link, resting);
@@ -83,12 +96,14 @@ void loop_init(struct loop *loop)
     uv_prepare_init(&loop->uv, &loop->before_poll);
     uv_check_init(&loop->uv, &loop->after_poll);
     uv_idle_init(&loop->uv, &loop->not_idle);
+    uv_timer_init(&loop->uv, &loop->trim);
     uv_prepare_start(&loop->before_poll, on_before_poll);
     uv_check_start(&loop->after_poll, on_after_poll);
-    /* These three serve the others and must not keep the loop alive. */
+    /* These serve the others and must not keep the loop alive. */
     uv_unref((uv_handle_t *)&loop->before_poll);
     uv_unref((uv_handle_t *)&loop->after_poll);
     uv_unref((uv_handle_t *)&loop->not_idle);
+    uv_unref((uv_handle_t *)&loop->trim);
     for (int rank = 0; rank < RANK_COUNT; rank++)
         list_init(&loop->dirty[rank]);
     list_init(&loop->woken);
@@ -113,6 +128,7 @@ void loop_close(struct loop *loop)
     uv_close((uv_handle_t *)&loop->before_poll, NULL);
     uv_close((uv_handle_t *)&loop->after_poll, NULL);
     uv_close((uv_handle_t *)&loop->not_idle, NULL);
+    uv_close((uv_handle_t *)&loop->trim, NULL);
 }
 
 void loop_fini(struct loop *loop)

@@ -24,6 +24,7 @@ struct loop {
     uv_prepare_t before_poll;
     uv_check_t after_poll;
     uv_idle_t not_idle; /* active while work is left over, so that the poll does not wait */
+    uv_timer_t trim;     /* soon after much memory was freed: the allocator keeps it until told */
     struct list dirty[RANK_COUNT];
     struct list woken;
     struct list resting; /* links that have read their share of this turn */

@@ -81,6 +81,12 @@ static void check_huge(struct lane *lane, struct rider *rider)
         stall(lane, rider);
 }
 
+static inline void note_progress(struct lane *lane, enum scan_result result, size_t used)
+{
+    lane->frame_bytes = result == SCAN_FRAME ? 0 : lane->frame_bytes + used;
+    lane->is_absorbing &= result != SCAN_FRAME;
+}
+
 /* As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone. */
 static const char *take_plain(struct lane *lane, const char *p, const char *end)
 {
@@ -97,7 +103,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
         }
         p += used;
         call->n -= result == SCAN_FRAME && !is_push;
-        lane->frame_bytes = result == SCAN_FRAME ? 0 : lane->frame_bytes + used;
+        note_progress(lane, result, used);
     } while (call->n > 0 && p < end);
     lane->is_in_frame = result == SCAN_MORE;
 
@@ -250,7 +256,7 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     }
     glimpse_feed(&lane->glimpse, p, used);
     lane->is_in_frame = result == SCAN_MORE;
-    lane->frame_bytes = result == SCAN_FRAME ? 0 : lane->frame_bytes + used;
+    note_progress(lane, result, used);
     if (!lane->is_muted) {
         struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
         if (rider != NULL)

@@ -59,7 +59,7 @@ struct rider {
     uint32_t in_flight;   /* entries in lane->calls */
     uint32_t last_call;   /* position of the newest of them */
     bool wants_idle;      /* wake when in_flight falls to 0 */
-    bool is_absorbed;     /* its huge reply is taken in, so that those behind need not wait */
+    uint32_t absorbed;    /* bytes of huge replies taken in, so that those behind need not wait */
     uint32_t sent_bytes;  /* on a shared lane, since it was idle last */
 };
 
@@ -111,6 +111,7 @@ struct lane {
     bool is_watching;  /* frames that answer no call may come */
     bool is_monitoring;
     bool is_raw;       /* no frames any more */
+    bool is_absorbing; /* this frame is taken in whole */
     bool is_unsure;    /* its protocol may not be its key's: HELLO was queued in MULTI */
     bool is_retry;     /* opened in place of one that was closed */
     bool has_answered; /* at least one call of whoever uses it now */

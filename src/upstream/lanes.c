@@ -452,20 +452,21 @@ void lanes_retire(struct lanes *lanes, struct lane *lane)
 
 bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider)
 {
-    if (rider->is_absorbed)
+    if (lane->is_absorbing)
         return true;
-    bool fits = lane->frame_bytes + lane->scan.bulk_left <= 2 * LANES_ABSORB_BYTES;
-    if (lane->role != LANE_RETIRED || lanes->n_absorbed == LANES_ABSORB_MAX || !fits || !has_others_waiting(lane))
+    uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
+    if (lane->role != LANE_RETIRED || lanes->absorbed + size > LANES_ABSORB_BYTES || !has_others_waiting(lane))
         return false;
-    rider->is_absorbed = true;
-    lanes->n_absorbed++;
+    lane->is_absorbing = true;
+    rider->absorbed += (uint32_t)size;
+    lanes->absorbed += (uint32_t)size;
     return true;
 }
 
 void lanes_absorbed(struct lanes *lanes, struct rider *rider)
 {
-    rider->is_absorbed = false;
-    lanes->n_absorbed--;
+    lanes->absorbed -= rider->absorbed;
+    rider->absorbed = 0;
 }
 
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane)

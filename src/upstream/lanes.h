@@ -18,8 +18,7 @@
 #define LANES_IDLE_NS (3 * NS_PER_S)   /* and these after so long */
 #define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
 #define LANES_SLUGGISH_NS (50 * NS_PER_MS) /* a shared lane silent for so long while calls wait gets no new ones */
-#define LANES_ABSORB_MAX 8                 /* readers at a time ... */
-#define LANES_ABSORB_BYTES 1048576         /* ... whose replies of at most this size are taken in for others' sake */
+#define LANES_ABSORB_BYTES 8388608         /* a worker's memory for replies that are taken in for others' sake */
 #define LANES_UNREAD_NS (5 * NS_PER_S)  /* how long a reader may do nothing before output-limit is held against it */
 #define LANES_STALL_NS (1 * NS_PER_S)  /* how long calls may wait behind a reply that is not read */
 
@@ -44,7 +43,7 @@ struct lanes {
     uv_timer_t tick;  /* runs while a lane is being opened or is retired, or a reconnect is due */
     uv_timer_t sweep; /* runs while lanes are idle, and always with an upstream-timeout */
     struct backoff backoff;
-    uint32_t n_absorbed; /* riders whose huge replies are being taken in */
+    uint32_t absorbed; /* bytes of replies that were taken in, until their readers have caught up */
     enum err down; /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
     bool cannot_reset; /* this Redis has no RESET: a used lane serves its own session only */
     bool is_closing;
