@@ -551,8 +551,8 @@ static void on_login_refused(void *arg, const struct login *login)
     }
 }
 
-void front_init(struct front *front, struct loop *loop, struct front_settings *settings,
-                struct command_table *commands, struct policies *policies)
+void front_init(struct front *front, struct loop *loop, struct front_settings *settings, struct command_table *commands,
+                struct policies *policies)
 {
     memset(front, 0, sizeof *front);
     front->loop = loop;

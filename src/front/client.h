@@ -88,11 +88,11 @@ struct client {
     bool is_held;            /* no request is taken until an answer has come */
     bool is_leaving;         /* nothing more is taken; closed when all is answered and sent */
     bool is_eof;
-    bool is_silent;          /* CLIENT REPLY OFF */
-    bool skips_next;         /* CLIENT REPLY SKIP came just before */
+    bool is_silent;  /* CLIENT REPLY OFF */
+    bool skips_next; /* CLIENT REPLY SKIP came just before */
     bool in_multi;
-    bool is_multi_unsure;    /* MULTI or DISCARD was sent and may be refused */
-    bool is_raw_after_exec;  /* what is queued answers in frames that cannot be counted */
+    bool is_multi_unsure;   /* MULTI or DISCARD was sent and may be refused */
+    bool is_raw_after_exec; /* what is queued answers in frames that cannot be counted */
     bool is_raw;
 };
 

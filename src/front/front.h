@@ -50,8 +50,8 @@ struct front {
 };
 
 /* Takes over one reference each of `commands` and `policies`. */
-void front_init(struct front *front, struct loop *loop, struct front_settings *settings,
-                struct command_table *commands, struct policies *policies);
+void front_init(struct front *front, struct loop *loop, struct front_settings *settings, struct command_table *commands,
+                struct policies *policies);
 
 /* A connection was accepted. */
 void front_accept(struct front *front, int fd, bool is_unix);

@@ -172,8 +172,9 @@ static enum route unknown_command(struct client *client, struct lane *lane, stru
         }
         is_first = false;
     }
-    memcpy(text + len, "\r\n", 2);
-    return refuse(client, lane, request, slice_of(text, len + 2));
+    text[len++] = '\r';
+    text[len++] = '\n';
+    return refuse(client, lane, request, slice_of(text, len));
 }
 
 static bool has_nul(struct slice name)

@@ -145,8 +145,8 @@ static enum flow flow_of(struct client *client, const struct request *request, b
 {
     enum flow flow = (enum flow)request->command->flow;
     if (is_queued) {
-        client->is_raw_after_exec |= flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR ||
-                                     flow == FLOW_REPLY;
+        client->is_raw_after_exec |=
+            flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_REPLY;
         return FLOW_ONE;
     }
     bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || (flow == FLOW_SUBSCRIBE && request->argc > 1);

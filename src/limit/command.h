@@ -65,16 +65,16 @@ enum {
 struct command {
     char name[COMMAND_NAME_MAX + 1]; /* lower case; a subcommand is "config|get" */
     uint8_t name_len;
-    uint8_t flow;     /* enum flow */
-    uint8_t effect;   /* enum effect */
+    uint8_t flow;      /* enum flow */
+    uint8_t effect;    /* enum effect */
     bool is_shareable; /* may travel on a lane that other clients use too */
-    bool blocks;      /* may wait in Redis; the client's going away must end it at once */
-    bool is_urgent;   /* must reach a Redis that is busy or paused: its lane is made with as little as possible */
-    bool pins;        /* its client keeps the private lane until it closes */
+    bool blocks;       /* may wait in Redis; the client's going away must end it at once */
+    bool is_urgent;    /* must reach a Redis that is busy or paused: its lane is made with as little as possible */
+    bool pins;         /* its client keeps the private lane until it closes */
     bool in_container; /* name has a '|' */
     bool has_subcommands;
-    uint16_t id;      /* dense, 0 is the row of every unknown command */
-    int16_t arity;    /* as COMMAND gives it: negative is "at least" */
+    uint16_t id;   /* dense, 0 is the row of every unknown command */
+    int16_t arity; /* as COMMAND gives it: negative is "at least" */
     uint16_t flags;
     int16_t first_key, last_key, key_step;
     uint64_t categories; /* bit i: command_table_category(table, i) */

@@ -53,10 +53,10 @@ struct link {
     struct list dirty;
     struct list woken;
     struct list resting;
-    void *request;       /* the connect or the write in flight */
-    uint32_t turn;       /* in which `read_bytes` counts */
+    void *request; /* the connect or the write in flight */
+    uint32_t turn; /* in which `read_bytes` counts */
     uint32_t read_bytes;
-    int16_t error;       /* to be reported at the next flush */
+    int16_t error; /* to be reported at the next flush */
     uint8_t state;
     uint8_t rank;
     bool is_paused;

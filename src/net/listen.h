@@ -32,8 +32,7 @@ struct listener {
 /* Accept from `fd`, which several listeners may share (unix sockets). The listener does not close it. */
 __attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop, int fd,
                                                        bool is_unix,
-                                                       void (*on_accept)(struct listener *listener, int fd),
-                                                       void *arg);
+                                                       void (*on_accept)(struct listener *listener, int fd), void *arg);
 
 /* Asynchronous: the memory may go when the loop has ended. */
 void listener_close(struct listener *listener);

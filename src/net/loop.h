@@ -24,13 +24,13 @@ struct loop {
     uv_prepare_t before_poll;
     uv_check_t after_poll;
     uv_idle_t not_idle; /* active while work is left over, so that the poll does not wait */
-    uv_timer_t trim;     /* soon after much memory was freed: the allocator keeps it until told */
+    uv_timer_t trim;    /* soon after much memory was freed: the allocator keeps it until told */
     struct list dirty[RANK_COUNT];
     struct list woken;
     struct list resting; /* links that have read their share of this turn */
     struct pool pool;
     uint32_t turn;
-    uint64_t now_ns; /* read after the last data came, so never before it was sent */
+    uint64_t now_ns;   /* read after the last data came, so never before it was sent */
     char *read_buffer; /* one for all links of the thread: what is read is used up or copied before the next read */
 };
 

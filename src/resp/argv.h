@@ -30,7 +30,7 @@ __attribute__((warn_unused_result)) bool argv_next(struct argv_walk *walk, struc
  * `out` needs room for ARGV_INLINE_ROOM(line.len) bytes. *out_len is 0 for a line without words.
  * False: unbalanced quotes.
  */
-#define ARGV_INLINE_ROOM(line_len) ((line_len) * 8 + 32)
+#define ARGV_INLINE_ROOM(line_len) ((line_len)*8 + 32)
 __attribute__((warn_unused_result)) bool argv_split(struct slice line, char *out, size_t *out_len);
 
 #endif

@@ -16,7 +16,6 @@
 
 enum phase { PHASE_TYPE, PHASE_LINE, PHASE_LINE_LF, PHASE_DATA, PHASE_DATA_CR, PHASE_DATA_LF, PHASE_LOST };
 
-
 /* What follows the type byte. */
 enum shape {
     SHAPE_UNKNOWN,
@@ -124,7 +123,8 @@ static inline bool number_is_fit(const struct reply_scan *scan)
         return true;
     if (scan->negative)
         return scan->number == 1 && type->least == -1;
-    return (int64_t)scan->number >= type->least && scan->number <= (type->shape == SHAPE_BULK ? SCAN_REPLY_BULK_MAX : SCAN_COUNT_MAX);
+    return (int64_t)scan->number >= type->least &&
+           scan->number <= (type->shape == SHAPE_BULK ? SCAN_REPLY_BULK_MAX : SCAN_COUNT_MAX);
 }
 
 static inline bool number(struct reply_scan *scan, struct cursor *c)

@@ -272,9 +272,8 @@ static void start_workers(struct proxy *proxy)
     const struct config *config = proxy->config;
     proxy->workers = mem_zalloc(config->workers, sizeof *proxy->workers);
     for (unsigned w = 0; w < config->workers; w++)
-        proxy->workers[w] =
-            worker_start(&proxy->settings, proxy->listens + w * config->n_listens, config->n_listens,
-                         command_table_get(proxy->commands), policies_get(proxy->policies));
+        proxy->workers[w] = worker_start(&proxy->settings, proxy->listens + w * config->n_listens, config->n_listens,
+                                         command_table_get(proxy->commands), policies_get(proxy->policies));
     proxy->is_running = true;
     log_info("forwarding to %s with %u worker%s, lanes %s", proxy->upstream_text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");

@@ -72,8 +72,8 @@ static void start_listeners(struct worker *worker, const struct worker_listen *l
     worker->listeners = mem_zalloc(n, sizeof *worker->listeners);
     worker->n_listeners = n;
     for (size_t i = 0; i < n; i++) {
-        int error = listener_start(&worker->listeners[i], &worker->loop, listens[i].fd, listens[i].is_unix, on_accept,
-                                   worker);
+        int error =
+            listener_start(&worker->listeners[i], &worker->loop, listens[i].fd, listens[i].is_unix, on_accept, worker);
         if (error != 0) {
             log_error("cannot watch a listening socket: %s", uv_strerror(error));
             exit(2);

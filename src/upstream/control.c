@@ -27,9 +27,9 @@ struct control {
     redisReader *reader;
     struct backoff backoff;
     uint8_t step;
-    bool is_open;    /* the link is in use */
+    bool is_open; /* the link is in use */
     bool is_settled;
-    bool is_lost;    /* said in the log */
+    bool is_lost; /* said in the log */
     bool is_closing;
 };
 
@@ -197,8 +197,7 @@ static void add_command(struct command_table *table, const redisReply *row)
 static void judge_command(struct control *control, const redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_ARRAY) {
-        log_warn("upstream %s does not answer COMMAND: the built-in command table is used",
-                 control->upstream->text);
+        log_warn("upstream %s does not answer COMMAND: the built-in command table is used", control->upstream->text);
         return;
     }
     struct command_table *table = command_table_new();

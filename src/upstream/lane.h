@@ -53,14 +53,14 @@ struct greeting {
 /* Somebody who sends requests. All its calls in flight are on one lane. */
 struct rider {
     const struct rider_ops *ops;
-    struct link *link;    /* woken when what the rider waits for has come */
-    struct lane *lane;    /* where its calls are, or its own lane; not to be trusted otherwise */
-    struct list waiting;  /* in lane->waiting */
-    uint32_t in_flight;   /* entries in lane->calls */
-    uint32_t last_call;   /* position of the newest of them */
-    bool wants_idle;      /* wake when in_flight falls to 0 */
-    uint32_t absorbed;    /* bytes of huge replies taken in, so that those behind need not wait */
-    uint32_t sent_bytes;  /* on a shared lane, since it was idle last */
+    struct link *link;   /* woken when what the rider waits for has come */
+    struct lane *lane;   /* where its calls are, or its own lane; not to be trusted otherwise */
+    struct list waiting; /* in lane->waiting */
+    uint32_t in_flight;  /* entries in lane->calls */
+    uint32_t last_call;  /* position of the newest of them */
+    bool wants_idle;     /* wake when in_flight falls to 0 */
+    uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
+    uint32_t sent_bytes; /* on a shared lane, since it was idle last */
 };
 
 /* What makes lanes equal: two sessions with the same key see the same replies. */
@@ -80,7 +80,8 @@ enum lane_role {
     LANE_IDLE,    /* was private, holds no state, waits for the next owner */
 };
 
-#define LANE_HUGE 262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
+#define LANE_HUGE                                                                                                      \
+    262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
 
 enum greeting_end { GREETING_NOT_ANSWERED, GREETING_ANSWERED_NO, GREETING_LOGIN_ENDED };
 
@@ -90,8 +91,8 @@ struct lane {
     struct list in_home;
     struct list waiting;
     struct lane_key key;
-    struct rider *owner;   /* NULL unless private */
-    struct rider *stalled; /* whose huge reply has stopped the reading */
+    struct rider *owner;    /* NULL unless private */
+    struct rider *stalled;  /* whose huge reply has stopped the reading */
     size_t stalled_pending; /* what it had not read yet ... */
     uint64_t stalled_ns;    /* ... since when */
     struct calls calls;
@@ -106,17 +107,17 @@ struct lane {
     uint8_t role; /* enum lane_role */
     struct greeting greeting;
     bool is_in_frame;
-    bool is_special;   /* this frame is looked at */
-    bool is_muted;     /* this frame is thrown away */
-    bool is_watching;  /* frames that answer no call may come */
+    bool is_special;  /* this frame is looked at */
+    bool is_muted;    /* this frame is thrown away */
+    bool is_watching; /* frames that answer no call may come */
     bool is_monitoring;
-    bool is_raw;       /* no frames any more */
-    bool is_absorbing; /* this frame is taken in whole */
-    bool is_unsure;    /* its protocol may not be its key's: HELLO was queued in MULTI */
-    bool is_retry;     /* opened in place of one that was closed */
-    bool has_answered; /* at least one call of whoever uses it now */
-    bool has_name;     /* CLIENT SETNAME was sent on it */
-    bool is_late;      /* it failed because an answer did not come in time */
+    bool is_raw;                    /* no frames any more */
+    bool is_absorbing;              /* this frame is taken in whole */
+    bool is_unsure;                 /* its protocol may not be its key's: HELLO was queued in MULTI */
+    bool is_retry;                  /* opened in place of one that was closed */
+    bool has_answered;              /* at least one call of whoever uses it now */
+    bool has_name;                  /* CLIENT SETNAME was sent on it */
+    bool is_late;                   /* it failed because an answer did not come in time */
     enum greeting_end greeting_end; /* how its greeting failed */
 };
 

@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define TICK_MS 20     /* resolution of deadlines and back-off; only while one of them runs */
-#define SWEEP_MS 1000  /* looking for lanes that have been idle for long */
+#define TICK_MS 20        /* resolution of deadlines and back-off; only while one of them runs */
+#define SWEEP_MS 1000     /* looking for lanes that have been idle for long */
 #define FRESH_NS NS_PER_S /* a lane that breaks sooner, and never answered a call, counts as not opened */
-#define SWEEP_PARTS 4  /* an upstream-timeout is noticed this many times finer than it is */
+#define SWEEP_PARTS 4     /* an upstream-timeout is noticed this many times finer than it is */
 
 static const struct lane_key newcomer = {.protocol = 2};
 
@@ -48,8 +48,7 @@ static void keep_sweeping(struct lanes *lanes)
         uv_timer_start(&lanes->sweep, on_sweep, every_ms, every_ms);
 }
 
-static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
-                              struct rider *owner)
+static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner)
 {
     struct lane *lane = lane_open(lanes, key, role, owner);
     if (lane == NULL)

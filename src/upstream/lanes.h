@@ -14,13 +14,13 @@
 #include "upstream/lane.h"
 #include "upstream/upstream.h"
 
-#define LANES_IDLE_MAX 128             /* a worker's idle lanes; more are closed at once */
-#define LANES_IDLE_NS (3 * NS_PER_S)   /* and these after so long */
-#define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
+#define LANES_IDLE_MAX 128                 /* a worker's idle lanes; more are closed at once */
+#define LANES_IDLE_NS (3 * NS_PER_S)       /* and these after so long */
+#define LANES_UNUSED_NS (60 * NS_PER_S)    /* and a shared lane that nobody has used for so long */
 #define LANES_SLUGGISH_NS (50 * NS_PER_MS) /* a shared lane silent for so long while calls wait gets no new ones */
 #define LANES_ABSORB_BYTES 8388608         /* a worker's memory for replies that are taken in for others' sake */
-#define LANES_UNREAD_NS (5 * NS_PER_S)  /* how long a reader may do nothing before output-limit is held against it */
-#define LANES_STALL_NS (1 * NS_PER_S)  /* how long calls may wait behind a reply that is not read */
+#define LANES_UNREAD_NS (5 * NS_PER_S)     /* how long a reader may do nothing before output-limit is held against it */
+#define LANES_STALL_NS (1 * NS_PER_S)      /* how long calls may wait behind a reply that is not read */
 
 enum door { DOOR_LOGIN, DOOR_ANONYMOUS, DOOR_COUNT };
 
@@ -44,7 +44,7 @@ struct lanes {
     uv_timer_t sweep; /* runs while lanes are idle, and always with an upstream-timeout */
     struct backoff backoff;
     uint32_t absorbed; /* bytes of replies that were taken in, until their readers have caught up */
-    enum err down; /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
+    enum err down;     /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
     bool cannot_reset; /* this Redis has no RESET: a used lane serves its own session only */
     bool is_closing;
 };
