@@ -91,6 +91,7 @@ struct client {
     bool is_silent;  /* CLIENT REPLY OFF */
     bool skips_next; /* CLIENT REPLY SKIP came just before */
     bool in_multi;
+    bool is_multi_broken;   /* MULTI itself could not travel: nothing until EXEC may */
     bool is_multi_unsure;   /* MULTI or DISCARD was sent and may be refused */
     bool is_raw_after_exec; /* what is queued answers in frames that cannot be counted */
     bool is_raw;

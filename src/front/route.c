@@ -95,6 +95,13 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
 
 /* ---- commands that weir answers itself ---- */
 
+static enum route answer(struct client *client, struct slice reply)
+{
+    client_answer(client, reply);
+    client->skips_next = false;
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
 static enum route quit(struct client *client)
 {
     client_answer(client, SLICE("+OK\r\n"));
@@ -106,10 +113,8 @@ static enum route quit(struct client *client)
 static enum route reset(struct client *client)
 {
     client->is_silent = false;
-    client_answer(client, SLICE("+RESET\r\n"));
-    client->skips_next = false;
     session_reset(client);
-    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+    return answer(client, SLICE("+RESET\r\n"));
 }
 
 /* No name is on a shared lane. */
@@ -117,16 +122,12 @@ static enum route get_name(struct client *client)
 {
     struct slice name = session_name(client);
     struct slice none = session_protocol(client) == 3 ? SLICE("_\r\n") : SLICE("$-1\r\n");
-    if (name.len == 0) {
-        client_answer(client, none);
-    } else {
-        char header[EMIT_HEADER_MAX];
-        client_answer(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
-        client_answer(client, name);
-        client_answer(client, SLICE("\r\n"));
-    }
-    client->skips_next = false;
-    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+    if (name.len == 0)
+        return answer(client, none);
+    char header[EMIT_HEADER_MAX];
+    client_answer(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
+    client_answer(client, name);
+    return answer(client, SLICE("\r\n"));
 }
 
 /* What concerns the session alone, for a client that has no lane of its own. */
@@ -184,14 +185,39 @@ static bool has_nul(struct slice name)
 
 /* ---- the whole way ---- */
 
+/* Redis' own words if it has said any. */
+static struct slice why_placeless(const struct client *client)
+{
+    return client->refusal != NULL ? slice_str(client->refusal) : err_text(lanes_why_none(&client->front->lanes));
+}
+
+/* As Redis does after an error inside MULTI: nothing is carried out, and EXEC says so. */
+static enum route answer_broken_multi(struct client *client, struct request *request)
+{
+    request->is_refused = true;
+    switch (request_effect(request)) {
+    case EFFECT_EXEC:
+        client->is_multi_broken = false;
+        return answer(client, SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n"));
+    case EFFECT_DISCARD:
+        client->is_multi_broken = false;
+        return answer(client, SLICE("+OK\r\n"));
+    case EFFECT_MULTI:
+        return answer(client, SLICE("-ERR MULTI calls can not be nested\r\n"));
+    default:
+        return answer(client, why_placeless(client));
+    }
+}
+
 static enum route refuse_placeless(struct client *client, struct request *request)
 {
-    char *said = client->refusal;
-    client->refusal = NULL;
+    client->is_multi_broken = request_effect(request) == EFFECT_MULTI;
     client->was_refused = false;
-    struct slice reply = said != NULL ? slice_str(said) : err_text(lanes_why_none(&client->front->lanes));
-    enum route result = refuse(client, NULL, request, reply);
-    free(said);
+    enum route result = refuse(client, NULL, request, why_placeless(client));
+    if (!client->is_multi_broken) {
+        free(client->refusal);
+        client->refusal = NULL;
+    }
     return result;
 }
 
@@ -205,6 +231,9 @@ static enum route route(struct client *client, struct request *request)
     if (command->flow == FLOW_QUIT && !client->is_raw)
         return quit(client);
     enum effect effect = request_effect(request);
+    if (client->is_multi_broken && effect != EFFECT_RESET)
+        return answer_broken_multi(client, request);
+    client->is_multi_broken = false;
     if (effect != EFFECT_NONE && is_ours(client, effect))
         return effect == EFFECT_RESET ? reset(client) : get_name(client);
 

@@ -41,7 +41,7 @@ static bool is_session(enum effect effect)
 static bool makes_raw(const struct client *client, const struct request *request)
 {
     if (client->in_multi)
-        return request_effect(request) == EFFECT_EXEC && client->is_raw_after_exec;
+        return request_effect(request) == EFFECT_EXEC && request->argc == 1 && client->is_raw_after_exec;
     return request->command->flow == FLOW_RAW;
 }
 
@@ -52,17 +52,13 @@ bool special_is_plain(const struct client *client, const struct request *request
            command->id != 0 && !command->is_urgent && !client->is_silent && !client->skips_next && !client->is_raw;
 }
 
-static bool is_multi(enum effect effect)
-{
-    return effect == EFFECT_MULTI || effect == EFFECT_EXEC || effect == EFFECT_DISCARD;
-}
-
 bool special_must_wait(const struct client *client, const struct request *request)
 {
     if (client->rider.in_flight == 0 || client->is_raw)
         return false;
     bool is_special = request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE;
-    return makes_raw(client, request) || (client->is_multi_unsure && is_special && !is_multi(request_effect(request)));
+    bool is_exec = request_effect(request) == EFFECT_EXEC;
+    return makes_raw(client, request) || (client->is_multi_unsure && is_special && !is_exec);
 }
 
 /* CLIENT REPLY OFF, or SKIP just before. Asking uses the SKIP up. */
@@ -145,8 +141,10 @@ static enum flow flow_of(struct client *client, const struct request *request, b
 {
     enum flow flow = (enum flow)request->command->flow;
     if (is_queued) {
+        /* Whom CLIENT REPLY silences already hears nothing of EXEC either. */
+        bool is_heard = flow == FLOW_REPLY && !client->is_silent;
         client->is_raw_after_exec |=
-            flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || flow == FLOW_REPLY;
+            flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || is_heard;
         return FLOW_ONE;
     }
     bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || (flow == FLOW_SUBSCRIBE && request->argc > 1);
@@ -233,6 +231,8 @@ static void send_bytes(struct client *client, struct lane *lane, const struct re
     /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
     if (effect == EFFECT_NAME && !client->has_own_lane && is_good_name(request->args[1]))
         lane_send(lane, REQUEST(no_name_request));
+    else if (request->command->flow == FLOW_REPLY && client->is_silent)
+        lane_send(lane, REQUEST(reply_on_request)); /* queued: no lane falls silent */
     else
         lane_send(lane, request->bytes.at, request->bytes.len);
 }

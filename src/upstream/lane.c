@@ -29,7 +29,6 @@ static void finish_oldest(struct lane *lane)
 {
     struct call done = *calls_oldest(&lane->calls);
     calls_pop(&lane->calls);
-    lane->has_answered = true;
     if (lane->role == LANE_RETIRED && calls_is_empty(&lane->calls))
         lanes_on_emptied(lane->home, lane);
     if (done.rider == NULL)
@@ -459,7 +458,7 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *own
     lane_set_key(lane, key);
     lane->role = LANE_PRIVATE;
     lane->owner = owner;
-    lane->has_name = lane->is_watching = lane->has_answered = false;
+    lane->has_name = lane->is_watching = lane->is_used = false;
     owner->lane = lane;
     return greet(lane, true);
 }
@@ -478,7 +477,7 @@ static void tell_owner(struct lane *lane, struct slice reply)
         return;
     owner->lane = NULL;
     /* Who never used it has lost nothing. */
-    if (lane->has_answered || !calls_is_empty(&lane->calls)) {
+    if (lane->is_used) {
         owner->ops->on_lost(owner);
     } else {
         owner->ops->on_refused(owner, reply);
@@ -567,6 +566,7 @@ struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t f
 
 void lane_send(struct lane *lane, const char *data, size_t n)
 {
+    lane->is_used = true;
     link_write(&lane->link, data, n);
 }
 

@@ -115,7 +115,7 @@ struct lane {
     bool is_absorbing;              /* this frame is taken in whole */
     bool is_unsure;                 /* its protocol may not be its key's: HELLO was queued in MULTI */
     bool is_retry;                  /* opened in place of one that was closed */
-    bool has_answered;              /* at least one call of whoever uses it now */
+    bool is_used;                   /* whoever uses it now has sent something */
     bool has_name;                  /* CLIENT SETNAME was sent on it */
     bool is_late;                   /* it failed because an answer did not come in time */
     enum greeting_end greeting_end; /* how its greeting failed */

@@ -7,7 +7,7 @@
 
 #define TICK_MS 20        /* resolution of deadlines and back-off; only while one of them runs */
 #define SWEEP_MS 1000     /* looking for lanes that have been idle for long */
-#define FRESH_NS NS_PER_S /* a lane that breaks sooner, and never answered a call, counts as not opened */
+#define FRESH_NS NS_PER_S /* a lane that breaks sooner, and was never used, counts as not opened */
 #define SWEEP_PARTS 4     /* an upstream-timeout is noticed this many times finer than it is */
 
 static const struct lane_key newcomer = {.protocol = 2};
@@ -297,7 +297,7 @@ struct lane *lanes_private(struct lanes *lanes, const struct lane_key *key, stru
     lane->role = LANE_PRIVATE;
     lane->owner = owner;
     lane->is_watching = false;
-    lane->has_answered = false;
+    lane->is_used = false;
     lane->ready_ns = clock_ns();
     owner->lane = lane;
     move_to(lane, &lanes->private);
@@ -376,13 +376,13 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
 /* As good as never opened: to try again at once would be to try for ever. */
 static bool broke_at_once(const struct lane *lane)
 {
-    return !lane->has_answered && clock_ns() - lane->ready_ns < FRESH_NS;
+    return !lane->is_used && clock_ns() - lane->ready_ns < FRESH_NS;
 }
 
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    if (lane->role == LANE_SHARED || lane->role == LANE_RETIRED)
-        log_warn("upstream %s: a shared connection is closed: %s", lanes->upstream->text, why);
+    log_warn("upstream %s: a %s connection is closed: %s", lanes->upstream->text,
+             lane->role == LANE_PRIVATE ? "private" : "shared", why);
     if (lane->role != LANE_SHARED || lanes_find_shared(lanes, &lane->key) != NULL)
         return;
     /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
