@@ -113,6 +113,16 @@ analyze: ## clang's analyzer over all sources: slow, and not always right
 fuzz: $(FUZZ_BINS) ## run every fuzzer for T=60 seconds
 	@tests/tools/run-fuzz.sh $(T) $(FUZZ_BINS)
 
+bench-fairness: build/weir ## how long ordinary clients wait beside difficult ones, and what memory does (about 2 min)
+	@/usr/bin/python3 bench/fairness.py
+	@/usr/bin/python3 bench/memory.py
+
+soak: build/asan/weir ## the crossing test with a fault every second for T=60 seconds (LANES=private, WEIR=path)
+	@WEIR=$(or $(WEIR),build/asan/weir) /usr/bin/python3 tests/tools/soak.py $(T) --lanes $(or $(LANES),shared)
+
+conformance: build/weir ## Redis' own test suite through weir: REDIS_SRC=a checkout of redis/redis (UNIT=unit/multi picks units)
+	@tests/tools/conformance.py $(UNIT)
+
 CHECKS = check-layers check-keys check-headers check-clang check-lint
 check: $(CHECKS) ## includes, configuration keys, headers, a clang build, lint
 
@@ -152,6 +162,6 @@ clean: ## remove build/
 	rm -rf build
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz check $(CHECKS) list-checks install format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz bench-fairness soak conformance check $(CHECKS) list-checks install format clean help

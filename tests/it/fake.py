@@ -1,0 +1,293 @@
+"""A server that tests hold by the strings: it answers weir's own requests, and clients' only with the bytes a test says.
+
+By itself it answers what a connection begins with, and ECHO, so that tests see whether weir works. Any other request
+stays unanswered, and all behind it on the same connection, until the test has expected it and gone on by hand:
+
+    lane = fake.expect(encode("GET", "k"))
+    lane.send(b"$5\\r\\nhel")
+    lane.reset()
+"""
+
+import selectors
+import socket
+import struct
+import threading
+from contextlib import contextmanager
+
+from harness import wait_until
+from resp import encode
+
+READ_SIZE = 1 << 16
+HELLO = b"%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"
+INFO = b"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
+
+OWN = {  # what weir sends by itself, and what a client's session is made of
+    b"PING": b"+PONG\r\n",
+    b"AUTH": b"+OK\r\n",
+    b"SELECT": b"+OK\r\n",
+    b"READONLY": b"+OK\r\n",
+    b"CLIENT": b"+OK\r\n",
+    b"RESET": b"+RESET\r\n",
+    b"HELLO": HELLO,
+    b"INFO": b"$%d\r\n%s\r\n" % (len(INFO), INFO),
+    b"COMMAND": b"-ERR not today\r\n",  # weir has a table of its own
+}
+
+
+def split_request(data):
+    """(arguments, bytes used) of the first multibulk request, or None while it is not whole."""
+    head, found, rest = data.partition(b"\r\n")
+    if not found:
+        return None
+    assert head[:1] == b"*", f"weir sent {bytes(head)!r}"
+    args = []
+    for _ in range(int(head[1:])):
+        head, found, rest = rest.partition(b"\r\n")
+        if not found or len(rest) < int(head[1:]) + 2:
+            return None
+        args.append(bytes(rest[: int(head[1:])]))
+        rest = rest[int(head[1:]) + 2 :]
+    return args, len(data) - len(rest)
+
+
+class Lane:
+    """A connection that weir has made."""
+
+    def __init__(self, fake, sock):
+        self.fake, self.sock = fake, sock
+        self.data = bytearray()  # received and not answered
+        self.by_hand = False  # nothing is answered by itself any more
+        self.greeted = False  # PING has been answered
+        self.is_control = False  # weir's own: it has asked for COMMAND
+        self.is_gone = False  # weir has closed it, or we have
+
+    def send(self, data):
+        try:
+            self.sock.sendall(data)
+        except OSError:
+            pass  # weir has closed it: shows in is_gone
+
+    def send_slowly(self, data):
+        """Each byte in a packet of its own."""
+        for i in range(len(data)):
+            self.send(data[i : i + 1])
+
+    def answer_again(self):
+        """By itself, as in the beginning."""
+        with self.fake.lock:
+            self.by_hand = False
+            self._answer_own()
+
+    def finish(self):
+        """Nothing more comes from here; weir may still send."""
+        try:
+            self.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def reset(self):
+        """The connection breaks: RST."""
+        self._leave(struct.pack("ii", 1, 0))
+
+    def close(self):
+        self._leave(struct.pack("ii", 0, 0))
+
+    def _leave(self, linger):
+        with self.fake.lock:
+            if not self.is_gone:
+                self.fake.drop(self, linger)
+
+    def take(self, data):
+        """Have exactly these bytes come? Then they count as seen."""
+        with self.fake.lock:
+            if not self.data.startswith(data):
+                return False
+            del self.data[: len(data)]
+            self.by_hand = True
+            return True
+
+    def expect(self, data):
+        """The same of this connection only."""
+        wait_until(lambda: self.take(data), f"weir sends {data!r} here")
+
+    def wait_gone(self, seconds=10.0):
+        """Until weir closes it."""
+        wait_until(lambda: self.is_gone, "weir closes this connection", seconds)
+
+    # ---- on the fake's thread ----
+
+    def on_readable(self):
+        try:
+            data = self.sock.recv(READ_SIZE, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.fake.drop(self, None)
+            return
+        self.data += data
+        self._answer_own()
+
+    def _answer_own(self):
+        while not self.by_hand and (request := split_request(self.data)):
+            args, used = request
+            name = args[0].upper()
+            answer = encode(args[1])[4:] if name == b"ECHO" else self.fake.own.get(name)
+            if answer is None:
+                return
+            del self.data[:used]
+            self.greeted = self.greeted or name == b"PING"
+            self.is_control = self.is_control or name == b"COMMAND"
+            self.send(answer)
+
+
+class Fake:
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.own = dict(OWN)
+        self.lanes = []  # that live
+        self.accepted = 0
+        self.on_accept = None  # called with each new lane instead of serving it
+        self.pipe = socket.socketpair()
+        self.listener = None
+        self.address = None
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.pipe[0], selectors.EVENT_READ)
+        self.ends = False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.listen()
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.pipe[1].send(b"x")
+        self.ends = True
+        self.thread.join()
+        self.refuse()
+        for lane in list(self.lanes):
+            lane.close()
+        for sock in self.pipe:
+            sock.close()
+        self.selector.close()
+
+    @property
+    def upstream(self):
+        """As weir's configuration names it."""
+        return "%s:%d" % self.address
+
+    # ---- whom it lets in ----
+
+    def listen(self):
+        """Accept connections, at the same address as before."""
+        with self.lock:
+            self.listener = socket.create_server(self.address or ("127.0.0.1", 0), backlog=128)
+            self.listener.setblocking(False)
+            self.address = self.listener.getsockname()
+            self.selector.register(self.listener, selectors.EVENT_READ)
+
+    def refuse(self):
+        """Connections are refused from now on; those made stay."""
+        with self.lock:
+            if self.listener:
+                self.selector.unregister(self.listener)
+                self.listener.close()
+                self.listener = None
+
+    @contextmanager
+    def blackhole(self):
+        """Connections are neither accepted nor refused: what weir sends to make one is not answered."""
+        self.refuse()
+        socks = []
+        try:
+            listener = socket.socket()
+            socks.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(self.address)
+            listener.listen(0)
+            while len(socks) < 3:  # a backlog of 0 holds one; the next one waits in vain
+                sock = socket.socket()
+                socks.append(sock)
+                sock.setblocking(False)
+                sock.connect_ex(self.address)
+            yield
+        finally:
+            for sock in reversed(socks):
+                sock.close()
+            self.listen()
+
+    def drop(self, lane, linger):
+        """With the lock held."""
+        lane.is_gone = True
+        self.lanes.remove(lane)
+        self.selector.unregister(lane.sock)
+        if linger:
+            lane.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        lane.sock.close()
+
+    # ---- what it is asked ----
+
+    def expect(self, data, seconds=10.0):
+        """Take these bytes, the oldest unanswered ones of a connection; that connection, which is by hand now."""
+
+        def find():
+            with self.lock:
+                return next((lane for lane in self.lanes if lane.take(data)), None)
+
+        try:
+            return wait_until(find, f"weir sends {data!r}", seconds)
+        except AssertionError:
+            raise AssertionError(f"weir sent not {data!r} but {[bytes(lane.data) for lane in self.lanes]}") from None
+
+    def greeted(self):
+        """Connections whose greeting has been answered."""
+        with self.lock:
+            return [lane for lane in self.lanes if lane.greeted]
+
+    def unanswered(self):
+        """All bytes that nobody has answered."""
+        with self.lock:
+            return b"".join(bytes(lane.data) for lane in self.lanes)
+
+    # ---- its thread ----
+
+    def _run(self):
+        while not self.ends:
+            for key, _ in self.selector.select():
+                with self.lock:
+                    if key.fileobj is self.listener:
+                        self._accept()
+                    elif key.data and not key.data.is_gone:
+                        key.data.on_readable()
+
+    def _accept(self):
+        try:
+            sock, _ = self.listener.accept()
+        except OSError:
+            return  # gone again
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.settimeout(10)
+        lane = Lane(self, sock)
+        self.lanes.append(lane)
+        self.accepted += 1
+        self.selector.register(sock, selectors.EVENT_READ, lane)
+        if self.on_accept:
+            self.on_accept(lane)
+
+
+def hang(lane):
+    """on_accept: say nothing, ever."""
+    lane.by_hand = True
+
+
+def say_and_close(data):
+    """on_accept: the first request is answered with this, then the connection is closed."""
+
+    def on_accept(lane):
+        lane.by_hand = True
+        lane.send(data)
+        lane.finish()
+
+    return on_accept

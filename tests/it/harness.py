@@ -1,0 +1,293 @@
+"""Private servers: a redis-server and a weir on addresses of their own, and waiting on states."""
+
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from resp import Closed, Conn
+
+REPO = Path(__file__).resolve().parents[2]
+WEIR = Path(os.environ.get("WEIR", REPO / "build/asan/weir")).resolve()
+
+SANITIZER_WORDS = (
+    "ERROR: AddressSanitizer",
+    "runtime error:",
+    "LeakSanitizer",
+    "WARNING: ThreadSanitizer",
+)
+START_SECONDS = 20
+STOP_SECONDS = 20  # twice what a plain build is allowed: tests run under sanitizers
+
+MODES = [(1, "shared"), (2, "shared"), (1, "private"), (2, "private")]
+MODE_IDS = ["%d-%s" % mode for mode in MODES]
+
+running = []  # processes, so that a failure can show their logs
+ended = []  # since the current test began
+
+
+def wait_until(condition, what, seconds=10.0):
+    """Wait for a state; the condition's value when it is true."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.002)
+
+
+def free_port():
+    """A port nobody listens on, below the range the kernel takes ports of outgoing connections from."""
+    while True:
+        port = random.randrange(10240, 32768)
+        with socket.socket() as sock:
+            try:
+                sock.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+class Process:
+    """A child in a folder of its own, its output in one log."""
+
+    def __init__(self, name):
+        self.name = name
+        self.folder = Path(tempfile.mkdtemp(prefix=f"weir-it-{name}-"))
+        self.log_path = self.folder / "log"
+        self.child = None
+        self.last_log = ""
+
+    def launch(self, argv, **kwargs):
+        with open(self.log_path, "ab") as log:
+            self.child = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, **kwargs
+            )
+        running.append(self)
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else self.last_log
+
+    def is_running(self):
+        return self.child is not None and self.child.poll() is None
+
+    def signal(self, number):
+        self.child.send_signal(number)
+
+    def wait(self, seconds=STOP_SECONDS):
+        """Its exit code; None if it did not end in time, and then it has been killed."""
+        try:
+            code = self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+            code = None
+        if self in running:
+            running.remove(self)
+            ended.append(self)
+        return code
+
+    def kill(self):
+        if self.is_running():
+            self.child.kill()
+        if self.child:
+            self.wait()
+
+    def forget(self):
+        """End it whatever happens, and remove its folder."""
+        self.kill()
+        self.last_log = self.log()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Redis(Process):
+    """redis-server without persistence."""
+
+    def __init__(self, *options, unix=False, password=None):
+        super().__init__("redis")
+        self.options = list(options)
+        self.has_password = password is not None
+        if password:
+            # tests come in as a user of their own, whatever a script does to the password
+            self.options += ["--requirepass", password, "--user", "admin", "on", "nopass", "~*", "&*", "+@all"]
+        self.unix = str(self.folder / "redis.sock") if unix else None
+        self.port = None
+
+    @property
+    def address(self):
+        return self.unix or ("127.0.0.1", self.port)
+
+    @property
+    def upstream(self):
+        """As weir's configuration names it."""
+        return f"unix:{self.unix}" if self.unix else f"127.0.0.1:{self.port}"
+
+    def start(self):
+        """Start, or start again at the same address."""
+        if self.unix:
+            self._launch(["--port", "0", "--unixsocket", self.unix])
+        elif self.port:
+            self._launch(["--port", str(self.port)])
+        else:
+            for _ in range(10):
+                self.port = free_port()
+                if self._launch(["--port", str(self.port)]):
+                    break
+        assert self.is_running(), self.log()
+
+    def _launch(self, where):
+        argv = ["redis-server", *where, "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        argv += ["--save", "", "--appendonly", "no", "--enable-debug-command", "yes", *self.options]
+        self.launch(argv)
+        wait_until(lambda: self._answers() or not self.is_running(), "redis-server answers", START_SECONDS)
+        return self.is_running()
+
+    def _answers(self):
+        try:
+            with Conn(self.address, 1) as conn:
+                return conn.call("PING")
+        except (OSError, Closed):
+            return False
+
+    def connect(self):
+        conn = Conn(self.address)
+        if self.has_password:
+            conn.call("AUTH", "admin", "")
+        return conn
+
+    def call(self, *args):
+        with self.connect() as conn:
+            return conn.call(*args)
+
+    def info(self, field):
+        return re.search(rf"^{field}:(.*)\r$", self.call("INFO", "everything").decode(), re.M)[1]
+
+    def waiting(self):
+        """What connections wait for: how many block, and how many channels and patterns are subscribed to."""
+        text = self.call("INFO", "everything").decode()
+        fields = ("blocked_clients", "pubsub_channels", "pubsub_patterns")
+        return tuple(int(re.search(rf"^{field}:(\d+)", text, re.M)[1]) for field in fields)
+
+    def state(self):
+        """What connections wait for, and a digest of all data."""
+        return self.waiting(), self.call("DEBUG", "DIGEST")
+
+    def forget_data(self):
+        """As fresh, as far as scripts of commands can tell."""
+        with self.connect() as conn:
+            try:
+                wait_until(lambda: not any(self.waiting()), "Redis forgets earlier connections", 5)
+            except AssertionError:
+                for kind in ("normal", "pubsub"):  # so that only one test pays for another
+                    conn.call("CLIENT", "KILL", "TYPE", kind)
+                raise
+            conn.ask("FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT")
+
+
+class Weir(Process):
+    """weir with a configuration file. `settings` are lines of [weir], `sections` the text after it."""
+
+    def __init__(self, upstream=None, *, workers=2, lanes="shared", listen="127.0.0.1:0", sections="", **settings):
+        super().__init__("weir")
+        self.config = self.folder / "weir.conf"
+        lines = {"listen": listen, "workers": workers, "lanes": lanes}
+        if upstream:
+            lines["upstream"] = getattr(upstream, "upstream", upstream)
+        lines.update({key.replace("_", "-"): value for key, value in settings.items()})
+        text = "[weir]\n" + "".join(f"{key} = {value}\n" for key, value in lines.items())
+        self.config.write_text(text.replace("{folder}", str(self.folder)) + sections)
+
+    def start(self):
+        self.launch([str(WEIR), "-c", str(self.config)])
+
+    def wait_ready(self):
+        wait_until(lambda: self.is_ready() or not self.is_running(), "weir is ready", START_SECONDS)
+        assert self.is_running(), self.log()
+        return self
+
+    def is_ready(self):
+        return re.search(r"\bready$", self.log(), re.M)
+
+    @property
+    def addresses(self):
+        """What it listens on, in the order of its configuration."""
+        found = []
+        for text in re.findall(r"listening on (\S+)", self.log()):
+            host, _, port = text.rpartition(":")
+            address = text[5:] if text.startswith("unix:") else (host.strip("[]"), int(port))
+            if address not in found:
+                found.append(address)
+        return found
+
+    @property
+    def address(self):
+        return self.addresses[0]
+
+    def connect(self, **kwargs):
+        return Conn(self.address, **kwargs)
+
+    def serves(self):
+        """Do new clients, of every worker, get answers from Redis?"""
+        conns = [self.connect(timeout=5) for _ in range(8)]
+        try:
+            return all(conn.call("ECHO", i) == b"%d" % i for i, conn in enumerate(conns))
+        except (Closed, OSError):
+            return False
+        finally:
+            for conn in conns:
+                conn.close()
+
+    def complaint(self):
+        """What a sanitizer wrote, or nothing."""
+        log = self.log()
+        return log if any(word in log for word in SANITIZER_WORDS) else None
+
+    def stop(self, number=signal.SIGTERM):
+        """Stop as an operator does: it must exit with 0 and leave nothing to complain about."""
+        if self.is_running():
+            self.signal(number)
+        code = self.wait()
+        assert code is not None, f"weir did not stop within {STOP_SECONDS} s of {number!r}\n{self.log()}"
+        assert not self.complaint(), self.log()
+        assert code == 0, f"weir exited with {code}\n{self.log()}"
+
+
+def run_weir(*args, **kwargs):
+    """Run weir with arguments until it ends by itself."""
+    return subprocess.run([str(WEIR), *map(str, args)], capture_output=True, text=True, timeout=60, **kwargs)
+
+
+class Farm:
+    """Starts servers, and stops them all in the end: weir before the Redis behind it."""
+
+    def __init__(self):
+        self.servers = []
+
+    def redis(self, *options, **kwargs):
+        return self._start(Redis(*options, **kwargs))
+
+    def weir(self, upstream, *, wait=True, **kwargs):
+        weir = self._start(Weir(upstream, **kwargs))
+        return weir.wait_ready() if wait else weir
+
+    def _start(self, server):
+        self.servers.append(server)
+        server.start()
+        return server
+
+    def close(self):
+        try:
+            for server in self.servers:
+                if isinstance(server, Weir) and server in running:
+                    server.stop()
+        finally:
+            for server in reversed(self.servers):
+                server.forget()

@@ -1,0 +1,22 @@
+// What the scripts share: `step(name, work)` runs one piece of ordinary work and says so.
+'use strict';
+
+const assert = require('node:assert/strict');
+
+const host = '127.0.0.1';
+const port = Number(process.argv[2]);
+
+async function step(name, work) {
+  await work();
+  console.log(`ok ${name}`);
+}
+
+// Runs everything; the process ends by itself only when every connection has been closed.
+function main(work) {
+  work().catch((error) => {
+    console.error(error);
+    process.exit(1);
+  });
+}
+
+module.exports = { assert, host, main, port, step };

@@ -1,0 +1,144 @@
+"""Odd and broken requests: weir answers what Redis answers, however the bytes are cut, or is stricter on purpose."""
+
+import pytest
+from bad_inputs import CASES
+from harness import wait_until
+from script import PROBES, Player, Probes, on_redis
+
+NEVER_CUT = [case for case in CASES if case.whole]
+CUT = [case for case in CASES if not case.whole]
+BYTEWISE = [case for case in CUT if len(case.sent) < 300]
+
+MODES = [(1, "shared"), (2, "private")]
+PROTOCOL_ERROR = b"-ERR Protocol error: "
+SECRET = "a password"
+
+
+def name(case):
+    return case.name
+
+
+@pytest.fixture(scope="session")
+def locked_redis(shared_farm):
+    return shared_farm.redis(password=SECRET)
+
+
+@pytest.fixture(scope="session")
+def locked_weirs(shared_farm, locked_redis, tmp_path_factory):
+    secret = tmp_path_factory.mktemp("secret") / "password"
+    secret.write_text(SECRET + "\n")
+    started = {}
+
+    def weir(mode):
+        if mode not in started:
+            started[mode] = shared_farm.weir(
+                locked_redis, workers=mode[0], lanes=mode[1], upstream_password_file=secret
+            )
+        return started[mode]
+
+    return weir
+
+
+@pytest.fixture
+def redis_for(redis, locked_redis):
+    return lambda case: locked_redis if case.auth else redis
+
+
+@pytest.fixture(params=["redis", *MODES], ids=["redis", "weir-1-shared", "weir-2-private"])
+def target(request, redis_for, shared_weirs, locked_weirs):
+    """The server under test for a case; Redis is one, to prove the table."""
+    if request.param == "redis":
+        return redis_for
+    return lambda case: (locked_weirs if case.auth else shared_weirs)(request.param)
+
+
+recorded = {}
+
+
+def on_live_redis(case, redis):
+    """(answer, closed) after the case's bytes, and after its `then`."""
+    if case.name not in recorded:
+        states = on_redis(redis, [("c", case.sent), ("c", case.then)])
+        recorded[case.name] = [state["c"] for state, _ in states]
+    return recorded[case.name]
+
+
+def wanted(case, server, redis):
+    if case.strict and server is not redis:
+        return ((PROTOCOL_ERROR, True),) * 2
+    return on_live_redis(case, redis)
+
+
+def cut_text(case, server, redis, state):
+    """The text of a strict error is weir's own."""
+    data, closed = state
+    if case.strict and server is not redis and data.startswith(PROTOCOL_ERROR) and data.count(b"\r\n") == 1:
+        data = PROTOCOL_ERROR
+    return data, closed
+
+
+def check(player, probes, names, server, redis):
+    """Every connection in `names` (connection: case) has the wanted state, before and after its case's `then`."""
+    for after_then in (False, True):
+        want = {n: wanted(case, server, redis)[after_then] for n, case in names.items()}
+
+        def state():
+            player.collect()
+            got = player.state()
+            return {n: cut_text(case, server, redis, got[n]) for n, case in names.items()}
+
+        try:
+            wait_until(lambda: state() == want, "the wanted answers", 5)
+        except AssertionError:
+            got = state()
+            assert {n: got[n] for n in got if got[n] != want[n]} == {n: want[n] for n in got if got[n] != want[n]}
+        probes.settle(player)
+        assert state() == want, "more came"
+        if not after_then:
+            for n, case in names.items():
+                if n not in player.closed:
+                    player.play(n, case.then)
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_redis_is_as_the_table_says(case, redis_for):
+    answer, closed = on_live_redis(case, redis_for(case))[0]
+    assert answer.startswith(case.answer) if case.answer else answer == b""
+    assert closed == case.closed
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_at_once(case, target, redis_for):
+    server, redis = target(case), redis_for(case)
+    with Player(server.address, redis.address) as player, Probes(server.address, PROBES) as probes:
+        player.play("whole", case.sent)
+        check(player, probes, {"whole": case}, server, redis)
+
+
+@pytest.mark.parametrize("case", CUT, ids=name)
+def test_cut_at_every_offset(case, target, redis_for):
+    server, redis = target(case), redis_for(case)
+    end = len(case.sent)
+    offsets = range(1, end) if end < 300 else sorted({1, 2, 16384, 65535, end - 1})
+    with Player(server.address, redis.address) as player, Probes(server.address, PROBES) as probes:
+        for offset in offsets:
+            player.play(f"cut at {offset}", case.sent[:offset])
+        probes.settle(player)
+        for offset in offsets:
+            player.play(f"cut at {offset}", case.sent[offset:])
+        check(player, probes, {f"cut at {offset}": case for offset in offsets}, server, redis)
+
+
+@pytest.mark.parametrize("auth", [False, True], ids=["open", "locked"])
+def test_byte_by_byte(auth, target, redis_for):
+    cases = {case.name: case for case in BYTEWISE if case.auth == auth}
+    first = next(iter(cases.values()))
+    server, redis = target(first), redis_for(first)
+    with Player(server.address, redis.address) as player, Probes(server.address, PROBES) as probes:
+        for i in range(max(len(case.sent) for case in cases.values())):
+            for case in cases.values():
+                if byte := case.sent[i : i + 1]:
+                    player.play(case.name, byte)
+            probes.round()
+            player.collect()
+        check(player, probes, cases, server, redis)

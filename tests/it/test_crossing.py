@@ -1,0 +1,58 @@
+"""No reply ever reaches a client that did not ask for it, whoever leaves and whatever dies."""
+
+import asyncio
+import time
+
+import pytest
+from crowd import Crowd
+from harness import wait_until
+
+CLIENTS = 200
+SECONDS = 8.0
+RESTARTS = 4
+BACK_WITHIN = 3.0
+
+
+@pytest.mark.parametrize("lanes, seconds", [("shared", SECONDS), ("private", SECONDS / 2)])
+def test_every_reply_carries_its_token(lanes, seconds, farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=2, lanes=lanes)
+    crowd = Crowd(weir.address, seed=7)
+    asyncio.run(crowd.run(CLIENTS, asyncio.sleep(seconds)))
+    assert crowd.verified > 2000 and crowd.left > 100 and crowd.bytes > 10_000_000
+    wait_until(lambda: connected(redis) < 20, "the clients' lanes are given back")
+    with weir.connect() as conn:
+        assert conn.call("PING") == "PONG"
+
+
+def connected(redis):
+    """Other connections than lanes that are kept would show as a leak."""
+    return int(redis.info("connected_clients"))
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_while_redis_is_killed_and_restarted(lanes, farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=2, lanes=lanes)
+    crowd = Crowd(weir.address, seed=8, upstream_may_go=True)
+
+    async def restarts():
+        for _ in range(RESTARTS):
+            await grows(crowd, "verified", 2000)
+            redis.kill()
+            await grows(crowd, "unavailable", 50)
+            await asyncio.to_thread(redis.start)
+            await asyncio.to_thread(wait_until, weir.serves, "weir finds the restarted Redis", BACK_WITHIN)
+
+    asyncio.run(crowd.run(CLIENTS, restarts()))
+    assert crowd.closed > 0
+    assert weir.serves()
+
+
+async def grows(crowd, field, by):
+    """Wait until the crowd has counted `by` more."""
+    goal = getattr(crowd, field) + by
+    deadline = time.monotonic() + 20
+    while getattr(crowd, field) < goal:
+        assert time.monotonic() < deadline, f"{field} stays at {getattr(crowd, field)}"
+        await asyncio.sleep(0.002)

@@ -1,0 +1,1038 @@
+"""What goes wrong on either side of weir, with exact bytes: nobody gets a reply that is not its own, nor half of one as
+if it were whole; who had nothing in flight notices nothing; what comes after is answered, or told at once."""
+
+import os
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from fake import Fake, hang, say_and_close
+from harness import WEIR, Weir, wait_until
+from resp import Closed, Conn, Error, dial, encode, pipeline
+
+LANES = ["shared", "private"]
+BACK_WITHIN = 2.0
+GET_K = encode("GET", "k")
+UNAVAILABLE = Error("UPSTREAM unavailable")
+MAX_CLIENTS = b"-ERR max number of clients reached\r\n"
+
+
+@pytest.fixture
+def fake():
+    with Fake() as fake:
+        yield fake
+
+
+@pytest.fixture(params=LANES)
+def front(request, fake, farm):
+    """weir in front of the fake, in both lane modes, and ready with all it opens by itself."""
+    return weir_before(fake, farm, lanes=request.param)
+
+
+def weir_before(fake, farm, **settings):
+    weir = farm.weir(fake.upstream, workers=1, **settings)
+    with weir.connect() as first:
+        assert first.call("ECHO", "ready") == b"ready"
+    return weir
+
+
+def is_told(reply):
+    """One of weir's own errors about Redis being away."""
+    return isinstance(reply, Error) and reply.startswith("UPSTREAM ")
+
+
+def works_again(conn, seconds=BACK_WITHIN):
+    """A client that had nothing in flight is still there: told at worst, until Redis answers it."""
+
+    def answered():
+        reply = conn.call("ECHO", "token")
+        assert reply == b"token" or is_told(reply), reply
+        return reply == b"token"
+
+    wait_until(answered, "this client is served again", seconds)
+
+
+def end_of(conn):
+    """What came until weir closed the connection."""
+    return conn.read_to_end()
+
+
+def open_files(weir):
+    return len(os.listdir(f"/proc/{weir.child.pid}/fd"))
+
+
+def is_sanitized(weir):
+    """A sanitizer keeps freed memory and pads the rest: what it takes says little of weir."""
+    with open(f"/proc/{weir.child.pid}/maps") as maps:
+        text = maps.read()
+    return "libasan" in text or "libtsan" in text
+
+
+def memory(weir):
+    """Resident bytes."""
+    with open(f"/proc/{weir.child.pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def reset(conn):
+    """Leave with RST."""
+    conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    conn.close()
+
+
+# ---- replies that are none ----
+
+GARBAGE = {
+    "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "nul": b"\x00\x00",
+    "bulk-length-minus-2": b"$-2\r\n",
+    "array-length-minus-2": b"*-2\r\n",
+    "integer-abc": b":abc\r\n",
+    "map-count-overflow": b"%9223372036854775807\r\n",
+    "nested-100000": b"*1\r\n" * 100000,
+    "bulk-without-crlf": b"$5\r\nhelloXX",
+    "null-with-text": b"_x\r\n",
+    "boolean-x": b"#x\r\n",
+    "verbatim-too-short": b"=3\r\ntx\r\n",
+    "streamed-string": b"$?\r\n",
+    "line-with-lone-cr": b"+O\rK\r\n",
+}
+
+# Lengths that only a broken server sends, but which the protocol allows: what follows decides.
+UNFINISHED = {
+    "ok-without-end": b"+OK",
+    "bulk": b"$100\r\nabc",
+    "bulk-of-93-gib": b"$99999999999\r\n",
+    "array-of-4294967295": b"*4294967295\r\n",
+    "map-of-4294967295": b"%4294967295\r\n",
+    "attribute-alone": b"|1\r\n+k\r\n+v\r\n",
+    "in-an-array": b"*2\r\n$1\r\na\r\n$5\r\nb",
+}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
+def test_garbage(garbage, fake, front):
+    with front.connect() as victim, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        victim.send(GET_K)
+        lane = fake.expect(GET_K)
+        lane.send(garbage)
+        got = end_of(victim)
+        assert garbage.startswith(got), "what it got is no whole reply, nor anything of weir's"
+        lane.wait_gone()
+        works_again(bystander)
+
+
+def test_garbage_behind_a_reply(fake, front):
+    """The reply before it is whole and has its reader; who waits behind it is closed."""
+    with front.connect() as first, front.connect() as second, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        first.send(GET_K)
+        lane = fake.expect(GET_K)
+        second.send(encode("GET", "other"))
+        other = fake.expect(encode("GET", "other"))
+        lane.send(b"+mine\r\n")
+        assert first.read() == "mine"
+        other.send(b"?\r\n")
+        assert end_of(second) in (b"", b"?\r\n"[:1])
+        other.wait_gone()
+        works_again(bystander)
+
+
+@pytest.mark.parametrize("ending", ["finish", "reset"])
+@pytest.mark.parametrize("begun", UNFINISHED.values(), ids=UNFINISHED.keys())
+def test_half_a_reply(begun, ending, fake, front):
+    """The client gets at most that half, and then the end of its connection."""
+    before = memory(front)
+    with front.connect() as victim, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        victim.send(GET_K)
+        lane = fake.expect(GET_K)
+        lane.send(begun)
+        getattr(lane, ending)()
+        assert begun.startswith(end_of(victim))
+        assert memory(front) - before < 16 << 20, "memory for what was announced"
+        works_again(bystander)
+
+
+def test_a_reply_nobody_waits_for(fake, front):
+    with front.connect() as first, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        first.send(GET_K)
+        lane = fake.expect(GET_K)
+        lane.send(b"+mine\r\n")
+        assert first.read() == "mine"
+        lane.send(b"+whose\r\n")
+        lane.wait_gone()
+        works_again(bystander)
+        assert not first.buffer, "it went to nobody"
+
+
+def test_two_replies_to_one_request(fake, front):
+    """In one packet. The first may arrive or, on a lane of its client's own, be lost with it; the second never arrives."""
+    with front.connect() as first, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        first.send(GET_K)
+        lane = fake.expect(GET_K)
+        lane.send(b"+mine\r\n+whose\r\n")
+        lane.wait_gone()
+        works_again(bystander)
+        first.send(encode("ECHO", "next"))
+        try:
+            replies = [first.read()]
+            if replies == ["mine"]:
+                replies.append(first.read())
+        except Closed:
+            replies = []
+        assert replies in ([], ["mine"], ["mine", b"next"], ["mine", UNAVAILABLE])
+
+
+def test_a_reply_before_any_request(fake, front):
+    """On connections that wait for nothing."""
+    with front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        idle = [lane for lane in fake.greeted() if not lane.is_control]
+        for lane in idle:
+            lane.send(b"+whose\r\n")
+        for lane in idle:
+            lane.wait_gone()
+        if not bystander.is_closed():  # its own lane, where it has one, has broken
+            works_again(bystander)
+        with front.connect() as new:
+            works_again(new)
+        assert not bystander.buffer
+
+
+def test_a_reply_on_the_control_connection(fake, front):
+    """It waits for nothing either: an answer out of place there would be taken for the next one."""
+    control = next(lane for lane in fake.greeted() if lane.is_control)
+    control.send(b"+whose\r\n")
+    control.wait_gone()
+    wait_until(lambda: any(lane.is_control for lane in fake.greeted()), "weir makes another one", BACK_WITHIN)
+    with front.connect() as new:
+        works_again(new)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_reply_before_the_greeting(lanes, fake, farm):
+    """Whoever talks first is no Redis: what it says is nobody's answer."""
+    weir = weir_before(fake, farm, lanes=lanes)
+    fake.on_accept = lambda lane: lane.send(b"+whose\r\n+PONG\r\n+PONG\r\n")
+    for lane in list(fake.lanes):
+        lane.reset()
+    before, asked = fake.accepted, 0
+    start = time.monotonic()
+    while time.monotonic() - start < 1:
+        with weir.connect() as conn:
+            asked += 1
+            try:
+                reply = conn.call("ECHO", "x")
+                assert is_told(reply), reply
+            except Closed:
+                pass  # its own lane broke after it had been given one
+    assert fake.accepted - before <= asked + 40, "weir takes its time between attempts"
+    fake.on_accept = None
+    with weir.connect() as conn:
+        works_again(conn)
+
+
+PUSH = b">2\r\n+a\r\n+b\r\n"
+
+
+def test_a_push_in_resp2(fake, front):
+    with front.connect() as victim, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        victim.send(GET_K)
+        lane = fake.expect(GET_K)
+        lane.send(PUSH + b"+mine\r\n")
+        assert end_of(victim) == b""
+        lane.wait_gone()
+        works_again(bystander)
+
+
+def test_a_push_on_a_shared_lane(fake, farm):
+    """Nobody on a shared lane has asked for pushes, in RESP3 neither."""
+    weir = weir_before(fake, farm, lanes="shared")
+    with weir.connect() as victim, weir.connect() as bystander:
+        assert victim.call("HELLO", "3") == {"server": "redis", "proto": 3}
+        assert bystander.call("ECHO", "x") == b"x"
+        victim.send(GET_K)
+        lane = fake.expect(GET_K)
+        victim.send(encode("GET", "second"))
+        lane.expect(encode("GET", "second"))
+        lane.send(b"+mine\r\n" + PUSH + b"+second\r\n")
+        assert end_of(victim) in (b"", b"+mine\r\n")
+        lane.wait_gone()
+        works_again(bystander)
+
+
+# ---- legal but odd, and errors that are Redis' own ----
+
+VERBATIM = [
+    b"-\r\n",
+    b"-10001\r\n",
+    b"-X\r\n",
+    b"+\r\n",
+    b"$0\r\n\r\n",
+    b"$-1\r\n",
+    b"*0\r\n",
+    b"*-1\r\n",
+    b"(1234567890123456789012\r\n",
+    b",inf\r\n",
+    b"!5\r\nERR x\r\n",
+    b"|1\r\n+k\r\n+v\r\n+reply\r\n",
+    b"(123  123\r\n",  # a script may say anything
+    b"*2\r\n*0\r\n*1\r\n$1\r\nx\r\n",
+    b"*1\r\n" * 7000 + b"-ERR reached lua stack limit\r\n",
+    b"$7\r\n+OK\r\n-E\r\n",
+    b"-LOADING Redis is loading the dataset in memory\r\n",
+    b"-NOAUTH Authentication required.\r\n",
+    b"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
+    b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n",
+    b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    b"-READONLY You can't write against a read only replica.\r\n",
+    b"-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.\r\n",
+    b"-NOREPLICAS Not enough good replicas to write.\r\n",
+    b"-CLUSTERDOWN The cluster is down\r\n",
+]
+
+
+def test_verbatim(fake, front):
+    """Passed on byte for byte, and the connection is kept."""
+    with front.connect() as conn:
+        lanes = set()
+        for reply in VERBATIM:
+            conn.send(GET_K)
+            lane = fake.expect(GET_K)
+            lanes.add(lane)
+            lane.send(reply)
+            assert conn.read_bytes(len(reply)) == reply
+        assert len(lanes) == 1
+        conn.send(pipeline(*["GET k"] * len(VERBATIM)))
+        lane.expect(GET_K * len(VERBATIM))
+        lane.send(b"".join(VERBATIM))
+        assert conn.read_bytes(sum(map(len, VERBATIM))) == b"".join(VERBATIM)
+        lane.answer_again()
+        assert conn.call("ECHO", "after") == b"after"
+
+
+def test_byte_by_byte(fake, front):
+    """However a reply is cut, it is the same reply, and so is the one behind it."""
+    with front.connect() as first, front.connect() as second:
+        first.send(pipeline("GET k", "GET k"))
+        lane = fake.expect(GET_K * 2)
+        second.send(encode("GET", "other"))
+        other = fake.expect(encode("GET", "other"))
+        long = b"*3\r\n$5\r\nhello\r\n:12\r\n*2\r\n+OK\r\n$-1\r\n"
+        lane.send_slowly(long + b"-ERR no\r\n")
+        other.send_slowly(b"$13\r\n+second\r\n:1\r\n\r\n")
+        assert [first.read(), first.read()] == [[b"hello", 12, ["OK", None]], Error("ERR no")]
+        assert second.read() == b"+second\r\n:1\r\n"
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_loading_at_the_greeting(lanes, fake, farm):
+    """A server that is loading does answer, so it is there: clients hear what it says."""
+    loading = b"-LOADING Redis is loading the dataset in memory\r\n"
+    fake.own.update({b"PING": loading, b"INFO": loading, b"GET": loading})
+    weir = farm.weir(fake.upstream, workers=1, lanes=lanes)
+    with weir.connect() as conn:
+        wait_until(lambda: conn.call("GET", "k").startswith("LOADING"), "it is told by Redis", BACK_WITHIN)
+        assert conn.ask("GET k", "PING") == [Error(loading[1:-2].decode())] * 2
+        fake.own.update({b"PING": b"+PONG\r\n", b"GET": b"$1\r\nv\r\n"})
+        assert conn.ask("GET k", "PING") == [b"v", "PONG"]
+
+
+# ---- Redis refuses what weir itself says when it makes a connection ----
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_user_who_may_not_select(lanes, farm):
+    """It stays in the database that was chosen before it logged in."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    assert redis.call("ACL", "SETUSER", "bob", "on", ">pw", "~*", "+set", "+get", "+eval", "+multi", "+exec") == "OK"
+    with weir.connect() as bob, weir.connect() as other:
+        assert bob.ask("SELECT 9", "SET k 9", "AUTH bob pw", "GET k") == ["OK", "OK", "OK", b"9"]
+        assert bob.call("EVAL", "return redis.call('get', 'k')", 0) == b"9"
+        assert bob.ask("MULTI", "GET k", "EXEC", "GET k") == ["OK", "QUEUED", [b"9"], b"9"]
+        assert bob.call("SELECT", 0).startswith("NOPERM")
+        assert other.ask("SET k 0", "GET k") == ["OK", b"0"]
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_busy(lanes, farm):
+    """While a script runs for ever, clients in any database hear so from Redis, and one of them can end it."""
+    redis = farm.redis("--busy-reply-threshold", "10")
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    with weir.connect() as runs, weir.connect() as ends, weir.connect() as queues:
+        assert ends.call("SELECT", 9) == "OK"
+        assert queues.ask("SELECT 9", "SET n 1") == ["OK", "OK"]
+        runs.send(encode("EVAL", "while true do end", 0))
+        wait_until(lambda: is_busy(redis.call("GET", "k")), "the script runs")
+        assert is_busy(ends.call("GET", "k"))
+        assert is_busy(ends.call("EVAL", "return 1", 0))
+        multi, increment = queues.ask("MULTI", "INCR n")
+        assert (multi == "OK" or is_busy(multi)) and isinstance(increment, Error)
+        assert ends.call("SCRIPT", "KILL") == "OK"
+        assert isinstance(runs.read(), Error)
+        _, execute, n = queues.ask("INCR n", "EXEC", "GET n")
+        assert execute.startswith("EXECABORT") and n == b"1", "all of it or nothing"
+
+
+def is_busy(reply):
+    return isinstance(reply, Error) and reply.startswith("BUSY ")
+
+
+def test_a_refused_transaction_does_not_run_in_part(fake, front):
+    """Redis is away for MULTI and back for what follows: nothing of it may run by itself."""
+    fake.refuse()
+    for lane in list(fake.lanes):
+        lane.reset()
+    with front.connect() as conn, front.connect() as other:
+        wait_until(lambda: is_told(other.call("ECHO", "x")), "weir knows", 1.0)
+        assert is_told(conn.call("MULTI"))
+        fake.listen()
+        works_again(other)
+        fake.own[b"INCR"] = b":1\r\n"
+        conn.send(pipeline("INCR n", "EXEC"))
+        try:
+            assert is_told(conn.read()) and conn.read().startswith("EXECABORT")
+            assert conn.call("ECHO", "x") == b"x"
+        except Closed:
+            pass
+
+
+# ---- connections that end, or are not made ----
+
+
+@pytest.mark.parametrize("ending", ["finish", "reset"])
+def test_the_end_of_a_stream(ending, fake, front):
+    """A replica's stream has no replies to count: its end is the client's end."""
+    with front.connect() as replica, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        replica.send(encode("SYNC"))
+        lane = fake.expect(encode("SYNC"))
+        lane.send(b"$5\r\nhello" + encode("SET", "k", "v"))
+        assert replica.read_bytes(9) == b"$5\r\nhello"
+        getattr(lane, ending)()
+        assert encode("SET", "k", "v").startswith(end_of(replica))
+        works_again(bystander)
+
+
+def test_what_came_before_the_end_is_delivered(fake, front):
+    """Redis finishes with replies already sent: they arrive, then the connection ends as Redis' did."""
+    with front.connect() as victim, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        victim.send(pipeline("GET k", "GET k", "GET k"))
+        lane = fake.expect(GET_K * 3)
+        lane.send(b"+one\r\n$3\r\ntwo\r\n")
+        lane.finish()
+        assert end_of(victim) == b"+one\r\n$3\r\ntwo\r\n"
+        lane.wait_gone()
+        works_again(bystander)
+
+
+def test_half_close_with_nothing_in_flight(fake, front):
+    """Nobody had asked for anything: with shared lanes no client notices."""
+    with front.connect() as idle:
+        assert idle.call("ECHO", "x") == b"x"
+        lanes = list(fake.lanes)
+        for lane in lanes:
+            lane.finish()
+        for lane in lanes:
+            lane.wait_gone()
+        if not idle.is_closed():
+            works_again(idle)
+        with front.connect() as new:
+            works_again(new)
+
+
+@pytest.mark.parametrize("ending", ["finish", "reset"])
+def test_no_client_reconnects_that_had_nothing_in_flight(ending, fake, farm):
+    """Redis goes and comes back: on shared lanes only who waited for a reply is closed."""
+    weir = weir_before(fake, farm, lanes="shared")
+    idle = [weir.connect() for _ in range(20)]
+    with weir.connect() as victim:
+        for conn in idle:
+            assert conn.call("ECHO", "x") == b"x"
+        victim.send(GET_K)
+        fake.expect(GET_K)
+        fake.refuse()
+        for lane in list(fake.lanes):
+            getattr(lane, ending)()
+        assert end_of(victim) == b""
+        wait_until(lambda: is_told(idle[0].call("ECHO", "x")), "what comes after is told at once", 1.0)
+        fake.listen()
+        for conn in idle:
+            works_again(conn)
+            conn.close()
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_refused(lanes, fake, farm):
+    weir = weir_before(fake, farm, lanes=lanes)
+    fake.refuse()
+    for lane in list(fake.lanes):
+        lane.reset()
+    with weir.connect() as conn:
+        wait_until(lambda: is_told(conn.call("ECHO", "x")), "weir knows", 1.0)
+        assert conn.ask("GET k", "PING", "EVAL x 0") == [UNAVAILABLE] * 3
+        fake.listen()
+        works_again(conn)
+
+
+def told_in_time(weir, milliseconds):
+    """While nobody answers: a newcomer hears of it when the time is over, then at once."""
+    with weir.connect() as conn:
+        start = time.monotonic()
+        assert is_told(conn.call("GET", "k"))
+        assert time.monotonic() - start < milliseconds / 1000 + 1
+        assert is_told(conn.call("PING"))
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_blackhole(lanes, fake, farm):
+    """What makes a connection is not even refused: connect-timeout counts, not the kernel's patience."""
+    weir = weir_before(fake, farm, lanes=lanes, connect_timeout="200ms")
+    with fake.blackhole():
+        for lane in list(fake.lanes):
+            lane.reset()
+        told_in_time(weir, 200)
+    with weir.connect() as conn:
+        works_again(conn, 10)  # the kernel itself tries again after 1 s, 2 s ...
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_hang_after_accept(lanes, fake, farm):
+    weir = weir_before(fake, farm, lanes=lanes, upstream_timeout="200ms")
+    fake.on_accept = hang
+    for lane in list(fake.lanes):
+        lane.reset()
+    told_in_time(weir, 200)
+    fake.on_accept = None
+    with weir.connect() as conn:
+        works_again(conn)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_maxclients_at_the_greeting(lanes, fake, farm):
+    """Redis turns a new connection away: that is no answer to any client, and those that have theirs go on."""
+    weir = weir_before(fake, farm, lanes=lanes)
+    with weir.connect() as settled, weir.connect() as new:
+        assert settled.call("ECHO", "x") == b"x"
+        fake.on_accept = say_and_close(MAX_CLIENTS)
+        assert is_told(new.call("EVAL", "return 1", 0)), "it needs a connection of its own"
+        assert settled.call("ECHO", "x") == b"x"
+        fake.on_accept = None
+        works_again(new)
+        new.send(encode("EVAL", "return 1", 0))
+        wait_until(lambda: fake.unanswered() or new.is_closed() or new.buffer, "it travels or is told", BACK_WITHIN)
+
+
+# ---- upstream-timeout ----
+
+
+def hung_weir(fake, farm, lanes="shared"):
+    return weir_before(fake, farm, lanes=lanes, upstream_timeout="300ms", connect_timeout="500ms")
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_hang_in_traffic(lanes, fake, farm):
+    """Who waits too long is closed and its connection to Redis given up, so the late reply reaches nobody."""
+    weir = hung_weir(fake, farm, lanes)
+    with weir.connect() as victim, weir.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        start = time.monotonic()
+        victim.send(GET_K)
+        lane = fake.expect(GET_K)
+        assert end_of(victim) == b""
+        assert 0.25 < time.monotonic() - start < 2
+        lane.wait_gone()
+        lane.send(b"+late\r\n")
+        works_again(bystander)
+        assert not bystander.buffer
+        assert lanes == "private" or "upstream-timeout" in weir.log()
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_hung_reply_is_not_finished_by_time(lanes, fake, farm):
+    """Half a reply came in time, the other half does not."""
+    weir = hung_weir(fake, farm, lanes)
+    with weir.connect() as victim, weir.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        victim.send(pipeline("GET k", "GET k"))
+        lane = fake.expect(GET_K * 2)
+        lane.send(b"+one\r\n$10\r\nhal")
+        assert b"+one\r\n$10\r\nhal".startswith(end_of(victim))
+        lane.wait_gone()
+        works_again(bystander)
+
+
+def test_all_of_it_hangs(fake, farm):
+    """In flight: closed. After that: told at once, for as long as it lasts; the clients stay."""
+    weir = hung_weir(fake, farm)
+    with weir.connect() as victim, weir.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        fake.on_accept = hang
+        victim.send(GET_K)
+        fake.expect(GET_K)
+        assert end_of(victim) == b""
+        wait_until(lambda: is_told(bystander.call("ECHO", "x")), "it is told", 2)
+        start = time.monotonic()
+        assert all(is_told(bystander.call("ECHO", "x")) for _ in range(3))
+        assert time.monotonic() - start < 0.5
+        fake.on_accept = None
+        works_again(bystander)
+
+
+def test_answers_in_time_keep_a_lane(fake, farm):
+    """A reply a turn, each in time, for longer than the timeout: it counts for one call, not for the connection."""
+    weir = hung_weir(fake, farm)
+    with weir.connect() as conn:
+        start = time.monotonic()
+        conn.send(GET_K)
+        lane = fake.expect(GET_K)
+        while time.monotonic() - start < 1:
+            conn.send(GET_K)
+            lane.expect(GET_K)
+            lane.send(b"+v\r\n")
+            assert conn.read() == "v"
+        lane.send(b"+v\r\n")
+        assert conn.read() == "v"
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_blocking_calls_may_take_longer(lanes, fake, farm):
+    """BLPOP, WAIT and subscribers wait as long as they like; a call that times out beside them is not their business."""
+    weir = hung_weir(fake, farm, lanes)
+    fake.own[b"SUBSCRIBE"] = b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
+    fake.own[b"MULTI"] = b"+OK\r\n"
+    requests = [encode("BLPOP", "q", 0), encode("XREAD", "BLOCK", 0, "STREAMS", "s", "$"), encode("WAIT", 1, 0)]
+    waiting = [weir.connect() for _ in requests]
+    with weir.connect() as victim, weir.connect() as subscriber, weir.connect() as idle_in_multi:
+        assert subscriber.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+        assert idle_in_multi.call("MULTI") == "OK"
+        lanes = []
+        for conn, request in zip(waiting, requests):
+            conn.send(request)
+            lanes.append(fake.expect(request))
+        victim.send(GET_K)
+        fake.expect(GET_K)
+        assert end_of(victim) == b""
+        for conn, lane in zip(waiting, lanes):
+            assert not conn.is_closed() and not lane.is_gone
+            lane.send(b"*-1\r\n")
+            assert conn.read() is None
+            conn.close()
+        assert not subscriber.is_closed() and not idle_in_multi.is_closed()
+
+
+# ---- clients that leave ----
+
+
+@pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
+def test_leaving_in_the_middle_of_a_request(leave, fake, front):
+    """Nothing of it travels."""
+    with front.connect() as stays:
+        assert stays.call("ECHO", "x") == b"x"
+        for part in (b"*2\r\n$3\r\nGET\r\n$5\r\nhal", b"*2\r\n", b"*", b"GET ha", b"*2\r\n$3\r\nGET\r\n$5\r\nhalf!\r"):
+            with front.connect() as leaver:
+                assert leaver.call("ECHO", "x") == b"x"
+                leaver.send(part)
+                assert stays.call("ECHO", "x") == b"x"
+                leave(leaver)
+        with front.connect() as last:
+            assert last.call("ECHO", "x") == b"x"
+        assert fake.unanswered() == b""
+
+
+def test_leaving_in_the_middle_of_a_large_request(fake, front):
+    """What has travelled of it did so on a lane of its own, which ends with it."""
+    with front.connect() as stays:
+        assert stays.call("ECHO", "x") == b"x"
+        begun = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000000\r\n" + b"x" * 1_000_000
+        with front.connect() as leaver:
+            leaver.send(begun)
+            lane = fake.expect(begun)
+        lane.wait_gone()
+        works_again(stays)
+
+
+@pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
+def test_leaving_before_the_reply(leave, fake, farm):
+    """Its place among the calls stays: the reply goes to nobody, and the next one to whom it belongs."""
+    weir = weir_before(fake, farm, lanes="shared")
+    with weir.connect() as leaver, weir.connect() as stays:
+        stays.send(encode("GET", "first"))
+        lane = fake.expect(encode("GET", "first"))
+        leaver.send(GET_K * 3)
+        lane.expect(GET_K * 3)
+        stays.send(encode("GET", "second"))
+        lane.expect(encode("GET", "second"))
+        leave(leaver)
+        lane.send(b"+first\r\n" + b"+gone\r\n" * 3 + b"+second\r\n")
+        assert [stays.read(), stays.read()] == ["first", "second"]
+        lane.answer_again()
+        assert stays.call("ECHO", "x") == b"x"
+
+
+@pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
+def test_leaving_in_the_middle_of_a_reply(leave, fake, farm):
+    weir = weir_before(fake, farm, lanes="shared")
+    with weir.connect() as leaver, weir.connect() as stays:
+        leaver.send(GET_K)
+        lane = fake.expect(GET_K)
+        stays.send(encode("GET", "second"))
+        lane.expect(encode("GET", "second"))
+        lane.send(b"*2\r\n+half\r\n$16\r\n+mine\r\n")
+        wait_until(lambda: leaver.buffer or select.select([leaver.sock], [], [], 0)[0], "half of it is here")
+        leave(leaver)
+        lane.send(b"+mine\r\n\r\n\r\n" + b"+second\r\n")
+        assert stays.read() == "second"
+
+
+def test_leaving_a_lane_of_its_own(fake, farm):
+    weir = weir_before(fake, farm, lanes="private")
+    with weir.connect() as stays:
+        with weir.connect() as leaver:
+            leaver.send(GET_K)
+            lane = fake.expect(GET_K)
+        lane.send(b"+late\r\n")
+        for _ in range(5):  # as many as might be given that lane again
+            with weir.connect() as new:
+                assert new.call("ECHO", "x") == b"x"
+        assert stays.call("ECHO", "x") == b"x"
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
+def test_leaving_while_blocked(leave, lanes, fake, farm):
+    """Its connection to Redis ends at once, or Redis would hand the next element to nobody."""
+    weir = weir_before(fake, farm, lanes=lanes)
+    for request in (encode("BLPOP", "q", 0), encode("XREADGROUP", *"GROUP g me BLOCK 0 STREAMS s >".split())):
+        with weir.connect() as leaver:
+            leaver.send(request)
+            lane = fake.expect(request)
+            assert not lane.is_gone
+            leave(leaver)
+            lane.wait_gone(2)
+
+
+@pytest.mark.parametrize("leave", [reset, Conn.close], ids=["rst", "fin"])
+def test_nothing_is_popped_for_nobody(leave, redis, weir):
+    for _ in range(20):
+        with weir.connect() as leaver:
+            leaver.send(encode("BLPOP", "q", 0))
+            wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+            leave(leaver)
+        wait_until(lambda: redis.waiting()[0] == 0, "Redis knows it has left", 2)
+        redis.call("RPUSH", "q", "element")
+        assert redis.call("LPOP", "q") == b"element"
+
+
+# ---- half-close: no more requests, but the replies ----
+
+
+def half_closed(weir, data):
+    with weir.connect() as conn:
+        conn.send(data)
+        conn.sock.shutdown(socket.SHUT_WR)
+        return conn.read_to_end()
+
+
+def test_half_close_after_a_pipeline(redis, weir):
+    """printf '...' | nc"""
+    assert half_closed(weir, b"PING\r\nSET k v\r\nGET k\r\n") == b"+PONG\r\n+OK\r\n$1\r\nv\r\n"
+    assert half_closed(weir, pipeline(*["INCR n"] * 5000)) == b"".join(b":%d\r\n" % (i + 1) for i in range(5000))
+    assert half_closed(weir, pipeline("GET k", "NOSUCH")).startswith(b"$1\r\nv\r\n-ERR unknown command 'NOSUCH'")
+    assert half_closed(weir, b"") == b""
+    assert half_closed(weir, encode("GET", "k") + b"*2\r\n$3\r\nGE") == b"$1\r\nv\r\n"
+
+
+def test_half_close_on_a_private_lane(redis, weir):
+    transaction = pipeline("SET k v", "MULTI", "GET k", "INCR n", "EXEC", "GET k")
+    assert half_closed(weir, transaction) == b"+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$1\r\nv\r\n:1\r\n$1\r\nv\r\n"
+    assert half_closed(weir, pipeline("GET k", "WATCH k", "GET k", "UNWATCH", "GET k")) == (
+        b"$1\r\nv\r\n+OK\r\n$1\r\nv\r\n+OK\r\n$1\r\nv\r\n"
+    )
+    script = pipeline(["EVAL", "return 1", 0], "GET k", ["EVAL", "return 2", 0], "PING")
+    assert half_closed(weir, script) == b":1\r\n$1\r\nv\r\n:2\r\n+PONG\r\n"
+    assert half_closed(weir, pipeline("GET k", "HELLO 2", "SELECT 1", "GET k"))[-5:] == b"$-1\r\n"
+    assert half_closed(weir, pipeline("MULTI", "SET k lost")) == b"+OK\r\n+QUEUED\r\n"
+    assert redis.call("GET", "k") == b"v"
+    subscribed = half_closed(weir, pipeline("SUBSCRIBE c", "PING", "UNSUBSCRIBE c", "GET k"))
+    assert subscribed.endswith(b"$1\r\nv\r\n") and subscribed.startswith(b"*3\r\n$9\r\nsubscribe")
+    # a subscriber that only listens would stay for ever: Redis lets it go as well
+    assert half_closed(weir, pipeline("SUBSCRIBE c")) in (b"", b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+    wait_until(lambda: redis.waiting() == (0, 0, 0), "Redis forgets them")
+
+
+def test_half_close_with_blocking_commands(redis, weir):
+    """Those that find something do not block; who blocks is let go, as Redis does, and takes nothing."""
+    assert half_closed(weir, pipeline("RPUSH q a b", "BLPOP q 0", "BLPOP q 0", "PING")) == (
+        b":2\r\n*2\r\n$1\r\nq\r\n$1\r\na\r\n*2\r\n$1\r\nq\r\n$1\r\nb\r\n+PONG\r\n"
+    )
+    assert half_closed(weir, pipeline("PING", "BLPOP q 0")) in (b"", b"+PONG\r\n")
+    wait_until(lambda: redis.waiting()[0] == 0, "nobody blocks", 2)
+    redis.call("RPUSH", "q", "kept")
+    assert redis.call("LPOP", "q") == b"kept"
+
+
+def test_half_close_before_the_replies_come(fake, front):
+    """However late they are."""
+    with front.connect() as conn:
+        conn.send(pipeline("GET k", "GET k"))
+        conn.sock.shutdown(socket.SHUT_WR)
+        lane = fake.expect(GET_K * 2)
+        lane.send_slowly(b"$3\r\none\r\n")
+        assert conn.read() == b"one"
+        lane.send_slowly(b"$3\r\ntwo\r\n")
+        assert conn.read_to_end() == b"$3\r\ntwo\r\n"
+
+
+# ---- clients that do not read, and too many of them ----
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_client_that_never_reads(lanes, farm):
+    """Its unread replies are bounded; then it is closed and named, and the others have never waited."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, lanes=lanes, output_limit="1mb")
+    redis.call("SET", "big", "x" * (1 << 20))
+    before = memory(weir)
+    with weir.connect() as other, weir.connect() as deaf:
+        assert other.call("SET", "k", "v") == "OK"
+        deaf.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sender = threading.Thread(target=deaf.send, args=(pipeline(*["GET big"] * 200),))
+        sender.start()
+
+        def is_named():
+            assert other.call("GET", "k") == b"v"
+            return any(deaf.name in line and "closed" in line for line in weir.log().splitlines())
+
+        wait_until(is_named, "the log names it")
+        sender.join()
+        assert memory(weir) - before < 64 << 20
+        assert other.call("GET", "k") == b"v"
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_storm_of_short_connections(lanes, farm):
+    """Connections that break off at every stage leave nothing behind."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=2, lanes=lanes)
+    stages = [b"", b"*1\r\n$4\r\nPI", encode("PING"), pipeline(*["GET k"] * 20), pipeline("MULTI", "GET k"), b"\x00"]
+    with weir.connect() as stays:
+        assert stays.call("SET", "k", "v") == "OK"
+
+        def burst(n):
+            for i in range(n):
+                conn = weir.connect()
+                conn.send(stages[i % len(stages)])
+                (reset if i % 7 else Conn.close)(conn)
+
+        burst(100)
+        wait_until(lambda: clients_of(redis) < 30, "the first ones are forgotten")
+        files = open_files(weir)
+        burst(3000)
+        wait_until(lambda: open_files(weir) <= files + 2, "weir has as many files open as before")
+        assert stays.call("GET", "k") == b"v"
+
+
+def clients_of(redis):
+    return int(redis.info("connected_clients"))
+
+
+def test_announced_and_not_sent(farm):
+    """A thousand connections announce half a gigabyte each: memory goes by what has come."""
+    weir = farm.weir(farm.redis(), workers=1)
+    with weir.connect() as first:
+        assert first.call("PING") == "PONG"
+        crowd = [dial(weir.address) for _ in range(100)]  # what a connection takes anyway is there once
+        before = memory(weir)
+        crowd += [dial(weir.address) for _ in range(1000)]
+        for sock in crowd[100:]:
+            sock.sendall(b"*2\r\n$4\r\nECHO\r\n$536870912\r\n")
+        for _ in range(3):
+            assert first.call("PING") == "PONG"
+        assert memory(weir) - before < (64 if is_sanitized(weir) else 16) << 20
+        for sock in crowd:
+            sock.close()
+        assert first.call("PING") == "PONG"
+
+
+class FewFiles(Weir):
+    """weir that may open few files."""
+
+    def start(self):
+        self.launch(["prlimit", "--nofile=256:256", str(WEIR), "-c", str(self.config)])
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_few_files(lanes, farm):
+    """Who is connected is served, also with a new connection to Redis; who comes on top is told so."""
+    redis = farm.redis()
+    weir = farm._start(FewFiles(redis, workers=2, lanes=lanes))
+    weir.wait_ready()
+    with weir.connect() as early:
+        assert early.call("SET", "k", "v") == "OK"
+        crowd, told = [], None
+        try:
+            while told is None and len(crowd) < 300:
+                conn = weir.connect()
+                crowd.append(conn)
+                conn.send(encode("PING"))
+                reply = conn.read()
+                assert reply == "PONG" or is_told(reply) or reply == Error(MAX_CLIENTS[1:-2].decode())
+                told = None if reply == "PONG" else reply
+            assert told == Error(MAX_CLIENTS[1:-2].decode())
+            assert crowd[-1].read_to_end() == b""
+            assert early.ask("GET k", "PING") == [b"v", "PONG"]
+            assert crowd[0].call("GET", "k") == b"v"
+            assert early.call("EVAL", "return 7", 0) == 7, "a connection to Redis can still be made"
+        finally:
+            for conn in crowd:
+                conn.close()
+        wait_until(lambda: is_welcome(weir), "there is room again")
+
+
+def is_welcome(weir):
+    with weir.connect() as conn:
+        try:
+            return conn.call("PING") == "PONG"
+        except Closed:
+            return False
+
+
+# ---- a Redis that stands still ----
+
+
+class Traffic:
+    """Clients that check every reply for being theirs, until they are stopped."""
+
+    def __init__(self, weir, commands, n=6):
+        self.weir, self.commands = weir, commands
+        self.stops = threading.Event()
+        self.wrong = []
+        self.done = [0] * n
+        self.threads = [threading.Thread(target=self._run, args=(i,)) for i in range(n)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        wait_until(lambda: all(self.done), "everybody has begun")
+        return self
+
+    def __exit__(self, *_):
+        self.stops.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _run(self, i):
+        try:
+            with self.weir.connect() as conn:
+                while not self.stops.is_set():
+                    token = b"%d:%d" % (i, self.done[i])
+                    for request, wanted in self.commands(token):
+                        reply = conn.call(*request)
+                        if reply != wanted:
+                            self.wrong.append((request, reply))
+                            return
+                    self.done[i] += 1
+        except Closed:
+            self.wrong.append((i, "closed"))
+
+    def goes_on(self):
+        before = list(self.done)
+        wait_until(lambda: self.wrong or all(now > then for now, then in zip(self.done, before)), "everybody goes on")
+
+
+def ordinary(token):
+    key = b"key:" + token.split(b":")[0]
+    yield ("ECHO", token), token
+    yield ("SET", key, token), "OK"
+    yield ("GET", key), token
+
+
+def also_private(token):
+    yield from ordinary(token)
+    yield ("EVAL", "return ARGV[1]", 0, token), token
+    yield ("MULTI",), "OK"
+    yield ("ECHO", token), "QUEUED"
+    yield ("EXEC",), [token]
+
+
+def test_redis_stands_still_and_goes_on(farm):
+    """Stopped for two seconds: every reply comes, late, to whom it belongs."""
+    redis = farm.redis()
+    with Traffic(farm.weir(redis), also_private) as traffic:
+        redis.signal(signal.SIGSTOP)
+        try:
+            time.sleep(2)  # how long the fault lasts
+        finally:
+            redis.signal(signal.SIGCONT)
+        traffic.goes_on()
+    assert not traffic.wrong
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_client_pause(lanes, farm):
+    """CLIENT PAUSE holds every command back, weir's own greeting too: all just waits, and then goes on."""
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes)
+    with Traffic(weir, also_private) as traffic:
+        assert redis.call("CLIENT", "PAUSE", 1500, "ALL") == "OK"
+        with weir.connect() as new, weir.connect() as scripting:
+            new.send(encode("ECHO", "new"))
+            scripting.send(encode("EVAL", "return 7", 0))
+            assert [new.read(), scripting.read()] == [b"new", 7]
+        traffic.goes_on()
+    assert not traffic.wrong
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_client_pause_of_writes(lanes, farm):
+    """CLIENT PAUSE ... WRITE holds writers back, and soon nobody who only reads beside them; UNPAUSE lets them go."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    with weir.connect() as writer, weir.connect() as reader:
+        assert reader.ask("SET k v", "CLIENT PAUSE 60000 WRITE") == ["OK", "OK"]
+        writer.send(encode("SET", "k", "later"))
+        wait_until(lambda: redis.waiting()[0] == 1, "the writer waits")
+        try:
+            wait_until(lambda: reads(weir, b"v"), "what comes once the lane has fallen silent goes elsewhere")
+            assert reader.ask("GET k", "GET k") == [b"v", b"v"]
+            assert reader.call("CLIENT", "UNPAUSE") == "OK"
+        finally:
+            redis.call("CLIENT", "UNPAUSE")
+        assert writer.read() == "OK"
+        assert reader.call("GET", "k") == b"later"
+
+
+def reads(weir, value):
+    with weir.connect() as conn:
+        conn.sock.settimeout(0.2)
+        conn.send(encode("GET", "k"))
+        try:
+            return conn.read() == value
+        except TimeoutError:
+            return False
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_restart_in_traffic(lanes, farm):
+    """Killed and started again: some are closed, nobody hears what is not its own, all is well within two seconds."""
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes)
+    with Traffic(weir, ordinary) as traffic:
+        redis.kill()
+        redis.start()
+    for what, reply in traffic.wrong:
+        assert reply == "closed" or is_told(reply), (what, reply)
+    with weir.connect() as conn:
+        works_again(conn)

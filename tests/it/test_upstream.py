@@ -1,0 +1,240 @@
+"""Redis goes away, comes back, wants a password, is full, or is not what weir serves."""
+
+import socket
+import time
+
+import pytest
+from harness import Redis, free_port, wait_until
+from resp import Conn, Error, encode, pipeline
+
+UNAVAILABLE = Error("UPSTREAM unavailable")
+AT_ONCE = 1.0
+BACK_WITHIN = 3.0
+LANES = ["shared", "private"]
+
+
+def timed(call):
+    start = time.monotonic()
+    value = call()
+    return value, time.monotonic() - start
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_away_at_start(lanes, farm):
+    redis = Redis()
+    redis.port = free_port()
+    farm.servers.append(redis)
+    weir = farm.weir(redis, lanes=lanes)
+    with weir.connect() as a, weir.connect() as b:
+        reply, seconds = timed(lambda: a.call("SET", "k", "v"))
+        assert reply == UNAVAILABLE and seconds < AT_ONCE
+        assert a.ask("GET k", "PING", "MULTI", "SUBSCRIBE c", "HELLO 3", "SELECT 1") == [UNAVAILABLE] * 6
+        assert b.call("PING") == UNAVAILABLE
+        redis.start()
+        wait_until(weir.serves, "weir finds Redis", BACK_WITHIN)
+        assert a.call("SET", "k", "v") == "OK"
+        assert b.ask("GET k", "PING") == [b"v", "PONG"]
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_away_later_and_back(lanes, farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes)
+    with weir.connect() as idle, weir.connect() as new:
+        assert weir.serves()
+        redis.kill()
+        wait_until(lambda: new.call("PING") == UNAVAILABLE, "weir knows")
+        reply, seconds = timed(lambda: idle.call("GET", "k"))
+        assert reply == UNAVAILABLE and seconds < AT_ONCE
+        assert idle.ask("GET k", "SET k v") == [UNAVAILABLE] * 2
+        redis.start()
+        wait_until(weir.serves, "weir finds Redis again", BACK_WITHIN)
+        assert idle.call("SET", "k", "v") == "OK"
+        assert new.ask("GET k", "ECHO x") == [b"v", b"x"]
+
+
+def test_away_and_back_many_times(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis)
+    with weir.connect() as client:
+        for round in range(5):
+            assert client.call("SET", "k", round) == "OK"
+            redis.kill()
+            wait_until(lambda: client.call("GET", "k") == UNAVAILABLE, "weir knows")
+            redis.start()
+            wait_until(lambda: client.call("PING") == "PONG", "weir finds Redis again", BACK_WITHIN)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_clients_in_flight_are_closed(lanes, farm):
+    """Whoever has a call or state on a connection to Redis that is lost is closed; nothing is made up for it."""
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes)
+    with weir.connect() as blocked, weir.connect() as subscribed, weir.connect() as queued, weir.connect() as paused:
+        blocked.send(encode("BLPOP", "none", 0))
+        assert subscribed.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+        assert queued.ask("MULTI", "SET k v") == ["OK", "QUEUED"]
+        redis.call("CLIENT", "PAUSE", 60_000, "WRITE")
+        paused.send(pipeline("SET k v", "GET k"))
+        wait_until(lambda: redis.waiting()[:2] == (2, 1), "they wait")
+        redis.kill()
+        for conn in (blocked, subscribed, queued, paused):
+            assert conn.read_to_end() == b""
+
+
+def clients(redis):
+    return redis.call("CLIENT", "LIST").decode()
+
+
+def test_replies_before_the_loss_arrive(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis)
+    with weir.connect() as a:
+        a.send(pipeline("SET k v", "GET k", "BLPOP none 0", "GET k"))
+        assert [a.read(), a.read()] == ["OK", b"v"]
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        redis.kill()
+        assert a.read_to_end() == b""
+
+
+def test_over_a_unix_socket(farm):
+    redis = farm.redis(unix=True)
+    weir = farm.weir(redis, workers=2)
+    with weir.connect() as a, weir.connect() as b:
+        assert a.ask("SET k v", "GET k", "MULTI", "GET k", "EXEC") == ["OK", b"v", "OK", "QUEUED", [b"v"]]
+        assert b.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+        assert a.call("PUBLISH", "c", "hello") == 1
+        assert b.read() == [b"message", b"c", b"hello"]
+        redis.kill()
+        assert b.read_to_end() == b""
+        redis.start()
+        wait_until(weir.serves, "weir finds Redis again", BACK_WITHIN)
+
+
+def test_by_host_name(farm):
+    redis = farm.redis()
+    weir = farm.weir(f"localhost:{redis.port}")
+    assert weir.serves()
+
+
+def test_something_else_answers(farm):
+    """A server that does not speak Redis' protocol is as good as none."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        weir = farm.weir("127.0.0.1:%d" % server.getsockname()[1], wait=False)
+        conn, _ = server.accept()
+        conn.recv(4096)
+        conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        conn.close()
+        server.close()
+        weir.wait_ready()
+        with weir.connect() as a:
+            assert a.call("PING") == UNAVAILABLE
+
+
+# ---- passwords ----
+
+
+@pytest.fixture
+def secret(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("s3cret word\n")
+    return path
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_behind_a_password(lanes, farm, secret):
+    redis = farm.redis(password="s3cret word")
+    weir = farm.weir(redis, lanes=lanes, upstream_password_file=secret)
+    assert redis.call("ACL", "LOG") == []
+    with weir.connect() as a:
+        assert a.call("GET", "k").startswith("NOAUTH")
+        assert a.call("AUTH", "s3cret word") == "OK"
+        assert a.ask("SET k v", "GET k") == ["OK", b"v"]
+    redis.kill()
+    redis.start()
+    with weir.connect() as a:
+        wait_until(lambda: a.call("AUTH", "s3cret word") == "OK", "weir finds Redis again", BACK_WITHIN)
+        assert a.call("SET", "k", "v") == "OK"
+    assert redis.call("ACL", "LOG") == []
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_as_a_user_of_its_own(lanes, farm, secret):
+    redis = farm.redis("--user", "weir", "on", ">s3cret word", "~*", "&*", "+@all", password="of default")
+    weir = farm.weir(redis, lanes=lanes, upstream_user="weir", upstream_password_file=secret)
+    assert "user=weir " in clients(redis)
+    with weir.connect() as a:
+        assert a.ask("GET k", "ACL WHOAMI")[0].startswith("NOAUTH"), "weir's own user is not the clients'"
+        assert a.call("AUTH", "of default") == "OK"
+        assert a.call("ACL", "WHOAMI") == b"default"
+        assert a.ask("SET k v", "GET k") == ["OK", b"v"]
+
+
+def test_as_a_user_with_few_rights(farm, secret):
+    """COMMAND, PING and INFO are enough for the control connection."""
+    redis = farm.redis("--user", "weir", "on", ">s3cret word", "-@all", "+command", "+ping", "+info", "+hello")
+    weir = farm.weir(redis, upstream_user="weir", upstream_password_file=secret)
+    assert weir.serves()
+
+
+def test_with_a_wrong_password(farm, tmp_path):
+    """The control connection fails, and says so; clients still log in by themselves."""
+    wrong = tmp_path / "wrong"
+    wrong.write_text("wrong")
+    redis = farm.redis(password="right")
+    weir = farm.weir(redis, upstream_password_file=wrong)
+    wait_until(lambda: "does not accept upstream-user and upstream-password-file" in weir.log(), "the log tells")
+    with weir.connect() as a:
+        assert a.call("AUTH", "right") == "OK"
+        assert a.call("SET", "k", "v") == "OK"
+
+
+def test_without_a_password(farm):
+    """No password is given to weir: what Redis says before AUTH reaches clients, and AUTH works."""
+    redis = farm.redis(password="right")
+    weir = farm.weir(redis)
+    with weir.connect() as a:
+        assert a.call("GET", "k").startswith("NOAUTH")
+        assert a.ask("AUTH right", "SET k v", "GET k") == ["OK", "OK", b"v"]
+
+
+# ---- what is refused, and what is full ----
+
+
+def test_a_cluster_is_refused(farm):
+    redis = farm.redis("--cluster-enabled", "yes")
+    weir = farm.weir(redis, wait=False)
+    assert weir.wait() == 1
+    assert "cluster" in weir.log() and redis.upstream in weir.log()
+    assert not weir.complaint()
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_redis_takes_no_more_clients(lanes, farm):
+    """A new connection that Redis turns away is no answer to anybody; it is retried for whoever asks next."""
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes)
+    with weir.connect() as settled, weir.connect() as a:
+        if lanes == "private":
+            assert settled.call("PING") == "PONG"
+        with redis.connect() as admin:
+            used = int(redis.info("connected_clients")) - 1
+            assert admin.call("CONFIG", "SET", "maxclients", used) == "OK"
+            replies = [a.call("BLPOP", "none", 0.01)]
+            assert replies == [UNAVAILABLE]
+            assert settled.call("PING") == "PONG"
+            assert admin.call("CONFIG", "SET", "maxclients", 1000) == "OK"
+        wait_until(lambda: a.call("BLPOP", "none", 0.01) is None, "Redis takes it again", BACK_WITHIN)
+
+
+def test_a_killed_connection_is_replaced(farm):
+    """CLIENT KILL of weir's connections closes who had calls on them, and nobody else."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as idle:
+        assert idle.call("PING") == "PONG"
+        redis.call("CLIENT", "KILL", "TYPE", "normal")
+        wait_until(lambda: idle.call("PING") == "PONG", "another connection serves it", BACK_WITHIN)
+        with Conn(weir.address) as new:
+            assert new.call("PING") == "PONG"

@@ -1,0 +1,343 @@
+#!/usr/bin/python3
+"""Redis' own test suite, in its external mode, through a plain TCP forwarder and through weir.
+
+Every run of a unit gets a redis-server of its own: the suite leaves configuration behind. What passes through the
+forwarder (haproxy) must pass through weir, in both lane modes, or be listed with its reason in docs/conformance.md.
+What is listed there is left out through weir: a test that fails half-way can spoil those behind it.
+
+    REDIS_SRC=DIR      a checkout of redis/redis, of the same release as the redis-server that is installed
+    HIREDIS_TEST=path  hiredis' test program: it must say the same of weir as of Redis itself
+    WEIR=path          the weir to test
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+os.environ.setdefault("WEIR", str(REPO / "build/weir"))
+sys.path.insert(0, str(REPO / "tests/it"))
+
+from harness import Process, Redis, Weir, free_port, wait_until  # noqa: E402
+from resp import Closed, Conn  # noqa: E402
+
+DOC = REPO / "docs/conformance.md"
+UNIT_SECONDS = 120
+LOG_BYTES = 4000
+SHOWN = 10  # tests of one run of a unit; more than that is one thing that went wrong early
+SERVER_OPTIONS = ["--enable-protected-configs", "yes", "--enable-module-command", "yes"]
+LANES = ["shared", "private"]
+DATABASES = {"multi": [], "single": ["--singledb"]}
+
+HAPROXY = """
+global
+    maxconn 4000
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1h
+    timeout server 1h
+listen redis
+    bind 127.0.0.1:%d
+    server redis 127.0.0.1:%d
+"""
+
+
+class Forwarder(Process):
+    """haproxy, which knows nothing of Redis."""
+
+    def __init__(self, redis):
+        super().__init__("haproxy")
+        self.address = ("127.0.0.1", free_port())
+        self.config = self.folder / "haproxy.cfg"
+        self.config.write_text(HAPROXY % (self.address[1], redis.port))
+
+    def start(self):
+        self.launch(["haproxy", "-db", "-f", str(self.config)])
+
+    def wait_ready(self):
+        wait_until(lambda: self._answers() or not self.is_running(), "haproxy answers")
+        assert self.is_running(), self.log()
+
+    def _answers(self):
+        try:
+            with Conn(self.address, 1) as conn:
+                return conn.call("PING") == "PONG"
+        except (OSError, Closed):
+            return False
+
+
+def weir_before(redis, lanes):
+    return Weir(redis, lanes=lanes, workers=2, listen="127.0.0.1:0, unix:{folder}/weir.sock")
+
+
+ENDPOINTS = {
+    "haproxy": Forwarder,
+    "shared": lambda redis: weir_before(redis, "shared"),
+    "private": lambda redis: weir_before(redis, "private"),
+}
+
+
+class Outcome:
+    """What one run of a unit reported: how often each test passed, and what was said of those that did not."""
+
+    def __init__(self, text, ended):
+        self.ended = ended
+        self.log = ""
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+        self.passed = Counter(re.findall(r"^\[ok\]: (.*) \(\d+ ms\)$", plain, re.M))
+        # the list at the end names each failure once more
+        body = plain.partition("The following tests failed")[0]
+        self.failed = re.findall(r"^\[err\]: (.*(?:\n(?!\[|\n).*)*)", body, re.M)
+        stopped = re.findall(r"^\[exception\]: (.*(?:\n(?!\[ok|\[err|\[test).*)*)", body, re.M)
+        self.failed += ["the unit stopped: " + what for what in stopped]
+        if not ended:
+            lines = plain.strip().splitlines()
+            self.failed.append(f"the unit did not end in {UNIT_SECONDS} s; last: {lines[-1] if lines else ''}")
+
+    def count(self):
+        return sum(self.passed.values())
+
+
+def scratch_checkout(source, folder):
+    """What the suite wants around itself, without writing into the checkout."""
+    (folder / "tests/tmp").mkdir(parents=True)
+    for entry in (source / "tests").iterdir():
+        if entry.name != "tmp":
+            (folder / "tests" / entry.name).symlink_to(entry)
+    (folder / "src").mkdir()
+    for program in ("redis-cli", "redis-benchmark"):
+        (folder / "src" / program).symlink_to(shutil.which(program))
+
+
+def run_suite(source, unit, address, flags):
+    folder = Path(tempfile.mkdtemp(prefix="weir-conformance-"))
+    scratch_checkout(source, folder)
+    argv = ["tclsh8.6", "tests/test_helper.tcl", "--host", address[0], "--port", str(address[1])]
+    argv += ["--baseport", str(free_port() + 32), "--tags", "-slow", "--single", unit, "--durable", *flags]
+    with open(folder / "out", "wb") as out:
+        suite = subprocess.Popen(
+            argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            env={**os.environ, "TERM": "dumb"}, start_new_session=True,
+        )  # fmt: skip
+        try:
+            suite.wait(UNIT_SECONDS)
+            ended = True
+        except subprocess.TimeoutExpired:
+            ended = False
+        try:
+            os.killpg(suite.pid, signal.SIGKILL)  # the suite's own children, when it stopped half-way
+        except ProcessLookupError:
+            pass
+        suite.wait()
+    text = (folder / "out").read_text(errors="replace")
+    shutil.rmtree(folder, ignore_errors=True)
+    return text, ended
+
+
+def run(source, unit, endpoint, databases, skipped=()):
+    servers = [Redis(*SERVER_OPTIONS)]
+    try:
+        servers[0].start()
+        server = ENDPOINTS[endpoint](servers[0])
+        servers.append(server)
+        server.start()
+        server.wait_ready()
+        skips = [word for test in skipped for word in ("--skiptest", test)]
+        text, ended = run_suite(source, unit, server.address, DATABASES[databases] + skips)
+        outcome = Outcome(text, ended)
+        outcome.log = server.log()[-LOG_BYTES:]
+        if isinstance(server, Weir) and (not server.is_running() or server.complaint()):
+            outcome.failed.append("weir ended, or a sanitizer complained\n" + server.log())
+        return outcome
+    finally:
+        for server in reversed(servers):
+            server.forget()
+
+
+def listed_exceptions():
+    """(lanes, unit, test) from the table under "## Exceptions"."""
+    section = DOC.read_text().partition("## Exceptions")[2] if DOC.exists() else ""
+    rows = re.findall(r"^\| (\w+) \| `([^`]+)` \| `([^`]+)` \|", section, re.M)
+    return {
+        (lanes, unit, test)
+        for what, unit, test in rows
+        for lanes in (LANES if what == "both" else (what,))
+    }
+
+
+def list_units(source):
+    listed = subprocess.run(
+        ["tclsh8.6", "tests/test_helper.tcl", "--list-tests"], cwd=source, capture_output=True, text=True, check=True
+    )
+    return listed.stdout.split()
+
+
+class Comparison:
+    """One unit with one kind of databases: the forwarder first, then weir in each lane mode."""
+
+    def __init__(self, source, unit, databases, endpoints, exceptions):
+        self.unit, self.databases = unit, databases
+        self.outcomes, self.skipped, self.lost, self.again = {}, {}, {}, {}
+        self.outcomes["haproxy"] = run(source, unit, "haproxy", databases)
+        for endpoint in endpoints if self.outcomes["haproxy"].count() else []:
+            self.skipped[endpoint] = [test for lanes, where, test in exceptions if (lanes, where) == (endpoint, unit)]
+            self._compare(source, endpoint)
+
+    def _compare(self, source, endpoint):
+        wanted = self.outcomes["haproxy"].passed - Counter(dict.fromkeys(self.skipped[endpoint], 1000))
+        first = run(source, self.unit, endpoint, self.databases, self.skipped[endpoint])
+        self.outcomes[endpoint] = first
+        lost = wanted - first.passed
+        if lost and first.ended:  # what measures time may fail on a busy machine: a second chance, and it is named
+            second = run(source, self.unit, endpoint, self.databases, self.skipped[endpoint])
+            still = lost & (wanted - second.passed)
+            self.again[endpoint] = lost - still
+            lost = still
+        self.lost[endpoint] = lost
+
+    def as_rows(self):
+        for endpoint, outcome in self.outcomes.items():
+            yield {
+                "unit": self.unit,
+                "databases": self.databases,
+                "endpoint": endpoint,
+                "passed": outcome.count(),
+                "failed": outcome.failed,
+                "log": outcome.log if outcome.failed else "",
+                "left out": self.skipped.get(endpoint, []),
+                "lost": sorted(self.lost.get(endpoint, {})),
+                "passed again": sorted(self.again.get(endpoint, {})),
+            }
+
+    def print_line(self):
+        if self.outcomes["haproxy"].count() == 0:
+            return
+        cells = " ".join(
+            f"{name} {outcome.count():4} ok {len(outcome.failed)} failed" + ("*" if self.again.get(name) else "") + " |"
+            for name, outcome in self.outcomes.items()
+        )
+        print(f"{self.unit:28} {self.databases:6} | {cells}", flush=True)
+
+
+# ---- hiredis' own test program ----
+
+
+def run_hiredis(program, address, unix):
+    """What each of its tests was said to be."""
+    argv = [program, "-h", address[0], "-p", str(address[1]), "-s", unix, "--skip-throughput"]
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=UNIT_SECONDS)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+    return Counter(re.findall(r"^#\d+ (.*: (?:PASSED|FAILED))$", plain, re.M)), done.returncode
+
+
+def compare_hiredis(program):
+    """True: through weir all passes that passes directly."""
+    good = True
+    redis = Redis("--unixsocket", "redis.sock")
+    weirs = []
+    try:
+        redis.start()
+        wanted, code = run_hiredis(program, redis.address, str(redis.folder / "redis.sock"))
+        print(f"hiredis direct   {sum(wanted.values())} tests, exit code {code}")
+        for lanes in LANES:
+            weirs.append(weir_before(redis, lanes))
+            weirs[-1].start()
+            weirs[-1].wait_ready()
+            got, code = run_hiredis(program, *weirs[-1].addresses)
+            print(f"hiredis {lanes:8} {sum(got.values())} tests, exit code {code}")
+            for test in wanted - got:
+                good = False
+                print(f"NOT THROUGH WEIR: {lanes} hiredis: {test}")
+    finally:
+        for server in [*reversed(weirs), redis]:
+            server.forget()
+    return good
+
+
+# ---- the whole ----
+
+
+def print_tests(what, row, tests):
+    for test in tests[:SHOWN]:
+        print(f"{what}: {row['endpoint']} {row['databases']} {row['unit']}: {test}")
+    if len(tests) > SHOWN:
+        print(f"{what}: and {len(tests) - SHOWN} more of {row['unit']}")
+
+
+def report(comparisons):
+    """The totals, and the tests that weir loses. True: none."""
+    rows = [row for comparison in comparisons for row in comparison.as_rows()]
+    print()
+    for endpoint in ENDPOINTS:
+        mine = [row for row in rows if row["endpoint"] == endpoint and row["passed"]]
+        passed, failed = sum(row["passed"] for row in mine), sum(len(row["failed"]) for row in mine)
+        if mine:
+            left_out = sum(len(row["left out"]) for row in mine)
+            print(f"{endpoint:8} {len(mine)} unit runs, {passed} passed, {failed} failed, {left_out} left out")
+    for row in rows:
+        print_tests("passed when run again", row, row["passed again"])
+        print_tests("NOT THROUGH WEIR", row, row["lost"])
+    return not any(row["lost"] for row in rows), rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("units", nargs="*", help="such as unit/multi; all without")
+    parser.add_argument("--databases", choices=list(DATABASES), action="append")
+    parser.add_argument("--lanes", choices=LANES, action="append")
+    parser.add_argument("--everything", action="store_true", help="leave nothing out")
+    parser.add_argument("--leave-out", action="append", default=[], metavar="TEST", help="through weir, too")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="write everything there too, with the failures' own words")
+    args = parser.parse_args()
+
+    source = Path(os.environ.get("REDIS_SRC", ""))
+    if not (source / "tests/test_helper.tcl").exists() or not os.environ.get("REDIS_SRC"):
+        sys.exit("set REDIS_SRC to a checkout of redis/redis, tag 7.0.15")
+    absent = [name for name in ("haproxy", "tclsh8.6", "redis-server", "redis-cli") if not shutil.which(name)]
+    if absent:
+        sys.exit("missing: " + " ".join(absent) + " (packages haproxy, tcl8.6, redis-server, redis-tools)")
+    source = source.resolve()
+    os.nice(5)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+    start = time.monotonic()
+    jobs = [(unit, db) for unit in args.units or list_units(source) for db in args.databases or DATABASES]
+    exceptions = set() if args.everything else listed_exceptions()
+    exceptions |= {(lanes, unit, test) for lanes in LANES for unit, _ in jobs for test in args.leave_out}
+    done = []
+
+    def work(job):
+        comparison = Comparison(source, *job, args.lanes or LANES, exceptions)
+        comparison.print_line()
+        done.append(comparison)
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        try:
+            for _ in pool.map(work, jobs):
+                pass
+        except BaseException:  # an interrupt, too: what runs now ends properly, what waits is not begun
+            pool.shutdown(cancel_futures=True)
+            raise
+    good, rows = report(sorted(done, key=lambda c: (c.unit, c.databases)))
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1))
+    if os.environ.get("HIREDIS_TEST"):
+        good = compare_hiredis(os.environ["HIREDIS_TEST"]) and good
+    print(f"{time.monotonic() - start:.0f} s")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
