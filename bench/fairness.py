@@ -44,7 +44,7 @@ from resp import CHUNK, Closed, Conn, dial, encode  # noqa: E402
 CLIENTS = 100
 PERIOD = 1 / 20
 VALUE = b"v" * 64
-WARM_UP = {"64 MiB values": 1.0}  # until they have set and got once
+WARM_UP = {"64 MiB values": 0.7}  # until they have set and got once
 WARM_UP_ELSE = 0.2  # seconds for the neighbours to become difficult
 PATIENCE = 5.0  # the longest that a request is waited for
 MIB = 1 << 20

@@ -84,6 +84,7 @@ static inline void note_progress(struct lane *lane, enum scan_result result, siz
 {
     lane->frame_bytes = result == SCAN_FRAME ? 0 : lane->frame_bytes + used;
     lane->is_absorbing &= result != SCAN_FRAME;
+    lane->is_unread &= result != SCAN_FRAME;
 }
 
 /* As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone. */

@@ -98,10 +98,12 @@ struct lane {
     struct calls calls;
     struct reply_scan scan;
     struct glimpse glimpse;
-    uint64_t deadline_ns; /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
-    uint64_t moved_ns;    /* when the oldest call became that, or the last bytes came, or it fell idle */
-    uint64_t frame_bytes; /* of the reply being read */
-    uint64_t ready_ns;    /* since when it is ready */
+    uint64_t deadline_ns;   /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
+    uint64_t moved_ns;      /* when the oldest call became that, or the last bytes came, or it fell idle */
+    uint64_t frame_bytes;   /* of the reply being read */
+    uint64_t ready_ns;      /* since when it is ready */
+    uint64_t greeted_ns;    /* when the greeting was sent */
+    uint64_t round_trip_ns; /* how long its answer took */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint8_t state;
     uint8_t role; /* enum lane_role */
@@ -112,6 +114,7 @@ struct lane {
     bool is_watching; /* frames that answer no call may come */
     bool is_monitoring;
     bool is_raw;                    /* no frames any more */
+    bool is_unread;                 /* the reader that it waits for has not read for a while */
     bool is_absorbing;              /* this frame is taken in whole */
     bool is_unsure;                 /* its protocol may not be its key's: HELLO was queued in MULTI */
     bool is_retry;                  /* opened in place of one that was closed */

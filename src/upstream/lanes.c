@@ -113,7 +113,14 @@ static void expire_retired(struct lanes *lanes, uint64_t now_ns)
     for (struct list *at = lanes->retired.next; at != &lanes->retired; at = next) {
         struct lane *lane = lane_at(at);
         next = at->next;
-        if (lane->stalled == NULL || now_ns < lane->deadline_ns || !has_others_waiting(lane))
+        if (lane->stalled == NULL || !has_others_waiting(lane))
+            continue;
+        lane->is_unread = true;
+        if (lanes_absorb(lanes, lane, lane->stalled)) {
+            lane_catch_up(lane->stalled);
+            continue;
+        }
+        if (now_ns < lane->deadline_ns)
             continue;
         lane->stalled->ops->on_blocking(lane->stalled);
     }
@@ -244,7 +251,7 @@ struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key)
 bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane)
 {
     return lane_is_ready(lane) && !calls_is_empty(&lane->calls) &&
-           lanes->loop->now_ns > lane->moved_ns + LANES_SLUGGISH_NS;
+           lanes->loop->now_ns > lane->moved_ns + LANES_SLUGGISH_NS + 4 * lane->round_trip_ns;
 }
 
 static struct lane *share_idle(struct lanes *lanes, const struct lane_key *key)
@@ -355,14 +362,19 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstrea
 void lanes_on_connected(struct lanes *lanes, struct lane *lane)
 {
     uint64_t timeout_ns = lanes->upstream->timeout_ns;
-    lane->deadline_ns = timeout_ns > 0 ? clock_ns() + timeout_ns : 0;
+    lane->greeted_ns = clock_ns();
+    lane->deadline_ns = timeout_ns > 0 ? lane->greeted_ns + timeout_ns : 0;
 }
 
 void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
 {
     lane->deadline_ns = 0;
     lane->ready_ns = clock_ns();
-    move_to(lane, lane->role == LANE_PRIVATE ? &lanes->private : &lanes->shared);
+    lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
+    if (lane->role == LANE_IDLE)
+        keep_idle(lanes, lane);
+    else
+        move_to(lane, lane->role == LANE_PRIVATE ? &lanes->private : &lanes->shared);
     keep_sweeping(lanes);
     lanes->version++;
     if (lane->key.login == NULL)
@@ -421,14 +433,14 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
     for (int door = 0; door < DOOR_COUNT; door++)
         if (lanes->doors[door] == lane)
             lanes->doors[door] = NULL;
-    if (lane->role == LANE_IDLE)
+    if (lane->role == LANE_IDLE && was_ready)
         lanes->n_idle--;
     if (lanes->is_closing || lane->role == LANE_IDLE)
         return;
     if (!was_ready && lane->ready_ns != 0)
         lanes->cannot_reset = true;
-    bool is_first = is_newcomers(lane) || !lanes->keeps_shared;
-    if (was_ready && !(is_first && broke_at_once(lane)))
+    bool is_storm = is_newcomers(lane) && lane->is_retry && broke_at_once(lane);
+    if (was_ready && !is_storm)
         lose_ready(lanes, lane, why);
     else
         lose_opening(lanes, lane, why);
@@ -440,8 +452,21 @@ void lanes_on_stalled(struct lanes *lanes, struct lane *lane)
     lane->deadline_ns = clock_ns() + LANES_STALL_NS;
 }
 
+/* Who comes next should not have to wait for a connection to be made. */
+static void keep_spares(struct lanes *lanes, const struct lane_key *key)
+{
+    unsigned n = 0;
+    for (struct list *at = lanes->idle.next; at != &lanes->idle; at = at->next)
+        n += lane_key_eq(&lane_at(at)->key, key);
+    for (struct list *at = lanes->opening.next; at != &lanes->opening; at = at->next)
+        n += lane_at(at)->role == LANE_IDLE && lane_key_eq(&lane_at(at)->key, key);
+    for (; n < LANES_SPARE; n++)
+        (void)open_lane(lanes, key, LANE_IDLE, NULL);
+}
+
 void lanes_retire(struct lanes *lanes, struct lane *lane)
 {
+    keep_spares(lanes, &lane->key);
     lane->role = LANE_RETIRED;
     lane->deadline_ns = clock_ns() + LANES_STALL_NS;
     lanes->version++;
@@ -454,7 +479,8 @@ bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider)
     if (lane->is_absorbing)
         return true;
     uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
-    if (lane->role != LANE_RETIRED || lanes->absorbed + size > LANES_ABSORB_BYTES || !has_others_waiting(lane))
+    uint64_t room = lane->is_unread ? LANES_ABSORB_LATE_BYTES : LANES_ABSORB_BYTES;
+    if (lane->role != LANE_RETIRED || lanes->absorbed + size > room || !has_others_waiting(lane))
         return false;
     lane->is_absorbing = true;
     rider->absorbed += (uint32_t)size;

@@ -14,13 +14,16 @@
 #include "upstream/lane.h"
 #include "upstream/upstream.h"
 
-#define LANES_IDLE_MAX 128                 /* a worker's idle lanes; more are closed at once */
-#define LANES_IDLE_NS (3 * NS_PER_S)       /* and these after so long */
-#define LANES_UNUSED_NS (60 * NS_PER_S)    /* and a shared lane that nobody has used for so long */
-#define LANES_SLUGGISH_NS (50 * NS_PER_MS) /* a shared lane silent for so long while calls wait gets no new ones */
-#define LANES_ABSORB_BYTES 8388608         /* a worker's memory for replies that are taken in for others' sake */
-#define LANES_UNREAD_NS (5 * NS_PER_S)     /* how long a reader may do nothing before output-limit is held against it */
-#define LANES_STALL_NS (1 * NS_PER_S)      /* how long calls may wait behind a reply that is not read */
+#define LANES_IDLE_MAX 128              /* a worker's idle lanes; more are closed at once */
+#define LANES_IDLE_NS (3 * NS_PER_S)    /* and these after so long */
+#define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
+#define LANES_SLUGGISH_NS                                                                                              \
+    (10 * NS_PER_MS)                     /* a shared lane silent for so long, and four round trips, gets no new calls */
+#define LANES_SPARE 2                    /* idle lanes that a shared one leaves behind when it takes no more calls */
+#define LANES_ABSORB_BYTES 8388608       /* a worker's memory for replies that are taken in for others' sake at once */
+#define LANES_ABSORB_LATE_BYTES 67108864 /* and for those whose readers have done nothing for a tick */
+#define LANES_UNREAD_NS (5 * NS_PER_S)   /* how long a reader may do nothing before output-limit is held against it */
+#define LANES_STALL_NS (1 * NS_PER_S)    /* how long calls may wait behind a reply that is not read */
 
 enum door { DOOR_LOGIN, DOOR_ANONYMOUS, DOOR_COUNT };
 

@@ -47,7 +47,8 @@ NO_PASSWORD_SET = (
 )
 SUBSCRIBED = (
     b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
-    b"-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"
+    b"-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
+    b"are allowed in this context\r\n"
 )
 
 CASES = [

@@ -93,7 +93,7 @@ class Player:
 
 
 class Probes:
-    """Other connections to the same server: when they have been answered some rounds over, it has nothing left to do."""
+    """Other connections to the same server: answered some rounds over, they tell that it has nothing left to do."""
 
     def __init__(self, address, count):
         self.conns = [Conn(address) for _ in range(count)]

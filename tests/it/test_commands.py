@@ -140,14 +140,18 @@ SCRIPTS = {
     """,
     "commands that would change a connection, and fail": """
         a: CLIENT REPLY OFF x | PING | CLIENT REPLY | PING | CLIENT REPLY SKIP x | PING | MONITOR x | PING | PING
-        a: SELECT 1 2 | SET k 0 | HELLO 3 x | GET none | HELLO 3 SETNAME | GET none | RESET x | GET k | SUBSCRIBE | GET k
+        a: SELECT 1 2 | SET k 0 | HELLO 3 x | GET none | HELLO 3 SETNAME | GET none
+        a: RESET x | GET k | SUBSCRIBE | GET k
         a: CLIENT SETNAME a b | CLIENT GETNAME | PSYNC | PING | CLIENT TRACKING x | CLIENT TRACKING | PING | UNWATCH x
         a: BLPOP l | BLPOP l x | BLPOP l -1 | WAIT x 0 | WAIT 0 | PING | QUITX | PING
     """,
     "what a user may not do changes nothing": """
-        direct: ACL SETUSER lame on nopass ~* &* +@all -multi -client|reply -monitor -subscribe -select -watch -hello -reset
-        a: AUTH lame x | MULTI | UNSUBSCRIBE x y | EXEC | CLIENT REPLY OFF | PING | CLIENT REPLY SKIP | PING | MONITOR | PING
-        a: SUBSCRIBE c d | PING | PSUBSCRIBE c | GET k | PUNSUBSCRIBE | SELECT 1 | SET k v | WATCH k | HELLO 3 | GET none
+        direct: ACL SETUSER lame on nopass ~* &* +@all -multi -client|reply -monitor -subscribe -select -watch -hello
+        direct: ACL SETUSER lame -reset
+        a: AUTH lame x | MULTI | UNSUBSCRIBE x y | EXEC | CLIENT REPLY OFF | PING
+        a: CLIENT REPLY SKIP | PING | MONITOR | PING | SUBSCRIBE c d | PING | PSUBSCRIBE c | GET k
+        a: PUNSUBSCRIBE | SELECT 1 | SET k v
+        a: WATCH k | HELLO 3 | GET none
         b: GET k | SELECT 1 | GET k
         a: RESET | ACL WHOAMI
         a.
@@ -208,7 +212,8 @@ SCRIPTS = {
     """,
     "what fails when subscribed changes nothing": """
         a: SUBSCRIBE c | MULTI | UNSUBSCRIBE x y | EXEC | CLIENT REPLY SKIP | AUTH x | CLIENT REPLY OFF | GET k | PING
-        a: WAIT 0 0 | PING | SELECT 1 | HELLO 3 | MONITOR | CLIENT SETNAME x | WATCH k | BLPOP l 0 | EVAL 'return 1' 0 | PING
+        a: WAIT 0 0 | PING | SELECT 1 | HELLO 3 | MONITOR | CLIENT SETNAME x | WATCH k
+        a: BLPOP l 0 | EVAL 'return 1' 0 | PING
         a: UNSUBSCRIBE | GET k | CLIENT GETNAME | HELLO | MULTI | UNSUBSCRIBE x y | EXEC
         b: SSUBSCRIBE s | MULTI | UNSUBSCRIBE x y | EXEC | WAIT 0 0 | PING | SUNSUBSCRIBE | WAIT 0 0 | PING
         b: MULTI | GET k | EXEC
@@ -342,7 +347,8 @@ SCRIPTS = {
     "EVAL": """
         a: EVAL 'return 1' 0 | EVAL 'return redis.call("SET", KEYS[1], ARGV[1])' 1 k v | GET k
         a: EVAL 'return {1, 2.5, "a", {1, {2}}, nil, 3}' 0 | EVAL 'return redis.call("FOO")' 0 | EVAL 'bad (' 0
-        a: EVAL 'return redis.pcall("INCR", KEYS[1])' 1 k | EVAL 'return false' 0 | EVAL_RO 'return redis.call("GET", KEYS[1])' 1 k
+        a: EVAL 'return redis.pcall("INCR", KEYS[1])' 1 k | EVAL 'return false' 0
+        a: EVAL_RO 'return redis.call("GET", KEYS[1])' 1 k
         a: SCRIPT LOAD 'return 42' | SCRIPT EXISTS 1fa00e76656cc152ad327c13fe365858fd7be306 x | SCRIPT FLUSH
         a: EVALSHA 1fa00e76656cc152ad327c13fe365858fd7be306 0 | SCRIPT LOAD 'return 42'
         a: EVALSHA 1fa00e76656cc152ad327c13fe365858fd7be306 0 | EVAL 'return redis.setresp(3)' 0
@@ -370,7 +376,9 @@ BEHIND_A_PASSWORD = {
     "AUTH": "a: GET k | AUTH wrong | GET k | AUTH secret | SET k v | GET k | AUTH wrong | GET k",
     "AUTH default": "a: AUTH default secret | SET k v | GET k | RESET | GET k | AUTH secret | GET k",
     "AUTH in one pipeline": "a: AUTH secret | SELECT 2 | SET k v | CLIENT SETNAME me | GET k | MULTI | GET k | EXEC",
-    "HELLO AUTH": "a: HELLO 3 AUTH default wrong | GET k | HELLO 3 AUTH default secret SETNAME me | GET k | HELLO 2 | GET k",
+    "HELLO AUTH": """
+        a: HELLO 3 AUTH default wrong | GET k | HELLO 3 AUTH default secret SETNAME me | GET k | HELLO 2 | GET k
+    """,
     "one AUTH lets nobody else in": """
         a: AUTH secret | SET k v
         b: GET k

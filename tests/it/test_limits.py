@@ -69,7 +69,9 @@ def test_the_text_of_a_refusal(limited_in_every_mode):
 def test_neighbours_in_a_pipeline_are_untouched(limited_in_every_mode):
     weir = limited_in_every_mode("[policy default]\nwrite = 2/h\n")
     with weir.connect() as a:
-        replies = a.ask("GET k", "SET k 1", "GET k", "SET k 2", "SET k 3", "GET k", "INCR k", "ECHO x", "LPUSH l v", "GET k")
+        replies = a.ask(
+            *["GET k", "SET k 1", "GET k", "SET k 2", "SET k 3", "GET k", "INCR k", "ECHO x", "LPUSH l v", "GET k"]
+        )
         refused = [limit_of(reply) for reply in replies]
         assert refused == [None] * 4 + ["default/write", None, "default/write", None, "default/write", None]
         kept = [reply for reply, limit in zip(replies, refused) if not limit]
@@ -381,7 +383,10 @@ def test_identity_changes_within_a_pipeline(limited_in_every_mode, users):
     weir = limited_in_every_mode("[policy default]\nread = 2/h\n")
     with weir.connect() as a:
         reads = ["GET k"] * 3
-        replies = a.ask(*reads, "AUTH alice pw", *reads, "AUTH bob wrong", *reads, "AUTH bob pw", *reads, "RESET", *reads)
+        commands = list(reads)
+        for change in ("AUTH alice pw", "AUTH bob wrong", "AUTH bob pw", "RESET"):
+            commands += [change, *reads]
+        replies = a.ask(*commands)
         groups = [passed(replies[i : i + 3]) for i in range(0, len(replies), 4)]
         assert groups == [2, 2, 0, 2, 0]
 

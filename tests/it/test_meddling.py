@@ -135,11 +135,11 @@ def test_a_reply_cut_in_the_middle(size, lanes, farm, redis, meddler):
 
 
 def test_an_upstream_that_never_answers(farm):
-    """Accepted, then silence: as good as away, after connect-timeout."""
+    """Accepted, then silence: as good as away, after upstream-timeout."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        weir = farm.weir("127.0.0.1:%d" % silent.getsockname()[1], connect_timeout="200ms")
+        weir = farm.weir("127.0.0.1:%d" % silent.getsockname()[1], connect_timeout="200ms", upstream_timeout="200ms")
         with weir.connect() as a:
-            assert a.call("PING") == Error("UPSTREAM unavailable")
+            assert a.call("PING") == Error("UPSTREAM timeout")
 
 
 def test_no_reply_of_one_that_left_reaches_another(farm, meddler):

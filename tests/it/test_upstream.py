@@ -32,6 +32,8 @@ def test_away_at_start(lanes, farm):
         assert b.call("PING") == UNAVAILABLE
         redis.start()
         wait_until(weir.serves, "weir finds Redis", BACK_WITHIN)
+        assert a.call("SET", "k", "v") == UNAVAILABLE, "what follows a refused MULTI must not run by itself"
+        assert a.call("EXEC").startswith("EXECABORT")
         assert a.call("SET", "k", "v") == "OK"
         assert b.ask("GET k", "PING") == [b"v", "PONG"]
 
@@ -51,6 +53,21 @@ def test_away_later_and_back(lanes, farm):
         wait_until(weir.serves, "weir finds Redis again", BACK_WITHIN)
         assert idle.call("SET", "k", "v") == "OK"
         assert new.ask("GET k", "ECHO x") == [b"v", b"x"]
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_transaction_begun_while_away_runs_not_even_in_part(lanes, farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes)
+    with weir.connect() as a:
+        redis.kill()
+        wait_until(lambda: a.call("PING") == UNAVAILABLE, "weir knows")
+        assert a.ask("MULTI", "SET k 1") == [UNAVAILABLE] * 2
+        redis.start()
+        wait_until(weir.serves, "weir finds Redis again", BACK_WITHIN)
+        assert a.call("SET", "k", "2") == UNAVAILABLE, "it belongs to a transaction that cannot be"
+        assert a.call("EXEC") == Error("EXECABORT Transaction discarded because of previous errors.")
+        assert a.ask("GET k", "MULTI", "SET k 3", "EXEC") == [None, "OK", "QUEUED", ["OK"]]
 
 
 def test_away_and_back_many_times(farm):

@@ -19,7 +19,7 @@
 #include "dice.h"
 #include "guard.h"
 
-#define ROOM 65536
+#define ROOM 409600
 
 static struct guard guard;
 
