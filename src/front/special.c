@@ -364,6 +364,7 @@ void special_answered(struct client *client, const struct call *call, const stru
     case EFFECT_DISCARD:
         client->is_multi_unsure = false;
         client->in_multi |= !is_ok;
+        client->is_identity_queued &= !is_ok;
         hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
         break;
     case EFFECT_WATCH:
