@@ -144,6 +144,7 @@ static void free_intake(struct client *client)
 {
     if (client->intake == NULL)
         return;
+    client->front->loop->pool.given_back += client->intake->capacity;
     free(client->intake->data);
     free(client->intake);
     client->intake = NULL;

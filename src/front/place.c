@@ -118,10 +118,14 @@ void place_release(struct client *client)
 static struct lane *find_shared(struct client *client)
 {
     struct lanes *lanes = &client->front->lanes;
+    const struct rider *rider = &client->rider;
     bool is_known = client->shared != NULL && client->lanes_version == lanes->version;
-    if (is_known && (client->rider.in_flight > 0 || !lanes_is_sluggish(lanes, client->shared)))
+    if (is_known && (rider->in_flight > 0 || !lanes_is_sluggish(lanes, client->shared)))
         return client->shared;
     const struct lane_key key = session_key(client);
+    /* Its own calls are what that lane waits for: to go elsewhere would be to wait for them too. */
+    if (rider->in_flight > 0 && rider->lane->role == LANE_SHARED && lane_key_eq(&rider->lane->key, &key))
+        return rider->lane;
     client->shared = lanes_shared(lanes, &key);
     client->lanes_version = lanes->version;
     return client->shared;

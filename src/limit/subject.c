@@ -243,7 +243,8 @@ static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns
 {
     bool is_dropped = false;
     pthread_mutex_lock(&shard->lock);
-    for (size_t i = 0; i<shard->n_buckets && * buckets> 0 && !is_dropped; i++, --*buckets)
+    size_t share = *buckets < shard->n_buckets ? *buckets : shard->n_buckets;
+    for (; share > 0 && !is_dropped; share--, --*buckets)
         is_dropped = forget_bucket(shard, 1, now_ns) > 0;
     pthread_mutex_unlock(&shard->lock);
     return is_dropped;
@@ -268,34 +269,47 @@ static void give_back_place(struct subjects *subjects)
 
 /* ---- getting ---- */
 
-static struct subject *find_and_hold(struct shard *shard, const struct wanted *wanted)
+/* Make what was not found, on a claimed place. The shard is locked. NULL when there is no memory. */
+static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted)
+{
+    void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted)) : NULL;
+    if (!memory) {
+        give_back_place(subjects);
+        return NULL;
+    }
+    struct subject *subject = subject_init(memory, wanted);
+    link_in(shard, subject);
+    shard->count++;
+    return subject;
+}
+
+/* Find, or make while a place is free: under one lock, so that of those who ask for one newcomer all get the same. */
+static struct subject *find_or_make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
+                                    uint64_t now_ns)
 {
     pthread_mutex_lock(&shard->lock);
     struct subject *subject = find(shard, wanted);
-    if (subject)
+    if (subject) {
         hold(subject);
+    } else {
+        forget_some(subjects, shard, now_ns);
+        if (claim_free_place(subjects))
+            subject = make(subjects, shard, wanted);
+    }
     pthread_mutex_unlock(&shard->lock);
     return subject;
 }
 
-/* Make what was not found, on a claimed place. NULL when there is no memory. */
-static struct subject *add(struct subjects *subjects, struct shard *shard, const struct wanted *wanted, uint64_t now_ns)
+/* The same on a place that was taken from another subject. */
+static struct subject *find_or_make_on(struct subjects *subjects, struct shard *shard, const struct wanted *wanted)
 {
     pthread_mutex_lock(&shard->lock);
-    forget_some(subjects, shard, now_ns);
     struct subject *subject = find(shard, wanted); /* another thread may have been faster */
-    bool is_new = !subject;
     if (subject) {
         hold(subject);
-    } else if (make_room(shard)) {
-        void *memory = calloc(1, subject_bytes(wanted));
-        subject = memory ? subject_init(memory, wanted) : NULL;
-    }
-    if (is_new && subject) {
-        link_in(shard, subject);
-        shard->count++;
-    } else {
         give_back_place(subjects);
+    } else {
+        subject = make(subjects, shard, wanted);
     }
     pthread_mutex_unlock(&shard->lock);
     return subject;
@@ -328,9 +342,9 @@ struct subject *subject_get(struct subjects *subjects, const struct policy *poli
     assert(name.len <= SUBJECT_NAME_MAX);
     struct wanted wanted = {slice_str(policy->name), name, policy->n_limits, hash_bytes(subjects->key, name)};
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
-    struct subject *subject = find_and_hold(shard, &wanted);
-    if (!subject && (claim_free_place(subjects) || take_over_place(subjects, now_ns)))
-        subject = add(subjects, shard, &wanted, now_ns);
+    struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
+    if (!subject && take_over_place(subjects, now_ns))
+        subject = find_or_make_on(subjects, shard, &wanted);
     return subject ? subject : overflow_get(subjects, &wanted);
 }
 

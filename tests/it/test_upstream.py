@@ -24,7 +24,7 @@ def test_away_at_start(lanes, farm):
     redis = Redis()
     redis.port = free_port()
     farm.servers.append(redis)
-    weir = farm.weir(redis, lanes=lanes)
+    weir = farm.weir(redis, lanes=lanes, workers=1)
     with weir.connect() as a, weir.connect() as b:
         reply, seconds = timed(lambda: a.call("SET", "k", "v"))
         assert reply == UNAVAILABLE and seconds < AT_ONCE
@@ -41,7 +41,7 @@ def test_away_at_start(lanes, farm):
 @pytest.mark.parametrize("lanes", LANES)
 def test_away_later_and_back(lanes, farm):
     redis = farm.redis()
-    weir = farm.weir(redis, lanes=lanes)
+    weir = farm.weir(redis, lanes=lanes, workers=1)
     with weir.connect() as idle, weir.connect() as new:
         assert weir.serves()
         redis.kill()
@@ -58,7 +58,7 @@ def test_away_later_and_back(lanes, farm):
 @pytest.mark.parametrize("lanes", LANES)
 def test_a_transaction_begun_while_away_runs_not_even_in_part(lanes, farm):
     redis = farm.redis()
-    weir = farm.weir(redis, lanes=lanes)
+    weir = farm.weir(redis, lanes=lanes, workers=1)
     with weir.connect() as a:
         redis.kill()
         wait_until(lambda: a.call("PING") == UNAVAILABLE, "weir knows")
