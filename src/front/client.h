@@ -31,6 +31,7 @@
  * turns of 16 KiB, and so a flood on one of them holds nobody else up.
  */
 #define SHARED_BYTES_MAX 32768
+#define SHARED_CALLS_FEW 16 /* unanswered calls that are no flood, however long it goes on */
 #define HEAVY_NS (10 * NS_PER_S)
 
 struct intake {

@@ -86,6 +86,8 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
 {
     if (!special_is_plain(client, request))
         return special_send(client, lane, request) ? ROUTE_TAKEN : out_of_memory(client);
+    if (lane_has_few_calls(&client->rider, SHARED_CALLS_FEW))
+        client->rider.sent_bytes = 0;
     if (!lane_call(lane, &client->rider))
         return out_of_memory(client);
     client->rider.sent_bytes += (uint32_t)request->bytes.len;

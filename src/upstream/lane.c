@@ -571,6 +571,13 @@ void lane_send(struct lane *lane, const char *data, size_t n)
     link_write(&lane->link, data, n);
 }
 
+bool lane_has_few_calls(const struct rider *rider, uint32_t few)
+{
+    if (rider->in_flight != 1)
+        return rider->in_flight == 0;
+    return calls_at(&rider->lane->calls, rider->last_call)->n <= few;
+}
+
 void lane_attach_local(const struct rider *rider, uint32_t bytes)
 {
     calls_at(&rider->lane->calls, rider->last_call)->local_bytes += bytes;

@@ -60,7 +60,7 @@ struct rider {
     uint32_t last_call;  /* position of the newest of them */
     bool wants_idle;     /* wake when in_flight falls to 0 */
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
-    uint32_t sent_bytes; /* on a shared lane, since it was idle last */
+    uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
 };
 
 /* What makes lanes equal: two sessions with the same key see the same replies. */
@@ -160,6 +160,9 @@ __attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *
 
 /* From now on frames that answer no call may come: messages, invalidations. Only on a private lane. */
 void lane_watch(struct lane *lane);
+
+/* Are no more than `few` of its calls unanswered, as far as can be told at a glance? */
+bool lane_has_few_calls(const struct rider *rider, uint32_t few);
 
 /* `bytes` of the rider's own replies follow its newest call. Only while it has one in flight. */
 void lane_attach_local(const struct rider *rider, uint32_t bytes);
