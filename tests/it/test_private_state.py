@@ -494,9 +494,9 @@ SCRIPTS = {
         a: CLIENT REPLY SKIP | UNSUBSCRIBE c | UNSUBSCRIBE d | GET k
     """,
     "silent scripts and waits": """
-        a: CLIENT REPLY OFF | EVAL 'return redis.call("SET", "k", 1)' 0 | BLPOP none 0.01 | FOO | WAIT 0 0
+        a: CLIENT REPLY OFF | EVAL 'return redis.call("SET", "k", 1)' 0 | FOO | WAIT 0 0
         a: CLIENT REPLY ON | GET k
-        a: CLIENT REPLY SKIP | EVAL 'return 1' 0 | GET k | CLIENT REPLY SKIP | BLPOP none 0.01 | GET k
+        a: CLIENT REPLY SKIP | EVAL 'return 1' 0 | GET k | CLIENT REPLY SKIP | WAIT 0 0 | GET k
     """,
     "silence is one's own": """
         a: CLIENT REPLY OFF | GET k
