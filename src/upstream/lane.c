@@ -548,11 +548,6 @@ bool lane_call(struct lane *lane, struct rider *rider)
     return true;
 }
 
-void lane_watch(struct lane *lane)
-{
-    lane->is_watching = true;
-}
-
 struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies)
 {
     struct call *call = push(lane, rider);
@@ -561,7 +556,7 @@ struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t f
     call->flow = flow;
     call->n = replies;
     if (flow != FLOW_ONE)
-        lane_watch(lane);
+        lane->is_watching = true; /* frames that answer no call may come */
     return call;
 }
 

@@ -158,9 +158,6 @@ __attribute__((warn_unused_result)) bool lane_call(struct lane *lane, struct rid
 __attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow,
                                                                    uint32_t replies);
 
-/* From now on frames that answer no call may come: messages, invalidations. Only on a private lane. */
-void lane_watch(struct lane *lane);
-
 /* Are no more than `few` of its calls unanswered, as far as can be told at a glance? */
 bool lane_has_few_calls(const struct rider *rider, uint32_t few);
 
