@@ -16,8 +16,8 @@ enum {
     CALL_LOOK = 1 << 0, /* the rider wants to see how it was answered */
     CALL_MUTE = 1 << 1, /* the reply is thrown away */
     CALL_MUTE_UNLESS_ERROR = 1 << 2,
-    CALL_MUTE_ERROR = 1 << 4,
-    CALL_MAY_WAIT = 1 << 3, /* Redis may hold the reply back for as long as it likes */
+    CALL_MUTE_ERROR = 1 << 3,
+    CALL_MAY_WAIT = 1 << 4, /* Redis may hold the reply back for as long as it likes */
 };
 
 struct call {
