@@ -14,9 +14,6 @@
 #include "front/session.h"
 #include "front/special.h"
 
-#define FIRST_INTAKE 1024 /* most partial requests are small */
-#define MIN_READ 4096     /* less room than this is not worth a read */
-
 static struct client *client_of_link(struct link *link)
 {
     return container_of(link, struct client, link);
@@ -144,9 +141,7 @@ static void free_intake(struct client *client)
 {
     if (client->intake == NULL)
         return;
-    client->front->loop->pool.given_back += client->intake->capacity;
-    free(client->intake->data);
-    free(client->intake);
+    client->front->loop->pool.given_back += intake_free(client->intake);
     client->intake = NULL;
 }
 
@@ -302,42 +297,20 @@ static size_t pass(struct client *client, const char *data, size_t n)
 /* Keep what a local intake, which points into the loop's read buffer, has left. */
 static void keep(struct client *client, const struct intake *local)
 {
-    uint32_t left = local->filled - local->taken;
-    if (left == 0 || client->is_leaving || client_is_closed(client))
+    if (intake_is_empty(local) || client->is_leaving || client_is_closed(client))
         return;
-    uint32_t capacity = left > FIRST_INTAKE ? left : FIRST_INTAKE;
-    struct intake *in = malloc(sizeof *in);
-    char *data = malloc(capacity);
-    if (in == NULL || data == NULL) {
-        free(in);
-        free(data);
+    client->intake = intake_keep(local);
+    if (client->intake == NULL)
         client_close(client);
-        return;
-    }
-    memcpy(data, local->data + local->taken, left);
-    *in = *local;
-    in->data = data;
-    in->capacity = capacity;
-    in->filled = left;
-    in->scanned = local->scanned - local->taken;
-    in->taken = 0;
-    client->intake = in;
 }
 
 /* Move the rest of the client's own intake to the front, or give the memory back. */
 static void compact(struct client *client)
 {
-    struct intake *in = client->intake;
-    if (in->taken == in->filled || client->is_leaving) {
+    if (intake_is_empty(client->intake) || client->is_leaving)
         free_intake(client);
-        return;
-    }
-    if (in->taken == 0)
-        return;
-    memmove(in->data, in->data + in->taken, in->filled - in->taken);
-    in->filled -= in->taken;
-    in->scanned -= in->taken;
-    in->taken = 0;
+    else
+        intake_compact(client->intake);
 }
 
 /* Whoever cannot go on reads no more than a fixed number of bytes; who can, reads. */
@@ -345,7 +318,7 @@ static void adjust_reading(struct client *client)
 {
     if (client->is_leaving || client_is_closed(client))
         return;
-    bool is_full = client->intake != NULL && client->intake->filled > INTAKE_MAX - MIN_READ;
+    bool is_full = client->intake != NULL && client->intake->filled > INTAKE_MAX - INTAKE_MIN_READ;
     bool is_waiting = !list_is_empty(&client->rider.waiting) && client->passage != NULL;
     if (is_full || is_waiting)
         link_pause(&client->link);
@@ -420,27 +393,12 @@ static void on_data(struct link *link, const char *data, size_t n)
     adjust_reading(client);
 }
 
-static bool grow_intake(struct intake *in)
-{
-    uint32_t capacity = in->capacity * 2 < in->filled + MIN_READ ? in->filled + MIN_READ : in->capacity * 2;
-    if (capacity > INTAKE_MAX)
-        capacity = INTAKE_MAX;
-    char *data = realloc(in->data, capacity);
-    if (data == NULL)
-        return false;
-    in->data = data;
-    in->capacity = capacity;
-    return true;
-}
-
 static char *on_room(struct link *link, size_t *room)
 {
     struct intake *in = client_of_link(link)->intake;
     if (in == NULL)
         return NULL;
-    if (in->capacity - in->filled < MIN_READ && in->capacity < INTAKE_MAX)
-        (void)grow_intake(in); /* without it the read is small, or is refused */
-    *room = in->capacity - in->filled;
+    *room = intake_make_room(in);
     return in->data + in->filled;
 }
 

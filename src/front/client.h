@@ -18,14 +18,13 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "front/front.h"
+#include "front/intake.h"
 #include "net/link.h"
 #include "resp/scan.h"
 #include "upstream/lane.h"
 
 /* A request of more bytes than this is not gathered first: it streams to a private lane as it comes. */
 #define LARGE_REQUEST 65536
-/* All the request bytes that are kept for one client: a partial request and one read. */
-#define INTAKE_MAX (2 * READ_BUFFER_BYTES)
 /*
  * Unanswered request bytes of one client on a shared lane, beyond which it gets its own: Redis reads its connections in
  * turns of 16 KiB, and so a flood on one of them holds nobody else up.
@@ -33,13 +32,6 @@
 #define SHARED_BYTES_MAX 32768
 #define SHARED_CALLS_FEW 16 /* unanswered calls that are no flood, however long it goes on */
 #define HEAVY_NS (10 * NS_PER_S)
-
-struct intake {
-    struct request_scan scan;
-    uint32_t taken, scanned, filled, capacity; /* taken <= scanned <= filled <= capacity */
-    bool has_frame;                            /* [taken, scanned) is a whole request that could not go yet */
-    char *data;
-};
 
 /* A request that is too large to gather, on its way. */
 struct passage {
