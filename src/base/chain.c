@@ -62,7 +62,7 @@ static bool chain_grow(struct chain *chain, struct pool *pool)
     return true;
 }
 
-bool chain_append(struct chain *chain, struct pool *pool, const char *data, size_t n)
+bool chain_append_long(struct chain *chain, struct pool *pool, const char *data, size_t n)
 {
     while (n > 0) {
         if (chain->tail == NULL || chain->tail->filled == sizeof chain->tail->data)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/slice.h"
 
@@ -40,8 +41,21 @@ void pool_init(struct pool *pool);
 void pool_fini(struct pool *pool);
 
 /* Copy n bytes to the end. False: out of memory; a part may have been appended, and the chain is good only to clear. */
-__attribute__((warn_unused_result)) bool chain_append(struct chain *chain, struct pool *pool, const char *data,
-                                                      size_t n);
+__attribute__((warn_unused_result)) bool chain_append_long(struct chain *chain, struct pool *pool, const char *data,
+                                                           size_t n);
+
+/* The same; most of what is appended is short and finds room. */
+__attribute__((warn_unused_result)) static inline bool chain_append(struct chain *chain, struct pool *pool,
+                                                                    const char *data, size_t n)
+{
+    struct chunk *tail = chain->tail;
+    if (tail == NULL || n > sizeof tail->data - tail->filled)
+        return chain_append_long(chain, pool, data, n);
+    memcpy(tail->data + tail->filled, data, n);
+    tail->filled += (uint32_t)n;
+    chain->bytes += n;
+    return true;
+}
 
 /* The first unsent pieces, at most `max`, without taking them. Returns how many. */
 unsigned chain_peek(const struct chain *chain, struct slice *pieces, unsigned max);

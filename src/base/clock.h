@@ -18,4 +18,12 @@ static inline uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+/* Milliseconds since 1970, for people: may jump. */
+static inline uint64_t clock_unix_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / NS_PER_MS;
+}
+
 #endif

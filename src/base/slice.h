@@ -38,6 +38,11 @@ static inline char ascii_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
+static inline char ascii_upper(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c - ('a' - 'A')) : c;
+}
+
 static inline bool slice_eq_nocase(struct slice a, struct slice b)
 {
     if (a.len != b.len)
@@ -46,6 +51,13 @@ static inline bool slice_eq_nocase(struct slice a, struct slice b)
         if (ascii_lower(a.at[i]) != ascii_lower(b.at[i]))
             return false;
     return true;
+}
+
+/* Does Redis take this argument for the word? It compares like C: in any case, and up to a NUL. */
+static inline bool slice_is_word(struct slice argument, struct slice word)
+{
+    return argument.len >= word.len && (argument.len == word.len || argument.at[word.len] == '\0') &&
+           slice_eq_nocase(slice_of(argument.at, word.len), word);
 }
 
 #endif

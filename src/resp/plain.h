@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/slice.h"
+#include "resp/scan.h"
+
 #define CRLF_LEN 2
 #define PLAIN_DIGITS 3
 /* "$999\r\n"; no whole bulk is shorter than "$0\r\n\r\n", so this is the one check for the end of a header. */
@@ -57,6 +60,26 @@ static inline const char *plain_bulk(const char *at, const char *end, uint32_t *
     const char *data = plain_header(at, end, len);
     bool is_whole = data && (size_t)(end - data) >= (size_t)*len + CRLF_LEN && is_crlf(data + *len);
     return is_whole ? data : NULL;
+}
+
+/* A multibulk request of at least one argument, the first of which is *name. Returns what follows it, or NULL. */
+static inline const char *plain_request(const char *at, const char *end, const struct request_limits *limits,
+                                        struct slice *name)
+{
+    uint32_t argc;
+    const char *next = plain_header(at, end, &argc);
+    if (!next || *at != '*' || argc == 0 || argc > limits->args)
+        return NULL;
+    for (uint32_t arg = 0; arg < argc; arg++) {
+        uint32_t len;
+        const char *data = plain_bulk(next, end, &len);
+        if (!data || *next != '$' || len > limits->bulk)
+            return NULL;
+        if (arg == 0)
+            *name = slice_of(data, len);
+        next = data + len + CRLF_LEN;
+    }
+    return next;
 }
 
 #endif

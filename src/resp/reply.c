@@ -305,6 +305,19 @@ static enum scan_result reply_scan_stepwise(struct reply_scan *scan, const char 
     return SCAN_FRAME;
 }
 
+uint32_t reply_scan_plain(const struct reply_scan *scan, const char *data, size_t n, uint32_t most, size_t *used)
+{
+    uint32_t count = 0;
+    const char *at = data;
+    const char *next;
+    while (scan->open == 0 && count < most && (next = leaf_at_hand(at, data + n)) != NULL) {
+        at = next;
+        count++;
+    }
+    *used = (size_t)(at - data);
+    return count;
+}
+
 enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n, size_t *used)
 {
     const char *next = scan->open == 0 ? leaf_at_hand(data, data + n) : NULL;

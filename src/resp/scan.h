@@ -93,4 +93,11 @@ struct reply_scan {
 __attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n,
                                                                 size_t *used);
 
+/*
+ * Between frames: take at most `most` whole replies, as long as each is a short text, number or bulk. Something else, or
+ * the rest of a frame, is for reply_scan, and what is in the scan stays as it is. Returns how many; they took *used bytes.
+ */
+__attribute__((warn_unused_result)) uint32_t reply_scan_plain(const struct reply_scan *scan, const char *data, size_t n,
+                                                              uint32_t most, size_t *used);
+
 #endif

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "resp/scan.h"
@@ -29,8 +30,10 @@ static bool trace_piece(FILE *out, struct reply_scan *scan, struct slice input, 
     const char *piece = guard_place(&guard, input.at + from, n);
     size_t off = 0;
     while (off < n) {
-        size_t used = SIZE_MAX;
+        size_t used = SIZE_MAX, used_plain;
+        uint32_t n_plain = reply_scan_plain(scan, piece + off, n - off, 1, &used_plain);
         enum scan_result result = reply_scan(scan, piece + off, n - off, &used);
+        assert_true(n_plain == 0 ? used_plain == 0 : result == SCAN_FRAME && used_plain == used);
         if (result == SCAN_BAD) {
             fputs("!", out);
             return false;
@@ -350,6 +353,25 @@ static void test_long_lines_and_bulks(void **state)
     expect_however_cut("4 KiB of CR", slice_of(input, 7 + 4096 + 7), "$4105 +5");
 }
 
+static void test_plain_replies_together(void **state)
+{
+    (void)state;
+    static const char replies[] = "+OK\r\n-ERR\r\n:12\r\n$2\r\nab\r\n$-1\r\n*0\r\n+OK\r\n";
+    const size_t plain = strlen("+OK\r\n-ERR\r\n:12\r\n$2\r\nab\r\n$-1\r\n");
+    struct reply_scan scan = {0};
+    size_t used;
+    assert_int_equal(reply_scan_plain(&scan, replies, strlen(replies), 99, &used), 5);
+    assert_int_equal(used, plain);
+    assert_int_equal(reply_scan_plain(&scan, replies, strlen(replies), 2, &used), 2);
+    assert_int_equal(used, strlen("+OK\r\n-ERR\r\n"));
+    assert_int_equal(reply_scan_plain(&scan, replies, plain - 1, 99, &used), 4);
+    assert_int_equal(reply_scan_plain(&scan, replies + plain, strlen(replies) - plain, 99, &used), 0);
+    assert_int_equal(used, 0);
+    assert_int_equal(reply_scan(&scan, "*1\r\n", 4, &used), SCAN_MORE);
+    assert_int_equal(reply_scan_plain(&scan, replies, strlen(replies), 99, &used), 0);
+    assert_int_equal(used, 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -362,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_what_is_known_of_a_long_bulk),
         cmocka_unit_test(test_nothing_changes_nothing),
         cmocka_unit_test(test_long_lines_and_bulks),
+        cmocka_unit_test(test_plain_replies_together),
     };
     guard = guard_new(ROOM);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include "base/num.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
+#include "resp/plain.h"
 #include "resp/scan.h"
 
 #include "dice.h"
@@ -53,6 +54,20 @@ static void show_error(FILE *out, const struct request_scan *scan)
     show_bytes(out, said.at, said.len - 2);
 }
 
+/* What is taken as plain and at hand is what the scanner has just found; `at` and `n`: what it was given. */
+static void check_plain(const struct request_scan *scan, const struct request_limits *limits, const char *at, size_t n,
+                        enum scan_result result, size_t used)
+{
+    struct slice name;
+    const char *next = plain_request(at, at + n, limits, &name);
+    if (next == NULL)
+        return;
+    assert_int_equal(result, SCAN_FRAME);
+    assert_int_equal(next - at, used);
+    assert_ptr_equal(name.at, at + scan->args[0].off);
+    assert_int_equal(name.len, scan->args[0].len);
+}
+
 /* One piece, at the guard page. `*frame` is where the current frame begins in the input. False: refused. */
 static bool trace_piece(FILE *out, struct request_scan *scan, const struct request_limits *limits, struct slice input,
                         size_t from, size_t n, size_t *frame)
@@ -62,6 +77,8 @@ static bool trace_piece(FILE *out, struct request_scan *scan, const struct reque
     while (off < n) {
         size_t used = SIZE_MAX;
         enum scan_result result = request_scan(scan, limits, piece + off, n - off, &used);
+        if (from + off == *frame)
+            check_plain(scan, limits, piece + off, n - off, result, used);
         if (result == SCAN_BAD) {
             show_error(out, scan);
             return false;

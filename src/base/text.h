@@ -1,0 +1,30 @@
+/*
+ * A text that grows as it is written: pages, metrics, JSON. Owned by its writer; out of memory ends the process.
+ */
+#ifndef WEIR_BASE_TEXT_H
+#define WEIR_BASE_TEXT_H
+
+#include <stddef.h>
+
+#include "base/slice.h"
+
+struct text {
+    char *at; /* heap; not NUL-terminated */
+    size_t len, room;
+};
+
+void text_add(struct text *text, struct slice piece);
+__attribute__((format(printf, 2, 3))) void text_print(struct text *text, const char *format, ...);
+
+/* The value of a label in Prometheus' text format, between its quotation marks. */
+void text_add_label(struct text *text, struct slice value);
+
+/* A JSON string with its quotation marks. Bytes that are no UTF-8 become U+FFFD; <, > and & are escaped. */
+void text_add_json(struct text *text, struct slice value);
+
+/* One field of CSV, in quotation marks. */
+void text_add_csv(struct text *text, struct slice value);
+
+void text_fini(struct text *text);
+
+#endif

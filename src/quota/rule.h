@@ -1,0 +1,85 @@
+/*
+ * A rule: one of the algorithms that Redis decides by for weir, with the rates of which all must pass; and the grammar
+ * it is written in, "5/60s, 100/d".
+ */
+#ifndef WEIR_QUOTA_RULE_H
+#define WEIR_QUOTA_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+/* What can be asked of Redis; the first six are algorithms with rates. */
+enum quota_kind {
+    QUOTA_FUNNEL,
+    QUOTA_BUCKET,
+    QUOTA_SLIDING,
+    QUOTA_APPROX,
+    QUOTA_FIXED,
+    QUOTA_THROTTLE, /* with redis-cell's numbers; no named limit's */
+    QUOTA_ACQUIRE,
+    QUOTA_RENEW,
+    QUOTA_RELEASE,
+    QUOTA_RESET,
+    QUOTA_CHECK, /* until it is known which algorithm the operator has given to the name */
+    QUOTA_KINDS
+};
+
+#define QUOTA_RATES_MAX 8
+
+/* The largest number that a script is given: Lua has doubles, which hold every integer up to here. */
+#define QUOTA_MOST (INT64_C(1) << 53)
+
+/* An exact sliding window holds one member for each unit, and a script adds and counts them while Redis waits. */
+#define QUOTA_LOG_MAX 1000000
+
+struct quota_rate {
+    int64_t limit; /* units that pass at once from rest: burst, max_burst + 1, a window's count */
+    int64_t step;  /* of a funnel one unit's time in ns; of a window its length in us */
+};
+
+struct quota_rule {
+    uint8_t kind; /* enum quota_kind */
+    uint8_t n_rates;
+    struct quota_rate rates[QUOTA_RATES_MAX];
+};
+
+/* Is it GCRA, whatever it is called? */
+static inline bool quota_is_funnel(uint8_t kind)
+{
+    return kind == QUOTA_FUNNEL || kind == QUOTA_BUCKET || kind == QUOTA_THROTTLE;
+}
+
+static inline bool quota_is_window(uint8_t kind)
+{
+    return kind == QUOTA_SLIDING || kind == QUOTA_APPROX || kind == QUOTA_FIXED;
+}
+
+/* What passes at once, as time: less than QUOTA_MOST. */
+static inline int64_t quota_burst_ns(const struct quota_rate *rate)
+{
+    return rate->limit * rate->step;
+}
+
+bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b);
+
+/* A rate as it is written. */
+struct quota_draft {
+    uint64_t count, period_ns;
+    uint64_t burst; /* 0: not given */
+};
+
+/* One more rate for rule->kind. False: `why` says what is wrong with it, and the rule is as it was. */
+__attribute__((warn_unused_result)) bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft,
+                                                        char *why, size_t why_size);
+
+/*
+ * One line of a [limit NAME]: its left side, which is funnel, bucket, sliding, approx or fixed, and `text`, its right.
+ * For the first line n_rates is 0; another line adds to it. False: the rule is as it was, and `why` says what is wrong.
+ */
+__attribute__((warn_unused_result)) bool quota_limit_parse(struct slice algorithm, struct slice text,
+                                                           struct quota_rule *rule, char *why, size_t why_size);
+
+#endif

@@ -1,0 +1,190 @@
+/* Builds a reply: room is made before anything is written, and nothing is written to a broken build. */
+#include "resp/build.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "resp/emit.h"
+
+#define FIRST_ROOM 256
+#define NUMBER_MAX 32 /* "-1.7976931348623157e+308" */
+
+void build_init(struct build *build, bool is_resp3)
+{
+    *build = (struct build){.is_resp3 = is_resp3};
+}
+
+void build_fini(struct build *build)
+{
+    free(build->at);
+    *build = (struct build){.is_resp3 = build->is_resp3};
+}
+
+/* Doubled, so that a reply of n bytes is copied less than twice. */
+static bool grow(struct build *build, size_t n)
+{
+    size_t room = build->room > 0 ? build->room : FIRST_ROOM;
+    while (room - build->len < n) {
+        if (room > SIZE_MAX / 2)
+            return false;
+        room *= 2;
+    }
+    char *at = realloc(build->at, room);
+    if (!at)
+        return false;
+    build->at = at;
+    build->room = room;
+    return true;
+}
+
+/* Room for n more bytes, or NULL. */
+static char *reserve(struct build *build, size_t n)
+{
+    if (!build->is_broken && build->room - build->len < n)
+        build->is_broken = !grow(build, n);
+    return build->is_broken ? NULL : build->at + build->len;
+}
+
+static void append(struct build *build, struct slice bytes)
+{
+    char *to = reserve(build, bytes.len);
+    if (!to || bytes.len == 0)
+        return;
+    memcpy(to, bytes.at, bytes.len);
+    build->len += bytes.len;
+}
+
+static void head(struct build *build, char type, int64_t number)
+{
+    char *to = reserve(build, EMIT_HEADER_MAX);
+    if (to)
+        build->len += emit_header(to, type, number);
+}
+
+void build_map(struct build *build, size_t pairs)
+{
+    head(build, build->is_resp3 ? '%' : '*', (int64_t)(build->is_resp3 ? pairs : 2 * pairs));
+}
+
+void build_array(struct build *build, size_t n)
+{
+    head(build, '*', (int64_t)n);
+}
+
+void build_set(struct build *build, size_t n)
+{
+    head(build, build->is_resp3 ? '~' : '*', (int64_t)n);
+}
+
+void build_bulk(struct build *build, struct slice bytes)
+{
+    head(build, '$', (int64_t)bytes.len);
+    append(build, bytes);
+    append(build, SLICE("\r\n"));
+}
+
+void build_bulk_str(struct build *build, const char *text)
+{
+    build_bulk(build, slice_str(text));
+}
+
+/* printf writes where the text belongs, with a byte more for its NUL, which the line end then covers. */
+__attribute__((format(printf, 3, 0))) static void bulk_of(struct build *build, size_t len, const char *format,
+                                                          va_list args)
+{
+    head(build, '$', (int64_t)len);
+    char *to = reserve(build, len + 1);
+    if (!to)
+        return;
+    vsnprintf(to, len + 1, format, args);
+    build->len += len;
+    append(build, SLICE("\r\n"));
+}
+
+void build_printf_bulk(struct build *build, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (len < 0) {
+        build->is_broken = true;
+        return;
+    }
+    va_start(args, format);
+    bulk_of(build, (size_t)len, format, args);
+    va_end(args);
+}
+
+void build_int(struct build *build, int64_t number)
+{
+    head(build, ':', number);
+}
+
+void build_true(struct build *build)
+{
+    build_int(build, 1);
+}
+
+void build_false(struct build *build)
+{
+    build_int(build, 0);
+}
+
+/* 15 digits show what a person typed; not every number survives them. */
+static size_t print_double(char *out, double number)
+{
+    if (isnan(number))
+        return (size_t)snprintf(out, NUMBER_MAX, "nan"); /* printf may call it "-nan" */
+    int len = snprintf(out, NUMBER_MAX, "%.15g", number);
+    double read = strtod(out, NULL);
+    if (read < number || read > number)
+        len = snprintf(out, NUMBER_MAX, "%.17g", number);
+    return (size_t)len;
+}
+
+void build_double(struct build *build, double number)
+{
+    char text[NUMBER_MAX];
+    struct slice digits = slice_of(text, print_double(text, number));
+    if (!build->is_resp3) {
+        build_bulk(build, digits);
+        return;
+    }
+    append(build, SLICE(","));
+    append(build, digits);
+    append(build, SLICE("\r\n"));
+}
+
+void build_nil(struct build *build)
+{
+    append(build, build->is_resp3 ? SLICE("_\r\n") : SLICE("$-1\r\n"));
+}
+
+void build_raw(struct build *build, struct slice bytes)
+{
+    append(build, bytes);
+}
+
+static void line(struct build *build, struct slice type, struct slice text)
+{
+    append(build, type);
+    size_t begin = build->len;
+    append(build, text);
+    for (size_t i = begin; i < build->len; i++)
+        if (build->at[i] == '\r' || build->at[i] == '\n')
+            build->at[i] = ' ';
+    append(build, SLICE("\r\n"));
+}
+
+void build_status(struct build *build, struct slice text)
+{
+    line(build, SLICE("+"), text);
+}
+
+void build_error(struct build *build, struct slice text)
+{
+    line(build, SLICE("-"), text);
+}
