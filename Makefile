@@ -8,7 +8,7 @@ T       = 60
 WARN  = -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef -Wstrict-prototypes -Wmissing-prototypes -Werror
 INIH  = $(or $(shell pkg-config --modversion inih 2>/dev/null),unknown)
 BASE  = -std=gnu11 -g $(WARN) -Isrc -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -DINIH_VERSION='"$(INIH)"' -pthread
-LIBS  = -luv -lhiredis -linih
+LIBS  = -luv -lhiredis -linih -lmicrohttpd
 
 # ---- flavours: <name>_CC, <name>_CFLAGS, <name>_LDFLAGS; objects live under build/<name>/ ----
 
@@ -44,11 +44,16 @@ say = $(if $(V),,$(if $(is_silent),@,@echo "  $(1)";))
 
 SRC     = $(wildcard src/*/*.c)
 HEADERS = $(wildcard src/*/*.h)
-PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c)
-CONFIG  = $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c)
+SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
+PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/quota/,rule.c ask.c question.c outcome.c)
+CONFIG  = src/quota/named.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c)
+GOVERN  = $(addprefix src/,run/governor.c run/reload.c run/notice.c run/order_line.c run/descriptors.c front/order.c front/rules.c)
+DOCS    = src/quota/docs.c src/quota/splice.c
 UNITS   = $(wildcard tests/unit/test_*.c)
 THREADS = $(wildcard tests/unit/test_*_threads.c)
 FUZZERS = $(wildcard tests/fuzz/fuzz_*.c)
+DRIVE   = $(wildcard bench/drive/*.c)
+MICRO   = $(wildcard bench/micro/*.c)
 
 objects = $(patsubst %.c,build/$(1)/%.o,$(2))
 UNIT_BINS   = $(UNITS:tests/unit/%.c=build/asan/%)
@@ -66,6 +71,8 @@ build/$(1)/%.o: %.c Makefile
 	@mkdir -p $$(@D)
 	$$(call say,$(1) $$<)$$($(1)_CC) $(BASE) $$($(1)_CFLAGS) $$(CFLAGS) -MMD -MP -c $$< -o $$@
 
+build/$(1)/src/upstream/script.o: $(SCRIPTS)
+
 build/$(1)/weir: $(call objects,$(1),$(SRC))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(LIBS)
 
@@ -75,11 +82,20 @@ build/$(1)/test_%: build/$(1)/tests/unit/test_%.o $(call objects,$(1),$(PURE))
 build/$(1)/fuzz_%: build/$(1)/tests/fuzz/fuzz_%.o $(call objects,$(1),$(PURE))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lhiredis -linih
 
-build/$(1)/test_config build/$(1)/fuzz_config: $(call objects,$(1),$(CONFIG))
+build/$(1)/drive: $(call objects,$(1),$(DRIVE) $(wildcard src/base/*.c src/resp/*.c))
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@
+
+build/$(1)/micro: $(call objects,$(1),$(MICRO) $(PURE))
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@
+
+build/$(1)/test_config build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
+build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
+build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
+build/$(1)/test_docs build/$(1)/test_splice: $(call objects,$(1),$(DOCS))
 endef
 $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
 
--include $(foreach f,$(FLAVOURS),$(wildcard build/$(f)/src/*/*.d build/$(f)/tests/*/*.d))
+-include $(foreach f,$(FLAVOURS),$(wildcard build/$(f)/src/*/*.d build/$(f)/tests/*/*.d build/$(f)/bench/*/*.d))
 
 build/weir: build/release/weir
 	@ln -f $< $@
@@ -113,6 +129,20 @@ analyze: ## clang's analyzer over all sources: slow, and not always right
 fuzz: $(FUZZ_BINS) ## run every fuzzer for T=60 seconds
 	@tests/tools/run-fuzz.sh $(T) $(FUZZ_BINS)
 
+bench: ## install what is missing, then weir beside Redis, nutcracker and haproxy in all cells (about an hour; BENCH=options)
+	@bench/deps.sh
+	@$(MAKE) --no-print-directory build/weir build/release/drive build/release/micro
+	@/usr/bin/python3 bench/bench.py $(BENCH)
+
+bench-quick: ## the same in under 5 minutes: the cells that have a figure to reach
+	@$(MAKE) --no-print-directory bench BENCH="--quick $(BENCH)"
+
+bench-limit: build/weir build/release/drive ## LIMIT FUNNEL beside the same decision by EVALSHA on Redis
+	@/usr/bin/python3 bench/limit.py $(BENCH)
+
+bench-micro: build/release/micro ## single steps in instructions and nanoseconds, beside the committed figures
+	@/usr/bin/python3 bench/micro.py $(BENCH)
+
 bench-fairness: build/weir ## how long ordinary clients wait beside difficult ones, and what memory does (about 2 min)
 	@/usr/bin/python3 bench/fairness.py
 	@/usr/bin/python3 bench/memory.py
@@ -123,14 +153,17 @@ soak: build/asan/weir ## the crossing test with a fault every second for T=60 se
 conformance: build/weir ## Redis' own test suite through weir: REDIS_SRC=a checkout of redis/redis (UNIT=unit/multi picks units)
 	@tests/tools/conformance.py $(UNIT)
 
-CHECKS = check-layers check-keys check-headers check-clang check-lint
-check: $(CHECKS) ## includes, configuration keys, headers, a clang build, lint
+CHECKS = check-layers check-keys check-metrics check-headers check-clang check-lint
+check: $(CHECKS) ## includes, configuration keys, metrics, headers, a clang build, lint
 
 check-layers: # no include points up a layer
 	@tests/tools/check-layers
 
 check-keys: # code, docs and sample configuration name the same keys
 	@tests/tools/check-keys
+
+check-metrics: # code and docs name the same metrics
+	@tests/tools/check-metrics
 
 check-headers: $(HEADERS:%=build/clang/%.alone) # every header compiles alone
 
@@ -156,7 +189,7 @@ install: build/weir ## install under PREFIX=/usr/local (and DESTDIR)
 	install -m 644 README.md LICENSE CHANGELOG.md conf/weir.conf $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/weir
 
 format: ## clang-format all C files in place
-	clang-format -i $(SRC) $(HEADERS) $(wildcard tests/unit/*.[ch] tests/fuzz/*.[ch])
+	clang-format -i $(SRC) $(HEADERS) $(wildcard tests/unit/*.[ch] tests/fuzz/*.[ch] bench/*/*.[ch])
 
 clean: ## remove build/
 	rm -rf build
@@ -164,4 +197,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz bench-fairness soak conformance check $(CHECKS) list-checks install format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz bench bench-quick bench-limit bench-micro bench-fairness soak conformance check $(CHECKS) list-checks install format clean help

@@ -1,18 +1,19 @@
 #include "front/client.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "front/account.h"
+#include "front/decisions.h"
+#include "front/feed.h"
+#include "front/gather.h"
+#include "front/effect.h"
 #include "front/place.h"
-#include "front/route.h"
 #include "front/session.h"
-#include "front/special.h"
 
 static struct client *client_of_link(struct link *link)
 {
@@ -29,16 +30,25 @@ bool client_is_closed(const struct client *client)
     return link_is_closed(&client->link);
 }
 
+struct extra *client_need_extra(struct client *client)
+{
+    if (client->extra == NULL) {
+        client->extra = mem_zalloc(1, sizeof *client->extra);
+        list_init(&client->extra->asked);
+    }
+    return client->extra;
+}
+
 /* ---- replies, in the client's order ---- */
 
 static void limit_unread(struct client *client, uint64_t more)
 {
-    uint64_t waiting = link_pending(&client->link) + client->locals.bytes + more;
-    if (waiting > client->front->settings->output_limit_bytes && !client_is_closed(client)) {
+    uint64_t waiting = link_pending(&client->link) + client_extra(client)->locals.bytes + more;
+    if (waiting > client->front->rules->output_limit_bytes && !client_is_closed(client)) {
         char name[SESSION_TEXT];
         session_print(client, name);
         log_warn("client %s is closed: %" PRIu64 " bytes of replies are unread, more than output-limit", name, waiting);
-        client_close(client);
+        client_close_for(client, CLOSED_BUFFER);
     }
 }
 
@@ -48,15 +58,42 @@ void client_output(struct client *client, const char *data, size_t n)
     limit_unread(client, 0);
 }
 
+static bool is_in_message(const struct client *client)
+{
+    return client->has_own_lane && client->rider.lane != NULL && lane_is_in_message(client->rider.lane);
+}
+
+/* Is there something that it has to hear before it leaves? */
+static bool is_owed(const struct client *client)
+{
+    return client->rider.in_flight > 0 ||
+           (client->has_own_lane && client->rider.lane != NULL && client->rider.lane->local_bytes > 0);
+}
+
 void client_answer(struct client *client, struct slice reply)
 {
     if (client->is_silent || client->skips_next)
         return;
-    if (client->rider.in_flight == 0) {
+    if (client_extra(client)->n_asked > 0)
+        decisions_answer_behind(client, reply);
+    else
+        client_answer_now(client, reply);
+}
+
+void client_answer_now(struct client *client, struct slice reply)
+{
+    if (client->is_raw) {
+        char name[SESSION_TEXT];
+        session_print(client, name);
+        log_warn("client %s is closed: an answer of weir's has no place among its replies", name);
+        client_close(client);
+        return;
+    }
+    if (client->rider.in_flight == 0 && !is_in_message(client)) {
         client_output(client, reply.at, reply.len);
         return;
     }
-    if (!chain_append(&client->locals, &client->front->loop->pool, reply.at, reply.len)) {
+    if (!chain_append(&client_need_extra(client)->locals, &client->front->loop->pool, reply.at, reply.len)) {
         client_close(client);
         return;
     }
@@ -67,13 +104,14 @@ void client_answer(struct client *client, struct slice reply)
 static void on_local(struct rider *rider, uint32_t bytes)
 {
     struct client *client = client_of_rider(rider);
+    struct chain *locals = &client_need_extra(client)->locals;
     while (bytes > 0 && !client_is_closed(client)) {
         struct slice piece;
-        if (chain_peek(&client->locals, &piece, 1) == 0)
+        if (chain_peek(locals, &piece, 1) == 0)
             return;
         size_t part = piece.len < bytes ? piece.len : bytes;
         client_output(client, piece.at, part);
-        chain_drop(&client->locals, &client->front->loop->pool, part);
+        chain_drop(locals, &client->front->loop->pool, part);
         bytes -= (uint32_t)part;
     }
 }
@@ -81,6 +119,12 @@ static void on_local(struct rider *rider, uint32_t bytes)
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct client *client = client_of_rider(rider);
+    if (client->is_leaving && !is_owed(client))
+        return;
+    account_bytes_out(client, n, rider->counted);
+    /* A message of which a part has gone out already goes on. */
+    if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
+        return;
     client_output(client, data, n);
     /* A slow reader stops its own lane, and Redis sees what it would see without weir. */
     if (client->has_own_lane && client->link.is_congested && rider->lane != NULL)
@@ -89,7 +133,12 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
 {
-    special_answered(client_of_rider(rider), call, reply);
+    effect_apply(client_of_rider(rider), call, reply);
+}
+
+static void on_counted(struct rider *rider, uint8_t counted)
+{
+    account_answered(client_of_rider(rider), counted);
 }
 
 static void on_unread(struct rider *rider, uint64_t bytes)
@@ -97,17 +146,28 @@ static void on_unread(struct rider *rider, uint64_t bytes)
     limit_unread(client_of_rider(rider), bytes);
 }
 
+void client_forget_refusal(struct client *client)
+{
+    if (client->extra == NULL)
+        return;
+    free(client->extra->refusal);
+    client->extra->refusal = NULL;
+}
+
 static void on_refused(struct rider *rider, struct slice reply)
 {
     struct client *client = client_of_rider(rider);
     client->was_refused = true;
-    free(client->refusal);
-    client->refusal = reply.len > 0 ? strndup(reply.at, reply.len) : NULL;
+    client_forget_refusal(client);
+    if (reply.len > 0)
+        client_need_extra(client)->refusal = strndup(reply.at, reply.len);
 }
 
 static void on_heavy(struct rider *rider)
 {
-    client_of_rider(rider)->heavy_until_ns = link_loop(rider->link)->now_ns + HEAVY_NS;
+    struct client *client = client_of_rider(rider);
+    client_need_extra(client)->heavy_until_ns = link_loop(rider->link)->now_ns + HEAVY_NS;
+    client->reader = READER_NEW;
 }
 
 static void on_blocking(struct rider *rider)
@@ -116,18 +176,19 @@ static void on_blocking(struct rider *rider)
     char name[SESSION_TEXT];
     session_print(client, name);
     log_warn("client %s is closed before output-limit: other clients wait behind a reply that it does not read", name);
-    client_close(client);
+    client_close_for(client, CLOSED_BUFFER);
 }
 
 static void on_lost(struct rider *rider)
 {
-    client_close(client_of_rider(rider));
+    client_close_for(client_of_rider(rider), CLOSED_UPSTREAM);
 }
 
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_local = on_local,
     .on_answer = on_answer,
+    .on_counted = on_counted,
     .on_refused = on_refused,
     .on_heavy = on_heavy,
     .on_unread = on_unread,
@@ -137,20 +198,12 @@ static const struct rider_ops rider_ops = {
 
 /* ---- leaving ---- */
 
-static void free_intake(struct client *client)
-{
-    if (client->intake == NULL)
-        return;
-    client->front->loop->pool.given_back += intake_free(client->intake);
-    client->intake = NULL;
-}
-
 static void finish_when_answered(struct client *client)
 {
-    if (client->rider.in_flight == 0)
-        link_finish(&client->link);
-    else
+    if (is_owed(client))
         client->rider.wants_idle = true;
+    else if (client_extra(client)->n_asked == 0)
+        link_finish(&client->link);
 }
 
 void client_leave(struct client *client)
@@ -160,6 +213,14 @@ void client_leave(struct client *client)
     client->is_leaving = true;
     link_resume(&client->link); /* what it still sends is thrown away, but its end must be heard */
     finish_when_answered(client);
+}
+
+void client_turn_away(struct client *client)
+{
+    gather_drop(client);
+    count_add(&client->front->counts.listeners[client->entrance->index].rejected[REJECTED_RATE], 1);
+    client_answer(client, err_text(ERR_MAX_CLIENTS));
+    client_leave_for(client, CLOSED_LIMIT);
 }
 
 void client_close(struct client *client)
@@ -174,157 +235,57 @@ void client_close(struct client *client)
     list_take(&client->in_front);
     if (client->rider.absorbed > 0)
         lanes_absorbed(&client->front->lanes, &client->rider);
-    if (client->ending != NULL)
-        prober_cancel(&client->ending->probe);
-    if (client->subject != NULL)
-        subject_put(client->front->settings->subjects, client->subject);
-    client->subject = NULL;
-    atomic_fetch_sub_explicit(&client->front->settings->clients, 1, memory_order_relaxed);
+    const struct extra *extra = client_extra(client);
+    if (extra->ending != NULL)
+        prober_cancel(&extra->ending->probe);
+    if (extra->order != NULL)
+        extra->order->client = NULL;
+    decisions_cancel(client);
+    account_leave(client);
+    front_leave(client->front, client->entrance);
+    count_add(&client->front->counts.listeners[client->entrance->index].closed[client->reason], 1);
+}
+
+static void give_reason(struct client *client, enum ending_reason reason)
+{
+    if (client->reason == CLOSED_BY_CLIENT)
+        client->reason = (uint8_t)reason;
+}
+
+void client_leave_for(struct client *client, enum ending_reason reason)
+{
+    give_reason(client, reason);
+    client_leave(client);
+}
+
+void client_close_for(struct client *client, enum ending_reason reason)
+{
+    give_reason(client, reason);
+    client_close(client);
+}
+
+static void free_extra(struct client *client)
+{
+    if (client->extra == NULL)
+        return;
+    chain_clear(&client->extra->locals, &client->front->loop->pool);
+    gather_drop(client);
+    free(client->extra->passage);
+    free(client->extra->ending);
+    free(client->extra->refusal);
+    free(client->extra);
 }
 
 static void on_closed(struct link *link)
 {
     struct client *client = client_of_link(link);
-    chain_clear(&client->locals, &client->front->loop->pool);
-    free_intake(client);
-    free(client->passage);
-    free(client->ending);
-    free(client->refusal);
+    feed_free(client);
+    free_extra(client);
     session_free(client);
     free(client);
 }
 
-static void protocol_error(struct client *client, const struct request_scan *scan)
-{
-    char text[ERR_EXPECTED_DOLLAR_ROOM];
-    struct slice reply = err_text(scan->error);
-    if (scan->error == ERR_PROTO_EXPECTED_DOLLAR)
-        reply = slice_of(text, err_expected_dollar(text, scan->got));
-    client_answer(client, reply);
-    client_leave(client);
-}
-
-/* ---- requests ---- */
-
-static const struct request_limits *limits_of(const struct client *client)
-{
-    return session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
-}
-
-static bool is_large(const struct request_scan *scan)
-{
-    return !scan->is_inline && scan->at + scan->bulk_left > LARGE_REQUEST;
-}
-
-static void take_frame(struct intake *in, enum route result)
-{
-    in->has_frame = result == ROUTE_WAIT;
-    if (result != ROUTE_WAIT)
-        in->taken = in->scanned;
-}
-
-/* Take requests for as long as they can go. */
-static void take(struct client *client, struct intake *in)
-{
-    const struct request_limits *limits = limits_of(client);
-    enum route result = ROUTE_TAKEN;
-    while (result == ROUTE_TAKEN && !client->is_held && !client->is_leaving && client->passage == NULL) {
-        assert(in->taken <= in->scanned && in->scanned <= in->filled && in->filled <= in->capacity);
-        enum scan_result scanned = SCAN_FRAME;
-        if (!in->has_frame) {
-            size_t used;
-            scanned = request_scan(&in->scan, limits, in->data + in->scanned, in->filled - in->scanned, &used);
-            in->scanned += (uint32_t)used;
-        }
-        struct slice bytes = slice_of(in->data + in->taken, in->scanned - in->taken);
-        if (scanned == SCAN_BAD) {
-            route_flush(client->front);
-            protocol_error(client, &in->scan);
-            return;
-        }
-        if (scanned == SCAN_MORE && (bytes.len == 0 || !is_large(&in->scan)))
-            break;
-        if (scanned == SCAN_MORE) {
-            result = route_large(client, &in->scan, bytes);
-            if (result == ROUTE_TAKEN)
-                in->taken = in->scanned;
-            continue;
-        }
-        result = route_request(client, &in->scan, bytes);
-        take_frame(in, result);
-        limits = limits_of(client);
-    }
-    route_flush(client->front);
-}
-
-/*
- * The protocol was broken in the middle of a large request. Half of it is in Redis, which will never answer: the lane
- * is given up, and earlier replies that are still on it with it.
- */
-static void abandon_passage(struct client *client)
-{
-    if (!client->passage->is_refused) {
-        place_abandon(client);
-        chain_clear(&client->locals, &client->front->loop->pool);
-    }
-    protocol_error(client, &client->passage->scan);
-}
-
-/* Pass on a piece of a large request. Returns how much of it was used; less than n: the request has ended. */
-static size_t pass(struct client *client, const char *data, size_t n)
-{
-    struct passage *passage = client->passage;
-    size_t used;
-    enum scan_result result = request_scan(&passage->scan, limits_of(client), data, n, &used);
-    if (result == SCAN_BAD) {
-        abandon_passage(client);
-        return n;
-    }
-    if (!passage->is_refused && client->rider.lane != NULL)
-        lane_send(client->rider.lane, data, used);
-    if (result == SCAN_FRAME) {
-        free(passage);
-        client->passage = NULL;
-    } else if (!passage->is_refused && lane_is_congested(client->rider.lane)) {
-        lane_wait(client->rider.lane, &client->rider);
-        link_pause(&client->link);
-    }
-    return used;
-}
-
-/* ---- what waits in memory ---- */
-
-/* Keep what a local intake, which points into the loop's read buffer, has left. */
-static void keep(struct client *client, const struct intake *local)
-{
-    if (intake_is_empty(local) || client->is_leaving || client_is_closed(client))
-        return;
-    client->intake = intake_keep(local);
-    if (client->intake == NULL)
-        client_close(client);
-}
-
-/* Move the rest of the client's own intake to the front, or give the memory back. */
-static void compact(struct client *client)
-{
-    if (intake_is_empty(client->intake) || client->is_leaving)
-        free_intake(client);
-    else
-        intake_compact(client->intake);
-}
-
-/* Whoever cannot go on reads no more than a fixed number of bytes; who can, reads. */
-static void adjust_reading(struct client *client)
-{
-    if (client->is_leaving || client_is_closed(client))
-        return;
-    bool is_full = client->intake != NULL && client->intake->filled > INTAKE_MAX - INTAKE_MIN_READ;
-    bool is_waiting = !list_is_empty(&client->rider.waiting) && client->passage != NULL;
-    if (is_full || is_waiting)
-        link_pause(&client->link);
-    else
-        link_resume(&client->link);
-}
+/* ---- the end of what it sends ---- */
 
 /* What Redis has not answered by now blocks; on a connection of its own the client would be gone. */
 static void on_probe_over(struct probe *probe)
@@ -339,17 +300,18 @@ static void end_waiting(struct client *client)
 {
     if (!client->has_own_lane || client->rider.lane == NULL || !lane_may_wait(client->rider.lane))
         return;
-    if (client->ending == NULL) {
-        client->ending = malloc(sizeof *client->ending);
-        if (client->ending == NULL) {
+    struct extra *extra = client_need_extra(client);
+    if (extra->ending == NULL) {
+        extra->ending = malloc(sizeof *extra->ending);
+        if (extra->ending == NULL) {
             client_close(client);
             return;
         }
-        client->ending->client = client;
-        client->ending->probe.on_over = on_probe_over;
-        list_init(&client->ending->probe.in_prober);
+        extra->ending->client = client;
+        extra->ending->probe.on_over = on_probe_over;
+        list_init(&extra->ending->probe.in_prober);
     }
-    struct lane *lane = prober_start(&client->front->prober, &client->ending->probe);
+    struct lane *lane = prober_start(&client->front->prober, &extra->ending->probe);
     if (lane != NULL)
         lane_wait(lane, &client->rider);
 }
@@ -360,46 +322,24 @@ static void check_eof(struct client *client)
     if (!client->is_eof || client_is_closed(client))
         return;
     end_waiting(client);
+    if (!decisions_hurry(client))
+        client_close(client);
     if (client->is_leaving || client_is_closed(client))
         return;
-    const struct intake *in = client->intake;
-    bool has_more = in != NULL && (in->has_frame || in->scanned < in->filled);
-    if (!has_more && !client->is_held && !client->rider.wants_idle)
+    if (!feed_has_more(client) && !client->is_held && !client->rider.wants_idle)
         client_leave(client);
 }
 
+/* ---- the connection ---- */
+
 static void on_data(struct link *link, const char *data, size_t n)
 {
-    struct client *client = client_of_link(link);
-    if (client->is_leaving)
-        return;
-    while (n > 0 && client->passage != NULL && !client_is_closed(client)) {
-        size_t used = pass(client, data, n);
-        data += used;
-        n -= used;
-    }
-    if (n == 0 || client_is_closed(client))
-        return;
-    if (client->intake != NULL) {
-        client->intake->filled += (uint32_t)n;
-        take(client, client->intake);
-        if (!client_is_closed(client))
-            compact(client);
-    } else {
-        struct intake local = {.data = (char *)(uintptr_t)data, .filled = (uint32_t)n, .capacity = (uint32_t)n};
-        take(client, &local);
-        keep(client, &local);
-    }
-    adjust_reading(client);
+    feed(client_of_link(link), data, n);
 }
 
 static char *on_room(struct link *link, size_t *room)
 {
-    struct intake *in = client_of_link(link)->intake;
-    if (in == NULL)
-        return NULL;
-    *room = intake_make_room(in);
-    return in->data + in->filled;
+    return feed_room(client_of_link(link), room);
 }
 
 static void on_wake(struct link *link)
@@ -413,26 +353,19 @@ static void on_wake(struct link *link)
         return;
     }
     place_release(client);
-    if (client->intake != NULL) {
-        take(client, client->intake);
-        if (client_is_closed(client))
-            return;
-        compact(client);
-    }
-    adjust_reading(client);
+    feed_again(client);
     check_eof(client);
 }
-
-/* ---- the connection ---- */
 
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (status != UV_EOF || client->is_raw || client->passage != NULL) {
+    if (status != UV_EOF || client->is_raw) {
         client_close(client);
         return;
     }
     client->is_eof = true;
+    feed_end(client);
     check_eof(client);
 }
 
@@ -454,92 +387,21 @@ static const struct link_ops link_ops = {
     .on_closed = on_closed,
 };
 
-/* ---- the worker's clients ---- */
-
-static bool is_full(struct front_settings *settings)
+bool client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
 {
-    unsigned before = atomic_fetch_add_explicit(&settings->clients, 1, memory_order_relaxed);
-    if (before < settings->max_clients)
-        return false;
-    atomic_fetch_sub_explicit(&settings->clients, 1, memory_order_relaxed);
-    return true;
-}
-
-static void turn_away(int fd, enum err reason)
-{
-    struct slice text = err_text(reason);
-    (void)!send(fd, text.at, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(fd);
-}
-
-void front_accept(struct front *front, int fd, bool is_unix)
-{
-    if (is_full(front->settings)) {
-        turn_away(fd, ERR_MAX_CLIENTS);
-        return;
-    }
-    struct client *client = calloc(1, sizeof *client);
-    if (client == NULL) {
-        atomic_fetch_sub_explicit(&front->settings->clients, 1, memory_order_relaxed);
-        turn_away(fd, ERR_OUT_OF_MEMORY);
-        return;
-    }
     client->front = front;
+    client->entrance = entrance;
+    client->epoch = upstream_epoch(front->settings->upstream);
     client->rider.ops = &rider_ops;
     client->rider.link = &client->link;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);
-    if (link_adopt(&client->link, front->loop, RANK_CLIENT, fd, is_unix, &link_ops) != 0) {
-        atomic_fetch_sub_explicit(&front->settings->clients, 1, memory_order_relaxed);
+    if (link_adopt(&client->link, front->loop, RANK_CLIENT, fd, entrance->is_unix, &link_ops) != 0) {
         free(client);
-        return;
+        return false;
     }
     list_push(&front->clients, &client->in_front);
-    session_identify(client);
-}
-
-static void on_login_refused(void *arg, const struct login *login)
-{
-    struct front *front = arg;
-    struct list *next;
-    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
-        struct client *client = container_of(at, struct client, in_front);
-        next = at->next;
-        if (session_has_login(client, login))
-            client_close(client);
-    }
-}
-
-void front_init(struct front *front, struct loop *loop, struct front_settings *settings, struct command_table *commands,
-                struct policies *policies)
-{
-    memset(front, 0, sizeof *front);
-    front->loop = loop;
-    front->settings = settings;
-    front->commands = commands;
-    front->policies = policies;
-    list_init(&front->clients);
-    prober_init(&front->prober, &front->lanes);
-    lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, on_login_refused, front);
-}
-
-void front_adopt(struct front *front, struct command_table *commands, struct policies *policies)
-{
-    command_table_put(front->commands);
-    policies_put(front->policies);
-    front->commands = commands;
-    front->policies = policies;
-}
-
-void front_close(struct front *front)
-{
-    while (!list_is_empty(&front->clients))
-        client_close(container_of(front->clients.next, struct client, in_front));
-    lanes_close(&front->lanes);
-}
-
-void front_fini(struct front *front)
-{
-    command_table_put(front->commands);
-    policies_put(front->policies);
+    if (!account_identify(client))
+        client_turn_away(client);
+    return true;
 }

@@ -36,7 +36,9 @@
 /* A request that is too large to gather, on its way. */
 struct passage {
     struct request_scan scan;
+    uint8_t counted; /* as the request's */
     bool is_refused; /* its bytes are thrown away */
+    bool is_skipped; /* CLIENT REPLY SKIP came just before */
 };
 
 /* What is done for a client that has ended its side while a command of its may block. */
@@ -45,7 +47,33 @@ struct ending {
     struct client *client;
 };
 
+/* What has been queued since MULTI and will be of use at EXEC. */
+struct queued {
+    uint32_t pause_ms;   /* of CLIENT PAUSE ... WRITE; 0: none */
+    uint32_t requests;   /* of a silent client */
+    uint32_t heard_from; /* which of them, from 1, is the first that even the silent hear of; 0: none */
+};
+
+/* What few clients ever need: made when one first does, so that the many idle ones stay small. */
+struct extra {
+    struct passage *passage; /* NULL: no large request is passing */
+    struct chain locals;     /* weir's own replies that earlier calls must precede */
+    struct ending *ending;   /* NULL: none */
+    char *refusal;           /* what Redis said when a lane for it could not be opened; NULL: nothing */
+    struct order *order;     /* that it waits for; NULL: none */
+    struct list asked;       /* struct quota_call: what Redis decides for it */
+    uint32_t n_asked;
+    uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
+    struct gather *gather;   /* NULL: replies are passed on as they come */
+    struct queued queued;
+};
+
+/* What is known of the size of the values that a client reads: nothing, soon something, they are not huge. */
+enum reader { READER_NEW, READER_ASKS, READER_KNOWN };
+
 struct session;
+struct gather;
+struct meter;
 
 /* What Redis remembers of a client, so that its lane cannot be anybody else's. */
 enum {
@@ -62,44 +90,79 @@ struct client {
     struct front *front;
     struct list in_front;
     struct intake *intake;   /* NULL: nothing is waiting */
-    struct passage *passage; /* NULL: no large request is passing */
-    struct chain locals;     /* weir's own replies that earlier calls must precede */
-    struct ending *ending;   /* NULL: none */
-    char *refusal;           /* what Redis said when a lane for it could not be opened; NULL: nothing */
+    struct extra *extra;     /* NULL: it has needed nothing of that yet; see client_extra */
     struct session *session; /* NULL: nothing but the address is known */
-    struct subject *subject; /* NULL: unlimited */
-    struct lane *shared;     /* the lane of its session, while lanes_version is still current */
+    const struct entrance *entrance;
+    struct subject *subject;    /* never NULL from open to close */
+    const struct policy *bound; /* NULL: unlimited */
+    struct meter *meter;        /* NULL: its limits need none */
+    struct lane *shared;        /* the lane of its session, while lanes_version is still current */
     uint32_t lanes_version;
-    uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
-    uint16_t policy;         /* index, with subject */
-    uint8_t holds;           /* HOLD_*: why its private lane is still needed */
-    bool is_urgent;          /* its own lane is in whatever database: for one call */
-    bool has_own_lane;       /* rider.lane is its own, or is being opened */
-    bool is_dressed;         /* its own lane bears its name */
-    bool is_identity_queued; /* inside MULTI something was queued that changes who it is */
-    bool was_refused;        /* the lane it waited for could not be opened */
-    bool is_held;            /* no request is taken until an answer has come */
-    bool is_leaving;         /* nothing more is taken; closed when all is answered and sent */
-    bool is_eof;
-    bool is_silent;  /* CLIENT REPLY OFF */
-    bool skips_next; /* CLIENT REPLY SKIP came just before */
-    bool in_multi;
-    bool is_multi_broken;   /* MULTI itself could not travel: nothing until EXEC may */
-    bool is_multi_unsure;   /* MULTI or DISCARD was sent and may be refused */
-    bool is_raw_after_exec; /* what is queued answers in frames that cannot be counted */
-    bool is_raw;
+    uint32_t epoch;      /* in which it came; see upstream_epoch */
+    uint32_t n_commands; /* for LIMIT TOP, since it was told last */
+    uint32_t n_refused;
+    uint32_t n_bytes;
+    uint8_t holds;                /* HOLD_*: why its private lane is still needed */
+    uint8_t reason;               /* enum ending_reason: why it is leaving */
+    uint8_t reader : 2;           /* enum reader: what it has read on shared lanes */
+    bool is_urgent : 1;           /* its own lane is in whatever database: for one call */
+    bool has_own_lane : 1;        /* rider.lane is its own, or is being opened */
+    bool is_dressed : 1;          /* its own lane bears its name */
+    bool is_identity_queued : 1;  /* inside MULTI something was queued that changes who it is */
+    bool is_admission_queued : 1; /* and something with EFFECT_ADMIT */
+    bool was_refused : 1;         /* the lane it waited for could not be opened */
+    bool is_held : 1;             /* no request is taken until an answer has come */
+    bool is_leaving : 1;          /* nothing more is taken; closed when all is answered and sent */
+    bool is_eof : 1;
+    bool is_silent : 1;  /* CLIENT REPLY OFF */
+    bool skips_next : 1; /* CLIENT REPLY SKIP came just before */
+    bool in_multi : 1;
+    bool is_multi_broken : 1;   /* MULTI itself could not travel: nothing until EXEC may */
+    bool is_multi_unsure : 1;   /* MULTI or DISCARD was sent and may be refused */
+    bool is_raw_after_exec : 1; /* what is queued answers in frames that cannot be counted */
+    bool is_raw : 1;
+    bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
+    bool counts_bytes_out : 1; /* its policy has limits on them */
+    bool counts_calls : 1;     /* and on calls in flight */
 };
+
+/* To look at; never NULL. */
+static inline const struct extra *client_extra(const struct client *client)
+{
+    static const struct extra nothing;
+    return client->extra != NULL ? client->extra : &nothing;
+}
+
+/* To change. */
+struct extra *client_need_extra(struct client *client);
+
+/* For front: begin with an accepted connection; takes over `client`, zeroed heap memory. False: it was no use. */
+__attribute__((warn_unused_result)) bool client_open(struct client *client, struct front *front, int fd,
+                                                     const struct entrance *entrance);
 
 /* Output of any kind; may close the client when it is more than output-limit. */
 void client_output(struct client *client, const char *data, size_t n);
 
-/* weir's own reply, in its place after all earlier calls. */
+/* weir's own reply, in its place: after all earlier calls, and inside no message. */
 void client_answer(struct client *client, struct slice reply);
+
+/* The same for the reply to what Redis has decided: nothing that was asked before it is left unanswered. */
+void client_answer_now(struct client *client, struct slice reply);
+
+/* What Redis said against it, if it did, has been told. */
+void client_forget_refusal(struct client *client);
+
+/* It is one connection too many: it reads so, instead of what has been gathered, and leaves. */
+void client_turn_away(struct client *client);
 
 /* Take nothing more; close when everything is answered and sent. */
 void client_leave(struct client *client);
 
 void client_close(struct client *client);
+
+/* The same for a reason that is not the client's own. The first reason that is given counts. */
+void client_leave_for(struct client *client, enum ending_reason reason);
+void client_close_for(struct client *client, enum ending_reason reason);
 bool client_is_closed(const struct client *client);
 
 #endif

@@ -11,24 +11,44 @@
 
 #include "base/list.h"
 #include "base/slice.h"
+#include "front/order.h"
 #include "front/prober.h"
+#include "front/recent.h"
+#include "front/rules.h"
 #include "limit/command.h"
-#include "limit/identity.h"
-#include "limit/policy.h"
+#include "limit/counts.h"
+#include "limit/gate.h"
+#include "limit/journal.h"
+#include "limit/ledger.h"
 #include "limit/subject.h"
+#include "limit/top.h"
+#include "net/alarms.h"
 #include "net/loop.h"
 #include "upstream/lanes.h"
 
 /* The same for every worker, never changed after the start. */
 struct front_settings {
     bool lanes_private;
-    unsigned max_clients;
-    size_t output_limit_bytes;
-    struct slice error_prefix;
-    struct identity identity;
     struct subjects *subjects;
+    struct subjects *key_subjects; /* those that the key of a command names: a table and a cap of their own */
     struct upstream *upstream;
+    struct journal *journal;
+    struct tally **tallies; /* of each worker */
+    struct top **tops;      /* the same */
+    struct quota_settings quota;
+    unsigned n_workers;
+    struct record *unlimited; /* of subjects that no policy binds */
+    /* Take over an order; front_order_done follows on the worker's own thread. */
+    void (*give)(void *worker, struct order *order);
     _Atomic unsigned clients; /* on all workers */
+};
+
+/* How a client came in. */
+struct entrance {
+    const char *listener; /* the address it connected to, as configured */
+    bool is_unix;
+    bool is_admin; /* the operator's socket */
+    uint8_t index; /* in counts.listeners */
 };
 
 /* Requests that passed the gate, lie next to one another in the read buffer and go to the same lane: one copy. */
@@ -38,26 +58,54 @@ struct run {
     size_t len;
 };
 
+/* The last refusal, as text: who sends many commands at once is told the same many times. */
+struct told {
+    const struct limit *limit; /* NULL: none */
+    int64_t wait_ns;
+    size_t len;
+    char text[GATE_REFUSAL_ROOM];
+};
+
 struct front {
     struct loop *loop;
     struct front_settings *settings;
     struct command_table *commands;
-    struct policies *policies; /* bound to `commands` */
+    struct rules *rules;   /* its policies are bound to `commands` */
+    struct tally *tallies; /* this worker's, by limit id */
+    struct top *top;
+    void *worker; /* for settings->give */
     struct lanes lanes;
     struct prober prober;
+    struct quota *quota;  /* the LIMIT commands that Redis decides */
+    struct alarms alarms; /* of commands that wait for their turn */
     struct list clients;
     struct run run;
+    struct recent recent;
+    struct counts counts;
+    struct told told;
 };
 
-/* Takes over one reference each of `commands` and `policies`. */
-void front_init(struct front *front, struct loop *loop, struct front_settings *settings, struct command_table *commands,
-                struct policies *policies);
+/* That has become of a command. */
+static inline void front_count(struct front *front, const struct command *command, enum counted_result result)
+{
+    count_add(&front->counts.commands[command->kind][result], 1);
+}
 
-/* A connection was accepted. */
-void front_accept(struct front *front, int fd, bool is_unix);
+/* Takes over one reference each of `commands` and `rules`. `index` is the worker's among settings->n_workers. */
+void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
+                struct command_table *commands, struct rules *rules);
 
-/* A new command table and the policies bound to it; takes over the references. */
-void front_adopt(struct front *front, struct command_table *commands, struct policies *policies);
+/* A connection was accepted. `entrance` lives as long as the front. */
+void front_accept(struct front *front, int fd, const struct entrance *entrance);
+
+/* A client that was accepted has gone. */
+void front_leave(struct front *front, const struct entrance *entrance);
+
+/* A new command table and the rules bound to it; takes over the references. They bind the next command of every client. */
+void front_adopt(struct front *front, struct command_table *commands, struct rules *rules);
+
+/* An order has been carried out, or not; takes it over. */
+void front_order_done(struct front *front, struct order *order);
 
 /* Close every client and every lane; asynchronous. */
 void front_close(struct front *front);

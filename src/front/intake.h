@@ -15,7 +15,8 @@
 #include "resp/scan.h"
 
 /* All the request bytes that are kept for one client: a partial request and one read. */
-#define INTAKE_MAX (2 * READ_BUFFER_BYTES)
+#define INTAKE_READ 69632 /* one read: a request with a value of 64 KiB comes whole */
+#define INTAKE_MAX (2 * INTAKE_READ)
 #define INTAKE_MIN_READ 4096 /* less room than this is not worth a read */
 
 struct intake {

@@ -1,6 +1,7 @@
 #include "front/place.h"
 
 #include "base/num.h"
+#include "front/account.h"
 #include "front/session.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
@@ -17,7 +18,8 @@ static bool is_strict(const struct client *client)
 
 static bool is_heavy(const struct client *client)
 {
-    return client->heavy_until_ns != 0 && client->front->loop->now_ns < client->heavy_until_ns;
+    return client_extra(client)->heavy_until_ns != 0 &&
+           client->front->loop->now_ns < client_extra(client)->heavy_until_ns;
 }
 
 /* ---- its own lane ---- */
@@ -64,10 +66,16 @@ static enum finding find_own(struct client *client, const struct request *reques
     return PLACE_FOUND;
 }
 
+/* By CLIENT PAUSE ... WRITE: it would hold back what others send on the same lane. */
+static bool is_held_back(const struct client *client, const struct command *command)
+{
+    return command->is_pausable && upstream_is_paused(client->front->settings->upstream, client->front->loop->now_ns);
+}
+
 static bool needs_own(const struct client *client, const struct request *request)
 {
     return client->has_own_lane || is_strict(client) || !request->command->is_shareable || request->is_large ||
-           is_heavy(client);
+           is_heavy(client) || is_held_back(client, request->command);
 }
 
 static void give_back(struct client *client)
@@ -86,7 +94,8 @@ static bool may_give_back(const struct client *client)
 {
     const struct rider *rider = &client->rider;
     return client->has_own_lane && !is_strict(client) && client->holds == 0 && !client->in_multi &&
-           client->passage == NULL && rider->lane != NULL && rider->in_flight == 0 && lane_is_clean(rider->lane);
+           client_extra(client)->passage == NULL && rider->lane != NULL && rider->in_flight == 0 &&
+           lane_is_clean(rider->lane);
 }
 
 void place_abandon(struct client *client)
@@ -96,6 +105,13 @@ void place_abandon(struct client *client)
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
     client->has_own_lane = client->is_urgent = false;
+    account_calls_lost(client);
+}
+
+void place_withdraw(struct client *client)
+{
+    if (client->rider.in_flight > 0)
+        lane_withdraw(&client->rider);
 }
 
 /* A lane in whatever database is for nothing else, not even for its owner. */
@@ -137,7 +153,7 @@ static bool has_auth(const struct request *request)
     struct slice word;
     argv_walk_init(&walk, request->bytes);
     for (uint32_t i = 0; argv_next(&walk, &word); i++)
-        if (i >= 2 && slice_eq_nocase(word, SLICE("auth")))
+        if (i >= 2 && slice_is_word(word, SLICE("auth")))
             return true;
     return false;
 }
@@ -171,6 +187,20 @@ static struct lane *find_for_select(struct client *client, const struct request 
     return lanes_find_shared(&client->front->lanes, &key);
 }
 
+/*
+ * Whoever reads one huge value gets a lane of its own, but a pipeline of them would be on the shared one before the size
+ * of the first is known, and everybody's calls behind it. So the first read of a client is answered before the second
+ * goes.
+ */
+static bool must_ask_first(struct client *client, const struct request *request)
+{
+    if (client->reader != READER_ASKS || (request->command->flags & CMD_READONLY) == 0)
+        return false;
+    if (client->rider.in_flight == 0)
+        client->reader = READER_KNOWN;
+    return client->reader == READER_ASKS;
+}
+
 static enum finding find(struct client *client, const struct request *request, struct lane **found)
 {
     if (needs_own(client, request))
@@ -193,7 +223,8 @@ static enum finding find(struct client *client, const struct request *request, s
     }
     if (*found == NULL)
         return PLACE_NONE;
-    if (client->rider.in_flight > 0 && client->rider.lane != *found) {
+    bool is_elsewhere = client->rider.in_flight > 0 && client->rider.lane != *found;
+    if (is_elsewhere || must_ask_first(client, request)) {
         place_wait_for_idle(client);
         return PLACE_NOT_YET;
     }
@@ -210,7 +241,7 @@ enum finding place_find(struct client *client, const struct request *request, st
     if (client->is_urgent && !request->command->is_urgent)
         leave_urgent(client);
     if (client->rider.sent_bytes > SHARED_BYTES_MAX && !client->has_own_lane)
-        client->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
+        client_need_extra(client)->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
     enum finding finding = find(client, request, found);
     if (finding != PLACE_FOUND)
         return finding;

@@ -25,6 +25,12 @@ void place_wait_for_idle(struct client *client);
 /* Leave its private lane as it is, which closes it: what it still had in flight is not answered. */
 void place_abandon(struct client *client);
 
+/*
+ * Only half of its newest request was sent on its private lane, and no more will be. Earlier ones are still answered;
+ * the client must be leaving.
+ */
+void place_withdraw(struct client *client);
+
 /* Give its private lane back if nothing needs it any more. */
 void place_release(struct client *client);
 

@@ -4,7 +4,6 @@
 
 #define ROUNDS 2
 
-static const struct lane_key newcomer = {.protocol = 2};
 static const char ping_request[] = "*1\r\n$4\r\nPING\r\n";
 
 static void give_up(struct prober *prober)
@@ -23,6 +22,7 @@ static struct lane *ask(struct prober *prober)
 {
     if (prober->is_asking || list_is_empty(&prober->waiting))
         return NULL;
+    const struct lane_key newcomer = lanes_newcomer(prober->lanes);
     struct lane *lane = lanes_shared(prober->lanes, &newcomer);
     if (lane != NULL && !lane_is_ready(lane))
         return lane;

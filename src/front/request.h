@@ -16,9 +16,25 @@ struct request {
     struct slice name;
     struct slice args[2]; /* the two after the name, where they are at hand */
     uint32_t argc;
+    uint8_t counted; /* COUNTED*: it was, by limits on calls in flight */
     bool is_large;
     bool is_refused; /* found on its way: nothing of it travels */
 };
+
+/* Of a large request not all arguments are at hand: no effect that needs them can be followed. */
+static inline bool request_effect_is_known(const struct request *request)
+{
+    enum effect effect = (enum effect)request->command->effect;
+    return !request->is_large || effect == EFFECT_EXEC || effect == EFFECT_WATCH || effect == EFFECT_TRACKING ||
+           effect == EFFECT_ADMIT;
+}
+
+/* Would it change who the client is or what it is called, unseen? Then it must not travel. */
+static inline bool request_is_unseen(const struct request *request)
+{
+    enum effect effect = (enum effect)request->command->effect;
+    return request->is_large && (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME);
+}
 
 /*
  * What it will do to the connection; nothing, if Redis is going to refuse it for its number of arguments. But EXEC ends
@@ -29,7 +45,7 @@ static inline enum effect request_effect(const struct request *request)
     int arity = request->command->arity;
     bool fits = arity >= 0 ? request->argc == (uint32_t)arity : request->argc >= (uint32_t)-arity;
     fits |= request->command->effect == EFFECT_EXEC;
-    return fits && !request->is_large ? (enum effect)request->command->effect : EFFECT_NONE;
+    return fits && request_effect_is_known(request) ? (enum effect)request->command->effect : EFFECT_NONE;
 }
 
 #endif

@@ -6,11 +6,15 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "front/account.h"
+#include "front/decisions.h"
+#include "front/own.h"
 #include "front/place.h"
 #include "front/request.h"
 #include "front/session.h"
 #include "front/special.h"
 #include "limit/gate.h"
+#include "limit/own.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
 
@@ -25,9 +29,11 @@ void route_flush(struct front *front)
 }
 
 /* Requests that follow one another in memory become one piece. */
-static void send_run(struct front *front, struct lane *lane, struct slice bytes)
+void route_send(struct front *front, struct lane *lane, struct slice bytes)
 {
     struct run *run = &front->run;
+    if (bytes.len == 0)
+        return;
     if (run->lane == lane && run->at + run->len == bytes.at) {
         run->len += bytes.len;
         return;
@@ -38,6 +44,13 @@ static void send_run(struct front *front, struct lane *lane, struct slice bytes)
 
 /* ---- refusing ---- */
 
+static enum route answer(struct client *client, struct slice reply)
+{
+    client_answer(client, reply);
+    client->skips_next = false;
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
 /*
  * Answer with an error in the request's place. Inside MULTI something must fail in Redis too, or EXEC would run a
  * transaction with a hole: its reply is thrown away, ours follows.
@@ -45,33 +58,73 @@ static void send_run(struct front *front, struct lane *lane, struct slice bytes)
 static enum route refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
 {
     request->is_refused = true;
-    if (client->is_raw) {
-        char name[SESSION_TEXT];
-        session_print(client, name);
-        log_warn("client %s is beyond its limits and closed: an error has no place among its replies", name);
-        client_close(client);
-        return ROUTE_STOP;
-    }
     if (client->in_multi && lane != NULL && !special_break_multi(client, lane)) {
         client_close(client);
         return ROUTE_STOP;
     }
-    client_answer(client, reply);
-    client->skips_next = false;
-    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+    return answer(client, reply);
 }
 
-static bool passes_gate(struct client *client, const struct command *command, char *refusal, size_t *refusal_len)
+/* What a client is told that is beyond a limit, or denied. Good until the next call. */
+static struct slice refusal_of(struct front *front, const struct verdict *verdict)
 {
-    if (client->subject == NULL)
-        return true;
-    struct front *front = client->front;
-    const struct policy *policy = policies_at(front->policies, client->policy);
-    struct verdict verdict;
-    if (gate_pass(policy, client->subject, command, 1, front->loop->now_ns, &verdict))
-        return true;
-    *refusal_len = gate_refusal(refusal, front->settings->error_prefix, &verdict);
-    return false;
+    struct told *told = &front->told;
+    if (told->limit != verdict->limit || told->wait_ns != verdict->wait_ns) {
+        told->len = gate_refusal(told->text, slice_str(front->rules->error_prefix), verdict);
+        told->limit = verdict->limit;
+        told->wait_ns = verdict->wait_ns;
+    }
+    return slice_of(told->text, told->len);
+}
+
+/* Beyond a limit, or denied. */
+static enum route refuse_over(struct client *client, struct lane *lane, struct request *request, enum gate gate,
+                              const struct verdict *verdict)
+{
+    enum route result = refuse(client, lane, request, refusal_of(client->front, verdict));
+    if (gate != GATE_CLOSE || result == ROUTE_STOP)
+        return result;
+    client_leave_for(client, CLOSED_LIMIT);
+    return ROUTE_STOP;
+}
+
+enum route route_refuse(struct client *client, const struct verdict *verdict)
+{
+    return answer(client, refusal_of(client->front, verdict));
+}
+
+static void count(struct client *client, const struct request *request, enum counted_result result)
+{
+    front_count(client->front, request->command, result);
+}
+
+/* The gate has refused it. */
+static enum route throttle(struct client *client, struct lane *lane, struct request *request, enum gate gate,
+                           const struct verdict *verdict)
+{
+    count(client, request, RESULT_THROTTLED);
+    return refuse_over(client, lane, request, gate, verdict);
+}
+
+/* With an error that is no limit's. */
+static enum route refuse_wrong(struct client *client, struct lane *lane, struct request *request, struct slice reply)
+{
+    count(client, request, RESULT_ERROR);
+    return refuse(client, lane, request, reply);
+}
+
+/* Too many logins from its address have failed. */
+static bool is_barred(struct client *client, const struct request *request)
+{
+    return account_is_login(request) && !account_may_login(client);
+}
+
+static enum route refuse_login(struct client *client, const struct request *request)
+{
+    count(client, request, RESULT_THROTTLED);
+    client_answer(client, SLICE("-ERR too many failed logins, try again later\r\n"));
+    client_leave_for(client, CLOSED_LIMIT);
+    return ROUTE_STOP;
 }
 
 /* ---- sending ---- */
@@ -82,27 +135,32 @@ static enum route out_of_memory(struct client *client)
     return ROUTE_STOP;
 }
 
+static bool note_call(struct client *client, struct lane *lane, const struct request *request)
+{
+    if (request->counted == 0)
+        return lane_call(lane, &client->rider);
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
+    if (call != NULL)
+        call->counted = request->counted;
+    return call != NULL;
+}
+
 static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
 {
+    if (client->reader == READER_NEW && !client->has_own_lane && (request->command->flags & CMD_READONLY) != 0)
+        client->reader = READER_ASKS;
     if (!special_is_plain(client, request))
         return special_send(client, lane, request) ? ROUTE_TAKEN : out_of_memory(client);
     if (lane_has_few_calls(&client->rider, SHARED_CALLS_FEW))
         client->rider.sent_bytes = 0;
-    if (!lane_call(lane, &client->rider))
+    if (!note_call(client, lane, request))
         return out_of_memory(client);
     client->rider.sent_bytes += (uint32_t)request->bytes.len;
-    send_run(client->front, lane, request->bytes);
+    route_send(client->front, lane, request->bytes);
     return ROUTE_TAKEN;
 }
 
 /* ---- commands that weir answers itself ---- */
-
-static enum route answer(struct client *client, struct slice reply)
-{
-    client_answer(client, reply);
-    client->skips_next = false;
-    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
-}
 
 static enum route quit(struct client *client)
 {
@@ -115,7 +173,9 @@ static enum route quit(struct client *client)
 static enum route reset(struct client *client)
 {
     client->is_silent = false;
-    session_reset(client);
+    session_reset(client, upstream_epoch(client->front->settings->upstream));
+    if (client->is_leaving)
+        return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
     return answer(client, SLICE("+RESET\r\n"));
 }
 
@@ -177,7 +237,7 @@ static enum route unknown_command(struct client *client, struct lane *lane, stru
     }
     text[len++] = '\r';
     text[len++] = '\n';
-    return refuse(client, lane, request, slice_of(text, len));
+    return refuse_wrong(client, lane, request, slice_of(text, len));
 }
 
 static bool has_nul(struct slice name)
@@ -185,18 +245,79 @@ static bool has_nul(struct slice name)
     return memchr(name.at, '\0', name.len) != NULL;
 }
 
+/* Subcommands are found in the same way. */
+static bool is_lucky_subcommand(const struct front *front, const struct request *request)
+{
+    return has_nul(request->args[0]) && command_find(front->commands, request->name, slice_of("", 0))->has_subcommands;
+}
+
+static enum route unknown_subcommand(struct client *client, struct lane *lane, struct request *request)
+{
+    char text[UNKNOWN_SHOWN + COMMAND_NAME_MAX + 64];
+    size_t len = (size_t)snprintf(text, sizeof text, "-ERR unknown subcommand '");
+    len += append_printable(text + len, request->args[0], UNKNOWN_SHOWN);
+    len += (size_t)snprintf(text + len, sizeof text - len, "'. Try ");
+    for (size_t i = 0; i < request->name.len; i++)
+        text[len++] = ascii_upper(request->name.at[i]);
+    len += (size_t)snprintf(text + len, sizeof text - len, " HELP.\r\n");
+    return refuse_wrong(client, lane, request, slice_of(text, len));
+}
+
+/* ---- weir's own commands ---- */
+
+/* By row of own.def. */
+static void count_own(struct client *client, const struct request *request, bool is_error)
+{
+    size_t row = request->command->own - 1U;
+    if (row < COUNTED_OWN)
+        count_add(&client->front->counts.own[row][is_error], 1);
+}
+
+static enum route refuse_own(struct client *client, struct lane *lane, struct request *request)
+{
+    char text[OWN_ERROR_ROOM];
+    count_own(client, request, true);
+    return refuse_wrong(client, lane, request, slice_of(text, own_check(client, request, text)));
+}
+
+static enum route run_own(struct client *client, struct request *request)
+{
+    char text[OWN_ERROR_ROOM];
+    struct verdict verdict;
+    bool is_decision = quota_decides(request->command);
+    if (is_decision && !decisions_can_go(client))
+        return ROUTE_WAIT;
+    if (own_check(client, request, text) > 0)
+        return refuse_own(client, NULL, request);
+    enum gate gate = account_ask(client, request, &verdict);
+    if (gate == GATE_WAIT)
+        return ROUTE_WAIT;
+    if (gate != GATE_PASS)
+        return throttle(client, NULL, request, gate, &verdict);
+    account_answered(client, verdict.counted);
+    count(client, request, RESULT_LOCAL);
+    count_own(client, request, false);
+    if (is_decision)
+        decisions_ask(client, request);
+    else
+        own_run(client, request);
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
 /* ---- the whole way ---- */
 
 /* Redis' own words if it has said any. */
 static struct slice why_placeless(const struct client *client)
 {
-    return client->refusal != NULL ? slice_str(client->refusal) : err_text(lanes_why_none(&client->front->lanes));
+    const char *refusal = client_extra(client)->refusal;
+    return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(&client->front->lanes));
 }
 
 /* As Redis does after an error inside MULTI: nothing is carried out, and EXEC says so. */
 static enum route answer_broken_multi(struct client *client, struct request *request)
 {
     request->is_refused = true;
+    count(client, request, RESULT_ERROR);
     switch (request_effect(request)) {
     case EFFECT_EXEC:
         client->is_multi_broken = false;
@@ -215,11 +336,9 @@ static enum route refuse_placeless(struct client *client, struct request *reques
 {
     client->is_multi_broken = request_effect(request) == EFFECT_MULTI;
     client->was_refused = false;
-    enum route result = refuse(client, NULL, request, why_placeless(client));
-    if (!client->is_multi_broken) {
-        free(client->refusal);
-        client->refusal = NULL;
-    }
+    enum route result = refuse_wrong(client, NULL, request, why_placeless(client));
+    if (!client->is_multi_broken)
+        client_forget_refusal(client);
     return result;
 }
 
@@ -230,14 +349,25 @@ static enum route route(struct client *client, struct request *request)
         client_close(client);
         return ROUTE_STOP;
     }
-    if (command->flow == FLOW_QUIT && !client->is_raw)
+    if (client_extra(client)->n_asked > 0 && !quota_decides(command))
+        return ROUTE_WAIT;
+    if (command->flow == FLOW_QUIT && !client->is_raw) {
+        count(client, request, RESULT_LOCAL);
         return quit(client);
+    }
     enum effect effect = request_effect(request);
     if (client->is_multi_broken && effect != EFFECT_RESET)
         return answer_broken_multi(client, request);
     client->is_multi_broken = false;
-    if (effect != EFFECT_NONE && is_ours(client, effect))
+    if (effect != EFFECT_NONE && is_ours(client, effect)) {
+        count(client, request, RESULT_LOCAL);
         return effect == EFFECT_RESET ? reset(client) : get_name(client);
+    }
+
+    if (command->flow == FLOW_OWN && !client->in_multi)
+        return run_own(client, request);
+    if (effect != EFFECT_NONE && is_barred(client, request))
+        return refuse_login(client, request);
 
     struct lane *lane = NULL;
     switch (place_find(client, request, &lane)) {
@@ -252,14 +382,34 @@ static enum route route(struct client *client, struct request *request)
         place_wait_for_idle(client);
         return ROUTE_WAIT;
     }
+    if (request_is_unseen(request))
+        return refuse_wrong(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
     if (has_nul(request->name))
         return unknown_command(client, lane, request);
+    if (command->flow == FLOW_OWN)
+        return refuse_own(client, lane, request);
+    if (is_lucky_subcommand(client->front, request))
+        return unknown_subcommand(client, lane, request);
 
-    char refusal[GATE_REFUSAL_ROOM];
-    size_t refusal_len;
-    if (!passes_gate(client, command, refusal, &refusal_len))
-        return refuse(client, lane, request, slice_of(refusal, refusal_len));
+    struct verdict verdict;
+    bool has_waited = account_is_waiting(client);
+    enum gate gate = account_ask(client, request, &verdict);
+    if (gate == GATE_WAIT)
+        return ROUTE_WAIT;
+    if (gate != GATE_PASS)
+        return throttle(client, lane, request, gate, &verdict);
+    request->counted = verdict.counted;
+    count(client, request, has_waited ? RESULT_DELAYED : verdict.is_shadowed ? RESULT_SHADOW : RESULT_FORWARDED);
     return send_on(client, lane, request);
+}
+
+/* Of what is refused no byte is counted. */
+static enum route route_counted(struct client *client, struct request *request, size_t n_bytes)
+{
+    enum route result = route(client, request);
+    if (result == ROUTE_TAKEN && !request->is_refused)
+        account_bytes_in(client, n_bytes, request->counted);
+    return result;
 }
 
 static struct slice located(const struct request_scan *scan, struct slice bytes, uint32_t i)
@@ -272,6 +422,11 @@ static struct slice located(const struct request_scan *scan, struct slice bytes,
 static const struct command *find_command(const struct front *front, struct slice name, struct slice sub)
 {
     const struct command *command = command_find(front->commands, name, sub);
+    if (command->id == 0 && sub.len > 0) {
+        const struct command *container = command_find(front->commands, name, slice_of("", 0));
+        if (container->flow == FLOW_OWN)
+            return container;
+    }
     if (command->id != 0 || !has_nul(name))
         return command;
     /* Redis recognizes POST and Host: up to a NUL. */
@@ -301,13 +456,14 @@ static enum route route_inline(struct client *client, struct slice line)
     struct request_scan scan = {0};
     enum route result = ROUTE_TAKEN;
     if (!argv_split(line, out, &len)) {
+        count_add(&client->front->counts.protocol_errors[ERR_PROTO_UNBALANCED_QUOTES], 1);
         client_answer(client, err_text(ERR_PROTO_UNBALANCED_QUOTES));
-        client_leave(client);
+        client_leave_for(client, CLOSED_PROTOCOL);
         result = ROUTE_STOP;
     } else if (len > 0 && request_scan(&scan, &request_limits_normal, out, len, &used) == SCAN_FRAME) {
         struct request request = {0};
         describe(&request, client->front, &scan, slice_of(out, len));
-        result = route(client, &request);
+        result = route_counted(client, &request, line.len);
     }
     route_flush(client->front); /* `out` goes */
     free(out);
@@ -320,9 +476,11 @@ enum route route_request(struct client *client, const struct request_scan *scan,
         return route_inline(client, bytes);
     if (scan->argc == 0)
         return ROUTE_TAKEN;
+    if (bytes.len > LARGE_REQUEST) /* it has come whole, and others should not wait behind it all the same */
+        client_need_extra(client)->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
     struct request request = {0};
     describe(&request, client->front, scan, bytes);
-    return route(client, &request);
+    return route_counted(client, &request, bytes.len);
 }
 
 enum route route_large(struct client *client, const struct request_scan *scan, struct slice bytes)
@@ -330,16 +488,18 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
     struct passage *passage = malloc(sizeof *passage);
     if (passage == NULL)
         return out_of_memory(client);
-    client->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
+    client_need_extra(client)->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
     struct request request = {.is_large = true};
+    bool is_skipped = client->skips_next;
     describe(&request, client->front, scan, bytes);
-    enum route result = route(client, &request);
+    enum route result = route_counted(client, &request, bytes.len);
     route_flush(client->front);
     if (result != ROUTE_TAKEN) {
         free(passage);
         return result;
     }
-    *passage = (struct passage){.scan = *scan, .is_refused = request.is_refused};
-    client->passage = passage;
+    *passage = (struct passage){
+        .scan = *scan, .counted = request.counted, .is_refused = request.is_refused, .is_skipped = is_skipped};
+    client_need_extra(client)->passage = passage;
     return ROUTE_TAKEN;
 }

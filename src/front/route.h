@@ -6,6 +6,7 @@
 
 #include "base/slice.h"
 #include "front/client.h"
+#include "limit/gate.h"
 #include "resp/scan.h"
 
 enum route {
@@ -19,11 +20,15 @@ __attribute__((warn_unused_result)) enum route route_request(struct client *clie
                                                              struct slice bytes);
 
 /*
- * A request that is known to be large, of which only the beginning is here. After ROUTE_TAKEN client->passage is set,
+ * A request that is known to be large, of which only the beginning is here. After ROUTE_TAKEN its passage is set,
  * and the bytes so far have been passed on (or dropped, if it was refused).
  */
 __attribute__((warn_unused_result)) enum route route_large(struct client *client, const struct request_scan *scan,
                                                            struct slice bytes);
+
+/* For express: `bytes` go to the lane; the command is beyond a limit. */
+void route_send(struct front *front, struct lane *lane, struct slice bytes);
+enum route route_refuse(struct client *client, const struct verdict *verdict);
 
 /* Send what has gathered in front->run. */
 void route_flush(struct front *front);

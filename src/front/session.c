@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "front/account.h"
 #include "resp/argv.h"
 #include "upstream/login.h"
 
@@ -54,8 +55,8 @@ struct lane_key session_key(const struct client *client)
 {
     const struct session *session = client->session;
     if (session == NULL)
-        return (struct lane_key){.protocol = 2};
-    return (struct lane_key){session->protocol, session->database, session->login};
+        return (struct lane_key){.protocol = 2, .epoch = client->epoch};
+    return (struct lane_key){session->protocol, session->database, session->login, client->epoch};
 }
 
 struct slice session_name(const struct client *client)
@@ -70,49 +71,23 @@ uint8_t session_protocol(const struct client *client)
 
 bool session_has_login(const struct client *client, const struct login *login)
 {
-    return client->session != NULL && login_eq(client->session->login, login);
+    return login_eq(client->session != NULL ? client->session->login : NULL, login);
 }
 
 bool session_is_anonymous(const struct client *client)
 {
     if (client->session != NULL && client->session->login != NULL)
         return false;
-    return atomic_load_explicit(&client->front->settings->upstream->needs_auth, memory_order_relaxed);
+    /* Redis lets those stay who came before there was a password, and lets everybody in once there is none. */
+    return (client->epoch & upstream_epoch(client->front->settings->upstream) & EPOCH_NEEDS_AUTH) != 0;
 }
 
-static struct facts facts_of(const struct client *client)
+struct slice session_user(const struct client *client)
 {
-    struct facts facts = {0};
     const struct session *session = client->session;
-    if (session != NULL) {
-        if (session->login != NULL && !slice_eq(login_user(session->login), SLICE("default")))
-            facts.user = login_user(session->login);
-        facts.name = known(&session->name);
-    }
-    struct sockaddr_storage peer;
-    link_peer(&client->link, &peer);
-    facts.ip = ip_of((const struct sockaddr *)&peer);
-    return facts;
-}
-
-void session_identify(struct client *client)
-{
-    struct front *front = client->front;
-    struct subjects *subjects = front->settings->subjects;
-    struct subject *old = client->subject;
-    client->subject = NULL;
-    if (policies_count(front->policies) > 0) {
-        struct facts facts = facts_of(client);
-        const struct policy *policy = policies_match(front->policies, &facts);
-        if (policy != NULL) {
-            char name[SUBJECT_NAME_MAX];
-            size_t len = identity_subject(&front->settings->identity, &facts, name);
-            client->policy = policy->index;
-            client->subject = subject_get(subjects, policy, slice_of(name, len), front->loop->now_ns);
-        }
-    }
-    if (old != NULL)
-        subject_put(subjects, old);
+    if (session == NULL || session->login == NULL || slice_eq(login_user(session->login), SLICE("default")))
+        return slice_of("", 0);
+    return login_user(session->login);
 }
 
 /* ---- what is asked for ---- */
@@ -162,9 +137,9 @@ static void note_hello(struct session *session, struct argv_walk *walk)
     if (num_parse(word, &version) && (version == 2 || version == 3))
         session->asked_protocol = (uint8_t)version;
     while (argv_next(walk, &word)) {
-        if (slice_eq_nocase(word, SLICE("auth")) && argv_next(walk, &user) && argv_next(walk, &value))
+        if (slice_is_word(word, SLICE("auth")) && argv_next(walk, &user) && argv_next(walk, &value))
             ask_login(session, user, value);
-        else if (slice_eq_nocase(word, SLICE("setname")) && argv_next(walk, &value))
+        else if (slice_is_word(word, SLICE("setname")) && argv_next(walk, &value))
             note_name(session, value);
         else
             return;
@@ -217,25 +192,27 @@ static void session_changed(struct client *client)
         struct lane_key key = session_key(client);
         lane_set_key(client->rider.lane, &key);
     }
-    session_identify(client);
+    if (!account_identify(client))
+        client_turn_away(client);
 }
 
-void session_reset(struct client *client)
+void session_reset(struct client *client, uint32_t epoch)
 {
     session_free(client);
+    client->epoch = epoch;
     session_changed(client);
 }
 
-void session_answered(struct client *client, enum effect effect, uint32_t database, const struct glimpse *reply)
+void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply)
 {
     bool is_ok = glimpse_type(reply) != '-' && !glimpse_starts(reply, SLICE("+QUEUED"));
     struct session *session = session_of(client);
     if (is_ok && effect == EFFECT_RESET) {
-        session_reset(client);
+        session_reset(client, argument);
         return;
     }
     if (is_ok && effect == EFFECT_SELECT)
-        session->database = database;
+        session->database = argument;
     else if (is_ok)
         hold_asked(session);
     else if (effect == EFFECT_HELLO && glimpse_starts(reply, SLICE("-ERR Client names cannot")))

@@ -1,5 +1,5 @@
 /*
- * A client's session: who it is, in which protocol and database; and the policy and subject that follow.
+ * A client's session: who it is, in which protocol and database.
  *
  * Redis judges AUTH, HELLO, SELECT and CLIENT SETNAME; what they ask for is noted when they are sent and holds once they
  * have been answered well.
@@ -16,8 +16,8 @@
 #include "resp/glimpse.h"
 #include "upstream/lane.h"
 
-/* Work out policy and subject from what is known now. */
-void session_identify(struct client *client);
+/* Empty until a user other than `default` has logged in. */
+struct slice session_user(const struct client *client);
 
 /* What its shared lane is found by. The login stays the session's. */
 struct lane_key session_key(const struct client *client);
@@ -34,8 +34,8 @@ bool session_is_anonymous(const struct client *client);
 /* An AUTH, HELLO or CLIENT SETNAME is about to be sent; several may be queued before any is answered. */
 void session_note(struct client *client, enum effect effect, bool is_queued, struct slice request);
 
-/* It, or a SELECT of `database`, or a RESET, has been answered. */
-void session_answered(struct client *client, enum effect effect, uint32_t database, const struct glimpse *reply);
+/* It, or a SELECT of database `argument`, or a RESET sent in epoch `argument`, has been answered. */
+void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply);
 
 /*
  * What was noted last was queued in MULTI, and EXEC is over: ACL WHOAMI's answer tells who the client is. False: it does
@@ -43,8 +43,8 @@ void session_answered(struct client *client, enum effect effect, uint32_t databa
  */
 bool session_confirm(struct client *client, const struct glimpse *whoami);
 
-/* Back to what a new connection is. */
-void session_reset(struct client *client);
+/* Back to what a new connection in this epoch is. */
+void session_reset(struct client *client, uint32_t epoch);
 
 /* The client for the log: its address, and its user if it has one ("10.1.2.3:4711 user:alice"). */
 #define SESSION_TEXT 512

@@ -1,10 +1,10 @@
 #include "front/special.h"
 
-#include <stdlib.h>
-
-#include "base/log.h"
 #include "base/num.h"
-#include "front/place.h"
+#include "front/account.h"
+#include "front/catalog.h"
+#include "front/gather.h"
+#include "front/effect.h"
 #include "front/route.h"
 #include "front/session.h"
 #include "resp/argv.h"
@@ -13,16 +13,23 @@
 
 static const char refused_request[] = "*1\r\n$12\r\nWEIR.REFUSED\r\n";
 static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n";
+static const char reply_off_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n";
 static const char ping_request[] = "*1\r\n$4\r\nPING\r\n";
 static const char whoami_request[] = "*2\r\n$3\r\nACL\r\n$6\r\nWHOAMI\r\n";
 static const char no_name_request[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
 
-/* An effect of weir's own request behind EXEC. */
-#define EFFECT_WHOAMI 255
-
-/* And of CLIENT REPLY, which is a flow: its argument says what is to hold. */
-#define EFFECT_REPLY 254
-enum reply_mode { REPLY_ON, REPLY_OFF, REPLY_SKIP };
+/* REPLY_NONE: it is no CLIENT REPLY that does anything. */
+static enum reply_mode reply_mode_of(const struct request *request)
+{
+    if (request->command->flow != FLOW_REPLY || request->argc != 3)
+        return REPLY_NONE;
+    struct slice mode = request->args[1];
+    if (slice_is_word(mode, SLICE("on")))
+        return REPLY_ON;
+    if (slice_is_word(mode, SLICE("off")))
+        return REPLY_OFF;
+    return slice_is_word(mode, SLICE("skip")) ? REPLY_SKIP : REPLY_NONE;
+}
 
 /* Inside MULTI all but these is queued, and answered by one reply whatever it is. */
 static bool is_queued(const struct client *client, enum effect effect)
@@ -52,10 +59,27 @@ bool special_is_plain(const struct client *client, const struct request *request
            command->id != 0 && !command->is_urgent && !client->is_silent && !client->skips_next && !client->is_raw;
 }
 
+static bool hears(const struct client *client)
+{
+    return !client->in_multi && !client->is_silent && !client->skips_next;
+}
+
+/* Whose answer may be kept from the client, who is then one connection too many; or is changed on its way. */
+static bool must_gather(const struct client *client, const struct request *request)
+{
+    enum effect effect = request_effect(request);
+    if (effect == EFFECT_COMMAND)
+        return hears(client);
+    return (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->in_multi &&
+           policies_limit_connections(client->front->rules->policies);
+}
+
 bool special_must_wait(const struct client *client, const struct request *request)
 {
     if (client->rider.in_flight == 0 || client->is_raw)
         return false;
+    if (must_gather(client, request))
+        return true;
     bool is_special = request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE;
     bool is_exec = request_effect(request) == EFFECT_EXEC;
     return makes_raw(client, request) || (client->is_multi_unsure && is_special && !is_exec);
@@ -95,11 +119,11 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
 {
     route_flush(client->front);
     if (!client->is_raw) {
-        client->is_raw = true;
-        client->in_multi = false;
-        client->holds |= HOLD_PINNED;
+        effect_be_raw(client);
         lane_set_raw(lane);
     }
+    if (account_is_login(request))
+        account_login_failed(client); /* nobody will look for its answer */
     lane_send(lane, request->bytes.at, request->bytes.len);
     return true;
 }
@@ -110,30 +134,33 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
  */
 static bool send_client_reply(struct client *client, struct lane *lane, const struct request *request)
 {
-    struct slice mode = request->args[1];
-    bool is_on = slice_eq_nocase(mode, SLICE("on"));
-    bool is_off = slice_eq_nocase(mode, SLICE("off"));
-    bool is_skip = slice_eq_nocase(mode, SLICE("skip"));
+    enum reply_mode mode = reply_mode_of(request);
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
     if (call == NULL)
         return false;
     route_flush(client->front);
-    if (request->argc != 3 || !(is_on || is_off || is_skip)) {
+    if (mode == REPLY_NONE) {
         if (is_silenced(client))
             call->flags |= CALL_MUTE;
         lane_send(lane, request->bytes.at, request->bytes.len);
         return true;
     }
-    if (!is_on && !client->is_silent)
+    if (mode != REPLY_ON && !client->is_silent)
         call->flags |= CALL_MUTE_UNLESS_ERROR;
     else if (client->is_silent)
-        call->flags |= is_on ? CALL_MUTE_ERROR : CALL_MUTE;
+        call->flags |= mode == REPLY_ON ? CALL_MUTE_ERROR : CALL_MUTE;
     call->flags |= CALL_LOOK;
     call->effect = EFFECT_REPLY;
-    call->argument = is_on ? REPLY_ON : is_off ? REPLY_OFF : REPLY_SKIP;
+    call->argument = mode;
     client->is_held = true; /* Redis may refuse it, and then what follows is heard */
     lane_send(lane, REQUEST(reply_on_request));
     return true;
+}
+
+static bool may_confirm(const struct request *request)
+{
+    enum flow flow = (enum flow)request->command->flow;
+    return flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR;
 }
 
 /* What comes back, as far as it is more than one reply. */
@@ -141,10 +168,9 @@ static enum flow flow_of(struct client *client, const struct request *request, b
 {
     enum flow flow = (enum flow)request->command->flow;
     if (is_queued) {
-        /* Whom CLIENT REPLY silences already hears nothing of EXEC either. */
-        bool is_heard = flow == FLOW_REPLY && !client->is_silent;
+        /* Whom CLIENT REPLY silences already hears of EXEC only what follows heard_from. */
         client->is_raw_after_exec |=
-            flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || is_heard;
+            !client->is_silent && (may_confirm(request) || reply_mode_of(request) != REPLY_NONE);
         return FLOW_ONE;
     }
     bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || (flow == FLOW_SUBSCRIBE && request->argc > 1);
@@ -157,8 +183,35 @@ static uint32_t frames_of(const struct request *request, enum flow flow)
     return is_list ? request->argc - 1 : 1; /* UNSUBSCRIBE alone: 0, as many as there are subscriptions */
 }
 
-/* The number that the effect is about: a database, or on and off. */
-static uint32_t argument_of(const struct request *request, enum effect effect)
+static bool has_word(const struct request *request, struct slice wanted)
+{
+    struct argv_walk walk;
+    struct slice word;
+    argv_walk_init(&walk, request->bytes);
+    while (argv_next(&walk, &word))
+        if (slice_is_word(word, wanted))
+            return true;
+    return false;
+}
+
+/* Of CLIENT PAUSE ms WRITE; of ALL nothing, which holds back everything on whatever lane. */
+static uint32_t pause_ms(const struct request *request)
+{
+    int64_t ms;
+    if (request->argc != 4 || !has_word(request, SLICE("write")) || !num_parse(request->args[1], &ms) || ms < 0)
+        return 0;
+    return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+/* ACL LOAD, ACL SETUSER default ..., CONFIG SET requirepass ...: each is about whom Redis takes a stranger for. */
+static bool admits(const struct request *request, enum effect effect)
+{
+    return effect == EFFECT_ADMIT && (request->argc == 2 || request->is_large || has_word(request, SLICE("default")) ||
+                                      has_word(request, SLICE("requirepass")));
+}
+
+/* The number that the effect is about: a database, on and off, the epoch that it is sent in, or milliseconds. */
+static uint32_t argument_of(const struct request *request, enum effect effect, uint32_t epoch)
 {
     int64_t number;
     switch (effect) {
@@ -167,10 +220,32 @@ static uint32_t argument_of(const struct request *request, enum effect effect)
     case EFFECT_TRACKING:
     case EFFECT_NO_EVICT:
     case EFFECT_NO_TOUCH:
-        return slice_eq_nocase(request->args[1], SLICE("on"));
+        return slice_is_word(request->args[1], SLICE("on"));
+    case EFFECT_RESET:
+        return epoch;
+    case EFFECT_PAUSE:
+        return pause_ms(request);
     default:
         return 0;
     }
+}
+
+static uint32_t heard_from(const struct client *client)
+{
+    return client_extra(client)->queued.heard_from;
+}
+
+static void count_silent(struct queued *queued, const struct request *request)
+{
+    queued->requests++;
+    if (queued->heard_from == 0 && (reply_mode_of(request) == REPLY_ON || may_confirm(request)))
+        queued->heard_from = queued->requests;
+}
+
+static void forget_queued(struct client *client)
+{
+    if (client->extra != NULL)
+        client->extra->queued = (struct queued){0};
 }
 
 /* What is queued takes effect at EXEC, among replies that nobody looks into. */
@@ -178,12 +253,27 @@ static void note_queued(struct client *client, const struct request *request, en
 {
     if (request->command->pins || is_session(effect))
         client->holds |= HOLD_PINNED;
+    client->is_admission_queued |= admits(request, effect);
+    if (effect == EFFECT_PAUSE)
+        client_need_extra(client)->queued.pause_ms = pause_ms(request);
+    if (client->is_silent)
+        count_silent(&client_need_extra(client)->queued, request);
     if (effect == EFFECT_HELLO)
         client->rider.lane->is_unsure = true;
     if (effect == EFFECT_AUTH || effect == EFFECT_HELLO) {
         client->is_identity_queued = true;
+        if (account_is_login(request))
+            account_login_failed(client); /* nobody will look for its answer in what EXEC answers */
         session_note(client, effect, true, request->bytes);
     }
+}
+
+/* Of what EXEC answers only what follows `heard_from` is heard, without what would tell how much that is. */
+static void expect_tail(struct client *client, struct call *call)
+{
+    call->flags = CALL_LOOK | CALL_TAIL;
+    call->argument = heard_from(client) - 1;
+    client->is_held = true;
 }
 
 static void note_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
@@ -199,20 +289,33 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         call->flags |= CALL_LOOK;
     if (call->effect == EFFECT_MULTI || call->effect == EFFECT_DISCARD)
         client->is_multi_unsure = true;
+    if (effect == EFFECT_EXEC && heard_from(client) > 0)
+        expect_tail(client, call);
+    if (admits(request, effect) || (effect == EFFECT_EXEC && client->is_admission_queued))
+        call->flags |= CALL_ADMITS;
     if (effect == EFFECT_MULTI)
         client->in_multi = true;
     else if (effect == EFFECT_EXEC || effect == EFFECT_DISCARD || effect == EFFECT_RESET)
         client->in_multi = client->is_raw_after_exec = false;
+    client->is_admission_queued &= effect != EFFECT_EXEC && effect != EFFECT_RESET;
+    if (effect == EFFECT_EXEC && (call->flags & CALL_TAIL) == 0)
+        call->argument = client_extra(client)->queued.pause_ms;
+    if (!client->in_multi || call->effect == EFFECT_MULTI)
+        forget_queued(client);
     if (effect == EFFECT_NAME)
         lane->has_name |= client->has_own_lane;
     if (client->is_urgent) {
         client->is_held = true; /* what follows belongs to its own database */
         call->flags |= CALL_LOOK;
     }
+    if (effect == EFFECT_COMMAND && (call->flags & CALL_MUTE) == 0)
+        catalog_ask(client, request->bytes);
     if (is_session(effect)) {
         client->is_held = true;
         if (effect != EFFECT_SELECT && effect != EFFECT_RESET)
             session_note(client, effect, false, request->bytes);
+        if (must_gather(client, request))
+            gather_begin(client, slice_of("", 0));
     }
 }
 
@@ -231,7 +334,7 @@ static void send_bytes(struct client *client, struct lane *lane, const struct re
     /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
     if (effect == EFFECT_NAME && !client->has_own_lane && is_good_name(request->args[1]))
         lane_send(lane, REQUEST(no_name_request));
-    else if (request->command->flow == FLOW_REPLY && client->is_silent)
+    else if (client->is_silent && heard_from(client) == 0 && reply_mode_of(request) != REPLY_NONE)
         lane_send(lane, REQUEST(reply_on_request)); /* queued: no lane falls silent */
     else
         lane_send(lane, request->bytes.at, request->bytes.len);
@@ -261,10 +364,16 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (needs_ping && send_muted(client, lane, REQUEST(ping_request)) == NULL)
         return false;
 
+    /* Even the silenced hear confirmations, and nothing else: Redis itself must hold back what comes among them. */
+    bool falls_silent = is_later && client->is_silent && heard_from(client) == 0 && may_confirm(request);
+    if (falls_silent && send_muted(client, lane, REQUEST(reply_off_request)) == NULL)
+        return false;
+
     enum flow flow = flow_of(client, request, is_later);
     struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow));
     if (call == NULL)
         return false;
+    call->counted = request->counted;
     if (effect == EFFECT_RESET)
         client->is_silent = false; /* its own reply is heard */
     /* Confirmations are pushes to Redis, and come even to the silenced. */
@@ -276,128 +385,19 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         note_queued(client, request, effect);
     } else {
         call->effect = (uint8_t)effect;
-        call->argument = argument_of(request, effect);
+        call->argument = argument_of(request, effect, upstream_epoch(client->front->settings->upstream));
         note_sent(client, lane, request, call);
     }
     send_bytes(client, lane, request, effect);
-    return effect == EFFECT_EXEC ? ask_who(client, lane) : true;
+    return effect == EFFECT_EXEC && (call->flags & CALL_TAIL) == 0 ? ask_who(client, lane) : true;
 }
 
 bool special_send(struct client *client, struct lane *lane, const struct request *request)
 {
-    if (client->is_raw || makes_raw(client, request))
-        return send_raw(client, lane, request);
-    if (request->command->flow == FLOW_REPLY && !client->in_multi && !request->is_large)
-        return send_client_reply(client, lane, request);
-    return send_call(client, lane, request);
-}
-
-/* ---- being answered ---- */
-
-static void hold(struct client *client, uint8_t what, bool is_on)
-{
-    client->holds = (uint8_t)(is_on ? client->holds | what : client->holds & ~what);
-}
-
-static void confirm_identity(struct client *client, const struct glimpse *whoami)
-{
-    client->is_held = false;
-    link_wake(&client->link);
-    if (session_confirm(client, whoami))
-        return;
-    char name[SESSION_TEXT];
-    session_print(client, name);
-    log_warn("client %s is closed: it changed its user inside MULTI, and Redis does not tell to whom", name);
-    place_abandon(client);
-    client_leave(client);
-}
-
-static void hold_reply_mode(struct client *client, enum reply_mode mode, bool is_ok)
-{
-    client->is_held = false;
-    link_wake(&client->link);
-    if (!is_ok)
-        return;
-    client->skips_next = mode == REPLY_SKIP && !client->is_silent;
-    client->is_silent = mode == REPLY_OFF || (mode == REPLY_SKIP && client->is_silent);
-}
-
-/* Redis does not know the command: it has done nothing. Else weir does not know what it did. */
-static void judge_unknown(struct client *client, const struct glimpse *reply)
-{
-    static const struct slice harmless[] = {{"-ERR unknown ", 13}, {"-NOAUTH", 7}, {"-NOPERM", 7}, {"+QUEUED", 7}};
-    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
-        if (glimpse_starts(reply, harmless[i]))
-            return;
-    client->holds |= HOLD_PINNED;
-}
-
-static void end_urgent(struct client *client)
-{
-    client->is_held = false;
-    link_wake(&client->link);
-}
-
-void special_answered(struct client *client, const struct call *call, const struct glimpse *reply)
-{
-    bool is_ok = glimpse_type(reply) != '-';
-    switch (call->effect) {
-    case EFFECT_NONE:
-        if (client->is_urgent)
-            end_urgent(client);
-        else
-            judge_unknown(client, reply);
-        break;
-    case EFFECT_WHOAMI:
-        confirm_identity(client, reply);
-        break;
-    case EFFECT_REPLY:
-        hold_reply_mode(client, (enum reply_mode)call->argument, is_ok);
-        break;
-    case EFFECT_MULTI:
-        client->is_multi_unsure = false;
-        client->in_multi &= is_ok;
-        break;
-    case EFFECT_EXEC:
-        hold(client, HOLD_WATCH, false); /* however it ends */
-        break;
-    case EFFECT_DISCARD:
-        client->is_multi_unsure = false;
-        client->in_multi |= !is_ok;
-        client->is_identity_queued &= !is_ok;
-        hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
-        break;
-    case EFFECT_WATCH:
-        hold(client, HOLD_WATCH, is_ok || (client->holds & HOLD_WATCH) != 0);
-        break;
-    case EFFECT_UNWATCH:
-        hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
-        break;
-    case EFFECT_TRACKING:
-        if (is_ok)
-            hold(client, HOLD_TRACKING, call->argument != 0);
-        break;
-    case EFFECT_NO_EVICT:
-        if (is_ok)
-            hold(client, HOLD_NO_EVICT, call->argument != 0);
-        break;
-    case EFFECT_NO_TOUCH:
-        if (is_ok)
-            hold(client, HOLD_NO_TOUCH, call->argument != 0);
-        break;
-    case EFFECT_RESET:
-        if (is_ok)
-            hold(client, HOLD_WATCH | HOLD_TRACKING | HOLD_NO_TOUCH, false);
-        /* fall through */
-    case EFFECT_AUTH:
-    case EFFECT_HELLO:
-    case EFFECT_SELECT:
-    case EFFECT_NAME:
-        session_answered(client, (enum effect)call->effect, call->argument, reply);
-        client->is_held = false;
-        link_wake(&client->link);
-        break;
-    default:
-        break;
-    }
+    bool is_raw = client->is_raw || makes_raw(client, request);
+    bool is_reply = request->command->flow == FLOW_REPLY && !client->in_multi && !request->is_large;
+    if (!is_raw && !is_reply)
+        return send_call(client, lane, request);
+    account_answered(client, request->counted); /* no call of its own that would be answered */
+    return is_raw ? send_raw(client, lane, request) : send_client_reply(client, lane, request);
 }

@@ -1,6 +1,6 @@
 /*
- * Requests that are more than one plain reply, or leave something behind: how they are sent, and what their answers mean
- * for the client's state.
+ * Requests that are more than one plain reply, or leave something behind: how they are sent. What their answers mean is
+ * effect's.
  */
 #ifndef WEIR_FRONT_SPECIAL_H
 #define WEIR_FRONT_SPECIAL_H
@@ -9,7 +9,6 @@
 
 #include "front/client.h"
 #include "front/request.h"
-#include "resp/glimpse.h"
 #include "upstream/lane.h"
 
 /* Can it travel as one plain call, with nothing to follow up? */
@@ -27,8 +26,5 @@ __attribute__((warn_unused_result)) bool special_send(struct client *client, str
  * False: out of memory.
  */
 __attribute__((warn_unused_result)) bool special_break_multi(struct client *client, struct lane *lane);
-
-/* A call with CALL_LOOK has been answered. */
-void special_answered(struct client *client, const struct call *call, const struct glimpse *reply);
 
 #endif

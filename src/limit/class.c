@@ -106,6 +106,21 @@ bool classes_know_command(const struct classes *classes, struct slice name)
     return command_by_name(classes->known, name) != NULL;
 }
 
+size_t classes_count(const struct classes *classes)
+{
+    return classes->n;
+}
+
+const struct class *classes_at(const struct classes *classes, size_t i)
+{
+    return classes->at[i];
+}
+
+bool class_is_builtin(const struct class *class)
+{
+    return class->n_terms == 1 && (class->terms[0].kind == TERM_ALL || class->terms[0].kind == TERM_FLAG);
+}
+
 /* ---- finding ---- */
 
 bool term_spell(struct slice text, struct term *term)

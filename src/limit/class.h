@@ -32,6 +32,13 @@ __attribute__((warn_unused_result)) bool class_define(struct classes *classes, s
  */
 const struct class *class_find(struct classes *classes, struct slice text, char *why, size_t why_size);
 
+/* Every class there is, in no order: built in, the operator's, and those that were spelled out (@slow, cmd.get). */
+size_t classes_count(const struct classes *classes);
+const struct class *classes_at(const struct classes *classes, size_t i);
+
+/* all, read, write or control? */
+bool class_is_builtin(const struct class *class);
+
 /* The class as it is shown: lower case. */
 struct slice class_name(const struct class *class);
 

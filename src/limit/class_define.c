@@ -59,8 +59,9 @@ static bool reaches(const struct class *from, const struct class *to)
 
 static bool is_taken(struct slice name)
 {
-    static const char *const taken[] = {"all",       "read",     "write",       "control",  "cost",  "bytes-in",
-                                        "bytes-out", "inflight", "connections", "connects", "match", "admin"};
+    static const char *const taken[] = {"all",           "read",      "write",    "control",     "cost",
+                                        "bytes-in",      "bytes-out", "inflight", "connections", "connects",
+                                        "auth-failures", "match",     "admin"};
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
         if (slice_eq_nocase(slice_str(taken[i]), name))
             return true;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "limit/keys.h"
+#include "limit/own.h"
 #include "limit/travel.h"
 
 #define CATEGORIES_MAX 64 /* a set of categories is one word; Redis has the same limit */
@@ -251,6 +253,44 @@ static void link_container(struct command_table *table, size_t id)
     }
 }
 
+static bool is_transactional(enum effect effect)
+{
+    return effect == EFFECT_MULTI || effect == EFFECT_EXEC || effect == EFFECT_DISCARD || effect == EFFECT_WATCH ||
+           effect == EFFECT_UNWATCH;
+}
+
+static bool is_scripting(const struct command_info *info)
+{
+    for (size_t i = 0; i < info->n_categories; i++)
+        if (slice_eq_nocase(info->categories[i], SLICE("scripting")))
+            return true;
+    return false;
+}
+
+static enum command_kind kind_of(const struct command_info *info, const struct command *row)
+{
+    if (is_transactional((enum effect)row->effect))
+        return KIND_TX;
+    if (row->flags & CMD_PUBSUB)
+        return KIND_PUBSUB;
+    if (row->flags & CMD_CONTROL)
+        return KIND_CONTROL;
+    if (is_scripting(info))
+        return KIND_SCRIPT;
+    if (row->blocks)
+        return KIND_BLOCKING;
+    return row->flags & CMD_WRITE ? KIND_WRITE : row->flags & CMD_READONLY ? KIND_READ : KIND_OTHER;
+}
+
+const char *command_kind_name(enum command_kind kind)
+{
+    static const char *const names[COMMAND_KINDS] = {
+        [KIND_OTHER] = "other",   [KIND_READ] = "read",       [KIND_WRITE] = "write",   [KIND_BLOCKING] = "blocking",
+        [KIND_SCRIPT] = "script", [KIND_CONTROL] = "control", [KIND_PUBSUB] = "pubsub", [KIND_TX] = "tx",
+    };
+    return names[kind];
+}
+
 /* A name too long to be looked up is left out: it travels as an unknown command. */
 static void put(struct command_table *table, const struct command_info *info)
 {
@@ -259,13 +299,17 @@ static void put(struct command_table *table, const struct command_info *info)
     if (id == 0)
         return;
     struct travel travel = travel_of(info->name, info->flags);
+    struct keys_how keys = keys_how(info->name);
     struct command *row = &table->rows[id];
     row->flow = (uint8_t)travel.flow;
     row->effect = (uint8_t)travel.effect;
+    row->keys = (uint8_t)keys.rule;
+    row->keys_arg = keys.arg;
     row->is_shareable = travel.is_shareable;
     row->blocks = travel.blocks;
     row->pins = travel.pins;
     row->is_urgent = travel.is_urgent;
+    row->is_pausable = travel.is_pausable || (info->flags & CMD_WRITE) != 0;
     row->arity = clamp(info->arity);
     row->flags = (uint16_t)((info->flags & ~CMD_CONTROL) | (travel.is_control ? CMD_CONTROL : 0));
     row->first_key = clamp(info->first_key);
@@ -274,6 +318,7 @@ static void put(struct command_table *table, const struct command_info *info)
     row->categories = 0;
     for (size_t i = 0; i < info->n_categories; i++)
         row->categories |= category_bit(table, info->categories[i]);
+    row->kind = (uint8_t)kind_of(info, row);
     link_container(table, id);
 }
 
@@ -335,10 +380,29 @@ static void put_subcommands(struct command_table *table, struct slice container)
     }
 }
 
+/* What is weir's own stays as it is, even if some module of Redis has a command of that name. */
 void command_table_add(struct command_table *table, const struct command_info *info)
 {
+    if (own_find(info->name))
+        return;
     put(table, info);
     put_subcommands(table, info->name);
+}
+
+static void put_own(struct command_table *table, size_t i)
+{
+    const struct own *own = own_row(i);
+    const struct slice category = SLICE("limit");
+    put(table, &(struct command_info){
+                   .name = slice_str(own->name),
+                   .arity = own->arity,
+                   .first_key = own->first_key,
+                   .last_key = own->last_key,
+                   .key_step = own->key_step,
+                   .categories = &category,
+                   .n_categories = 1,
+               });
+    table->rows[command_by_name(table, slice_str(own->name))->id].own = (uint8_t)(i + 1);
 }
 
 /* Besides row 0 a new table holds what weir acts on itself, whether or not Redis lists it (6.2 does not list QUIT). */
@@ -354,6 +418,8 @@ struct command_table *command_table_new(void)
     for (size_t i = 0; i < travel_count(); i++)
         if (travel_row(i)->flow == FLOW_QUIT || travel_row(i)->flow == FLOW_DROP)
             put_known(table, slice_str(travel_row(i)->name));
+    for (size_t i = 0; i < own_count(); i++)
+        put_own(table, i);
     return table;
 }
 

@@ -25,6 +25,7 @@ enum flow {
     FLOW_RAW,         /* from here on bytes without frames (SYNC, PSYNC, REPLCONF) */
     FLOW_QUIT,        /* one reply, then closed */
     FLOW_DROP,        /* closed without a word (POST, Host:) */
+    FLOW_OWN,         /* weir's own command, answered here: own.def */
 };
 
 /* What a command does to the state of its connection, as far as weir must follow it. */
@@ -45,6 +46,23 @@ enum effect {
     EFFECT_NO_EVICT, /* CLIENT NO-EVICT */
     EFFECT_NO_TOUCH, /* CLIENT NO-TOUCH */
     EFFECT_WAIT,     /* WAIT, WAITAOF: asks about its connection's last command */
+    EFFECT_ADMIT,    /* of others: may change whom Redis takes those for who do not log in */
+    EFFECT_PAUSE,    /* of others: CLIENT PAUSE */
+    EFFECT_UNPAUSE,  /* CLIENT UNPAUSE */
+    EFFECT_COMMAND,  /* of none: weir's own commands are added to the answer */
+};
+
+/* What a command is in metrics: the first of these that holds, from the end. */
+enum command_kind {
+    KIND_OTHER,
+    KIND_READ,
+    KIND_WRITE,
+    KIND_BLOCKING,
+    KIND_SCRIPT,
+    KIND_CONTROL,
+    KIND_PUBSUB,
+    KIND_TX, /* MULTI, EXEC, WATCH ... */
+    COMMAND_KINDS
 };
 
 /* Flags as `COMMAND` names them; the rest is not needed. */
@@ -67,10 +85,15 @@ struct command {
     uint8_t name_len;
     uint8_t flow;      /* enum flow */
     uint8_t effect;    /* enum effect */
+    uint8_t keys;      /* enum keys_rule: how its keys are found */
+    uint8_t keys_arg;  /* the rule's argument */
+    uint8_t kind;      /* enum command_kind */
+    uint8_t own;       /* 1 + its row in own.def; 0: it is Redis' */
     bool is_shareable; /* may travel on a lane that other clients use too */
     bool blocks;       /* may wait in Redis; the client's going away must end it at once */
     bool is_urgent;    /* must reach a Redis that is busy or paused: its lane is made with as little as possible */
     bool pins;         /* its client keeps the private lane until it closes */
+    bool is_pausable;  /* CLIENT PAUSE ... WRITE holds it back */
     bool in_container; /* name has a '|' */
     bool has_subcommands;
     uint16_t id;   /* dense, 0 is the row of every unknown command */
@@ -115,6 +138,9 @@ uint16_t command_flag(struct slice name);
  * unknown subcommand, and an unknown command, gets row 0: named "", not shareable.
  */
 const struct command *command_find(const struct command_table *table, struct slice name, struct slice sub);
+
+/* "read", "write" ...: as metrics call it. */
+const char *command_kind_name(enum command_kind kind);
 
 /* Row by its full lower-case name ("config|get"); NULL if there is none. */
 const struct command *command_by_name(const struct command_table *table, struct slice name);

@@ -14,3 +14,18 @@ bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t b
     *rate = (struct rate){count, period_ns, burst, interval_ns, burst * interval_ns};
     return true;
 }
+
+uint64_t rate_span_ns(const struct rate *rate, uint64_t n)
+{
+    unsigned __int128 span_ns = ((unsigned __int128)n * rate->period_ns + rate->count - 1) / rate->count;
+    return span_ns < RATE_LONGEST_NS ? (uint64_t)span_ns : RATE_LONGEST_NS;
+}
+
+bool rate_init_bytes(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t burst)
+{
+    if (!rate_init(rate, count, period_ns, burst))
+        return false;
+    uint64_t burst_ns = (uint64_t)((unsigned __int128)burst * period_ns / count);
+    rate->burst_ns = burst_ns > rate->interval_ns ? burst_ns : rate->interval_ns;
+    return true;
+}

@@ -23,7 +23,7 @@ struct rate {
     uint64_t period_ns;   /* ... per this time */
     uint64_t burst;       /* units that pass at once from rest */
     uint64_t interval_ns; /* one unit's time: period / count, rounded up */
-    uint64_t burst_ns;    /* burst * interval */
+    uint64_t burst_ns;    /* burst * interval; of bytes, which are charged by the piece, burst * period / count */
 };
 
 struct funnel {
@@ -37,6 +37,13 @@ struct funnel {
 #define RATE_LONGEST_NS (UINT64_C(36525) * 24 * 3600 * UINT64_C(1000000000))
 __attribute__((warn_unused_result)) bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns,
                                                    uint64_t burst);
+
+/* The same for a rate of bytes: one that is charged in pieces and not unit by unit, so nothing is rounded per byte. */
+__attribute__((warn_unused_result)) bool rate_init_bytes(struct rate *rate, uint64_t count, uint64_t period_ns,
+                                                         uint64_t burst);
+
+/* The time that n units take at this rate, rounded up; at most RATE_LONGEST_NS. */
+uint64_t rate_span_ns(const struct rate *rate, uint64_t n);
 
 /* The rule itself. 0, and *next_ns is what the word becomes; else the nanoseconds to wait, or FUNNEL_NEVER. */
 static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost,
@@ -87,6 +94,55 @@ static inline void funnel_charge(struct funnel *funnel, const struct rate *rate,
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
     uint64_t start_ns = tat_ns > now_ns ? tat_ns : now_ns;
     atomic_store_explicit(&funnel->tat_ns, start_ns + cost * rate->interval_ns, memory_order_relaxed);
+}
+
+/* Charge what has passed already, whatever the debt, from any thread: `span_ns` from rate_span_ns. */
+static inline void funnel_owe(struct funnel *funnel, uint64_t now_ns, uint64_t span_ns)
+{
+    uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
+    uint64_t next_ns;
+    do {
+        next_ns = (tat_ns > now_ns ? tat_ns : now_ns) + span_ns;
+        if (next_ns > now_ns + RATE_LONGEST_NS)
+            next_ns = now_ns + RATE_LONGEST_NS;
+    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, &tat_ns, next_ns, memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
+/* The time that `cost` units take in a queue, where they may be more than the burst; at most RATE_LONGEST_NS. */
+static inline uint64_t funnel_queue_span(const struct rate *rate, uint64_t cost)
+{
+    return cost > RATE_LONGEST_NS / rate->interval_ns ? RATE_LONGEST_NS : cost * rate->interval_ns;
+}
+
+/*
+ * The place of `cost` units in a queue: how long they wait until they may go, 0 if not at all. More than the burst only
+ * waits the longer. Whoever takes the place owes funnel_queue_span.
+ */
+static inline uint64_t funnel_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
+                                    uint64_t cost)
+{
+    uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
+    uint64_t then_ns = (tat_ns > now_ns ? tat_ns : now_ns) + funnel_queue_span(rate, cost);
+    uint64_t latest_ns = now_ns + rate->burst_ns;
+    return then_ns > latest_ns ? then_ns - latest_ns : 0;
+}
+
+/* ---- the same word as a number at one moment: calls in flight, connections ---- */
+
+static inline uint64_t gauge_value(const struct funnel *gauge)
+{
+    return atomic_load_explicit(&gauge->tat_ns, memory_order_relaxed);
+}
+
+static inline void gauge_add(struct funnel *gauge, uint64_t n)
+{
+    atomic_fetch_add_explicit(&gauge->tat_ns, n, memory_order_relaxed);
+}
+
+static inline void gauge_take(struct funnel *gauge, uint64_t n)
+{
+    atomic_fetch_sub_explicit(&gauge->tat_ns, n, memory_order_relaxed);
 }
 
 /* Does it hold no debt any more? Then it may be forgotten. */

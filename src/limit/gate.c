@@ -1,13 +1,20 @@
 /*
  * Asks the limits that bind a command, then charges them.
  *
- * Nothing is charged unless everything passes: a single limit decides on its word, several under the subject's lock.
+ * Nothing is charged unless everything passes: a single limit decides on its word, several under the subject's lock and,
+ * where the policy has limits for all its subjects together, then under the policy's.
  */
 #include "limit/gate.h"
 
 #include <assert.h>
 
 #define NS_IN_MS 1000000
+#define FULL 1 /* the wait for a number to fall: nobody knows how long; anything else that refuses waits longer */
+
+static unsigned lowest(uint64_t bits)
+{
+    return (unsigned)__builtin_ctzll(bits);
+}
 
 /* Bit i: limit i binds the command. A command of a newer table than the policy's is as good as unknown: row 0. */
 static uint64_t bound(const struct policy *policy, const struct command *command)
@@ -16,69 +23,464 @@ static uint64_t bound(const struct policy *policy, const struct command *command
     return policy->binds[command->id < policy->n_binds ? command->id : 0];
 }
 
-static unsigned lowest(uint64_t bits)
+static uint64_t asked(const struct policy *policy, enum part part)
 {
-    return (unsigned)__builtin_ctzll(bits);
+    uint64_t connections =
+        policy->of_unit[UNIT_INFLIGHT] | policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
+    return part == PART_ALL ? UINT64_MAX : part == PART_CONNECTION ? connections : ~connections;
 }
 
-static void refuse(struct verdict *verdict, const struct limit *limit, uint64_t wait_ns)
+bool gate_binds(const struct policy *policy, unsigned index, const struct command *command)
 {
+    return bound(policy, command) >> index & 1;
+}
+
+bool gate_delays(const struct policy *policy, const struct command *command)
+{
+    return (bound(policy, command) & policy->of_action[OVER_DELAY] & ~policy->shadows) != 0;
+}
+
+static struct funnel *funnel_of(const struct account *account, unsigned index)
+{
+    const struct limit *limit = &account->policy->limits[index];
+    return subject_funnel(account->holders[limit->scope], limit->slot);
+}
+
+static void set_verdict(struct verdict *verdict, const struct limit *limit, uint64_t wait_ns)
+{
+    bool is_gauge = unit_is_gauge((enum unit)limit->unit);
     verdict->limit = limit;
-    verdict->wait_ns = wait_ns < GATE_NEVER ? (int64_t)wait_ns : GATE_NEVER;
+    verdict->wait_ns = is_gauge ? 0 : wait_ns < GATE_NEVER ? (int64_t)wait_ns : GATE_NEVER;
 }
 
-static bool pass_one(const struct policy *policy, struct subject *subject, unsigned index, uint64_t cost,
-                     uint64_t now_ns, struct verdict *verdict)
+/* ---- the short way: limits on the subject's commands, over refuse ---- */
+
+static bool refuse_plainly(const struct limit *limit, uint64_t wait_ns, struct tally *tallies, struct verdict *verdict)
 {
-    const struct limit *limit = &policy->limits[index];
-    uint64_t wait_ns = funnel_take(&subject->funnels[index], &limit->rate, now_ns, cost);
+    set_verdict(verdict, limit, wait_ns);
+    tally_add(&tallies[limit->id].refused, 1);
+    return false;
+}
+
+static bool pass_one(const struct limit *limit, struct subject *subject, uint64_t now_ns, struct tally *tallies,
+                     struct verdict *verdict)
+{
+    uint64_t wait_ns = funnel_take(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
     if (wait_ns > 0)
-        refuse(verdict, limit, wait_ns);
-    return wait_ns == 0;
+        return refuse_plainly(limit, wait_ns, tallies, verdict);
+    tally_add(&tallies[limit->id].admitted, 1);
+    return true;
+}
+
+/*
+ * Several limits do; so does a single one once any set of this policy has had several, or others: a worker that has
+ * that set charges the same word after asking it, and nobody may come in between.
+ */
+static bool needs_lock(const struct policy *policy)
+{
+    return policy->is_joint || atomic_load_explicit(&policy->record->is_locked, memory_order_relaxed);
+}
+
+static bool pass_several(const struct limit *limits, uint64_t binds, struct subject *subject, uint64_t now_ns,
+                         struct tally *tallies, struct verdict *verdict)
+{
+    const struct limit *slowest = NULL;
+    uint64_t longest_ns = 0;
+    subject_lock(subject);
+    for (uint64_t left = binds; left; left &= left - 1) {
+        const struct limit *limit = &limits[lowest(left)];
+        uint64_t wait_ns = funnel_ask(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
+        if (wait_ns > longest_ns) {
+            longest_ns = wait_ns;
+            slowest = limit;
+        }
+    }
+    for (uint64_t left = longest_ns == 0 ? binds : 0; left; left &= left - 1) {
+        const struct limit *limit = &limits[lowest(left)];
+        funnel_charge(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
+        tally_add(&tallies[limit->id].admitted, 1);
+    }
+    subject_unlock(subject);
+    return longest_ns == 0 || refuse_plainly(slowest, longest_ns, tallies, verdict);
+}
+
+bool gate_ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
+                      uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+{
+    uint64_t binds = bound(policy, command);
+    if (!binds)
+        return true;
+    if (needs_lock(policy))
+        return pass_several(policy->limits, binds, subject, now_ns, tallies, verdict);
+    return pass_one(&policy->limits[lowest(binds)], subject, now_ns, tallies, verdict);
+}
+
+/* ---- the long way: any limits ---- */
+
+/* A decision being made. */
+struct trial {
+    const struct account *account;
+    const struct ask *ask;
+    struct tally *tallies; /* NULL: nothing is charged or counted */
+};
+
+static const struct limit *limit_at(const struct trial *trial, unsigned index)
+{
+    return &trial->account->policy->limits[index];
+}
+
+/* The subject first, then the policy: everybody in the same order. A connection's funnels are one thread's. */
+static void lock(const struct account *account)
+{
+    if (account->holders[PER_SUBJECT])
+        subject_lock(account->holders[PER_SUBJECT]);
+    if (account->holders[PER_POLICY])
+        subject_lock(account->holders[PER_POLICY]);
+}
+
+static void unlock(const struct account *account)
+{
+    if (account->holders[PER_POLICY])
+        subject_unlock(account->holders[PER_POLICY]);
+    if (account->holders[PER_SUBJECT])
+        subject_unlock(account->holders[PER_SUBJECT]);
+}
+
+/* How many units of the limit it takes. Of bytes one must fit; the rest is charged later. */
+static uint64_t units_of(const struct trial *trial, const struct limit *limit)
+{
+    return limit->unit == UNIT_COST ? trial->ask->cost : 1;
+}
+
+/* Until it passes this limit; 0: now. */
+static uint64_t wait_for(const struct trial *trial, unsigned index)
+{
+    const struct limit *limit = limit_at(trial, index);
+    struct funnel *funnel = funnel_of(trial->account, index);
+    if (unit_is_gauge((enum unit)limit->unit))
+        return gauge_value(funnel) >= limit->rate.count ? FULL : 0;
+    if (limit->action == OVER_DELAY)
+        return funnel_queue(funnel, &limit->rate, trial->ask->now_ns, units_of(trial, limit));
+    return funnel_ask(funnel, &limit->rate, trial->ask->now_ns, units_of(trial, limit));
 }
 
 /* The longest wait of all; 0 when all pass. */
-static uint64_t ask_all(const struct policy *policy, const struct subject *subject, uint64_t binds, uint64_t cost,
-                        uint64_t now_ns, const struct limit **slowest)
+static uint64_t longest_wait(const struct trial *trial, uint64_t limits, const struct limit **slowest)
 {
     uint64_t longest_ns = 0;
-    for (; binds; binds &= binds - 1) {
-        unsigned i = lowest(binds);
-        uint64_t wait_ns = funnel_ask(&subject->funnels[i], &policy->limits[i].rate, now_ns, cost);
+    for (; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        uint64_t wait_ns = wait_for(trial, i);
         if (wait_ns > longest_ns) {
             longest_ns = wait_ns;
-            *slowest = &policy->limits[i];
+            *slowest = limit_at(trial, i);
         }
     }
     return longest_ns;
 }
 
-static bool pass_jointly(const struct policy *policy, struct subject *subject, uint64_t binds, uint64_t cost,
-                         uint64_t now_ns, struct verdict *verdict)
+static void charge(const struct trial *trial, uint64_t limits)
 {
-    const struct limit *slowest = NULL;
-    subject_lock(subject);
-    uint64_t wait_ns = ask_all(policy, subject, binds, cost, now_ns, &slowest);
-    for (; wait_ns == 0 && binds; binds &= binds - 1) {
-        unsigned i = lowest(binds);
-        funnel_charge(&subject->funnels[i], &policy->limits[i].rate, now_ns, cost);
+    for (; trial->tallies && limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        const struct limit *limit = limit_at(trial, i);
+        if (unit_is_bytes((enum unit)limit->unit))
+            continue;
+        struct funnel *funnel = funnel_of(trial->account, i);
+        uint64_t units = units_of(trial, limit);
+        if (unit_is_gauge((enum unit)limit->unit))
+            gauge_add(funnel, 1);
+        else if (limit->action == OVER_DELAY)
+            funnel_owe(funnel, trial->ask->now_ns, funnel_queue_span(&limit->rate, units));
+        else
+            funnel_charge(funnel, &limit->rate, trial->ask->now_ns, units);
+        tally_add(&trial->tallies[limit->id].admitted, units);
     }
-    subject_unlock(subject);
-    if (wait_ns > 0)
-        refuse(verdict, slowest, wait_ns);
-    return wait_ns == 0;
 }
 
-bool gate_pass(const struct policy *policy, struct subject *subject, const struct command *command, uint64_t cost,
-               uint64_t now_ns, struct verdict *verdict)
+static void count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow)
 {
-    uint64_t binds = bound(policy, command);
+    if (!trial->tallies)
+        return;
+    struct tally *tally = &trial->tallies[limit->id];
+    tally_add(is_shadow ? &tally->shadowed : what == GATE_WAIT ? &tally->delayed : &tally->refused, 1);
+}
+
+/*
+ * By how much the longest of them is more than its limit lets a command wait, from when it was the next; 0: by nothing.
+ * A command of class control waits as long as it must: it is never refused.
+ */
+static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const struct limit **which)
+{
+    const struct ask *ask = trial->ask;
+    uint64_t waited_ns = ask->now_ns > ask->headed_ns ? ask->now_ns - ask->headed_ns : 0;
+    uint64_t longest_ns = 0;
+    for (; delays && !(ask->command->flags & CMD_CONTROL); delays &= delays - 1) {
+        const struct limit *limit = limit_at(trial, lowest(delays));
+        uint64_t wait_ns = wait_for(trial, lowest(delays));
+        uint64_t may_ns = !ask->may_wait ? 0 : limit->delay_ns > waited_ns ? limit->delay_ns - waited_ns : 0;
+        if (wait_ns > may_ns && wait_ns - may_ns > longest_ns) {
+            longest_ns = wait_ns - may_ns;
+            *which = limit;
+        }
+    }
+    return longest_ns;
+}
+
+/* By the limit that refused, and how long until it would not. */
+static enum gate refuse(const struct trial *trial, const struct limit *limit, uint64_t wait_ns, bool is_shadow,
+                        struct verdict *verdict)
+{
+    enum gate gate = limit->action == OVER_DENY ? GATE_DENY : limit->action == OVER_CLOSE ? GATE_CLOSE : GATE_REFUSE;
+    set_verdict(verdict, limit, wait_ns);
+    count(trial, limit, gate, is_shadow);
+    return gate;
+}
+
+/* The one of the limits that delay with which it has had its place. */
+static uint64_t place_taken(const struct trial *trial, uint64_t delays)
+{
+    uint32_t wanted = trial->ask->waited_for;
+    for (; wanted != 0 && delays; delays &= delays - 1)
+        if (limit_at(trial, lowest(delays))->id + 1U == wanted)
+            return UINT64_C(1) << lowest(delays);
+    return 0;
+}
+
+/*
+ * Decide about `limits` as if they were enforced, and charge them. Of the limits that delay only the one with the
+ * longest queue gives it a place beforehand: the others must not count it before it goes.
+ */
+static enum gate decide(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
+{
+    const struct policy *policy = trial->account->policy;
+    const struct limit *slowest = NULL;
+    uint64_t denies = limits & policy->of_action[OVER_DENY];
+    if (denies)
+        return refuse(trial, limit_at(trial, lowest(denies)), UINT64_MAX, is_shadow, verdict);
+
+    uint64_t delays = limits & policy->of_action[OVER_DELAY];
+    uint64_t left = delays & ~place_taken(trial, delays);
+    uint64_t others = limits & ~policy->of_action[OVER_DELAY];
+    uint64_t wait_ns = longest_wait(trial, left, &slowest);
+    if (wait_ns > 0 && left != delays)
+        left = delays; /* it does not go after all: the place is lost, and it is asked about everywhere anew */
+    wait_ns = overlong_wait(trial, left, &slowest);
+    if (wait_ns > 0)
+        return refuse(trial, slowest, wait_ns, is_shadow, verdict);
+    wait_ns = longest_wait(trial, left, &slowest);
+    if (wait_ns > 0 && trial->ask->may_wait && !is_shadow) {
+        charge(trial, UINT64_C(1) << (slowest - policy->limits));
+        count(trial, slowest, GATE_WAIT, false);
+        set_verdict(verdict, slowest, wait_ns);
+        return GATE_WAIT;
+    }
+    wait_ns = longest_wait(trial, others, &slowest);
+    if (wait_ns > 0)
+        return refuse(trial, slowest, wait_ns, is_shadow, verdict);
+    charge(trial, others | left);
+    if (limits & policy->of_unit[UNIT_INFLIGHT])
+        verdict->counted |= is_shadow ? COUNTED_SHADOW : COUNTED;
+    return GATE_PASS;
+}
+
+/* To limits that are only counted? */
+static bool owes_bytes(const struct policy *policy)
+{
+    return ((policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & policy->shadows) != 0;
+}
+
+static enum gate pass_any(const struct trial *trial, uint64_t binds, struct verdict *verdict)
+{
+    const struct policy *policy = trial->account->policy;
+    struct verdict unused = {0};
+    lock(trial->account);
+    verdict->counted = 0;
+    enum gate gate = decide(trial, binds & ~policy->shadows, false, verdict);
+    if (gate == GATE_PASS && (binds & policy->shadows)) {
+        bool may = decide(trial, binds & policy->shadows, true, &unused) == GATE_PASS;
+        verdict->counted |= may ? unused.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
+        verdict->is_shadowed = !may;
+    }
+    unlock(trial->account);
+    return gate;
+}
+
+enum gate gate_ask(const struct account *account, const struct ask *ask, struct tally *tallies, struct verdict *verdict)
+{
+    const struct policy *policy = account->policy;
+    uint64_t binds = bound(policy, ask->command) & asked(policy, ask->part);
+    verdict->counted = 0;
+    verdict->is_shadowed = false;
     if (!binds)
-        return true;
-    assert(subject->n_funnels == policy->n_limits);
-    if (policy->is_joint)
-        return pass_jointly(policy, subject, binds, cost, now_ns, verdict);
-    return pass_one(policy, subject, lowest(binds), cost, now_ns, verdict);
+        return GATE_PASS;
+    if (policy->is_plain && !ask->is_dry) {
+        bool may = gate_ask_plainly(policy, account->holders[PER_SUBJECT], ask->command, ask->now_ns, tallies, verdict);
+        return may ? GATE_PASS : GATE_REFUSE;
+    }
+    const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies};
+    return pass_any(&trial, binds, verdict);
+}
+
+/* ---- what has passed ---- */
+
+void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
+                    struct tally *tallies)
+{
+    uint64_t exempt = counted & SHADOW_REFUSED ? account->policy->shadows : 0;
+    for (uint64_t limits = account->policy->of_unit[unit] & ~exempt; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        const struct limit *limit = &account->policy->limits[i];
+        funnel_owe(funnel_of(account, i), now_ns, rate_span_ns(&limit->rate, n));
+        tally_add(&tallies[limit->id].admitted, n);
+    }
+}
+
+static void add_to(const struct account *account, uint64_t limits, uint64_t n)
+{
+    for (; n > 0 && limits; limits &= limits - 1)
+        gauge_add(funnel_of(account, lowest(limits)), n);
+}
+
+static void take_from(const struct account *account, uint64_t limits, uint64_t n)
+{
+    for (; n > 0 && limits; limits &= limits - 1)
+        gauge_take(funnel_of(account, lowest(limits)), n);
+}
+
+void gate_calls_begin(const struct account *account, uint64_t counted, uint64_t counted_shadow)
+{
+    uint64_t limits = account->policy->of_unit[UNIT_INFLIGHT];
+    add_to(account, limits & ~account->policy->shadows, counted);
+    add_to(account, limits & account->policy->shadows, counted_shadow);
+}
+
+void gate_calls_end(const struct account *account, uint64_t counted, uint64_t counted_shadow)
+{
+    uint64_t limits = account->policy->of_unit[UNIT_INFLIGHT];
+    take_from(account, limits & ~account->policy->shadows, counted);
+    take_from(account, limits & account->policy->shadows, counted_shadow);
+}
+
+void gate_calls_revoke(const struct account *account, uint8_t counted, struct tally *tallies)
+{
+    const struct policy *policy = account->policy;
+    gate_calls_end(account, (counted & COUNTED) != 0, (counted & COUNTED_SHADOW) != 0);
+    for (uint64_t limits = policy->of_unit[UNIT_INFLIGHT]; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        bool is_counted = (counted & (policy->shadows >> i & 1 ? COUNTED_SHADOW : COUNTED)) != 0;
+        tally_add(&tallies[policy->limits[i].id].admitted, is_counted ? UINT64_MAX : 0); /* one less */
+    }
+}
+
+/* ---- connections ---- */
+
+static uint64_t connection_limits(const struct policy *policy)
+{
+    return policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS];
+}
+
+enum gate gate_connect(const struct account *account, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+{
+    const struct policy *policy = account->policy;
+    uint64_t limits = connection_limits(policy);
+    verdict->counted = 0;
+    if (!limits)
+        return GATE_PASS;
+    const struct ask ask = {.now_ns = now_ns, .cost = 1};
+    const struct trial trial = {account, &ask, tallies};
+    uint64_t enforced = limits & ~policy->shadows;
+    uint64_t shadows = limits & policy->shadows;
+    const struct limit *slowest = NULL;
+    lock(account);
+    uint64_t wait_ns = longest_wait(&trial, enforced, &slowest);
+    if (wait_ns > 0) {
+        set_verdict(verdict, slowest, wait_ns);
+        count(&trial, slowest, GATE_CLOSE, false);
+    } else {
+        charge(&trial, enforced);
+        verdict->counted = COUNTED;
+        if (longest_wait(&trial, shadows, &slowest) > 0) {
+            count(&trial, slowest, GATE_CLOSE, true);
+        } else {
+            charge(&trial, shadows);
+            verdict->counted |= COUNTED_SHADOW;
+        }
+    }
+    unlock(account);
+    return wait_ns > 0 ? GATE_CLOSE : GATE_PASS;
+}
+
+uint8_t gate_reconnect(const struct account *account)
+{
+    add_to(account, account->policy->of_unit[UNIT_CONNECTIONS], 1);
+    return COUNTED | COUNTED_SHADOW;
+}
+
+void gate_disconnect(const struct account *account, uint8_t counted)
+{
+    uint64_t limits = account->policy->of_unit[UNIT_CONNECTIONS];
+    take_from(account, limits & ~account->policy->shadows, (counted & COUNTED) != 0);
+    take_from(account, limits & account->policy->shadows, (counted & COUNTED_SHADOW) != 0);
+}
+
+/* ---- failed logins ---- */
+
+bool gate_may_login(const struct account *account, uint64_t now_ns, struct tally *tallies)
+{
+    const struct policy *policy = account->policy;
+    bool may = true;
+    for (uint64_t limits = policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        const struct limit *limit = &policy->limits[i];
+        if (funnel_ask(funnel_of(account, i), &limit->rate, now_ns, 1) == 0)
+            continue;
+        bool is_shadow = policy->shadows >> i & 1;
+        tally_add(is_shadow ? &tallies[limit->id].shadowed : &tallies[limit->id].refused, 1);
+        may &= is_shadow;
+    }
+    return may;
+}
+
+void gate_login_failed(const struct account *account, uint64_t now_ns, struct tally *tallies)
+{
+    for (uint64_t limits = account->policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        const struct limit *limit = &account->policy->limits[i];
+        funnel_owe(funnel_of(account, i), now_ns, limit->rate.interval_ns);
+        tally_add(&tallies[limit->id].admitted, 1);
+    }
+}
+
+/* ---- how a limit stands ---- */
+
+static struct standing standing_of_gauge(const struct limit *limit, uint64_t value)
+{
+    uint64_t remaining = value < limit->rate.count ? limit->rate.count - value : 0;
+    return (struct standing){remaining, remaining > 0 ? -1 : 0, 0};
+}
+
+/* `room_ns` of the funnel, in whole units. */
+static uint64_t units_in(const struct limit *limit, uint64_t room_ns)
+{
+    if (unit_is_bytes((enum unit)limit->unit))
+        return (uint64_t)((unsigned __int128)room_ns * limit->rate.count / limit->rate.period_ns);
+    return room_ns / limit->rate.interval_ns;
+}
+
+struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns)
+{
+    const struct limit *limit = &account->policy->limits[index];
+    if (limit->action == OVER_DENY)
+        return (struct standing){0, INT64_MAX, 0};
+    const struct funnel *funnel = funnel_of(account, index);
+    if (unit_is_gauge((enum unit)limit->unit))
+        return standing_of_gauge(limit, gauge_value(funnel));
+    uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
+    uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
+    uint64_t room_ns = debt_ns < limit->rate.burst_ns ? limit->rate.burst_ns - debt_ns : 0;
+    uint64_t wait_ns = funnel_ask(funnel, &limit->rate, now_ns, 1);
+    return (struct standing){units_in(limit, room_ns), wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
 }
 
 /* ---- what the client reads ---- */
@@ -100,10 +502,21 @@ static char *put_number(char *at, uint64_t number)
     return put(at, slice_of(digits + first, sizeof digits - first));
 }
 
+static size_t denial(char *out, const struct limit *limit)
+{
+    struct slice label = slice_str(limit->label);
+    const char *slash = memchr(label.at, '/', label.len);
+    char *at = put(out, SLICE("-NOPERM denied by policy "));
+    at = put(at, slice_of(label.at, slash ? (size_t)(slash - label.at) : label.len));
+    return (size_t)(put(at, SLICE("\r\n")) - out);
+}
+
 /* By hand, because a refusal must cost less than a pass and printf does not. */
 size_t gate_refusal(char *out, struct slice prefix, const struct verdict *verdict)
 {
     const size_t most = 32; /* of the prefix, as the configuration has it: the rest always fits then */
+    if (verdict->limit->action == OVER_DENY)
+        return denial(out, verdict->limit);
     char *at = put(out, SLICE("-"));
     at = put(at, slice_of(prefix.at, prefix.len < most ? prefix.len : most));
     at = put(at, SLICE(" retry_in_ms="));

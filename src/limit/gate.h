@@ -1,35 +1,129 @@
 /*
- * The gate: the one function that decides whether a command goes now or is refused, and by which limit.
+ * The gate: the one function that decides whether a command goes now, waits, or is refused, and by which limit; and the
+ * same for connections, and for what is charged when it has passed.
  *
  * Where only one limit binds in the whole policy the funnel's word decides alone; where several can bind together,
- * every decision for that subject is made under its lock: all are asked, then all are charged.
+ * every decision for that subject is made under its lock: all are asked, then all are charged. Limits that are only
+ * counted (shadow) are asked after the others, as if they were enforced, and then charged or not as that says.
  */
 #ifndef WEIR_LIMIT_GATE_H
 #define WEIR_LIMIT_GATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "limit/command.h"
+#include "limit/ledger.h"
 #include "limit/policy.h"
 #include "limit/subject.h"
 
 #define GATE_NEVER INT64_MAX
 
-struct verdict {
-    const struct limit *limit; /* the limit that refused with the longest wait */
-    int64_t wait_ns;           /* until the same command would pass that limit; GATE_NEVER */
+/* Whose funnels a decision is about: one holder for each scope, NULL where the policy has no limit of that scope. */
+struct account {
+    const struct policy *policy;
+    struct subject *holders[SCOPE_COUNT];
 };
 
 /*
- * May `command` at `cost` units go at `now_ns`? True: it was charged to every limit that binds it. False: nothing was
- * charged, and *verdict tells why. Any thread.
+ * Which limits are asked: all; those on the calls and bytes of a connection; or the others. The two apart, where the key
+ * of a command says that it is for somebody else than its connection's subject.
  */
-__attribute__((warn_unused_result)) bool gate_pass(const struct policy *policy, struct subject *subject,
-                                                   const struct command *command, uint64_t cost, uint64_t now_ns,
-                                                   struct verdict *verdict);
+enum part { PART_ALL, PART_CONNECTION, PART_COMMAND };
 
-/* "-PREFIX retry_in_ms=37 limit=free/write\r\n" into out; milliseconds rounded up, -1 for never. Returns its length. */
+/* What wants to pass. */
+struct ask {
+    const struct command *command;
+    enum part part;
+    uint64_t cost; /* for limits in unit cost */
+    uint64_t now_ns;
+    uint64_t headed_ns;  /* since when it is the next of its connection */
+    bool may_wait;       /* its connection can be held; else a limit that delays refuses */
+    uint32_t waited_for; /* 1 + the id of the limit that has delayed it, when its place there has come; 0: none has */
+    bool is_dry;         /* decide; charge and count nothing */
+};
+
+enum gate { GATE_PASS, GATE_WAIT, GATE_REFUSE, GATE_CLOSE, GATE_DENY };
+
+/* Which calls in flight are counted, so that gate_calls_end can take them away again; and what is not owed. */
+enum {
+    COUNTED = 1 << 0,
+    COUNTED_SHADOW = 1 << 1,
+    SHADOW_REFUSED = 1 << 2, /* limits that are only counted would have refused it: they owe nothing for its bytes */
+};
+
+struct verdict {
+    const struct limit *limit; /* that made it wait, or refused with the longest wait */
+    int64_t wait_ns;           /* GATE_WAIT: until it may go. Else until the same would pass; GATE_NEVER */
+    uint8_t counted;           /* GATE_PASS: COUNTED* */
+    bool is_shadowed;          /* GATE_PASS, but limits that are only counted would not have let it */
+};
+
+/*
+ * May it go? GATE_PASS: it was charged to every limit that binds it. GATE_WAIT: its place with the limits that delay is
+ * taken, with the one that delays it longest; after wait_ns ask again with waited_for. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its
+ * connection is to be closed. `tallies` are the caller's own, by limit id. Any thread.
+ */
+__attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
+                                                       struct tally *tallies, struct verdict *verdict);
+
+/*
+ * The same in fewer steps, for a policy that is_plain: true is GATE_PASS, false GATE_REFUSE.
+ */
+__attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *policy, struct subject *subject,
+                                                          const struct command *command, uint64_t now_ns,
+                                                          struct tally *tallies, struct verdict *verdict);
+
+/* `n` bytes have passed, of a call that was let through with these flags, or of none (0). */
+void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
+                    struct tally *tallies);
+
+/* Calls that were COUNTED, and COUNTED_SHADOW, are answered; or, with other numbers, are somebody else's from now on. */
+void gate_calls_end(const struct account *account, uint64_t counted, uint64_t counted_shadow);
+void gate_calls_begin(const struct account *account, uint64_t counted, uint64_t counted_shadow);
+
+/* As if a call that was COUNTED*, and has gone nowhere, had never been asked about. */
+void gate_calls_revoke(const struct account *account, uint8_t counted, struct tally *tallies);
+
+/*
+ * One more connection of this subject, to the limits on connections and connects. GATE_PASS: charged, and
+ * verdict->counted says what gate_disconnect is to take away again. GATE_CLOSE: too many; nothing was charged.
+ */
+__attribute__((warn_unused_result)) enum gate gate_connect(const struct account *account, uint64_t now_ns,
+                                                           struct tally *tallies, struct verdict *verdict);
+void gate_disconnect(const struct account *account, uint8_t counted);
+
+/* A connection that is here already comes under this account: it is counted, not asked. Returns COUNTED*. */
+uint8_t gate_reconnect(const struct account *account);
+
+/*
+ * Failed logins. gate_may_login: may one more be tried? gate_login_failed: it failed. The holder PER_SUBJECT is that of
+ * the client's address.
+ */
+__attribute__((warn_unused_result)) bool gate_may_login(const struct account *account, uint64_t now_ns,
+                                                        struct tally *tallies);
+void gate_login_failed(const struct account *account, uint64_t now_ns, struct tally *tallies);
+
+/* How one limit stands for its holder. */
+struct standing {
+    uint64_t remaining;      /* units that would pass now */
+    int64_t retry_after_ns;  /* until one more unit passes; -1 when it would pass now */
+    uint64_t reset_after_ns; /* until the funnel is empty */
+};
+
+struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns);
+
+/* Can a limit that delays, and is enforced, make the command wait? */
+bool gate_delays(const struct policy *policy, const struct command *command);
+
+/* Does limit `index` bind the command when it wants to pass? */
+bool gate_binds(const struct policy *policy, unsigned index, const struct command *command);
+
+/*
+ * "-PREFIX retry_in_ms=37 limit=free/write\r\n" into out; milliseconds rounded up, -1 for never; of GATE_DENY
+ * "-NOPERM denied by policy free\r\n". Returns its length.
+ */
 #define GATE_REFUSAL_ROOM 192
 size_t gate_refusal(char *out, struct slice prefix, const struct verdict *verdict);
 

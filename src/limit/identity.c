@@ -12,16 +12,17 @@
 #include "base/split.h"
 #include "base/why.h"
 
-enum kind { BY_USER, BY_NAME, BY_IP, BY_IP4, BY_IP6, BY_LATER };
+enum kind { BY_USER, BY_NAME, BY_IP, BY_IP4, BY_IP6, BY_LISTENER, BY_KEY, BY_LATER };
 
 static const struct source {
     const char *name;
     enum kind kind;
 } sources[] = {
-    {"user", BY_USER}, {"name", BY_NAME}, {"ip", BY_IP},          {"ip6", BY_IP6},
-    {"tls", BY_LATER}, {"key", BY_LATER}, {"listener", BY_LATER},
+    {"user", BY_USER},         {"name", BY_NAME}, {"ip", BY_IP},     {"ip6", BY_IP6},
+    {"listener", BY_LISTENER}, {"key", BY_KEY},   {"tls", BY_LATER},
 };
 
+#define KEY_SEGMENTS_MAX 32
 #define N_SOURCES (sizeof sources / sizeof sources[0])
 
 static struct slice source_name(const void *arg, size_t i)
@@ -43,7 +44,8 @@ static bool why_unknown(struct slice text, struct slice name, char *why, size_t 
     struct slice near = near_name(name, N_SOURCES, source_name, NULL);
     if (near.len > 0)
         return why_set(why, why_size, "unknown source \"%.*s\" (did you mean %.*s?)", WHY_SLICE(text), WHY_SLICE(near));
-    return why_set(why, why_size, "unknown source \"%.*s\": there are user, name, ip, ip/24 and ip6/64",
+    return why_set(why, why_size,
+                   "unknown source \"%.*s\": there are user, name, ip, ip/24, ip6/64, listener and key:2",
                    WHY_SLICE(text));
 }
 
@@ -67,6 +69,21 @@ static bool parse_prefix(struct slice text, struct slice after, enum kind *kind,
     return true;
 }
 
+/* "key:2": how many segments. */
+static bool parse_segments(struct slice text, struct slice after, uint8_t *segments, char *why, size_t why_size)
+{
+    int64_t n;
+    if (after.len == 0 || after.at[0] != ':')
+        return why_set(why, why_size, "\"%.*s\" needs a number of segments: key:1 is what comes before the first colon",
+                       WHY_SLICE(text));
+    split_take(&after, 1);
+    if (!num_parse(after, &n) || n < 1 || n > KEY_SEGMENTS_MAX)
+        return why_set(why, why_size, "\"%.*s\": the number of segments must be 1 to %d", WHY_SLICE(text),
+                       KEY_SEGMENTS_MAX);
+    *segments = (uint8_t)n;
+    return true;
+}
+
 static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, char *why, size_t why_size)
 {
     struct slice after = text;
@@ -80,9 +97,12 @@ static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, ch
     if (source->kind == BY_LATER)
         return why_set(why, why_size, "\"%.*s\" is not yet supported as a source", WHY_SLICE(text));
     *kind = source->kind;
-    if (after.len > 0 && (after.at[0] == ':' || *kind == BY_USER || *kind == BY_NAME))
+    if (*kind == BY_KEY)
+        return parse_segments(text, after, prefix, why, why_size);
+    bool is_bare = *kind == BY_USER || *kind == BY_NAME || *kind == BY_LISTENER;
+    if (after.len > 0 && (after.at[0] == ':' || is_bare))
         return why_set(why, why_size, "\"%.*s\": only ip and ip6 take a length (ip/24, ip6/64)", WHY_SLICE(text));
-    if (*kind == BY_USER || *kind == BY_NAME)
+    if (is_bare)
         return true;
     return parse_prefix(text, after, kind, prefix, why, why_size);
 }
@@ -203,6 +223,17 @@ static size_t name_network(char *out, const struct ip *ip, uint8_t family, uint8
     return len;
 }
 
+/* The first segments of the key, without the colon that follows them. A key of "" is known, and has a name. */
+static size_t name_key(char *out, struct slice key, uint8_t segments)
+{
+    size_t len = 0;
+    if (!key.at)
+        return 0;
+    for (; len < key.len && !(key.at[len] == ':' && --segments == 0); len++)
+        ;
+    return len > 0 ? name_text(out, SLICE("key:"), slice_of(key.at, len)) : put(out, SLICE("key:"));
+}
+
 static size_t name_by(enum kind kind, uint8_t prefix, const struct facts *facts, char *out)
 {
     switch (kind) {
@@ -216,10 +247,20 @@ static size_t name_by(enum kind kind, uint8_t prefix, const struct facts *facts,
         return name_network(out, &facts->ip, 4, prefix);
     case BY_IP6:
         return name_network(out, &facts->ip, 6, prefix);
+    case BY_LISTENER:
+        return name_text(out, SLICE("listener:"), facts->listener);
+    case BY_KEY:
+        return name_key(out, facts->key, prefix);
     case BY_LATER:
         break;
     }
     return 0;
+}
+
+size_t identity_address(const struct facts *facts, char *out)
+{
+    size_t len = name_ip(out, &facts->ip);
+    return len > 0 ? len : put(out, SLICE("ip:unix"));
 }
 
 size_t identity_subject(const struct identity *identity, const struct facts *facts, char *out)
@@ -227,7 +268,20 @@ size_t identity_subject(const struct identity *identity, const struct facts *fac
     size_t len = 0;
     for (size_t i = 0; i < identity->count && len == 0; i++)
         len = name_by((enum kind)identity->sources[i].kind, identity->sources[i].prefix, facts, out);
-    if (len == 0)
-        len = name_ip(out, &facts->ip);
-    return len > 0 ? len : put(out, SLICE("ip:unix"));
+    return len > 0 ? len : identity_address(facts, out);
+}
+
+bool identity_needs_key(const struct identity *identity, const struct facts *facts)
+{
+    char name[SUBJECT_NAME_MAX];
+    struct facts keyless = *facts;
+    keyless.key = slice_of(NULL, 0);
+    for (size_t i = 0; i < identity->count; i++) {
+        enum kind kind = (enum kind)identity->sources[i].kind;
+        if (kind == BY_KEY)
+            return true;
+        if (name_by(kind, identity->sources[i].prefix, &keyless, name) > 0)
+            return false;
+    }
+    return false;
 }

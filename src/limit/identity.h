@@ -13,9 +13,11 @@
 #include "limit/ip.h"
 
 struct facts {
-    struct slice user; /* empty until a user other than `default` has logged in */
-    struct slice name; /* CLIENT SETNAME; empty if none */
-    struct ip ip;      /* family 0 on a unix socket */
+    struct slice user;     /* empty until a user other than `default` has logged in */
+    struct slice name;     /* CLIENT SETNAME; empty if none */
+    struct slice listener; /* the address it connected to, as configured; empty if it does not matter */
+    struct slice key;      /* the first key of the command in question; at NULL if there is none */
+    struct ip ip;          /* family 0 on a unix socket */
 };
 
 #define IDENTITY_MAX_SOURCES 8
@@ -24,14 +26,15 @@ struct facts {
 struct identity {
     struct {
         uint8_t kind;
-        uint8_t prefix; /* bits, for ip (v4) and ip6 */
+        uint8_t prefix; /* bits, for ip (v4) and ip6; segments, for key */
     } sources[IDENTITY_MAX_SOURCES];
     uint8_t count;
 };
 
 /*
- * Parse "user, ip", "name, ip/24, ip6/64" ... `ip` alone is the whole address of either family; ip/N applies to IPv4,
- * ip6/N to IPv6. False: `why` says what is wrong (sources that come later are named as not yet supported).
+ * Parse "user, ip", "name, ip/24, ip6/64", "key:2, listener" ... `ip` alone is the whole address of either family; ip/N
+ * applies to IPv4, ip6/N to IPv6; key:N is the first N segments, between colons, of a command's first key. False: `why`
+ * says what is wrong.
  */
 __attribute__((warn_unused_result)) bool identity_parse(struct identity *identity, struct slice text, char *why,
                                                         size_t why_size);
@@ -43,17 +46,24 @@ __attribute__((warn_unused_result)) bool identity_parse(struct identity *identit
  */
 size_t identity_subject(const struct identity *identity, const struct facts *facts, char *out);
 
-/* One term of a policy's match: user:GLOB, name:GLOB, ip:ADDRESS[/N]. */
+/* Would a command's key name its subject, with these facts? Then identity_subject is to be asked for each command. */
+bool identity_needs_key(const struct identity *identity, const struct facts *facts);
+
+/* "ip:10.1.2.3", whatever the identity: whom failed logins are counted for. Needs SUBJECT_NAME_MAX bytes. */
+size_t identity_address(const struct facts *facts, char *out);
+
+/* One term of a policy's match: user:GLOB, name:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */
 struct match {
     uint8_t kind;
     uint8_t prefix;
     struct ip ip;
-    char *glob; /* heap, for user and name */
+    char *glob; /* heap; NULL for ip */
 };
 
 __attribute__((warn_unused_result)) bool match_parse(struct match *match, struct slice text, char *why,
                                                      size_t why_size);
 bool match_holds(const struct match *match, const struct facts *facts);
+bool match_is_of_key(const struct match *match);
 void match_fini(struct match *match);
 
 #endif

@@ -9,9 +9,9 @@
 #include "base/why.h"
 #include "limit/identity.h"
 
-enum kind { MATCH_USER, MATCH_NAME, MATCH_IP, N_KINDS };
+enum kind { MATCH_USER, MATCH_NAME, MATCH_LISTENER, MATCH_KEY, MATCH_IP, N_KINDS };
 
-static const char *const kind_names[N_KINDS] = {"user", "name", "ip"};
+static const char *const kind_names[N_KINDS] = {"user", "name", "listener", "key", "ip"};
 
 static struct slice kind_name(const void *arg, size_t i)
 {
@@ -25,7 +25,9 @@ static bool why_unknown(struct slice text, struct slice name, char *why, size_t 
     if (near.len > 0)
         return why_set(why, why_size, "unknown term \"%.*s\" (did you mean %.*s:...?)", WHY_SLICE(text),
                        WHY_SLICE(near));
-    return why_set(why, why_size, "unknown term \"%.*s\": write user:PATTERN, name:PATTERN or ip:ADDRESS/N",
+    return why_set(why, why_size,
+                   "unknown term \"%.*s\": write user:PATTERN, name:PATTERN, listener:PATTERN, key:PATTERN or "
+                   "ip:ADDRESS/N",
                    WHY_SLICE(text));
 }
 
@@ -109,9 +111,26 @@ static bool glob_holds(const struct match *match, struct slice text)
 
 bool match_holds(const struct match *match, const struct facts *facts)
 {
-    if (match->kind == MATCH_IP)
+    switch ((enum kind)match->kind) {
+    case MATCH_USER:
+        return glob_holds(match, facts->user);
+    case MATCH_NAME:
+        return glob_holds(match, facts->name);
+    case MATCH_LISTENER:
+        return glob_holds(match, facts->listener);
+    case MATCH_KEY:
+        return facts->key.at && glob_match(slice_str(match->glob), facts->key);
+    case MATCH_IP:
         return ip_holds(match, &facts->ip);
-    return glob_holds(match, match->kind == MATCH_USER ? facts->user : facts->name);
+    case N_KINDS:
+        break;
+    }
+    return false;
+}
+
+bool match_is_of_key(const struct match *match)
+{
+    return match->kind == MATCH_KEY;
 }
 
 void match_fini(struct match *match)

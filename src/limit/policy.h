@@ -14,29 +14,32 @@
 #include "base/slice.h"
 #include "limit/class.h"
 #include "limit/command.h"
-#include "limit/funnel.h"
 #include "limit/identity.h"
+#include "limit/ledger.h"
+#include "limit/limit.h"
 
 #define POLICY_MAX_LIMITS 64 /* a set of limits is one word */
-#define POLICY_NAME_MAX 32
-
-struct limit {
-    const struct class *class;
-    struct rate rate;
-    char label[POLICY_NAME_MAX * 2 + 40]; /* "free/write": what a refusal names */
-};
+#define POLICY_NAME_MAX LEDGER_NAME_MAX
 
 struct policy {
     char name[POLICY_NAME_MAX + 1];
     uint16_t index; /* in its set */
     uint16_t n_limits;
     uint16_t n_matches;
+    bool is_admin; /* whom it binds may use the operator's commands */
     struct limit *limits;
     struct match *matches;
-    /* Per command id: bit i is set when limits[i] binds that command. Made by policies_bind. */
-    uint64_t *binds;
+    struct record *record; /* in the ledger */
+
+    /* ---- made by policies_bind; in each set bit i stands for limits[i] ---- */
+    uint64_t *binds; /* per command id: what is asked when the command wants to pass */
     size_t n_binds;
-    bool is_joint; /* more than one limit: decisions need the subject's lock */
+    uint64_t of_unit[UNIT_COUNT];
+    uint64_t of_scope[SCOPE_COUNT];
+    uint64_t of_action[ACTION_COUNT];
+    uint64_t shadows; /* only counted: `over shadow`, and in mode shadow all */
+    bool is_joint;    /* more than one limit: decisions need the subject's lock */
+    bool is_plain;    /* every limit counts the subject's commands and refuses */
 };
 
 struct policies; /* in file order; owns its policies and the classes they use */
@@ -57,13 +60,31 @@ __attribute__((warn_unused_result)) bool policy_add_match(struct policy *policy,
 bool policy_can_match(const struct policy *policy);
 
 /*
- * Add the comma-separated limits of one line: what = "1000/s burst 2000, 10000/h". Only classes of commands with
- * `over refuse` so far: other units, `per connection|policy`, other actions and `deny` are refused by name as not yet
- * supported. All or nothing. `table` tells which classes are `control`, which cannot be refused.
+ * Add the comma-separated limits of one line: what = "1000/s burst 2000, 10000/h", or what = "deny". All or nothing.
+ * `table` tells which classes are `control`, which cannot be refused.
  */
 __attribute__((warn_unused_result)) bool policy_add_limits(struct policies *policies, struct policy *policy,
                                                            const struct command_table *table, struct slice what,
                                                            struct slice expression, char *why, size_t why_size);
+
+/* Of the whole set: nothing is refused, closed or delayed, only counted. Before policies_bind. */
+void policies_set_shadow(struct policies *policies, bool is_shadow);
+bool policies_is_shadow(const struct policies *policies);
+
+/*
+ * What a command costs limits in unit cost, a line of [cost]: what = "100" or "1 per key". `what` is a command, a
+ * category or a class; of several lines that fit a command the last holds.
+ */
+__attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies, const struct command_table *table,
+                                                           struct slice what, struct slice cost, char *why,
+                                                           size_t why_size);
+
+/* The cost of one request, given whole; at least 1. */
+uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
+                       uint32_t argc);
+
+/* Find a slot and an id for every limit. False: there have been too many since the start. Once, before sharing. */
+__attribute__((warn_unused_result)) bool policies_enroll(struct policies *policies, struct ledger *ledger);
 
 /*
  * Work out which limits bind which command of `table`. A command of class control is bound only by a limit whose class
@@ -76,6 +97,18 @@ struct policies *policies_rebind(struct policies *policies, const struct command
 
 /* The first policy whose match holds, else the one named `default`, else NULL: unlimited. */
 const struct policy *policies_match(const struct policies *policies, const struct facts *facts);
+
+/* Does any of them look at the key of a command? Then it is to be matched for each command anew. */
+bool policies_match_keys(const struct policies *policies);
+
+/* Does any of them limit connections, or connects? */
+bool policies_limit_connections(const struct policies *policies);
+
+/* The policy of that name, in any case; NULL: there is none. */
+const struct policy *policies_find(const struct policies *policies, struct slice name);
+
+/* The classes that its limits are made of. */
+const struct classes *policies_classes(const struct policies *policies);
 
 size_t policies_count(const struct policies *policies);
 const struct policy *policies_at(const struct policies *policies, size_t index);

@@ -1,5 +1,5 @@
 /*
- * The grammar of limits: "1000/s burst 2000 per subject over refuse", and its parts.
+ * The numbers of the configuration: counts, bytes, times, and rates made of them.
  *
  * Every parser takes the whole slice or nothing: false leaves the result untouched, and `why` says what is wrong.
  */
@@ -20,14 +20,16 @@ __attribute__((warn_unused_result)) bool rate_parse_count(struct slice text, uin
 /* "500ms", "60s", "s", "5m", "h", "2d", and "0"; at most 100 years. */
 __attribute__((warn_unused_result)) bool rate_parse_time(struct slice text, uint64_t *ns, char *why, size_t why_size);
 
-/* "1000/s", "5/60s": a count and a period, neither of them 0. */
-__attribute__((warn_unused_result)) bool rate_parse_amount(struct slice text, uint64_t *count, uint64_t *period_ns,
-                                                           char *why, size_t why_size);
+/* "65536", "64kb", "64mb", "1gb": by 1024. */
+__attribute__((warn_unused_result)) bool rate_parse_bytes(struct slice text, uint64_t *bytes, char *why,
+                                                          size_t why_size);
 
-/*
- * One limit on commands: an amount, then clauses in any order, each at most once. The burst is the count unless given.
- * What is not there yet (`per connection`, `over delay` ...) is refused by name.
- */
-__attribute__((warn_unused_result)) bool rate_parse(struct slice text, struct rate *rate, char *why, size_t why_size);
+/* "1000/s", "5/60s", and of bytes "10mb/s": a count and a period, neither of them 0. */
+__attribute__((warn_unused_result)) bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count,
+                                                           uint64_t *period_ns, char *why, size_t why_size);
+
+/* The shortest way to write it exactly: "10mb", "90s" is "90s", an hour "h". NUL-terminated; returns the length. */
+size_t rate_print_bytes(uint64_t bytes, char *out, size_t size);
+size_t rate_print_time(uint64_t ns, char *out, size_t size);
 
 #endif

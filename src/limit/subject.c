@@ -16,12 +16,15 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "limit/identity.h"
 
 #define SHARDS 64
 #define SHARD_BITS 6
 #define FORGET_BUCKETS 4   /* looked at for each newcomer: more than come, so that the idle ones go */
 #define RELIEF_BUCKETS 128 /* looked at when the table is full: some 15 us of memory accesses at worst */
-#define SPINS 64           /* pauses before the processor is offered to the holder of a subject's lock */
+#define MORE_FUNNELS 7
+#define GAUGE_MOST (UINT64_C(1) << 32) /* more than any number of connections or calls; as a time, 4 s after boot */
+#define SPINS 64                       /* pauses before the processor is offered to the holder of a subject's lock */
 
 struct shard {
     pthread_mutex_t lock;
@@ -42,11 +45,10 @@ struct subjects {
     struct shard shards[SHARDS];
 };
 
-/* What a subject is found by. Its number of funnels is part of it, so that no policy meets a subject of another shape. */
+/* What a subject is found by. */
 struct wanted {
-    struct slice policy;
+    struct record *record;
     struct slice name;
-    uint16_t n_funnels;
     uint64_t hash;
 };
 
@@ -64,11 +66,22 @@ struct subjects *subjects_new(size_t max)
     return subjects;
 }
 
+void subject_free_own(struct subject *subject)
+{
+    struct more_funnels *more = subject ? atomic_load(&subject->more) : NULL;
+    while (more) {
+        struct more_funnels *next = atomic_load(&more->next);
+        free(more);
+        more = next;
+    }
+    free(subject);
+}
+
 static void free_chain(struct subject *subject)
 {
     while (subject) {
         struct subject *next = subject->next;
-        free(subject);
+        subject_free_own(subject);
         subject = next;
     }
 }
@@ -99,35 +112,75 @@ bool subjects_overflowed(struct subjects *subjects)
 
 /* ---- one subject ---- */
 
-static size_t subject_bytes(const struct wanted *wanted)
+static uint16_t slots_of(const struct record *record, enum scope scope)
 {
-    return sizeof(struct subject) + wanted->n_funnels * sizeof(struct funnel) + wanted->policy.len + wanted->name.len;
+    return atomic_load_explicit(&record->slots[scope], memory_order_acquire);
+}
+
+static size_t subject_bytes(const struct wanted *wanted, uint16_t n_funnels)
+{
+    return sizeof(struct subject) + n_funnels * sizeof(struct funnel) + wanted->name.len;
 }
 
 /* In `memory`, zeroed and of subject_bytes; held once. */
-static struct subject *subject_init(void *memory, const struct wanted *wanted)
+static struct subject *subject_init(void *memory, const struct wanted *wanted, uint16_t n_funnels)
 {
     struct subject *subject = memory;
     atomic_init(&subject->holders, 1);
     subject->hash = wanted->hash;
-    subject->n_funnels = wanted->n_funnels;
-    subject->policy_len = (uint16_t)wanted->policy.len;
+    subject->record = wanted->record;
+    subject->n_funnels = n_funnels;
     subject->name_len = (uint16_t)wanted->name.len;
-    subject->label = (char *)&subject->funnels[wanted->n_funnels];
-    memcpy(subject->label, wanted->policy.at, wanted->policy.len);
-    memcpy(subject->label + wanted->policy.len, wanted->name.at, wanted->name.len);
+    subject->name = (char *)&subject->funnels[n_funnels];
+    memcpy(subject->name, wanted->name.at, wanted->name.len);
     return subject;
+}
+
+struct subject *subject_new_own(struct record *record, enum scope scope)
+{
+    const struct wanted wanted = {.record = record, .name = SLICE("")};
+    uint16_t n_funnels = slots_of(record, scope);
+    return subject_init(mem_zalloc(1, subject_bytes(&wanted, n_funnels)), &wanted, n_funnels);
+}
+
+/* A slot beyond all that there are gets room for a few more, for slots mostly come together. */
+static struct more_funnels *more_new(uint16_t first, uint16_t slot)
+{
+    uint16_t n = (uint16_t)(slot - first + 1 + MORE_FUNNELS);
+    struct more_funnels *more = mem_zalloc(1, sizeof *more + n * sizeof(struct funnel));
+    more->first = first;
+    more->n = n;
+    return more;
+}
+
+struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
+{
+    _Atomic(struct more_funnels *) *link = &subject->more;
+    uint16_t first = subject->n_funnels;
+    for (;;) {
+        struct more_funnels *more = atomic_load_explicit(link, memory_order_acquire);
+        if (!more) {
+            struct more_funnels *made = more_new(first, slot);
+            if (atomic_compare_exchange_strong_explicit(link, &more, made, memory_order_acq_rel, memory_order_acquire))
+                more = made;
+            else
+                free(made); /* another thread was faster */
+        }
+        if (slot < more->first + more->n)
+            return &more->funnels[slot - more->first];
+        first = (uint16_t)(more->first + more->n);
+        link = &more->next;
+    }
 }
 
 struct slice subject_name(const struct subject *subject)
 {
-    return slice_of(subject->label + subject->policy_len, subject->name_len);
+    return slice_of(subject->name, subject->name_len);
 }
 
 static bool is_wanted(const struct subject *subject, const struct wanted *wanted)
 {
-    return subject->hash == wanted->hash && subject->n_funnels == wanted->n_funnels &&
-           slice_eq(slice_of(subject->label, subject->policy_len), wanted->policy) &&
+    return subject->hash == wanted->hash && subject->record == wanted->record &&
            slice_eq(subject_name(subject), wanted->name);
 }
 
@@ -142,13 +195,24 @@ void subject_put(struct subjects *subjects, struct subject *subject)
     atomic_fetch_sub_explicit(&subject->holders, 1, memory_order_release); /* its charges are seen by who forgets it */
 }
 
+static bool are_empty(const struct funnel *funnels, size_t n, uint64_t now_ns)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!funnel_is_empty(&funnels[i], now_ns))
+            return false;
+    return true;
+}
+
 /* Law 5: only what equals a fresh one. */
-static bool is_forgettable(const struct subject *subject, uint64_t now_ns)
+static bool is_forgettable(struct subject *subject, uint64_t now_ns)
 {
     if (atomic_load_explicit(&subject->holders, memory_order_acquire) > 0)
         return false;
-    for (size_t i = 0; i < subject->n_funnels; i++)
-        if (!funnel_is_empty(&subject->funnels[i], now_ns))
+    if (!are_empty(subject->funnels, subject->n_funnels, now_ns))
+        return false;
+    struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
+    for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
+        if (!are_empty(more->funnels, more->n, now_ns))
             return false;
     return true;
 }
@@ -210,7 +274,8 @@ static size_t forget_bucket(struct shard *shard, size_t most, uint64_t now_ns)
             continue;
         }
         *link = subject->next;
-        free(subject);
+        atomic_fetch_sub_explicit(&subject->record->subjects, 1, memory_order_relaxed);
+        subject_free_own(subject);
         dropped++;
     }
     shard->count -= dropped;
@@ -272,12 +337,14 @@ static void give_back_place(struct subjects *subjects)
 /* Make what was not found, on a claimed place. The shard is locked. NULL when there is no memory. */
 static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted)
 {
-    void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted)) : NULL;
+    uint16_t n_funnels = slots_of(wanted->record, PER_SUBJECT);
+    void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted, n_funnels)) : NULL;
     if (!memory) {
         give_back_place(subjects);
         return NULL;
     }
-    struct subject *subject = subject_init(memory, wanted);
+    struct subject *subject = subject_init(memory, wanted, n_funnels);
+    atomic_fetch_add_explicit(&wanted->record->subjects, 1, memory_order_relaxed);
     link_in(shard, subject);
     shard->count++;
     return subject;
@@ -317,7 +384,7 @@ static struct subject *find_or_make_on(struct subjects *subjects, struct shard *
 
 static struct subject *overflow_get(struct subjects *subjects, const struct wanted *wanted)
 {
-    struct wanted overflow = {wanted->policy, SLICE("overflow"), wanted->n_funnels, 0};
+    struct wanted overflow = {wanted->record, SLICE("overflow"), 0};
     if (!atomic_exchange_explicit(&subjects->is_overflowed, true, memory_order_relaxed))
         log_warn(
             "all %zu subjects are in use: newcomers share the limits of one subject per policy; raise max-subjects",
@@ -329,7 +396,8 @@ static struct subject *overflow_get(struct subjects *subjects, const struct want
     if (subject) {
         hold(subject);
     } else {
-        subject = subject_init(mem_zalloc(1, subject_bytes(&overflow)), &overflow);
+        uint16_t n_funnels = slots_of(overflow.record, PER_SUBJECT);
+        subject = subject_init(mem_zalloc(1, subject_bytes(&overflow, n_funnels)), &overflow, n_funnels);
         subject->next = subjects->overflows;
         subjects->overflows = subject;
     }
@@ -337,15 +405,71 @@ static struct subject *overflow_get(struct subjects *subjects, const struct want
     return subject;
 }
 
-struct subject *subject_get(struct subjects *subjects, const struct policy *policy, struct slice name, uint64_t now_ns)
+struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
 {
     assert(name.len <= SUBJECT_NAME_MAX);
-    struct wanted wanted = {slice_str(policy->name), name, policy->n_limits, hash_bytes(subjects->key, name)};
+    struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
     if (!subject && take_over_place(subjects, now_ns))
         subject = find_or_make_on(subjects, shard, &wanted);
     return subject ? subject : overflow_get(subjects, &wanted);
+}
+
+/* ---- by name alone ---- */
+
+/* The next in the chain that is called so, under whatever policy. */
+static struct subject *next_named(struct subject *subject, uint64_t hash, struct slice name)
+{
+    while (subject && !(subject->hash == hash && slice_eq(subject_name(subject), name)))
+        subject = subject->next;
+    return subject;
+}
+
+struct subject *subject_find(struct subjects *subjects, struct slice name)
+{
+    uint64_t hash = hash_bytes(subjects->key, name);
+    struct shard *shard = &subjects->shards[hash % SHARDS];
+    pthread_mutex_lock(&shard->lock);
+    struct subject *subject = shard->n_buckets > 0 ? next_named(*bucket_of(shard, hash), hash, name) : NULL;
+    if (subject)
+        hold(subject);
+    pthread_mutex_unlock(&shard->lock);
+    return subject;
+}
+
+/* A number of calls or connections is no debt: it stays. Only a time can lie in the future. */
+static void forgive_funnels(struct funnel *funnels, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (gauge_value(&funnels[i]) > GAUGE_MOST)
+            atomic_store_explicit(&funnels[i].tat_ns, 0, memory_order_relaxed);
+}
+
+static void forgive(struct subject *subject)
+{
+    subject_lock(subject);
+    forgive_funnels(subject->funnels, subject->n_funnels);
+    struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
+    for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
+        forgive_funnels(more->funnels, more->n);
+    subject_unlock(subject);
+}
+
+size_t subjects_forgive(struct subjects *subjects, struct slice name)
+{
+    uint64_t hash = hash_bytes(subjects->key, name);
+    struct shard *shard = &subjects->shards[hash % SHARDS];
+    size_t n = 0;
+    pthread_mutex_lock(&shard->lock);
+    struct subject *subject = shard->n_buckets > 0 ? *bucket_of(shard, hash) : NULL;
+    while ((subject = next_named(subject, hash, name)) != NULL) {
+        forgive(subject);
+        subject = subject->next;
+        n++;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return n;
 }
 
 /* ---- the short lock ---- */
@@ -363,15 +487,11 @@ static void pause_briefly(unsigned spins)
 #endif
 }
 
-void subject_lock(struct subject *subject)
+void subject_wait_for_lock(struct subject *subject)
 {
     unsigned spins = 0;
-    while (atomic_exchange_explicit(&subject->lock, 1, memory_order_acquire))
+    do {
         while (atomic_load_explicit(&subject->lock, memory_order_relaxed))
             pause_briefly(spins++);
-}
-
-void subject_unlock(struct subject *subject)
-{
-    atomic_store_explicit(&subject->lock, 0, memory_order_release);
+    } while (atomic_exchange_explicit(&subject->lock, 1, memory_order_acquire));
 }

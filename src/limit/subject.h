@@ -2,9 +2,9 @@
  * Subjects: who is being limited, shared by all connections of one identity on all workers.
  *
  * Found by name under a sharded lock when a client's identity changes, then held by pointer. A subject belongs to a
- * policy's name and number of limits: the same user under two policies has two. The table is bounded: it forgets only
- * subjects that nobody holds and whose funnels are empty; full of others, it binds newcomers to one shared overflow
- * subject per policy.
+ * policy's record in the ledger: the same user under two policies has two, and a reload changes nothing. The table is
+ * bounded: it forgets only subjects that nobody holds and whose funnels are empty; full of others, it binds newcomers
+ * to one shared overflow subject per policy.
  */
 #ifndef WEIR_LIMIT_SUBJECT_H
 #define WEIR_LIMIT_SUBJECT_H
@@ -16,18 +16,27 @@
 
 #include "base/slice.h"
 #include "limit/funnel.h"
-#include "limit/policy.h"
+#include "limit/ledger.h"
+
+/* Funnels of slots that there were not yet when the subject was made. They never move. */
+struct more_funnels {
+    _Atomic(struct more_funnels *) next;
+    uint16_t first;
+    uint16_t n;
+    struct funnel funnels[];
+};
 
 struct subject {
     struct subject *next;     /* in its bucket */
     _Atomic uint32_t holders; /* clients that point here */
     _Atomic uint32_t lock;    /* the short lock of a joint decision */
     uint64_t hash;
+    struct record *record; /* of its policy */
+    _Atomic(struct more_funnels *) more;
     uint16_t n_funnels;
-    uint16_t policy_len;
     uint16_t name_len;
-    char *label;             /* policy name, then subject name; one allocation with the subject */
-    struct funnel funnels[]; /* one for each limit of the policy, in its order */
+    char *name;              /* one allocation with the subject */
+    struct funnel funnels[]; /* by slot */
 };
 
 struct subjects;
@@ -37,7 +46,25 @@ struct subjects *subjects_new(size_t max);
 void subjects_free(struct subjects *subjects);
 
 /* Find or make, and hold. Any thread. Never NULL. */
-struct subject *subject_get(struct subjects *subjects, const struct policy *policy, struct slice name, uint64_t now_ns);
+struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
+
+/* Hold the one of that name under any policy, if it is known; NULL: it is not, and owes nothing. */
+struct subject *subject_find(struct subjects *subjects, struct slice name);
+
+/* Empty all funnels of the subject of that name, under every policy. Returns how many subjects that were. */
+size_t subjects_forgive(struct subjects *subjects, struct slice name);
+
+/* One outside any table, without a name: the funnels of a connection, or of a policy. NULL may be freed. */
+struct subject *subject_new_own(struct record *record, enum scope scope);
+void subject_free_own(struct subject *subject);
+
+/* The funnel of a slot that there was not yet when the subject was made. Any thread. */
+struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot);
+
+static inline struct funnel *subject_funnel(struct subject *subject, uint16_t slot)
+{
+    return slot < subject->n_funnels ? &subject->funnels[slot] : subject_late_funnel(subject, slot);
+}
 
 /* Let go. The subject stays until the table needs its place and its funnels are empty. */
 void subject_put(struct subjects *subjects, struct subject *subject);
@@ -46,7 +73,17 @@ struct slice subject_name(const struct subject *subject);
 size_t subjects_count(struct subjects *subjects);
 bool subjects_overflowed(struct subjects *subjects); /* has anybody been bound to an overflow subject? */
 
-void subject_lock(struct subject *subject);
-void subject_unlock(struct subject *subject);
+void subject_wait_for_lock(struct subject *subject);
+
+static inline void subject_lock(struct subject *subject)
+{
+    if (atomic_exchange_explicit(&subject->lock, 1, memory_order_acquire))
+        subject_wait_for_lock(subject);
+}
+
+static inline void subject_unlock(struct subject *subject)
+{
+    atomic_store_explicit(&subject->lock, 0, memory_order_release);
+}
 
 #endif

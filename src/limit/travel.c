@@ -8,7 +8,9 @@
 
 #include <stdio.h>
 
-enum lane { SHARED, PRIVATE, URGENT, BLOCKING, PINNED };
+#include "limit/own.h"
+
+enum lane { SHARED, PAUSABLE, PRIVATE, URGENT, BLOCKING, PINNED };
 enum control { LIMITED, CONTROL };
 
 static const struct travel rows[] = {
@@ -16,10 +18,11 @@ static const struct travel rows[] = {
     {.name = (name_),                                                                                                  \
      .flow = FLOW_##flow_,                                                                                             \
      .effect = EFFECT_##effect_,                                                                                       \
-     .is_shareable = (lane) == SHARED,                                                                                 \
+     .is_shareable = (lane) == SHARED || (lane) == PAUSABLE,                                                           \
      .blocks = (lane) == BLOCKING,                                                                                     \
      .pins = (lane) == PINNED,                                                                                         \
      .is_urgent = (lane) == URGENT,                                                                                    \
+     .is_pausable = (lane) == PAUSABLE,                                                                                \
      .is_control = (control) == CONTROL},
 #include "limit/travel.def"
 #undef ROW
@@ -68,6 +71,9 @@ static struct travel by_flags(uint16_t flags)
 
 struct travel travel_of(struct slice name, uint16_t flags)
 {
+    const struct own *own = own_find(name);
+    if (own)
+        return (struct travel){.flow = FLOW_OWN, .is_shareable = true, .is_control = own->is_control};
     const struct travel *row = find(name);
     if (!row)
         row = find_star(name);

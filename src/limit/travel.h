@@ -20,6 +20,7 @@ struct travel {
     bool blocks;
     bool pins;
     bool is_urgent;
+    bool is_pausable; /* though its flags do not say that it writes */
     bool is_control;
 };
 

@@ -1,11 +1,11 @@
 #include "net/link.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,20 +15,7 @@
 
 enum link_state { LINK_CONNECTING, LINK_OPEN, LINK_ENDED, LINK_CLOSED };
 
-struct pending_write {
-    uv_write_t uv;
-    size_t bytes;
-};
-
-static struct link *link_of(void *handle)
-{
-    return container_of(handle, struct link, uv);
-}
-
-static bool is_writing(const struct link *link)
-{
-    return link->request != NULL;
-}
+static void on_poll(uv_poll_t *poll, int status, int events);
 
 static void mark_dirty(struct link *link)
 {
@@ -43,36 +30,23 @@ static void fail_later(struct link *link, int error)
     mark_dirty(link);
 }
 
-/* ---- reading ---- */
-
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static int wanted_events(const struct link *link)
 {
-    (void)suggested;
-    struct link *link = link_of(handle);
-    size_t room = 0;
-    char *at = link->ops->on_room != NULL ? link->ops->on_room(link, &room) : NULL;
-    if (at == NULL) {
-        at = link_loop(link)->read_buffer;
-        room = READ_BUFFER_BYTES;
-    }
-    buf->base = at;
-    buf->len = room;
+    if (link->state == LINK_CONNECTING)
+        return UV_WRITABLE;
+    return (link->is_paused ? 0 : UV_READABLE) | (link->is_full ? UV_WRITABLE : 0);
 }
 
-/* Bounded work: whoever keeps sending lets the others have their turn. */
-static void count_share(struct link *link, size_t n)
+/* Poll for what is wanted and for nothing else. */
+static void poll_anew(struct link *link)
 {
-    struct loop *loop = link_loop(link);
-    if (link->turn != loop->turn) {
-        link->turn = loop->turn;
-        link->read_bytes = 0;
-    }
-    link->read_bytes += (uint32_t)n;
-    if (link->read_bytes < LINK_READ_SHARE || link->is_paused || link->is_resting)
+    int events = wanted_events(link);
+    if (events == link->polled)
         return;
-    uv_read_stop(&link->uv.stream);
-    link->is_resting = true;
-    list_push(&loop->resting, &link->resting);
+    link->polled = (unsigned)events & (UV_READABLE | UV_WRITABLE);
+    int status = events != 0 ? uv_poll_start(&link->poll, events, on_poll) : uv_poll_stop(&link->poll);
+    if (status != 0)
+        fail_later(link, status);
 }
 
 static void end(struct link *link, int status)
@@ -80,50 +54,64 @@ static void end(struct link *link, int status)
     if (link->state == LINK_CLOSED || link->state == LINK_ENDED)
         return;
     link->state = LINK_ENDED;
-    uv_read_stop(&link->uv.stream);
+    link->polled = 0;
+    uv_poll_stop(&link->poll);
     link->ops->on_end(link, status);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+/* ---- reading ---- */
+
+static char *room_for(struct link *link, size_t *room)
 {
-    struct link *link = link_of(stream);
-    if (n == 0)
+    *room = READ_BUFFER_BYTES;
+    char *at = link->ops->on_room != NULL ? link->ops->on_room(link, room) : NULL;
+    return at != NULL ? at : link_loop(link)->read_buffer;
+}
+
+static void read_failed(struct link *link, int error)
+{
+    if (error == EAGAIN || error == EINTR)
         return;
-    if (n < 0) {
-        if (n == UV_EOF) {
-            link_pause(link);
-            link->is_eof = true;
-            link->ops->on_end(link, UV_EOF); /* the other direction may still be open */
-        } else {
-            end(link, (int)n);
+    end(link, uv_translate_sys_error(error));
+}
+
+static void read_end(struct link *link)
+{
+    link_pause(link);
+    link->is_eof = true;
+    link->ops->on_end(link, UV_EOF); /* the other direction may still be open */
+}
+
+/* Bounded work: whoever keeps sending lets the others have their turn, and is polled for again. */
+static void read_share(struct link *link)
+{
+    size_t share = LINK_READ_SHARE;
+    while (share > 0 && link->state == LINK_OPEN && !link->is_paused) {
+        size_t room;
+        char *at = room_for(link, &room);
+        ssize_t n = read(link->fd, at, room);
+        if (n < 0) {
+            read_failed(link, errno);
+            return;
         }
-        return;
+        if (n == 0) {
+            read_end(link);
+            return;
+        }
+        link_loop(link)->now_ns = clock_ns();
+        count_add(&link_loop(link)->traffic[link->rank].read, (uint64_t)n);
+        link->ops->on_data(link, at, (size_t)n);
+        if ((size_t)n < room)
+            return;
+        share -= (size_t)n < share ? (size_t)n : share;
     }
-    link_loop(link)->now_ns = clock_ns();
-    count_share(link, (size_t)n);
-    link->ops->on_data(link, buf->base, (size_t)n);
 }
 
-static void start_reading(struct link *link)
-{
-    int status = uv_read_start(&link->uv.stream, on_alloc, on_read);
-    if (status != 0)
-        fail_later(link, status);
-}
-
-void link_rested(struct link *link)
-{
-    link->is_resting = false;
-    if (link->state == LINK_OPEN && !link->is_paused)
-        start_reading(link);
-}
-
+/* It stays polled for until something comes: most are resumed before that. */
 void link_pause(struct link *link)
 {
-    if (link->is_paused || link->state != LINK_OPEN)
-        return;
-    link->is_paused = true;
-    uv_read_stop(&link->uv.stream);
+    if (link->state == LINK_OPEN)
+        link->is_paused = true;
 }
 
 void link_resume(struct link *link)
@@ -131,56 +119,23 @@ void link_resume(struct link *link)
     if (!link->is_paused || link->is_eof || link->state != LINK_OPEN)
         return;
     link->is_paused = false;
-    if (!link->is_resting)
-        start_reading(link);
+    poll_anew(link);
 }
 
 /* ---- writing ---- */
 
-static void on_written(uv_write_t *request, int status)
+/* Returns how much of it the socket has taken, or a negative libuv error. */
+static ssize_t send_pieces(struct link *link, const struct slice *pieces, unsigned n)
 {
-    struct pending_write *write = (struct pending_write *)(void *)request;
-    struct link *link = link_of(request->handle);
-    size_t bytes = write->bytes;
-    link->request = NULL;
-    free(write);
-    if (link->state == LINK_CLOSED)
-        return;
-    if (status != 0) {
-        end(link, status);
-        return;
-    }
-    chain_drop(&link->out, &link_loop(link)->pool, bytes);
-    mark_dirty(link);
-}
-
-/* The socket is full: let libuv wait for it. */
-static void write_later(struct link *link, const uv_buf_t *bufs, unsigned n)
-{
-    struct pending_write *write = malloc(sizeof *write);
-    if (write == NULL) {
-        end(link, UV_ENOMEM);
-        return;
-    }
-    write->bytes = 0;
+    struct iovec iov[WRITE_PIECES];
     for (unsigned i = 0; i < n; i++)
-        write->bytes += bufs[i].len;
-    int status = uv_write(&write->uv, &link->uv.stream, bufs, n, on_written);
-    if (status != 0) {
-        free(write);
-        end(link, status);
-        return;
+        iov[i] = (struct iovec){(char *)(uintptr_t)pieces[i].at, pieces[i].len};
+    ssize_t sent = n == 1 ? write(link->fd, iov->iov_base, iov->iov_len) : writev(link->fd, iov, (int)n);
+    if (sent >= 0) {
+        count_add(&link_loop(link)->traffic[link->rank].written, (uint64_t)sent);
+        return sent;
     }
-    link->request = write;
-}
-
-static unsigned pieces_of(const struct link *link, uv_buf_t *bufs)
-{
-    struct slice pieces[WRITE_PIECES];
-    unsigned n = chain_peek(&link->out, pieces, WRITE_PIECES);
-    for (unsigned i = 0; i < n; i++)
-        bufs[i] = uv_buf_init((char *)(uintptr_t)pieces[i].at, (unsigned)pieces[i].len);
-    return n;
+    return errno == EAGAIN || errno == EINTR ? 0 : uv_translate_sys_error(errno);
 }
 
 static void check_drained(struct link *link)
@@ -198,22 +153,18 @@ void link_flush(struct link *link)
         end(link, link->error);
         return;
     }
-    if (link->state != LINK_OPEN || is_writing(link))
+    if (link->state != LINK_OPEN || link->is_full)
         return;
     if (link->out.bytes > 0) {
-        uv_buf_t bufs[WRITE_PIECES];
-        unsigned n = pieces_of(link, bufs);
-        int sent = uv_try_write(&link->uv.stream, bufs, n);
-        if (sent < 0 && sent != UV_EAGAIN) {
-            end(link, sent);
+        struct slice pieces[WRITE_PIECES];
+        ssize_t sent = send_pieces(link, pieces, chain_peek(&link->out, pieces, WRITE_PIECES));
+        if (sent < 0) {
+            end(link, (int)sent);
             return;
         }
-        if (sent > 0)
-            chain_drop(&link->out, &link_loop(link)->pool, (size_t)sent);
-        if (link->out.bytes > 0) {
-            n = pieces_of(link, bufs);
-            write_later(link, bufs, n);
-        }
+        chain_drop(&link->out, &link_loop(link)->pool, (size_t)sent);
+        link->is_full = link->out.bytes > 0;
+        poll_anew(link);
     }
     check_drained(link);
     if (link->out.bytes == 0 && link->is_finishing)
@@ -223,10 +174,10 @@ void link_flush(struct link *link)
 /* Large output goes out at once when nothing is ahead of it: no copy. Returns what is left. */
 static size_t write_direct(struct link *link, const char *data, size_t n)
 {
-    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)data, (unsigned)n);
-    int sent = uv_try_write(&link->uv.stream, &buf, 1);
-    if (sent < 0 && sent != UV_EAGAIN)
-        fail_later(link, sent);
+    struct slice piece = slice_of(data, n);
+    ssize_t sent = send_pieces(link, &piece, 1);
+    if (sent < 0)
+        fail_later(link, (int)sent);
     return sent > 0 ? n - (size_t)sent : n;
 }
 
@@ -234,7 +185,7 @@ void link_write(struct link *link, const char *data, size_t n)
 {
     if (n == 0 || link->state == LINK_CLOSED || link->state == LINK_ENDED || link->error != 0)
         return;
-    if (n >= LINK_DIRECT && link->out.bytes == 0 && !is_writing(link) && link->state == LINK_OPEN) {
+    if (n >= LINK_DIRECT && link->out.bytes == 0 && link->state == LINK_OPEN) {
         size_t left = write_direct(link, data, n);
         data += n - left;
         n = left;
@@ -265,92 +216,113 @@ void link_wake(struct link *link)
 
 /* ---- opening and closing ---- */
 
-static int link_init(struct link *link, struct loop *loop, enum rank rank, bool is_unix, const struct link_ops *ops)
+/* On an error the socket is closed. */
+static int open_on(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix,
+                   const struct link_ops *ops)
 {
     memset(link, 0, sizeof *link);
     list_init(&link->dirty);
     list_init(&link->woken);
-    list_init(&link->resting);
     link->ops = ops;
-    link->rank = (uint8_t)rank;
-    return is_unix ? uv_pipe_init(&loop->uv, &link->uv.pipe, 0) : uv_tcp_init(&loop->uv, &link->uv.tcp);
+    link->rank = rank & 1;
+    link->fd = fd;
+    link->is_unix = is_unix;
+    int status = uv_poll_init(&loop->uv, &link->poll, fd);
+    if (status != 0)
+        close(fd);
+    return status;
 }
 
-static void set_tcp_options(struct link *link)
+static void set_option(const struct link *link, int level, int name, int value)
 {
-    uv_tcp_nodelay(&link->uv.tcp, 1);
-    uv_tcp_keepalive(&link->uv.tcp, 1, KEEPALIVE_SECONDS);
+    setsockopt(link->fd, level, name, &value, sizeof value); /* it works without, only less well */
+}
+
+static void opened(struct link *link)
+{
+    link->state = LINK_OPEN;
+    if (!link->is_unix) {
+        set_option(link, IPPROTO_TCP, TCP_NODELAY, 1);
+        set_option(link, SOL_SOCKET, SO_KEEPALIVE, 1);
+        set_option(link, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS);
+    }
+    poll_anew(link);
+    if (link->out.bytes > 0)
+        mark_dirty(link);
+}
+
+void link_init_hollow(struct link *link, struct loop *loop, const struct link_ops *ops)
+{
+    memset(link, 0, sizeof *link);
+    list_init(&link->dirty);
+    list_init(&link->woken);
+    link->ops = ops;
+    link->state = LINK_OPEN;
+    link->poll.loop = &loop->uv;
 }
 
 int link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops)
 {
-    int status = link_init(link, loop, rank, is_unix, ops);
-    if (status != 0) {
-        close(fd);
-        return status;
-    }
-    status = is_unix ? uv_pipe_open(&link->uv.pipe, fd) : uv_tcp_open(&link->uv.tcp, fd);
-    if (status != 0) {
-        close(fd);
-        link->state = LINK_OPEN;
-        link_close(link);
-        return 0; /* on_closed follows: the handle is libuv's until then */
-    }
-    if (!is_unix)
-        set_tcp_options(link);
-    link->state = LINK_OPEN;
-    start_reading(link);
-    return 0;
-}
-
-static void on_connect(uv_connect_t *request, int status)
-{
-    struct link *link = link_of(request->handle);
-    link->request = NULL;
-    free(request);
-    if (link->state == LINK_CLOSED)
-        return;
-    if (status == 0) {
-        link->state = LINK_OPEN;
-        if (link->uv.handle.type == UV_TCP)
-            set_tcp_options(link);
-        start_reading(link);
-        if (link->out.bytes > 0)
-            mark_dirty(link);
-    }
-    link->ops->on_connected(link, status);
+    int status = open_on(link, loop, rank, fd, is_unix, ops);
+    if (status == 0)
+        opened(link);
+    return status;
 }
 
 int link_connect(struct link *link, struct loop *loop, enum rank rank, const struct endpoint *to,
                  const struct link_ops *ops)
 {
-    uv_connect_t *request = malloc(sizeof *request);
-    if (request == NULL)
-        return UV_ENOMEM;
-    bool is_unix = to->address.ss_family == AF_UNIX;
-    int status = link_init(link, loop, rank, is_unix, ops);
-    if (status != 0) {
-        free(request);
+    int family = to->address.ss_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return uv_translate_sys_error(errno);
+    int status = open_on(link, loop, rank, fd, family == AF_UNIX, ops);
+    if (status != 0)
         return status;
-    }
-    link->request = request;
-    if (is_unix) {
-        const struct sockaddr_un *un = (const void *)&to->address;
-        uv_pipe_connect(request, &link->uv.pipe, un->sun_path, on_connect);
-        return 0;
-    }
-    status = uv_tcp_connect(request, &link->uv.tcp, (const struct sockaddr *)&to->address, on_connect);
-    if (status != 0) {
-        link->request = NULL;
-        free(request);
-        fail_later(link, status);
-    }
+    if (connect(fd, (const struct sockaddr *)&to->address, to->length) != 0 && errno != EINPROGRESS)
+        fail_later(link, uv_translate_sys_error(errno));
+    else
+        poll_anew(link);
     return 0;
+}
+
+static void connected(struct link *link)
+{
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error == 0)
+        opened(link);
+    link->ops->on_connected(link, uv_translate_sys_error(error));
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct link *link = container_of(poll, struct link, poll);
+    if (status != 0) {
+        /* The socket has an error, which the next call on it tells. libuv polls no more. */
+        link->polled = 0;
+        events = UV_READABLE | UV_WRITABLE;
+    }
+    if (link->state == LINK_CONNECTING) {
+        connected(link);
+        return;
+    }
+    bool was_full = link->is_full;
+    if ((events & UV_WRITABLE) != 0 && was_full) {
+        link->is_full = false;
+        mark_dirty(link);
+    }
+    bool is_unwanted = (events & UV_READABLE) != 0 ? link->is_paused : !was_full;
+    if ((events & UV_READABLE) != 0)
+        read_share(link);
+    if ((is_unwanted || status != 0) && link->state == LINK_OPEN)
+        poll_anew(link);
 }
 
 static void on_close(uv_handle_t *handle)
 {
-    struct link *link = link_of(handle);
+    struct link *link = container_of(handle, struct link, poll);
     chain_clear(&link->out, &link_loop(link)->pool);
     link->ops->on_closed(link);
 }
@@ -362,8 +334,8 @@ void link_close(struct link *link)
     link->state = LINK_CLOSED;
     list_take(&link->dirty);
     list_take(&link->woken);
-    list_take(&link->resting);
-    uv_close(&link->uv.handle, on_close);
+    uv_close((uv_handle_t *)&link->poll, on_close);
+    close(link->fd);
 }
 
 bool link_is_closed(const struct link *link)
@@ -373,9 +345,8 @@ bool link_is_closed(const struct link *link)
 
 void link_peer(const struct link *link, struct sockaddr_storage *out)
 {
-    int length = sizeof *out;
+    socklen_t length = sizeof *out;
     memset(out, 0, sizeof *out);
-    if (link->uv.handle.type == UV_TCP)
-        if (uv_tcp_getpeername(&link->uv.tcp, (struct sockaddr *)out, &length) != 0)
-            out->ss_family = AF_UNSPEC;
+    if (link->is_unix || getpeername(link->fd, (struct sockaddr *)out, &length) != 0)
+        out->ss_family = AF_UNSPEC;
 }

@@ -18,7 +18,7 @@
 #include "base/slice.h"
 #include "net/loop.h"
 
-#define LINK_READ_SHARE 131072 /* bytes one link may read in one turn: two reads, then the others have theirs */
+#define LINK_READ_SHARE 131072 /* bytes after which a link that still has more lets the others have their turn */
 #define LINK_DIRECT 16384      /* output of this size skips the chain when nothing is ahead of it */
 
 struct link;
@@ -26,7 +26,10 @@ struct link;
 struct link_ops {
     /* Connecting has ended: 0 or a negative libuv error. */
     void (*on_connected)(struct link *link, int status);
-    /* Where the next read goes, *room its size; NULL: into the loop's buffer. The field itself may be NULL. */
+    /*
+     * Where the next read goes, *room its size; NULL: into the loop's buffer, but no more than *room, which is that
+     * buffer's size before. The field itself may be NULL.
+     */
     char *(*on_room)(struct link *link, size_t *room);
     void (*on_data)(struct link *link, const char *data, size_t n);
     /* The peer has ended its side (UV_EOF), or the link is broken. Nothing more will be read. */
@@ -42,28 +45,22 @@ struct link_ops {
 #define LINK_LOW 65536
 
 struct link {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } uv;
+    uv_poll_t poll; /* no stream of libuv's: that is half as large again, and there are thousands of idle links */
     const struct link_ops *ops;
     struct chain out;
     struct list dirty;
     struct list woken;
-    struct list resting;
-    void *request; /* the connect or the write in flight */
-    uint32_t turn; /* in which `read_bytes` counts */
-    uint32_t read_bytes;
-    int16_t error; /* to be reported at the next flush */
-    uint8_t state;
-    uint8_t rank;
-    bool is_paused;
-    bool is_eof;
-    bool is_resting;
-    bool is_congested;
-    bool is_finishing;
+    int fd;
+    int16_t error;     /* to be reported at the next flush */
+    uint8_t state : 2; /* enum link_state */
+    uint8_t rank : 1;
+    uint8_t polled : 2; /* the events that are polled for; some of them may not be wanted any more */
+    bool is_unix : 1;
+    bool is_paused : 1;
+    bool is_eof : 1;
+    bool is_full : 1; /* the socket takes no more output until it says so */
+    bool is_congested : 1;
+    bool is_finishing : 1;
 };
 
 struct endpoint {
@@ -78,6 +75,9 @@ __attribute__((warn_unused_result)) int link_adopt(struct link *link, struct loo
 /* Begin to connect; on_connected follows, unless the answer is an error (then the link is as good as unused). */
 __attribute__((warn_unused_result)) int link_connect(struct link *link, struct loop *loop, enum rank rank,
                                                      const struct endpoint *to, const struct link_ops *ops);
+
+/* One without a connection, only to be woken: for whoever waits for links and is none. Never closed. */
+void link_init_hollow(struct link *link, struct loop *loop, const struct link_ops *ops);
 
 /* Append output. Never fails here: what goes wrong is told by on_end later in the turn. */
 void link_write(struct link *link, const char *data, size_t n);
@@ -104,11 +104,10 @@ void link_peer(const struct link *link, struct sockaddr_storage *out);
 
 static inline struct loop *link_loop(const struct link *link)
 {
-    return (struct loop *)link->uv.handle.loop->data;
+    return (struct loop *)link->poll.loop->data;
 }
 
 /* For the loop: write what is pending, once. */
 void link_flush(struct link *link);
-void link_rested(struct link *link);
 
 #endif

@@ -69,18 +69,11 @@ static void on_trim(uv_timer_t *timer)
 static void on_before_poll(uv_prepare_t *prepare)
 {
     struct loop *loop = prepare->loop->data;
-    loop->turn++;
     if (has_work(loop))
         settle(loop);
     if (loop->pool.given_back > TRIM_BYTES && !uv_is_active((uv_handle_t *)&loop->trim))
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
-    bool is_busy = has_work(loop) || !list_is_empty(&loop->resting);
-    while (!list_is_empty(&loop->resting)) {
-        struct link *link = container_of(loop->resting.next, struct link, resting);
-        list_take(&link->resting);
-        link_rested(link);
-    }
-    if (is_busy)
+    if (has_work(loop))
         uv_idle_start(&loop->not_idle, on_not_idle);
     else
         uv_idle_stop(&loop->not_idle);
@@ -107,9 +100,7 @@ void loop_init(struct loop *loop)
     for (int rank = 0; rank < RANK_COUNT; rank++)
         list_init(&loop->dirty[rank]);
     list_init(&loop->woken);
-    list_init(&loop->resting);
     pool_init(&loop->pool);
-    loop->turn = 0;
     loop->now_ns = clock_ns();
     loop->read_buffer = malloc(READ_BUFFER_BYTES);
     if (loop->read_buffer == NULL) {

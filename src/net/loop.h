@@ -13,11 +13,18 @@
 #include <uv.h>
 
 #include "base/chain.h"
+#include "base/count.h"
 #include "base/list.h"
 
-#define READ_BUFFER_BYTES 65536
+#define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
 
 enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* the order of writing */
+
+/* What all links of a rank have carried, in bytes. */
+struct traffic {
+    _Atomic uint64_t read;
+    _Atomic uint64_t written;
+};
 
 struct loop {
     uv_loop_t uv;
@@ -27,9 +34,8 @@ struct loop {
     uv_timer_t trim;    /* soon after much memory was freed: the allocator keeps it until told */
     struct list dirty[RANK_COUNT];
     struct list woken;
-    struct list resting; /* links that have read their share of this turn */
     struct pool pool;
-    uint32_t turn;
+    struct traffic traffic[RANK_COUNT];
     uint64_t now_ns;   /* read after the last data came, so never before it was sent */
     char *read_buffer; /* one for all links of the thread: what is read is used up or copied before the next read */
 };

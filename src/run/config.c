@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/near.h"
 #include "base/split.h"
+#include "base/why.h"
 #include "run/address.h"
 #include "run/config_file.h"
 #include "run/config_keys.h"
@@ -20,53 +21,66 @@ struct loading {
     struct config *config;
     struct classes *classes; /* owned by config->policies */
     const struct command_table *table;
+    enum config_part part;
 };
 
-/* ---- [weir] ---- */
+/* ---- [weir] and [admin] ---- */
 
+/* A key's name, if it is of the section in question. */
 static struct slice key_name(const void *arg, size_t i)
 {
-    (void)arg;
-    return slice_str(config_key_name(config_key_at(i)));
+    const enum section_kind *section = arg;
+    const struct config_key *key = config_key_at(i);
+    return config_key_section(key) == *section ? slice_str(config_key_name(key)) : SLICE("");
 }
 
-static void set_key(struct loading *l, const struct entry *entry, unsigned *first_lines)
+static bool is_wanted(const struct loading *l, const struct config_key *key)
+{
+    return l->part == CONFIG_WHOLE || !config_key_needs_restart(key);
+}
+
+static void set_key(struct loading *l, enum section_kind section, const struct entry *entry,
+                    const struct entry **firsts)
 {
     char why[CONFIG_WHY_ROOM];
     struct slice name = slice_str(entry->key);
     size_t n = config_keys_count();
-    size_t i = config_key_find(name);
+    size_t i = config_key_find(section, name);
     if (i == n) {
-        entry_error(l->file, entry, unknown_name(why, sizeof why, "key", near_name(name, n, key_name, NULL)));
+        entry_error(l->file, entry, unknown_name(why, sizeof why, "key", near_name(name, n, key_name, &section)));
         return;
     }
     const struct config_key *key = config_key_at(i);
-    if (first_lines[i] && !config_key_is_list(key)) {
-        snprintf(why, sizeof why, "given twice: the first is in line %u", first_lines[i]);
+    if (firsts[i] && !config_key_is_list(key)) {
+        snprintf(why, sizeof why, "given twice: the first is in line %u", firsts[i]->line);
         entry_error(l->file, entry, why);
         return;
     }
-    if (!first_lines[i])
-        first_lines[i] = entry->line;
+    if (!firsts[i])
+        firsts[i] = entry;
+    if (!is_wanted(l, key))
+        return;
     enum key_result result = config_key_set(key, l->config, slice_str(entry->value), why, sizeof why);
     if (result != KEY_SET)
         entry_says(l->file, result == KEY_BAD, entry, why);
 }
 
-static void load_weir(struct loading *l)
+static void load_keys(struct loading *l)
 {
     size_t n = config_keys_count();
-    unsigned *first_lines = mem_zalloc(n, sizeof *first_lines);
+    const struct entry **firsts = mem_zalloc(n, sizeof *firsts); /* by key: where it is given first */
     const struct entry *e = NULL;
     while ((e = config_file_next(l->file, SECTION_WEIR, e)) != NULL)
-        set_key(l, e, first_lines);
+        set_key(l, SECTION_WEIR, e, firsts);
+    while ((e = config_file_next(l->file, SECTION_ADMIN, e)) != NULL)
+        set_key(l, SECTION_ADMIN, e, firsts);
     for (size_t i = 0; i < n; i++)
-        if (!first_lines[i])
+        if (!firsts[i] && is_wanted(l, config_key_at(i)))
             config_key_set_default(config_key_at(i), l->config);
-    unsigned user_line = first_lines[config_key_find(SLICE("upstream-user"))];
-    if (user_line && !first_lines[config_key_find(SLICE("upstream-password-file"))])
-        config_file_say(l->file, true, user_line, "weir", "upstream-user", "needs upstream-password-file beside it");
-    free(first_lines);
+    const struct entry *user = firsts[config_key_find(SECTION_WEIR, SLICE("upstream-user"))];
+    if (user && !firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))])
+        entry_error(l->file, user, "needs upstream-password-file beside it");
+    free(firsts);
 }
 
 /* ---- [class NAME] ---- */
@@ -179,16 +193,23 @@ static void warn_unknown(void *arg, struct slice class, struct slice unknown, st
 
 /* ---- [policy NAME] ---- */
 
+static bool set_admin(struct policy *policy, struct slice value, char *why, size_t why_size)
+{
+    policy->is_admin = slice_eq_nocase(value, SLICE("yes"));
+    return policy->is_admin || slice_eq_nocase(value, SLICE("no")) ||
+           why_set(why, why_size, "\"%.*s\" is neither yes nor no", WHY_SLICE(value));
+}
+
 static void load_policy_line(struct loading *l, struct policy *policy, const struct entry *entry)
 {
     char why[CONFIG_WHY_ROOM] = "";
     struct slice key = slice_str(entry->key), value = slice_str(entry->value);
     bool is_default = slice_eq_nocase(slice_str(policy->name), SLICE("default"));
     bool is_good = false;
-    if (slice_eq_nocase(key, SLICE("admin")))
-        snprintf(why, sizeof why, "not yet supported");
-    else if (value.len == 0)
+    if (value.len == 0)
         snprintf(why, sizeof why, "a value is missing");
+    else if (slice_eq_nocase(key, SLICE("admin")))
+        is_good = set_admin(policy, value, why, sizeof why);
     else if (!slice_eq_nocase(key, SLICE("match")))
         is_good = policy_add_limits(l->config->policies, policy, l->table, key, value, why, sizeof why);
     else if (is_default)
@@ -224,33 +245,82 @@ static void load_policies(struct loading *l)
         if (section == config_file_section(l->file, SECTION_POLICY, section->name))
             load_policy(l, section);
     }
+    policies_set_shadow(l->config->policies, l->config->is_shadow);
     policies_bind(l->config->policies, l->table);
 }
 
+/* ---- [cost] ---- */
+
+static void load_costs(struct loading *l)
+{
+    char why[CONFIG_WHY_ROOM];
+    const struct entry *e = NULL;
+    while ((e = config_file_next(l->file, SECTION_COST, e)) != NULL)
+        if (!policies_add_cost(l->config->policies, l->table, slice_str(e->key), slice_str(e->value), why, sizeof why))
+            entry_error(l->file, e, why);
+}
+
+/* ---- [limit NAME] ---- */
+
+static void load_named(struct loading *l)
+{
+    char why[CONFIG_WHY_ROOM];
+    const struct entry *e = NULL;
+    for (size_t i = 0; i < l->file->n_sections; i++) {
+        const struct section *section = &l->file->sections[i];
+        if (section->kind == SECTION_LIMIT && !config_file_next_of(l->file, SECTION_LIMIT, section->name, NULL))
+            section_error(l->file, section, "the limit is empty: give it a rate, like sliding = 5/60s");
+    }
+    while ((e = config_file_next(l->file, SECTION_LIMIT, e)) != NULL) {
+        struct slice name = l->file->sections[e->section].name;
+        if (!named_add(l->config->named, name, slice_str(e->key), slice_str(e->value), why, sizeof why))
+            entry_error(l->file, e, why);
+    }
+}
+
 /* ---- the whole ---- */
+
+static void load(struct loading *l)
+{
+    for (size_t i = 0; i < l->file->n_sections; i++)
+        l->file->sections[i].is_done = false;
+    load_keys(l);
+    load_classes(l);
+    load_costs(l);
+    load_policies(l);
+    load_named(l);
+    classes_check(l->classes, l->table, warn_unknown, l);
+}
+
+struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part)
+{
+    struct loading l = {.file = file, .table = table, .part = part};
+    l.config = mem_zalloc(1, sizeof *l.config);
+    l.config->is_default = !file->path;
+    l.classes = classes_new();
+    l.config->policies = policies_new(l.classes);
+    l.config->named = named_new();
+    load(&l);
+    if (file->n_errors == 0)
+        return l.config;
+    config_free(l.config);
+    return NULL;
+}
+
+struct config *config_read(struct config_file *file, const struct command_table *table)
+{
+    if (file->path)
+        config_file_read(file);
+    return config_build(file, table, CONFIG_WHOLE);
+}
 
 struct config *config_load(const char *path, const struct command_table *table,
                            void (*report)(void *arg, bool is_error, const char *line), void *arg)
 {
     struct config_file file = {.path = path, .report = report, .arg = arg};
-    struct loading l = {.file = &file, .table = table};
-    l.config = mem_zalloc(1, sizeof *l.config);
-    l.config->is_default = !path;
-    l.classes = classes_new();
-    l.config->policies = policies_new(l.classes);
-    if (path)
-        config_file_read(&file);
-    load_weir(&l);
-    load_classes(&l);
-    load_policies(&l);
-    classes_check(l.classes, table, warn_unknown, &l);
-
-    bool is_good = file.n_errors == 0;
+    struct config *config = config_read(&file, table);
     config_file_fini(&file);
-    if (is_good)
-        return l.config;
-    config_free(l.config);
-    return NULL;
+    return config;
 }
 
 void config_free(struct config *config)
@@ -261,10 +331,13 @@ void config_free(struct config *config)
         address_fini(&config->listens[i]);
     free(config->listens);
     address_fini(&config->upstream);
+    free(config->admin_socket);
+    address_fini(&config->admin_listen);
     free(config->upstream_user);
     if (config->upstream_password)
         explicit_bzero(config->upstream_password, strlen(config->upstream_password));
     free(config->upstream_password);
     policies_put(config->policies);
+    named_put(config->named);
     free(config);
 }

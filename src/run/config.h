@@ -10,6 +10,10 @@
 
 #include "limit/identity.h"
 #include "limit/policy.h"
+#include "quota/named.h"
+#include "quota/quota.h"
+
+struct config_file;
 
 struct address {
     char *host; /* heap; a path when is_unix */
@@ -32,14 +36,30 @@ struct config {
     uint64_t upstream_timeout_ns; /* 0: none */
     struct identity identity;
     char error_prefix[33];
-    struct policies *policies; /* bound to the built-in command table */
+    char limit_prefix[129];
+    enum quota_when_down when_down;
+    struct named *named; /* [limit NAME] */
+    bool is_shadow;            /* count what would be refused, refuse nothing */
+    char *admin_socket;        /* path; NULL: none */
+    struct address admin_listen; /* of HTTP; host NULL: none */
+    struct policies *policies; /* bound to the table it was built with */
     bool is_default;           /* no file was given */
 };
 
+/* What is built: everything, or no more than what can change while weir runs. */
+enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
+
 /*
- * Read `path` (NULL: the safe default). All errors and warnings are reported, one line each, through `report`
- * ("file:line: [section] key: message"); the result is NULL when there was an error.
+ * Build a configuration from what stands in `file`, which remains. All errors and warnings go to file->report, one line
+ * each; the result is NULL when there was an error, now or in reading. With CONFIG_LIVE the settings that need a restart
+ * are not looked at, and remain zero.
  */
+struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part);
+
+/* Read file->path (NULL: the safe default) into `file`, then build the whole. */
+struct config *config_read(struct config_file *file, const struct command_table *table);
+
+/* Read `path`, build the whole, and forget the file. `report` gets lines like "file:line: [section] key: message". */
 struct config *config_load(const char *path, const struct command_table *table,
                            void (*report)(void *arg, bool is_error, const char *line), void *arg);
 void config_free(struct config *config);

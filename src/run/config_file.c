@@ -13,6 +13,7 @@
 
 #define ERRORS_MAX 100 /* beyond this the file is something else, not a configuration with mistakes */
 #define LINE_ROOM 1024
+#define PLACE_ROOM 512
 #define WHY_ROOM 160
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -28,16 +29,17 @@ static void report_line(struct config_file *f, bool is_error, const char *line)
     f->report(f->arg, is_error, line);
 }
 
-/* "file:line: [section] key: what"; line 0, no section and no key are left out. */
 void config_file_say(struct config_file *f, bool is_error, unsigned line, const char *section, const char *key,
                      const char *what)
 {
     char text[LINE_ROOM];
-    char place[16] = "";
-    if (line > 0)
-        snprintf(place, sizeof place, ":%u", line);
+    char place[PLACE_ROOM] = "";
+    if (f->path && line > 0)
+        snprintf(place, sizeof place, "%s:%u: ", f->path, line);
+    else if (f->path)
+        snprintf(place, sizeof place, "%s: ", f->path);
     const char *gap = section && key ? " " : "";
-    snprintf(text, sizeof text, "%s%s: %s%s%s%s%s%s%s", f->path, place, section ? "[" : "", section ? section : "",
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", place, section ? "[" : "", section ? section : "",
              section ? "]" : "", gap, key ? key : "", section || key ? ": " : "", what);
     report_line(f, is_error, text);
 }
@@ -74,8 +76,8 @@ static const struct section_form {
     enum section_kind kind; /* SECTION_BAD: not yet supported */
     bool has_name;
 } forms[] = {
-    {"weir", SECTION_WEIR, false}, {"class", SECTION_CLASS, true}, {"policy", SECTION_POLICY, true},
-    {"cost", SECTION_BAD, false},  {"admin", SECTION_BAD, false},  {"limit", SECTION_BAD, true},
+    {"weir", SECTION_WEIR, false}, {"class", SECTION_CLASS, true},  {"policy", SECTION_POLICY, true},
+    {"cost", SECTION_COST, false}, {"admin", SECTION_ADMIN, false}, {"limit", SECTION_LIMIT, true},
 };
 
 static struct slice form_word(const void *arg, size_t i)
@@ -90,6 +92,14 @@ static const struct section_form *find_form(struct slice word)
         if (slice_eq_nocase(word, slice_str(forms[i].word)))
             return &forms[i];
     return NULL;
+}
+
+struct slice section_word(enum section_kind kind)
+{
+    size_t i = 0;
+    while (i < COUNT_OF(forms) && forms[i].kind != kind)
+        i++;
+    return i < COUNT_OF(forms) ? slice_str(forms[i].word) : SLICE("");
 }
 
 static void classify(struct config_file *f, struct section *section)
@@ -164,6 +174,9 @@ void config_file_fini(struct config_file *f)
     }
     free(f->sections);
     free(f->entries);
+    f->sections = NULL;
+    f->entries = NULL;
+    f->n_sections = f->n_entries = 0;
 }
 
 /* ---- looking ---- */

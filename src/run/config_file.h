@@ -10,7 +10,7 @@
 
 #include "base/slice.h"
 
-enum section_kind { SECTION_BAD, SECTION_WEIR, SECTION_CLASS, SECTION_POLICY };
+enum section_kind { SECTION_BAD, SECTION_WEIR, SECTION_CLASS, SECTION_POLICY, SECTION_COST, SECTION_ADMIN, SECTION_LIMIT };
 
 struct section {
     enum section_kind kind;
@@ -28,7 +28,7 @@ struct entry {
 };
 
 struct config_file {
-    const char *path;
+    const char *path; /* NULL: no file; then mistakes are reported without a place */
     void (*report)(void *arg, bool is_error, const char *line);
     void *arg;
     unsigned n_errors;
@@ -53,7 +53,10 @@ const struct entry *config_file_next_of(const struct config_file *file, enum sec
 /* The first section of that kind and name; NULL if there is none. */
 struct section *config_file_section(const struct config_file *file, enum section_kind kind, struct slice name);
 
-/* "file:line: [section] key: what"; line 0, and a section or key that is NULL, are left out. */
+/* The word that sections of this kind begin with: "weir", "policy". */
+struct slice section_word(enum section_kind kind);
+
+/* "file:line: [section] key: what"; no file, line 0, and a section or key that is NULL, are left out. */
 void config_file_say(struct config_file *file, bool is_error, unsigned line, const char *section, const char *key,
                      const char *what);
 void entry_says(struct config_file *file, bool is_error, const struct entry *entry, const char *what);

@@ -1,10 +1,11 @@
 /*
- * The table of the keys of [weir], and a setter for each kind of value.
+ * The table of the keys of [weir] and [admin], and a setter for each kind of value.
  *
  * Defaults and bounds are written as values in the file would be, and read the same way.
  */
 #include "run/config_keys.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #define WORKERS_MAX 256
 #define LISTENS_MAX 64
 #define USER_MAX 255
+#define ADDRESS_TEXT 512
 
 struct config_key {
     const char *name;
@@ -30,34 +32,13 @@ struct config_key {
     size_t offset; /* of a number in struct config */
     const char *least, *most;
     bool is_list;
+    bool is_admin;      /* of [admin] */
+    bool needs_restart; /* a reload does not change it */
 };
 
 /* ---- numbers, bytes, times ---- */
 
 typedef bool (*parse_number)(struct slice text, uint64_t *number, char *why, size_t why_size);
-
-/* "65536", "64kb", "64mb", "1gb": by 1024. */
-static bool parse_bytes(struct slice text, uint64_t *bytes, char *why, size_t why_size)
-{
-    static const struct {
-        const char *name;
-        unsigned shift;
-    } units[] = {{"", 0}, {"kb", 10}, {"mb", 20}, {"gb", 30}};
-    size_t digits = 0;
-    while (digits < text.len && text.at[digits] >= '0' && text.at[digits] <= '9')
-        digits++;
-    struct slice unit = text;
-    struct slice number = split_take(&unit, digits);
-    int64_t parsed;
-    for (size_t i = 0; i < COUNT_OF(units); i++)
-        if (slice_eq_nocase(unit, slice_str(units[i].name)) && num_parse(number, &parsed) &&
-            parsed <= INT64_MAX >> units[i].shift) {
-            *bytes = (uint64_t)parsed << units[i].shift;
-            return true;
-        }
-    return why_set(why, why_size, "\"%.*s\" is not a size: write a number of bytes, or one with kb, mb or gb (64mb)",
-                   WHY_SLICE(text));
-}
 
 static bool parse_bounded(const struct config_key *key, parse_number parse, struct slice value, uint64_t *number,
                           char *why, size_t why_size)
@@ -100,7 +81,7 @@ static enum key_result set_bytes(const struct config_key *key, struct config *co
                                  size_t why_size)
 {
     uint64_t bytes;
-    if (!parse_bounded(key, parse_bytes, value, &bytes, why, why_size))
+    if (!parse_bounded(key, rate_parse_bytes, value, &bytes, why, why_size))
         return KEY_BAD;
     *(size_t *)member(key, config) = bytes;
     return KEY_SET;
@@ -222,6 +203,78 @@ static enum key_result set_lanes(const struct config_key *key, struct config *co
     return KEY_BAD;
 }
 
+static enum key_result set_mode(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                size_t why_size)
+{
+    (void)key;
+    config->is_shadow = slice_eq_nocase(value, SLICE("shadow"));
+    if (config->is_shadow || slice_eq_nocase(value, SLICE("enforce")))
+        return KEY_SET;
+    why_set(why, why_size, "\"%.*s\" is neither enforce nor shadow", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+static enum key_result set_limit_prefix(const struct config_key *key, struct config *config, struct slice value,
+                                        char *why, size_t why_size)
+{
+    (void)key;
+    if (value.len >= sizeof config->limit_prefix) {
+        why_set(why, why_size, "at most %zu bytes", sizeof config->limit_prefix - 1);
+        return KEY_BAD;
+    }
+    memcpy(config->limit_prefix, value.at, value.len);
+    config->limit_prefix[value.len] = '\0';
+    return KEY_SET;
+}
+
+static enum key_result set_when_down(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                     size_t why_size)
+{
+    static const char *const words[] = {
+        [QUOTA_DOWN_ERROR] = "error", [QUOTA_DOWN_ALLOW] = "allow", [QUOTA_DOWN_DENY] = "deny"};
+    (void)key;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (slice_eq_nocase(value, slice_str(words[i]))) {
+            config->when_down = (enum quota_when_down)i;
+            return KEY_SET;
+        }
+    why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+static enum key_result set_admin_socket(const struct config_key *key, struct config *config, struct slice value,
+                                        char *why, size_t why_size)
+{
+    struct address address;
+    char text[ADDRESS_TEXT];
+    (void)key;
+    if (value.at[0] != '/') {
+        why_set(why, why_size, "\"%.*s\" is not a path: the path of a unix socket starts with /", WHY_SLICE(value));
+        return KEY_BAD;
+    }
+    snprintf(text, sizeof text, "unix:%.*s", (int)value.len, value.at);
+    if (!address_parse(&address, slice_str(text), false, why, why_size))
+        return KEY_BAD;
+    config->admin_socket = address.host;
+    return KEY_SET;
+}
+
+static enum key_result set_admin_listen(const struct config_key *key, struct config *config, struct slice value,
+                                        char *why, size_t why_size)
+{
+    struct address address;
+    (void)key;
+    if (!address_parse(&address, value, true, why, why_size))
+        return KEY_BAD;
+    if (!address.is_unix) {
+        config->admin_listen = address;
+        return KEY_SET;
+    }
+    address_fini(&address);
+    why_set(why, why_size, "HTTP needs host:port");
+    return KEY_BAD;
+}
+
 static enum key_result set_identity(const struct config_key *key, struct config *config, struct slice value, char *why,
                                     size_t why_size)
 {
@@ -274,30 +327,32 @@ static enum key_result set_prefix(const struct config_key *key, struct config *c
 /* ---- the table ---- */
 
 #define NUMBER(field, from, to) .offset = offsetof(struct config, field), .least = (from), .most = (to)
+#define STAYS .needs_restart = true
 
 static const struct config_key keys[] = {
-    {.name = "listen", .initial = "127.0.0.1:6380", .set = set_listen, .is_list = true},
-    {.name = "upstream", .initial = "127.0.0.1:6379", .set = set_upstream},
-    {.name = "upstream-user", .set = set_user},
-    {.name = "upstream-password-file", .set = set_password_file},
-    {.name = "workers", .initial = "cores", .set = set_workers, NUMBER(workers, "1", "256")},
-    {.name = "lanes", .initial = "shared", .set = set_lanes},
+    {.name = "listen", .initial = "127.0.0.1:6380", .set = set_listen, .is_list = true, STAYS},
+    {.name = "upstream", .initial = "127.0.0.1:6379", .set = set_upstream, STAYS},
+    {.name = "upstream-user", .set = set_user, STAYS},
+    {.name = "upstream-password-file", .set = set_password_file, STAYS},
+    {.name = "workers", .initial = "cores", .set = set_workers, NUMBER(workers, "1", "256"), STAYS},
+    {.name = "lanes", .initial = "shared", .set = set_lanes, STAYS},
     {.name = "max-clients", .initial = "10000", .set = set_count, NUMBER(max_clients, "1", "1000000")},
-    {.name = "max-subjects", .initial = "1000000", .set = set_subjects, NUMBER(max_subjects, "1", "100000000")},
+    {.name = "max-subjects", .initial = "1000000", .set = set_subjects, NUMBER(max_subjects, "1", "100000000"), STAYS},
     {.name = "output-limit", .initial = "64mb", .set = set_bytes, NUMBER(output_limit_bytes, "64kb", "64gb")},
-    {.name = "connect-timeout", .initial = "1s", .set = set_time, NUMBER(connect_timeout_ns, "1ms", "1h")},
-    {.name = "upstream-timeout", .initial = "0", .set = set_timeout, NUMBER(upstream_timeout_ns, "10ms", "1h")},
+    {.name = "connect-timeout", .initial = "1s", .set = set_time, NUMBER(connect_timeout_ns, "1ms", "1h"), STAYS},
+    {.name = "upstream-timeout", .initial = "0", .set = set_timeout, NUMBER(upstream_timeout_ns, "10ms", "1h"), STAYS},
     {.name = "identity", .initial = "user, ip", .set = set_identity, .is_list = true},
     {.name = "error-prefix", .initial = "THROTTLED", .set = set_prefix},
+    {.name = "mode", .initial = "enforce", .set = set_mode},
+    {.name = "limit-prefix", .initial = "limit:", .set = set_limit_prefix},
+    {.name = "limit-when-down", .initial = "error", .set = set_when_down},
+    {.name = "listen", .set = set_admin_listen, .is_admin = true, STAYS},
+    {.name = "socket", .set = set_admin_socket, .is_admin = true, STAYS},
     /* not yet supported */
-    {.name = "auth-failures"},
     {.name = "clients-as"},
     {.name = "drain-timeout"},
     {.name = "idle-timeout"},
     {.name = "lane-stall"},
-    {.name = "limit-prefix"},
-    {.name = "limit-when-down"},
-    {.name = "mode"},
     {.name = "request-timeout"},
 };
 
@@ -311,10 +366,16 @@ const struct config_key *config_key_at(size_t i)
     return &keys[i];
 }
 
-size_t config_key_find(struct slice name)
+enum section_kind config_key_section(const struct config_key *key)
+{
+    return key->is_admin ? SECTION_ADMIN : SECTION_WEIR;
+}
+
+size_t config_key_find(enum section_kind section, struct slice name)
 {
     size_t i = 0;
-    while (i < COUNT_OF(keys) && !slice_eq_nocase(name, slice_str(keys[i].name)))
+    while (i < COUNT_OF(keys) &&
+           !(config_key_section(&keys[i]) == section && slice_eq_nocase(name, slice_str(keys[i].name))))
         i++;
     return i;
 }
@@ -327,6 +388,16 @@ const char *config_key_name(const struct config_key *key)
 bool config_key_is_list(const struct config_key *key)
 {
     return key->is_list;
+}
+
+bool config_key_needs_restart(const struct config_key *key)
+{
+    return key->needs_restart;
+}
+
+const char *config_key_default(const struct config_key *key)
+{
+    return key->initial;
 }
 
 enum key_result config_key_set(const struct config_key *key, struct config *config, struct slice value, char *why,

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "run/config.h"
+#include "run/config_file.h"
 #include "run/proxy.h"
 #include "upstream/control.h"
 
@@ -37,6 +38,7 @@ static void print_help(void)
           "  --version   print the versions of weir and of the libraries it uses\n"
           "  --help      print this\n"
           "\n"
+          "SIGHUP makes it read FILE again; if there is a mistake in it, what ran before goes on.\n"
           "SIGTERM or SIGINT stops it. Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
           stdout);
 }
@@ -81,19 +83,26 @@ static void report(void *arg, bool is_error, const char *line)
     fprintf(stderr, "%s%s\n", is_error ? "" : "warning: ", line);
 }
 
-static int run(const struct options *options, struct command_table *builtin)
+static int test(const struct options *options, struct command_table *builtin)
 {
     struct config *config = config_load(options->file, builtin, report, NULL);
     if (config == NULL)
         return EXIT_CONFIG;
-    int status = 0;
-    if (options->is_test) {
-        printf("%s is a good configuration\n", options->file != NULL ? options->file : "the default");
-    } else {
-        if (config->is_default)
-            log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
-        status = proxy_run(config, builtin);
-    }
+    printf("%s is a good configuration\n", options->file != NULL ? options->file : "the default");
+    config_free(config);
+    return 0;
+}
+
+static int run(const struct options *options, struct command_table *builtin)
+{
+    struct config_file file = {.path = options->file, .report = report};
+    struct config *config = config_read(&file, builtin);
+    int status = EXIT_CONFIG;
+    if (config != NULL && config->is_default)
+        log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
+    if (config != NULL)
+        status = proxy_run(config, &file, builtin);
+    config_file_fini(&file);
     config_free(config);
     return status;
 }
@@ -102,7 +111,7 @@ int main(int argc, char **argv)
 {
     struct options options = parse(argc, argv);
     struct command_table *builtin = command_table_builtin();
-    int status = run(&options, builtin);
+    int status = options.is_test ? test(&options, builtin) : run(&options, builtin);
     command_table_put(builtin);
     return status;
 }

@@ -6,8 +6,12 @@
 
 #include "limit/command.h"
 #include "run/config.h"
+#include "run/config_file.h"
 
-/* Runs until SIGTERM or SIGINT. Returns the process' exit status: 0, or 1 when it could not start (said in the log). */
-int proxy_run(const struct config *config, struct command_table *builtin);
+/*
+ * Runs until SIGTERM or SIGINT with `config`, which was built from `file`. Returns the process' exit status: 0, or 1
+ * when it could not start (said in the log).
+ */
+int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin);
 
 #endif

@@ -3,40 +3,88 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
 
-struct tables {
-    struct command_table *commands;
-    struct policies *policies;
+/* What the worker has been told and has not heard yet; under the lock. */
+struct inbox {
+    pthread_mutex_t lock;
+    struct tables tables; /* rules: NULL when there are none */
+    struct list orders;   /* that have been carried out */
+    bool must_stop;
 };
 
 struct worker {
     pthread_t thread;
     struct loop loop;
     struct front front;
+    const struct worker_ops *ops;
+    const struct opening *openings; /* by listener */
     struct listener *listeners;
     size_t n_listeners;
     uv_async_t told;
-    _Atomic(struct tables *) inbox; /* the newest tables; whoever takes them out owns them */
-    _Atomic bool must_stop;
+    struct inbox inbox;
+    _Atomic unsigned generation;
 };
+
+/* ---- who comes in ---- */
+
+/* May whoever has connected to the operators' socket use it? Weir's own user may, and root. */
+static bool is_operator(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return false;
+    if (peer.uid == geteuid() || peer.uid == 0)
+        return true;
+    log_warn("the operators' socket is not for user %ld (process %ld): closed", (long)peer.uid, (long)peer.pid);
+    return false;
+}
 
 static void on_accept(struct listener *listener, int fd)
 {
     struct worker *worker = listener->arg;
-    front_accept(&worker->front, fd, listener->is_unix);
+    const struct entrance *entrance = worker->openings[listener - worker->listeners].entrance;
+    if (entrance->is_admin && !is_operator(fd))
+        close(fd);
+    else
+        front_accept(&worker->front, fd, entrance);
 }
 
-static void drop_tables(struct tables *tables)
+static void start_listeners(struct worker *worker)
 {
-    if (tables == NULL)
+    worker->listeners = mem_zalloc(worker->n_listeners, sizeof *worker->listeners);
+    for (size_t i = 0; i < worker->n_listeners; i++) {
+        const struct opening *opening = &worker->openings[i];
+        int error = listener_start(&worker->listeners[i], &worker->loop, opening->fd, opening->entrance->is_unix,
+                                   on_accept, worker);
+        if (error != 0) {
+            log_error("cannot watch a listening socket: %s", uv_strerror(error));
+            exit(2);
+        }
+    }
+}
+
+/* ---- what it is told ---- */
+
+static void drop_tables(const struct tables *tables)
+{
+    if (!tables->rules)
         return;
     command_table_put(tables->commands);
-    policies_put(tables->policies);
-    free(tables);
+    rules_put(tables->rules);
+}
+
+static void adopt(struct worker *worker, const struct tables *tables)
+{
+    front_adopt(&worker->front, tables->commands, tables->rules);
+    atomic_store(&worker->generation, tables->generation);
+    worker->ops->on_adopted(worker->ops->arg);
 }
 
 static void stop(struct worker *worker)
@@ -51,14 +99,62 @@ static void stop(struct worker *worker)
 static void on_told(uv_async_t *async)
 {
     struct worker *worker = async->data;
-    struct tables *tables = atomic_exchange(&worker->inbox, NULL);
-    if (tables != NULL) {
-        front_adopt(&worker->front, tables->commands, tables->policies);
-        free(tables);
+    struct inbox *inbox = &worker->inbox;
+    struct list orders;
+    pthread_mutex_lock(&inbox->lock);
+    struct tables tables = inbox->tables;
+    inbox->tables = (struct tables){0};
+    list_take_all(&orders, &inbox->orders);
+    bool must_stop = inbox->must_stop;
+    pthread_mutex_unlock(&inbox->lock);
+
+    if (tables.rules)
+        adopt(worker, &tables);
+    while (!list_is_empty(&orders)) {
+        struct order *order = container_of(orders.next, struct order, in_queue);
+        list_take(&order->in_queue);
+        front_order_done(&worker->front, order);
     }
-    if (atomic_load(&worker->must_stop))
+    if (must_stop)
         stop(worker);
 }
+
+void worker_adopt(struct worker *worker, const struct tables *tables)
+{
+    pthread_mutex_lock(&worker->inbox.lock);
+    struct tables older = worker->inbox.tables;
+    worker->inbox.tables = *tables;
+    pthread_mutex_unlock(&worker->inbox.lock);
+    drop_tables(&older);
+    uv_async_send(&worker->told);
+}
+
+unsigned worker_generation(const struct worker *worker)
+{
+    return atomic_load(&worker->generation);
+}
+
+const struct front *worker_front(const struct worker *worker)
+{
+    return &worker->front;
+}
+
+void worker_return(struct worker *worker, struct order *order)
+{
+    pthread_mutex_lock(&worker->inbox.lock);
+    list_push(&worker->inbox.orders, &order->in_queue);
+    pthread_mutex_unlock(&worker->inbox.lock);
+    uv_async_send(&worker->told);
+}
+
+void worker_give(void *arg, struct order *order)
+{
+    struct worker *worker = arg;
+    order->worker = worker;
+    worker->ops->on_order(worker->ops->arg, order);
+}
+
+/* ---- its life ---- */
 
 static void *run(void *arg)
 {
@@ -67,29 +163,21 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void start_listeners(struct worker *worker, const struct worker_listen *listens, size_t n)
-{
-    worker->listeners = mem_zalloc(n, sizeof *worker->listeners);
-    worker->n_listeners = n;
-    for (size_t i = 0; i < n; i++) {
-        int error =
-            listener_start(&worker->listeners[i], &worker->loop, listens[i].fd, listens[i].is_unix, on_accept, worker);
-        if (error != 0) {
-            log_error("cannot watch a listening socket: %s", uv_strerror(error));
-            exit(2);
-        }
-    }
-}
-
-struct worker *worker_start(struct front_settings *settings, const struct worker_listen *listens, size_t n_listens,
-                            struct command_table *commands, struct policies *policies)
+struct worker *worker_start(struct front_settings *settings, unsigned index, const struct listening *listening,
+                            const struct tables *tables, const struct worker_ops *ops)
 {
     struct worker *worker = mem_zalloc(1, sizeof *worker);
+    worker->ops = ops;
+    worker->openings = listening_openings(listening, index);
+    worker->n_listeners = listening_count(listening);
+    atomic_init(&worker->generation, tables->generation);
+    pthread_mutex_init(&worker->inbox.lock, NULL);
+    list_init(&worker->inbox.orders);
     loop_init(&worker->loop);
-    front_init(&worker->front, &worker->loop, settings, commands, policies);
+    front_init(&worker->front, &worker->loop, settings, index, worker, tables->commands, tables->rules);
     uv_async_init(&worker->loop.uv, &worker->told, on_told);
     worker->told.data = worker;
-    start_listeners(worker, listens, n_listens);
+    start_listeners(worker);
     int error = pthread_create(&worker->thread, NULL, run, worker);
     if (error != 0) {
         log_error("cannot start a worker thread: %s", uv_strerror(-error));
@@ -98,26 +186,32 @@ struct worker *worker_start(struct front_settings *settings, const struct worker
     return worker;
 }
 
-void worker_adopt(struct worker *worker, struct command_table *commands, struct policies *policies)
+void worker_stop(struct worker *worker)
 {
-    struct tables *tables = mem_alloc(sizeof *tables);
-    *tables = (struct tables){commands, policies};
-    drop_tables(atomic_exchange(&worker->inbox, tables));
+    pthread_mutex_lock(&worker->inbox.lock);
+    worker->inbox.must_stop = true;
+    pthread_mutex_unlock(&worker->inbox.lock);
     uv_async_send(&worker->told);
 }
 
-void worker_stop(struct worker *worker)
+/* Orders that came back too late belong to clients that have gone. */
+static void drop_orders(struct list *orders)
 {
-    atomic_store(&worker->must_stop, true);
-    uv_async_send(&worker->told);
+    while (!list_is_empty(orders)) {
+        struct order *order = container_of(orders->next, struct order, in_queue);
+        list_take(&order->in_queue);
+        order_free(order);
+    }
 }
 
 void worker_join(struct worker *worker)
 {
     pthread_join(worker->thread, NULL);
-    drop_tables(atomic_exchange(&worker->inbox, NULL));
+    drop_tables(&worker->inbox.tables);
+    drop_orders(&worker->inbox.orders);
     front_fini(&worker->front);
     loop_fini(&worker->loop);
+    pthread_mutex_destroy(&worker->inbox.lock);
     free(worker->listeners);
     free(worker);
 }

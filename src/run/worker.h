@@ -6,31 +6,50 @@
 #ifndef WEIR_RUN_WORKER_H
 #define WEIR_RUN_WORKER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "front/front.h"
-#include "limit/command.h"
-#include "limit/policy.h"
+#include "run/listening.h"
 
 struct worker;
 
-struct worker_listen {
-    int fd;
-    bool is_unix;
+/* Whom a worker reports to; called on the worker's thread. */
+struct worker_ops {
+    void (*on_adopted)(void *arg);                    /* worker_generation has changed */
+    void (*on_order)(void *arg, struct order *order); /* takes it over; order->worker is set */
+    void *arg;
+};
+
+/* What a worker's clients are bound by, and the how manieth that is. */
+struct tables {
+    struct command_table *commands;
+    struct rules *rules;
+    unsigned generation;
 };
 
 /*
- * Start a thread that accepts from `listens` (copied; the descriptors stay the caller's). Takes over one reference each
- * of `commands` and `policies`. Ends the process when the system refuses a thread.
+ * Start a thread that accepts at `openings` and is number `index` of the workers. Takes over one reference each in
+ * `tables`. `ops` outlives the worker. Ends the process when the system refuses a thread.
  */
-struct worker *worker_start(struct front_settings *settings, const struct worker_listen *listens, size_t n_listens,
-                            struct command_table *commands, struct policies *policies);
+struct worker *worker_start(struct front_settings *settings, unsigned index, const struct listening *listening,
+                            const struct tables *tables, const struct worker_ops *ops);
 
-/* Hand over a new command table and the policies bound to it, one reference each. */
-void worker_adopt(struct worker *worker, struct command_table *commands, struct policies *policies);
+/* For front_settings.give. */
+void worker_give(void *worker, struct order *order);
 
-/* Close everything; worker_join waits for the thread's end and frees. */
+/* Hand over new tables, one reference each. Of several only the newest is adopted. */
+void worker_adopt(struct worker *worker, const struct tables *tables);
+
+/* The generation that binds the worker's clients. Any thread. */
+unsigned worker_generation(const struct worker *worker);
+
+/* Only what any thread may read is for the caller. */
+const struct front *worker_front(const struct worker *worker);
+
+/* Give back an order that came from this worker. */
+void worker_return(struct worker *worker, struct order *order);
+
+/* Close everything; worker_join waits for the thread's end and frees. Nothing may be handed over in between. */
 void worker_stop(struct worker *worker);
 void worker_join(struct worker *worker);
 

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "limit/command.h"
+
 struct rider;
 
 enum {
@@ -18,6 +20,12 @@ enum {
     CALL_MUTE_UNLESS_ERROR = 1 << 2,
     CALL_MUTE_ERROR = 1 << 3,
     CALL_MAY_WAIT = 1 << 4, /* Redis may hold the reply back for as long as it likes */
+    CALL_ADMITS = 1 << 5,   /* it may change whom Redis takes those for who do not log in */
+    /*
+     * Of an array that answers it only what follows its first `argument` elements is heard, and the lane is raw from
+     * there on; anything else is thrown away.
+     */
+    CALL_TAIL = 1 << 6,
 };
 
 struct call {
@@ -27,6 +35,7 @@ struct call {
     uint8_t flow;         /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
     uint8_t effect;       /* enum effect, for CALL_LOOK */
     uint8_t flags;
+    uint8_t counted; /* the rider's own business: not 0, and it hears of the end */
     uint32_t argument; /* what the effect is about: a database, on (1) or off (0) */
 };
 
@@ -54,9 +63,25 @@ static inline struct call *calls_oldest(const struct calls *calls)
     return calls_at(calls, calls->head);
 }
 
+static inline struct call *calls_newest(const struct calls *calls)
+{
+    return calls_at(calls, calls->tail - 1);
+}
+
+/* Is it answered by one frame that nobody looks into? */
+static inline bool call_is_plain(const struct call *call)
+{
+    return call->flow == FLOW_ONE && (call->flags | call->counted) == 0;
+}
+
 static inline void calls_pop(struct calls *calls)
 {
     calls->head++;
+}
+
+static inline void calls_drop_newest(struct calls *calls)
+{
+    calls->tail--;
 }
 
 /* A new, zeroed entry at the end; its position is tail - 1. NULL: out of memory. */

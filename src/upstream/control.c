@@ -120,9 +120,11 @@ static void judge_ping(struct control *control, const redisReply *reply)
 {
     bool is_error = reply->type == REDIS_REPLY_ERROR;
     bool needs_auth = is_error && strncmp(reply->str, "NOAUTH", 6) == 0;
-    atomic_store_explicit(&control->upstream->needs_auth, needs_auth, memory_order_relaxed);
-    if (is_error && (strncmp(reply->str, "ERR max", 7) == 0 || strncmp(reply->str, "DENIED", 6) == 0))
+    bool is_turned_away = is_error && (strncmp(reply->str, "ERR max", 7) == 0 || strncmp(reply->str, "DENIED", 6) == 0);
+    if (is_turned_away)
         lose(control, reply->str);
+    else
+        upstream_note_auth(control->upstream, needs_auth);
 }
 
 static void judge_auth(struct control *control, const redisReply *reply)
@@ -340,13 +342,16 @@ static const struct link_ops link_ops = {
 
 static void connect_now(struct control *control)
 {
+    const struct endpoint *endpoint = &control->upstream->endpoint;
     control->reader = redisReaderCreate();
-    if (control->reader == NULL ||
-        link_connect(&control->link, control->loop, RANK_LANE, &control->upstream->endpoint, &link_ops) != 0) {
+    int status = UV_ENOMEM;
+    if (control->reader != NULL)
+        status = link_connect(&control->link, control->loop, RANK_LANE, endpoint, &link_ops);
+    if (status != 0) {
         if (control->reader != NULL)
             redisReaderFree(control->reader);
         control->reader = NULL;
-        lose(control, "out of memory");
+        lose(control, uv_strerror(status));
         return;
     }
     control->is_open = true;
@@ -366,6 +371,11 @@ struct control *control_open(struct loop *loop, struct upstream *upstream, const
     control->timer.data = control;
     connect_now(control);
     return control;
+}
+
+bool control_is_up(const struct control *control)
+{
+    return control->is_open && !link_is_closed(&control->link) && control->step >= N_STEPS;
 }
 
 #define TEXT_OF(number) #number

@@ -38,6 +38,9 @@ struct control *control_open(struct loop *loop, struct upstream *upstream, const
 /* Of the library that reads the replies. */
 const char *control_reader_version(void);
 
+/* Has it greeted the upstream, and not lost it since? */
+bool control_is_up(const struct control *control);
+
 /* Asynchronous; frees itself. No callback comes after it. */
 void control_close(struct control *control);
 

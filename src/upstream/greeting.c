@@ -69,6 +69,11 @@ char *greeting_new(const struct lane_key *key, bool is_used, struct greeting *gr
     return w.at;
 }
 
+bool greeting_turns_away(const struct glimpse *answer)
+{
+    return glimpse_starts(answer, SLICE("-ERR max number of clients")) || glimpse_starts(answer, SLICE("-DENIED"));
+}
+
 static enum greeting_verdict judge_ping(const struct glimpse *answer)
 {
     if (glimpse_starts(answer, SLICE("-NOAUTH")))
@@ -81,11 +86,11 @@ enum greeting_verdict greeting_judge(struct greeting *greeting, const struct gli
 {
     enum step step = (enum step)greeting->steps[greeting->at++];
     bool is_ok = glimpse_type(answer) != '-';
-    if (glimpse_starts(answer, SLICE("-ERR max number of clients")) || glimpse_starts(answer, SLICE("-DENIED")))
+    if (greeting_turns_away(answer))
         return GREETING_TURNED_AWAY;
     switch (step) {
     case STEP_RESET:
-        return is_ok ? GREETING_GOOD : GREETING_TURNED_AWAY;
+        return glimpse_starts(answer, SLICE("+RESET")) ? GREETING_GOOD : GREETING_NO_RESET;
     case STEP_SELECT:
         greeting->is_selected = is_ok;
         return is_ok || greeting->steps[greeting->at] == STEP_LOGIN ? GREETING_GOOD : GREETING_REFUSED;

@@ -22,11 +22,15 @@ enum greeting_verdict {
     GREETING_NEEDS_AUTH,    /* good; clients that have not logged in will hear NOAUTH from Redis */
     GREETING_LOGIN_REFUSED, /* the password holds no more */
     GREETING_TURNED_AWAY,   /* too many connections, protected mode: no answer to anybody's request */
+    GREETING_NO_RESET,      /* a used connection cannot become another's */
     GREETING_REFUSED,       /* what Redis says is what the client would hear from it */
 };
 
 /* Judge the next answer. */
 enum greeting_verdict greeting_judge(struct greeting *greeting, const struct glimpse *answer);
+
+/* Is this what Redis says to a connection that it will not have, whatever it asks? */
+bool greeting_turns_away(const struct glimpse *answer);
 
 static inline bool greeting_is_over(const struct greeting *greeting)
 {

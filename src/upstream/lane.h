@@ -23,11 +23,17 @@
 struct lane;
 struct lanes;
 
+/*
+ * What a rider never brings about may be NULL: on_local and on_counted without local replies and counted calls, on_answer
+ * without CALL_LOOK, on_heavy, on_blocking and on_unread on a private lane whose reader's link is never congested.
+ */
 struct rider_ops {
     /* A piece of its replies, in order. */
     void (*on_bytes)(struct rider *rider, const char *data, size_t n);
     /* Everything before this many bytes of its waiting local replies has been answered. */
     void (*on_local)(struct rider *rider, uint32_t bytes);
+    /* A call whose `counted` is not 0 has been answered, or withdrawn. */
+    void (*on_counted)(struct rider *rider, uint8_t counted);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
     /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
@@ -60,14 +66,16 @@ struct rider {
     uint32_t last_call;  /* position of the newest of them */
     bool wants_idle;     /* wake when in_flight falls to 0 */
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
+    uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
     uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
 };
 
 /* What makes lanes equal: two sessions with the same key see the same replies. */
 struct lane_key {
-    uint8_t protocol; /* 2 or 3 */
+    uint8_t protocol; /* 2 or 3; 0: nobody's, not known */
     uint32_t database;
-    struct login *login; /* NULL: whoever Redis takes an unauthenticated connection for */
+    struct login *login; /* NULL: whoever Redis takes an unauthenticated connection for ... */
+    uint32_t epoch;      /* ... that was opened then: no earlier than this; counts only without a login */
 };
 
 enum lane_state { LANE_CONNECTING, LANE_GREETING, LANE_READY, LANE_CLOSED };
@@ -83,7 +91,13 @@ enum lane_role {
 #define LANE_HUGE                                                                                                      \
     262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
 
-enum greeting_end { GREETING_NOT_ANSWERED, GREETING_ANSWERED_NO, GREETING_LOGIN_ENDED };
+enum greeting_end {
+    GREETING_NOT_ANSWERED,
+    GREETING_ANSWERED_NO,
+    GREETING_LOGIN_ENDED,
+    GREETING_GARBLED,
+    GREETING_NOT_RESET,
+};
 
 struct lane {
     struct link link;
@@ -98,22 +112,27 @@ struct lane {
     struct calls calls;
     struct reply_scan scan;
     struct glimpse glimpse;
+    /* How the frame being read is taken. Returns where the next byte to take is; NULL: none, or the lane is gone. */
+    const char *(*take)(struct lane *lane, const char *p, const char *end);
     uint64_t deadline_ns;   /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
     uint64_t moved_ns;      /* when the oldest call became that, or the last bytes came, or it fell idle */
     uint64_t frame_bytes;   /* of the reply being read */
     uint64_t ready_ns;      /* since when it is ready */
     uint64_t greeted_ns;    /* when the greeting was sent */
     uint64_t round_trip_ns; /* how long its answer took */
+    uint32_t unheard;       /* frames that are thrown away before a raw lane is that */
+    uint32_t local_bytes;   /* weir's own replies that follow the unasked frame being read, waiting in the owner */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint8_t state;
     uint8_t role; /* enum lane_role */
+    uint8_t in;   /* enum lane_home: the list it is in */
     struct greeting greeting;
     bool is_in_frame;
-    bool is_special;  /* this frame is looked at */
+    bool is_unasked;  /* this frame began when no call was in flight */
     bool is_muted;    /* this frame is thrown away */
     bool is_watching; /* frames that answer no call may come */
     bool is_monitoring;
-    bool is_raw;                    /* no frames any more */
+    bool is_raw;                    /* no frames any more, but for `unheard` */
     bool is_unread;                 /* the reader that it waits for has not read for a while */
     bool is_absorbing;              /* this frame is taken in whole */
     bool is_unsure;                 /* its protocol may not be its key's: HELLO was queued in MULTI */
@@ -121,12 +140,14 @@ struct lane {
     bool is_used;                   /* whoever uses it now has sent something */
     bool has_name;                  /* CLIENT SETNAME was sent on it */
     bool is_late;                   /* it failed because an answer did not come in time */
+    bool is_hung;                   /* the same, when it was ready */
+    bool is_broken;                 /* it failed because what came was not what may come */
     enum greeting_end greeting_end; /* how its greeting failed */
 };
 
 bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
 
-/* For lanes: open a connection for `key`, which is copied; `owner` goes with LANE_PRIVATE. NULL: out of memory. */
+/* For lanes: open a connection for `key`, which is copied; `owner` goes with LANE_PRIVATE. NULL: out of memory or descriptors. */
 struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner);
 
 /* For lanes: make a used, clean lane that of another session; it is greeted anew. False: out of memory. */
@@ -138,6 +159,11 @@ void lane_set_key(struct lane *lane, const struct lane_key *key);
 static inline bool lane_is_ready(const struct lane *lane)
 {
     return lane->state == LANE_READY;
+}
+
+static inline bool lane_is_closed(const struct lane *lane)
+{
+    return lane->state == LANE_CLOSED;
 }
 
 /* Has Redis confirmed a subscription that still holds? */
@@ -152,17 +178,47 @@ static inline bool lane_is_congested(const struct lane *lane)
 }
 
 /* Note that `rider` will send a request that is answered by one plain reply. False: out of memory. */
-__attribute__((warn_unused_result)) bool lane_call(struct lane *lane, struct rider *rider);
+__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider);
+
+/* The same; it becomes one with an equal call before it. */
+__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct rider *rider)
+{
+    if (!calls_is_empty(&lane->calls)) {
+        struct call *last = calls_newest(&lane->calls);
+        if (last->rider == rider && call_is_plain(last) && last->local_bytes == 0 && last->n < UINT32_MAX) {
+            last->n++;
+            return true;
+        }
+    }
+    return lane_call_apart(lane, rider);
+}
 
 /* Note any other request: `replies` frames for FLOW_SUBSCRIBE, else 1. NULL: out of memory. */
 __attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow,
                                                                    uint32_t replies);
 
 /* Are no more than `few` of its calls unanswered, as far as can be told at a glance? */
-bool lane_has_few_calls(const struct rider *rider, uint32_t few);
+static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)
+{
+    if (rider->in_flight != 1)
+        return rider->in_flight == 0;
+    return calls_at(&rider->lane->calls, rider->last_call)->n <= few;
+}
 
-/* `bytes` of the rider's own replies follow its newest call. Only while it has one in flight. */
+/* Is an unasked frame to its owner here in part? */
+static inline bool lane_is_in_message(const struct lane *lane)
+{
+    return lane_is_ready(lane) && lane->is_in_frame && lane->is_unasked;
+}
+
+/* `bytes` of the rider's own replies follow its newest call, or if none is in flight the frame being read. */
 void lane_attach_local(const struct rider *rider, uint32_t bytes);
+
+/*
+ * The rider's newest call will not be answered: only a part of its request is sent, and nothing more will be. Only on its
+ * own lane, which it must leave in the end.
+ */
+void lane_withdraw(struct rider *rider);
 
 /* The bytes of requests noted before. */
 void lane_send(struct lane *lane, const char *data, size_t n);
@@ -185,16 +241,22 @@ void lane_catch_up(struct rider *rider);
 /* Does it hold neither calls nor anything that Redis remembers of its owner's subscribing or monitoring? */
 bool lane_is_clean(const struct lane *lane);
 
-/* Has the oldest call been without any sign of an answer since `since_ns`, though it need not wait in Redis? */
+/* Has the oldest call, though it need not wait in Redis, or the rest of a frame not come any nearer since `since_ns`? */
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
 
 /* Is a call in flight that may wait in Redis for long? */
 bool lane_may_wait(const struct lane *lane);
+
+/* Does anybody wait behind the reply that is being read? */
+bool lane_has_others_waiting(const struct lane *lane);
 
 /* A rider leaves: replies to its calls are dropped. A private lane is closed. */
 void lane_forget(struct lane *lane, struct rider *rider);
 
 /* Close, tell everybody who has calls or state on it. */
 void lane_fail(struct lane *lane, const char *why);
+
+/* The same, because what has come is not what may come. */
+void lane_break(struct lane *lane, const char *why);
 
 #endif

@@ -4,48 +4,54 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "upstream/timers.h"
 
-#define TICK_MS 20        /* resolution of deadlines and back-off; only while one of them runs */
-#define SWEEP_MS 1000     /* looking for lanes that have been idle for long */
 #define FRESH_NS NS_PER_S /* a lane that breaks sooner, and was never used, counts as not opened */
-#define SWEEP_PARTS 4     /* an upstream-timeout is noticed this many times finer than it is */
-
-static const struct lane_key newcomer = {.protocol = 2};
-
-static void on_tick(uv_timer_t *timer);
-static void on_sweep(uv_timer_t *timer);
-
-static struct lane *lane_at(struct list *at)
-{
-    return container_of(at, struct lane, in_home);
-}
 
 static struct lane *find(struct list *list, const struct lane_key *key, enum lane_role role)
 {
     for (struct list *at = list->next; at != list; at = at->next)
-        if (lane_at(at)->role == role && lane_key_eq(&lane_at(at)->key, key))
-            return lane_at(at);
+        if (lanes_at(at)->role == role && lane_key_eq(&lanes_at(at)->key, key))
+            return lanes_at(at);
     return NULL;
 }
 
-static void move_to(struct lane *lane, struct list *list)
+struct lane_key lanes_newcomer(const struct lanes *lanes)
+{
+    return (struct lane_key){.protocol = 2, .epoch = upstream_epoch(lanes->upstream)};
+}
+
+static enum lane_home home_of(const struct lanes *lanes, const struct list *list)
+{
+    const struct list *const lists[HOME_COUNT] = {
+        [HOME_OPENING] = &lanes->opening, [HOME_SHARED] = &lanes->shared, [HOME_RETIRED] = &lanes->retired,
+        [HOME_PRIVATE] = &lanes->private, [HOME_IDLE] = &lanes->idle,
+    };
+    int home = HOME_COUNT - 1;
+    while (home > HOME_NONE && lists[home] != list)
+        home--;
+    return (enum lane_home)home;
+}
+
+static void note_home(struct lane *lane, enum lane_home home)
+{
+    struct lane_counts *counts = &lane->home->counts;
+    count_add(&counts->homes[lane->in], UINT64_MAX); /* one less */
+    count_add(&counts->homes[home], 1);
+    lane->in = (uint8_t)home;
+}
+
+void lanes_move(struct lane *lane, struct list *list)
 {
     list_take(&lane->in_home);
     list_push(list, &lane->in_home);
+    note_home(lane, home_of(lane->home, list));
 }
 
-static void keep_ticking(struct lanes *lanes)
+void lanes_take(struct lane *lane)
 {
-    if (!uv_is_active((uv_handle_t *)&lanes->tick))
-        uv_timer_start(&lanes->tick, on_tick, TICK_MS, TICK_MS);
-}
-
-static void keep_sweeping(struct lanes *lanes)
-{
-    uint64_t timeout_ms = lanes->upstream->timeout_ns / NS_PER_MS;
-    uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < SWEEP_MS ? timeout_ms / SWEEP_PARTS + 1 : SWEEP_MS;
-    if (!uv_is_active((uv_handle_t *)&lanes->sweep))
-        uv_timer_start(&lanes->sweep, on_sweep, every_ms, every_ms);
+    list_take(&lane->in_home);
+    note_home(lane, HOME_NONE);
 }
 
 static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner)
@@ -54,21 +60,22 @@ static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, e
     if (lane == NULL)
         return NULL;
     lane->deadline_ns = clock_ns() + lanes->upstream->connect_timeout_ns;
-    list_push(&lanes->opening, &lane->in_home);
-    keep_ticking(lanes);
+    lanes_move(lane, &lanes->opening);
+    count_add(&lanes->counts.opened, 1);
+    timers_tick(lanes);
     return lane;
 }
 
-static void keep_idle(struct lanes *lanes, struct lane *lane)
+void lanes_keep_idle(struct lanes *lanes, struct lane *lane)
 {
     lane->role = LANE_IDLE;
     lane->owner = NULL;
     lane->moved_ns = clock_ns();
-    move_to(lane, &lanes->idle);
+    lanes_move(lane, &lanes->idle);
     lanes->n_idle++;
-    keep_sweeping(lanes);
+    timers_sweep(lanes);
     if (lanes->n_idle > LANES_IDLE_MAX)
-        lane_fail(lane_at(lanes->idle.next), "there are enough idle ones");
+        lane_fail(lanes_at(lanes->idle.next), "there are enough idle ones");
 }
 
 static void share(struct lanes *lanes, struct lane *lane)
@@ -77,153 +84,43 @@ static void share(struct lanes *lanes, struct lane *lane)
     lane->owner = NULL;
     lane->is_watching = false;
     lanes->version++;
-    move_to(lane, &lanes->shared);
-    keep_sweeping(lanes);
+    lanes_move(lane, &lanes->shared);
+    timers_sweep(lanes);
 }
 
-/* ---- the timers ---- */
-
-static void expire_opening(struct lanes *lanes, uint64_t now_ns)
+bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane)
 {
-    struct list *next;
-    for (struct list *at = lanes->opening.next; at != &lanes->opening; at = next) {
-        next = at->next;
-        uint64_t deadline_ns = lane_at(at)->deadline_ns;
-        if (deadline_ns == 0 || now_ns < deadline_ns)
-            continue;
-        lane_at(at)->is_late = lane_at(at)->state == LANE_GREETING;
-        lane_fail(lane_at(at), "it does not answer in time");
-    }
+    const struct lane_key newcomer = lanes_newcomer(lanes);
+    return lane->role == LANE_SHARED && lane_key_eq(&lane->key, &newcomer);
 }
 
-static bool has_others_waiting(const struct lane *lane)
+/* Opened when no password was wanted, and now one is: there will be no other like it. */
+static bool is_irreplaceable(const struct lanes *lanes, const struct lane *lane)
 {
-    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
-        const struct rider *rider = calls_at(&lane->calls, at)->rider;
-        if (rider != NULL && rider != calls_oldest(&lane->calls)->rider)
-            return true;
-    }
-    return false;
+    uint32_t now = upstream_epoch(lanes->upstream);
+    return lane->key.login == NULL && (now & EPOCH_NEEDS_AUTH) != 0 && (lane->key.epoch & EPOCH_NEEDS_AUTH) == 0;
 }
 
-/* Whoever holds others up with a reply it does not read has a second. */
-static void expire_retired(struct lanes *lanes, uint64_t now_ns)
+/* ---- for the timers ---- */
+
+bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane)
 {
-    struct list *next;
-    for (struct list *at = lanes->retired.next; at != &lanes->retired; at = next) {
-        struct lane *lane = lane_at(at);
-        next = at->next;
-        if (lane->stalled == NULL || !has_others_waiting(lane))
-            continue;
-        lane->is_unread = true;
-        if (lanes_absorb(lanes, lane, lane->stalled)) {
-            lane_catch_up(lane->stalled);
-            continue;
-        }
-        if (now_ns < lane->deadline_ns)
-            continue;
-        lane->stalled->ops->on_blocking(lane->stalled);
-    }
+    if (lane->role != LANE_SHARED || lanes_is_newcomers(lanes, lane) || !calls_is_empty(&lane->calls) ||
+        !list_is_empty(&lane->waiting))
+        return false;
+    return !is_irreplaceable(lanes, lane) || !lanes->ops->has_epoch(lanes->arg, lane->key.epoch);
 }
 
-static void on_tick(uv_timer_t *timer)
+bool lanes_retry(struct lanes *lanes, uint64_t now_ns)
 {
-    struct lanes *lanes = timer->data;
-    uint64_t now_ns = clock_ns();
-    expire_opening(lanes, now_ns);
-    expire_retired(lanes, now_ns);
+    const struct lane_key newcomer = lanes_newcomer(lanes);
     bool is_due = lanes->backoff.due_ns != 0 && now_ns >= lanes->backoff.due_ns;
     if (is_due && lanes->keeps_shared && find(&lanes->opening, &newcomer, LANE_SHARED) == NULL) {
         lanes->backoff.due_ns = 0;
         if (open_lane(lanes, &newcomer, LANE_SHARED, NULL) == NULL)
             backoff_fail(&lanes->backoff, now_ns);
     }
-    bool is_waiting = lanes->backoff.due_ns != 0 && lanes->keeps_shared;
-    if (list_is_empty(&lanes->opening) && list_is_empty(&lanes->retired) && !is_waiting)
-        uv_timer_stop(timer);
-}
-
-static void fail_hung(struct list *list, uint64_t since_ns)
-{
-    struct list now;
-    list_take_all(&now, list);
-    while (!list_is_empty(&now)) {
-        struct lane *lane = lane_at(now.next);
-        move_to(lane, list);
-        if (lane_is_hung(lane, since_ns))
-            lane_fail(lane, "it does not answer within upstream-timeout");
-    }
-}
-
-static void close_old(struct lanes *lanes, uint64_t now_ns)
-{
-    while (!list_is_empty(&lanes->idle) && now_ns - lane_at(lanes->idle.next)->moved_ns > LANES_IDLE_NS)
-        lane_fail(lane_at(lanes->idle.next), "it was idle");
-}
-
-static void judge_unread(struct list *list, uint64_t now_ns)
-{
-    struct list now;
-    list_take_all(&now, list);
-    while (!list_is_empty(&now)) {
-        struct lane *lane = lane_at(now.next);
-        move_to(lane, list);
-        if (lane_is_unread(lane, now_ns, now_ns - LANES_UNREAD_NS))
-            lane->stalled->ops->on_unread(lane->stalled, lane->frame_bytes + lane->scan.bulk_left);
-    }
-}
-
-static bool has_stalled(const struct list *list)
-{
-    for (const struct list *at = list->next; at != list; at = at->next)
-        if (container_of(at, struct lane, in_home)->stalled != NULL)
-            return true;
-    return false;
-}
-
-static bool is_newcomers(const struct lane *lane)
-{
-    return lane->role == LANE_SHARED && lane_key_eq(&lane->key, &newcomer);
-}
-
-static bool has_only_newcomers(const struct lanes *lanes)
-{
-    for (const struct list *at = lanes->shared.next; at != &lanes->shared; at = at->next)
-        if (!is_newcomers(container_of(at, struct lane, in_home)))
-            return false;
-    return true;
-}
-
-static void close_unused(struct lanes *lanes, uint64_t now_ns)
-{
-    struct list *next;
-    for (struct list *at = lanes->shared.next; at != &lanes->shared; at = next) {
-        struct lane *lane = lane_at(at);
-        next = at->next;
-        bool may_go = lane->role == LANE_SHARED && !is_newcomers(lane) && calls_is_empty(&lane->calls);
-        if (may_go && list_is_empty(&lane->waiting) && now_ns - lane->moved_ns > LANES_UNUSED_NS)
-            keep_idle(lanes, lane);
-    }
-}
-
-static void on_sweep(uv_timer_t *timer)
-{
-    struct lanes *lanes = timer->data;
-    uint64_t now_ns = clock_ns();
-    uint64_t timeout_ns = lanes->upstream->timeout_ns;
-    close_old(lanes, now_ns);
-    close_unused(lanes, now_ns);
-    judge_unread(&lanes->retired, now_ns);
-    judge_unread(&lanes->private, now_ns);
-    if (timeout_ns > 0) {
-        uint64_t since_ns = now_ns - timeout_ns;
-        fail_hung(&lanes->shared, since_ns);
-        fail_hung(&lanes->retired, since_ns);
-        fail_hung(&lanes->private, since_ns);
-    } else if (list_is_empty(&lanes->idle) && has_only_newcomers(lanes) && list_is_empty(&lanes->retired) &&
-               !has_stalled(&lanes->private)) {
-        uv_timer_stop(timer);
-    }
+    return lanes->backoff.due_ns != 0 && lanes->keeps_shared;
 }
 
 /* ---- asking for a lane ---- */
@@ -251,7 +148,8 @@ struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key)
 bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane)
 {
     return lane_is_ready(lane) && !calls_is_empty(&lane->calls) &&
-           lanes->loop->now_ns > lane->moved_ns + LANES_SLUGGISH_NS + 4 * lane->round_trip_ns;
+           lanes->loop->now_ns > lane->moved_ns + LANES_SLUGGISH_NS + 4 * lane->round_trip_ns &&
+           !is_irreplaceable(lanes, lane);
 }
 
 static struct lane *share_idle(struct lanes *lanes, const struct lane_key *key)
@@ -268,9 +166,11 @@ struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key)
 {
     if (!is_up(lanes))
         return NULL;
+    if (key->login == NULL && (key->epoch & EPOCH_NEEDS_AUTH) != 0)
+        atomic_store_explicit(&lanes->upstream->is_doubted, true, memory_order_relaxed);
     struct lane *lane = lanes_find_shared(lanes, key);
     if (lane != NULL && lanes_is_sluggish(lanes, lane)) {
-        lanes_retire(lanes, lane);
+        (void)lanes_retire(lanes, lane);
         lane = NULL;
     }
     if (lane == NULL)
@@ -281,10 +181,10 @@ struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key)
 /* The one that has been idle longest, made over: no new connection. */
 static struct lane *renew_idle(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
 {
-    struct lane *lane = lane_at(lanes->idle.next);
+    struct lane *lane = lanes_at(lanes->idle.next);
     lanes->n_idle--;
-    move_to(lane, &lanes->opening);
-    keep_ticking(lanes);
+    lanes_move(lane, &lanes->opening);
+    timers_tick(lanes);
     if (lane_renew(lane, key, owner))
         return lane;
     lane_fail(lane, "out of memory");
@@ -307,14 +207,30 @@ struct lane *lanes_private(struct lanes *lanes, const struct lane_key *key, stru
     lane->is_used = false;
     lane->ready_ns = clock_ns();
     owner->lane = lane;
-    move_to(lane, &lanes->private);
+    lanes_move(lane, &lanes->private);
     return lane;
+}
+
+/* It finishes what it has. Nobody knows in which protocol HELLO has left it: it is nobody's as it is. */
+static void replace_door(struct lanes *lanes, enum door door)
+{
+    struct lane *lane = lanes->doors[door];
+    lanes->doors[door] = NULL;
+    lane->key.protocol = 0;
+    lane->role = lane_is_ready(lane) ? LANE_RETIRED : LANE_IDLE;
+    if (lane_is_ready(lane) && calls_is_empty(&lane->calls))
+        lanes_keep_idle(lanes, lane);
+    else if (lane_is_ready(lane))
+        lanes_move(lane, &lanes->retired);
 }
 
 struct lane *lanes_door(struct lanes *lanes, enum door door)
 {
     if (!is_up(lanes))
         return NULL;
+    const struct lane_key newcomer = lanes_newcomer(lanes);
+    if (lanes->doors[door] != NULL && lanes->doors[door]->key.epoch != newcomer.epoch)
+        replace_door(lanes, door);
     if (lanes->doors[door] == NULL)
         lanes->doors[door] = open_lane(lanes, &newcomer, LANE_DOOR, NULL);
     return lanes->doors[door];
@@ -328,16 +244,16 @@ void lanes_release(struct lanes *lanes, struct lane *lane)
         share(lanes, lane);
         return;
     }
-    keep_idle(lanes, lane);
+    lanes_keep_idle(lanes, lane);
 }
 
 /* ---- from a lane ---- */
 
 void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared,
-                void (*on_login_refused)(void *arg, const struct login *login), void *arg)
+                const struct lanes_ops *ops, void *arg)
 {
     memset(lanes, 0, sizeof *lanes);
-    lanes->on_login_refused = on_login_refused;
+    lanes->ops = ops;
     lanes->arg = arg;
     lanes->loop = loop;
     lanes->upstream = upstream;
@@ -348,12 +264,8 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstrea
     list_init(&lanes->retired);
     list_init(&lanes->private);
     list_init(&lanes->idle);
-    uv_timer_init(&loop->uv, &lanes->tick);
-    uv_timer_init(&loop->uv, &lanes->sweep);
-    lanes->tick.data = lanes;
-    lanes->sweep.data = lanes;
-    if (upstream->timeout_ns > 0)
-        keep_sweeping(lanes);
+    timers_init(lanes);
+    const struct lane_key newcomer = lanes_newcomer(lanes);
     if (keeps_shared)
         (void)open_lane(lanes, &newcomer, LANE_SHARED, NULL);
 }
@@ -372,16 +284,18 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
     lane->ready_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
     if (lane->role == LANE_IDLE)
-        keep_idle(lanes, lane);
+        lanes_keep_idle(lanes, lane);
     else
-        move_to(lane, lane->role == LANE_PRIVATE ? &lanes->private : &lanes->shared);
-    keep_sweeping(lanes);
+        lanes_move(lane, lane->role == LANE_PRIVATE ? &lanes->private : &lanes->shared);
+    timers_sweep(lanes);
     lanes->version++;
     if (lane->key.login == NULL)
-        atomic_store_explicit(&lanes->upstream->needs_auth, needs_auth, memory_order_relaxed);
+        upstream_note_auth(lanes->upstream, needs_auth);
     if (lanes->down != ERR_NONE)
         log_info("upstream %s is back", lanes->upstream->text);
     lanes->down = ERR_NONE;
+    count_set(&lanes->counts.is_down, 0);
+    lanes->is_garbled = false;
     backoff_reset(&lanes->backoff);
 }
 
@@ -405,26 +319,45 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
         again->is_retry = true;
 }
 
+/* Redis is there and has let it in before, or says for the first time what is no Redis' answer. */
+static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane)
+{
+    return (lane->ready_ns != 0 && !lane->is_late) || (lane->greeting_end == GREETING_GARBLED && !lanes->is_garbled);
+}
+
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
     if (lane->greeting_end == GREETING_LOGIN_ENDED) {
         log_warn("upstream %s does not accept the login of a user any more: its clients are closed",
                  lanes->upstream->text);
-        lanes->on_login_refused(lanes->arg, lane->key.login);
+        lanes->ops->on_login_refused(lanes->arg, lane->key.login);
         return;
     }
     if (lane->greeting_end == GREETING_ANSWERED_NO)
         return;
-    if (!list_is_empty(&lanes->shared) && !is_newcomers(lane)) {
+    if (!lanes_is_newcomers(lanes, lane) && (!list_is_empty(&lanes->shared) || is_its_own_affair(lanes, lane))) {
+        lanes->is_garbled |= lane->greeting_end == GREETING_GARBLED;
         log_warn("upstream %s: cannot open another connection: %s", lanes->upstream->text, why);
         return;
     }
     if (lanes->down == ERR_NONE)
         log_warn("upstream %s is away: %s", lanes->upstream->text, why);
     lanes->down = lane->is_late ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE;
+    count_set(&lanes->counts.is_down, 1);
     backoff_fail(&lanes->backoff, clock_ns());
-    keep_ticking(lanes);
+    timers_tick(lanes);
+}
+
+static enum lane_loss loss_of(const struct lane *lane, bool was_ready)
+{
+    if (lane->is_late || lane->is_hung)
+        return LOSS_TIMEOUT;
+    if (lane->is_broken || lane->greeting_end == GREETING_GARBLED)
+        return LOSS_PROTOCOL;
+    if (lane->greeting_end == GREETING_LOGIN_ENDED || lane->greeting_end == GREETING_ANSWERED_NO)
+        return LOSS_AUTH;
+    return was_ready ? LOSS_CLOSED : LOSS_CONNECT;
 }
 
 void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
@@ -437,9 +370,9 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
         lanes->n_idle--;
     if (lanes->is_closing || lane->role == LANE_IDLE)
         return;
-    if (!was_ready && lane->ready_ns != 0)
-        lanes->cannot_reset = true;
-    bool is_storm = is_newcomers(lane) && lane->is_retry && broke_at_once(lane);
+    count_add(&lanes->counts.lost[loss_of(lane, was_ready)], 1);
+    lanes->cannot_reset |= lane->greeting_end == GREETING_NOT_RESET;
+    bool is_storm = lanes_is_newcomers(lanes, lane) && lane->is_retry && broke_at_once(lane);
     if (was_ready && !is_storm)
         lose_ready(lanes, lane, why);
     else
@@ -448,8 +381,10 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
 
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane)
 {
-    keep_sweeping(lanes);
+    timers_sweep(lanes);
     lane->deadline_ns = clock_ns() + LANES_STALL_NS;
+    if (lane->role == LANE_SHARED)
+        (void)lanes_retire(lanes, lane);
 }
 
 /* Who comes next should not have to wait for a connection to be made. */
@@ -457,21 +392,24 @@ static void keep_spares(struct lanes *lanes, const struct lane_key *key)
 {
     unsigned n = 0;
     for (struct list *at = lanes->idle.next; at != &lanes->idle; at = at->next)
-        n += lane_key_eq(&lane_at(at)->key, key);
+        n += lane_key_eq(&lanes_at(at)->key, key);
     for (struct list *at = lanes->opening.next; at != &lanes->opening; at = at->next)
-        n += lane_at(at)->role == LANE_IDLE && lane_key_eq(&lane_at(at)->key, key);
+        n += lanes_at(at)->role == LANE_IDLE && lane_key_eq(&lanes_at(at)->key, key);
     for (; n < LANES_SPARE; n++)
         (void)open_lane(lanes, key, LANE_IDLE, NULL);
 }
 
-void lanes_retire(struct lanes *lanes, struct lane *lane)
+bool lanes_retire(struct lanes *lanes, struct lane *lane)
 {
+    if (is_irreplaceable(lanes, lane) && lane->stalled == NULL)
+        return false;
     keep_spares(lanes, &lane->key);
     lane->role = LANE_RETIRED;
     lane->deadline_ns = clock_ns() + LANES_STALL_NS;
     lanes->version++;
-    move_to(lane, &lanes->retired);
-    keep_ticking(lanes);
+    lanes_move(lane, &lanes->retired);
+    timers_tick(lanes);
+    return true;
 }
 
 bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider)
@@ -480,7 +418,7 @@ bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider)
         return true;
     uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
     uint64_t room = lane->is_unread ? LANES_ABSORB_LATE_BYTES : LANES_ABSORB_BYTES;
-    if (lane->role != LANE_RETIRED || lanes->absorbed + size > room || !has_others_waiting(lane))
+    if (lane->role != LANE_RETIRED || lanes->absorbed + size > room || !lane_has_others_waiting(lane))
         return false;
     lane->is_absorbing = true;
     rider->absorbed += (uint32_t)size;
@@ -497,13 +435,13 @@ void lanes_absorbed(struct lanes *lanes, struct rider *rider)
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane)
 {
     lane->deadline_ns = 0;
-    keep_idle(lanes, lane);
+    lanes_keep_idle(lanes, lane);
 }
 
 static void close_all(struct list *list)
 {
     while (!list_is_empty(list))
-        lane_fail(lane_at(list->next), "weir stops");
+        lane_fail(lanes_at(list->next), "weir stops");
 }
 
 void lanes_close(struct lanes *lanes)
@@ -514,6 +452,5 @@ void lanes_close(struct lanes *lanes)
     close_all(&lanes->retired);
     close_all(&lanes->private);
     close_all(&lanes->idle);
-    uv_close((uv_handle_t *)&lanes->tick, NULL);
-    uv_close((uv_handle_t *)&lanes->sweep, NULL);
+    timers_close(lanes);
 }

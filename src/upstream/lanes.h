@@ -12,6 +12,7 @@
 #include "net/loop.h"
 #include "upstream/backoff.h"
 #include "upstream/lane.h"
+#include "upstream/lane_counts.h"
 #include "upstream/upstream.h"
 
 #define LANES_IDLE_MAX 128              /* a worker's idle lanes; more are closed at once */
@@ -27,12 +28,18 @@
 
 enum door { DOOR_LOGIN, DOOR_ANONYMOUS, DOOR_COUNT };
 
+struct lanes_ops {
+    /* Redis does not accept this login any more: who came in by it must go. */
+    void (*on_login_refused)(void *arg, const struct login *login);
+    /* Is anybody left who came in this epoch and has not logged in? */
+    bool (*has_epoch)(void *arg, uint32_t epoch);
+};
+
 struct lanes {
     struct loop *loop;
     struct upstream *upstream;
     bool keeps_shared; /* a shared lane for new clients is kept open */
-    /* Redis does not accept this login any more: who came in by it must go. */
-    void (*on_login_refused)(void *arg, const struct login *login);
+    const struct lanes_ops *ops;
     void *arg;
 
     struct list opening; /* connecting or greeting, of any role */
@@ -48,12 +55,17 @@ struct lanes {
     struct backoff backoff;
     uint32_t absorbed; /* bytes of replies that were taken in, until their readers have caught up */
     enum err down;     /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
+    bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */
     bool cannot_reset; /* this Redis has no RESET: a used lane serves its own session only */
     bool is_closing;
+    struct lane_counts counts;
 };
 
 void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared,
-                void (*on_login_refused)(void *arg, const struct login *login), void *arg);
+                const struct lanes_ops *ops, void *arg);
+
+/* The session of a client that connects now. */
+struct lane_key lanes_newcomer(const struct lanes *lanes);
 
 /* What a client is told when there is no lane for it. */
 enum err lanes_why_none(const struct lanes *lanes);
@@ -87,12 +99,32 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth);
 void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why);
 /* A lane does not go on because a reply is not read. */
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane);
-/* No new calls for this shared lane. */
-void lanes_retire(struct lanes *lanes, struct lane *lane);
+/* No new calls for this shared lane. False: it must go on, as none like it could be opened. */
+bool lanes_retire(struct lanes *lanes, struct lane *lane);
 /* May the rest of this reply be taken in, though its reader does not keep up? Until lanes_absorbed. */
 bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider);
 void lanes_absorbed(struct lanes *lanes, struct rider *rider);
 /* A retired lane has answered everything. */
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane);
+
+/* ---- for upstream/timers ---- */
+
+static inline struct lane *lanes_at(struct list *at)
+{
+    return container_of(at, struct lane, in_home);
+}
+
+void lanes_move(struct lane *lane, struct list *list);
+void lanes_take(struct lane *lane); /* out of its list */
+void lanes_keep_idle(struct lanes *lanes, struct lane *lane);
+
+/* Is it the shared one for clients that have just connected? */
+bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane);
+
+/* Is it a shared lane that does nothing, and can be opened again when somebody asks for it? */
+bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane);
+
+/* Try the upstream again if that is due. Will it be, later? */
+bool lanes_retry(struct lanes *lanes, uint64_t now_ns);
 
 #endif

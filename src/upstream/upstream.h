@@ -12,11 +12,56 @@
 
 struct upstream {
     struct endpoint endpoint;
-    const char *text;            /* the address as configured, for the log */
-    uint64_t connect_timeout_ns; /* for connecting, and for each answer until a connection is ready */
-    uint64_t timeout_ns;         /* for any answer to a call that does not block; 0: none */
-    _Atomic bool is_barred;      /* it cannot be served (a cluster, too old): nobody may use it */
-    _Atomic bool needs_auth;     /* it wants a password for `default` */
+    const char *text;                 /* the address as configured, for the log */
+    uint64_t connect_timeout_ns;      /* for connecting, and for each answer until a connection is ready */
+    uint64_t timeout_ns;              /* for any answer to a call that does not block; 0: none */
+    _Atomic bool is_barred;           /* it cannot be served (a cluster, too old): nobody may use it */
+    _Atomic bool is_doubted;          /* somebody counts on an epoch that wants a password: does it still? */
+    _Atomic uint32_t epoch;           /* upstream_epoch */
+    _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
+
+/*
+ * Whom Redis takes a connection for that does not log in is settled when it is opened, and stays whatever becomes of
+ * the password of `default`. So time is divided into epochs: a new one whenever that may have changed. Who came in one
+ * uses no connection opened in an earlier one. The lowest bit says whether a password is wanted, as far as is known.
+ */
+#define EPOCH_NEEDS_AUTH 1u
+
+static inline uint32_t upstream_epoch(const struct upstream *upstream)
+{
+    return atomic_load_explicit(&upstream->epoch, memory_order_acquire);
+}
+
+/* Something has passed that may have changed it. */
+static inline void upstream_end_epoch(struct upstream *upstream)
+{
+    atomic_fetch_add_explicit(&upstream->epoch, 2, memory_order_acq_rel);
+}
+
+/* A new connection has found out: a new epoch if that is news. */
+static inline void upstream_note_auth(struct upstream *upstream, bool needs_auth)
+{
+    uint32_t epoch = upstream_epoch(upstream);
+    while ((epoch & EPOCH_NEEDS_AUTH) != (uint32_t)needs_auth &&
+           !atomic_compare_exchange_weak_explicit(&upstream->epoch, &epoch, (epoch + 2) ^ EPOCH_NEEDS_AUTH,
+                                                  memory_order_acq_rel, memory_order_acquire))
+        ;
+}
+
+/* A longer pause is not shortened by a later one; until_ns 0 ends it. */
+static inline void upstream_pause(struct upstream *upstream, uint64_t until_ns)
+{
+    uint64_t now = atomic_load_explicit(&upstream->paused_until_ns, memory_order_relaxed);
+    while ((until_ns == 0 || now < until_ns) &&
+           !atomic_compare_exchange_weak_explicit(&upstream->paused_until_ns, &now, until_ns, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
+}
+
+static inline bool upstream_is_paused(const struct upstream *upstream, uint64_t now_ns)
+{
+    return now_ns < atomic_load_explicit(&upstream->paused_until_ns, memory_order_relaxed);
+}
 
 #endif

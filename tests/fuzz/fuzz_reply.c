@@ -11,7 +11,10 @@ static bool feed(struct reply_scan *scan, const uint8_t *data, size_t from, size
     char *piece = piece_copy(data + from, n);
     enum scan_result result = SCAN_FRAME;
     for (size_t off = 0, used; off < n && result == SCAN_FRAME; off += used) {
+        size_t used_plain;
+        uint32_t n_plain = reply_scan_plain(scan, piece + off, n - off, 1, &used_plain);
         result = reply_scan(scan, piece + off, n - off, &used);
+        REQUIRE(n_plain == 0 ? used_plain == 0 : result == SCAN_FRAME && used_plain == used);
         REQUIRE(used <= n - off);
         REQUIRE(result != SCAN_MORE || used == n - off);
         REQUIRE(result == SCAN_BAD || (result == SCAN_FRAME) == (scan->open == 0));

@@ -5,6 +5,7 @@
 #include "base/slice.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
+#include "resp/plain.h"
 #include "resp/scan.h"
 
 #include "pieces.h"
@@ -88,6 +89,18 @@ static void check_frame(const struct request_scan *scan, const uint8_t *frame)
     free(copy);
 }
 
+/* What is taken as plain and at hand is what the scanner has just found. */
+static void check_plain(const struct request_scan *scan, const struct request_limits *limits, const char *at, size_t n,
+                        enum scan_result result, size_t used)
+{
+    struct slice name;
+    const char *next = plain_request(at, at + n, limits, &name);
+    if (next == NULL)
+        return;
+    REQUIRE(result == SCAN_FRAME && (size_t)(next - at) == used);
+    REQUIRE(name.at == at + scan->args[0].off && name.len == scan->args[0].len);
+}
+
 static void digest_frame(uint64_t *sum, const struct request_scan *scan)
 {
     digest(sum, scan->at);
@@ -108,6 +121,8 @@ static bool feed(struct request_scan *scan, const struct request_limits *limits,
     for (size_t off = 0, used; off < n && result == SCAN_FRAME; off += used) {
         result = request_scan(scan, limits, piece + off, n - off, &used);
         REQUIRE(used <= n - off);
+        if (from + off == *frame)
+            check_plain(scan, limits, piece + off, n - off, result, used);
         REQUIRE(result != SCAN_MORE || used == n - off);
         if (result == SCAN_BAD)
             break;

@@ -24,6 +24,7 @@ need libc6-dev has_header stdio.h
 need libuv1-dev has_header uv.h
 need libhiredis-dev has_header hiredis/read.h
 need libinih-dev has_header ini.h
+need libmicrohttpd-dev has_header microhttpd.h
 
 if [ "$want" = run ] || [ "$want" = test ]; then
     need redis-server has_command redis-server

@@ -4,7 +4,10 @@
 #ifndef WEIR_TESTS_POLICY_KIT_H
 #define WEIR_TESTS_POLICY_KIT_H
 
+#include "limit/gate.h"
+#include "limit/ledger.h"
 #include "limit/policy.h"
+#include "limit/subject.h"
 
 static inline struct policy *kit_policy(struct policies *policies, const char *name)
 {
@@ -30,12 +33,61 @@ static inline void kit_limit(struct policies *policies, struct policy *policy, c
         fail_msg("%s = %s: %s", what, expression, why);
 }
 
+static inline void kit_cost(struct policies *policies, const struct command_table *table, const char *what,
+                            const char *cost)
+{
+    char why[256] = "";
+    if (!policies_add_cost(policies, table, slice_str(what), slice_str(cost), why, sizeof why))
+        fail_msg("[cost] %s = %s: %s", what, cost, why);
+}
+
+/* What has to be done before anybody is asked. */
+static inline void kit_bind(struct policies *policies, struct ledger *ledger, const struct command_table *table)
+{
+    if (!policies_enroll(policies, ledger))
+        fail_msg("no room in the ledger");
+    policies_bind(policies, table);
+}
+
 static inline const struct command *kit_command(const struct command_table *table, const char *name)
 {
     const struct command *command = command_by_name(table, slice_str(name));
     if (!command)
         fail_msg("no command %s", name);
     return command;
+}
+
+/* A connection of the subject `name`: its account, to be given back. */
+static inline struct account kit_account(struct subjects *subjects, const struct policy *policy, const char *name,
+                                         uint64_t now_ns)
+{
+    struct account account = {.policy = policy};
+    account.holders[PER_SUBJECT] = subject_get(subjects, policy->record, slice_str(name), now_ns);
+    account.holders[PER_CONNECTION] = subject_new_own(policy->record, PER_CONNECTION);
+    account.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->record->everybody : NULL;
+    return account;
+}
+
+static inline void kit_account_put(struct subjects *subjects, struct account *account)
+{
+    subject_put(subjects, account->holders[PER_SUBJECT]);
+    subject_free_own(account->holders[PER_CONNECTION]);
+}
+
+/* The connection and its subject under a newer set of policies, as after a reload. */
+static inline struct account kit_account_under(const struct account *account, const struct policy *policy)
+{
+    struct account next = *account;
+    next.policy = policy;
+    next.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->record->everybody : NULL;
+    return next;
+}
+
+/* The word of limit `index`. */
+static inline uint64_t kit_word(const struct account *account, size_t index)
+{
+    const struct limit *limit = &account->policy->limits[index];
+    return atomic_load(&subject_funnel(account->holders[limit->scope], limit->slot)->tat_ns);
 }
 
 #endif

@@ -17,6 +17,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "run/config.h"
+#include "run/config_diff.h"
+#include "run/config_edit.h"
 #include "run/config_keys.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -77,9 +79,10 @@ static const struct mistake line_mistakes[] = {
     {"[redis]\nport = 1\n", "weir.conf:1: [redis]: unknown section\n"},
     {"[weir main]\n", "weir.conf:1: [weir main]: this section takes no name\n"},
     {"[policy]\n", "weir.conf:1: [policy]: a name is missing after the word\n"},
-    {"[cost]\nkeys = 100\n", "weir.conf:1: [cost]: not yet supported\n"},
-    {"[admin]\nsocket = /x\n", "weir.conf:1: [admin]: not yet supported\n"},
-    {"[limit signup]\nsliding = 5/60s\n", "weir.conf:1: [limit signup]: not yet supported\n"},
+    {"[cost keys]\n", "weir.conf:1: [cost keys]: this section takes no name\n"},
+    {"[admins]\nsocket = /x\n", "weir.conf:1: [admins]: unknown section (did you mean admin?)\n"},
+    {"[limit signup]\n",
+     "weir.conf:1: [limit signup]: the limit is empty: give it a rate, like sliding = 5/60s\n"},
 };
 
 static const struct mistake key_mistakes[] = {
@@ -88,7 +91,17 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\nworkers =\n", "weir.conf:2: [weir] workers: a value is missing\n"},
     {"[weir]\nworkers = ; two\n", "weir.conf:2: [weir] workers: a value is missing\n"},
     {"[weir]\nworkers = 1\n\nWorkers = 2\n", "weir.conf:4: [weir] Workers: given twice: the first is in line 2\n"},
-    {"[weir]\nmode = shadow\n", "weir.conf:2: [weir] mode: not yet supported\n"},
+    {"[weir]\nmode = shade\n", "weir.conf:2: [weir] mode: \"shade\" is neither enforce nor shadow\n"},
+    {"[weir]\nsocket = /x\n", "weir.conf:2: [weir] socket: unknown key\n"},
+    {"[admin]\nworkers = 1\n", "weir.conf:2: [admin] workers: unknown key\n"},
+    {"[admin]\nsoket = /x\n", "weir.conf:2: [admin] soket: unknown key (did you mean socket?)\n"},
+    {"[admin]\nlisten = unix:/x\n", "weir.conf:2: [admin] listen: HTTP needs host:port\n"},
+    {"[admin]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
+     "weir.conf:3: [admin] listen: given twice: the first is in line 2\n"},
+    {"[admin]\nsocket = x\n",
+     "weir.conf:2: [admin] socket: \"x\" is not a path: the path of a unix socket starts with /\n"},
+    {"[admin]\nsocket = /x\n[admin]\nsocket = /y\n",
+     "weir.conf:4: [admin] socket: given twice: the first is in line 2\n"},
     {"[weir]\nworkers = 0\n", "weir.conf:2: [weir] workers: must be from 1 to 256\n"},
     {"[weir]\nworkers = 257\n", "weir.conf:2: [weir] workers: must be from 1 to 256\n"},
     {"[weir]\nmax-clients = 1000001\n", "weir.conf:2: [weir] max-clients: must be from 1 to 1000000\n"},
@@ -146,8 +159,28 @@ static const struct mistake policy_mistakes[] = {
      "weir.conf:1: [policy free]: the policy binds nobody: give it a match (only the policy default has none)\n"},
     {"[policy default]\nmatch = ip:10.0.0.0/8\n",
      "weir.conf:2: [policy default] match: the policy default binds whoever no other policy does: it has no match\n"},
-    {"[policy default]\nadmin = yes\n", "weir.conf:2: [policy default] admin: not yet supported\n"},
+    {"[policy default]\nadmin = true\n", "weir.conf:2: [policy default] admin: \"true\" is neither yes nor no\n"},
+    {"[policy default]\nread = 1/s, deny\n",
+     "weir.conf:2: [policy default] read: deny stands alone: it lets nothing pass\n"},
+    {"[policy default]\ninflight = 64/s\n",
+     "weir.conf:2: [policy default] inflight: \"64/s\": inflight is a number at one moment: write it without a "
+     "period\n"},
+    {"[policy default]\nconnections = 5 over delay 1s\n",
+     "weir.conf:2: [policy default] connections: connections cannot be limited with over delay\n"},
+    {"[policy default]\nauth-failures = 5/m over refuse\n",
+     "weir.conf:2: [policy default] auth-failures: auth-failures cannot be limited with over refuse\n"},
+    {"[policy default]\ncmd.ping = 5/s\n",
+     "weir.conf:2: [policy default] cmd.ping: cmd.ping is part of class control, which is never refused: write over "
+     "delay or over close\n"},
     {"[policy default]\nread =\n", "weir.conf:2: [policy default] read: a value is missing\n"},
+};
+
+static const struct mistake cost_mistakes[] = {
+    {"[cost]\nkeys = 0\n", "weir.conf:2: [cost] keys: a cost is from 1 to 4294967295\n"},
+    {"[cost]\nkeys =\n", "weir.conf:2: [cost] keys: a cost is missing: write 100, or 1 per key\n"},
+    {"[cost]\nmget = 1 per kee\n",
+     "weir.conf:2: [cost] mget: \"per kee\" means nothing: write a number, or a number and \"per key\"\n"},
+    {"[cost]\nkeyss = 1\n", "weir.conf:2: [cost] keyss: unknown class keyss\n"},
 };
 
 static void check_mistakes(const struct mistake *mistakes, size_t n)
@@ -190,6 +223,12 @@ static void test_policy_mistakes(void **state)
     check_mistakes(policy_mistakes, COUNT_OF(policy_mistakes));
 }
 
+static void test_cost_mistakes(void **state)
+{
+    (void)state;
+    check_mistakes(cost_mistakes, COUNT_OF(cost_mistakes));
+}
+
 static void test_all_mistakes_are_reported_at_once(void **state)
 {
     (void)state;
@@ -214,8 +253,7 @@ static void test_all_mistakes_are_reported_at_once(void **state)
 
 static void test_every_later_key_is_refused_by_name(void **state)
 {
-    static const char *const later[] = {"mode",            "idle-timeout", "request-timeout", "limit-prefix", "limit-when-down",
-                                        "clients-as",      "drain-timeout", "lane-stall",      "auth-failures"};
+    static const char *const later[] = {"idle-timeout", "request-timeout", "clients-as", "drain-timeout", "lane-stall"};
     char text[128], expected[128];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(later); i++) {
@@ -340,6 +378,9 @@ static void check_defaults(const struct config *config)
     assert_int_equal(config->upstream_timeout_ns, 0);
     assert_int_equal(config->identity.count, 2);
     assert_string_equal(config->error_prefix, "THROTTLED");
+    assert_false(config->is_shadow);
+    assert_null(config->admin_socket);
+    assert_null(config->admin_listen.host);
     assert_int_equal(policies_count(config->policies), 0);
 }
 
@@ -387,7 +428,10 @@ static void test_every_key(void **state)
                                       "upstream-timeout = 3s\n"
                                       "identity = user\n"
                                       "identity = ip/24\n"
-                                      "error-prefix = SLOWDOWN");
+                                      "error-prefix = SLOWDOWN\n"
+                                      "mode = Shadow\n"
+                                      "[Admin]\n"
+                                      "socket = /run/weir-admin.sock\nlisten = 127.0.0.1:9380\n");
     assert_string_equal(said.text, "");
     assert_non_null(config);
     assert_int_equal(config->n_listens, 3);
@@ -409,6 +453,11 @@ static void test_every_key(void **state)
     assert_int_equal(config->upstream_timeout_ns, 3 * NS_PER_S);
     assert_int_equal(config->identity.count, 2);
     assert_string_equal(config->error_prefix, "SLOWDOWN");
+    assert_true(config->is_shadow);
+    assert_true(policies_is_shadow(config->policies));
+    assert_string_equal(config->admin_socket, "/run/weir-admin.sock");
+    assert_string_equal(config->admin_listen.host, "127.0.0.1");
+    assert_int_equal(config->admin_listen.port, 9380);
     config_free(config);
 }
 
@@ -440,6 +489,50 @@ static void test_classes_and_policies(void **state)
     assert_true(class_has(heavier, table, command_by_name(table, SLICE("keys"))));
     assert_true(class_has(heavier, table, command_by_name(table, SLICE("smembers"))));
     assert_false(class_has(heavier, table, command_by_name(table, SLICE("sort"))));
+    config_free(config);
+}
+
+static void test_every_kind_of_limit(void **state)
+{
+    static const struct {
+        enum unit unit;
+        enum scope scope;
+        enum action action;
+    } expected[] = {
+        {UNIT_COMMANDS, PER_SUBJECT, OVER_REFUSE},     {UNIT_COMMANDS, PER_POLICY, OVER_REFUSE},
+        {UNIT_COMMANDS, PER_SUBJECT, OVER_DELAY},      {UNIT_COMMANDS, PER_SUBJECT, OVER_DENY},
+        {UNIT_COST, PER_CONNECTION, OVER_SHADOW},      {UNIT_BYTES_IN, PER_SUBJECT, OVER_CLOSE},
+        {UNIT_BYTES_OUT, PER_SUBJECT, OVER_DELAY},     {UNIT_INFLIGHT, PER_SUBJECT, OVER_REFUSE},
+        {UNIT_CONNECTIONS, PER_SUBJECT, OVER_CLOSE},   {UNIT_CONNECTS, PER_POLICY, OVER_CLOSE},
+        {UNIT_AUTH_FAILURES, PER_SUBJECT, OVER_CLOSE},
+    };
+    (void)state;
+    struct config *config = load_text("[policy default]\n"
+                                      "admin = yes\n"
+                                      "read = 10/s, 100/s per policy\n"
+                                      "write = 10/s over delay 200ms\n"
+                                      "@scripting = deny\n"
+                                      "cost = 5k/s per connection over shadow\n"
+                                      "bytes-in = 1mb/s burst 4mb over close\n"
+                                      "bytes-out = 10mb/s over delay 1s\n"
+                                      "inflight = 64\n"
+                                      "connections = 50\n"
+                                      "connects = 10/s per policy\n"
+                                      "auth-failures = 5/m\n"
+                                      "[cost]\n"
+                                      "keys = 100\n"
+                                      "mget = 1 per key\n"
+                                      "@slow = 5\n");
+    assert_string_equal(said.text, "");
+    assert_non_null(config);
+    const struct policy *policy = policies_at(config->policies, 0);
+    assert_true(policy->is_admin);
+    assert_int_equal(policy->n_limits, COUNT_OF(expected));
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        assert_int_equal(policy->limits[i].unit, expected[i].unit);
+        assert_int_equal(policy->limits[i].scope, expected[i].scope);
+        assert_int_equal(policy->limits[i].action, expected[i].action);
+    }
     config_free(config);
 }
 
@@ -521,6 +614,120 @@ static void test_addresses_are_printed_as_written(void **state)
     config_free(config);
 }
 
+/* ---- in memory ---- */
+
+static const char in_memory[] = "[weir]\n"
+                                "listen = a:1\n"
+                                "listen = b:1\n"
+                                "[Policy FREE]\n"
+                                "match = user:free-*\n"
+                                "Read = 10/s\n"
+                                "write = 5/s\n"
+                                "[policy free]\n"
+                                "read = 100/m\n";
+
+static struct config_file read_text(const char *text)
+{
+    struct config_file file = {.path = "weir.conf", .report = on_report, .arg = &said};
+    said = (struct said){0};
+    write_bytes("weir.conf", text, strlen(text));
+    config_file_read(&file);
+    return file;
+}
+
+static struct line_name line_of(const char *policy, const char *key)
+{
+    return (struct line_name){SECTION_POLICY, slice_str(policy), slice_str(key)};
+}
+
+static void check_value(const struct config_file *file, const char *key, const char *expected)
+{
+    struct line_name name = line_of("free", key);
+    char *value = config_file_value(file, &name);
+    if (expected)
+        assert_string_equal(value, expected);
+    else
+        assert_null(value);
+    free(value);
+}
+
+static void test_lines_are_replaced(void **state)
+{
+    (void)state;
+    struct config_file file = read_text(in_memory);
+    struct config_file copy;
+    config_file_copy(&copy, &file);
+    copy.report = on_report;
+    copy.arg = &said;
+    struct line_name read = line_of("Free", "READ"), write = line_of("free", "write"), all = line_of("free", "all");
+    check_value(&copy, "read", "10/s, 100/m");
+    config_file_replace(&copy, &read, "7/s");
+    config_file_replace(&copy, &write, NULL);
+    config_file_replace(&copy, &write, NULL);
+    config_file_replace(&copy, &all, "1/s, 2/m");
+    check_value(&copy, "read", "7/s");
+    check_value(&copy, "write", NULL);
+    check_value(&copy, "all", "1/s, 2/m");
+    check_value(&file, "read", "10/s, 100/m");
+    struct config *config = config_build(&copy, table, CONFIG_LIVE);
+    assert_string_equal(said.text, "");
+    assert_int_equal(policies_at(config->policies, 0)->n_limits, 3);
+    assert_null(config->listens);
+    config_free(config);
+
+    config_file_replace(&copy, &all, "0/s");
+    assert_null(config_build(&copy, table, CONFIG_LIVE));
+    assert_string_equal(said.text, "[Policy FREE] all: a rate of 0 lets nothing pass, ever: give at least 1\n");
+    config_file_fini(&copy);
+    config_file_fini(&file);
+}
+
+static void test_a_setting_in_a_section_that_there_was_not(void **state)
+{
+    const struct line_name mode = {SECTION_WEIR, SLICE(""), SLICE("mode")};
+    (void)state;
+    struct config_file file = read_text("");
+    config_file_replace(&file, &mode, "shadow");
+    struct config *config = config_build(&file, table, CONFIG_LIVE);
+    assert_string_equal(said.text, "");
+    assert_true(config->is_shadow);
+    assert_string_equal(config->error_prefix, "THROTTLED");
+    config_free(config);
+    config_file_fini(&file);
+}
+
+static void check_difference(const struct difference *d, const char *section, const char *what, const char *running,
+                             const char *in_file)
+{
+    assert_string_equal(d->section, section);
+    assert_string_equal(d->what, what);
+    assert_string_equal(d->running, running);
+    assert_string_equal(d->file, in_file);
+}
+
+static void test_differences(void **state)
+{
+    (void)state;
+    struct config_file running = read_text(in_memory);
+    struct config_file file = read_text("[weir]\nlisten = a:1 , b:2\nmode = enforce\nmax-clients = 5\n"
+                                        "[policy free]\nread = 10/s, 100/m\nall = 1/s\nmatch = user:free-*\n"
+                                        "[class c]\ncommands = get\n[cost]\nKEYS = 2\n");
+    struct differences d = config_diff(&running, &file);
+    assert_int_equal(d.count, 6);
+    check_difference(&d.at[0], "weir", "listen", "a:1, b:1", "a:1 , b:2");
+    check_difference(&d.at[1], "policy free", "write", "5/s", "");
+    check_difference(&d.at[2], "weir", "max-clients", "10000", "5");
+    check_difference(&d.at[3], "policy free", "all", "", "1/s");
+    check_difference(&d.at[4], "class c", "commands", "", "get");
+    check_difference(&d.at[5], "cost", "keys", "", "2");
+    assert_true(difference_needs_restart(&d.at[0]));
+    for (size_t i = 1; i < d.count; i++)
+        assert_false(difference_needs_restart(&d.at[i]));
+    differences_fini(&d);
+    config_file_fini(&running);
+    config_file_fini(&file);
+}
+
 /* ---- a folder for the files ---- */
 
 static char folder[] = "/tmp/weir-config-XXXXXX";
@@ -549,6 +756,7 @@ int main(void)
         cmocka_unit_test(test_address_mistakes),
         cmocka_unit_test(test_class_mistakes),
         cmocka_unit_test(test_policy_mistakes),
+        cmocka_unit_test(test_cost_mistakes),
         cmocka_unit_test(test_all_mistakes_are_reported_at_once),
         cmocka_unit_test(test_every_later_key_is_refused_by_name),
         cmocka_unit_test(test_every_prefix_that_clients_act_on_is_refused),
@@ -563,9 +771,13 @@ int main(void)
         cmocka_unit_test(test_empty_files),
         cmocka_unit_test(test_every_key),
         cmocka_unit_test(test_classes_and_policies),
+        cmocka_unit_test(test_every_kind_of_limit),
         cmocka_unit_test(test_unknown_commands_are_warnings),
         cmocka_unit_test(test_password_files),
         cmocka_unit_test(test_addresses_are_printed_as_written),
+        cmocka_unit_test(test_lines_are_replaced),
+        cmocka_unit_test(test_a_setting_in_a_section_that_there_was_not),
+        cmocka_unit_test(test_differences),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -302,6 +302,79 @@ static void a_charge_equals_a_take(void **state)
     }
 }
 
+/* ---- of bytes, in a queue, as a number ---- */
+
+static void bytes_are_not_rounded_one_by_one(void **state)
+{
+    (void)state;
+    struct rate rate;
+    assert_true(rate_init_bytes(&rate, 10 << 20, S, 40 << 20));
+    assert_int_equal(rate.burst_ns, 4 * S);
+    assert_int_equal(rate_span_ns(&rate, 10 << 20), S);
+    assert_int_equal(rate_span_ns(&rate, 0), 0);
+    assert_int_equal(rate_span_ns(&rate, 1), 96); /* 95.4 */
+    assert_int_equal(rate_span_ns(&rate, UINT64_MAX), RATE_LONGEST_NS);
+    assert_true(rate_init_bytes(&rate, UINT64_C(9) << 30, S, 1)); /* a byte takes less than a nanosecond */
+    assert_int_equal(rate.burst_ns, 1);
+    assert_int_equal(rate_span_ns(&rate, UINT64_C(9) << 30), S);
+    assert_false(rate_init_bytes(&rate, 1, DAY, 36526));
+    uint64_t seed = 1;
+    for (int i = 0; i < 10000; i++) {
+        if (!rate_init_bytes(&rate, dice_scale(&seed, INT64_MAX), dice_scale(&seed, DAY), dice_scale(&seed, INT64_MAX)))
+            continue;
+        uint64_t n = dice_scale(&seed, UINT64_MAX);
+        unsigned __int128 span_ns = rate_span_ns(&rate, n);
+        if (span_ns == RATE_LONGEST_NS)
+            continue;
+        assert_true(span_ns * rate.count >= (unsigned __int128)n * rate.period_ns);
+        assert_true((span_ns - 1) * rate.count < (unsigned __int128)n * rate.period_ns);
+    }
+}
+
+static void debts_add_up_and_have_an_end(void **state)
+{
+    (void)state;
+    struct funnel funnel = {0};
+    funnel_owe(&funnel, S, 5);
+    funnel_owe(&funnel, S, 7);
+    assert_int_equal(word(&funnel), S + 12);
+    funnel_owe(&funnel, S / 2, 1); /* an older time */
+    assert_int_equal(word(&funnel), S + 13);
+    funnel_owe(&funnel, 9 * S, 0);
+    assert_int_equal(word(&funnel), 9 * S);
+    funnel_owe(&funnel, 9 * S, RATE_LONGEST_NS);
+    funnel_owe(&funnel, 9 * S, RATE_LONGEST_NS);
+    assert_int_equal(word(&funnel), 9 * S + RATE_LONGEST_NS);
+    funnel = (struct funnel){0};
+    funnel_owe(&funnel, LATE, RATE_LONGEST_NS);
+    assert_int_equal(word(&funnel), LATE + RATE_LONGEST_NS);
+}
+
+/* A queue lets go when the funnel would have: the wait it tells is the one after which a take passes. */
+static void a_queue_waits_as_long_as_a_take_refuses(void **state)
+{
+    (void)state;
+    for (uint64_t round = 1; round <= 200; round++) {
+        uint64_t seed = round, now_ns = dice_scale(&seed, LATE);
+        struct rate rate = random_rate(&seed);
+        struct funnel funnel = {0};
+        for (int i = 0; i < 100; i++) {
+            now_ns += random_step(&seed, &rate);
+            uint64_t cost = 1 + dice_below(&seed, rate.burst);
+            uint64_t wait_ns = funnel_queue(&funnel, &rate, now_ns, cost);
+            assert_int_equal(wait_ns, funnel_ask(&funnel, &rate, now_ns, cost));
+            if (dice_below(&seed, 2))
+                funnel_owe(&funnel, now_ns, funnel_queue_span(&rate, cost));
+        }
+    }
+    struct rate rate = rate_of(10, S, 2);
+    struct funnel funnel = {0};
+    assert_int_equal(funnel_queue(&funnel, &rate, 0, 7), 5 * S / 10);
+    assert_int_equal(funnel_queue(&funnel, &rate, LATE, UINT64_MAX), RATE_LONGEST_NS - rate.burst_ns);
+    assert_int_equal(funnel_queue_span(&rate, UINT64_MAX), RATE_LONGEST_NS);
+    assert_int_equal(funnel_queue_span(&rate, 7), 7 * S / 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +391,9 @@ int main(void)
         cmocka_unit_test(an_empty_funnel_equals_a_fresh_one),
         cmocka_unit_test(emptiness_turns_on_the_nanosecond),
         cmocka_unit_test(a_charge_equals_a_take),
+        cmocka_unit_test(bytes_are_not_rounded_one_by_one),
+        cmocka_unit_test(debts_add_up_and_have_an_end),
+        cmocka_unit_test(a_queue_waits_as_long_as_a_take_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,8 @@ static struct ip ip(const char *text)
 
 static struct facts facts(const char *user, const char *name, const char *address)
 {
-    return (struct facts){slice_str(user), slice_str(name), *address ? ip(address) : (struct ip){0}};
+    return (struct facts){
+        .user = slice_str(user), .name = slice_str(name), .ip = *address ? ip(address) : (struct ip){0}};
 }
 
 static void assert_subject(const char *sources, struct facts known, const char *expected)
@@ -135,6 +136,107 @@ static void any_name_is_printable_and_fits(void **state)
     }
 }
 
+static struct facts with_key(struct facts known, const char *key, size_t len)
+{
+    known.key = slice_of(key, len);
+    return known;
+}
+
+static void listeners_name_subjects(void **state)
+{
+    (void)state;
+    struct facts known = facts("", "", "10.1.2.3");
+    known.listener = SLICE("unix:/run/weir 1.sock");
+    assert_subject("listener", known, "listener:unix:/run/weir%201.sock");
+    assert_subject("user, LISTENER, ip", known, "listener:unix:/run/weir%201.sock");
+    known.listener = SLICE("");
+    assert_subject("listener, ip", known, "ip:10.1.2.3");
+}
+
+static void keys_name_subjects(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *key, *expected;
+    } cases[] = {
+        {"key:1", "acme:users:7", "key:acme"},
+        {"key:2", "acme:users:7", "key:acme:users"},
+        {"key:3", "acme:users:7", "key:acme:users:7"},
+        {"key:9", "acme:users:7", "key:acme:users:7"},
+        {"key:1", "acme", "key:acme"},
+        {"key:2", "acme:", "key:acme:"},
+        {"key:1", "acme:", "key:acme"},
+        {"key:2", "acme::x", "key:acme:"},
+        {"key:1", ":x", "key:"},
+        {"key:2", ":x:y", "key::x"},
+        {"key:1", "", "key:"},
+        {"KEY:32", "a b\r\n%", "key:a%20b%0D%0A%25"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_subject(cases[i].source, with_key(facts("u", "n", "10.1.2.3"), cases[i].key, strlen(cases[i].key)),
+                       cases[i].expected);
+    assert_subject("key:1", with_key(facts("", "", ""), "\0\xff:x", 4), "key:%00%FF");
+    assert_subject("key:2, user", facts("u", "n", "10.1.2.3"), "user:u"); /* a command without a key */
+    assert_subject("key:2", facts("u", "n", "10.1.2.3"), "ip:10.1.2.3");
+    assert_subject("user, key:2", with_key(facts("u", "n", ""), "a:b", 3), "user:u");
+    char key[3000];
+    memset(key, '\n', sizeof key);
+    char *out = malloc(SUBJECT_NAME_MAX);
+    struct identity identity;
+    assert_true(identity_parse(&identity, SLICE("key:2"), why, sizeof why));
+    struct facts known = with_key(facts("", "", ""), key, sizeof key);
+    assert_true(identity_subject(&identity, &known, out) <= SUBJECT_NAME_MAX);
+    free(out);
+}
+
+static void whether_keys_are_needed(void **state)
+{
+    (void)state;
+    struct facts known = facts("u", "", "10.1.2.3");
+    known.listener = SLICE("x");
+    known.key = SLICE("acme"); /* of the last command: says nothing of the next */
+    static const struct {
+        const char *sources;
+        bool is_needed;
+    } cases[] = {
+        {"user, ip", false},     {"key:1", true},
+        {"key:2, user", true},   {"user, key:1", false},
+        {"name, key:1", true},   {"name, ip6/64, key:1", true},
+        {"ip/24, key:1", false}, {"listener, key:1", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct identity identity;
+        assert_true(identity_parse(&identity, slice_str(cases[i].sources), why, sizeof why));
+        if (identity_needs_key(&identity, &known) != cases[i].is_needed)
+            fail_msg("%s", cases[i].sources);
+    }
+}
+
+static void addresses_whatever_the_identity(void **state)
+{
+    (void)state;
+    char out[SUBJECT_NAME_MAX];
+    struct facts known = facts("u", "n", "10.1.2.3");
+    size_t len = identity_address(&known, out);
+    assert_true(slice_eq(slice_of(out, len), SLICE("ip:10.1.2.3")));
+    known = facts("u", "n", "2001:db8::1");
+    len = identity_address(&known, out);
+    assert_true(slice_eq(slice_of(out, len), SLICE("ip:2001:db8::1")));
+    known = facts("u", "n", "");
+    len = identity_address(&known, out);
+    assert_true(slice_eq(slice_of(out, len), SLICE("ip:unix")));
+}
+
+static void all_sources_at_once(void **state)
+{
+    (void)state;
+    struct identity identity;
+    assert_true(identity_parse(&identity, SLICE("user, name, key:1, listener, ip/24, ip6/64"), why, sizeof why));
+    assert_int_equal(identity.count, 6);
+    assert_true(identity_parse(&identity, SLICE("ip6/64,ip/24,ip,key:32,listener,name,user"), why, sizeof why));
+    assert_int_equal(identity.count, 7);
+}
+
 static void wrong_sources_are_named(void **state)
 {
     (void)state;
@@ -147,8 +249,15 @@ static void wrong_sources_are_named(void **state)
         {"usr, ip", "did you mean user?"},
         {"nonsense", "there are user, name, ip"},
         {"tls", "\"tls\" is not yet supported"},
-        {"listener, ip", "\"listener\" is not yet supported"},
-        {"key:2, ip", "\"key:2\" is not yet supported"},
+        {"key, ip", "needs a number of segments"},
+        {"key/2", "needs a number of segments"},
+        {"key:0", "must be 1 to 32"},
+        {"key:33", "must be 1 to 32"},
+        {"key:", "must be 1 to 32"},
+        {"key:x", "must be 1 to 32"},
+        {"key:2, key:1", "\"key:1\" is never reached"},
+        {"listener, listener", "never reached"},
+        {"listener:6380", "only ip and ip6"},
         {"ip/0", "1 to 32"},
         {"ip/33", "1 to 32"},
         {"ip/", "1 to 32"},
@@ -219,12 +328,35 @@ static void terms_hold(void **state)
     assert_true(holds("ip:::ffff:10.1.2.3", known));
 }
 
+static void terms_of_keys_and_listeners(void **state)
+{
+    (void)state;
+    struct facts known = with_key(facts("", "", ""), "acme:\0x", 7);
+    known.listener = SLICE("127.0.0.1:6380");
+    assert_true(holds("listener:127.0.0.1:6380", known));
+    assert_true(holds("Listener: *:6380", known));
+    assert_false(holds("listener:unix:*", known));
+    assert_true(holds("key:acme:*", known));
+    assert_false(holds("key:acme:", known));
+    assert_false(holds("key:acme:*", facts("acme:1", "acme:1", "")));
+    assert_true(holds("key:*", with_key(facts("", "", ""), "", 0))); /* an empty key is a key */
+    struct match match;
+    assert_true(match_parse(&match, SLICE("key:x"), why, sizeof why));
+    assert_true(match_is_of_key(&match));
+    match_fini(&match);
+    assert_true(match_parse(&match, SLICE("listener:x"), why, sizeof why));
+    assert_false(match_is_of_key(&match));
+    match_fini(&match);
+}
+
 static void what_is_unknown_never_matches(void **state)
 {
     (void)state;
     struct facts nobody = facts("", "", "");
     assert_false(holds("user:*", nobody));
     assert_false(holds("name:*", nobody));
+    assert_false(holds("listener:*", nobody));
+    assert_false(holds("key:*", nobody));
     assert_false(holds("ip:0.0.0.0/0", nobody));
     assert_false(holds("ip:::/0", nobody));
 }
@@ -238,7 +370,10 @@ static void wrong_terms_are_named(void **state)
         {"", "unknown term"},
         {"free-*", "write user:PATTERN"},
         {"usr:free-*", "did you mean user:"},
-        {"key:acme", "write user:PATTERN"},
+        {"acme:x", "write user:PATTERN"},
+        {"key:", "has no pattern"},
+        {"listener:", "has no pattern"},
+        {"listner:x", "did you mean listener:"},
         {"user:", "has no pattern"},
         {"user:a user:b", "separated by commas"},
         {"user:[a", "never closed"},
@@ -275,7 +410,13 @@ int main(void)
         cmocka_unit_test(any_name_is_printable_and_fits),
         cmocka_unit_test(wrong_sources_are_named),
         cmocka_unit_test(socket_addresses),
+        cmocka_unit_test(listeners_name_subjects),
+        cmocka_unit_test(keys_name_subjects),
+        cmocka_unit_test(whether_keys_are_needed),
+        cmocka_unit_test(addresses_whatever_the_identity),
+        cmocka_unit_test(all_sources_at_once),
         cmocka_unit_test(terms_hold),
+        cmocka_unit_test(terms_of_keys_and_listeners),
         cmocka_unit_test(what_is_unknown_never_matches),
         cmocka_unit_test(wrong_terms_are_named),
     };

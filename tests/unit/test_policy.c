@@ -16,12 +16,14 @@
 static char why[256];
 static struct command_table *table;
 static struct policies *policies;
+static struct ledger *ledger;
 
 static int set_up(void **state)
 {
     (void)state;
     table = command_table_builtin();
     policies = policies_new(classes_new());
+    ledger = ledger_new();
     return 0;
 }
 
@@ -29,8 +31,14 @@ static int tear_down(void **state)
 {
     (void)state;
     policies_put(policies);
+    ledger_free(ledger);
     command_table_put(table);
     return 0;
+}
+
+static void bind(void)
+{
+    kit_bind(policies, ledger, table);
 }
 
 static void assert_says(const char *part)
@@ -101,28 +109,298 @@ static void wrong_limits_change_nothing(void **state)
         {"write", "200/s, 10/x", "is not a time"},
         {"write", "200/s,", "a limit is missing"},
         {"write", "", "a limit is missing"},
-        {"write", "deny", "\"deny\" is not yet supported"},
-        {"write", " DENY ", "\"deny\" is not yet supported"},
+        {"write", "deny, 5/s", "deny stands alone"},
+        {"write", "5/s, deny", "deny stands alone"},
+        {"read", "deny", "deny stands alone"}, /* there is a limit on it already */
+        {"@list", "5/s", "deny stands alone"}, /* it is denied already */
+        {"@list", "deny", "deny stands alone"},
+        {"cost", "deny", "only a class of commands can be denied"},
+        {"inflight", "deny", "only a class of commands can be denied"},
         {"wirte", "1/s", "write"},
-        {"cost", "1/s", "limits in unit cost are not yet supported"},
-        {"bytes-in", "1mb/s", "limits in unit bytes-in are not yet supported"},
-        {"bytes-out", "1mb/s", "limits in unit bytes-out are not yet supported"},
-        {"inflight", "64", "limits in unit inflight are not yet supported"},
-        {"connections", "50", "limits in unit connections are not yet supported"},
-        {"Connects", "10/s", "limits in unit Connects are not yet supported"},
-        {"control", "5/s", "class control is never refused"},
-        {"cmd.ping", "5/s", "class control is never refused, and cmd.ping"},
-        {"read", "5/s over delay 1s", "\"over delay\" is not yet supported"},
+        {"set", "1/s", "did you mean cmd.set?"},
+        {"cost", "1mb/s", "count bytes"},
+        {"bytes-in", "1m/s", "is not a size"},
+        {"inflight", "64/s", "without a period"},
+        {"Connections", "50 per connection", "connections cannot be counted per connection"},
+        {"connects", "10/s over delay 1s", "connects cannot be limited with over delay"},
+        {"auth-failures", "10/s over refuse", "auth-failures cannot be limited with over refuse"},
+        {"control", "5/s", "control is part of class control, which is never refused: write over delay or over close"},
+        {"control", "deny", "which is never refused"},
+        {"cmd.ping", "5/s", "cmd.ping is part of class control"},
+        {"cmd.ping", "5/s over close, 5/s", "cmd.ping is part of class control"},
+        {"cmd.limit|status", "deny", "is part of class control"},
     };
     struct policy *policy = kit_policy(policies, "free");
     kit_limit(policies, policy, table, "read", "1/s");
+    kit_limit(policies, policy, table, "@list", "deny");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         if (policy_add_limits(policies, policy, table, slice_str(bad[i].what), slice_str(bad[i].expression), why,
                               sizeof why))
             fail_msg("%s = %s passed", bad[i].what, bad[i].expression);
         assert_says(bad[i].says);
-        assert_int_equal(policy->n_limits, 1);
+        assert_int_equal(policy->n_limits, 2);
     }
+}
+
+/* What control may have: no refusing. */
+static void control_may_be_delayed_closed_and_counted(void **state)
+{
+    (void)state;
+    struct policy *policy = kit_policy(policies, "free");
+    kit_limit(policies, policy, table, "control", "5/s over delay 1s, 5/s over close, 5/s over shadow");
+    kit_limit(policies, policy, table, "cmd.ping", "5/s over close");
+    bind();
+    assert_int_equal(binds(policy, "ping"), 15);
+    assert_int_equal(binds(policy, "exec"), 7);
+    assert_int_equal(binds(policy, "limit|status"), 7);
+    assert_int_equal(binds(policy, "limit|top"), 0);
+    assert_int_equal(binds(policy, "get"), 0);
+    assert_int_equal(policy->shadows, 4);
+}
+
+static void deny_is_a_limit_too(void **state)
+{
+    (void)state;
+    struct policy *policy = kit_policy(policies, "free");
+    kit_limit(policies, policy, table, "write", "1/s");
+    kit_limit(policies, policy, table, "@scripting", " Deny ");
+    bind();
+    assert_int_equal(policy->n_limits, 2);
+    assert_int_equal(policy->limits[1].action, OVER_DENY);
+    assert_int_equal(policy->limits[1].unit, UNIT_COMMANDS);
+    assert_string_equal(policy->limits[1].label, "free/@scripting");
+    assert_int_equal(binds(policy, "eval"), 2);
+    assert_int_equal(policy->of_action[OVER_DENY], 2);
+    assert_false(policy->is_plain);
+}
+
+static void units_bind_when_they_are_asked(void **state)
+{
+    (void)state;
+    struct policy *policy = kit_policy(policies, "free");
+    static const char *const lines[][2] = {
+        {"cost", "1/s"},      {"bytes-in", "1kb/s"}, {"bytes-out", "1kb/s"},   {"inflight", "5"},
+        {"connections", "5"}, {"connects", "5/s"},   {"auth-failures", "5/m"}, {"write", "1/s per policy over shadow"}};
+    for (size_t i = 0; i < 8; i++)
+        kit_limit(policies, policy, table, lines[i][0], lines[i][1]);
+    bind();
+    assert_int_equal(binds(policy, "get"), 0x0f);
+    assert_int_equal(binds(policy, "set"), 0x8f);
+    assert_int_equal(binds(policy, "blpop"), 0x87); /* not in flight while it blocks */
+    assert_int_equal(binds(policy, "ping"), 0);
+    assert_int_equal(policy->binds[0], 0x0f);
+    for (size_t unit = 0; unit < UNIT_COUNT; unit++)
+        assert_int_equal(policy->of_unit[unit], unit == UNIT_COMMANDS ? 0x80 : 1 << (unit - 1));
+    assert_int_equal(policy->of_scope[PER_POLICY], 0x80);
+    assert_int_equal(policy->of_scope[PER_SUBJECT], 0x7f);
+    assert_int_equal(policy->of_action[OVER_REFUSE], 0x0f);
+    assert_int_equal(policy->of_action[OVER_CLOSE], 0x70);
+    assert_int_equal(policy->shadows, 0x80);
+    assert_string_equal(policy->limits[6].label, "free/auth-failures");
+}
+
+static void plain_and_joint(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what, *expression;
+        bool is_plain, is_joint;
+    } cases[] = {
+        {"write", "1/s", true, false},
+        {"write", "1/s, 5/h", true, true},
+        {"write", "1/s per policy", false, false},
+        {"write", "1/s per connection", false, false},
+        {"write", "1/s over delay 1s", false, false},
+        {"write", "1/s over close", false, false},
+        {"write", "1/s over shadow", false, false},
+        {"write", "deny", false, false},
+        {"cost", "1/s", false, false},
+        {"inflight", "1", false, false},
+        {"bytes-in", "1/s", false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "p%zu", i);
+        kit_limit(policies, kit_policy(policies, name), table, cases[i].what, cases[i].expression);
+    }
+    bind();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct policy *policy = policies_at(policies, i);
+        if (policy->is_plain != cases[i].is_plain || policy->is_joint != cases[i].is_joint)
+            fail_msg("%s = %s", cases[i].what, cases[i].expression);
+        assert_int_equal(atomic_load(&policy->record->is_locked), policy->is_joint || !policy->is_plain);
+    }
+}
+
+static void in_shadow_mode_all_are_shadows(void **state)
+{
+    (void)state;
+    struct policy *policy = kit_policy(policies, "free");
+    kit_limit(policies, policy, table, "write", "1/s");
+    kit_limit(policies, policy, table, "read", "1/s over delay 1s, 2/s over shadow");
+    assert_false(policies_is_shadow(policies));
+    bind();
+    assert_int_equal(policy->shadows, 4);
+    policies_set_shadow(policies, true);
+    bind();
+    assert_true(policies_is_shadow(policies));
+    assert_int_equal(policy->shadows, 7);
+    assert_false(policy->is_plain);
+    struct policies *copy = policies_rebind(policies, table);
+    assert_true(policies_is_shadow(copy));
+    assert_int_equal(policies_at(copy, 0)->shadows, 7);
+    policies_put(copy);
+}
+
+/* ---- the ledger ---- */
+
+static void a_reload_finds_the_slots(void **state)
+{
+    (void)state;
+    struct policy *policy = kit_policy(policies, "free");
+    kit_limit(policies, policy, table, "write", "200/s, 10000/h");
+    kit_limit(policies, policy, table, "inflight", "5");
+    bind();
+    uint16_t slots[3], ids[3];
+    for (size_t i = 0; i < 3; i++) {
+        slots[i] = policy->limits[i].slot;
+        ids[i] = policy->limits[i].id;
+    }
+    struct record *record = policy->record;
+    assert_string_equal(record->name, "free");
+    assert_int_equal(atomic_load(&record->slots[PER_SUBJECT]), 3);
+    policies_put(policies);
+
+    policies = policies_new(classes_new());
+    kit_policy(policies, "other");
+    policy = kit_policy(policies, "FREE");
+    kit_limit(policies, policy, table, "inflight", "7 over shadow");
+    kit_limit(policies, policy, table, "all", "1/s");
+    kit_limit(policies, policy, table, "Write", "7/s over delay 1s"); /* on two lines: places count on */
+    kit_limit(policies, policy, table, "WRITE", "8/m burst 3, 9/m, 1/m per policy");
+    bind();
+    assert_ptr_equal(policy->record, record);
+    assert_int_equal(policy->limits[0].slot, slots[2]);
+    assert_int_equal(policy->limits[2].slot, slots[0]);
+    assert_int_equal(policy->limits[3].slot, slots[1]);
+    assert_int_equal(policy->limits[0].id, ids[2]);
+    assert_int_equal(policy->limits[2].id, ids[0]);
+    assert_int_equal(policy->limits[3].id, ids[1]);
+    assert_int_equal(policy->limits[1].slot, 3);
+    assert_int_equal(policy->limits[4].slot, 4);
+    assert_int_equal(policy->limits[5].slot, 0);
+    assert_int_equal(policy->limits[5].place, 3);
+    assert_non_null(record->everybody);
+}
+
+static void a_full_ledger_says_so(void **state)
+{
+    (void)state;
+    struct record *record = ledger_record(ledger, SLICE("free"));
+    for (uint16_t i = 0; i < LEDGER_SLOTS_MAX; i++) {
+        struct limit limit = {.place = i};
+        assert_true(ledger_enter(ledger, record, SLICE("cmd.x"), &limit));
+    }
+    struct policy *policy = kit_policy(policies, "free");
+    kit_limit(policies, policy, table, "cmd.x", "1/s");
+    assert_true(policies_enroll(policies, ledger));
+    kit_limit(policies, policy, table, "write", "1/s");
+    assert_false(policies_enroll(policies, ledger));
+}
+
+/* ---- costs ---- */
+
+/* GET k, MGET k0 k1 ... */
+static uint64_t cost(const char *command, uint32_t keys)
+{
+    char request[1000];
+    int len = snprintf(request, sizeof request, "*%u\r\n$%zu\r\n%s\r\n", keys + 1, strlen(command), command);
+    for (uint32_t i = 0; i < keys; i++)
+        len += snprintf(request + len, sizeof request - (size_t)len, "$2\r\nk%u\r\n", i % 10);
+    return policies_cost(policies, kit_command(table, command), slice_of(request, (size_t)len), keys + 1);
+}
+
+static void costs_are_one_without_a_line(void **state)
+{
+    (void)state;
+    bind();
+    assert_int_equal(cost("get", 1), 1);
+    assert_int_equal(cost("mget", 9), 1);
+    kit_cost(policies, table, "keys", "100");
+    bind();
+    assert_int_equal(cost("get", 1), 1);
+    assert_int_equal(cost("keys", 1), 100);
+}
+
+static void costs_per_key(void **state)
+{
+    (void)state;
+    kit_cost(policies, table, "mget", "3 per key");
+    kit_cost(policies, table, "ping", "7 PER KEY");
+    kit_cost(policies, table, "set", "2k");
+    bind();
+    assert_int_equal(cost("mget", 1), 3);
+    assert_int_equal(cost("mget", 9), 27);
+    assert_int_equal(cost("ping", 0), 7); /* no key counts as one */
+    assert_int_equal(cost("set", 2), 2000);
+    struct command newer = {.id = UINT16_MAX};
+    assert_int_equal(policies_cost(policies, &newer, SLICE(""), 1), 1);
+    assert_int_equal(policies_cost(policies, kit_command(table, "mget"), SLICE("*3000000000\r\n"), 3000000000U),
+                     3 * UINT64_C(2999999999)); /* not all there: told from argc */
+}
+
+static void the_later_line_holds(void **state)
+{
+    (void)state;
+    kit_cost(policies, table, "set", "9");
+    kit_cost(policies, table, "all", "2");
+    kit_cost(policies, table, "WRITE", "3");
+    kit_cost(policies, table, "@string", "4");
+    kit_cost(policies, table, "get", "5");
+    kit_cost(policies, table, "cmd.getset", "6 per key");
+    kit_cost(policies, table, "config|get", "7");
+    kit_cost(policies, table, "get", "8");
+    bind();
+    assert_int_equal(cost("set", 2), 4);
+    assert_int_equal(cost("del", 5), 3);
+    assert_int_equal(cost("get", 1), 8);
+    assert_int_equal(cost("getset", 2), 6);
+    assert_int_equal(cost("exists", 2), 2);
+    assert_int_equal(cost("config|get", 2), 7);
+    assert_int_equal(cost("config|set", 2), 2);
+    assert_int_equal(policies_cost(policies, command_table_row(table, 0), SLICE(""), 1), 2);
+
+    struct policies *copy = policies_rebind(policies, table);
+    assert_int_equal(policies_cost(copy, kit_command(table, "get"), SLICE(""), 1), 8);
+    policies_put(copy);
+}
+
+static void wrong_costs_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what, *cost, *says;
+    } bad[] = {
+        {"get", "", "a cost is missing"},
+        {"get", "0", "from 1 to"},
+        {"get", "5g", "from 1 to"},
+        {"get", "-1", "is not a count"},
+        {"get", "1kb", "count bytes"},
+        {"get", "1 per", "means nothing"},
+        {"get", "1 per argument", "means nothing"},
+        {"get", "1 per key 2", "means nothing"},
+        {"get", "per key", "is not a count"},
+        {"gett", "1", "unknown class gett"},
+        {"", "1", "unknown class"},
+        {"nonsense", "1", "unknown class nonsense"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (policies_add_cost(policies, table, slice_str(bad[i].what), slice_str(bad[i].cost), why, sizeof why))
+            fail_msg("%s = %s passed", bad[i].what, bad[i].cost);
+        assert_says(bad[i].says);
+    }
+    bind();
+    assert_int_equal(cost("get", 1), 1);
 }
 
 static void limits_have_an_end(void **state)
@@ -135,7 +413,7 @@ static void limits_have_an_end(void **state)
     assert_says("more than 64 limits");
     assert_int_equal(policy->n_limits, 63);
     kit_limit(policies, policy, table, "read", "1/s");
-    policies_bind(policies, table);
+    bind();
     assert_int_equal(binds(policy, "get"), UINT64_MAX);
 }
 
@@ -146,7 +424,7 @@ static void limits_bind_their_class(void **state)
     kit_limit(policies, policy, table, "read", "1000/s");
     kit_limit(policies, policy, table, "write", "200/s, 10000/h");
     kit_limit(policies, policy, table, "all", "1/s");
-    policies_bind(policies, table);
+    bind();
     assert_int_equal(policy->n_binds, command_table_count(table));
     assert_int_equal(binds(policy, "get"), 1 | 8);
     assert_int_equal(binds(policy, "set"), 2 | 4 | 8);
@@ -161,7 +439,7 @@ static void control_is_never_bound(void **state)
     struct policy *policy = kit_policy(policies, "free");
     kit_limit(policies, policy, table, "all", "1/s");
     kit_limit(policies, policy, table, "@fast", "1/s");
-    policies_bind(policies, table);
+    bind();
     static const char *const control[] = {"ping", "auth", "hello", "select", "multi", "exec", "quit", "unwatch"};
     for (size_t i = 0; i < sizeof control / sizeof control[0]; i++)
         assert_int_equal(binds(policy, control[i]), 0);
@@ -175,7 +453,7 @@ static void several_limits_are_joint(void **state)
     kit_limit(policies, single, table, "cmd.get", "1/s");
     struct policy *twice = kit_policy(policies, "twice");
     kit_limit(policies, twice, table, "cmd.get", "1/s, 2/h");
-    policies_bind(policies, table);
+    bind();
     assert_false(single->is_joint);
     assert_true(twice->is_joint);
 }
@@ -185,8 +463,8 @@ static void binding_again_starts_anew(void **state)
     (void)state;
     struct policy *policy = kit_policy(policies, "free");
     kit_limit(policies, policy, table, "read", "1000/s");
-    policies_bind(policies, table);
-    policies_bind(policies, table);
+    bind();
+    bind();
     assert_int_equal(binds(policy, "get"), 1);
     assert_int_equal(binds(policy, "set"), 0);
 }
@@ -241,6 +519,31 @@ static void matches_add_up_or_change_nothing(void **state)
     assert_string_equal(matched("b", ""), "default");
 }
 
+static void found_by_name(void **state)
+{
+    (void)state;
+    struct policy *policy = kit_policy(policies, "Free");
+    assert_ptr_equal(policies_find(policies, SLICE("FREE")), policy);
+    assert_null(policies_find(policies, SLICE("fre")));
+}
+
+static void keys_and_listeners_match(void **state)
+{
+    (void)state;
+    kit_match(kit_policy(policies, "free"), "user:a");
+    kit_match(kit_policy(policies, "inside"), "listener:unix:*");
+    assert_false(policies_match_keys(policies));
+    kit_match(kit_policy(policies, "acme"), "key:acme:*");
+    kit_policy(policies, "default");
+    assert_true(policies_match_keys(policies));
+    struct facts facts = {.key = SLICE("acme:1")};
+    assert_string_equal(policies_match(policies, &facts)->name, "acme");
+    facts.listener = SLICE("unix:/run/weir.sock");
+    assert_string_equal(policies_match(policies, &facts)->name, "inside");
+    facts = (struct facts){.key = SLICE("other:1"), .listener = SLICE("127.0.0.1:6380")};
+    assert_string_equal(policies_match(policies, &facts)->name, "default");
+}
+
 /* A command table without SET, the rest of which has other ids. */
 static struct command_table *other_table(void)
 {
@@ -258,7 +561,7 @@ static void a_copy_serves_another_table(void **state)
     kit_match(policy, "user:*");
     kit_limit(policies, policy, table, "write", "1/s");
     kit_limit(policies, policy, table, "read", "1/s");
-    policies_bind(policies, table);
+    bind();
 
     struct command_table *other = other_table();
     struct policies *copy = policies_rebind(policies, other);
@@ -295,6 +598,19 @@ int main(void)
         TEST(policies_have_an_end),
         TEST(limits_are_labelled),
         TEST(wrong_limits_change_nothing),
+        TEST(control_may_be_delayed_closed_and_counted),
+        TEST(deny_is_a_limit_too),
+        TEST(units_bind_when_they_are_asked),
+        TEST(plain_and_joint),
+        TEST(in_shadow_mode_all_are_shadows),
+        TEST(a_reload_finds_the_slots),
+        TEST(a_full_ledger_says_so),
+        TEST(costs_are_one_without_a_line),
+        TEST(costs_per_key),
+        TEST(the_later_line_holds),
+        TEST(wrong_costs_are_named),
+        TEST(found_by_name),
+        TEST(keys_and_listeners_match),
         TEST(limits_have_an_end),
         TEST(limits_bind_their_class),
         TEST(control_is_never_bound),

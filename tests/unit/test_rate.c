@@ -1,4 +1,4 @@
-/* The grammar of limits: what it takes, and what it says of the rest. */
+/* Numbers with units: what is read, what is said of the rest, and what is written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "dice.h"
 #include "limit/rate.h"
 
 #define S UINT64_C(1000000000)
@@ -104,87 +105,142 @@ static void times(void **state)
     }
 }
 
-static void limits(void **state)
+static void sizes(void **state)
 {
     (void)state;
     static const struct {
         const char *text;
-        uint64_t count, period_ns, burst;
+        uint64_t bytes;
     } good[] = {
-        {"1000/s", 1000, S, 1000},
-        {"5/60s", 5, 60 * S, 5},
-        {"10000/h", 10000, 3600 * S, 10000},
-        {"1/d", 1, 86400 * S, 1},
-        {"2k/500ms burst 10k", 2000, S / 2, 10000},
-        {"1000/s burst 2000 per subject over refuse", 1000, S, 2000},
-        {" \t1000/S  OVER Refuse   BURST 1\tper SUBJECT ", 1000, S, 1},
-        {"2g/s burst 1", 2000000000, S, 1},
+        {"0", 0},        {"1", 1},         {"65536", 65536},           {"64kb", 65536},
+        {"64KB", 65536}, {"1mb", 1048576}, {"3Gb", UINT64_C(3) << 30}, {"9223372036854775807", INT64_MAX},
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        struct rate rate;
-        if (!rate_parse(slice_str(good[i].text), &rate, why, sizeof why))
-            fail_msg("%s: %s", good[i].text, why);
-        assert_int_equal(rate.count, good[i].count);
-        assert_int_equal(rate.period_ns, good[i].period_ns);
-        assert_int_equal(rate.burst, good[i].burst);
+        uint64_t bytes = 77;
+        assert_true(rate_parse_bytes(slice_str(good[i].text), &bytes, why, sizeof why));
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    static const char *const bad[] = {"",     "kb", "-1", "1.5mb", "1k",   "1m",           "1g",
+                                      "1 kb", "01", "b",  "1tb",   "1kbs", "9999999999gb", "9223372036854775808"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        uint64_t bytes = 77;
+        if (rate_parse_bytes(slice_str(bad[i]), &bytes, why, sizeof why))
+            fail_msg("%s passed", bad[i]);
+        assert_int_equal(bytes, 77);
+        assert_says("is not a size");
     }
 }
 
-static void what_is_wrong_is_named(void **state)
+static void amounts(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *says;
+        const char *text;
+        bool is_bytes;
+        uint64_t count, period_ns;
+    } good[] = {
+        {"1000/s", false, 1000, S},
+        {"5/60s", false, 5, 60 * S},
+        {"2k/500ms", false, 2000, S / 2},
+        {"1/d", false, 1, 86400 * S},
+        {"10mb/s", true, 10 << 20, S},
+        {"1KB/M", true, 1024, 60 * S},
+        {"1/36525d", true, 1, RATE_LONGEST_NS},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        uint64_t count = 77, period_ns = 77;
+        assert_true(rate_parse_amount(slice_str(good[i].text), good[i].is_bytes, &count, &period_ns, why, sizeof why));
+        assert_int_equal(count, good[i].count);
+        assert_int_equal(period_ns, good[i].period_ns);
+    }
+    static const struct {
+        const char *text;
+        bool is_bytes;
+        const char *says;
     } bad[] = {
-        {"", "a limit is missing"},
-        {"  ", "a limit is missing"},
-        {"1000", "COUNT/PERIOD"},
-        {"burst 5", "COUNT/PERIOD"},
-        {"/s", "is not a count"},
-        {"1000/", "is not a time"},
-        {"1000/60", "is not a time"},
-        {"1000/1/s", "is not a time"},
-        {"0/s", "a rate of 0"},
-        {"5/0s", "longer than 0"},
-        {"5/0", "longer than 0"},
-        {"1mb/s", "count bytes"},
-        {"5/s burst 0", "a burst of 0"},
-        {"5/s burst", "value is missing"},
-        {"5/s burst x", "is not a count"},
-        {"5/s burst 5 burst 6", "\"burst\" is given twice"},
-        {"5/s per subject per subject", "\"per\" is given twice"},
-        {"5/s brust 5", "did you mean burst?"},
-        {"5/s hello", "unknown clause \"hello\""},
-        {"5/s per connection", "\"per connection\" is not yet supported"},
-        {"5/s per Policy", "\"per policy\" is not yet supported"},
-        {"5/s per client", "write \"per subject\""},
-        {"5/s over delay 200ms", "\"over delay\" is not yet supported"},
-        {"5/s over close", "\"over close\" is not yet supported"},
-        {"5/s over shadow", "\"over shadow\" is not yet supported"},
-        {"5/s over ignore", "write \"over refuse\""},
-        {"5/s over", "value is missing"},
-        {"1/d burst 40000", "100 years"},
+        {"", false, "write COUNT/PERIOD, like 1000/s"},
+        {"", true, "write COUNT/PERIOD, like 10mb/s"},
+        {"10mb", true, "is not a rate"},
+        {"10m/s", true, "is not a size"},
+        {"10mb/s", false, "count bytes"},
+        {"/s", true, "is not a size"},
+        {"/s", false, "is not a count"},
+        {"1/", false, "is not a time"},
+        {"1/s/s", false, "is not a time"},
+        {"0/s", true, "a rate of 0"},
+        {"1/0ms", true, "longer than 0"},
+        {"1/40000d", false, "100 years"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct rate rate = {.count = 77};
-        if (rate_parse(slice_str(bad[i].text), &rate, why, sizeof why))
+        uint64_t count = 77, period_ns = 77;
+        if (rate_parse_amount(slice_str(bad[i].text), bad[i].is_bytes, &count, &period_ns, why, sizeof why))
             fail_msg("%s passed", bad[i].text);
-        assert_int_equal(rate.count, 77);
+        assert_int_equal(count, 77);
+        assert_int_equal(period_ns, 77);
         assert_says(bad[i].says);
     }
 }
 
-static void long_texts_are_cut_in_messages(void **state)
+/* ---- writing ---- */
+
+static void assert_bytes(uint64_t bytes, const char *expected)
+{
+    char out[32];
+    uint64_t read;
+    size_t len = rate_print_bytes(bytes, out, sizeof out);
+    assert_int_equal(len, strlen(out));
+    if (expected)
+        assert_string_equal(out, expected);
+    assert_true(rate_parse_bytes(slice_str(out), &read, why, sizeof why));
+    assert_int_equal(read, bytes);
+}
+
+static void assert_time(uint64_t ns, const char *expected)
+{
+    char out[32];
+    uint64_t read;
+    size_t len = rate_print_time(ns, out, sizeof out);
+    assert_int_equal(len, strlen(out));
+    if (expected)
+        assert_string_equal(out, expected);
+    assert_true(rate_parse_time(slice_str(out), &read, why, sizeof why));
+    assert_int_equal(read, ns);
+}
+
+static void printed_as_written(void **state)
 {
     (void)state;
-    char text[5000];
-    struct rate rate;
-    memset(text, 'x', sizeof text);
-    assert_false(rate_parse(slice_of(text, sizeof text), &rate, why, sizeof why));
-    assert_true(strlen(why) < 200);
-    char small[8];
-    assert_false(rate_parse(slice_of(text, sizeof text), &rate, small, sizeof small));
-    assert_int_equal(strlen(small), 7);
+    assert_bytes(0, "0");
+    assert_bytes(1, "1");
+    assert_bytes(1023, "1023");
+    assert_bytes(1024, "1kb");
+    assert_bytes(1536, "1536");
+    assert_bytes(64 << 20, "64mb");
+    assert_bytes(UINT64_C(5) << 30, "5gb");
+    assert_bytes(UINT64_C(1025) << 20, "1025mb");
+    assert_bytes(INT64_MAX, "9223372036854775807");
+    assert_time(S / 1000, "ms");
+    assert_time(S / 4, "250ms");
+    assert_time(S, "s");
+    assert_time(90 * S, "90s");
+    assert_time(60 * S, "m");
+    assert_time(3600 * S, "h");
+    assert_time(36 * 3600 * S, "36h");
+    assert_time(86400 * S, "d");
+    assert_time(RATE_LONGEST_NS, "36525d");
+    assert_time(0, NULL);
+}
+
+static void what_is_printed_is_read_back(void **state)
+{
+    (void)state;
+    static const uint64_t units[] = {1, 1000, 60000, 3600000, 86400000}; /* in ms */
+    uint64_t seed = 1;
+    for (int i = 0; i < 5000; i++) {
+        assert_bytes(dice_scale(&seed, UINT64_C(1) << 62) >> 22 << dice_below(&seed, 22), NULL);
+        uint64_t unit = units[dice_below(&seed, 5)];
+        assert_time(dice_scale(&seed, RATE_LONGEST_NS / (S / 1000) / unit) * unit * (S / 1000), NULL);
+    }
 }
 
 int main(void)
@@ -192,9 +248,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts),
         cmocka_unit_test(times),
-        cmocka_unit_test(limits),
-        cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(long_texts_are_cut_in_messages),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(amounts),
+        cmocka_unit_test(printed_as_written),
+        cmocka_unit_test(what_is_printed_is_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

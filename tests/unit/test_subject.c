@@ -14,14 +14,16 @@
 
 #define S UINT64_C(1000000000)
 
-static const struct policy gold = {.name = "gold", .n_limits = 2};
-static const struct policy free_of_charge = {.name = "free", .n_limits = 1};
+static struct record gold = {.name = "gold", .slots = {2}};
+static struct record free_of_charge = {.name = "free", .slots = {1}};
 static struct rate rate;
 
 static int set_up(void **state)
 {
     (void)state;
     log_set_level(LOG_ERROR);
+    gold = (struct record){.name = "gold", .slots = {2}};
+    free_of_charge = (struct record){.name = "free", .slots = {1}};
     return rate_init(&rate, 1, S, 10) ? 0 : -1;
 }
 
@@ -72,12 +74,7 @@ static void a_subject_belongs_to_a_policy(void **state)
     assert_ptr_not_equal(a, b);
     assert_int_equal(b->n_funnels, 2);
 
-    /* Of the same name with another number of limits: nobody reads funnels that are not there. */
-    struct policy grown = free_of_charge;
-    grown.n_limits = 3;
-    struct subject *c = subject_get(subjects, &grown, SLICE("user:a"), 0);
-    assert_ptr_not_equal(a, c);
-    assert_int_equal(c->n_funnels, 3);
+    assert_int_equal(atomic_load(&gold.subjects), 1);
     subjects_free(subjects);
 }
 
@@ -216,14 +213,178 @@ static void forgetting_gives_nothing_away(void **state)
     subjects_free(subjects);
 }
 
+/* ---- funnels that came late ---- */
+
+static void slots(struct record *record, enum scope scope, uint16_t n)
+{
+    atomic_store(&record->slots[scope], n);
+}
+
+static void late_funnels_stay_where_they_are(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(10);
+    struct subject *a = get(subjects, "user:a", 0);
+    static struct funnel *at[LEDGER_SLOTS_MAX];
+    uint64_t seed = 1;
+    slots(&free_of_charge, PER_SUBJECT, LEDGER_SLOTS_MAX);
+    for (int i = 0; i < 20000; i++) {
+        uint16_t slot = (uint16_t)dice_below(&seed, i < 5000 ? 60 : LEDGER_SLOTS_MAX);
+        struct funnel *funnel = subject_funnel(a, slot);
+        assert_true(!at[slot] || at[slot] == funnel);
+        if (!at[slot]) {
+            assert_int_equal(gauge_value(funnel), 0);
+            gauge_add(funnel, slot + 1U);
+        }
+        at[slot] = funnel;
+        assert_int_equal(gauge_value(funnel), slot + 1);
+    }
+    /* Whoever comes now has them all beside one another. */
+    struct subject *b = get(subjects, "user:b", 0);
+    assert_int_equal(b->n_funnels, LEDGER_SLOTS_MAX);
+    assert_ptr_equal(subject_funnel(b, LEDGER_SLOTS_MAX - 1), &b->funnels[LEDGER_SLOTS_MAX - 1]);
+    subjects_free(subjects);
+}
+
+static void late_debt_keeps_a_place(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(1);
+    struct subject *a = get(subjects, "user:a", 100 * S);
+    slots(&free_of_charge, PER_SUBJECT, 30);
+    assert_int_equal(funnel_take(subject_funnel(a, 3), &rate, 100 * S, 2), 0);
+    assert_int_equal(funnel_take(subject_funnel(a, 29), &rate, 100 * S, 5), 0);
+    subject_put(subjects, a);
+    struct subject *b = get(subjects, "user:b", 105 * S - 1);
+    assert_true(is_overflow(b));
+    assert_ptr_equal(get(subjects, "user:a", 105 * S - 1), a);
+    subject_put(subjects, a);
+    b = get(subjects, "user:b", 105 * S);
+    assert_false(is_overflow(b));
+    assert_int_equal(b->n_funnels, 30);
+    subjects_free(subjects);
+}
+
+static void own_ones_are_in_no_table(void **state)
+{
+    (void)state;
+    slots(&gold, PER_CONNECTION, 3);
+    struct subject *own = subject_new_own(&gold, PER_CONNECTION);
+    assert_int_equal(own->n_funnels, 3);
+    assert_int_equal(subject_name(own).len, 0);
+    gauge_add(subject_funnel(own, 20), 5);
+    assert_int_equal(gauge_value(subject_funnel(own, 20)), 5);
+    assert_int_equal(atomic_load(&gold.subjects), 0);
+    subject_free_own(own);
+    subject_free_own(NULL);
+}
+
+/* ---- counting, finding, forgiving ---- */
+
+static void records_know_how_many(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(3);
+    subject_put(subjects, get(subjects, "user:a", 0));
+    struct subject *b = get(subjects, "user:b", 0);
+    struct subject *c = subject_get(subjects, &gold, SLICE("user:b"), 0);
+    assert_int_equal(atomic_load(&free_of_charge.subjects) + atomic_load(&gold.subjects), subjects_count(subjects));
+    assert_int_equal(atomic_load(&gold.subjects), 1);
+    charge(b, 0, 0, 10);
+    charge(c, 0, 0, 10);
+    for (size_t i = 0; i < 50; i++)
+        subject_put(subjects, get_number(subjects, i, 0));
+    assert_true(subjects_count(subjects) <= 3);
+    assert_int_equal(atomic_load(&free_of_charge.subjects) + atomic_load(&gold.subjects), subjects_count(subjects));
+    subject_put(subjects, b);
+    subject_put(subjects, c);
+    for (size_t i = 0; i < 200; i++)
+        subject_put(subjects, get_number(subjects, i, 100 * S));
+    assert_int_equal(atomic_load(&gold.subjects), 0);
+    assert_int_equal(atomic_load(&free_of_charge.subjects), subjects_count(subjects));
+    subjects_free(subjects);
+}
+
+/* Those who overflow are no subjects of a policy. */
+static void overflow_is_not_counted(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(1);
+    get(subjects, "user:a", 0);
+    struct subject *mine = get(subjects, "user:b", 0), *golden = subject_get(subjects, &gold, SLICE("user:b"), 0);
+    assert_true(is_overflow(mine) && is_overflow(golden) && mine != golden);
+    assert_int_equal(atomic_load(&free_of_charge.subjects), 1);
+    assert_int_equal(atomic_load(&gold.subjects), 0);
+    assert_null(subject_find(subjects, SLICE("overflow")));
+    assert_int_equal(subjects_forgive(subjects, SLICE("overflow")), 0);
+    subjects_free(subjects);
+}
+
+static void found_under_any_policy(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(10);
+    assert_null(subject_find(subjects, SLICE("user:a")));
+    struct subject *a = get(subjects, "user:a", 0);
+    struct subject *found = subject_find(subjects, SLICE("user:a"));
+    assert_ptr_equal(found, a);
+    assert_int_equal(atomic_load(&a->holders), 2);
+    subject_put(subjects, found);
+    struct subject *golden = subject_get(subjects, &gold, SLICE("user:a"), 0);
+    found = subject_find(subjects, SLICE("user:a"));
+    assert_true(found == a || found == golden);
+    assert_null(subject_find(subjects, SLICE("user:")));
+    assert_null(subject_find(subjects, SLICE("")));
+    subjects_free(subjects);
+}
+
+static void forgiving_empties_debts_and_no_counts(void **state)
+{
+    (void)state;
+    struct subjects *subjects = subjects_new(10);
+    const uint64_t now_ns = 1000 * S;
+    struct subject *a = get(subjects, "user:a", now_ns), *b = get(subjects, "user:b", now_ns);
+    struct subject *golden = subject_get(subjects, &gold, SLICE("user:a"), now_ns);
+    charge(a, 0, now_ns, 10);
+    charge(b, 0, now_ns, 10);
+    charge(golden, 1, now_ns, 10);
+    gauge_add(&golden->funnels[0], 7);
+    assert_int_equal(funnel_take(subject_funnel(golden, 40), &rate, now_ns, 10), 0);
+    gauge_add(subject_funnel(golden, 41), 1000000);
+    assert_int_equal(subjects_forgive(subjects, SLICE("user:a")), 2);
+    assert_int_equal(gauge_value(&a->funnels[0]), 0);
+    assert_int_equal(gauge_value(&golden->funnels[1]), 0);
+    assert_int_equal(gauge_value(&golden->funnels[0]), 7);
+    assert_int_equal(gauge_value(subject_funnel(golden, 40)), 0);
+    assert_int_equal(gauge_value(subject_funnel(golden, 41)), 1000000);
+    assert_int_equal(gauge_value(&b->funnels[0]), now_ns + 10 * S);
+    assert_int_equal(atomic_load(&golden->lock), 0);
+    assert_int_equal(subjects_forgive(subjects, SLICE("user:c")), 0);
+    subjects_free(subjects);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_name_is_one_subject),          cmocka_unit_test(a_subject_belongs_to_a_policy),
-        cmocka_unit_test(who_comes_back_finds_his_debt),    cmocka_unit_test(held_ones_stay_and_newcomers_overflow),
-        cmocka_unit_test(debt_keeps_a_place_and_no_longer), cmocka_unit_test(a_full_table_of_idle_ones_has_room),
-        cmocka_unit_test(idle_ones_do_not_stay_for_ever),   cmocka_unit_test(many_are_all_found_again),
-        cmocka_unit_test(no_place_at_all_is_overflow),      cmocka_unit_test(forgetting_gives_nothing_away),
+        TEST(one_name_is_one_subject),
+        TEST(a_subject_belongs_to_a_policy),
+        TEST(who_comes_back_finds_his_debt),
+        TEST(held_ones_stay_and_newcomers_overflow),
+        TEST(debt_keeps_a_place_and_no_longer),
+        TEST(a_full_table_of_idle_ones_has_room),
+        TEST(idle_ones_do_not_stay_for_ever),
+        TEST(many_are_all_found_again),
+        TEST(no_place_at_all_is_overflow),
+        TEST(forgetting_gives_nothing_away),
+        TEST(late_funnels_stay_where_they_are),
+        TEST(late_debt_keeps_a_place),
+        TEST(own_ones_are_in_no_table),
+        TEST(records_know_how_many),
+        TEST(overflow_is_not_counted),
+        TEST(found_under_any_policy),
+        TEST(forgiving_empties_debts_and_no_counts),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "dice.h"
@@ -26,7 +27,7 @@ static struct rate rate;
 static uint64_t now_ns; /* stands while threads run: what is forgotten then is exactly what may be */
 static _Atomic uint64_t taken[NAMES];
 static _Atomic size_t wrong;
-static const struct policy policy = {.name = "free", .n_limits = 1};
+static struct record record = {.name = "free", .slots = {1}};
 
 static void take_one(struct subject *subject, const char *name, size_t number)
 {
@@ -48,7 +49,7 @@ static void *come_and_go(void *arg)
         snprintf(name, sizeof name, "user:%zu", number);
         if (held[slot])
             subject_put(subjects, held[slot]);
-        held[slot] = subject_get(subjects, &policy, slice_str(name), now_ns);
+        held[slot] = subject_get(subjects, &record, slice_str(name), now_ns);
         if (dice_below(&seed, 2)) /* others are held without a debt */
             take_one(held[slot], name, number);
         if (subjects_count(subjects) > PLACES)
@@ -91,7 +92,7 @@ static void names_caps_and_limits_hold(void **state)
     for (size_t i = 0; i < 10 * PLACES; i++) {
         char name[32];
         snprintf(name, sizeof name, "user:new-%zu", i);
-        struct subject *subject = subject_get(subjects, &policy, slice_str(name), now_ns);
+        struct subject *subject = subject_get(subjects, &record, slice_str(name), now_ns);
         assert_true(slice_eq(subject_name(subject), slice_str(name)));
         subject_put(subjects, subject);
     }
@@ -111,7 +112,7 @@ static void *meet(void *arg)
         snprintf(name, sizeof name, "user:%zu", i);
         if (i % NEWCOMERS == 0)
             pthread_barrier_wait(&barrier);
-        met[i] = subject_get(subjects, &policy, slice_str(name), 0);
+        met[i] = subject_get(subjects, &record, slice_str(name), 0);
     }
     return NULL;
 }
@@ -157,7 +158,7 @@ static void the_short_lock_excludes(void **state)
     (void)state;
     pthread_t threads[THREADS];
     subjects = subjects_new(1);
-    locked = subject_get(subjects, &policy, SLICE("user:a"), 0);
+    locked = subject_get(subjects, &record, SLICE("user:a"), 0);
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count_up, NULL), 0);
     for (size_t i = 0; i < THREADS; i++)
@@ -166,12 +167,98 @@ static void the_short_lock_excludes(void **state)
     subjects_free(subjects);
 }
 
+/* Funnels that the subject was not made with: every thread finds the same, and nothing added is lost. */
+#define LATE_SLOTS 300
+#define LATE_TURNS 20000
+static struct subject *late;
+static struct funnel *found_at[THREADS][LATE_SLOTS];
+
+static void *add_late(void *arg)
+{
+    struct funnel **at = arg;
+    uint64_t seed = (uint64_t)(at - found_at[0]);
+    pthread_barrier_wait(&barrier);
+    for (uint32_t i = 0; i < LATE_TURNS; i++) {
+        uint16_t slot = (uint16_t)dice_below(&seed, 1 + i * LATE_SLOTS / LATE_TURNS);
+        struct funnel *funnel = subject_funnel(late, slot);
+        if (at[slot] && at[slot] != funnel)
+            atomic_fetch_add(&wrong, 1);
+        at[slot] = funnel;
+        gauge_add(funnel, 1);
+    }
+    return NULL;
+}
+
+static void late_funnels_are_the_same_for_all(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        pthread_t threads[THREADS];
+        uint64_t sum = 0;
+        subjects = subjects_new(1);
+        late = subject_get(subjects, &record, SLICE("user:a"), 0);
+        memset(found_at, 0, sizeof found_at);
+        pthread_barrier_init(&barrier, NULL, THREADS);
+        for (size_t i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, add_late, found_at[i]), 0);
+        for (size_t i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        for (uint16_t slot = 0; slot < LATE_SLOTS; slot++) {
+            sum += gauge_value(subject_funnel(late, slot));
+            for (size_t i = 0; i < THREADS; i++)
+                assert_true(!found_at[i][slot] || found_at[i][slot] == subject_funnel(late, slot));
+        }
+        assert_int_equal(sum, THREADS * LATE_TURNS);
+        assert_int_equal(atomic_load(&wrong), 0);
+        pthread_barrier_destroy(&barrier);
+        subjects_free(subjects);
+    }
+}
+
+/* Found, forgiven and forgotten by name while others come and go. */
+static void *find_and_forgive(void *arg)
+{
+    uint64_t seed = *(uint64_t *)arg;
+    for (int i = 0; i < 2000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "user:%zu", (size_t)dice_below(&seed, 40));
+        struct subject *subject = dice_below(&seed, 3) ? subject_get(subjects, &record, slice_str(name), now_ns)
+                                                       : subject_find(subjects, slice_str(name));
+        if (dice_below(&seed, 4) == 0)
+            subjects_forgive(subjects, slice_str(name));
+        if (!subject)
+            continue;
+        (void)!funnel_take(subject_funnel(subject, (uint16_t)dice_below(&seed, 20)), &rate, now_ns, 1);
+        subject_put(subjects, subject);
+    }
+    return NULL;
+}
+
+static void found_and_forgiven_among_others(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    uint64_t seeds[THREADS];
+    assert_true(rate_init(&rate, 1, S, BURST));
+    atomic_store(&record.subjects, 0);
+    subjects = subjects_new(20);
+    for (size_t i = 0; i < THREADS; i++) {
+        seeds[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, find_and_forgive, &seeds[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(subjects_count(subjects) <= 20);
+    assert_int_equal(atomic_load(&record.subjects), subjects_count(subjects));
+    subjects_free(subjects);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_caps_and_limits_hold),
-        cmocka_unit_test(newcomers_of_one_name_meet),
-        cmocka_unit_test(the_short_lock_excludes),
+        cmocka_unit_test(names_caps_and_limits_hold),      cmocka_unit_test(newcomers_of_one_name_meet),
+        cmocka_unit_test(the_short_lock_excludes),         cmocka_unit_test(late_funnels_are_the_same_for_all),
+        cmocka_unit_test(found_and_forgiven_among_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

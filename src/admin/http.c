@@ -1,0 +1,263 @@
+#include "admin/http.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "admin/metrics.h"
+#include "admin/stats.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/mem.h"
+
+#define GUESTS_MANY (HTTP_GUESTS / 2)   /* from here on each has but little time */
+#define GUEST_NS (10 * NS_PER_S)        /* for a request and its answer */
+#define HURRIED_GUEST_NS (1 * NS_PER_S) /* the same when there are many */
+#define GUEST_IDLE_S 10
+#define GUEST_BYTES 8192         /* of memory for the head of a request, and of the answer */
+#define STALE_NS (10 * NS_PER_S) /* a snapshot so old says that the main thread hangs */
+
+struct guest {
+    struct list in_http;
+    int fd;
+    uint64_t since_ns;
+    bool is_ended;
+};
+
+struct http {
+    struct MHD_Daemon *daemon;
+    pthread_mutex_t lock;    /* for the rest; held for moments only */
+    struct snapshot *latest; /* NULL: none yet */
+    struct list guests;
+    size_t n_guests;
+};
+
+/* ---- pages ---- */
+
+struct answer {
+    struct text text;
+    unsigned status;
+    const char *type;
+};
+
+#define TYPE_PLAIN "text/plain; charset=utf-8"
+
+static bool is_csv_wanted(struct MHD_Connection *connection)
+{
+    const char *format = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "format");
+    return format && strcmp(format, "csv") == 0;
+}
+
+static void show_metrics(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+{
+    const char *only = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "name");
+    answer->type = "text/plain; version=0.0.4; charset=utf-8";
+    metrics_write(&answer->text, snapshot, METRICS_TEXT, only);
+}
+
+static void show_stats(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+{
+    bool is_csv = is_csv_wanted(connection);
+    answer->type = is_csv ? "text/csv; charset=utf-8" : "application/json";
+    if (is_csv)
+        metrics_write(&answer->text, snapshot, METRICS_CSV, NULL);
+    else
+        stats_write(&answer->text, snapshot);
+}
+
+static void show_health(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+{
+    (void)snapshot;
+    (void)connection;
+    text_add(&answer->text, SLICE("ok\n"));
+}
+
+static void show_readiness(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+{
+    (void)connection;
+    const char *why = snapshot->not_ready;
+    if (clock_ns() > snapshot->taken_ns + STALE_NS)
+        why = "the main thread has not reported for 10 s";
+    answer->status = why[0] == '\0' ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+    text_print(&answer->text, "%s\n", why[0] == '\0' ? "ready" : why);
+}
+
+static const struct page {
+    const char *path;
+    void (*show)(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection);
+} pages[] = {
+    {"/metrics", show_metrics},
+    {"/healthz", show_health},
+    {"/readyz", show_readiness},
+    {"/api/v1/stats", show_stats},
+};
+
+#define N_PAGES (sizeof pages / sizeof pages[0])
+
+static const struct page *find_page(const char *path)
+{
+    for (size_t i = 0; i < N_PAGES; i++)
+        if (strcmp(path, pages[i].path) == 0)
+            return &pages[i];
+    return NULL;
+}
+
+static struct snapshot *latest(struct http *http)
+{
+    pthread_mutex_lock(&http->lock);
+    struct snapshot *snapshot = http->latest ? snapshot_get(http->latest) : NULL;
+    pthread_mutex_unlock(&http->lock);
+    return snapshot;
+}
+
+/* ---- requests ---- */
+
+static void fail(struct answer *answer, unsigned status, const char *text)
+{
+    answer->status = status;
+    text_print(&answer->text, "%s\n", text);
+}
+
+static void make(struct answer *answer, struct http *http, struct MHD_Connection *connection, const char *path,
+                 const char *method)
+{
+    const struct page *page = find_page(path);
+    struct snapshot *snapshot = latest(http);
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+    else if (!page)
+        fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /metrics, /healthz, /readyz or /api/v1/stats");
+    else if (!snapshot && page->show != show_health)
+        fail(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "starting");
+    else
+        page->show(answer, snapshot, connection);
+    snapshot_put(snapshot);
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *answer)
+{
+    static const char *const headers[][2] = {
+        {MHD_HTTP_HEADER_CACHE_CONTROL, "no-store"},
+        {MHD_HTTP_HEADER_CONNECTION, "close"},
+        {"X-Content-Type-Options", "nosniff"},
+        {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+    };
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(answer->text.len, answer->text.at, MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        text_fini(&answer->text);
+        return MHD_NO;
+    }
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
+    if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result result = MHD_queue_response(connection, answer->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* At once, when the head has been read: a body that follows is not. */
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_size, void **context)
+{
+    (void)version;
+    (void)upload;
+    (void)upload_size;
+    (void)context;
+    struct answer answer = {.status = MHD_HTTP_OK, .type = TYPE_PLAIN};
+    make(&answer, arg, connection, url, method);
+    return send_answer(connection, &answer);
+}
+
+/* ---- connections ---- */
+
+static void come(struct http *http, struct MHD_Connection *connection, void **context)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct guest *guest = mem_zalloc(1, sizeof *guest);
+    guest->fd = info ? info->connect_fd : -1;
+    guest->since_ns = clock_ns();
+    pthread_mutex_lock(&http->lock);
+    list_push(&http->guests, &guest->in_http);
+    http->n_guests++;
+    pthread_mutex_unlock(&http->lock);
+    *context = guest;
+}
+
+/* The descriptor is still open: nobody can have got the same one. */
+static void go(struct http *http, void **context)
+{
+    struct guest *guest = *context;
+    pthread_mutex_lock(&http->lock);
+    list_take(&guest->in_http);
+    http->n_guests--;
+    pthread_mutex_unlock(&http->lock);
+    free(guest);
+    *context = NULL;
+}
+
+static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        come(arg, connection, context);
+    else if (*context)
+        go(arg, context);
+}
+
+/* The oldest are first. */
+static void end_slow(struct http *http, uint64_t now_ns)
+{
+    uint64_t may_ns = http->n_guests > GUESTS_MANY ? HURRIED_GUEST_NS : GUEST_NS;
+    for (struct list *at = http->guests.next; at != &http->guests; at = at->next) {
+        struct guest *guest = container_of(at, struct guest, in_http);
+        if (guest->is_ended || now_ns < guest->since_ns + may_ns)
+            continue;
+        guest->is_ended = true;
+        shutdown(guest->fd, SHUT_RDWR);
+    }
+}
+
+/* ---- its life ---- */
+
+void http_publish(struct http *http, struct snapshot *snapshot)
+{
+    pthread_mutex_lock(&http->lock);
+    struct snapshot *older = http->latest;
+    http->latest = snapshot;
+    end_slow(http, clock_ns());
+    pthread_mutex_unlock(&http->lock);
+    snapshot_put(older);
+}
+
+struct http *http_start(int fd)
+{
+    struct http *http = mem_zalloc(1, sizeof *http);
+    list_init(&http->guests);
+    pthread_mutex_init(&http->lock, NULL);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_GUESTS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)GUEST_IDLE_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)GUEST_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+    if (http->daemon)
+        return http;
+    close(fd);
+    pthread_mutex_destroy(&http->lock);
+    free(http);
+    return NULL;
+}
+
+void http_stop(struct http *http)
+{
+    if (!http)
+        return;
+    MHD_stop_daemon(http->daemon);
+    snapshot_put(http->latest);
+    pthread_mutex_destroy(&http->lock);
+    free(http);
+}

@@ -1,0 +1,26 @@
+#include "admin/snapshot.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct snapshot *snapshot_new(void)
+{
+    struct snapshot *snapshot = mem_zalloc(1, sizeof *snapshot);
+    atomic_init(&snapshot->holders, 1);
+    return snapshot;
+}
+
+struct snapshot *snapshot_get(struct snapshot *snapshot)
+{
+    atomic_fetch_add_explicit(&snapshot->holders, 1, memory_order_relaxed);
+    return snapshot;
+}
+
+void snapshot_put(struct snapshot *snapshot)
+{
+    if (!snapshot || atomic_fetch_sub_explicit(&snapshot->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    free(snapshot->limits);
+    free(snapshot);
+}

@@ -1,0 +1,86 @@
+/*
+ * How weir stands at one moment, as operators see it: gathered once a second, then never changed.
+ *
+ * Counted: whoever shows it holds a reference, on any thread. Text in it is NUL-terminated. Only `top` and `events` have
+ * what clients said themselves.
+ */
+#ifndef WEIR_ADMIN_SNAPSHOT_H
+#define WEIR_ADMIN_SNAPSHOT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "limit/counts.h"
+#include "limit/journal.h"
+#include "limit/limit.h"
+#include "limit/top.h"
+#include "upstream/lane_counts.h"
+
+#define SNAPSHOT_TOP 20
+#define SNAPSHOT_EVENTS 20
+#define SNAPSHOT_TEXT 512
+#define SNAPSHOT_RULE (LIMIT_LABEL_MAX + 8)
+
+struct snapshot_limit {
+    char rule[SNAPSHOT_RULE]; /* "free/write", "free/write#2": no two are the same */
+    char policy[33];
+    char amount[LIMIT_RATE_MAX]; /* "1000/s" */
+    char unit[24], scope[24], action[24];
+    bool is_shadow;
+    double per_s; /* 0: a number at one moment, or nothing ever */
+    uint64_t burst;
+    uint64_t admitted, delayed, refused, shadowed;
+    uint64_t subjects; /* of its policy, remembered now */
+};
+
+struct snapshot_listener {
+    char name[SNAPSHOT_TEXT];
+    uint64_t open;
+};
+
+struct snapshot_top {
+    struct top_entry rows[SNAPSHOT_TOP];
+    size_t n;
+};
+
+struct snapshot {
+    _Atomic unsigned holders;
+
+    uint64_t taken_ns; /* by base/clock.h */
+    uint64_t unix_ms;
+    uint64_t started_unix_ms;
+    const char *version, *libuv, *hiredis; /* static */
+    unsigned workers;
+    bool is_private; /* lanes = private */
+    bool is_shadow;  /* mode = shadow */
+    bool is_draining;
+    char not_ready[SNAPSHOT_TEXT]; /* why it does not serve; "": it serves */
+
+    char upstream[SNAPSHOT_TEXT];
+    bool is_up;
+    struct lane_counts lanes;
+
+    uint64_t reloads, failed_reloads;
+    uint64_t reloaded_unix_ms; /* the last one that went well, or the start */
+    bool is_reload_good;       /* the last one */
+
+    unsigned max_clients;
+    struct snapshot_listener listeners[COUNTED_LISTENERS];
+    size_t n_listeners;
+    struct counts counts;
+    uint64_t client_read, client_written, upstream_read, upstream_written; /* bytes */
+
+    struct snapshot_limit *limits;
+    size_t n_limits;
+    struct snapshot_top tops[TOP_BY_COUNT];
+    struct journal_event events[SNAPSHOT_EVENTS];
+    size_t n_events;
+};
+
+struct snapshot *snapshot_new(void); /* zeroed, one reference */
+struct snapshot *snapshot_get(struct snapshot *snapshot);
+void snapshot_put(struct snapshot *snapshot);
+
+#endif

@@ -1,0 +1,455 @@
+#include "front/account.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "front/session.h"
+#include "limit/keys.h"
+#include "resp/argv.h"
+
+#define TOP_BYTES_LATEST (1 << 20)
+
+static const struct policies *policies_of(const struct client *client)
+{
+    return client->front->rules->policies;
+}
+
+/* A limit delays its command no longer. */
+static void on_turn(struct alarm *delay)
+{
+    link_wake(container_of(delay, struct meter, delay)->link);
+}
+
+static struct meter *meter_of(struct client *client)
+{
+    if (client->meter == NULL) {
+        client->meter = mem_zalloc(1, sizeof *client->meter);
+        client->meter->delay.on_due = on_turn;
+        client->meter->link = &client->link;
+    }
+    return client->meter;
+}
+
+struct facts account_facts(const struct client *client)
+{
+    struct facts facts = {.user = session_user(client), .name = session_name(client)};
+    struct sockaddr_storage peer;
+    link_peer(&client->link, &peer);
+    facts.ip = ip_of((const struct sockaddr *)&peer);
+    facts.listener = slice_str(client->entrance->listener);
+    return facts;
+}
+
+/* ---- whose funnels ---- */
+
+/* The connection's own funnels under that policy: made once, so that going to and fro refills nothing. */
+static struct subject *own_funnels(struct client *client, const struct policy *policy)
+{
+    struct meter *meter = meter_of(client);
+    struct subject *own = meter->owns;
+    while (own != NULL && own->record != policy->record)
+        own = own->next;
+    if (own == NULL) {
+        own = subject_new_own(policy->record, PER_CONNECTION);
+        own->next = meter->owns;
+        meter->owns = own;
+    }
+    return own;
+}
+
+static struct account account_with(struct client *client, const struct policy *policy, struct subject *subject)
+{
+    struct account account = {policy, {subject, NULL, NULL}};
+    if (policy != NULL && policy->of_scope[PER_CONNECTION] != 0)
+        account.holders[PER_CONNECTION] = own_funnels(client, policy);
+    if (policy != NULL && policy->of_scope[PER_POLICY] != 0)
+        account.holders[PER_POLICY] = policy->record->everybody;
+    return account;
+}
+
+struct account account_of(struct client *client)
+{
+    return account_with(client, client->bound, client->subject);
+}
+
+static void let_keyed_go(struct client *client)
+{
+    if (client->meter == NULL || client->meter->keyed == NULL)
+        return;
+    subject_put(client->front->settings->key_subjects, client->meter->keyed);
+    client->meter->keyed = NULL;
+}
+
+/* What the key says about whom the command is for: the one held last, mostly. */
+static struct account account_by_key(struct client *client, struct slice key)
+{
+    struct front *front = client->front;
+    struct meter *meter = meter_of(client);
+    struct facts facts = account_facts(client);
+    char name[SUBJECT_NAME_MAX];
+    facts.key = key;
+    const struct policy *policy = policies_match(policies_of(client), &facts);
+    bool is_named = identity_needs_key(&front->rules->identity, &facts);
+    if (policy == NULL)
+        return (struct account){0};
+    if (!is_named && policy == client->bound)
+        return account_of(client);
+    struct slice subject = slice_of(name, identity_subject(&front->rules->identity, &facts, name));
+    if (meter->keyed == NULL || meter->keyed->record != policy->record ||
+        !slice_eq(subject_name(meter->keyed), subject)) {
+        let_keyed_go(client);
+        meter->keyed = subject_get(front->settings->key_subjects, policy->record, subject, front->loop->now_ns);
+    }
+    return account_with(client, policy, meter->keyed);
+}
+
+struct account account_for(struct client *client, const struct request *request)
+{
+    struct slice key;
+    if (client->is_keyed && keys_first(request->command, request->bytes, request->argc, &key))
+        return account_by_key(client, key);
+    return account_of(client);
+}
+
+/* ---- coming, changing, going ---- */
+
+/* Who it is to be from now on; the old one is still held. */
+static void find_subject(struct client *client)
+{
+    struct front *front = client->front;
+    const struct rules *rules = front->rules;
+    struct facts facts = account_facts(client);
+    char name[SUBJECT_NAME_MAX];
+    size_t len = identity_subject(&rules->identity, &facts, name);
+    const struct policy *policy = client->entrance->is_admin ? NULL : policies_match(rules->policies, &facts);
+    struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
+    client->bound = policy;
+    client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
+    client->is_keyed = !client->entrance->is_admin &&
+                       (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
+    client->counts_bytes_out = policy != NULL && policy->of_unit[UNIT_BYTES_OUT] != 0;
+    client->counts_calls = policy != NULL && policy->of_unit[UNIT_INFLIGHT] != 0;
+}
+
+/* The connection and its calls in flight count for nobody any more. */
+static void detach(struct client *client, const struct account *account)
+{
+    struct meter *meter = client->meter;
+    if (meter == NULL || account->policy == NULL)
+        return;
+    gate_disconnect(account, meter->connected);
+    gate_calls_end(account, meter->counted, meter->counted_shadow);
+    meter->connected = 0;
+}
+
+static void attach_calls(struct client *client, const struct account *account)
+{
+    if (client->meter != NULL && account->policy != NULL)
+        gate_calls_begin(account, client->meter->counted, client->meter->counted_shadow);
+}
+
+static bool counts_connections(const struct policy *policy)
+{
+    return policy != NULL && (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
+}
+
+bool account_identify(struct client *client)
+{
+    struct front *front = client->front;
+    struct subject *old = client->subject;
+    struct account before = {0};
+    struct verdict verdict = {0};
+    account_tell_top(client);
+    if (old != NULL)
+        before = account_of(client);
+    const struct policy *old_policy = client->bound;
+    find_subject(client);
+    bool is_same = old != NULL && client->subject == old && client->bound == old_policy;
+    bool is_welcome = true;
+    if (!is_same) {
+        detach(client, &before);
+        struct account now = account_of(client);
+        if (counts_connections(now.policy)) {
+            is_welcome = gate_connect(&now, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
+            meter_of(client)->connected = verdict.counted;
+        }
+        attach_calls(client, &now);
+    }
+    if (old != NULL)
+        subject_put(front->settings->subjects, old);
+    return is_welcome;
+}
+
+void account_unmoor(struct client *client)
+{
+    account_tell_top(client);
+    struct account before = account_of(client);
+    detach(client, &before);
+    let_keyed_go(client);
+}
+
+void account_moor(struct client *client)
+{
+    struct subject *old = client->subject;
+    find_subject(client);
+    struct account now = account_of(client);
+    if (now.policy != NULL && now.policy->of_unit[UNIT_CONNECTIONS] != 0)
+        meter_of(client)->connected = gate_reconnect(&now);
+    attach_calls(client, &now);
+    subject_put(client->front->settings->subjects, old);
+}
+
+void account_leave(struct client *client)
+{
+    if (client->subject == NULL)
+        return;
+    account_unmoor(client);
+    subject_put(client->front->settings->subjects, client->subject);
+    client->subject = NULL;
+    if (client->meter == NULL)
+        return;
+    alarm_stop(&client->front->alarms, &client->meter->delay);
+    while (client->meter->owns != NULL) {
+        struct subject *own = client->meter->owns;
+        client->meter->owns = own->next;
+        subject_free_own(own);
+    }
+    free(client->meter);
+    client->meter = NULL;
+}
+
+/* ---- asking ---- */
+
+/* While frames can come to it unasked, or it is to hear what ends that, a client cannot be held. */
+static bool may_wait(const struct client *client)
+{
+    return !client->is_raw &&
+           !(client->has_own_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane));
+}
+
+bool account_is_waiting(const struct client *client)
+{
+    return client->meter != NULL && client->meter->headed_ns != 0;
+}
+
+static enum gate wait(struct client *client, uint64_t headed_ns, const struct verdict *verdict)
+{
+    struct meter *meter = meter_of(client);
+    meter->headed_ns = headed_ns;
+    meter->waited_for = verdict->limit->id + 1U;
+    alarm_set(&client->front->alarms, &meter->delay, client->front->loop->now_ns + (uint64_t)verdict->wait_ns);
+    return GATE_WAIT;
+}
+
+/* Other rules have come while it waited. Its place is still good if something delays the command under them too. */
+static bool is_early(const struct client *client, const struct account *own, const struct account *account,
+                     const struct command *command)
+{
+    return account_is_waiting(client) && client->front->loop->now_ns < client->meter->delay.due_ns &&
+           ((own->policy != NULL && gate_delays(own->policy, command)) ||
+            (account->policy != NULL && gate_delays(account->policy, command)));
+}
+
+static enum gate wait_on(struct client *client)
+{
+    alarm_set(&client->front->alarms, &client->meter->delay, client->meter->delay.due_ns);
+    return GATE_WAIT;
+}
+
+/* It goes, or is refused: either way the next command is next. */
+static enum gate end_wait(struct client *client, enum gate gate)
+{
+    if (account_is_waiting(client)) {
+        histo_add(&client->front->counts.delays, client->front->loop->now_ns - client->meter->headed_ns);
+        client->meter->headed_ns = 0;
+    }
+    client->n_commands++;
+    return gate;
+}
+
+static void count_call(struct client *client, uint8_t counted)
+{
+    struct meter *meter = meter_of(client);
+    meter->counted += (counted & COUNTED) != 0;
+    meter->counted_shadow += (counted & COUNTED_SHADOW) != 0;
+}
+
+/* What is counted for the connection is its own subject's affair, the rest that of whom the key names. */
+static enum gate ask_both(struct client *client, const struct account *own, const struct account *keyed,
+                          struct ask *ask, struct verdict *verdict)
+{
+    struct tally *tallies = client->front->tallies;
+    enum gate gate = GATE_PASS;
+    ask->part = PART_CONNECTION;
+    if (own->policy != NULL)
+        gate = gate_ask(own, ask, tallies, verdict);
+    uint8_t counted = verdict->counted;
+    if (gate != GATE_PASS || keyed->policy == NULL)
+        return gate;
+    ask->part = PART_COMMAND;
+    gate = gate_ask(keyed, ask, tallies, verdict);
+    if (gate != GATE_PASS && counted != 0)
+        gate_calls_revoke(own, counted, tallies);
+    verdict->counted = gate == GATE_PASS ? counted : 0;
+    return gate;
+}
+
+static bool has_delays(const struct account *account)
+{
+    return account->policy != NULL && account->policy->of_action[OVER_DELAY] != 0;
+}
+
+enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict)
+{
+    struct front *front = client->front;
+    uint64_t now_ns = front->loop->now_ns;
+    verdict->counted = 0;
+    verdict->is_shadowed = false;
+    if (client->bound == NULL && !client->is_keyed)
+        return end_wait(client, GATE_PASS);
+    if (account_is_waiting(client) && alarm_is_set(&client->meter->delay))
+        return GATE_WAIT; /* woken by something else */
+    const struct account account = account_for(client, request);
+    const struct account own = client->is_keyed ? account_of(client) : account;
+    if (account.policy == NULL && own.policy == NULL)
+        return end_wait(client, GATE_PASS);
+    if (is_early(client, &own, &account, request->command))
+        return wait_on(client);
+    bool has_waited = account_is_waiting(client);
+    struct ask ask = {.command = request->command, .cost = 1, .now_ns = now_ns, .headed_ns = now_ns};
+    if (account.policy != NULL && account.policy->of_unit[UNIT_COST] != 0)
+        ask.cost = policies_cost(policies_of(client), request->command, request->bytes, request->argc);
+    if (has_delays(&account) || has_delays(&own)) {
+        ask.may_wait = may_wait(client);
+        ask.waited_for = has_waited ? client->meter->waited_for : 0;
+        ask.headed_ns = has_waited ? client->meter->headed_ns : now_ns;
+    }
+    bool is_others = account.holders[PER_SUBJECT] != own.holders[PER_SUBJECT];
+    enum gate gate =
+        is_others ? ask_both(client, &own, &account, &ask, verdict) : gate_ask(&account, &ask, front->tallies, verdict);
+    if (gate == GATE_WAIT)
+        return wait(client, ask.headed_ns, verdict);
+    client->n_refused += gate != GATE_PASS;
+    if (verdict->counted != 0 && gate == GATE_PASS)
+        count_call(client, verdict->counted);
+    return end_wait(client, gate);
+}
+
+/* ---- what has passed ---- */
+
+/* Who only listens sends nothing that would tell LIMIT TOP now and then. */
+static void count_bytes(struct client *client, uint64_t n)
+{
+    uint64_t sum = client->n_bytes + n;
+    client->n_bytes = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+    if (sum > TOP_BYTES_LATEST)
+        account_tell_top(client);
+}
+
+void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)
+{
+    const struct policy *policy = client->bound;
+    count_bytes(client, n);
+    if (policy == NULL || policy->of_unit[UNIT_BYTES_IN] == 0)
+        return;
+    const struct account account = account_of(client);
+    gate_owe_bytes(&account, UNIT_BYTES_IN, n, counted, client->front->loop->now_ns, client->front->tallies);
+}
+
+void account_bytes_out(struct client *client, uint64_t n, uint8_t counted)
+{
+    count_bytes(client, n);
+    if (!client->counts_bytes_out)
+        return;
+    const struct account account = account_of(client);
+    gate_owe_bytes(&account, UNIT_BYTES_OUT, n, counted, client->front->loop->now_ns, client->front->tallies);
+}
+
+void account_answered(struct client *client, uint8_t counted)
+{
+    struct meter *meter = client->meter;
+    const struct account account = account_of(client);
+    if (meter == NULL || account.policy == NULL)
+        return;
+    bool is_counted = (counted & COUNTED) != 0 && meter->counted > 0;
+    bool is_shadow = (counted & COUNTED_SHADOW) != 0 && meter->counted_shadow > 0;
+    meter->counted -= is_counted;
+    meter->counted_shadow -= is_shadow;
+    gate_calls_end(&account, is_counted, is_shadow);
+}
+
+void account_calls_lost(struct client *client)
+{
+    struct meter *meter = client->meter;
+    if (meter == NULL)
+        return;
+    const struct account account = account_of(client);
+    if (account.policy != NULL)
+        gate_calls_end(&account, meter->counted, meter->counted_shadow);
+    meter->counted = meter->counted_shadow = 0;
+}
+
+/* ---- logging in ---- */
+
+bool account_is_login(const struct request *request)
+{
+    enum effect effect = request_effect(request);
+    struct argv_walk walk;
+    struct slice word;
+    if (effect != EFFECT_HELLO)
+        return effect == EFFECT_AUTH;
+    argv_walk_init(&walk, request->bytes);
+    for (uint32_t i = 0; argv_next(&walk, &word); i++)
+        if (i >= 2 && slice_is_word(word, SLICE("auth")))
+            return true;
+    return false;
+}
+
+static struct account account_of_address(struct client *client)
+{
+    const struct policy *policy = client->bound;
+    char name[SUBJECT_NAME_MAX];
+    if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
+        return (struct account){0};
+    struct facts facts = account_facts(client);
+    size_t len = identity_address(&facts, name);
+    struct subject *subject = subject_get(client->front->settings->subjects, policy->record, slice_of(name, len),
+                                          client->front->loop->now_ns);
+    return (struct account){policy, {subject, NULL, NULL}};
+}
+
+bool account_may_login(struct client *client)
+{
+    const struct account account = account_of_address(client);
+    if (account.policy == NULL)
+        return true;
+    bool may = gate_may_login(&account, client->front->loop->now_ns, client->front->tallies);
+    subject_put(client->front->settings->subjects, account.holders[PER_SUBJECT]);
+    return may;
+}
+
+void account_login_failed(struct client *client)
+{
+    const struct account account = account_of_address(client);
+    if (account.policy == NULL)
+        return;
+    gate_login_failed(&account, client->front->loop->now_ns, client->front->tallies);
+    subject_put(client->front->settings->subjects, account.holders[PER_SUBJECT]);
+}
+
+/* ---- LIMIT TOP ---- */
+
+void account_tell_top(struct client *client)
+{
+    struct front *front = client->front;
+    const struct subject *subject = client->subject;
+    if (subject == NULL || client->entrance->is_admin || (client->n_commands == 0 && client->n_bytes == 0))
+        return;
+    const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes};
+    for (unsigned by = 0; by < TOP_BY_COUNT; by++)
+        if (amounts[by] > 0)
+            top_add(front->top, (enum top_by)by, slice_str(subject->record->name), subject_name(subject), subject->hash,
+                    amounts[by], front->loop->now_ns);
+    client->n_commands = client->n_refused = client->n_bytes = 0;
+}

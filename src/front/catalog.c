@@ -1,0 +1,54 @@
+#include "front/catalog.h"
+
+#include "front/gather.h"
+#include "front/session.h"
+#include "quota/splice.h"
+#include "resp/scan.h"
+
+void catalog_ask(struct client *client, struct slice request)
+{
+    client->is_held = true;
+    gather_begin(client, request);
+}
+
+/* How many of the bytes are pushes and messages that came before the answer, which is the last frame. */
+static size_t asides(struct slice bytes)
+{
+    struct reply_scan scan = {0};
+    size_t start = 0;
+    size_t at = 0;
+    size_t used;
+    while (at < bytes.len && reply_scan(&scan, bytes.at + at, bytes.len - at, &used) == SCAN_FRAME) {
+        start = at;
+        at += used;
+    }
+    return start;
+}
+
+static void pass_on(struct client *client, struct slice bytes)
+{
+    size_t before = asides(bytes);
+    struct slice reply = slice_of(bytes.at + before, bytes.len - before);
+    struct build spliced;
+    build_init(&spliced, session_protocol(client) == 3);
+    if (splice_command(gather_request(client), reply, &spliced)) {
+        if (before > 0)
+            client_output(client, bytes.at, before);
+        client_output(client, spliced.at, spliced.len);
+        gather_drop(client);
+    } else {
+        gather_release(client);
+    }
+    build_fini(&spliced);
+}
+
+void catalog_answered(struct client *client)
+{
+    struct slice bytes = gathered(client);
+    if (bytes.len > 0)
+        pass_on(client, bytes);
+    else
+        gather_drop(client);
+    client->is_held = false;
+    link_wake(&client->link);
+}

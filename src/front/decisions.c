@@ -1,0 +1,114 @@
+#include "front/decisions.h"
+
+#include "front/place.h"
+#include "front/session.h"
+
+#define IN_FLIGHT_MAX 512 /* of one client: what waits in memory is bounded */
+
+static struct quota_call *call_of(struct list *in_client)
+{
+    return container_of(in_client, struct quota_call, in_client);
+}
+
+bool decisions_can_go(struct client *client)
+{
+    if (client->rider.in_flight > 0) {
+        place_wait_for_idle(client);
+        return false;
+    }
+    if (client_extra(client)->n_asked == 0)
+        return true;
+    /* Who waits blocks its connection, as BLPOP does. */
+    return client_extra(client)->n_asked < IN_FLIGHT_MAX && call_of(client->extra->asked.prev)->until_ns == 0;
+}
+
+static void note_asked(struct client *client, struct quota_call *call)
+{
+    list_push(&client_need_extra(client)->asked, &call->in_client);
+    client->extra->n_asked++;
+}
+
+void decisions_ask(struct client *client, const struct request *request)
+{
+    const struct rules *rules = client->front->rules;
+    const struct quota_context context = {
+        .prefix = slice_str(rules->limit_prefix),
+        .database = session_key(client).database,
+        .is_resp3 = session_protocol(client) == 3,
+        .when_down = rules->when_down,
+        .named = rules->named,
+    };
+    struct build error;
+    build_init(&error, context.is_resp3);
+    struct slice name = slice_of(request->command->name, request->command->name_len);
+    struct quota_call *call = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
+    if (call == NULL) {
+        if (error.is_broken)
+            client_close(client);
+        else
+            client_answer(client, slice_of(error.at, error.len));
+        client->skips_next = false;
+    } else {
+        call->is_muted = client->skips_next;
+        client->skips_next = false;
+        note_asked(client, call);
+        quota_start(call);
+    }
+    build_fini(&error);
+}
+
+void decisions_answer_behind(struct client *client, struct slice reply)
+{
+    struct quota_call *call = quota_answered(client->front->quota, reply, client);
+    if (call == NULL) {
+        client_close(client);
+        return;
+    }
+    note_asked(client, call);
+}
+
+/* In the order in which they were asked. */
+static void answer_done(struct client *client)
+{
+    while (client_extra(client)->n_asked > 0 && call_of(client->extra->asked.next)->is_done) {
+        struct quota_call *call = call_of(client->extra->asked.next);
+        list_take(&call->in_client);
+        client->extra->n_asked--;
+        if (call->reply.is_broken)
+            client_close(client);
+        else if (!call->is_muted && !client->is_silent)
+            client_answer_now(client, slice_of(call->reply.at, call->reply.len));
+        quota_end(call);
+    }
+}
+
+void decisions_done(struct quota_call *call)
+{
+    struct client *client = call->owner;
+    answer_done(client);
+    if (client_extra(client)->n_asked < IN_FLIGHT_MAX / 2 && !client_is_closed(client))
+        link_wake(&client->link);
+}
+
+bool decisions_hurry(struct client *client)
+{
+    if (client_extra(client)->n_asked == 0)
+        return true;
+    const struct list *asked = &client->extra->asked;
+    for (struct list *at = asked->next; at != asked; at = at->next)
+        if (quota_hurry(call_of(at)))
+            return false;
+    return true;
+}
+
+void decisions_cancel(struct client *client)
+{
+    for (; client_extra(client)->n_asked > 0; client->extra->n_asked--) {
+        struct quota_call *call = call_of(client->extra->asked.next);
+        list_take(&call->in_client);
+        if (call->is_done)
+            quota_end(call);
+        else
+            quota_cancel(call);
+    }
+}

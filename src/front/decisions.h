@@ -1,0 +1,32 @@
+/*
+ * LIMIT commands that Redis decides (LIMIT FUNNEL ..., CL.THROTTLE), on their way: a run of them flows as one, whatever
+ * else the client sends waits for their answers, and they for its.
+ */
+#ifndef WEIR_FRONT_DECISIONS_H
+#define WEIR_FRONT_DECISIONS_H
+
+#include <stdbool.h>
+
+#include "front/client.h"
+#include "front/request.h"
+#include "quota/quota.h"
+
+/* Can the next one go, or must something else be answered first? Then the client's link will be woken. */
+bool decisions_can_go(struct client *client);
+
+/* Ask; the gate has let it pass. */
+void decisions_ask(struct client *client, const struct request *request);
+
+/* A reply of weir's own behind those of the calls that are asked now. */
+void decisions_answer_behind(struct client *client, struct slice reply);
+
+/* For quota_new. */
+void decisions_done(struct quota_call *call);
+
+/* The client has ended its side: it need not wait. False: it is waiting now, and cannot be waited for. */
+bool decisions_hurry(struct client *client);
+
+/* The client is closed. */
+void decisions_cancel(struct client *client);
+
+#endif

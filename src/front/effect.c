@@ -1,0 +1,160 @@
+#include "front/effect.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "front/account.h"
+#include "front/catalog.h"
+#include "front/gather.h"
+#include "front/place.h"
+#include "front/session.h"
+
+void effect_be_raw(struct client *client)
+{
+    client->is_raw = true;
+    client->in_multi = false;
+    client->holds |= HOLD_PINNED;
+}
+
+static void hold(struct client *client, uint8_t what, bool is_on)
+{
+    client->holds = (uint8_t)(is_on ? client->holds | what : client->holds & ~what);
+}
+
+static void confirm_identity(struct client *client, const struct glimpse *whoami)
+{
+    client->is_held = false;
+    link_wake(&client->link);
+    if (session_confirm(client, whoami))
+        return;
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_warn("client %s is closed: it changed its user inside MULTI, and Redis does not tell to whom", name);
+    place_abandon(client);
+    client_leave(client);
+}
+
+static void hold_reply_mode(struct client *client, enum reply_mode mode, bool is_ok)
+{
+    client->is_held = false;
+    link_wake(&client->link);
+    if (!is_ok)
+        return;
+    client->skips_next = mode == REPLY_SKIP && !client->is_silent;
+    client->is_silent = mode == REPLY_OFF || (mode == REPLY_SKIP && client->is_silent);
+}
+
+/* EXEC has been answered, and if it was carried out, the tail follows. */
+static void end_silence(struct client *client)
+{
+    client->is_held = false;
+    link_wake(&client->link);
+    if (!client->rider.lane->is_raw)
+        return;
+    effect_be_raw(client);
+    client->is_silent = false;
+}
+
+/* Redis does not know the command: it has done nothing. Else weir does not know what it did. */
+static void judge_unknown(struct client *client, const struct glimpse *reply)
+{
+    static const struct slice harmless[] = {{"-ERR unknown ", 13}, {"-NOAUTH", 7}, {"-NOPERM", 7}, {"+QUEUED", 7}};
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        if (glimpse_starts(reply, harmless[i]))
+            return;
+    client->holds |= HOLD_PINNED;
+}
+
+static void end_urgent(struct client *client)
+{
+    if (!client->is_urgent)
+        return;
+    client->is_held = false;
+    link_wake(&client->link);
+}
+
+static void note_pause(const struct client *client, const struct call *call, bool is_ok)
+{
+    if (is_ok && call->argument > 0 && (call->flags & CALL_TAIL) == 0)
+        upstream_pause(client->front->settings->upstream, clock_ns() + call->argument * NS_PER_MS);
+}
+
+void effect_apply(struct client *client, const struct call *call, const struct glimpse *reply)
+{
+    bool is_ok = glimpse_type(reply) != '-';
+    switch (call->effect) {
+    case EFFECT_NONE:
+        if (client->is_urgent)
+            end_urgent(client);
+        else
+            judge_unknown(client, reply);
+        break;
+    case EFFECT_PAUSE:
+        note_pause(client, call, is_ok);
+        break;
+    case EFFECT_UNPAUSE:
+        if (is_ok)
+            upstream_pause(client->front->settings->upstream, 0);
+        end_urgent(client);
+        break;
+    case EFFECT_WHOAMI:
+        confirm_identity(client, reply);
+        break;
+    case EFFECT_REPLY:
+        hold_reply_mode(client, (enum reply_mode)call->argument, is_ok);
+        break;
+    case EFFECT_COMMAND:
+        catalog_answered(client);
+        break;
+    case EFFECT_MULTI:
+        client->is_multi_unsure = false;
+        client->in_multi &= is_ok;
+        break;
+    case EFFECT_EXEC:
+        hold(client, HOLD_WATCH, false); /* however it ends */
+        note_pause(client, call, is_ok);
+        if ((call->flags & CALL_TAIL) != 0)
+            end_silence(client);
+        break;
+    case EFFECT_DISCARD:
+        client->is_multi_unsure = false;
+        client->in_multi |= !is_ok;
+        client->is_identity_queued &= !is_ok;
+        hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
+        break;
+    case EFFECT_WATCH:
+        hold(client, HOLD_WATCH, is_ok || (client->holds & HOLD_WATCH) != 0);
+        break;
+    case EFFECT_UNWATCH:
+        hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
+        break;
+    case EFFECT_TRACKING:
+        if (is_ok)
+            hold(client, HOLD_TRACKING, call->argument != 0);
+        break;
+    case EFFECT_NO_EVICT:
+        if (is_ok)
+            hold(client, HOLD_NO_EVICT, call->argument != 0);
+        break;
+    case EFFECT_NO_TOUCH:
+        if (is_ok)
+            hold(client, HOLD_NO_TOUCH, call->argument != 0);
+        break;
+    case EFFECT_RESET:
+        if (is_ok)
+            hold(client, HOLD_WATCH | HOLD_TRACKING | HOLD_NO_TOUCH, false);
+        /* fall through */
+    case EFFECT_AUTH:
+    case EFFECT_HELLO:
+    case EFFECT_SELECT:
+    case EFFECT_NAME:
+        session_answered(client, (enum effect)call->effect, call->argument, reply);
+        if (glimpse_starts(reply, SLICE("-WRONGPASS")))
+            account_login_failed(client);
+        gather_release(client);
+        client->is_held = false;
+        link_wake(&client->link);
+        break;
+    default:
+        break;
+    }
+}

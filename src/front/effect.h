@@ -1,0 +1,24 @@
+/*
+ * What the answers to special requests mean for their client's state: where it may go on, and whether it goes on at all.
+ */
+#ifndef WEIR_FRONT_EFFECT_H
+#define WEIR_FRONT_EFFECT_H
+
+#include "front/client.h"
+#include "resp/glimpse.h"
+#include "upstream/lane.h"
+
+/* An effect of weir's own request behind EXEC. */
+#define EFFECT_WHOAMI 255
+
+/* And of CLIENT REPLY, which is a flow: its argument says what is to hold. */
+#define EFFECT_REPLY 254
+enum reply_mode { REPLY_NONE, REPLY_ON, REPLY_OFF, REPLY_SKIP };
+
+/* A call with CALL_LOOK has been answered. */
+void effect_apply(struct client *client, const struct call *call, const struct glimpse *reply);
+
+/* From here on its replies cannot be told apart. */
+void effect_be_raw(struct client *client);
+
+#endif

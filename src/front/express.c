@@ -1,0 +1,92 @@
+#include "front/express.h"
+
+#include "front/account.h"
+#include "front/place.h"
+#include "resp/plain.h"
+
+/* Nothing that the client has done before bears on a plain command of its. */
+static inline bool is_unburdened(const struct client *client)
+{
+    const struct front *front = client->front;
+    const struct extra *extra = client_extra(client);
+    unsigned burdens = (unsigned)client->has_own_lane | client->in_multi | client->is_multi_broken |
+                       client->is_multi_unsure | client->is_silent | client->skips_next | client->is_raw |
+                       client->is_urgent | client->was_refused | client->is_keyed | client->counts_calls;
+    return burdens == 0 && extra->n_asked == 0 && extra->heavy_until_ns == 0 && client->reader != READER_ASKS &&
+           !front->settings->lanes_private && !upstream_is_paused(front->settings->upstream, front->loop->now_ns);
+}
+
+/* The lane that its commands would go to; NULL: that must be found out. */
+static inline struct lane *find_lane(const struct client *client)
+{
+    const struct rider *rider = &client->rider;
+    const struct lanes *lanes = &client->front->lanes;
+    struct lane *lane = client->shared;
+    if (lane == NULL || client->lanes_version != lanes->version || !lane_is_ready(lane))
+        return NULL;
+    bool is_there = rider->in_flight > 0 ? rider->lane == lane : !lanes_is_sluggish(lanes, lane);
+    return is_there ? lane : NULL;
+}
+
+/* One request of the client's that can go now; NULL: the next must go the long way, or is not here. */
+static inline const struct command *find_next(const struct client *client, const struct lane *lane,
+                                              const struct request_limits *limits, const char *at, const char *end,
+                                              const char **next)
+{
+    struct slice name;
+    struct front *front = client->front;
+    if (lane_is_congested(lane) || client->rider.sent_bytes > SHARED_BYTES_MAX || client->reader == READER_ASKS)
+        return NULL;
+    *next = plain_request(at, end, limits, &name);
+    if (*next == NULL || *next - at > LARGE_REQUEST || *next - name.at < RECENT_NAME_ROOM)
+        return NULL;
+    return recent_find(&front->recent, front->commands, name);
+}
+
+/* It has passed the gate. */
+static inline enum route note(struct client *client, struct lane *lane, const struct command *command, uint32_t n)
+{
+    struct rider *rider = &client->rider;
+    if (client->reader == READER_NEW && (command->flags & CMD_READONLY) != 0)
+        client->reader = READER_ASKS;
+    if (lane_has_few_calls(rider, SHARED_CALLS_FEW))
+        rider->sent_bytes = 0;
+    if (!lane_call(lane, rider)) {
+        client_close(client);
+        return ROUTE_STOP;
+    }
+    rider->sent_bytes += n;
+    client->n_bytes += n;
+    front_count(client->front, command, RESULT_FORWARDED);
+    return ROUTE_TAKEN;
+}
+
+enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used)
+{
+    struct front *front = client->front;
+    struct lane *lane = is_unburdened(client) && account_is_plain(client) ? find_lane(client) : NULL;
+    const char *from = bytes.at; /* what has passed and is not yet sent begins here, ... */
+    const char *at = bytes.at;   /* ... and ends here */
+    const char *next;
+    const struct command *command;
+    enum route result = ROUTE_TAKEN;
+    *used = 0;
+    if (lane == NULL)
+        return result;
+    while (result == ROUTE_TAKEN &&
+           (command = find_next(client, lane, limits, at, bytes.at + bytes.len, &next)) != NULL) {
+        struct verdict verdict;
+        if (account_pass_plainly(client, command, &verdict)) {
+            result = note(client, lane, command, (uint32_t)(next - at));
+        } else {
+            front_count(front, command, RESULT_THROTTLED);
+            route_send(front, lane, slice_of(from, (size_t)(at - from)));
+            from = next;
+            result = route_refuse(client, &verdict);
+        }
+        at = next;
+    }
+    route_send(front, lane, slice_of(from, (size_t)(at - from)));
+    *used = (size_t)(at - bytes.at);
+    return result;
+}

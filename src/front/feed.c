@@ -1,0 +1,254 @@
+#include "front/feed.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "front/account.h"
+#include "front/express.h"
+#include "front/place.h"
+#include "front/route.h"
+#include "front/session.h"
+
+/* ---- taken ---- */
+
+static void protocol_error(struct client *client, const struct request_scan *scan)
+{
+    char text[ERR_EXPECTED_DOLLAR_ROOM];
+    struct slice reply = err_text(scan->error);
+    if (scan->error == ERR_PROTO_EXPECTED_DOLLAR)
+        reply = slice_of(text, err_expected_dollar(text, scan->got));
+    count_add(&client->front->counts.protocol_errors[scan->error], 1);
+    client_answer(client, reply);
+    client_leave_for(client, CLOSED_PROTOCOL);
+}
+
+static const struct request_limits *limits_of(const struct client *client)
+{
+    return session_is_anonymous(client) ? &request_limits_before_auth : &request_limits_normal;
+}
+
+static bool is_large(const struct request_scan *scan)
+{
+    return !scan->is_inline && scan->at + scan->bulk_left > LARGE_REQUEST;
+}
+
+static void take_frame(struct intake *in, enum route result)
+{
+    in->has_frame = result == ROUTE_WAIT;
+    if (result != ROUTE_WAIT)
+        in->taken = in->scanned;
+}
+
+static bool can_go_on(const struct client *client)
+{
+    return !client->is_held && !client->is_leaving && client_extra(client)->passage == NULL;
+}
+
+/* Those that come next and can go the short way, if any. */
+static enum route take_plain(struct client *client, struct intake *in, const struct request_limits *limits)
+{
+    size_t used;
+    struct slice bytes = slice_of(in->data + in->taken, in->filled - in->taken);
+    enum route result = express_run(client, limits, bytes, &used);
+    in->scanned += (uint32_t)used;
+    in->taken = in->scanned;
+    return result;
+}
+
+/* Take requests for as long as they can go. */
+static void take(struct client *client, struct intake *in)
+{
+    const struct request_limits *limits = limits_of(client);
+    enum route result = ROUTE_TAKEN;
+    while (result == ROUTE_TAKEN && can_go_on(client)) {
+        assert(in->taken <= in->scanned && in->scanned <= in->filled && in->filled <= in->capacity);
+        if (in->taken == in->scanned && take_plain(client, in, limits) == ROUTE_STOP)
+            break;
+        enum scan_result scanned = SCAN_FRAME;
+        if (!in->has_frame) {
+            size_t used;
+            scanned = request_scan(&in->scan, limits, in->data + in->scanned, in->filled - in->scanned, &used);
+            in->scanned += (uint32_t)used;
+        }
+        struct slice bytes = slice_of(in->data + in->taken, in->scanned - in->taken);
+        if (scanned == SCAN_BAD) {
+            route_flush(client->front);
+            protocol_error(client, &in->scan);
+            return;
+        }
+        if (scanned == SCAN_MORE && (bytes.len == 0 || !is_large(&in->scan)))
+            break;
+        if (scanned == SCAN_MORE) {
+            result = route_large(client, &in->scan, bytes);
+            if (result == ROUTE_TAKEN)
+                in->taken = in->scanned;
+            continue;
+        }
+        result = route_request(client, &in->scan, bytes);
+        take_frame(in, result);
+        limits = limits_of(client);
+    }
+    route_flush(client->front);
+}
+
+/* ---- passed on ---- */
+
+/*
+ * A large request ends in the middle. Half of it is in Redis, which waits for the rest on this client's own lane: what
+ * was asked before is still answered there, and the lane is closed with the client.
+ */
+static void abandon_passage(struct client *client)
+{
+    struct passage *passage = client->extra->passage;
+    client->extra->passage = NULL;
+    client->skips_next = passage->is_skipped; /* as to Redis, which never came to that request */
+    if (!passage->is_refused)
+        place_withdraw(client);
+    if (!client_is_closed(client) && passage->scan.error != ERR_NONE)
+        protocol_error(client, &passage->scan);
+    free(passage);
+    client_leave(client);
+}
+
+/* Pass on a piece of a large request. Returns how much of it was used; less than n: the request has ended. */
+static size_t pass(struct client *client, const char *data, size_t n)
+{
+    struct passage *passage = client->extra->passage;
+    size_t used;
+    enum scan_result result = request_scan(&passage->scan, limits_of(client), data, n, &used);
+    if (result == SCAN_BAD) {
+        abandon_passage(client);
+        return n;
+    }
+    if (!passage->is_refused && client->rider.lane != NULL) {
+        lane_send(client->rider.lane, data, used);
+        account_bytes_in(client, used, passage->counted);
+    }
+    if (result == SCAN_FRAME) {
+        free(passage);
+        client->extra->passage = NULL;
+    } else if (!passage->is_refused && lane_is_congested(client->rider.lane)) {
+        lane_wait(client->rider.lane, &client->rider);
+        link_pause(&client->link);
+    }
+    return used;
+}
+
+/* ---- what waits in memory ---- */
+
+static void free_intake(struct client *client)
+{
+    if (client->intake == NULL)
+        return;
+    client->front->loop->pool.given_back += intake_free(client->intake);
+    client->intake = NULL;
+}
+
+/* Keep what a local intake, which points into the loop's read buffer, has left. */
+static void keep(struct client *client, const struct intake *local)
+{
+    if (intake_is_empty(local) || client->is_leaving || client_is_closed(client))
+        return;
+    client->intake = intake_keep(local);
+    if (client->intake == NULL)
+        client_close(client);
+}
+
+/* Move the rest of the client's own intake to the front, or give the memory back. */
+static void compact(struct client *client)
+{
+    if (intake_is_empty(client->intake) || client->is_leaving)
+        free_intake(client);
+    else
+        intake_compact(client->intake);
+}
+
+/* Whoever cannot go on reads no more than a fixed number of bytes; who can, reads. */
+static void adjust_reading(struct client *client)
+{
+    if (client->is_leaving || client_is_closed(client))
+        return;
+    bool is_full = client->intake != NULL && client->intake->filled > INTAKE_MAX - INTAKE_MIN_READ;
+    bool is_waiting = !list_is_empty(&client->rider.waiting) && client_extra(client)->passage != NULL;
+    if (is_full || is_waiting)
+        link_pause(&client->link);
+    else
+        link_resume(&client->link);
+}
+
+/* ---- from the connection ---- */
+
+void feed(struct client *client, const char *data, size_t n)
+{
+    if (client->is_leaving)
+        return;
+    while (n > 0 && client_extra(client)->passage != NULL && !client_is_closed(client)) {
+        size_t used = pass(client, data, n);
+        data += used;
+        n -= used;
+    }
+    if (n == 0 || client_is_closed(client))
+        return;
+    if (client->intake != NULL) {
+        client->intake->filled += (uint32_t)n;
+        take(client, client->intake);
+        if (!client_is_closed(client))
+            compact(client);
+    } else {
+        struct intake local = {.data = (char *)(uintptr_t)data, .filled = (uint32_t)n, .capacity = (uint32_t)n};
+        take(client, &local);
+        keep(client, &local);
+    }
+    account_tell_top(client);
+    adjust_reading(client);
+}
+
+/* Nothing of a bulk that is passing will have to be kept: as much of it as there is room for is read at once. */
+static size_t read_room(const struct client *client, size_t most)
+{
+    const struct passage *passage = client_extra(client)->passage;
+    uint64_t left = passage != NULL ? passage->scan.bulk_left : 0;
+    size_t room = left < most ? (size_t)left : most;
+    return room > INTAKE_READ ? room : INTAKE_READ;
+}
+
+char *feed_room(struct client *client, size_t *room)
+{
+    struct intake *in = client->intake;
+    if (in == NULL) {
+        *room = read_room(client, *room);
+        return NULL;
+    }
+    *room = intake_make_room(in);
+    return in->data + in->filled;
+}
+
+void feed_again(struct client *client)
+{
+    if (client->intake != NULL) {
+        take(client, client->intake);
+        if (client_is_closed(client))
+            return;
+        compact(client);
+        account_tell_top(client);
+    }
+    adjust_reading(client);
+}
+
+void feed_end(struct client *client)
+{
+    if (client_extra(client)->passage != NULL)
+        abandon_passage(client);
+}
+
+bool feed_has_more(const struct client *client)
+{
+    const struct intake *in = client->intake;
+    return in != NULL && (in->has_frame || in->scanned < in->filled);
+}
+
+void feed_free(struct client *client)
+{
+    free_intake(client);
+}

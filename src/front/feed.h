@@ -1,0 +1,30 @@
+/*
+ * The bytes that a client sends: taken request by request as long as each can go, passed on piece by piece where a
+ * request is large, and kept where one is unfinished or has to wait.
+ */
+#ifndef WEIR_FRONT_FEED_H
+#define WEIR_FRONT_FEED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "front/client.h"
+
+/* More has come. */
+void feed(struct client *client, const char *data, size_t n);
+
+/* Where the next read goes, *room its size; NULL: into the loop's buffer. */
+char *feed_room(struct client *client, size_t *room);
+
+/* What had to wait may be able to go now. */
+void feed_again(struct client *client);
+
+/* Nothing more will come: a large request that is under way ends in the middle. */
+void feed_end(struct client *client);
+
+/* Are there bytes that wait? */
+bool feed_has_more(const struct client *client);
+
+void feed_free(struct client *client);
+
+#endif

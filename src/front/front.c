@@ -1,0 +1,132 @@
+#include "front/front.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "front/account.h"
+#include "front/client.h"
+#include "front/decisions.h"
+#include "front/session.h"
+
+static bool is_full(struct front *front)
+{
+    struct front_settings *settings = front->settings;
+    unsigned before = atomic_fetch_add_explicit(&settings->clients, 1, memory_order_relaxed);
+    if (before < front->rules->max_clients)
+        return false;
+    atomic_fetch_sub_explicit(&settings->clients, 1, memory_order_relaxed);
+    return true;
+}
+
+/* The operator's connections are not among those that there can be too many of. */
+void front_leave(struct front *front, const struct entrance *entrance)
+{
+    if (!entrance->is_admin)
+        atomic_fetch_sub_explicit(&front->settings->clients, 1, memory_order_relaxed);
+}
+
+static void turn_away(int fd, enum err reason)
+{
+    struct slice text = err_text(reason);
+    (void)!send(fd, text.at, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(fd);
+}
+
+void front_accept(struct front *front, int fd, const struct entrance *entrance)
+{
+    struct listener_counts *counts = &front->counts.listeners[entrance->index];
+    count_add(&counts->accepted, 1);
+    if (!entrance->is_admin && is_full(front)) {
+        count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
+        turn_away(fd, ERR_MAX_CLIENTS);
+        return;
+    }
+    struct client *client = calloc(1, sizeof *client);
+    if (client != NULL && client_open(client, front, fd, entrance))
+        return;
+    count_add(&counts->closed[CLOSED_BY_CLIENT], 1);
+    front_leave(front, entrance);
+    if (client == NULL)
+        turn_away(fd, ERR_OUT_OF_MEMORY);
+}
+
+static void on_login_refused(void *arg, const struct login *login)
+{
+    struct front *front = arg;
+    struct list *next;
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        struct client *client = container_of(at, struct client, in_front);
+        next = at->next;
+        if (session_has_login(client, login))
+            client_close_for(client, CLOSED_UPSTREAM);
+    }
+}
+
+static bool has_epoch(void *arg, uint32_t epoch)
+{
+    struct front *front = arg;
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
+        const struct client *client = container_of(at, struct client, in_front);
+        if (client->epoch == epoch && session_has_login(client, NULL))
+            return true;
+    }
+    return false;
+}
+
+static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused, .has_epoch = has_epoch};
+
+void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
+                struct command_table *commands, struct rules *rules)
+{
+    memset(front, 0, sizeof *front);
+    front->loop = loop;
+    front->settings = settings;
+    front->commands = commands;
+    front->rules = rules;
+    front->tallies = settings->tallies[index];
+    front->top = settings->tops[index];
+    front->worker = worker;
+    list_init(&front->clients);
+    alarms_init(&front->alarms, loop);
+    prober_init(&front->prober, &front->lanes);
+    lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, &lanes_ops, front);
+    front->quota = quota_new(&front->lanes, &front->alarms, &settings->quota, decisions_done);
+}
+
+static void for_each_client(struct front *front, void (*act)(struct client *client))
+{
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next)
+        act(container_of(at, struct client, in_front));
+}
+
+void front_adopt(struct front *front, struct command_table *commands, struct rules *rules)
+{
+    for_each_client(front, account_unmoor);
+    command_table_put(front->commands);
+    rules_put(front->rules);
+    front->commands = commands;
+    front->rules = rules;
+    memset(&front->recent, 0, sizeof front->recent);
+    front->told.limit = NULL;
+    for_each_client(front, account_moor);
+    alarms_ring(&front->alarms);
+}
+
+void front_close(struct front *front)
+{
+    while (!list_is_empty(&front->clients))
+        client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);
+    quota_free(front->quota);
+    alarms_close(&front->alarms);
+    lanes_close(&front->lanes);
+}
+
+void front_fini(struct front *front)
+{
+    alarms_fini(&front->alarms);
+    command_table_put(front->commands);
+    rules_put(front->rules);
+}

@@ -1,0 +1,29 @@
+#include "front/order.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct order *order_new(enum order_kind kind)
+{
+    struct order *order = mem_zalloc(1, sizeof *order);
+    list_init(&order->in_queue);
+    order->kind = kind;
+    return order;
+}
+
+void order_free(struct order *order)
+{
+    for (size_t i = 0; i < order->n_differences; i++) {
+        free(order->differences[i].section);
+        free(order->differences[i].what);
+        free(order->differences[i].running);
+        free(order->differences[i].file);
+    }
+    free(order->differences);
+    free(order->policy);
+    free(order->what);
+    free(order->expression);
+    free(order->error);
+    free(order);
+}

@@ -1,0 +1,43 @@
+/*
+ * An order: what a client asks of the whole process (LIMIT SET, LIMIT RELOAD ...). It is made on the client's worker,
+ * carried out on the main thread, and comes back to the worker with its result once every worker has what it changed.
+ *
+ * Whoever holds an order owns it: the worker until it is given, the main thread until it is returned.
+ */
+#ifndef WEIR_FRONT_ORDER_H
+#define WEIR_FRONT_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/list.h"
+
+enum order_kind { ORDER_RELOAD, ORDER_SET, ORDER_UNSET, ORDER_MODE, ORDER_DIFF };
+
+/* A line that runs otherwise than it stands in the file; "" where there is none. */
+struct difference {
+    char *section; /* "policy free", "weir" */
+    char *what;
+    char *running;
+    char *file;
+};
+
+struct order {
+    struct list in_queue; /* of whoever holds it */
+    enum order_kind kind;
+    char *policy;     /* ORDER_SET, ORDER_UNSET */
+    char *what;       /* the same */
+    char *expression; /* ORDER_SET: the right side of the line; ORDER_MODE: enforce or shadow */
+    void *worker;     /* whose client it is from; the main thread's business */
+    void *client;     /* NULL: it has gone */
+
+    char *error; /* the result: NULL when it has been carried out */
+    struct difference *differences;
+    size_t n_differences;
+};
+
+/* A new one, zeroed but for its kind. */
+struct order *order_new(enum order_kind kind);
+void order_free(struct order *order);
+
+#endif

@@ -1,0 +1,421 @@
+#include "front/own.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "front/account.h"
+#include "front/session.h"
+#include "limit/own.h"
+#include "quota/quota.h"
+#include "quota/report.h"
+#include "resp/argv.h"
+#include "resp/build.h"
+#include "resp/emit.h"
+
+#define ROWS_MAX 128 /* of TOP */
+#define WORDS_MAX 64 /* of a command to be explained, and of an expression */
+
+/* ---- the request's words ---- */
+
+struct words {
+    struct slice at[WORDS_MAX];
+    size_t n;
+};
+
+static void read_words(struct words *words, struct slice request)
+{
+    struct argv_walk walk;
+    argv_walk_init(&walk, request);
+    words->n = 0;
+    while (words->n < WORDS_MAX && argv_next(&walk, &words->at[words->n]))
+        words->n++;
+}
+
+static bool is_word(const struct words *words, size_t i, const char *text)
+{
+    return i < words->n && slice_eq_nocase(words->at[i], slice_str(text));
+}
+
+/* ---- who may ---- */
+
+static bool is_operator(const struct client *client)
+{
+    if (client->entrance->is_admin)
+        return true;
+    return client->bound != NULL && client->bound->is_admin;
+}
+
+static bool fits_arity(int arity, uint32_t argc)
+{
+    return arity >= 0 ? argc == (uint32_t)arity : argc >= (uint32_t)-arity;
+}
+
+/* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
+static bool may_only_subscribe(const struct client *client)
+{
+    return client->has_own_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane) &&
+           session_protocol(client) == 2;
+}
+
+size_t own_check(const struct client *client, const struct request *request, char *out)
+{
+    const struct own *own = own_row(request->command->own - 1U);
+    int shown = (int)(request->args[0].len < 128 ? request->args[0].len : 128);
+    int len = 0;
+    if (session_is_anonymous(client))
+        len = snprintf(out, OWN_ERROR_ROOM, "-NOAUTH Authentication required.");
+    else if (request->command->has_subcommands && request->argc > 1)
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s'. Try LIMIT HELP.", shown,
+                       request->args[0].at);
+    else if (!fits_arity(own->arity, request->argc))
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command", own->name);
+    else if (may_only_subscribe(client))
+        len = snprintf(out, OWN_ERROR_ROOM,
+                       "-ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+                       "allowed in this context",
+                       own->name);
+    else if (own->is_operators && !is_operator(client))
+        len = snprintf(out, OWN_ERROR_ROOM,
+                       "-NOPERM this command is for operators: a policy with admin = yes, or the admin socket");
+    else if (request->is_large)
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR the arguments are too long");
+    else if (request->argc > WORDS_MAX && !quota_decides(request->command))
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR too many arguments");
+    else if (client->in_multi)
+        len = snprintf(out, OWN_ERROR_ROOM, "-ERR LIMIT is not allowed in transactions");
+    for (int i = 0; i < len; i++)
+        if ((unsigned char)out[i] < ' ')
+            out[i] = ' ';
+    if (len > 0) {
+        out[len++] = '\r';
+        out[len++] = '\n';
+    }
+    return (size_t)len;
+}
+
+/* ---- answering at once ---- */
+
+static void syntax_error(struct build *out)
+{
+    build_error(out, SLICE("ERR syntax error"));
+}
+
+/* A positive count in its place, or `otherwise`. False: it is none. */
+static bool take_count(const struct words *words, size_t i, size_t otherwise, size_t *n)
+{
+    int64_t number;
+    *n = otherwise;
+    if (i >= words->n)
+        return true;
+    if (!num_parse(words->at[i], &number) || number < 1)
+        return false;
+    *n = (size_t)number;
+    return true;
+}
+
+/* Somebody else than the client, by name. `held`: to be let go again. False: there is nobody of that name. */
+static bool find_other(struct client *client, struct slice name, struct report_subject *found, struct subjects **table)
+{
+    struct front *front = client->front;
+    *table = front->settings->subjects;
+    struct subject *subject = subject_find(*table, name);
+    if (subject == NULL) {
+        *table = front->settings->key_subjects;
+        subject = subject_find(*table, name);
+    }
+    if (subject == NULL)
+        return false;
+    const struct policy *policy = policies_find(front->rules->policies, slice_str(subject->record->name));
+    found->name = subject_name(subject);
+    found->account = (struct account){policy, {subject, NULL, NULL}};
+    if (policy != NULL)
+        found->account.holders[PER_POLICY] = policy->record->everybody;
+    if (policy != NULL && policy->of_scope[PER_CONNECTION] != 0)
+        found->account.holders[PER_CONNECTION] = subject_new_own(policy->record, PER_CONNECTION);
+    return true;
+}
+
+/* The client itself, or who is named behind FOR: `tell` it about that one. */
+static void about(struct client *client, struct build *out, struct slice other, bool has_other,
+                  void (*tell)(struct client *client, struct build *out, const struct report_subject *subject,
+                               void *arg),
+                  void *arg)
+{
+    struct report_subject subject = {.account = account_of(client), .name = subject_name(client->subject)};
+    struct subjects *table;
+    if (!has_other) {
+        tell(client, out, &subject, arg);
+    } else if (!is_operator(client)) {
+        build_error(out, SLICE("NOPERM only operators may ask about others"));
+    } else if (!find_other(client, other, &subject, &table)) {
+        build_error(out,
+                    SLICE("ERR no such subject: it owes nothing, or is written otherwise (user:NAME, ip:ADDRESS)"));
+    } else {
+        tell(client, out, &subject, arg);
+        subject_free_own(subject.account.holders[PER_CONNECTION]);
+        subject_put(table, subject.account.holders[PER_SUBJECT]);
+    }
+}
+
+static void tell_status(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
+{
+    (void)arg;
+    report_status(out, client->front->rules->policies, subject, client->front->loop->now_ns);
+}
+
+static void status(struct client *client, const struct words *words, struct build *out)
+{
+    if (words->n != 2 && !(words->n == 4 && is_word(words, 2, "for")))
+        syntax_error(out);
+    else
+        about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
+}
+
+static struct slice lane_of(const struct client *client, const struct command *command)
+{
+    if (command->flow == FLOW_OWN || command->flow == FLOW_QUIT)
+        return SLICE("none");
+    bool is_private = client->has_own_lane || client->front->settings->lanes_private || !command->is_shareable;
+    return is_private ? SLICE("private") : SLICE("shared");
+}
+
+static void tell_explained(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
+{
+    struct front *front = client->front;
+    const struct request *request = arg;
+    struct report_subject explained = *subject;
+    if (subject->account.holders[PER_SUBJECT] == client->subject)
+        explained.account = account_for(client, request);
+    if (explained.account.holders[PER_SUBJECT] != NULL)
+        explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
+    const struct ask ask = {
+        .command = request->command,
+        .cost = policies_cost(front->rules->policies, request->command, request->bytes, request->argc),
+        .now_ns = front->loop->now_ns,
+        .headed_ns = front->loop->now_ns,
+        .may_wait = true,
+    };
+    report_explain(out, front->rules->policies, front->commands, &explained, &ask, lane_of(client, request->command));
+}
+
+/* LIMIT EXPLAIN command [arg ...] [FOR subject] */
+static void explain(struct client *client, const struct words *words, struct build *out)
+{
+    size_t n = words->n - 2;
+    bool has_other = n >= 3 && is_operator(client) && is_word(words, words->n - 2, "for");
+    if (has_other)
+        n -= 2;
+    size_t room = EMIT_HEADER_MAX * (n + 1);
+    for (size_t i = 0; i < n; i++)
+        room += words->at[2 + i].len + 2;
+    char *bytes = malloc(room);
+    if (bytes == NULL) {
+        out->is_broken = true;
+        return;
+    }
+    struct request request = {.argc = (uint32_t)n, .name = words->at[2]};
+    request.bytes = slice_of(bytes, emit_array(bytes, words->at + 2, n));
+    request.command = command_find(client->front->commands, words->at[2], n > 1 ? words->at[3] : SLICE(""));
+    about(client, out, words->at[words->n - 1], has_other, tell_explained, &request);
+    free(bytes);
+}
+
+static bool take_by(struct slice word, enum top_by *by)
+{
+    static const char *const names[TOP_BY_COUNT] = {"commands", "refused", "bytes"};
+    for (unsigned i = 0; i < TOP_BY_COUNT; i++)
+        if (slice_eq_nocase(word, slice_str(names[i]))) {
+            *by = (enum top_by)i;
+            return true;
+        }
+    return false;
+}
+
+/* LIMIT TOP [n] [BY what] */
+static void top(struct client *client, const struct words *words, struct build *out)
+{
+    const struct front_settings *settings = client->front->settings;
+    enum top_by by = TOP_COMMANDS;
+    size_t n = 10;
+    size_t i = 2;
+    if (i < words->n && !is_word(words, i, "by") && !take_count(words, i++, n, &n)) {
+        build_error(out, SLICE("ERR value is not an integer or out of range"));
+        return;
+    }
+    if (i < words->n && !(words->n == i + 2 && is_word(words, i, "by") && take_by(words->at[i + 1], &by))) {
+        syntax_error(out);
+        return;
+    }
+    report_top(out, settings->tops, settings->n_workers, by, n < ROWS_MAX ? n : ROWS_MAX, client->front->loop->now_ns);
+}
+
+/* LIMIT LOG [n] */
+static void tell_log(struct client *client, const struct words *words, struct build *out)
+{
+    size_t n;
+    if (words->n > 3)
+        syntax_error(out);
+    else if (!take_count(words, 2, 10, &n))
+        build_error(out, SLICE("ERR value is not an integer or out of range"));
+    else
+        report_log(out, client->front->settings->journal, n < JOURNAL_EVENTS ? n : JOURNAL_EVENTS);
+}
+
+static void list(struct client *client, const struct words *words, struct build *out)
+{
+    const struct front_settings *settings = client->front->settings;
+    (void)words;
+    report_list(out, client->front->rules->policies, settings->tallies, settings->n_workers);
+}
+
+static void help(struct client *client, const struct words *words, struct build *out)
+{
+    (void)client;
+    (void)words;
+    report_help(out);
+}
+
+static void forgive(struct client *client, const struct words *words, struct build *out)
+{
+    const struct front_settings *settings = client->front->settings;
+    size_t n =
+        subjects_forgive(settings->subjects, words->at[2]) + subjects_forgive(settings->key_subjects, words->at[2]);
+    log_info("an operator has forgiven %zu subject%s", n, n == 1 ? "" : "s");
+    build_int(out, (int64_t)n);
+}
+
+/* LIMIT MODE alone */
+static void mode(struct client *client, const struct words *words, struct build *out)
+{
+    (void)words;
+    build_bulk_str(out, policies_is_shadow(client->front->rules->policies) ? "shadow" : "enforce");
+}
+
+/* ---- carried out by the main thread ---- */
+
+/* The words from `first` on, as they would stand behind the '=' of a line. */
+static char *joined(const struct words *words, size_t first)
+{
+    size_t len = 0;
+    for (size_t i = first; i < words->n; i++)
+        len += words->at[i].len + 1;
+    char *text = mem_alloc(len + 1);
+    char *at = text;
+    for (size_t i = first; i < words->n; i++) {
+        memcpy(at, words->at[i].at, words->at[i].len);
+        at += words->at[i].len;
+        *at++ = ' ';
+    }
+    at[at > text ? -1 : 0] = '\0';
+    return text;
+}
+
+static char *copied(struct slice word)
+{
+    return mem_strndup(word.at, word.len);
+}
+
+static void give(struct client *client, enum order_kind kind, const struct words *words)
+{
+    struct order *order = order_new(kind);
+    if (kind == ORDER_SET || kind == ORDER_UNSET) {
+        order->policy = copied(words->at[2]);
+        order->what = copied(words->at[3]);
+    }
+    if (kind == ORDER_SET)
+        order->expression = joined(words, 4);
+    if (kind == ORDER_MODE)
+        order->expression = copied(words->at[2]);
+    order->client = client;
+    client_need_extra(client)->order = order;
+    client->is_held = true;
+    client->front->settings->give(client->front->worker, order);
+}
+
+static void tell_differences(struct build *out, const struct order *order)
+{
+    build_array(out, order->n_differences);
+    for (size_t i = 0; i < order->n_differences; i++) {
+        build_map(out, 4);
+        const char *const fields[] = {"section", order->differences[i].section, "what", order->differences[i].what,
+                                      "running", order->differences[i].running, "file", order->differences[i].file};
+        for (size_t j = 0; j < sizeof fields / sizeof fields[0]; j++)
+            build_bulk_str(out, fields[j]);
+    }
+}
+
+static void reply(struct client *client, struct build *out)
+{
+    if (out->is_broken)
+        client_close(client);
+    else
+        client_answer(client, slice_of(out->at, out->len));
+    client->skips_next = false;
+    build_fini(out);
+}
+
+void front_order_done(struct front *front, struct order *order)
+{
+    (void)front;
+    struct client *client = order->client;
+    if (client != NULL) {
+        struct build out;
+        build_init(&out, session_protocol(client) == 3);
+        client->extra->order = NULL;
+        client->is_held = false;
+        if (order->error != NULL)
+            build_error(&out, slice_str(order->error));
+        else if (order->kind == ORDER_DIFF)
+            tell_differences(&out, order);
+        else
+            build_status(&out, SLICE("OK"));
+        reply(client, &out);
+        link_wake(&client->link);
+    }
+    order_free(order);
+}
+
+/* ---- which is which ---- */
+
+static const struct {
+    const char *name;
+    void (*tell)(struct client *client, const struct words *words, struct build *out); /* NULL: an order */
+    enum order_kind order;
+} subcommands[] = {
+    {"help", help, 0},        {"status", status, 0},        {"explain", explain, 0},    {"list", list, 0},
+    {"top", top, 0},          {"log", tell_log, 0},         {"forgive", forgive, 0},    {"mode", NULL, ORDER_MODE},
+    {"set", NULL, ORDER_SET}, {"unset", NULL, ORDER_UNSET}, {"diff", NULL, ORDER_DIFF}, {"reload", NULL, ORDER_RELOAD},
+};
+
+static void run(struct client *client, const struct words *words, struct build *out)
+{
+    for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++) {
+        if (!is_word(words, 1, subcommands[i].name))
+            continue;
+        bool is_order = subcommands[i].tell == NULL;
+        if (is_order && subcommands[i].order == ORDER_MODE && words->n == 2)
+            mode(client, words, out);
+        else if (is_order)
+            give(client, subcommands[i].order, words);
+        else
+            subcommands[i].tell(client, words, out);
+        return;
+    }
+}
+
+void own_run(struct client *client, const struct request *request)
+{
+    struct build out;
+    struct words words;
+    read_words(&words, request->bytes);
+    build_init(&out, session_protocol(client) == 3);
+    run(client, &words, &out);
+    if (client_extra(client)->order == NULL)
+        reply(client, &out);
+    else
+        build_fini(&out);
+}

@@ -1,0 +1,30 @@
+#include "front/rules.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct rules *rules_new(const struct rules *model, struct policies *policies)
+{
+    struct rules *rules = mem_alloc(sizeof *rules);
+    *rules = *model;
+    atomic_init(&rules->holders, 1);
+    rules->policies = policies;
+    named_get(rules->named);
+    return rules;
+}
+
+struct rules *rules_get(struct rules *rules)
+{
+    atomic_fetch_add_explicit(&rules->holders, 1, memory_order_relaxed);
+    return rules;
+}
+
+void rules_put(struct rules *rules)
+{
+    if (atomic_fetch_sub_explicit(&rules->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    policies_put(rules->policies);
+    named_put(rules->named);
+    free(rules);
+}

@@ -1,0 +1,32 @@
+/*
+ * What a reload can change, as one immutable whole. Counted: workers and the main thread hold on to it.
+ */
+#ifndef WEIR_FRONT_RULES_H
+#define WEIR_FRONT_RULES_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "limit/identity.h"
+#include "limit/policy.h"
+#include "quota/named.h"
+#include "quota/quota.h"
+
+struct rules {
+    _Atomic unsigned holders;
+    struct policies *policies; /* one reference; bound to the command table that is handed out with the rules */
+    struct identity identity;
+    char error_prefix[33];
+    unsigned max_clients;
+    size_t output_limit_bytes;
+    struct named *named; /* one reference */
+    enum quota_when_down when_down;
+    char limit_prefix[129];
+};
+
+/* A copy of `model` with one holder and a reference of its own to `named`; takes over that to `policies`. */
+struct rules *rules_new(const struct rules *model, struct policies *policies);
+struct rules *rules_get(struct rules *rules); /* one more holder; any thread */
+void rules_put(struct rules *rules);
+
+#endif

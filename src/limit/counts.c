@@ -1,0 +1,65 @@
+#include "limit/counts.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+
+static const uint64_t bounds_ns[HISTO_BOUNDS] = {
+    50 * US, 100 * US, 250 * US, 500 * US, 1 * MS,   2500 * US, 5 * MS,
+    10 * MS, 25 * MS,  50 * MS,  100 * MS, 250 * MS, 1000 * MS, 2500 * MS,
+};
+
+uint64_t histo_bound_ns(unsigned i)
+{
+    return bounds_ns[i];
+}
+
+void histo_add(struct histo *histo, uint64_t ns)
+{
+    unsigned i = 0;
+    while (i < HISTO_BOUNDS && ns > bounds_ns[i])
+        i++;
+    count_add(&histo->buckets[i], 1);
+    count_add(&histo->sum_ns, ns);
+}
+
+const char *counted_result_name(enum counted_result result)
+{
+    static const char *const names[RESULT_COUNT] = {
+        [RESULT_FORWARDED] = "forwarded", [RESULT_THROTTLED] = "throttled", [RESULT_DELAYED] = "delayed",
+        [RESULT_SHADOW] = "shadow",       [RESULT_LOCAL] = "local",         [RESULT_ERROR] = "error",
+    };
+    return names[result];
+}
+
+const char *rejection_name(enum rejection rejection)
+{
+    static const char *const names[REJECTED_COUNT] = {[REJECTED_MAX_CLIENTS] = "maxclients", [REJECTED_RATE] = "rate"};
+    return names[rejection];
+}
+
+const char *ending_reason_name(enum ending_reason reason)
+{
+    static const char *const names[CLOSED_COUNT] = {
+        [CLOSED_BY_CLIENT] = "client", [CLOSED_UPSTREAM] = "upstream", [CLOSED_PROTOCOL] = "protocol",
+        [CLOSED_BUFFER] = "buffer",    [CLOSED_LIMIT] = "limit",       [CLOSED_DRAIN] = "drain",
+    };
+    return names[reason];
+}
+
+const char *protocol_error_name(enum err error)
+{
+    static const char *const names[ERR_COUNT] = {
+        [ERR_PROTO_INLINE_TOO_BIG] = "inline",
+        [ERR_PROTO_UNBALANCED_QUOTES] = "quotes",
+        [ERR_PROTO_MULTIBULK_LINE_TOO_BIG] = "array_line",
+        [ERR_PROTO_MULTIBULK_LENGTH] = "array_length",
+        [ERR_PROTO_BULK_LINE_TOO_BIG] = "bulk_line",
+        [ERR_PROTO_EXPECTED_DOLLAR] = "bulk_missing",
+        [ERR_PROTO_BULK_LENGTH] = "bulk_length",
+        [ERR_PROTO_UNAUTH_MULTIBULK] = "before_login",
+        [ERR_PROTO_UNAUTH_BULK] = "before_login_bulk",
+        [ERR_PROTO_NUL] = "nul",
+        [ERR_PROTO_CRLF] = "crlf",
+    };
+    return names[error];
+}

@@ -1,0 +1,243 @@
+/*
+ * Finds keys: a rule turns a request into a layout, which says where they are.
+ *
+ * A layout lies within argc, whatever the request claims; arguments are read in order, and never past the bytes there
+ * are. Rules agree with Redis on every request that Redis would execute; what it refuses may count otherwise.
+ */
+#include "limit/keys.h"
+
+#include <assert.h>
+
+#include "base/num.h"
+#include "resp/cursor.h"
+
+/* `count` keys, `step` arguments apart, the first of them at argument `first`; and one more at `store`, unless 0. */
+struct layout {
+    uint32_t first;
+    uint32_t count;
+    uint32_t step;
+    uint32_t store;
+};
+
+static const struct layout nothing;
+
+/* ---- the arguments, in order; argv_walk would trust the request to be whole ---- */
+
+struct args {
+    const char *at; /* the header of argument `next` */
+    const char *end;
+    uint32_t next;
+    uint32_t argc;
+};
+
+/* The number of the header line at `at`, which is left behind its LF. False: the line is not there, or not whole. */
+static bool header_take(struct args *args, char type, uint64_t *number)
+{
+    if (args->at == args->end || *args->at != type)
+        return false;
+    struct cursor c = {args->at, args->at + 1, args->end};
+    *number = 0;
+    digits_take(&c, number);
+    if (c.end - c.at < 2 || *c.at != '\r')
+        return false;
+    args->at = c.at + 2;
+    return true;
+}
+
+/* The next argument. False: there is none, or it is not wholly there; then so it stays. */
+static bool args_next(struct args *args, struct slice *arg)
+{
+    uint64_t len;
+    if (args->next >= args->argc || !header_take(args, '$', &len) || len > (uint64_t)(args->end - args->at)) {
+        args->at = args->end;
+        return false;
+    }
+    *arg = slice_of(args->at, len);
+    args->at += len;
+    args->at += args->end - args->at < 2 ? args->end - args->at : 2;
+    args->next++;
+    return true;
+}
+
+static struct args args_of(struct slice request, uint32_t argc)
+{
+    if (request.len == 0)
+        request = SLICE(""); /* no arithmetic on NULL */
+    struct args args = {request.at, request.at + request.len, 0, argc};
+    uint64_t announced;
+    if (!header_take(&args, '*', &announced))
+        args.at = args.end;
+    return args;
+}
+
+/* Argument `index`, which has not been passed yet. */
+static bool args_at(struct args *args, uint32_t index, struct slice *arg)
+{
+    assert(index >= args->next);
+    while (args_next(args, arg))
+        if (args->next == index + 1)
+            return true;
+    return false;
+}
+
+/* Are all arguments there? Passes them. */
+static bool args_are_whole(struct args *args)
+{
+    struct slice arg;
+    while (args_next(args, &arg))
+        ;
+    return args->next == args->argc;
+}
+
+/* ---- options ---- */
+
+/* How many values follow an option: a value may well be called STORE. No two commands differ about a name. */
+static uint32_t values_of(struct slice option)
+{
+    static const struct {
+        const char *name;
+        uint32_t values;
+    } options[] = {
+        {"by", 1},    {"get", 1},   {"limit", 2}, {"count", 1}, {"auth", 1},
+        {"auth2", 2}, {"block", 1}, {"group", 2}, {"store", 1}, {"storedist", 1},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (slice_eq_nocase(slice_str(options[i].name), option))
+            return options[i].values;
+    return 0;
+}
+
+/* The option at *index, which then is the index of the next one. */
+static bool option_next(struct args *args, uint32_t *index, struct slice *option)
+{
+    if (*index >= args->argc || !args_at(args, *index, option))
+        return false;
+    *index += 1 + values_of(*option);
+    return true;
+}
+
+/* The index of what follows the option `name`; 0: it was not seen. */
+static uint32_t after_option(struct args *args, uint32_t index, struct slice name)
+{
+    struct slice option;
+    while (option_next(args, &index, &option))
+        if (slice_eq_nocase(option, name))
+            return index;
+    return 0;
+}
+
+/* ---- rules ---- */
+
+static struct layout by_position(const struct command *command, struct args *args)
+{
+    int64_t first = command->first_key;
+    int64_t last = command->last_key < 0 ? (int64_t)args->argc + command->last_key : command->last_key;
+    if (first <= 0 || command->key_step <= 0 || last < first || last >= args->argc)
+        return nothing;
+    uint32_t step = (uint32_t)command->key_step;
+    return (struct layout){.first = (uint32_t)first, .count = (uint32_t)(last - first) / step + 1, .step = step};
+}
+
+static struct layout none(const struct command *command, struct args *args)
+{
+    (void)command;
+    (void)args;
+    return nothing;
+}
+
+static struct layout counted(const struct command *command, struct args *args)
+{
+    uint32_t first = command->keys_arg + UINT32_C(1);
+    struct slice number;
+    int64_t count;
+    if (!args_at(args, command->keys_arg, &number) || !num_parse(number, &count))
+        return nothing;
+    if (count <= 0 || count > (int64_t)args->argc - first)
+        return nothing;
+    return (struct layout){.first = first, .count = (uint32_t)count, .step = 1};
+}
+
+static struct layout store(const struct command *command, struct args *args)
+{
+    struct layout layout = counted(command, args);
+    layout.store = layout.count > 0 ? 1 : 0;
+    return layout;
+}
+
+static struct layout streams(const struct command *command, struct args *args)
+{
+    uint32_t first = after_option(args, command->keys_arg, SLICE("streams"));
+    if (first == 0)
+        return nothing;
+    return (struct layout){.first = first, .count = (args->argc - first) / 2, .step = 1};
+}
+
+static struct layout stored(const struct command *command, struct args *args)
+{
+    if (args->argc < 2)
+        return nothing;
+    struct layout layout = {.first = 1, .count = 1, .step = 1};
+    uint32_t index = command->keys_arg;
+    struct slice option;
+    while (option_next(args, &index, &option))
+        if (slice_eq_nocase(option, SLICE("store")) || slice_eq_nocase(option, SLICE("storedist")))
+            if (index - 1 < args->argc)
+                layout.store = index - 1;
+    return layout;
+}
+
+/* A list whose KEYS is not in sight is no single key. */
+static struct layout migrate(const struct command *command, struct args *args)
+{
+    struct slice key;
+    if (args->argc <= 3 || !args_at(args, 3, &key))
+        return nothing;
+    struct layout layout = {.first = 3, .count = 1, .step = 1};
+    if (key.len > 0)
+        return layout;
+    uint32_t first = after_option(args, command->keys_arg, SLICE("keys"));
+    if (first > 0 && first < args->argc)
+        return (struct layout){.first = first, .count = args->argc - first, .step = 1};
+    return args_are_whole(args) ? layout : nothing;
+}
+
+static struct layout (*const rules[])(const struct command *command, struct args *args) = {
+    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,     [KEYS_COUNTED] = counted, [KEYS_STORE] = store,
+    [KEYS_STREAMS] = streams,      [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate,
+};
+
+/* ---- what others ask ---- */
+
+struct keys_how keys_how(struct slice name)
+{
+    static const struct {
+        const char *name;
+        struct keys_how how;
+    } rows[] = {
+#define ROW(name, rule, arg) {name, {KEYS_##rule, arg}},
+#include "limit/keys.def"
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (slice_eq_nocase(slice_str(rows[i].name), name))
+            return rows[i].how;
+    return (struct keys_how){KEYS_POSITION, 0};
+}
+
+uint32_t keys_count(const struct command *command, struct slice request, uint32_t argc)
+{
+    struct args args = args_of(request, argc);
+    struct layout layout = rules[command->keys](command, &args);
+    return layout.count + (layout.store > 0);
+}
+
+bool keys_first(const struct command *command, struct slice request, uint32_t argc, struct slice *key)
+{
+    struct args args = args_of(request, argc);
+    struct layout layout = rules[command->keys](command, &args);
+    if (layout.count == 0)
+        return false;
+    bool is_store_first = layout.store > 0 && layout.store < layout.first;
+    args = args_of(request, argc);
+    return args_at(&args, is_store_first ? layout.store : layout.first, key);
+}

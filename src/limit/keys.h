@@ -1,0 +1,41 @@
+/*
+ * Which arguments of a request are keys, as Redis' COMMAND GETKEYS has it.
+ *
+ * Any thread; nothing is allocated, a key points into the request. Price: a fixed layout is counted from argc alone and
+ * its first key found behind a few headers; movable keys cost a walk as far as the number or the last option. Sources:
+ * COMMAND's key positions, and the rows of keys.def for what those cannot tell.
+ */
+#ifndef WEIR_LIMIT_KEYS_H
+#define WEIR_LIMIT_KEYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "limit/command.h"
+
+/* How the keys are found: see keys.def. */
+enum keys_rule { KEYS_POSITION, KEYS_NONE, KEYS_COUNTED, KEYS_STORE, KEYS_STREAMS, KEYS_STORED, KEYS_MIGRATE };
+
+struct keys_how {
+    enum keys_rule rule;
+    uint8_t arg; /* the rule's argument */
+};
+
+/* For the command or subcommand of this full name; only command.c needs it, once for each row. */
+struct keys_how keys_how(struct slice name);
+
+/*
+ * `request` is the request's bytes from its '*' on, as multibulk. They may end early, when the request is too large to
+ * be held: what lies beyond is told from argc, or not at all. argc is the number of arguments announced, the command's
+ * name included.
+ */
+
+/* How many keys; 0 also when that cannot be known. A number of keys that Redis would refuse counts as 0 keys. */
+uint32_t keys_count(const struct command *command, struct slice request, uint32_t argc);
+
+/* The key with the lowest place among the arguments. False: there is none, or it is not wholly in `request`. */
+__attribute__((warn_unused_result)) bool keys_first(const struct command *command, struct slice request, uint32_t argc,
+                                                    struct slice *key);
+
+#endif

@@ -1,0 +1,104 @@
+/* Records and entries, found by walking: entering is rare, and there are few. */
+#include "limit/ledger.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "limit/subject.h"
+
+#define LINE_MAX 96
+#define ENTRIES_STEP 256
+
+struct entry {
+    struct record *record;
+    char line[LINE_MAX + 1];
+    uint8_t scope;
+    uint16_t place;
+    uint16_t slot;
+};
+
+struct ledger {
+    struct record **records;
+    size_t n_records;
+    struct entry *entries; /* by id */
+    size_t n_entries;
+};
+
+struct ledger *ledger_new(void)
+{
+    return mem_zalloc(1, sizeof(struct ledger));
+}
+
+void ledger_free(struct ledger *ledger)
+{
+    if (!ledger)
+        return;
+    for (size_t i = 0; i < ledger->n_records; i++) {
+        subject_free_own(ledger->records[i]->everybody);
+        free(ledger->records[i]);
+    }
+    free(ledger->records);
+    free(ledger->entries);
+    free(ledger);
+}
+
+struct record *ledger_record(struct ledger *ledger, struct slice name)
+{
+    for (size_t i = 0; i < ledger->n_records; i++)
+        if (slice_eq(name, slice_str(ledger->records[i]->name)))
+            return ledger->records[i];
+    if (ledger->n_records == LEDGER_POLICIES_MAX)
+        return NULL;
+    struct record *record = mem_zalloc(1, sizeof *record);
+    snprintf(record->name, sizeof record->name, "%.*s", (int)name.len, name.at);
+    ledger->records = mem_realloc(ledger->records, ledger->n_records + 1, sizeof(struct record *));
+    ledger->records[ledger->n_records++] = record;
+    return record;
+}
+
+static const struct entry *find(const struct ledger *ledger, const struct record *record, struct slice line,
+                                const struct limit *limit)
+{
+    for (size_t i = 0; i < ledger->n_entries; i++) {
+        const struct entry *entry = &ledger->entries[i];
+        if (entry->record == record && entry->scope == limit->scope && entry->place == limit->place &&
+            slice_eq(line, slice_str(entry->line)))
+            return entry;
+    }
+    return NULL;
+}
+
+static const struct entry *add(struct ledger *ledger, struct record *record, struct slice line,
+                               const struct limit *limit)
+{
+    uint16_t slot = atomic_load_explicit(&record->slots[limit->scope], memory_order_relaxed);
+    if (ledger->n_entries == LEDGER_LIMITS_MAX || slot == LEDGER_SLOTS_MAX || line.len > LINE_MAX)
+        return NULL;
+    if (ledger->n_entries % ENTRIES_STEP == 0)
+        ledger->entries = mem_realloc(ledger->entries, ledger->n_entries + ENTRIES_STEP, sizeof *ledger->entries);
+    struct entry *entry = &ledger->entries[ledger->n_entries++];
+    *entry = (struct entry){.record = record, .scope = limit->scope, .place = limit->place, .slot = slot};
+    memcpy(entry->line, line.at, line.len);
+    atomic_store_explicit(&record->slots[limit->scope], (uint16_t)(slot + 1), memory_order_release);
+    return entry;
+}
+
+bool ledger_enter(struct ledger *ledger, struct record *record, struct slice line, struct limit *limit)
+{
+    const struct entry *entry = find(ledger, record, line, limit);
+    if (!entry)
+        entry = add(ledger, record, line, limit);
+    if (!entry)
+        return false;
+    limit->slot = entry->slot;
+    limit->id = (uint16_t)(entry - ledger->entries);
+    if (limit->scope == PER_POLICY && !record->everybody)
+        record->everybody = subject_new_own(record, PER_POLICY);
+    return true;
+}
+
+struct tally *tallies_new(void)
+{
+    return mem_zalloc(LEDGER_LIMITS_MAX, sizeof(struct tally));
+}

@@ -1,0 +1,29 @@
+/*
+ * The commands that are weir's own: LIMIT and its subcommands. The rows of own.def.
+ */
+#ifndef WEIR_LIMIT_OWN_H
+#define WEIR_LIMIT_OWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct own {
+    const char *name; /* lower case; a subcommand is "limit|status" */
+    const char *arguments;
+    const char *summary;
+    int16_t arity;
+    int16_t first_key, last_key, key_step;
+    bool is_control;
+    bool is_operators; /* not for everybody */
+};
+
+size_t own_count(void);
+const struct own *own_row(size_t i);
+
+/* By full name, in any case; NULL: it is none of weir's. */
+const struct own *own_find(struct slice name);
+
+#endif

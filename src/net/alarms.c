@@ -1,0 +1,126 @@
+#include "net/alarms.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+static void put(struct alarms *alarms, size_t place, struct alarm *alarm)
+{
+    alarms->heap[place] = alarm;
+    alarm->place = place;
+}
+
+static void rise(struct alarms *alarms, size_t place)
+{
+    struct alarm *alarm = alarms->heap[place];
+    for (; place > 1 && alarms->heap[place / 2]->due_ns > alarm->due_ns; place /= 2)
+        put(alarms, place, alarms->heap[place / 2]);
+    put(alarms, place, alarm);
+}
+
+static void sink(struct alarms *alarms, size_t place)
+{
+    struct alarm *alarm = alarms->heap[place];
+    for (;;) {
+        size_t child = 2 * place;
+        if (child < alarms->n && alarms->heap[child + 1]->due_ns < alarms->heap[child]->due_ns)
+            child++;
+        if (child > alarms->n || alarms->heap[child]->due_ns >= alarm->due_ns)
+            break;
+        put(alarms, place, alarms->heap[child]);
+        place = child;
+    }
+    put(alarms, place, alarm);
+}
+
+void alarm_stop(struct alarms *alarms, struct alarm *alarm)
+{
+    size_t place = alarm->place;
+    if (place == 0)
+        return;
+    alarm->place = 0;
+    struct alarm *last = alarms->heap[alarms->n--];
+    if (last == alarm)
+        return;
+    put(alarms, place, last);
+    rise(alarms, place);
+    sink(alarms, last->place);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* For the first that is due; rounded up, and looked at again when it fires: the timer counts whole milliseconds. */
+static void arm(struct alarms *alarms)
+{
+    if (alarms->n == 0) {
+        uv_timer_stop(&alarms->timer);
+        return;
+    }
+    uint64_t now_ns = clock_ns();
+    uint64_t due_ns = alarms->heap[1]->due_ns;
+    uint64_t wait_ms = due_ns > now_ns ? (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+    uv_update_time(&alarms->loop->uv);
+    uv_timer_start(&alarms->timer, on_timer, wait_ms, 0);
+}
+
+static void ring_first(struct alarms *alarms)
+{
+    struct alarm *alarm = alarms->heap[1];
+    alarm_stop(alarms, alarm);
+    alarm->on_due(alarm);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct alarms *alarms = timer->data;
+    uint64_t now_ns = clock_ns();
+    alarms->loop->now_ns = now_ns;
+    while (alarms->n > 0 && alarms->heap[1]->due_ns <= now_ns)
+        ring_first(alarms);
+    arm(alarms);
+}
+
+void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns)
+{
+    if (alarms->n + 1 >= alarms->room) {
+        alarms->room = alarms->room > 0 ? 2 * alarms->room : 64;
+        alarms->heap = mem_realloc(alarms->heap, alarms->room, sizeof(struct alarm *));
+    }
+    alarm->due_ns = due_ns;
+    put(alarms, ++alarms->n, alarm);
+    rise(alarms, alarm->place);
+    if (alarm->place == 1)
+        arm(alarms);
+}
+
+void alarms_ring(struct alarms *alarms)
+{
+    size_t n = alarms->n;
+    struct alarm **now = mem_alloc(n * sizeof(struct alarm *));
+    for (size_t i = 0; i < n; i++)
+        now[i] = alarms->heap[i + 1];
+    while (alarms->n > 0)
+        alarm_stop(alarms, alarms->heap[alarms->n]);
+    for (size_t i = 0; i < n; i++)
+        now[i]->on_due(now[i]);
+    free(now);
+    arm(alarms);
+}
+
+void alarms_init(struct alarms *alarms, struct loop *loop)
+{
+    *alarms = (struct alarms){.loop = loop};
+    uv_timer_init(&loop->uv, &alarms->timer);
+    alarms->timer.data = alarms;
+}
+
+void alarms_close(struct alarms *alarms)
+{
+    uv_close((uv_handle_t *)&alarms->timer, NULL);
+}
+
+void alarms_fini(struct alarms *alarms)
+{
+    free(alarms->heap);
+}

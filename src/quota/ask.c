@@ -1,0 +1,349 @@
+/*
+ * Reads the words of LIMIT commands: each command is a row, and so is each option.
+ *
+ * Numbers are bounded here, once, so that no sum made of them overflows in weir or loses a digit in Lua.
+ */
+#include "quota/ask.h"
+
+#include "base/num.h"
+#include "base/why.h"
+#include "limit/rate.h"
+
+#define NS_IN_MS INT64_C(1000000)
+#define NS_IN_S INT64_C(1000000000)
+#define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
+#define TTL_MOST_MS ((int64_t)(RATE_LONGEST_NS / 1000000))
+#define BIT(n) (1U << (n))
+
+/* What has been read so far, and where a mistake is reported. */
+struct reading {
+    struct quota_ask *ask;
+    struct argv_walk walk;
+    struct quota_draft drafts[QUOTA_RATES_MAX];
+    unsigned n_drafts;
+    unsigned seen; /* BIT(index of an option) */
+    const char *name;
+    char *why;
+    size_t why_size;
+};
+
+/* ---- errors ---- */
+
+static bool syntax_error(const struct reading *reading)
+{
+    return why_set(reading->why, reading->why_size, "ERR syntax error");
+}
+
+static bool no_integer(const struct reading *reading)
+{
+    return why_set(reading->why, reading->why_size, "ERR value is not an integer or out of range");
+}
+
+static bool wrong_arity(const struct reading *reading)
+{
+    return why_set(reading->why, reading->why_size, "ERR wrong number of arguments for '%s' command", reading->name);
+}
+
+/* ---- words ---- */
+
+static bool take(struct reading *reading, struct slice *word)
+{
+    return argv_next(&reading->walk, word) || wrong_arity(reading);
+}
+
+static bool parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most, int64_t *number)
+{
+    return (num_parse(word, number) && *number >= least && *number <= most) || no_integer(reading);
+}
+
+static bool take_ttl(struct reading *reading)
+{
+    struct slice word;
+    if (!take(reading, &word) || !parse_within(reading, word, INT64_MIN, INT64_MAX, &reading->ask->ttl_ms))
+        return false;
+    if (reading->ask->ttl_ms < 1 || reading->ask->ttl_ms > TTL_MOST_MS)
+        return why_set(reading->why, reading->why_size, "ERR invalid expire time in '%s' command", reading->name);
+    return true;
+}
+
+/* ---- options ---- */
+
+static bool option_burst(struct reading *reading, struct slice value)
+{
+    struct quota_draft *draft = &reading->drafts[reading->n_drafts - 1];
+    char unused[8];
+    if (!rate_parse_count(value, &draft->burst, unused, sizeof unused) || draft->burst == 0)
+        return no_integer(reading);
+    return true;
+}
+
+static bool option_cost(struct reading *reading, struct slice value)
+{
+    return parse_within(reading, value, 1, QUOTA_MOST - 1, &reading->ask->cost);
+}
+
+static bool option_wait(struct reading *reading, struct slice value)
+{
+    int64_t ms;
+    if (!num_parse(value, &ms))
+        return why_set(reading->why, reading->why_size, "ERR timeout is not an integer or out of range");
+    if (ms < 0)
+        return why_set(reading->why, reading->why_size, "ERR timeout is negative");
+    if (ms > WAIT_MOST_MS)
+        return why_set(reading->why, reading->why_size, "ERR timeout is out of range: at most a day");
+    reading->ask->wait_ns = (uint64_t)(ms * NS_IN_MS);
+    return true;
+}
+
+static bool option_peek(struct reading *reading, struct slice value)
+{
+    (void)value;
+    reading->ask->is_peek = true;
+    return true;
+}
+
+static bool option_approx(struct reading *reading, struct slice value)
+{
+    (void)value;
+    reading->ask->rule.kind = QUOTA_APPROX;
+    return true;
+}
+
+enum { BURST, COST, WAIT, PEEK, APPROX };
+
+static const struct option {
+    const char *name;
+    bool has_value;
+    bool (*take)(struct reading *reading, struct slice value);
+} options[] = {
+    [BURST] = {"burst", true, option_burst},     [COST] = {"cost", true, option_cost},
+    [WAIT] = {"wait", true, option_wait},        [PEEK] = {"peek", false, option_peek},
+    [APPROX] = {"approx", false, option_approx},
+};
+
+#define N_OPTIONS (sizeof options / sizeof options[0])
+
+static size_t find_option(struct slice word, unsigned allowed)
+{
+    size_t i = 0;
+    while (i < N_OPTIONS && !((allowed & BIT(i)) && slice_eq_nocase(word, slice_str(options[i].name))))
+        i++;
+    return i;
+}
+
+/* Each once, BURST once for each rate. */
+static bool take_option(struct reading *reading, size_t i)
+{
+    struct slice value = SLICE("");
+    if (reading->seen & BIT(i) || (i == BURST && reading->n_drafts == 0))
+        return syntax_error(reading);
+    if (options[i].has_value && !argv_next(&reading->walk, &value))
+        return syntax_error(reading);
+    reading->seen |= BIT(i);
+    return options[i].take(reading, value);
+}
+
+static bool take_rate(struct reading *reading, struct slice word)
+{
+    char what[160];
+    if (reading->n_drafts == QUOTA_RATES_MAX)
+        return why_set(reading->why, reading->why_size, "ERR too many rates: at most %d", QUOTA_RATES_MAX);
+    struct quota_draft *draft = &reading->drafts[reading->n_drafts];
+    *draft = (struct quota_draft){0};
+    if (!rate_parse_amount(word, false, &draft->count, &draft->period_ns, what, sizeof what))
+        return why_set(reading->why, reading->why_size, "ERR %s", what);
+    reading->n_drafts++;
+    reading->seen &= ~BIT(BURST);
+    return true;
+}
+
+static bool has_slash(struct slice word)
+{
+    return word.len > 0 && memchr(word.at, '/', word.len) != NULL;
+}
+
+/* All that is left: options that are `allowed`, and rates if there may be any. */
+static bool take_rest(struct reading *reading, unsigned allowed, bool with_rates)
+{
+    struct slice word;
+    while (argv_next(&reading->walk, &word)) {
+        size_t i = find_option(word, allowed);
+        bool is_rate = with_rates && (has_slash(word) || reading->n_drafts == 0);
+        bool is_taken = i < N_OPTIONS ? take_option(reading, i)
+                        : is_rate     ? take_rate(reading, word)
+                                      : syntax_error(reading);
+        if (!is_taken)
+            return false;
+    }
+    if (reading->ask->is_peek && (reading->seen & BIT(WAIT)))
+        return syntax_error(reading);
+    return true;
+}
+
+/* ---- commands ---- */
+
+#define DECISION (BIT(COST) | BIT(WAIT) | BIT(PEEK))
+
+static bool read_rated(struct reading *reading)
+{
+    static const unsigned allowed[QUOTA_KINDS] = {
+        [QUOTA_FUNNEL] = DECISION | BIT(BURST),
+        [QUOTA_BUCKET] = DECISION | BIT(BURST),
+        [QUOTA_SLIDING] = DECISION | BIT(APPROX),
+        [QUOTA_FIXED] = DECISION,
+    };
+    struct quota_rule *rule = &reading->ask->rule;
+    char what[160];
+    if (!take(reading, &reading->ask->key))
+        return false;
+    if (reading->walk.left == 0)
+        return wrong_arity(reading);
+    if (!take_rest(reading, allowed[rule->kind], true))
+        return false;
+    if (reading->n_drafts == 0)
+        return syntax_error(reading);
+    for (unsigned i = 0; i < reading->n_drafts; i++)
+        if (!quota_rule_add(rule, &reading->drafts[i], what, sizeof what))
+            return why_set(reading->why, reading->why_size, "ERR %s", what);
+    return true;
+}
+
+static bool read_check(struct reading *reading)
+{
+    return take(reading, &reading->ask->name) && take(reading, &reading->ask->key) &&
+           take_rest(reading, DECISION, false);
+}
+
+/* As Rust reads an i64: either sign, leading zeros. */
+static bool parse_cell(struct slice word, int64_t *number)
+{
+    bool is_negative = word.len > 0 && word.at[0] == '-';
+    size_t i = word.len > 0 && (word.at[0] == '-' || word.at[0] == '+');
+    int64_t value = 0;
+    if (i == word.len)
+        return false;
+    for (; i < word.len; i++) {
+        int digit = word.at[i] - '0';
+        if (digit < 0 || digit > 9 || __builtin_mul_overflow(value, INT64_C(10), &value) ||
+            __builtin_add_overflow(value, is_negative ? -digit : digit, &value))
+            return false;
+    }
+    *number = value;
+    return true;
+}
+
+static bool is_exact(__int128 number)
+{
+    return number > -QUOTA_MOST && number < QUOTA_MOST - 1;
+}
+
+/* redis-cell's numbers: what it computes without a look at the range must be within it here. */
+static bool make_cell(struct reading *reading, const int64_t numbers[4])
+{
+    int64_t max_burst = numbers[0], count = numbers[1], period_s = numbers[2], quantity = numbers[3];
+    if (count == 0 || period_s == 0)
+        return why_set(reading->why, reading->why_size, "ERR zero rates are not supported");
+    if (max_burst < -1 || count < 0 || period_s < 0)
+        return no_integer(reading);
+    __int128 interval_ns = (__int128)period_s * NS_IN_S / count;
+    if (interval_ns == 0)
+        return why_set(reading->why, reading->why_size, "ERR zero rates are not supported");
+    if (!is_exact(interval_ns) || !is_exact(interval_ns * ((__int128)max_burst + 1)) ||
+        !is_exact(interval_ns * quantity))
+        return why_set(reading->why, reading->why_size,
+                       "ERR value is out of range: at this rate it takes more than 104 days");
+    reading->ask->rule.rates[0] = (struct quota_rate){max_burst + 1, (int64_t)interval_ns};
+    reading->ask->rule.n_rates = 1;
+    reading->ask->cost = quantity;
+    reading->ask->is_peek = quantity == 0;
+    return true;
+}
+
+static bool read_throttle(struct reading *reading)
+{
+    int64_t numbers[4] = {[3] = 1};
+    struct slice words[4];
+    unsigned n = 0;
+    if (!take(reading, &reading->ask->key))
+        return false;
+    while (n < 4 && argv_next(&reading->walk, &words[n]))
+        n++;
+    if (n < 3 || reading->walk.left > 0)
+        return wrong_arity(reading);
+    for (unsigned i = 0; i < n; i++)
+        if (!parse_cell(words[i], &numbers[i]))
+            return no_integer(reading);
+    return make_cell(reading, numbers);
+}
+
+static bool read_acquire(struct reading *reading)
+{
+    struct slice word;
+    return take(reading, &reading->ask->key) && take(reading, &word) &&
+           parse_within(reading, word, 1, QUOTA_MOST - 1, &reading->ask->max) && take_ttl(reading) &&
+           take_rest(reading, BIT(WAIT), false);
+}
+
+static bool ends(const struct reading *reading)
+{
+    return reading->walk.left == 0 || wrong_arity(reading);
+}
+
+static bool read_renew(struct reading *reading)
+{
+    return take(reading, &reading->ask->key) && take(reading, &reading->ask->token) && take_ttl(reading) &&
+           ends(reading);
+}
+
+static bool read_release(struct reading *reading)
+{
+    return take(reading, &reading->ask->key) && take(reading, &reading->ask->token) && ends(reading);
+}
+
+static bool read_reset(struct reading *reading)
+{
+    reading->ask->keys = reading->walk;
+    return take(reading, &reading->ask->key);
+}
+
+static const struct form {
+    const char *name;
+    uint8_t kind;
+    uint8_t n_names; /* words in front of the arguments */
+    bool (*read)(struct reading *reading);
+} forms[] = {
+    {"limit|funnel", QUOTA_FUNNEL, 2, read_rated},        {"limit|bucket", QUOTA_BUCKET, 2, read_rated},
+    {"limit|sliding", QUOTA_SLIDING, 2, read_rated},      {"limit|fixed", QUOTA_FIXED, 2, read_rated},
+    {"limit|throttle", QUOTA_THROTTLE, 2, read_throttle}, {"cl.throttle", QUOTA_THROTTLE, 1, read_throttle},
+    {"limit|check", QUOTA_CHECK, 2, read_check},          {"limit|acquire", QUOTA_ACQUIRE, 2, read_acquire},
+    {"limit|renew", QUOTA_RENEW, 2, read_renew},          {"limit|release", QUOTA_RELEASE, 2, read_release},
+    {"limit|reset", QUOTA_RESET, 2, read_reset},
+};
+
+static const struct form *find_form(struct slice name)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (slice_eq_nocase(name, slice_str(forms[i].name)))
+            return &forms[i];
+    return NULL;
+}
+
+bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice request, char *why, size_t why_size)
+{
+    const struct form *form = find_form(name);
+    struct slice word;
+    if (form == NULL)
+        return why_set(why, why_size, "ERR unknown command '%.*s'", WHY_SLICE(name));
+    *ask = (struct quota_ask){.rule = {.kind = form->kind}, .cost = 1, .is_cell = form->n_names == 1};
+    struct reading reading = {.ask = ask, .name = form->name, .why = why, .why_size = why_size};
+    argv_walk_init(&reading.walk, request);
+    for (unsigned i = 0; i < form->n_names; i++)
+        if (!take(&reading, &word))
+            return false;
+    return form->read(&reading);
+}
+
+void quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule)
+{
+    ask->rule = *rule;
+}

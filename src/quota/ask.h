@@ -1,0 +1,41 @@
+/*
+ * What an application asks for with one LIMIT command or CL.THROTTLE, read from its words.
+ *
+ * Any thread; nothing is allocated. All slices point into the request.
+ */
+#ifndef WEIR_QUOTA_ASK_H
+#define WEIR_QUOTA_ASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "quota/rule.h"
+#include "resp/argv.h"
+
+struct quota_ask {
+    struct quota_rule rule; /* rates only for algorithms; of CHECK by quota_ask_resolve */
+    struct slice key;       /* as the client wrote it; of RESET the first */
+    struct slice name;      /* of CHECK: the limit's; else empty */
+    struct slice token;     /* of RENEW and RELEASE */
+    struct argv_walk keys;  /* of RESET: the walk that gives all of them */
+    uint64_t wait_ns;       /* 0: answer at once */
+    int64_t cost;           /* at least 1; of THROTTLE the quantity, which may be 0 or a refund */
+    int64_t max;            /* of ACQUIRE: holders at once */
+    int64_t ttl_ms;         /* of ACQUIRE and RENEW: a holder's time */
+    bool is_peek;           /* nothing is to be written */
+    bool is_cell;           /* CL.THROTTLE: the key as it is, in the client's database */
+};
+
+/*
+ * Read a whole multibulk request; `name` is the command's, as own.def has it ("limit|funnel"). False: `why` is the text
+ * of the error reply without its '-', "ERR ..."; it may hold bytes of the request (build_error cleans them).
+ */
+__attribute__((warn_unused_result)) bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice request,
+                                                         char *why, size_t why_size);
+
+/* CHECK becomes what the operator has named so: after this it is like any other ask. */
+void quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule);
+
+#endif

@@ -1,0 +1,229 @@
+#include "quota/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "resp/emit.h"
+
+#define FIRST_ROOM 16
+#define SLOTS_PER_ENTRY 2
+
+struct batch *batch_new(enum script script, struct slice words, unsigned n_words)
+{
+    struct batch *batch = calloc(1, sizeof *batch + words.len);
+    if (batch == NULL)
+        return NULL;
+    list_init(&batch->in_quota);
+    batch->script = script;
+    batch->n_words = n_words;
+    batch->words_len = words.len;
+    memcpy(batch->words, words.at, words.len);
+    return batch;
+}
+
+void batch_free(struct batch *batch)
+{
+    free(batch->entries);
+    free(batch->index);
+    free(batch);
+}
+
+bool batch_fits(const struct batch *batch, enum script script, struct slice words)
+{
+    return batch->script == script && script != SCRIPT_COUNT && batch->n < BATCH_KEYS_MAX &&
+           slice_eq(words, slice_of(batch->words, batch->words_len));
+}
+
+/* ---- entries ---- */
+
+static struct quota_call *first_call(const struct batch_entry *entry)
+{
+    return container_of(entry->calls.next, struct quota_call, in_entry);
+}
+
+/* The slot of that key, or a free one. */
+static uint16_t *find_slot(const struct batch *batch, struct slice key, uint64_t hash)
+{
+    uint32_t mask = batch->n_slots - 1;
+    uint32_t i = (uint32_t)hash & mask;
+    while (batch->index[i] != 0) {
+        const struct batch_entry *entry = &batch->entries[batch->index[i] - 1];
+        if (entry->hash == hash && slice_eq(first_call(entry)->key, key))
+            break;
+        i = (i + 1) & mask;
+    }
+    return &batch->index[i];
+}
+
+/* Entries move when there are more: their lists are told. */
+static void relink(struct list *moved, const struct list *old)
+{
+    if (moved->next == old) {
+        list_init(moved);
+        return;
+    }
+    moved->next->prev = moved;
+    moved->prev->next = moved;
+}
+
+static bool grow(struct batch *batch)
+{
+    uint32_t room = batch->room > 0 ? 2 * batch->room : FIRST_ROOM;
+    struct batch_entry *entries = calloc(room, sizeof *entries);
+    uint16_t *index = calloc((size_t)room * SLOTS_PER_ENTRY, sizeof *index);
+    if (entries == NULL || index == NULL) {
+        free(entries);
+        free(index);
+        return false;
+    }
+    for (uint32_t i = 0; i < batch->n; i++) {
+        entries[i] = batch->entries[i];
+        relink(&entries[i].calls, &batch->entries[i].calls);
+    }
+    free(batch->entries);
+    free(batch->index);
+    batch->entries = entries;
+    batch->room = room;
+    batch->index = index;
+    batch->n_slots = room * SLOTS_PER_ENTRY;
+    for (uint32_t i = 0; i < batch->n; i++)
+        *find_slot(batch, first_call(&entries[i])->key, entries[i].hash) = (uint16_t)(i + 1);
+    return true;
+}
+
+/* Each token is one of its own: such calls are never one with a count. */
+static bool can_join(const struct batch *batch)
+{
+    return batch->script != SCRIPT_HOLDERS && batch->script != SCRIPT_COUNT;
+}
+
+bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
+{
+    if (batch->script == SCRIPT_COUNT)
+        return true;
+    if (can_join(batch))
+        return batch->n > 0 && *find_slot(batch, key, hash) != 0;
+    for (uint32_t i = 0; i < batch->n; i++)
+        if (batch->entries[i].hash == hash)
+            return true;
+    return false;
+}
+
+bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash)
+{
+    if (batch->n == batch->room && !grow(batch))
+        return false;
+    uint16_t *slot = can_join(batch) ? find_slot(batch, call->key, hash) : NULL;
+    if (slot == NULL || *slot == 0) {
+        struct batch_entry *entry = &batch->entries[batch->n++];
+        *entry = (struct batch_entry){.hash = hash};
+        list_init(&entry->calls);
+        if (slot != NULL)
+            *slot = (uint16_t)batch->n;
+        list_push(&entry->calls, &call->in_entry);
+        entry->n = 1;
+        return true;
+    }
+    struct batch_entry *entry = &batch->entries[*slot - 1];
+    list_push(&entry->calls, &call->in_entry);
+    entry->n++;
+    return true;
+}
+
+/* ---- sending ---- */
+
+struct writer {
+    char *at;
+};
+
+static void put(struct writer *writer, struct slice text)
+{
+    memcpy(writer->at, text.at, text.len);
+    writer->at += text.len;
+}
+
+static void put_bulk(struct writer *writer, struct slice text)
+{
+    writer->at += emit_header(writer->at, '$', (int64_t)text.len);
+    put(writer, text);
+    put(writer, SLICE("\r\n"));
+}
+
+static void put_count(struct writer *writer, uint32_t n)
+{
+    char digits[16];
+    char *at = digits + sizeof digits;
+    do {
+        *--at = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    put_bulk(writer, slice_of(at, (size_t)(digits + sizeof digits - at)));
+}
+
+static bool has_counts(const struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->n; i++)
+        if (batch->entries[i].n > 1)
+            return true;
+    return false;
+}
+
+static struct slice token_of(const struct quota_call *call)
+{
+    return call->ask.rule.kind == QUOTA_ACQUIRE ? slice_str(call->token) : call->ask.token;
+}
+
+static size_t request_room(const struct batch *batch, struct slice script)
+{
+    size_t room = 8 * EMIT_HEADER_MAX + script.len + batch->words_len;
+    for (uint32_t i = 0; i < batch->n; i++) {
+        const struct quota_call *call = first_call(&batch->entries[i]);
+        room += call->key.len + token_of(call).len + 3 * EMIT_HEADER_MAX;
+    }
+    return room;
+}
+
+static void write_script_call(const struct batch *batch, struct slice script, struct writer *writer)
+{
+    bool is_holders = batch->script == SCRIPT_HOLDERS;
+    bool is_counted = !is_holders && has_counts(batch);
+    int64_t argc = 3 + (int64_t)batch->n_words + (int64_t)batch->n * (is_holders || is_counted ? 2 : 1);
+    writer->at += emit_header(writer->at, '*', argc);
+    put_bulk(writer, batch->is_repaired ? SLICE("EVAL") : SLICE("EVALSHA"));
+    put_bulk(writer, script);
+    put_count(writer, batch->n);
+    for (uint32_t i = 0; i < batch->n; i++)
+        put_bulk(writer, first_call(&batch->entries[i])->key);
+    put(writer, slice_of(batch->words, batch->words_len));
+    for (uint32_t i = 0; is_counted && i < batch->n; i++)
+        put_count(writer, batch->entries[i].n);
+    for (uint32_t i = 0; is_holders && i < batch->n; i++)
+        put_bulk(writer, token_of(first_call(&batch->entries[i])));
+}
+
+static void write_delete(const struct batch *batch, struct writer *writer)
+{
+    const struct quota_call *call = first_call(&batch->entries[0]);
+    writer->at += emit_header(writer->at, '*', 1 + (int64_t)call->n_keys);
+    put_bulk(writer, SLICE("DEL"));
+    put(writer, call->key);
+}
+
+bool batch_send(struct batch *batch, struct line *line)
+{
+    struct slice script = SLICE("");
+    if (batch->script != SCRIPT_COUNT)
+        script = batch->is_repaired ? script_source(batch->script) : line_sha(line, batch->script);
+    char *request = malloc(request_room(batch, script));
+    if (request == NULL)
+        return false;
+    struct writer writer = {request};
+    if (batch->script == SCRIPT_COUNT)
+        write_delete(batch, &writer);
+    else
+        write_script_call(batch, script, &writer);
+    bool is_sent = line_ask(line, request, (size_t)(writer.at - request));
+    free(request);
+    return is_sent;
+}

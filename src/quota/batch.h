@@ -1,0 +1,56 @@
+/*
+ * Calls that travel to Redis as one: an EVALSHA with many keys, each with the calls that ask the same of it.
+ */
+#ifndef WEIR_QUOTA_BATCH_H
+#define WEIR_QUOTA_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "quota/line.h"
+#include "quota/quota.h"
+
+/* Keys of one EVALSHA: Redis is busy for less than a millisecond, and Lua can unpack them. */
+#define BATCH_KEYS_MAX 250
+
+/* One key. */
+struct batch_entry {
+    struct list calls; /* equal ones, in the order they came */
+    uint32_t n;
+    uint64_t hash;
+};
+
+struct batch {
+    struct list in_quota;
+    enum script script; /* SCRIPT_COUNT: it is a DEL of one call's keys */
+    uint64_t sent_ns;
+    uint32_t resets;  /* that were known when it was sent */
+    bool is_repaired; /* sent again with its script, after NOSCRIPT */
+    uint32_t n;
+    struct batch_entry *entries; /* room for the most there can be, grown as needed */
+    uint32_t room;
+    uint16_t *index; /* of entries by hash: 1 + index, or 0; a power of two of slots */
+    uint32_t n_slots;
+    size_t words_len;
+    unsigned n_words;
+    char words[]; /* what the calls have in common, as bulks */
+};
+
+/* NULL: out of memory. */
+struct batch *batch_new(enum script script, struct slice words, unsigned n_words);
+void batch_free(struct batch *batch); /* without its calls */
+
+/* Does it ask this of its keys, and is there room for one more? */
+bool batch_fits(const struct batch *batch, enum script script, struct slice words);
+
+/* Does it ask anything about this key, as far as can be told? Then nothing else about it may go before it. */
+bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
+
+/* One more call, whose key's hash is `hash`. False: out of memory. */
+__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash);
+
+/* Send it; with the script itself when it is sent again. False: out of memory, nothing has been sent. */
+__attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct line *line);
+
+#endif

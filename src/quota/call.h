@@ -1,0 +1,66 @@
+/*
+ * One LIMIT call of a client that Redis decides: what it asks, and where it stands.
+ */
+#ifndef WEIR_QUOTA_CALL_H
+#define WEIR_QUOTA_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/slice.h"
+#include "net/alarms.h"
+#include "quota/ask.h"
+#include "quota/named.h"
+#include "resp/build.h"
+
+struct quota;
+
+/* What becomes of a call while Redis is away. */
+enum quota_when_down { QUOTA_DOWN_ERROR, QUOTA_DOWN_ALLOW, QUOTA_DOWN_DENY };
+
+/* One LIMIT call of a client. */
+struct quota_call {
+    struct list in_client; /* the owner's */
+    struct list in_entry;
+    struct quota *quota;
+    struct quota_ask ask; /* its slices point into text */
+    struct slice key;     /* as it is called in Redis; of RESET all keys, as bulks one behind the other */
+    uint32_t n_keys;
+    unsigned database;
+    uint64_t until_ns; /* how long it may wait; 0: not at all */
+    struct alarm alarm;
+    struct list in_wakes; /* while it waits for a place */
+    enum quota_when_down when_down;
+    struct build reply; /* once it is done */
+    bool is_asking;     /* it is part of a question */
+    bool is_done;
+    bool is_placed;  /* it has been let through, and waits for its turn */
+    bool is_called;  /* a place came free while it was asking: what it hears may be old */
+    bool is_hurried; /* it is not to wait any more */
+    bool is_muted;   /* nobody wants to hear it; for the owner */
+    void *owner;     /* NULL: the client has gone */
+    char token[33];
+    char text[];
+};
+
+/* What goes with the request: the client's database and protocol, the configured prefix, what to do without Redis. */
+struct quota_context {
+    struct slice prefix;
+    unsigned database;
+    bool is_resp3;
+    enum quota_when_down when_down;
+    const struct named *named; /* for CHECK */
+};
+
+/* Of a whole multibulk request of the command `name`. NULL: it is wrong, or there is no memory, and `error` says so. */
+struct quota_call *call_new(struct quota *quota, const struct quota_context *context, struct slice name,
+                            struct slice request, void *owner, struct build *error);
+
+/* One that has been answered already, with a whole reply. NULL: no memory. */
+struct quota_call *call_answered(struct quota *quota, struct slice reply, void *owner);
+
+/* It is in no list, and no alarm is set for it. */
+void call_free(struct quota_call *call);
+
+#endif

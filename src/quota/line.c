@@ -1,0 +1,231 @@
+#include "quota/line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "limit/command.h"
+#include "resp/emit.h"
+
+#define AGAIN_NS (500 * NS_PER_MS) /* Redis lets weir in no sooner for being asked more often */
+#define REPLY_MAX (4 << 20)        /* far more than any answer to what is asked */
+
+/* What a call was, for on_answer: EFFECT_* are not used on this lane. */
+enum { ASKED, LOADED };
+
+static struct line *line_of(struct rider *rider)
+{
+    return container_of(rider, struct line, rider);
+}
+
+/* ---- replies ---- */
+
+static bool make_room(struct line *line, size_t n)
+{
+    size_t room = line->room > 0 ? line->room : 4096;
+    if (n > REPLY_MAX - line->len)
+        return false;
+    while (room < line->len + n)
+        room *= 2;
+    char *reply = room > line->room ? realloc(line->reply, room) : line->reply;
+    if (reply == NULL)
+        return false;
+    line->reply = reply;
+    line->room = room;
+    return true;
+}
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct line *line = line_of(rider);
+    if (!make_room(line, n)) {
+        lane_fail(rider->lane, "its answer to a script is too long");
+        return;
+    }
+    memcpy(line->reply + line->len, data, n);
+    line->len += n;
+}
+
+static void keep_refusal(struct line *line, struct slice reply)
+{
+    free(line->refusal);
+    line->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
+}
+
+/* "$40\r\n<sha>\r\n", or why not: BUSY, LOADING. Once they are known it does not matter: NOSCRIPT is repaired. */
+static void keep_sha(struct line *line, unsigned script, struct slice reply)
+{
+    if (line->n_loads == SCRIPT_COUNT)
+        return;
+    line->n_loads++;
+    if (reply.len == SCRIPT_SHA_LEN + 7 && memcmp(reply.at, "$40\r\n", 5) == 0)
+        memcpy(line->shas[script], reply.at + 5, SCRIPT_SHA_LEN);
+    else
+        line->is_unloaded = true;
+    if (reply.len > 0 && reply.at[0] == '-')
+        keep_refusal(line, reply);
+    if (line->n_loads < SCRIPT_COUNT)
+        return;
+    if (!line->is_unloaded) {
+        line_wake(line);
+        return;
+    }
+    line->is_loaded = line->is_unloaded = false;
+    line->n_loads = 0;
+    line->ops->on_unloaded(line);
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
+{
+    struct line *line = line_of(rider);
+    struct slice reply = slice_of(line->reply, line->len);
+    (void)glimpse;
+    line->len = 0;
+    if (call->effect == LOADED)
+        keep_sha(line, call->argument, reply);
+    else
+        line->ops->on_reply(line, reply);
+}
+
+/* ---- coming and going ---- */
+
+static void forget_lane(struct line *line)
+{
+    line->is_open = line->is_loaded = false;
+    line->rider.lane = NULL;
+    line->rider.in_flight = 0;
+    line->len = 0;
+    line->is_unloaded = false;
+    if (line->n_loads < SCRIPT_COUNT)
+        line->n_loads = 0;
+}
+
+static void on_lost(struct rider *rider)
+{
+    struct line *line = line_of(rider);
+    forget_lane(line);
+    line->ops->on_lost(line);
+}
+
+static void on_refused(struct rider *rider, struct slice reply)
+{
+    struct line *line = line_of(rider);
+    forget_lane(line);
+    keep_refusal(line, reply);
+    if (line->refusal != NULL)
+        line->ops->on_unloaded(line);
+    line->refused_ns = line->lanes->loop->now_ns;
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_answer = on_answer,
+    .on_refused = on_refused,
+    .on_lost = on_lost,
+};
+
+static void on_wake(struct link *link)
+{
+    struct line *line = container_of(link, struct line, hollow);
+    line->ops->on_change(line);
+}
+
+static const struct link_ops link_ops = {.on_wake = on_wake};
+
+void line_init(struct line *line, struct lanes *lanes, struct login *login, const struct line_ops *ops)
+{
+    *line = (struct line){.ops = ops, .lanes = lanes, .key = {.protocol = 2, .login = login}};
+    line->rider.ops = &rider_ops;
+    line->rider.link = &line->hollow;
+    list_init(&line->rider.waiting);
+    link_init_hollow(&line->hollow, lanes->loop, &link_ops);
+}
+
+void line_fini(struct line *line)
+{
+    list_take(&line->rider.waiting);
+    list_take(&line->hollow.woken);
+    if (line->rider.lane != NULL)
+        lane_forget(line->rider.lane, &line->rider);
+    forget_lane(line);
+    free(line->reply);
+    free(line->refusal);
+    login_put(line->key.login);
+}
+
+void line_wake(struct line *line)
+{
+    link_wake(&line->hollow);
+}
+
+/* ---- asking ---- */
+
+static bool send_call(struct line *line, uint8_t effect, unsigned argument, const char *request, size_t n)
+{
+    struct call *call = lane_call_special(line->rider.lane, &line->rider, FLOW_ONE, 1);
+    if (call == NULL)
+        return false;
+    call->flags = CALL_LOOK;
+    call->effect = effect;
+    call->argument = argument;
+    lane_send(line->rider.lane, request, n);
+    return true;
+}
+
+static bool load(struct line *line, enum script script)
+{
+    const struct slice words[] = {SLICE("SCRIPT"), SLICE("LOAD"), script_source(script)};
+    char *request = malloc(words[2].len + 4 * EMIT_HEADER_MAX + 32);
+    if (request == NULL)
+        return false;
+    size_t n = emit_array(request, words, 3);
+    bool is_sent = send_call(line, LOADED, script, request, n);
+    free(request);
+    return is_sent;
+}
+
+static bool load_all(struct line *line)
+{
+    for (unsigned script = 0; script < SCRIPT_COUNT; script++)
+        if (!load(line, (enum script)script))
+            return false;
+    line->is_loaded = true;
+    return true;
+}
+
+enum line_state line_find(struct line *line)
+{
+    if (!line->is_open) {
+        if (line->refused_ns != 0 && line->lanes->loop->now_ns < line->refused_ns + AGAIN_NS)
+            return LINE_NONE;
+        line->key.epoch = upstream_epoch(line->lanes->upstream);
+        line->is_open = lanes_private(line->lanes, &line->key, &line->rider) != NULL;
+        if (!line->is_open)
+            return LINE_NONE;
+        free(line->refusal);
+        line->refusal = NULL;
+    }
+    struct lane *lane = line->rider.lane;
+    if (!lane_is_ready(lane) || lane_is_congested(lane)) {
+        lane_wait(lane, &line->rider);
+        return LINE_NOT_YET;
+    }
+    if (!line->is_loaded && !load_all(line))
+        return LINE_NONE;
+    return line->n_loads == SCRIPT_COUNT ? LINE_READY : LINE_NOT_YET;
+}
+
+struct slice line_why_none(const struct line *line)
+{
+    return line->refusal != NULL ? slice_str(line->refusal) : err_text(lanes_why_none(line->lanes));
+}
+
+struct slice line_sha(const struct line *line, enum script script)
+{
+    return slice_of(line->shas[script], SCRIPT_SHA_LEN);
+}
+
+bool line_ask(struct line *line, const char *request, size_t n)
+{
+    return send_call(line, ASKED, 0, request, n);
+}

@@ -1,0 +1,76 @@
+/*
+ * The connection on which one worker asks Redis' scripts: opened when it is needed, with the scripts loaded first.
+ *
+ * Questions are answered in order. When the connection is lost, whoever asked does not learn what became of it: nothing
+ * is asked twice.
+ */
+#ifndef WEIR_QUOTA_LINE_H
+#define WEIR_QUOTA_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "net/link.h"
+#include "upstream/lanes.h"
+#include "upstream/script.h"
+
+struct line;
+
+struct line_ops {
+    /* It may be ready now, or there is none: try again. */
+    void (*on_change)(struct line *line);
+    /* The whole reply to the oldest question. */
+    void (*on_reply)(struct line *line, struct slice reply);
+    /* Redis takes no scripts now, or nobody in, and nothing has been asked: line_why_none has its words. */
+    void (*on_unloaded)(struct line *line);
+    /* None of the questions will be answered. */
+    void (*on_lost)(struct line *line);
+};
+
+struct line {
+    const struct line_ops *ops;
+    struct lanes *lanes;
+    struct lane_key key;
+    struct rider rider;
+    struct link hollow; /* what the rider is woken by */
+    char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
+    unsigned n_loads; /* answered of those that were sent first; SCRIPT_COUNT: the hashes are known */
+    char *reply;      /* of the oldest question, as far as it has come */
+    size_t len, room;
+    char *refusal;       /* why Redis did not let it be opened or loaded, as an error reply; NULL: nothing said */
+    uint64_t refused_ns; /* when that was, or 0 */
+    bool is_open;        /* rider.lane is its lane, or is being opened */
+    bool is_loaded;      /* the scripts have been sent */
+    bool is_unloaded;    /* and one of them was refused */
+};
+
+enum line_state {
+    LINE_READY,
+    LINE_NOT_YET, /* on_change follows */
+    LINE_NONE,    /* the upstream is away */
+};
+
+/* `login` is kept; NULL: as Redis takes whoever does not log in. */
+void line_init(struct line *line, struct lanes *lanes, struct login *login, const struct line_ops *ops);
+
+/* Open it if need be. */
+enum line_state line_find(struct line *line);
+
+/* Why there is none, as an error reply. */
+struct slice line_why_none(const struct line *line);
+
+/* Wake up on_change at the end of this turn. */
+void line_wake(struct line *line);
+
+/* For EVALSHA; only while it is ready. */
+struct slice line_sha(const struct line *line, enum script script);
+
+/* One question: a complete request. False: out of memory. */
+__attribute__((warn_unused_result)) bool line_ask(struct line *line, const char *request, size_t n);
+
+/* Let go of the connection; no callback follows. */
+void line_fini(struct line *line);
+
+#endif

@@ -1,0 +1,344 @@
+/*
+ * Outcomes: a state (debts before a call) and a call make one.
+ *
+ * Whatever Redis returned, nothing overflows: what comes in is cut to what a clock can mean, far below 2^63.
+ */
+#include "quota/outcome.h"
+
+#include "quota/question.h"
+
+#define NS_IN_US 1000
+#define NS_IN_MS 1000000
+#define MS_IN_S 1000
+#define DEBT_MOST (INT64_C(1) << 62)
+#define NEVER INT64_MAX /* longer than any wait */
+
+/* ---- what was returned ---- */
+
+/* Of a window. */
+enum { GRANTED, USED, RETRY_US, RESET_US, PER_RATE = 3 };
+
+/* Of holders. */
+enum { HELD = 1, RETRY_MS, HOLDERS_NUMBERS };
+
+static int64_t within(int64_t number, int64_t least, int64_t most)
+{
+    return number < least ? least : number > most ? most : number;
+}
+
+static int64_t of_window(const int64_t *numbers, unsigned i, unsigned which)
+{
+    return numbers[PER_RATE * i + which];
+}
+
+static int64_t ns_of_us(int64_t us)
+{
+    return within(us, 0, INT64_MAX / NS_IN_US - 1) * NS_IN_US;
+}
+
+unsigned quota_numbers(const struct quota_ask *ask)
+{
+    if (quota_is_funnel(ask->rule.kind))
+        return ask->rule.n_rates;
+    if (quota_is_window(ask->rule.kind))
+        return 1 + PER_RATE * (unsigned)ask->rule.n_rates;
+    return HOLDERS_NUMBERS;
+}
+
+/* ---- funnels ---- */
+
+/* How many calls fit over this debt. Without an inc (a refund, or nothing) all or none. */
+static uint64_t fitting(const struct quota_gcra *gcra, int64_t debt_ns, uint64_t n)
+{
+    int64_t left = gcra->room - debt_ns;
+    if (gcra->inc <= 0)
+        return left >= gcra->inc ? n : 0;
+    uint64_t fit = left < 0 ? 0 : (uint64_t)(left / gcra->inc);
+    return fit < n ? fit : n;
+}
+
+static int64_t debt_after(const struct quota_gcra *gcra, int64_t debt_ns, uint64_t granted)
+{
+    __int128 debt = (__int128)debt_ns + (__int128)gcra->inc * granted;
+    return debt < 0 ? 0 : debt > DEBT_MOST ? DEBT_MOST : (int64_t)debt;
+}
+
+static uint64_t funnel_granted(const struct quota_ask *ask, const int64_t *debts, uint64_t n)
+{
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        struct quota_gcra gcra = quota_ask_gcra(ask, i);
+        n = fitting(&gcra, within(debts[i], 0, DEBT_MOST), n);
+    }
+    return n;
+}
+
+/* The debts once `granted` calls have been let through. */
+static void pour(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, int64_t *debts)
+{
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        struct quota_gcra gcra = quota_ask_gcra(ask, i);
+        debts[i] = debt_after(&gcra, within(numbers[i], 0, DEBT_MOST), ask->is_peek ? 0 : granted);
+    }
+}
+
+/* Let through, and `debts` are what it has left: of the one with least remaining, when it is its turn. */
+static void funnel_allow(const struct quota_ask *ask, const int64_t *debts, struct quota_outcome *outcome)
+{
+    int64_t wait_ns = 0;
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        int64_t over_ns = debts[i] - quota_burst_ns(&ask->rule.rates[i]);
+        wait_ns = over_ns > wait_ns ? over_ns : wait_ns;
+    }
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        const struct quota_rate *rate = &ask->rule.rates[i];
+        int64_t debt_ns = debts[i] > wait_ns ? debts[i] - wait_ns : 0;
+        int64_t remaining = within((quota_burst_ns(rate) - debt_ns) / rate->step, 0, rate->limit);
+        if (i == 0 || remaining < outcome->remaining)
+            *outcome = (struct quota_outcome){
+                .limit = rate->limit, .remaining = remaining, .retry_ns = -1, .reset_ns = debt_ns, .wait_ns = wait_ns};
+    }
+}
+
+/* How long until the same call is let through; 0: this rate does not refuse it. */
+static int64_t funnel_retry(const struct quota_ask *ask, unsigned i, int64_t debt_ns)
+{
+    struct quota_gcra gcra = quota_ask_gcra(ask, i);
+    if (fitting(&gcra, debt_ns, 1) == 1)
+        return 0;
+    return gcra.inc > gcra.burst ? NEVER : debt_ns + gcra.inc - gcra.room;
+}
+
+/* False: no rate refuses. */
+static bool funnel_deny(const struct quota_ask *ask, const int64_t *debts, struct quota_outcome *outcome)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        const struct quota_rate *rate = &ask->rule.rates[i];
+        int64_t retry_ns = funnel_retry(ask, i, debts[i]);
+        if (retry_ns <= longest_ns)
+            continue;
+        longest_ns = retry_ns;
+        *outcome = (struct quota_outcome){
+            .is_limited = true,
+            .limit = rate->limit,
+            .remaining = within((quota_burst_ns(rate) - debts[i]) / rate->step, 0, rate->limit),
+            .retry_ns = retry_ns == NEVER ? -1 : retry_ns,
+            .reset_ns = debts[i],
+        };
+    }
+    return longest_ns > 0;
+}
+
+/* ---- windows ---- */
+
+static int64_t used_after(const struct quota_ask *ask, int64_t used, uint64_t granted)
+{
+    __int128 after = (__int128)within(used, 0, DEBT_MOST) + (ask->is_peek ? 0 : (__int128)ask->cost * granted);
+    return after > DEBT_MOST ? DEBT_MOST : (int64_t)after;
+}
+
+static void window_allow(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
+                         struct quota_outcome *outcome)
+{
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        int64_t limit = ask->rule.rates[i].limit;
+        int64_t remaining = within(limit - used_after(ask, of_window(numbers, i, USED), granted), 0, limit);
+        if (i == 0 || remaining < outcome->remaining)
+            *outcome = (struct quota_outcome){.limit = limit,
+                                              .remaining = remaining,
+                                              .retry_ns = -1,
+                                              .reset_ns = ns_of_us(of_window(numbers, i, RESET_US))};
+    }
+}
+
+/* What a script has said of one window's next call. */
+static int64_t window_retry(int64_t retry_us)
+{
+    return retry_us < 0 ? NEVER : ns_of_us(retry_us);
+}
+
+/* From what is remembered; false: no window refuses. */
+static bool window_deny(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
+                        struct quota_outcome *outcome)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        int64_t limit = ask->rule.rates[i].limit;
+        bool is_never = memory->retry_ns[i] == NEVER || ask->cost > limit;
+        int64_t retry_ns = is_never ? NEVER : memory->retry_ns[i] - elapsed_ns;
+        if (retry_ns <= longest_ns)
+            continue;
+        longest_ns = retry_ns;
+        *outcome = (struct quota_outcome){
+            .is_limited = true,
+            .limit = limit,
+            .remaining = within(limit - memory->debt[i], 0, limit),
+            .retry_ns = is_never ? -1 : retry_ns,
+            .reset_ns = within(memory->reset_ns[i] - elapsed_ns, 0, INT64_MAX),
+        };
+    }
+    return longest_ns > 0;
+}
+
+/* ---- decisions ---- */
+
+uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    n = ask->is_peek && n > 1 ? 1 : n;
+    if (quota_is_funnel(ask->rule.kind))
+        return funnel_granted(ask, numbers, n);
+    uint64_t granted = numbers[GRANTED] > 0 ? (uint64_t)numbers[GRANTED] : 0;
+    return granted < n ? granted : n;
+}
+
+/* The state behind all calls. */
+static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory)
+{
+    memory->rule = ask->rule;
+    memory->cost = ask->cost;
+    if (quota_is_funnel(ask->rule.kind)) {
+        pour(ask, numbers, granted, memory->debt);
+        return;
+    }
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        memory->debt[i] = used_after(ask, of_window(numbers, i, USED), granted);
+        memory->retry_ns[i] = window_retry(of_window(numbers, i, RETRY_US));
+        memory->reset_ns[i] = ns_of_us(of_window(numbers, i, RESET_US));
+    }
+}
+
+static bool deny(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
+                 struct quota_outcome *outcome)
+{
+    int64_t debts[QUOTA_RATES_MAX];
+    if (!quota_is_funnel(ask->rule.kind))
+        return window_deny(memory, ask, elapsed_ns, outcome);
+    for (unsigned i = 0; i < ask->rule.n_rates; i++)
+        debts[i] = memory->debt[i] > elapsed_ns ? memory->debt[i] - elapsed_ns : 0;
+    return funnel_deny(ask, debts, outcome);
+}
+
+/* Refused, though by the numbers nothing stands against the next call: it may come again at once. */
+static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outcome)
+{
+    *outcome = (struct quota_outcome){.is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
+}
+
+static void allow(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome)
+{
+    int64_t debts[QUOTA_RATES_MAX];
+    if (!quota_is_funnel(ask->rule.kind)) {
+        window_allow(ask, numbers, granted, outcome);
+        return;
+    }
+    pour(ask, numbers, granted, debts);
+    funnel_allow(ask, debts, outcome);
+}
+
+void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
+                   struct quota_outcome *outcome)
+{
+    struct quota_memory memory;
+    uint64_t granted = quota_granted(ask, numbers, n);
+    if ((ask->is_peek ? 0 : k) < granted) {
+        allow(ask, numbers, k + 1, outcome);
+        return;
+    }
+    settle(ask, numbers, granted, &memory);
+    if (!deny(&memory, ask, 0, outcome))
+        deny_anyhow(ask, outcome);
+}
+
+/* ---- memory ---- */
+
+bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory)
+{
+    uint64_t granted = quota_granted(ask, numbers, n);
+    if (granted == (ask->is_peek ? 1 : n))
+        return false;
+    settle(ask, numbers, granted, memory);
+    return true;
+}
+
+bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask, uint64_t elapsed_ns,
+                  struct quota_outcome *outcome)
+{
+    if (elapsed_ns > QUOTA_MEMORY_NS || ask->cost < memory->cost || !quota_rule_is_same(&memory->rule, &ask->rule))
+        return false;
+    return deny(memory, ask, (int64_t)elapsed_ns, outcome);
+}
+
+/* ---- replies ---- */
+
+static int64_t ms_up(int64_t ns)
+{
+    return ns < 0 ? -1 : ns / NS_IN_MS + (ns % NS_IN_MS != 0);
+}
+
+/* As redis-cell: cut to whole milliseconds, and those rounded up. So less than one is 0 seconds. */
+static int64_t cell_seconds(int64_t ns)
+{
+    int64_t ms = ns / NS_IN_MS;
+    return ns < 0 ? -1 : ms / MS_IN_S + (ms % MS_IN_S != 0);
+}
+
+static void numbers_reply(struct build *out, const int64_t *numbers, unsigned n)
+{
+    build_array(out, n);
+    for (unsigned i = 0; i < n; i++)
+        build_int(out, numbers[i]);
+}
+
+void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome)
+{
+    static const char *const names[] = {"limited", "limit", "remaining", "retry_after_ms", "reset_after_ms"};
+    bool is_cell = ask->rule.kind == QUOTA_THROTTLE;
+    const int64_t numbers[] = {
+        outcome->is_limited,
+        outcome->limit,
+        outcome->remaining,
+        is_cell ? cell_seconds(outcome->retry_ns) : ms_up(outcome->retry_ns),
+        is_cell ? cell_seconds(outcome->reset_ns) : ms_up(outcome->reset_ns),
+    };
+    if (is_cell || !out->is_resp3) {
+        numbers_reply(out, numbers, 5);
+        return;
+    }
+    build_map(out, 5);
+    for (unsigned i = 0; i < 5; i++) {
+        build_bulk_str(out, names[i]);
+        build_int(out, numbers[i]);
+    }
+}
+
+static void name(struct build *out, const char *text)
+{
+    if (out->is_resp3)
+        build_bulk_str(out, text);
+}
+
+void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token)
+{
+    bool is_granted = numbers[GRANTED] > 0;
+    if (ask->rule.kind != QUOTA_ACQUIRE) {
+        build_int(out, is_granted);
+        return;
+    }
+    if (out->is_resp3)
+        build_map(out, 5);
+    else
+        build_array(out, 5);
+    name(out, "limited");
+    build_int(out, !is_granted);
+    name(out, "token");
+    if (is_granted)
+        build_bulk(out, token);
+    else
+        build_nil(out);
+    name(out, "held");
+    build_int(out, numbers[HELD]);
+    name(out, "max");
+    build_int(out, ask->max);
+    name(out, "retry_after_ms");
+    build_int(out, is_granted ? -1 : numbers[RETRY_MS]);
+}

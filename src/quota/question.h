@@ -1,0 +1,39 @@
+/*
+ * A question: the words in which a script is asked for what an application asks for.
+ *
+ * Any thread; nothing is allocated.
+ */
+#ifndef WEIR_QUOTA_QUESTION_H
+#define WEIR_QUOTA_QUESTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "quota/ask.h"
+#include "upstream/script.h"
+
+/* Which script decides; SCRIPT_COUNT: none (RESET deletes; CHECK is not resolved). */
+enum script quota_ask_script(const struct quota_ask *ask);
+
+/*
+ * Everything in EVALSHA's ARGV that does not belong to one key, as RESP bulks one behind the other: database, clock,
+ * peek, parameters. Two asks with the same script and the same bytes may travel in one call; with the same key besides,
+ * and without a token, they may be one with a count. *n_words is how many bulks there are; returns how many bytes.
+ * `database` is the client's, used by CL.THROTTLE only; `channel` is where a release is told, used by RELEASE and its
+ * like. `out` needs QUOTA_WORDS_ROOM bytes and the channel's length.
+ */
+#define QUOTA_WORDS_ROOM 1024 /* 3 + 2 + 3 * 8 numbers of 16 digits with headers take 700 */
+size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
+                       unsigned *n_words);
+
+/*
+ * What gcra.lua is told of rate i, in ns. A cost beyond the burst is never to pass, not even after a wait: its inc is
+ * more than the room, and the room is not widened.
+ */
+struct quota_gcra {
+    int64_t inc, room, burst;
+};
+struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i);
+
+#endif

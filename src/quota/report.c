@@ -1,0 +1,333 @@
+#include "quota/report.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limit/own.h"
+#include "limit/rate.h"
+
+#define NS_IN_MS 1000000
+#define LIMIT_FIELDS 9
+
+static int64_t ms_up(uint64_t ns)
+{
+    uint64_t ms = ns / NS_IN_MS + (ns % NS_IN_MS != 0);
+    return ms < INT64_MAX ? (int64_t)ms : INT64_MAX;
+}
+
+static void field(struct build *out, const char *name, struct slice value)
+{
+    build_bulk_str(out, name);
+    build_bulk(out, value);
+}
+
+static void number(struct build *out, const char *name, uint64_t value)
+{
+    build_bulk_str(out, name);
+    build_int(out, value < INT64_MAX ? (int64_t)value : INT64_MAX);
+}
+
+/* ---- one limit ---- */
+
+static struct slice mode_of(const struct policies *policies)
+{
+    return policies_is_shadow(policies) ? SLICE("shadow") : SLICE("enforce");
+}
+
+/* "refuse", "delay 200ms" */
+static void over(struct build *out, const struct limit *limit)
+{
+    char text[64] = "delay ";
+    build_bulk_str(out, "over");
+    if (limit->action != OVER_DELAY) {
+        build_bulk(out, action_name((enum action)limit->action));
+        return;
+    }
+    rate_print_time(limit->delay_ns, text + 6, sizeof text - 6);
+    if (text[6] > '9') /* "s" is one second: as a rate's period it stands alone, here it does not */
+        snprintf(text, sizeof text, "delay 1%c%c", text[6], text[7]);
+    build_bulk_str(out, text);
+}
+
+/* limit, what, rate, burst, per, over: what is configured. */
+static void configured(struct build *out, const struct limit *limit)
+{
+    char rate[LIMIT_RATE_MAX];
+    limit_print_rate(limit, rate);
+    field(out, "limit", slice_str(limit->label));
+    field(out, "what", limit_line(limit));
+    field(out, "rate", slice_str(rate));
+    number(out, "burst", limit->rate.burst);
+    field(out, "per", scope_name((enum scope)limit->scope));
+    over(out, limit);
+}
+
+static void standing(struct build *out, const struct report_subject *subject, unsigned index, uint64_t now_ns)
+{
+    struct standing now = gate_standing(&subject->account, index, now_ns);
+    number(out, "remaining", now.remaining);
+    build_bulk_str(out, "retry_after_ms");
+    bool is_never = now.retry_after_ns < 0 || now.retry_after_ns == INT64_MAX;
+    build_int(out, is_never ? -1 : ms_up((uint64_t)now.retry_after_ns));
+    build_bulk_str(out, "reset_after_ms");
+    build_int(out, ms_up(now.reset_after_ns));
+}
+
+static void who(struct build *out, const struct report_subject *subject)
+{
+    field(out, "subject", subject->name);
+    build_bulk_str(out, "policy");
+    if (subject->account.policy)
+        build_bulk_str(out, subject->account.policy->name);
+    else
+        build_nil(out);
+}
+
+static unsigned count_limits(const struct report_subject *subject)
+{
+    return subject->account.policy ? subject->account.policy->n_limits : 0;
+}
+
+void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
+                   uint64_t now_ns)
+{
+    unsigned n = count_limits(subject);
+    build_map(out, 4);
+    who(out, subject);
+    field(out, "mode", mode_of(policies));
+    build_bulk_str(out, "limits");
+    build_array(out, n);
+    for (unsigned i = 0; i < n; i++) {
+        build_map(out, LIMIT_FIELDS);
+        configured(out, &subject->account.policy->limits[i]);
+        standing(out, subject, i, now_ns);
+    }
+}
+
+/* ---- explaining ---- */
+
+static bool is_operators_class(const struct class *class)
+{
+    struct slice name = class_name(class);
+    return !class_is_builtin(class) && name.at[0] != '@' && !(name.len > 4 && memcmp(name.at, "cmd.", 4) == 0);
+}
+
+static bool is_before(struct slice a, struct slice b)
+{
+    int order = memcmp(a.at, b.at, a.len < b.len ? a.len : b.len);
+    return order < 0 || (order == 0 && a.len < b.len);
+}
+
+/* The command's category that comes after `last` in the alphabet: Redis lists them in no order. */
+static bool next_category(const struct command_table *table, const struct command *command, struct slice last,
+                          struct slice *next)
+{
+    bool is_found = false;
+    for (size_t bit = 0; bit < command_table_categories(table); bit++) {
+        struct slice category = command_table_category(table, bit);
+        if (!(command->categories >> bit & 1) || category.len > COMMAND_NAME_MAX || !is_before(last, category))
+            continue;
+        if (!is_found || is_before(category, *next))
+            *next = category;
+        is_found = true;
+    }
+    return is_found;
+}
+
+/* Counts them; and, unless `out` is NULL, appends them: all, read, write, control, @categories, the operator's own. */
+static unsigned classes(struct build *out, const struct policies *policies, const struct command_table *table,
+                        const struct command *command)
+{
+    const struct classes *all = policies_classes(policies);
+    unsigned n = 0;
+    for (size_t i = 0; i < classes_count(all); i++) {
+        const struct class *class = classes_at(all, i);
+        if ((!class_is_builtin(class) && !is_operators_class(class)) || !class_has(class, table, command))
+            continue;
+        if (out)
+            build_bulk(out, class_name(class));
+        n++;
+    }
+    struct slice category = SLICE("");
+    while (next_category(table, command, category, &category)) {
+        char text[COMMAND_NAME_MAX + 2] = "@";
+        memcpy(text + 1, category.at, category.len);
+        if (out)
+            build_bulk(out, slice_of(text, category.len + 1));
+        n++;
+    }
+    return n;
+}
+
+static const char *verdict_word(enum gate gate)
+{
+    switch (gate) {
+    case GATE_PASS:
+        return "pass";
+    case GATE_WAIT:
+        return "delay";
+    case GATE_REFUSE:
+        return "refuse";
+    case GATE_CLOSE:
+        return "close";
+    case GATE_DENY:
+        return "deny";
+    }
+    return "";
+}
+
+static void verdict(struct build *out, const struct report_subject *subject, const struct ask *ask)
+{
+    struct verdict found = {0};
+    struct ask dry = *ask;
+    dry.is_dry = true;
+    enum gate gate = subject->account.policy ? gate_ask(&subject->account, &dry, NULL, &found) : GATE_PASS;
+    field(out, "verdict", slice_str(verdict_word(gate)));
+    build_bulk_str(out, "wait_ms");
+    build_int(out, gate == GATE_PASS ? 0 : found.wait_ns == GATE_NEVER ? -1 : ms_up((uint64_t)found.wait_ns));
+    build_bulk_str(out, "limit");
+    if (gate == GATE_PASS)
+        build_nil(out);
+    else
+        build_bulk_str(out, found.limit->label);
+}
+
+void report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
+                    const struct report_subject *subject, const struct ask *ask, struct slice lane)
+{
+    const struct command *command = ask->command;
+    unsigned n = count_limits(subject);
+    build_map(out, 11);
+    who(out, subject);
+    field(out, "mode", mode_of(policies));
+    field(out, "command", command->id ? slice_of(command->name, command->name_len) : SLICE("unknown"));
+    build_bulk_str(out, "classes");
+    build_array(out, classes(NULL, policies, table, command));
+    classes(out, policies, table, command);
+    number(out, "cost", ask->cost);
+    field(out, "lane", lane);
+    verdict(out, subject, ask);
+    build_bulk_str(out, "limits");
+    build_array(out, n);
+    for (unsigned i = 0; i < n; i++) {
+        build_map(out, LIMIT_FIELDS + 1);
+        configured(out, &subject->account.policy->limits[i]);
+        standing(out, subject, i, ask->now_ns);
+        number(out, "binds", gate_binds(subject->account.policy, i, command));
+    }
+}
+
+/* ---- for the operator ---- */
+
+static uint64_t sum(struct tally *const *tallies, unsigned n_workers, uint16_t id, size_t offset)
+{
+    uint64_t total = 0;
+    for (unsigned w = 0; w < n_workers; w++) {
+        const char *tally = (const char *)&tallies[w][id];
+        total += atomic_load_explicit((const _Atomic uint64_t *)(const void *)(tally + offset), memory_order_relaxed);
+    }
+    return total;
+}
+
+static void tallied(struct build *out, const struct limit *limit, struct tally *const *tallies, unsigned n_workers)
+{
+    number(out, "admitted", sum(tallies, n_workers, limit->id, offsetof(struct tally, admitted)));
+    number(out, "delayed", sum(tallies, n_workers, limit->id, offsetof(struct tally, delayed)));
+    number(out, "refused", sum(tallies, n_workers, limit->id, offsetof(struct tally, refused)));
+    number(out, "shadowed", sum(tallies, n_workers, limit->id, offsetof(struct tally, shadowed)));
+}
+
+void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < policies_count(policies); i++)
+        n += policies_at(policies, i)->n_limits;
+    build_array(out, n);
+    for (size_t i = 0; i < policies_count(policies); i++) {
+        const struct policy *policy = policies_at(policies, i);
+        for (unsigned j = 0; j < policy->n_limits; j++) {
+            build_map(out, 11);
+            configured(out, &policy->limits[j]);
+            tallied(out, &policy->limits[j], tallies, n_workers);
+            number(out, "subjects", atomic_load_explicit(&policy->record->subjects, memory_order_relaxed));
+        }
+    }
+}
+
+void report_top(struct build *out, struct top *const *tops, unsigned n_workers, enum top_by by, size_t n,
+                uint64_t now_ns)
+{
+    static const char *const units[TOP_BY_COUNT] = {"commands_per_s", "refused_per_s", "bytes_per_s"};
+    struct top_entry *entries = calloc(n, sizeof *entries);
+    if (!entries) {
+        out->is_broken = true;
+        return;
+    }
+    size_t found = top_heaviest(tops, n_workers, by, now_ns, entries, n);
+    build_array(out, found);
+    for (size_t i = 0; i < found; i++) {
+        build_map(out, 4);
+        field(out, "subject", slice_of(entries[i].subject, entries[i].subject_len));
+        field(out, "policy", slice_of(entries[i].policy, entries[i].policy_len));
+        number(out, units[by], entries[i].per_s);
+        number(out, "uncertainty", entries[i].over_per_s);
+    }
+    free(entries);
+}
+
+void report_log(struct build *out, struct journal *journal, size_t n)
+{
+    struct journal_event *events = calloc(n > 0 ? n : 1, sizeof *events);
+    if (!events) {
+        out->is_broken = true;
+        return;
+    }
+    size_t found = journal_last(journal, events, n);
+    build_array(out, found);
+    for (size_t i = 0; i < found; i++) {
+        build_map(out, 4);
+        number(out, "id", events[i].id);
+        number(out, "unix_ms", events[i].unix_ms);
+        field(out, "kind", slice_str(events[i].kind));
+        field(out, "text", slice_str(events[i].text));
+    }
+    free(events);
+}
+
+/* "STATUS [FOR subject]": the notation of own.def without the types. */
+static void usage(const struct own *own, char *text, size_t size)
+{
+    size_t len = 0;
+    for (const char *at = strchr(own->name, '|') + 1; *at && len + 1 < size; at++)
+        text[len++] = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
+    if (own->arguments[0] && len + 1 < size)
+        text[len++] = ' ';
+    bool is_type = false;
+    for (const char *at = own->arguments; *at && len + 1 < size; at++) {
+        is_type = *at == ':' || (is_type && *at >= 'a' && *at <= 'z');
+        if (!is_type)
+            text[len++] = *at;
+    }
+    text[len] = '\0';
+}
+
+void report_help(struct build *out)
+{
+    char text[256];
+    unsigned n = 0;
+    for (size_t i = 0; i < own_count(); i++)
+        n += strncmp(own_row(i)->name, "limit|", 6) == 0;
+    build_array(out, 1 + 2 * n);
+    build_status(out, SLICE("LIMIT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    for (size_t i = 0; i < own_count(); i++) {
+        const struct own *own = own_row(i);
+        if (strncmp(own->name, "limit|", 6) != 0)
+            continue;
+        usage(own, text, sizeof text);
+        build_status(out, slice_str(text));
+        snprintf(text, sizeof text, "    %s", own->summary);
+        build_status(out, slice_str(text));
+    }
+}

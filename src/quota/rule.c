@@ -1,0 +1,142 @@
+/* Reads rules: what a rate comes to is worked out once, here, so that a question is multiplications only. */
+#include "quota/rule.h"
+
+#include <inttypes.h>
+
+#include "base/near.h"
+#include "base/split.h"
+#include "base/why.h"
+#include "limit/funnel.h"
+#include "limit/rate.h"
+
+#define NS_IN_US 1000
+
+static const char *const algorithms[] = {
+    [QUOTA_FUNNEL] = "funnel", [QUOTA_BUCKET] = "bucket", [QUOTA_SLIDING] = "sliding",
+    [QUOTA_APPROX] = "approx", [QUOTA_FIXED] = "fixed",
+};
+
+#define N_ALGORITHMS (sizeof algorithms / sizeof algorithms[0])
+
+bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b)
+{
+    if (a->kind != b->kind || a->n_rates != b->n_rates)
+        return false;
+    for (unsigned i = 0; i < a->n_rates; i++)
+        if (a->rates[i].limit != b->rates[i].limit || a->rates[i].step != b->rates[i].step)
+            return false;
+    return true;
+}
+
+/* ---- one rate ---- */
+
+static bool make_funnel(const struct quota_draft *draft, struct quota_rate *made, char *why, size_t why_size)
+{
+    struct rate rate;
+    uint64_t burst = draft->burst > 0 ? draft->burst : draft->count;
+    if (!rate_init(&rate, draft->count, draft->period_ns, burst) || rate.burst_ns >= QUOTA_MOST - 1)
+        return why_set(why, why_size,
+                       "a burst of %" PRIu64 " at this rate takes more than 104 days to drain: give a smaller burst",
+                       burst);
+    *made = (struct quota_rate){(int64_t)rate.burst, (int64_t)rate.interval_ns};
+    return true;
+}
+
+static bool make_window(enum quota_kind kind, const struct quota_draft *draft, struct quota_rate *made, char *why,
+                        size_t why_size)
+{
+    if (draft->burst > 0)
+        return why_set(why, why_size, "%s has no burst: the count itself passes at once", algorithms[kind]);
+    if (kind == QUOTA_SLIDING && draft->count > QUOTA_LOG_MAX)
+        return why_set(why, why_size,
+                       "an exact sliding window remembers every unit, at most %d of them: count them by approx",
+                       QUOTA_LOG_MAX);
+    if (draft->count >= QUOTA_MOST)
+        return why_set(why, why_size, "the count is too large");
+    *made = (struct quota_rate){(int64_t)draft->count, (int64_t)(draft->period_ns / NS_IN_US)};
+    return true;
+}
+
+bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft, char *why, size_t why_size)
+{
+    if (rule->n_rates == QUOTA_RATES_MAX)
+        return why_set(why, why_size, "too many rates: at most %d", QUOTA_RATES_MAX);
+    struct quota_rate *rate = &rule->rates[rule->n_rates];
+    bool is_made = quota_is_funnel(rule->kind) ? make_funnel(draft, rate, why, why_size)
+                                               : make_window((enum quota_kind)rule->kind, draft, rate, why, why_size);
+    rule->n_rates = (uint8_t)(rule->n_rates + is_made);
+    return is_made;
+}
+
+/* ---- lines of the configuration ---- */
+
+static struct slice algorithm_name(const void *arg, size_t i)
+{
+    (void)arg;
+    return slice_str(algorithms[i]);
+}
+
+static bool find_algorithm(struct slice name, enum quota_kind *kind, char *why, size_t why_size)
+{
+    for (size_t i = 0; i < N_ALGORITHMS; i++)
+        if (slice_eq_nocase(name, slice_str(algorithms[i]))) {
+            *kind = (enum quota_kind)i;
+            return true;
+        }
+    struct slice near = near_name(name, N_ALGORITHMS, algorithm_name, NULL);
+    if (near.len > 0)
+        return why_set(why, why_size, "unknown algorithm \"%.*s\" (did you mean %.*s?)", WHY_SLICE(name),
+                       WHY_SLICE(near));
+    return why_set(why, why_size, "unknown algorithm \"%.*s\": write funnel, bucket, sliding, approx or fixed",
+                   WHY_SLICE(name));
+}
+
+static bool take_burst(struct slice *rest, struct quota_draft *draft, char *why, size_t why_size)
+{
+    struct slice value;
+    if (draft->burst > 0)
+        return why_set(why, why_size, "\"burst\" is given twice");
+    if (!split_word(rest, &value))
+        return why_set(why, why_size, "\"burst\" is the last word: its value is missing");
+    if (!rate_parse_count(value, &draft->burst, why, why_size))
+        return false;
+    if (draft->burst == 0)
+        return why_set(why, why_size, "a burst of 0 lets nothing pass, ever: give at least 1");
+    return true;
+}
+
+static bool read_rate(struct slice text, struct quota_draft *draft, char *why, size_t why_size)
+{
+    struct slice rest = text, word;
+    *draft = (struct quota_draft){0};
+    if (!split_word(&rest, &word))
+        return why_set(why, why_size, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
+    if (!rate_parse_amount(word, false, &draft->count, &draft->period_ns, why, why_size))
+        return false;
+    while (split_word(&rest, &word)) {
+        if (!slice_eq_nocase(word, SLICE("burst")))
+            return why_set(why, why_size, "unknown clause \"%.*s\": only burst may follow a rate", WHY_SLICE(word));
+        if (!take_burst(&rest, draft, why, why_size))
+            return false;
+    }
+    return true;
+}
+
+bool quota_limit_parse(struct slice algorithm, struct slice text, struct quota_rule *rule, char *why, size_t why_size)
+{
+    enum quota_kind kind = QUOTA_KINDS;
+    if (!find_algorithm(algorithm, &kind, why, why_size))
+        return false;
+    if (rule->n_rates > 0 && rule->kind != kind)
+        return why_set(why, why_size, "a limit has one algorithm, and this one is a %s", algorithms[rule->kind]);
+    struct quota_rule read = *rule;
+    read.kind = (uint8_t)kind;
+    struct slice part;
+    while (split_next(&text, ',', &part)) {
+        struct quota_draft draft;
+        if (!read_rate(part, &draft, why, why_size) || !quota_rule_add(&read, &draft, why, why_size))
+            return false;
+    }
+    *rule = read;
+    return true;
+}

@@ -1,0 +1,200 @@
+#include "quota/wakes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "limit/command.h"
+#include "resp/argv.h"
+#include "resp/emit.h"
+
+#define FRAME_MAX (1 << 20)
+
+static struct wakes *wakes_of(struct rider *rider)
+{
+    return container_of(rider, struct wakes, rider);
+}
+
+/* on_wake may take any of them out: they are looked at one by one from a list of their own. */
+static void wake(struct wakes *wakes, bool has_key, struct slice key)
+{
+    struct list now;
+    list_take_all(&now, &wakes->waiting);
+    while (!list_is_empty(&now)) {
+        struct quota_call *call = container_of(now.next, struct quota_call, in_wakes);
+        list_take(&call->in_wakes);
+        list_push(&wakes->waiting, &call->in_wakes);
+        if (!has_key || slice_eq(call->key, key))
+            wakes->on_wake(call);
+    }
+}
+
+/* ---- what is published ---- */
+
+/* "message", channel, key: written as a request would be. */
+static void read_frame(struct wakes *wakes, struct slice frame)
+{
+    struct argv_walk walk;
+    struct slice kind, channel, key;
+    if (frame.len < 4 || frame.at[0] != '*' || frame.at[1] != '3')
+        return;
+    if (memmem(frame.at, frame.len, "\r\n:", 3) != NULL) {
+        wakes->is_subscribed = true; /* what was released before that may have been missed */
+        wake(wakes, false, SLICE(""));
+        return;
+    }
+    argv_walk_init(&walk, frame);
+    if (argv_next(&walk, &kind) && argv_next(&walk, &channel) && argv_next(&walk, &key) &&
+        slice_eq(kind, SLICE("message")))
+        wake(wakes, true, key);
+}
+
+static bool keep(struct wakes *wakes, const char *data, size_t n)
+{
+    size_t room = wakes->room > 0 ? wakes->room : 1024;
+    if (n > FRAME_MAX - wakes->len)
+        return false;
+    while (room < wakes->len + n)
+        room *= 2;
+    char *frame = room > wakes->room ? realloc(wakes->frame, room) : wakes->frame;
+    if (frame == NULL)
+        return false;
+    memcpy(frame + wakes->len, data, n);
+    wakes->frame = frame;
+    wakes->room = room;
+    wakes->len += n;
+    return true;
+}
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct wakes *wakes = wakes_of(rider);
+    while (n > 0 && wakes->is_open) {
+        size_t used;
+        enum scan_result result = reply_scan(&wakes->scan, data, n, &used);
+        if (result == SCAN_BAD || !keep(wakes, data, used)) {
+            lane_fail(rider->lane, "what it publishes cannot be read");
+            return;
+        }
+        data += used;
+        n -= used;
+        if (result != SCAN_FRAME)
+            continue;
+        struct slice frame = slice_of(wakes->frame, wakes->len);
+        wakes->len = 0;
+        read_frame(wakes, frame);
+    }
+}
+
+/* ---- the subscription ---- */
+
+static void forget_lane(struct wakes *wakes)
+{
+    wakes->is_open = wakes->is_subscribed = false;
+    wakes->rider.lane = NULL;
+    wakes->rider.in_flight = 0;
+    wakes->len = 0;
+    memset(&wakes->scan, 0, sizeof wakes->scan);
+}
+
+static void subscribe(struct wakes *wakes)
+{
+    const struct slice words[] = {SLICE("SUBSCRIBE"), slice_str(wakes->channel)};
+    char out[512];
+    if (words[1].len > 256 || lane_call_special(wakes->rider.lane, &wakes->rider, FLOW_SUBSCRIBE, 1) == NULL)
+        return;
+    lane_send(wakes->rider.lane, out, emit_array(out, words, 2));
+}
+
+/* While anybody waits. Without Redis they are told when they try again. */
+static void open_if_needed(struct wakes *wakes)
+{
+    if (list_is_empty(&wakes->waiting) || wakes->is_open)
+        return;
+    wakes->lane_key.epoch = upstream_epoch(wakes->lanes->upstream);
+    if (lanes_private(wakes->lanes, &wakes->lane_key, &wakes->rider) == NULL)
+        return;
+    wakes->is_open = true;
+    if (lane_is_ready(wakes->rider.lane))
+        subscribe(wakes);
+    else
+        lane_wait(wakes->rider.lane, &wakes->rider);
+}
+
+static void close_lane(struct wakes *wakes)
+{
+    list_take(&wakes->rider.waiting);
+    if (wakes->rider.lane != NULL)
+        lane_forget(wakes->rider.lane, &wakes->rider);
+    forget_lane(wakes);
+}
+
+static void on_lost(struct rider *rider)
+{
+    struct wakes *wakes = wakes_of(rider);
+    forget_lane(wakes);
+    wake(wakes, false, SLICE(""));
+}
+
+static void on_refused(struct rider *rider, struct slice reply)
+{
+    (void)reply;
+    forget_lane(wakes_of(rider));
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_refused = on_refused,
+    .on_lost = on_lost,
+};
+
+static void on_link_wake(struct link *link)
+{
+    struct wakes *wakes = container_of(link, struct wakes, hollow);
+    if (wakes->is_open && lane_is_ready(wakes->rider.lane) && !wakes->is_subscribed)
+        subscribe(wakes);
+}
+
+static const struct link_ops link_ops = {.on_wake = on_link_wake};
+
+void wakes_init(struct wakes *wakes, struct lanes *lanes, struct login *login, void (*on_wake)(struct quota_call *call))
+{
+    *wakes = (struct wakes){.lanes = lanes, .lane_key = {.protocol = 2, .login = login}, .on_wake = on_wake};
+    wakes->rider.ops = &rider_ops;
+    wakes->rider.link = &wakes->hollow;
+    list_init(&wakes->rider.waiting);
+    list_init(&wakes->waiting);
+    link_init_hollow(&wakes->hollow, lanes->loop, &link_ops);
+}
+
+void wakes_fini(struct wakes *wakes)
+{
+    list_take(&wakes->hollow.woken);
+    close_lane(wakes);
+    free(wakes->frame);
+    free(wakes->channel);
+    login_put(wakes->lane_key.login);
+}
+
+void wakes_add(struct wakes *wakes, struct quota_call *call)
+{
+    if (list_is_empty(&call->in_wakes))
+        list_push(&wakes->waiting, &call->in_wakes);
+}
+
+void wakes_listen(struct wakes *wakes, struct slice channel)
+{
+    if (wakes->channel == NULL || !slice_eq(channel, slice_str(wakes->channel))) {
+        close_lane(wakes);
+        free(wakes->channel);
+        wakes->channel = strndup(channel.at, channel.len);
+    }
+    if (wakes->channel != NULL)
+        open_if_needed(wakes);
+}
+
+void wakes_remove(struct wakes *wakes, struct quota_call *call)
+{
+    list_take(&call->in_wakes);
+    if (list_is_empty(&wakes->waiting) && wakes->is_open)
+        close_lane(wakes);
+}

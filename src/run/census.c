@@ -1,0 +1,176 @@
+#include "run/census.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define NS_IN_S 1e9
+
+_Static_assert(sizeof(((struct snapshot_limit *)0)->policy) > POLICY_NAME_MAX, "a policy's name fits");
+
+static void copy(char *out, size_t room, struct slice text)
+{
+    snprintf(out, room, "%.*s", (int)text.len, text.at);
+}
+
+/* ---- limits ---- */
+
+/* Limits of one line may have the same label: the second becomes label#2. */
+static void name_rule(struct snapshot_limit *limits, size_t i, const struct policy *policy, size_t of_policy)
+{
+    unsigned same = 1;
+    for (size_t l = 0; l < of_policy; l++)
+        same += strcmp(policy->limits[l].label, policy->limits[of_policy].label) == 0;
+    int len = snprintf(limits[i].rule, sizeof limits[i].rule, "%s", policy->limits[of_policy].label);
+    if (same > 1)
+        snprintf(limits[i].rule + len, sizeof limits[i].rule - (size_t)len, "#%u", same);
+}
+
+static void sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id)
+{
+    for (unsigned w = 0; census->crew && w < census->config->workers; w++) {
+        const struct tally *tally = &census->settings->tallies[w][id];
+        to->admitted += count_read(&tally->admitted);
+        to->delayed += count_read(&tally->delayed);
+        to->refused += count_read(&tally->refused);
+        to->shadowed += count_read(&tally->shadowed);
+    }
+}
+
+static void describe(struct snapshot_limit *to, const struct policies *policies, const struct policy *policy,
+                     const struct limit *limit)
+{
+    enum unit unit = (enum unit)limit->unit;
+    copy(to->policy, sizeof to->policy, slice_str(policy->name));
+    copy(to->unit, sizeof to->unit, unit_name(unit));
+    copy(to->scope, sizeof to->scope, scope_name((enum scope)limit->scope));
+    copy(to->action, sizeof to->action, action_name((enum action)limit->action));
+    limit_print_rate(limit, to->amount);
+    to->is_shadow = limit->action == OVER_SHADOW || policies_is_shadow(policies);
+    if (limit->action != OVER_DENY) {
+        to->burst = limit->rate.burst;
+        if (!unit_is_gauge(unit) && limit->rate.period_ns > 0)
+            to->per_s = (double)limit->rate.count * NS_IN_S / (double)limit->rate.period_ns;
+    }
+    to->subjects = atomic_load_explicit(&policy->record->subjects, memory_order_relaxed);
+}
+
+static void take_limits(struct snapshot *s, const struct census *census)
+{
+    const struct policies *policies = governor_rules(census->governor)->policies;
+    for (size_t p = 0; p < policies_count(policies); p++)
+        s->n_limits += policies_at(policies, p)->n_limits;
+    s->limits = mem_zalloc(s->n_limits, sizeof *s->limits);
+    size_t i = 0;
+    for (size_t p = 0; p < policies_count(policies); p++) {
+        const struct policy *policy = policies_at(policies, p);
+        for (size_t l = 0; l < policy->n_limits; l++, i++) {
+            name_rule(s->limits, i, policy, l);
+            describe(&s->limits[i], policies, policy, &policy->limits[l]);
+            sum_tallies(&s->limits[i], census, policy->limits[l].id);
+        }
+    }
+}
+
+/* ---- workers ---- */
+
+static void take_worker(struct snapshot *s, const struct front *front)
+{
+    const struct traffic *traffic = front->loop->traffic;
+    counts_add(&s->counts, &front->counts, sizeof s->counts);
+    counts_add(&s->lanes, &front->lanes.counts, sizeof s->lanes);
+    s->client_read += count_read(&traffic[RANK_CLIENT].read);
+    s->client_written += count_read(&traffic[RANK_CLIENT].written);
+    s->upstream_read += count_read(&traffic[RANK_LANE].read);
+    s->upstream_written += count_read(&traffic[RANK_LANE].written);
+}
+
+/* The numbers are not of one moment: fewer may seem to have come than gone. */
+static uint64_t open_now(const struct listener_counts *counts)
+{
+    uint64_t gone = count_read(&counts->rejected[REJECTED_MAX_CLIENTS]);
+    for (int r = 0; r < CLOSED_COUNT; r++)
+        gone += count_read(&counts->closed[r]);
+    uint64_t came = count_read(&counts->accepted);
+    return came > gone ? came - gone : 0;
+}
+
+/* Port 0 may be given twice: names of metrics may not. */
+static void name_listener(struct snapshot *s, size_t l, const char *name)
+{
+    snprintf(s->listeners[l].name, sizeof s->listeners[l].name, "%s", name);
+    for (size_t other = 0; other < l; other++)
+        if (strcmp(s->listeners[other].name, name) == 0)
+            snprintf(s->listeners[l].name, sizeof s->listeners[l].name, "%.480s#%zu", name, l + 1);
+}
+
+static void take_listeners(struct snapshot *s, const struct census *census)
+{
+    const struct opening *openings = listening_openings(census->listening, 0);
+    size_t n = listening_count(census->listening);
+    for (size_t l = 0; l < n && l < COUNTED_LISTENERS; l++)
+        name_listener(s, l, l < COUNTED_LISTENERS - 1 ? openings[l].entrance->listener : "_other");
+    s->n_listeners = n < COUNTED_LISTENERS ? n : COUNTED_LISTENERS;
+    for (size_t l = 0; l < s->n_listeners; l++)
+        s->listeners[l].open = open_now(&s->counts.listeners[l]);
+}
+
+/* ---- the rest ---- */
+
+static void take_upstream(struct snapshot *s, const struct census *census)
+{
+    bool is_barred = atomic_load_explicit(&census->upstream->is_barred, memory_order_relaxed);
+    s->is_up = census->control && control_is_up(census->control) && !is_barred && count_read(&s->lanes.is_down) == 0;
+    snprintf(s->upstream, sizeof s->upstream, "%s", census->upstream_text);
+    if (census->is_stopping)
+        snprintf(s->not_ready, sizeof s->not_ready, "stopping");
+    else if (!census->crew)
+        snprintf(s->not_ready, sizeof s->not_ready, "starting");
+    else if (!s->is_up)
+        snprintf(s->not_ready, sizeof s->not_ready, "upstream %.400s is away", census->upstream_text);
+    s->is_draining = census->is_stopping;
+}
+
+static void take_reloads(struct snapshot *s, const struct census *census)
+{
+    const struct reloads *reloads = governor_reloads(census->governor);
+    s->reloads = reloads->good;
+    s->failed_reloads = reloads->bad;
+    s->is_reload_good = !reloads->is_last_bad;
+    s->reloaded_unix_ms = reloads->good > 0 ? reloads->last_good_unix_ms : census->started_unix_ms;
+}
+
+static void take_tops(struct snapshot *s, const struct census *census)
+{
+    for (int by = 0; census->crew && by < TOP_BY_COUNT; by++)
+        s->tops[by].n = top_heaviest(census->settings->tops, census->config->workers, (enum top_by)by, s->taken_ns,
+                                     s->tops[by].rows, SNAPSHOT_TOP);
+}
+
+struct snapshot *census_take(const struct census *census)
+{
+    struct snapshot *s = snapshot_new();
+    const struct rules *rules = governor_rules(census->governor);
+    s->taken_ns = clock_ns();
+    s->unix_ms = clock_unix_ms();
+    s->started_unix_ms = census->started_unix_ms;
+    s->version = WEIR_VERSION;
+    s->libuv = uv_version_string();
+    s->hiredis = control_reader_version();
+    s->workers = census->config->workers;
+    s->is_private = census->config->lanes_private;
+    s->is_shadow = policies_is_shadow(rules->policies);
+    s->max_clients = rules->max_clients;
+    for (unsigned w = 0; census->crew && w < census->config->workers; w++)
+        take_worker(s, crew_front(census->crew, w));
+    take_listeners(s, census);
+    take_upstream(s, census);
+    take_reloads(s, census);
+    take_limits(s, census);
+    take_tops(s, census);
+    s->n_events = journal_last(census->journal, s->events, SNAPSHOT_EVENTS);
+    return s;
+}

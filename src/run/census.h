@@ -1,0 +1,33 @@
+/*
+ * Gathers what operators see (admin/snapshot.h) from the workers' counters and from whoever else knows. On the main
+ * thread; reads what other threads write, and makes none of them wait.
+ */
+#ifndef WEIR_RUN_CENSUS_H
+#define WEIR_RUN_CENSUS_H
+
+#include "admin/snapshot.h"
+#include "front/front.h"
+#include "run/config.h"
+#include "run/crew.h"
+#include "run/governor.h"
+#include "run/listening.h"
+#include "upstream/control.h"
+
+/* Where it looks. */
+struct census {
+    const struct config *config;
+    const char *upstream_text;
+    const struct upstream *upstream;
+    const struct front_settings *settings;
+    const struct listening *listening;
+    const struct governor *governor;
+    const struct crew *crew;       /* NULL: not yet */
+    const struct control *control; /* NULL: not yet */
+    struct journal *journal;
+    uint64_t started_unix_ms;
+    bool is_stopping;
+};
+
+struct snapshot *census_take(const struct census *census);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * What two configurations held in memory say differently, line by line.
+ */
+#ifndef WEIR_RUN_CONFIG_DIFF_H
+#define WEIR_RUN_CONFIG_DIFF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "front/order.h"
+#include "run/config_edit.h"
+
+struct differences {
+    struct difference *at;
+    size_t count;
+};
+
+/*
+ * The lines, and keys with a default, whose values are not the same, in the order of `running`, then those only in
+ * `file`. Several lines of one key count as one; a key that is not given has its default.
+ */
+struct differences config_diff(const struct config_file *running, const struct config_file *file);
+void differences_fini(struct differences *differences);
+
+/* The name that a difference was found by; it points into it. */
+struct line_name difference_line(const struct difference *difference);
+
+/* Is it one that only a restart changes? */
+bool difference_needs_restart(const struct difference *difference);
+
+#endif

@@ -1,0 +1,158 @@
+#include "run/crew.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "run/worker.h"
+
+struct crew {
+    struct worker **workers;
+    unsigned n_workers;
+    unsigned generation; /* of what was handed out last */
+    struct worker_ops ops;
+    void (*carry_out)(void *arg, struct order *order);
+    void *arg;
+    uv_async_t stirred;  /* a worker has reported something */
+    struct list carried; /* orders that have been carried out, and wait for every worker */
+
+    pthread_mutex_t lock; /* for the two below */
+    struct list given;    /* orders that have just come */
+    bool is_stopping;     /* nobody is listening any more */
+};
+
+/* ---- on a worker's thread ---- */
+
+static void stir(struct crew *crew)
+{
+    if (!crew->is_stopping)
+        uv_async_send(&crew->stirred);
+}
+
+static void on_adopted(void *arg)
+{
+    struct crew *crew = arg;
+    pthread_mutex_lock(&crew->lock);
+    stir(crew);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static void on_order(void *arg, struct order *order)
+{
+    struct crew *crew = arg;
+    pthread_mutex_lock(&crew->lock);
+    list_push(&crew->given, &order->in_queue);
+    stir(crew);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+/* ---- on the main thread ---- */
+
+static struct order *take_first(struct list *orders)
+{
+    struct order *order = container_of(orders->next, struct order, in_queue);
+    list_take(&order->in_queue);
+    return order;
+}
+
+static bool is_adopted(const struct crew *crew)
+{
+    for (unsigned w = 0; w < crew->n_workers; w++)
+        if (worker_generation(crew->workers[w]) != crew->generation)
+            return false;
+    return true;
+}
+
+static void carry_out(struct crew *crew)
+{
+    struct list given;
+    pthread_mutex_lock(&crew->lock);
+    list_take_all(&given, &crew->given);
+    pthread_mutex_unlock(&crew->lock);
+    while (!list_is_empty(&given)) {
+        struct order *order = take_first(&given);
+        crew->carry_out(crew->arg, order);
+        list_push(&crew->carried, &order->in_queue);
+    }
+}
+
+static void return_carried(struct crew *crew)
+{
+    while (is_adopted(crew) && !list_is_empty(&crew->carried)) {
+        struct order *order = take_first(&crew->carried);
+        worker_return(order->worker, order);
+    }
+}
+
+static void on_stirred(uv_async_t *async)
+{
+    struct crew *crew = async->data;
+    return_carried(crew);
+    if (!list_is_empty(&crew->carried))
+        return; /* the last worker to adopt will stir again */
+    carry_out(crew);
+    return_carried(crew);
+}
+
+void crew_publish(struct crew *crew, struct command_table *commands, struct rules *rules)
+{
+    crew->generation++;
+    for (unsigned w = 0; w < crew->n_workers; w++) {
+        struct tables tables = {command_table_get(commands), rules_get(rules), crew->generation};
+        worker_adopt(crew->workers[w], &tables);
+    }
+}
+
+void crew_obey(struct crew *crew, void (*carry_out_fn)(void *arg, struct order *order), void *arg)
+{
+    crew->carry_out = carry_out_fn;
+    crew->arg = arg;
+}
+
+struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,
+                        struct command_table *commands, struct rules *rules)
+{
+    struct crew *crew = mem_zalloc(1, sizeof *crew);
+    crew->ops = (struct worker_ops){on_adopted, on_order, crew};
+    crew->n_workers = settings->n_workers;
+    crew->workers = mem_zalloc(crew->n_workers, sizeof(struct worker *));
+    list_init(&crew->carried);
+    list_init(&crew->given);
+    pthread_mutex_init(&crew->lock, NULL);
+    uv_async_init(&main_loop->uv, &crew->stirred, on_stirred);
+    crew->stirred.data = crew;
+    settings->give = worker_give;
+    for (unsigned w = 0; w < crew->n_workers; w++) {
+        struct tables tables = {command_table_get(commands), rules_get(rules), crew->generation};
+        crew->workers[w] = worker_start(settings, w, listening, &tables, &crew->ops);
+    }
+    return crew;
+}
+
+const struct front *crew_front(const struct crew *crew, unsigned worker)
+{
+    return worker_front(crew->workers[worker]);
+}
+
+void crew_stop(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew->is_stopping = true;
+    pthread_mutex_unlock(&crew->lock);
+    uv_close((uv_handle_t *)&crew->stirred, NULL);
+    for (unsigned w = 0; w < crew->n_workers; w++)
+        worker_stop(crew->workers[w]);
+}
+
+void crew_join(struct crew *crew)
+{
+    for (unsigned w = 0; w < crew->n_workers; w++)
+        worker_join(crew->workers[w]);
+    while (!list_is_empty(&crew->given))
+        order_free(take_first(&crew->given));
+    while (!list_is_empty(&crew->carried))
+        order_free(take_first(&crew->carried));
+    pthread_mutex_destroy(&crew->lock);
+    free(crew->workers);
+    free(crew);
+}

@@ -1,0 +1,32 @@
+/*
+ * All workers together: what is handed out to every one of them, and the orders that their clients give the process.
+ *
+ * Orders are carried out on the main thread, in the order they came, and go back once every worker has adopted what
+ * they changed; those that come meanwhile wait. Everything but what workers report is the main thread's.
+ */
+#ifndef WEIR_RUN_CREW_H
+#define WEIR_RUN_CREW_H
+
+#include "front/front.h"
+#include "run/listening.h"
+
+struct crew;
+
+/* Start settings->n_workers workers, with one reference each of `commands` and `rules` of their own. */
+struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,
+                        struct command_table *commands, struct rules *rules);
+
+/* Who carries out orders: the order remains the crew's. Before any can come: in the turn that starts the crew. */
+void crew_obey(struct crew *crew, void (*carry_out)(void *arg, struct order *order), void *arg);
+
+/* Hand these to every worker; the caller's references remain the caller's. */
+void crew_publish(struct crew *crew, struct command_table *commands, struct rules *rules);
+
+/* What a worker's clients share: only what any thread may read is for the caller. */
+const struct front *crew_front(const struct crew *crew, unsigned worker);
+
+/* Asynchronous; crew_join waits for the threads and frees, after the main loop has ended. */
+void crew_stop(struct crew *crew);
+void crew_join(struct crew *crew);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * From a configured address to one that the system understands.
+ */
+#ifndef WEIR_RUN_ENDPOINT_H
+#define WEIR_RUN_ENDPOINT_H
+
+#include "net/link.h"
+#include "run/config.h"
+
+#define ADDRESS_TEXT 512 /* room for an address as it is printed */
+
+/* NULL, or why the address has no endpoint (static). A host's name is looked up, which may take its time. */
+__attribute__((warn_unused_result)) const char *endpoint_resolve(const struct address *address, struct endpoint *out);
+
+/* The port of an endpoint that is not a unix socket. */
+uint16_t endpoint_port(const struct endpoint *endpoint);
+
+#endif

@@ -1,0 +1,343 @@
+/*
+ * Two configurations are held in memory: `loaded`, as it stood in the file, and `running`, with what was changed since.
+ * In both, settings that need a restart stand as they were at the start: so their difference is what was only SET, and
+ * the difference between `running` and the file is what runs otherwise.
+ */
+#include "run/governor.h"
+
+#include <stdlib.h>
+
+#include "admin/http.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/split.h"
+#include "run/config_diff.h"
+#include "run/config_edit.h"
+#include "run/descriptors.h"
+#include "run/notice.h"
+#include "run/order_line.h"
+#include "run/reload.h"
+
+struct governor {
+    const struct config *start; /* what weir was started with */
+    const char *path;           /* NULL: no file */
+    struct config_file loaded;
+    struct config_file running;
+    struct command_table *builtin;
+    struct command_table *commands;
+    struct rules *rules;
+    struct ledger *ledger;
+    struct record *unlimited;
+    struct journal *journal;
+    unsigned asked_clients; /* max-clients as configured, and */
+    unsigned max_clients;   /* as it fits */
+    struct reloads reloads;
+    void (*on_change)(void *arg);
+    void *arg;
+};
+
+static char *copy_text(const char *text)
+{
+    return mem_strndup(text, strlen(text));
+}
+
+/* ---- errors ---- */
+
+/* What a configuration being built is told; only the first error goes back to whoever asked. */
+struct complaints {
+    bool is_logged;
+    char *first;
+};
+
+static void on_complaint(void *arg, bool is_error, const char *line)
+{
+    struct complaints *complaints = arg;
+    if (complaints->is_logged)
+        log_line(is_error ? LOG_ERROR : LOG_WARN, "%s", line);
+    if (is_error && !complaints->first)
+        complaints->first = copy_text(line);
+}
+
+/* ---- what runs ---- */
+
+static void install(struct governor *g, struct rules *rules)
+{
+    struct rules *before = g->rules;
+    g->rules = rules;
+    if (g->on_change)
+        g->on_change(g->arg);
+    if (before)
+        rules_put(before);
+}
+
+/* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
+static unsigned fit_clients(struct governor *g, unsigned asked)
+{
+    if (g->asked_clients != asked)
+        g->max_clients = descriptors_fit(asked, g->start->lanes_private, g->start->admin_listen.host ? HTTP_GUESTS : 0);
+    g->asked_clients = asked;
+    return g->max_clients;
+}
+
+/* Let it run. False: there have been too many limits since the start. */
+static bool adopt(struct governor *g, const struct config *config)
+{
+    if (!policies_enroll(config->policies, g->ledger))
+        return false;
+    struct rules model = {
+        .identity = config->identity,
+        .max_clients = fit_clients(g, config->max_clients),
+        .output_limit_bytes = config->output_limit_bytes,
+        .named = config->named,
+        .when_down = config->when_down,
+    };
+    memcpy(model.limit_prefix, config->limit_prefix, sizeof model.limit_prefix);
+    memcpy(model.error_prefix, config->error_prefix, sizeof model.error_prefix);
+    install(g, rules_new(&model, policies_rebind(config->policies, g->commands)));
+    return true;
+}
+
+static char *adopt_or_say(struct governor *g, const struct config *config)
+{
+    if (adopt(g, config))
+        return NULL;
+    return copy_text("there have been too many different limits since the start: restart weir");
+}
+
+void governor_on_table(struct governor *g, struct command_table *commands)
+{
+    command_table_put(g->commands);
+    g->commands = commands;
+    install(g, rules_new(g->rules, policies_rebind(g->rules->policies, commands)));
+}
+
+/* ---- the whole file ---- */
+
+static void drop_file(struct config_file *file)
+{
+    config_file_fini(file);
+    *file = (struct config_file){0};
+}
+
+static bool is_other_password(const struct config *a, const struct config *b)
+{
+    const char *mine = a->upstream_password ? a->upstream_password : "";
+    const char *theirs = b->upstream_password ? b->upstream_password : "";
+    return strcmp(mine, theirs) != 0;
+}
+
+static void take_over(struct governor *g, struct config_file *file, const struct config *config)
+{
+    reload_name_dropped(g->journal, &g->running, &g->loaded, file);
+    reload_keep_settings(g->journal, &g->running, file, is_other_password(g->start, config));
+    drop_file(&g->loaded);
+    drop_file(&g->running);
+    g->loaded = *file;
+    *file = (struct config_file){0};
+    config_file_copy(&g->running, &g->loaded);
+}
+
+/* NULL, or the first thing that is wrong (heap). */
+static char *read_again(struct governor *g)
+{
+    struct complaints complaints = {.is_logged = true};
+    struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
+    if (!g->path)
+        return copy_text("weir was started without a file (-c FILE)");
+    struct config *config = config_read(&file, g->builtin);
+    char *why = config ? adopt_or_say(g, config) : complaints.first;
+    if (config && !why)
+        take_over(g, &file, config);
+    drop_file(&file);
+    config_free(config);
+    return why;
+}
+
+static char *reload(struct governor *g, struct order *order)
+{
+    (void)order;
+    char *why = read_again(g);
+    g->reloads.is_last_bad = why != NULL;
+    g->reloads.bad += why != NULL;
+    if (!why) {
+        g->reloads.good++;
+        g->reloads.last_good_unix_ms = clock_unix_ms();
+        notice(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->path);
+        return NULL;
+    }
+    char *error = order_error("configuration not reloaded: %s", why);
+    notice(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
+    free(why);
+    return error;
+}
+
+const struct reloads *governor_reloads(const struct governor *g)
+{
+    return &g->reloads;
+}
+
+void governor_reload(struct governor *g)
+{
+    free(reload(g, NULL));
+}
+
+/* ---- single lines ---- */
+
+/* Run with `value` in the place of the lines of that name. NULL, or an error. */
+static char *change(struct governor *g, const struct line_name *name, const char *value)
+{
+    struct complaints complaints = {0};
+    struct config_file next;
+    config_file_copy(&next, &g->running);
+    next.report = on_complaint;
+    next.arg = &complaints;
+    config_file_replace(&next, name, value);
+    struct config *config = config_build(&next, g->builtin, CONFIG_LIVE);
+    char *why = config ? adopt_or_say(g, config) : complaints.first;
+    config_free(config);
+    if (!why) {
+        drop_file(&g->running);
+        g->running = next;
+        return NULL;
+    }
+    drop_file(&next);
+    char *error = order_error("%s", why);
+    free(why);
+    return error;
+}
+
+static char *set(struct governor *g, struct order *order)
+{
+    struct line_name name;
+    char *error = order_line(order, g->rules->policies, &name);
+    if (error)
+        return error;
+    struct slice value = split_trim(slice_str(order->expression));
+    char *expression = mem_strndup(value.at, value.len);
+    char *policy = mem_strndup(name.section.at, name.section.len); /* the rules it is part of may go */
+    char *before = config_file_value(&g->running, &name);
+    name.section = slice_str(policy);
+    error = change(g, &name, expression);
+    if (!error)
+        notice(g->journal, LOG_INFO, "set", "[policy %s] %s = %s (before: %s)", policy, order->what, expression,
+               before ? before : "none");
+    free(policy);
+    free(before);
+    free(expression);
+    return error;
+}
+
+static char *unset(struct governor *g, struct order *order)
+{
+    struct line_name name;
+    char *error = order_line(order, g->rules->policies, &name);
+    if (error)
+        return error;
+    char *policy = mem_strndup(name.section.at, name.section.len);
+    char *before = config_file_value(&g->running, &name);
+    name.section = slice_str(policy);
+    error = before ? change(g, &name, NULL) : order_error("policy %s has no limit %s", policy, order->what);
+    if (!error)
+        notice(g->journal, LOG_INFO, "unset", "[policy %s] %s removed (before: %s)", policy, order->what, before);
+    free(policy);
+    free(before);
+    return error;
+}
+
+static char *set_mode(struct governor *g, struct order *order)
+{
+    const struct line_name name = {SECTION_WEIR, SLICE(""), SLICE("mode")};
+    if (!order_is_one_line(order->expression))
+        return order_error("a mode is enforce or shadow");
+    char *error = change(g, &name, order->expression);
+    if (!error)
+        notice(g->journal, LOG_INFO, "mode", "mode = %s",
+               policies_is_shadow(g->rules->policies) ? "shadow" : "enforce");
+    return error;
+}
+
+/* ---- against the file ---- */
+
+static char *compare(struct governor *g, struct order *order)
+{
+    struct complaints complaints = {0};
+    struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
+    if (!g->path)
+        return order_error("weir was started without a file (-c FILE): there is nothing to compare with");
+    struct config *config = config_read(&file, g->builtin);
+    if (config) {
+        struct differences d = config_diff(&g->running, &file);
+        order->differences = d.at;
+        order->n_differences = d.count;
+    }
+    char *error = config ? NULL : order_error("the file cannot be compared: %s", complaints.first);
+    free(complaints.first);
+    drop_file(&file);
+    config_free(config);
+    return error;
+}
+
+/* ---- orders ---- */
+
+static char *(*const kinds[])(struct governor *g, struct order *order) = {
+    [ORDER_RELOAD] = reload, [ORDER_SET] = set, [ORDER_UNSET] = unset, [ORDER_MODE] = set_mode, [ORDER_DIFF] = compare,
+};
+
+void governor_carry_out(struct governor *g, struct order *order)
+{
+    order->error = kinds[order->kind](g, order);
+}
+
+/* ---- its life ---- */
+
+struct governor *governor_new(const struct config *config, const struct config_file *file,
+                              struct command_table *builtin, struct journal *journal)
+{
+    struct governor *g = mem_zalloc(1, sizeof *g);
+    g->start = config;
+    g->path = file->path;
+    g->builtin = command_table_get(builtin);
+    g->commands = command_table_get(builtin);
+    g->journal = journal;
+    g->ledger = ledger_new();
+    g->unlimited = ledger_record(g->ledger, SLICE(""));
+    config_file_copy(&g->loaded, file);
+    config_file_copy(&g->running, file);
+    if (!adopt(g, config)) {
+        log_error("the configuration has more limits than weir can hold");
+        exit(2);
+    }
+    return g;
+}
+
+struct record *governor_unlimited(const struct governor *g)
+{
+    return g->unlimited;
+}
+
+void governor_free(struct governor *g)
+{
+    rules_put(g->rules);
+    command_table_put(g->commands);
+    command_table_put(g->builtin);
+    drop_file(&g->loaded);
+    drop_file(&g->running);
+    ledger_free(g->ledger);
+    free(g);
+}
+
+void governor_watch(struct governor *g, void (*on_change)(void *arg), void *arg)
+{
+    g->on_change = on_change;
+    g->arg = arg;
+}
+
+struct command_table *governor_commands(const struct governor *g)
+{
+    return g->commands;
+}
+
+struct rules *governor_rules(const struct governor *g)
+{
+    return g->rules;
+}

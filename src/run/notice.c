@@ -1,0 +1,19 @@
+#include "run/notice.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+#define TEXT_ROOM 1024
+
+void notice(struct journal *journal, enum log_level level, const char *kind, const char *format, ...)
+{
+    char text[TEXT_ROOM];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    log_line(level, "%s", text);
+    journal_add(journal, clock_unix_ms(), kind, "%s", text);
+}

@@ -1,0 +1,62 @@
+#include "run/order_line.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/near.h"
+#include "base/why.h"
+
+#define TEXT_ROOM 1024
+
+char *order_error(const char *format, ...)
+{
+    char text[TEXT_ROOM] = "ERR ";
+    size_t start = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + start, sizeof text - start, format, args);
+    va_end(args);
+    return mem_strndup(text, strlen(text));
+}
+
+static struct slice policy_name(const void *arg, size_t i)
+{
+    return slice_str(policies_at(arg, i)->name);
+}
+
+static char *no_policy(const struct policies *policies, struct slice name)
+{
+    struct slice near = near_name(name, policies_count(policies), policy_name, policies);
+    if (near.len > 0)
+        return order_error("no policy %.*s (did you mean %.*s?)", WHY_SLICE(name), WHY_SLICE(near));
+    return order_error("no policy %.*s", WHY_SLICE(name));
+}
+
+bool order_is_one_line(const char *text)
+{
+    for (; text && *text; text++)
+        if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+            return false;
+    return true;
+}
+
+static bool is_limit(struct slice what)
+{
+    return !slice_eq_nocase(what, SLICE("match")) && !slice_eq_nocase(what, SLICE("admin"));
+}
+
+char *order_line(const struct order *order, const struct policies *policies, struct line_name *name)
+{
+    *name = (struct line_name){SECTION_POLICY, slice_str(order->policy), slice_str(order->what)};
+    if (!order_is_one_line(order->policy) || !order_is_one_line(order->what) || !order_is_one_line(order->expression))
+        return order_error("control characters have no place in a configuration");
+    const struct policy *policy = policies_find(policies, name->section);
+    if (!policy)
+        return no_policy(policies, name->section);
+    if (!is_limit(name->key))
+        return order_error("%s is not a limit: change it in the file, then LIMIT RELOAD", order->what);
+    name->section = slice_str(policy->name);
+    return NULL;
+}

@@ -1,0 +1,55 @@
+#include "run/reload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/config_diff.h"
+#include "run/config_edit.h"
+#include "run/notice.h"
+
+#define TEXT_ROOM 1024
+
+void reload_name_dropped(struct journal *journal, const struct config_file *running, const struct config_file *loaded,
+                         const struct config_file *file)
+{
+    struct differences set = config_diff(running, loaded);
+    struct differences gone = config_diff(running, file);
+    for (size_t i = 0; i < set.count; i++)
+        for (size_t j = 0; j < gone.count; j++)
+            if (strcmp(set.at[i].section, gone.at[j].section) == 0 && strcmp(set.at[i].what, gone.at[j].what) == 0)
+                notice(journal, LOG_WARN, "reload", "dropped, for it was only SET: [%s] %s%s%s", gone.at[j].section,
+                       gone.at[j].what, gone.at[j].running[0] ? " = " : " removed", gone.at[j].running);
+    differences_fini(&set);
+    differences_fini(&gone);
+}
+
+static void add_word(char *text, size_t size, const char *word)
+{
+    size_t len = strlen(text);
+    snprintf(text + len, size - len, "%s%s", len > 0 ? ", " : "", word);
+}
+
+void reload_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file,
+                          bool is_other_password)
+{
+    static const char password_key[] = "upstream-password-file";
+    char names[TEXT_ROOM] = "";
+    bool has_password = false;
+    struct differences d = config_diff(running, file);
+    for (size_t i = 0; i < d.count; i++) {
+        if (!difference_needs_restart(&d.at[i]))
+            continue;
+        struct line_name name = difference_line(&d.at[i]);
+        char *value = config_file_value(running, &name);
+        config_file_replace(file, &name, value);
+        free(value);
+        has_password |= strcmp(d.at[i].what, password_key) == 0;
+        add_word(names, sizeof names, name.kind == SECTION_ADMIN ? "[admin] socket" : d.at[i].what);
+    }
+    differences_fini(&d);
+    if (!has_password && is_other_password)
+        add_word(names, sizeof names, password_key);
+    if (names[0])
+        notice(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
+}

@@ -1,0 +1,28 @@
+/*
+ * Tells of limits that refuse, delay or only count: at once when one begins, then in one line for each ten seconds.
+ *
+ * Looks at the workers' tallies whenever it is asked to; time is an argument. Of clients it knows nothing.
+ */
+#ifndef WEIR_RUN_WATCH_H
+#define WEIR_RUN_WATCH_H
+
+#include <stdint.h>
+
+#include "limit/ledger.h"
+#include "limit/policy.h"
+
+#define WATCH_NS UINT64_C(10000000000) /* between two lines about the same limit */
+
+/* Gets the journal's word for it ("refused", "delayed", "shadowed") and a line. */
+typedef void (*watch_say)(void *arg, const char *kind, const char *line);
+
+struct watch;
+
+/* The tallies of n workers, which outlive it. */
+struct watch *watch_new(struct tally *const *tallies, unsigned n, watch_say say, void *arg);
+void watch_free(struct watch *watch);
+
+/* Look at every limit of these policies. */
+void watch_look(struct watch *watch, const struct policies *policies, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,381 @@
+#include "upstream/deliver.h"
+
+#include <string.h>
+
+#include "limit/command.h"
+#include "upstream/lanes.h"
+
+static struct call *oldest(struct lane *lane)
+{
+    return calls_is_empty(&lane->calls) ? NULL : calls_oldest(&lane->calls);
+}
+
+static void wake_if_idle(struct rider *rider)
+{
+    if (rider->in_flight > 0 || !rider->wants_idle)
+        return;
+    rider->wants_idle = false;
+    link_wake(rider->link);
+}
+
+static void finish_oldest(struct lane *lane)
+{
+    struct call done = *calls_oldest(&lane->calls);
+    calls_pop(&lane->calls);
+    if (lane->role == LANE_RETIRED && calls_is_empty(&lane->calls))
+        lanes_on_emptied(lane->home, lane);
+    if (done.rider == NULL)
+        return;
+    if (--done.rider->in_flight == 0)
+        done.rider->sent_bytes = 0;
+    if (done.counted != 0)
+        done.rider->ops->on_counted(done.rider, done.counted);
+    if (done.local_bytes > 0)
+        done.rider->ops->on_local(done.rider, done.local_bytes);
+    wake_if_idle(done.rider);
+}
+
+static bool may_push(const struct lane *lane)
+{
+    return lane->owner != NULL && (lane->key.protocol == 3 || lane->is_unsure);
+}
+
+static bool is_plain(struct lane *lane)
+{
+    const struct call *call = oldest(lane);
+    return call != NULL && !lane->is_watching && call_is_plain(call);
+}
+
+static void stall(struct lane *lane, struct rider *rider)
+{
+    if (lane->stalled != NULL)
+        return;
+    lane->stalled = rider;
+    lane->stalled_pending = 0;
+    link_pause(&lane->link);
+    lanes_on_stalled(lane->home, lane);
+}
+
+/*
+ * A huge reply has its lane for itself: no new calls go there. When its reader does not keep up, no more of it is read
+ * until it has; but where others wait behind it already, a reply of moderate size is taken in for their sake.
+ */
+static void check_huge(struct lane *lane, struct rider *rider)
+{
+    if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider->link))
+        return;
+    if (lane->role == LANE_SHARED)
+        (void)lanes_retire(lane->home, lane);
+    if (lane->role == LANE_RETIRED)
+        rider->ops->on_heavy(rider);
+    if (rider->link->is_congested && !lanes_absorb(lane->home, lane, rider))
+        stall(lane, rider);
+}
+
+static inline void note_progress(struct lane *lane, enum scan_result result, size_t used)
+{
+    lane->frame_bytes = result == SCAN_FRAME ? 0 : lane->frame_bytes + used;
+    lane->is_absorbing &= result != SCAN_FRAME;
+    lane->is_unread &= result != SCAN_FRAME;
+}
+
+/* As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone. */
+static const char *take_plain(struct lane *lane, const char *p, const char *end)
+{
+    const char *start = p;
+    struct call *call = calls_oldest(&lane->calls);
+    enum scan_result result = SCAN_FRAME;
+    size_t used;
+    uint32_t n_plain = reply_scan_plain(&lane->scan, p, (size_t)(end - p), call->n, &used);
+    if (n_plain > 0)
+        note_progress(lane, SCAN_FRAME, used);
+    call->n -= n_plain;
+    p += used;
+    while (call->n > 0 && p < end) {
+        result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+        bool is_push = result == SCAN_FRAME && lane->scan.kind == '>';
+        if (result == SCAN_BAD || (is_push && !may_push(lane))) {
+            lane_break(lane, "it broke the protocol");
+            return NULL;
+        }
+        p += used;
+        call->n -= result == SCAN_FRAME && !is_push;
+        note_progress(lane, result, used);
+    }
+    lane->is_in_frame = result == SCAN_MORE;
+
+    bool is_answered = call->n == 0;
+    struct rider *rider = call->rider;
+    if (rider != NULL)
+        rider->ops->on_bytes(rider, start, (size_t)(p - start));
+    if (lane_is_closed(lane))
+        return NULL;
+    if (rider != NULL && lane->is_in_frame)
+        check_huge(lane, rider);
+    if (is_answered)
+        finish_oldest(lane);
+    return p;
+}
+
+/* The words of (un)subscribe confirmations; which of the lane's counts the kind belongs to. */
+static const struct confirmation {
+    struct slice word;
+    size_t count;
+} confirmations[] = {
+    {{"subscribe", 9}, offsetof(struct lane, channels)},
+    {{"unsubscribe", 11}, offsetof(struct lane, channels)},
+    {{"psubscribe", 10}, offsetof(struct lane, patterns)},
+    {{"punsubscribe", 12}, offsetof(struct lane, patterns)},
+    {{"ssubscribe", 10}, offsetof(struct lane, shard_channels)},
+    {{"sunsubscribe", 12}, offsetof(struct lane, shard_channels)},
+};
+
+static uint32_t *confirmed_count(struct lane *lane, struct slice word)
+{
+    for (size_t i = 0; i < sizeof confirmations / sizeof confirmations[0]; i++)
+        if (slice_eq(word, confirmations[i].word))
+            return (uint32_t *)(void *)((char *)lane + confirmations[i].count);
+    return NULL;
+}
+
+/* A confirmation ends in the number of subscriptions left: channels and patterns together, shard channels apart. */
+static void note_confirmation(struct lane *lane, uint32_t *count)
+{
+    int64_t total = glimpse_last_integer(&lane->glimpse);
+    uint32_t others = count == &lane->channels ? lane->patterns : count == &lane->patterns ? lane->channels : 0;
+    if (total >= (int64_t)others && total <= UINT32_MAX)
+        *count = (uint32_t)total - others;
+}
+
+static bool is_message_word(struct slice word)
+{
+    return slice_eq(word, SLICE("message")) || slice_eq(word, SLICE("pmessage")) || slice_eq(word, SLICE("smessage"));
+}
+
+/* Does the frame just ended answer no call? (a message, an invalidation, a MONITOR line) */
+static bool is_aside(const struct lane *lane, struct slice word)
+{
+    if (lane->scan.kind == '>')
+        return true;
+    if (lane->scan.kind == '*')
+        return lane_is_subscribed(lane) && is_message_word(word);
+    return lane->scan.kind == '+' && lane->is_monitoring && lane->glimpse.n_head > 1 &&
+           (unsigned char)(lane->glimpse.head[1] - '0') <= 9;
+}
+
+static void note_reply(struct lane *lane, const struct call *call)
+{
+    if (glimpse_type(&lane->glimpse) != '+')
+        return;
+    if (call->flow == FLOW_MONITOR)
+        lane->is_monitoring = true;
+    if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET"))) {
+        lane->channels = lane->patterns = lane->shard_channels = 0;
+        lane->is_monitoring = false;
+    }
+}
+
+/* The oldest call has been answered. False: the lane is gone. */
+static bool end_call(struct lane *lane, const struct call *call)
+{
+    if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
+        upstream_end_epoch(lane->home->upstream); /* before anybody hears of it, and though its rider may have gone */
+    if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
+        call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
+    if (lane_is_closed(lane))
+        return false;
+    finish_oldest(lane);
+    return true;
+}
+
+/* What answers no call has come in whole: weir's own replies may follow. False: the lane is gone. */
+static bool end_aside(struct lane *lane)
+{
+    uint32_t bytes = lane->local_bytes;
+    lane->local_bytes = 0;
+    if (bytes == 0)
+        return true;
+    lane->owner->ops->on_local(lane->owner, bytes);
+    if (lane_is_closed(lane))
+        return false;
+    wake_if_idle(lane->owner);
+    return true;
+}
+
+/* Count the frame that has just ended against the oldest call. False: the lane is gone. */
+static bool end_frame(struct lane *lane)
+{
+    struct call *call = lane->is_unasked ? NULL : oldest(lane); /* it may have been sent since */
+    bool is_list = lane->scan.kind == '>' || lane->scan.kind == '*';
+    struct slice word = is_list ? glimpse_first_bulk(&lane->glimpse) : slice_of(NULL, 0);
+    bool confirms = call != NULL && (call->flow == FLOW_SUBSCRIBE || call->flow == FLOW_UNSUBSCRIBE);
+    uint32_t *count = confirms ? confirmed_count(lane, word) : NULL;
+
+    if (count != NULL) {
+        if (call->n == 0) /* UNSUBSCRIBE of everything: a frame each, and one if there is nothing */
+            call->n = *count > 0 ? *count : 1;
+        note_confirmation(lane, count);
+        call->n--;
+    } else if (is_aside(lane, word)) {
+        return end_aside(lane);
+    } else if (call == NULL) {
+        lane_break(lane, "it sent a reply that nobody waits for");
+        return false;
+    } else {
+        note_reply(lane, call);
+        call->n = confirms ? 0 : call->n - 1;
+    }
+
+    return call->n > 0 || end_call(lane, call);
+}
+
+/* In RESP2 a message is an array of three or four, in RESP3 a push; PING's answer among them is an array of two. */
+static bool may_be_message(const struct lane *lane, struct slice head)
+{
+    if (head.at[0] == '>')
+        return true;
+    bool is_resp2 = lane->key.protocol == 2 || lane->is_unsure;
+    return head.at[0] == '*' && is_resp2 && lane_is_subscribed(lane) && !(head.len > 1 && head.at[1] == '2');
+}
+
+static bool is_unheard(const struct call *call, char type)
+{
+    bool is_error = type == '-';
+    return (call->flags & CALL_MUTE) != 0 || ((call->flags & CALL_MUTE_UNLESS_ERROR) != 0 && !is_error) ||
+           ((call->flags & CALL_MUTE_ERROR) != 0 && is_error);
+}
+
+/* False: nothing may come now. */
+static bool begin_frame(struct lane *lane, struct slice head)
+{
+    char type = head.at[0];
+    const struct call *call = oldest(lane);
+    bool is_expected = type == '>' ? may_push(lane) : call != NULL || (lane->owner != NULL && lane->is_watching);
+    if (!is_expected) {
+        lane_break(lane, "it sent a reply that nobody waits for");
+        return false;
+    }
+    glimpse_reset(&lane->glimpse);
+    lane->is_muted = call != NULL && !may_be_message(lane, head) && is_unheard(call, type);
+    return true;
+}
+
+/* One frame, or the piece of it that is here. As take_plain. */
+static const char *take_special(struct lane *lane, const char *p, const char *end)
+{
+    if (!lane->is_in_frame && !begin_frame(lane, slice_of(p, (size_t)(end - p))))
+        return NULL;
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD) {
+        lane_break(lane, "it broke the protocol");
+        return NULL;
+    }
+    glimpse_feed(&lane->glimpse, p, used);
+    lane->is_in_frame = result == SCAN_MORE;
+    note_progress(lane, result, used);
+    if (!lane->is_muted) {
+        struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
+        if (rider != NULL) {
+            rider->counted = calls_is_empty(&lane->calls) ? 0 : calls_oldest(&lane->calls)->counted;
+            rider->ops->on_bytes(rider, p, used);
+            rider->counted = 0;
+        }
+        if (lane_is_closed(lane))
+            return NULL;
+        if (rider != NULL && lane->is_in_frame)
+            check_huge(lane, rider);
+    }
+    if (result == SCAN_FRAME && !end_frame(lane))
+        return NULL;
+    return p + used;
+}
+
+/* What answers a call with CALL_TAIL, up to its first line's end: Redis says now whether the call took effect. */
+static const char *take_head(struct lane *lane, const char *p, const char *end)
+{
+    const char *lf = memchr(p, '\n', (size_t)(end - p));
+    const char *next = lf != NULL ? lf + 1 : end;
+    if (!lane->is_in_frame)
+        glimpse_reset(&lane->glimpse);
+    glimpse_feed(&lane->glimpse, p, (size_t)(next - p));
+    lane->is_in_frame = lf == NULL;
+    if (lf == NULL)
+        return next;
+    const struct call *call = calls_oldest(&lane->calls);
+    char type = glimpse_type(&lane->glimpse);
+    if (type == '*' && !glimpse_starts(&lane->glimpse, SLICE("*-"))) {
+        lane_set_raw(lane);
+        lane->unheard = call->argument;
+    } else if (type != '*' && type != '-' && type != '_') {
+        lane_break(lane, "it broke the protocol");
+        return NULL;
+    }
+    return end_call(lane, call) ? next : NULL;
+}
+
+static const char *take_raw(struct lane *lane, const char *p, const char *end)
+{
+    if (lane->unheard == 0) {
+        lane->owner->ops->on_bytes(lane->owner, p, (size_t)(end - p));
+        return NULL;
+    }
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD) {
+        lane_break(lane, "it broke the protocol");
+        return NULL;
+    }
+    lane->unheard -= result == SCAN_FRAME;
+    return p + used;
+}
+
+/* A frame begins. */
+static void choose_way(struct lane *lane, char type)
+{
+    const struct call *call = oldest(lane);
+    lane->is_unasked = call == NULL;
+    if (is_plain(lane))
+        lane->take = take_plain;
+    else if (call != NULL && (call->flags & CALL_TAIL) != 0 && type != '>')
+        lane->take = take_head;
+    else
+        lane->take = take_special;
+}
+
+const char *deliver(struct lane *lane, const char *p, const char *end)
+{
+    if (lane->is_raw)
+        return take_raw(lane, p, end);
+    if (!lane->is_in_frame)
+        choose_way(lane, *p);
+    return lane->take(lane, p, end);
+}
+
+/* ---- a reader that does not keep up ---- */
+
+void lane_stall(struct lane *lane)
+{
+    stall(lane, lane->owner);
+}
+
+bool lane_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
+{
+    if (lane->stalled == NULL)
+        return false;
+    size_t pending = link_pending(lane->stalled->link);
+    if (pending != lane->stalled_pending) {
+        lane->stalled_pending = pending;
+        lane->stalled_ns = now_ns;
+    }
+    return lane->stalled_ns <= since_ns;
+}
+
+void lane_catch_up(struct rider *rider)
+{
+    struct lane *lane = rider->lane;
+    if (lane == NULL || lane->stalled != rider)
+        return;
+    lane->stalled = NULL;
+    link_resume(&lane->link);
+}

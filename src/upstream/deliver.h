@@ -1,0 +1,14 @@
+/*
+ * Replies: from the bytes that a lane receives to the rider of its oldest call, or to nobody.
+ *
+ * What nobody waits for, and what is no RESP, ends the lane; so may whatever its rider does when it hears.
+ */
+#ifndef WEIR_UPSTREAM_DELIVER_H
+#define WEIR_UPSTREAM_DELIVER_H
+
+#include "upstream/lane.h"
+
+/* Some of the bytes from p to end, at least one. Returns where the rest begins; NULL: all are taken, or the lane is gone. */
+const char *deliver(struct lane *lane, const char *p, const char *end);
+
+#endif

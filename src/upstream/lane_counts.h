@@ -1,0 +1,26 @@
+/*
+ * How many lanes a worker has, and what became of others: counted by the worker, read by anybody (base/count.h).
+ */
+#ifndef WEIR_UPSTREAM_LANE_COUNTS_H
+#define WEIR_UPSTREAM_LANE_COUNTS_H
+
+#include "base/count.h"
+
+/* The list that a lane is in. */
+enum lane_home { HOME_NONE, HOME_OPENING, HOME_SHARED, HOME_RETIRED, HOME_PRIVATE, HOME_IDLE, HOME_COUNT };
+
+/* Why a lane has failed. */
+enum lane_loss { LOSS_CONNECT, LOSS_TIMEOUT, LOSS_PROTOCOL, LOSS_CLOSED, LOSS_AUTH, LOSS_COUNT };
+
+struct lane_counts {
+    _Atomic uint64_t homes[HOME_COUNT]; /* lanes there now */
+    _Atomic uint64_t opened;            /* connections begun */
+    _Atomic uint64_t lost[LOSS_COUNT];
+    _Atomic uint64_t is_down; /* 1: the upstream is away, as far as this worker knows */
+};
+
+/* "opening" ..., "connect" ... */
+const char *lane_home_name(enum lane_home home);
+const char *lane_loss_name(enum lane_loss loss);
+
+#endif

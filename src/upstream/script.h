@@ -1,0 +1,15 @@
+/*
+ * The scripts that Redis runs for weir: the files of upstream/scripts/, which are part of the program.
+ */
+#ifndef WEIR_UPSTREAM_SCRIPT_H
+#define WEIR_UPSTREAM_SCRIPT_H
+
+#include "base/slice.h"
+
+#define SCRIPT_SHA_LEN 40
+
+enum script { SCRIPT_GCRA, SCRIPT_SLIDING, SCRIPT_APPROX, SCRIPT_FIXED, SCRIPT_HOLDERS, SCRIPT_COUNT };
+
+struct slice script_source(enum script script);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * Asks Redis once a second whom it takes a stranger for, as somebody may set or remove a password behind weir's back.
+ *
+ * What a connection was taken for when it was opened it stays, so each question is a new connection. Where a password
+ * is wanted strangers get nothing, and nothing is asked until somebody comes who expects otherwise. Lives on one loop.
+ */
+#ifndef WEIR_UPSTREAM_SENTRY_H
+#define WEIR_UPSTREAM_SENTRY_H
+
+#include "net/loop.h"
+#include "upstream/upstream.h"
+
+struct sentry;
+
+/* Out of memory ends the process. */
+struct sentry *sentry_open(struct loop *loop, struct upstream *upstream);
+
+/* Asynchronous; frees itself. Safe on NULL. */
+void sentry_close(struct sentry *sentry);
+
+#endif

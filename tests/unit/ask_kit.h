@@ -1,0 +1,54 @@
+/*
+ * Asks from a line of words, for tests of what becomes of them.
+ */
+#ifndef WEIR_TESTS_ASK_KIT_H
+#define WEIR_TESTS_ASK_KIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/split.h"
+#include "quota/ask.h"
+#include "resp/emit.h"
+
+#define KIT_WORDS 64
+#define KIT_ROOM 4096
+
+static char kit_why[256];
+
+/* The request's memory is the last one's. '' is an empty word. */
+static inline bool kit_parse(struct quota_ask *ask, const char *line)
+{
+    static char request[KIT_ROOM];
+    static char copy[KIT_ROOM];
+    struct slice words[KIT_WORDS];
+    size_t n = 0;
+    char name[64];
+    snprintf(copy, sizeof copy, "%s", line);
+    struct slice rest = slice_str(copy);
+    while (n < KIT_WORDS && split_word(&rest, &words[n])) {
+        if (slice_eq(words[n], SLICE("''")))
+            words[n] = SLICE("");
+        n++;
+    }
+    bool is_sub = slice_eq_nocase(words[0], SLICE("limit"));
+    int len = is_sub ? snprintf(name, sizeof name, "limit|%.*s", (int)words[1].len, words[1].at)
+                     : snprintf(name, sizeof name, "%.*s", (int)words[0].len, words[0].at);
+    return quota_ask_parse(ask, slice_of(name, (size_t)len), slice_of(request, emit_array(request, words, n)), kit_why,
+                           sizeof kit_why);
+}
+
+static inline struct quota_ask kit_ask(const char *line)
+{
+    struct quota_ask ask;
+    if (!kit_parse(&ask, line))
+        fail_msg("%s: %s", line, kit_why);
+    return ask;
+}
+
+#endif

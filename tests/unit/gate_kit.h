@@ -1,0 +1,116 @@
+/*
+ * One policy, "free", and one client bound by it, for the tests of the gate: limits in, verdicts out. Time is what the
+ * test says it is.
+ */
+#ifndef WEIR_TESTS_GATE_KIT_H
+#define WEIR_TESTS_GATE_KIT_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy_kit.h"
+
+#define S UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
+#define START (100 * S) /* of the clock: beyond any number of calls, as the time since boot is */
+#define KIT_SETS 64
+
+static struct command_table *table;
+static struct ledger *ledger;
+static struct subjects *subjects;
+static struct policies *policies;       /* the set that is being written, or in force */
+static struct policies *sets[KIT_SETS]; /* all of them, until the end */
+static size_t n_sets;
+static struct policy *policy; /* "free" of that set */
+static struct tally *tallies;
+static struct account account;
+static struct verdict verdict;
+
+/* A new set of policies: what was written so far stays in force for accounts made under it. */
+static inline void new_rules(void)
+{
+    policies = sets[n_sets++] = policies_new(classes_new());
+    policy = kit_policy(policies, "free");
+}
+
+static inline int set_up(void **state)
+{
+    (void)state;
+    table = command_table_builtin();
+    ledger = ledger_new();
+    subjects = subjects_new(100);
+    tallies = tallies_new();
+    account = (struct account){0};
+    memset(&verdict, 0, sizeof verdict);
+    n_sets = 0;
+    new_rules();
+    return 0;
+}
+
+static inline int tear_down(void **state)
+{
+    (void)state;
+    if (account.policy)
+        kit_account_put(subjects, &account);
+    free(tallies);
+    for (size_t i = 0; i < n_sets; i++)
+        policies_put(sets[i]);
+    subjects_free(subjects);
+    ledger_free(ledger);
+    command_table_put(table);
+    return 0;
+}
+
+static inline void limit(const char *what, const char *expression)
+{
+    kit_limit(policies, policy, table, what, expression);
+}
+
+/* The rules are in force: for a new client, or for the one that is here. */
+static inline void open_gate(void)
+{
+    kit_bind(policies, ledger, table);
+    account = account.policy ? kit_account_under(&account, policy) : kit_account(subjects, policy, "user:a", START);
+}
+
+/* A command that just came to the head of its connection, which can be held. */
+static inline struct ask ask_of(const char *command, uint64_t cost, uint64_t now_ns)
+{
+    return (struct ask){
+        .command = kit_command(table, command), .cost = cost, .now_ns = now_ns, .headed_ns = now_ns, .may_wait = true};
+}
+
+static inline enum gate ask(const char *command, uint64_t cost, uint64_t now_ns)
+{
+    const struct ask wish = ask_of(command, cost, now_ns);
+    return gate_ask(&account, &wish, tallies, &verdict);
+}
+
+static inline bool pass(const char *command, uint64_t now_ns)
+{
+    return ask(command, 1, now_ns) == GATE_PASS;
+}
+
+static inline uint64_t word(size_t index)
+{
+    return kit_word(&account, index);
+}
+
+static inline const struct tally *tally(size_t index)
+{
+    return &tallies[account.policy->limits[index].id];
+}
+
+static inline void assert_tally_of(const struct tally *counted, uint64_t admitted, uint64_t delayed, uint64_t refused,
+                                   uint64_t shadowed)
+{
+    assert_int_equal(atomic_load(&counted->admitted), admitted);
+    assert_int_equal(atomic_load(&counted->delayed), delayed);
+    assert_int_equal(atomic_load(&counted->refused), refused);
+    assert_int_equal(atomic_load(&counted->shadowed), shadowed);
+}
+
+#define assert_tally(index, admitted, delayed, refused, shadowed)                                                      \
+    assert_tally_of(tally(index), admitted, delayed, refused, shadowed)
+
+#endif

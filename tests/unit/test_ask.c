@@ -1,0 +1,499 @@
+/* The words of LIMIT commands: what each becomes, what is refused and how, and what a script is asked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ask_kit.h"
+#include "dice.h"
+#include "limit/own.h"
+#include "quota/question.h"
+
+#define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
+#define MS INT64_C(1000000)
+#define S INT64_C(1000000000)
+
+static const char integer_error[] = "ERR value is not an integer or out of range";
+static const char zero_error[] = "ERR zero rates are not supported";
+static const char syntax_error[] = "ERR syntax error";
+
+static void assert_error(const char *line, const char *expected)
+{
+    struct quota_ask ask;
+    if (kit_parse(&ask, line))
+        fail_msg("%s is taken", line);
+    if (strcmp(kit_why, expected) != 0)
+        fail_msg("%s: \"%s\" is not \"%s\"", line, kit_why, expected);
+}
+
+static void assert_rate(const struct quota_ask *ask, unsigned i, int64_t limit, int64_t step)
+{
+    assert_true(i < ask->rule.n_rates);
+    assert_int_equal(ask->rule.rates[i].limit, limit);
+    assert_int_equal(ask->rule.rates[i].step, step);
+}
+
+static void assert_slice(struct slice slice, const char *expected)
+{
+    if (!slice_eq(slice, slice_str(expected)))
+        fail_msg("%.*s is not %s", (int)slice.len, slice.at, expected);
+}
+
+/* ---- what is taken ---- */
+
+static void funnels(void **state)
+{
+    (void)state;
+    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 10/s");
+    assert_int_equal(ask.rule.kind, QUOTA_FUNNEL);
+    assert_slice(ask.key, "k");
+    assert_int_equal(ask.rule.n_rates, 1);
+    assert_rate(&ask, 0, 10, S / 10);
+    assert_int_equal(ask.cost, 1);
+    assert_int_equal(ask.wait_ns, 0);
+    assert_false(ask.is_peek);
+    assert_false(ask.is_cell);
+
+    ask = kit_ask("limit bucket k 10/s burst 20 cost 3 3/s wait 250 BURST 2k");
+    assert_int_equal(ask.rule.kind, QUOTA_BUCKET);
+    assert_int_equal(ask.rule.n_rates, 2);
+    assert_rate(&ask, 0, 20, S / 10);
+    assert_rate(&ask, 1, 2000, 333333334); /* rounded up */
+    assert_int_equal(ask.cost, 3);
+    assert_int_equal(ask.wait_ns, 250 * MS);
+
+    ask = kit_ask("LIMIT FUNNEL peek Peek Cost 2 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s");
+    assert_slice(ask.key, "peek");
+    assert_true(ask.is_peek);
+    assert_int_equal(ask.rule.n_rates, 8);
+    ask = kit_ask("LIMIT FUNNEL '' 1/s WAIT 86400000");
+    assert_slice(ask.key, "");
+    assert_int_equal(ask.wait_ns, 86400 * S);
+    ask = kit_ask("LIMIT FUNNEL k 1/s COST 9007199254740991");
+    assert_int_equal(ask.cost, QUOTA_MOST - 1);
+}
+
+static void windows(void **state)
+{
+    (void)state;
+    struct quota_ask ask = kit_ask("LIMIT SLIDING k 5/60s 100/d");
+    assert_int_equal(ask.rule.kind, QUOTA_SLIDING);
+    assert_rate(&ask, 0, 5, 60000000);
+    assert_rate(&ask, 1, 100, INT64_C(86400000000));
+    ask = kit_ask("LIMIT SLIDING k 1000000/s");
+    ask = kit_ask("LIMIT SLIDING k APPROX 2m/s PEEK");
+    assert_int_equal(ask.rule.kind, QUOTA_APPROX);
+    assert_rate(&ask, 0, 2000000, 1000000);
+    ask = kit_ask("LIMIT FIXED k 3g/365d WAIT 0");
+    assert_int_equal(ask.rule.kind, QUOTA_FIXED);
+    assert_rate(&ask, 0, INT64_C(3000000000), INT64_C(31536000000000));
+}
+
+static void redis_cells(void **state)
+{
+    (void)state;
+    struct quota_ask ask = kit_ask("CL.Throttle k 15 30 60");
+    assert_int_equal(ask.rule.kind, QUOTA_THROTTLE);
+    assert_true(ask.is_cell);
+    assert_rate(&ask, 0, 16, 2 * S);
+    assert_int_equal(ask.cost, 1);
+    ask = kit_ask("LIMIT THROTTLE k +2 007 +60 -3");
+    assert_false(ask.is_cell);
+    assert_rate(&ask, 0, 3, INT64_C(8571428571)); /* cut */
+    assert_int_equal(ask.cost, -3);
+    ask = kit_ask("cl.throttle k -1 1 1 0");
+    assert_rate(&ask, 0, 0, S);
+    assert_int_equal(ask.cost, 0);
+    assert_true(ask.is_peek);
+    ask = kit_ask("cl.throttle k 0 1000000000 1");
+    assert_rate(&ask, 0, 1, 1);
+    ask = kit_ask("cl.throttle k 0 9223372036854775807 9223372036854775807 -00000000000000000000000000001");
+    assert_rate(&ask, 0, 1, S);
+    assert_int_equal(ask.cost, -1);
+}
+
+static void the_rest(void **state)
+{
+    (void)state;
+    struct quota_ask ask = kit_ask("LIMIT CHECK signup u1 cost 2 wait 5");
+    assert_int_equal(ask.rule.kind, QUOTA_CHECK);
+    assert_slice(ask.name, "signup");
+    assert_slice(ask.key, "u1");
+    assert_int_equal(ask.cost, 2);
+    struct quota_rule rule = {0};
+    assert_true(quota_limit_parse(SLICE("sliding"), SLICE("5/60s, 100/d"), &rule, kit_why, sizeof kit_why));
+    quota_ask_resolve(&ask, &rule);
+    assert_int_equal(ask.rule.kind, QUOTA_SLIDING);
+    assert_rate(&ask, 1, 100, INT64_C(86400000000));
+    assert_int_equal(ask.cost, 2);
+
+    ask = kit_ask("LIMIT ACQUIRE k 3 5000 Wait 100");
+    assert_int_equal(ask.rule.kind, QUOTA_ACQUIRE);
+    assert_int_equal(ask.max, 3);
+    assert_int_equal(ask.ttl_ms, 5000);
+    assert_int_equal(ask.wait_ns, 100 * MS);
+    ask = kit_ask("LIMIT ACQUIRE k 9007199254740991 3155760000000");
+    assert_int_equal(ask.max, QUOTA_MOST - 1);
+    ask = kit_ask("LIMIT RENEW k tok 7000");
+    assert_slice(ask.token, "tok");
+    assert_int_equal(ask.ttl_ms, 7000);
+    ask = kit_ask("LIMIT RELEASE k tok");
+    assert_int_equal(ask.rule.kind, QUOTA_RELEASE);
+    assert_slice(ask.token, "tok");
+
+    ask = kit_ask("LIMIT RESET a b c");
+    assert_slice(ask.key, "a");
+    struct slice key;
+    const char *const expected[] = {"a", "b", "c"};
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(argv_next(&ask.keys, &key));
+        assert_slice(key, expected[i]);
+    }
+    assert_false(argv_next(&ask.keys, &key));
+}
+
+/* ---- what is not ---- */
+
+static void errors(void **state)
+{
+    (void)state;
+    static const char draining[] =
+        "ERR a burst of 1000 at this rate takes more than 104 days to drain: give a smaller burst";
+    static const struct {
+        const char *line, *error;
+    } rows[] = {
+        {"LIMIT FUNNEL", "ERR wrong number of arguments for 'limit|funnel' command"},
+        {"LIMIT FUNNEL k", "ERR wrong number of arguments for 'limit|funnel' command"},
+        {"LIMIT FUNNEL k x", "ERR \"x\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s"},
+        {"LIMIT FUNNEL k 10", "ERR \"10\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s"},
+        {"LIMIT FUNNEL k 0/s", "ERR a rate of 0 lets nothing pass, ever: give at least 1"},
+        {"LIMIT FUNNEL k 1/0", "ERR \"1/0\": the period must be longer than 0"},
+        {"LIMIT FUNNEL k -1/s", "ERR \"-1\" is not a count: write a whole number, or one with k, m or g (10k)"},
+        {"LIMIT FUNNEL k 1kb/s", "ERR \"1kb\": kb, mb and gb count bytes; commands are counted in k, m and g"},
+        {"LIMIT FUNNEL k 99999999999999999999/s",
+         "ERR \"99999999999999999999\" is not a count: it is too large or starts with 0"},
+        {"LIMIT FUNNEL k 1/w", "ERR \"w\" is not a time: write ms, s, m, h or d, or a number of them (60s)"},
+        {"LIMIT FUNNEL k 1/d BURST 1000", draining},
+        {"LIMIT FUNNEL k 1/d BURST 9223372036854775807",
+         "ERR a burst of 9223372036854775807 at this rate takes more than 104 days to drain: give a smaller burst"},
+        {"LIMIT FUNNEL k 1000/105d", draining},
+        {"LIMIT FUNNEL k 9223372036854775807/s BURST 9007199254740991",
+         "ERR a burst of 9007199254740991 at this rate takes more than 104 days to drain: give a smaller burst"},
+        {"LIMIT FUNNEL k 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s", "ERR too many rates: at most 8"},
+        {"LIMIT FUNNEL k 1/s BURST 0", integer_error},
+        {"LIMIT FUNNEL k 1/s BURST -1", integer_error},
+        {"LIMIT FUNNEL k 1/s BURST x", integer_error},
+        {"LIMIT FUNNEL k 1/s BURST", syntax_error},
+        {"LIMIT FUNNEL k BURST 1 1/s", syntax_error},
+        {"LIMIT FUNNEL k 1/s BURST 1 BURST 1", syntax_error},
+        {"LIMIT FUNNEL k PEEK", syntax_error},
+        {"LIMIT FUNNEL k 1/s COST", syntax_error},
+        {"LIMIT FUNNEL k 1/s COST 0", integer_error},
+        {"LIMIT FUNNEL k 1/s COST -1", integer_error},
+        {"LIMIT FUNNEL k 1/s COST 1.5", integer_error},
+        {"LIMIT FUNNEL k 1/s COST ''", integer_error},
+        {"LIMIT FUNNEL k 1/s COST 9007199254740992", integer_error},
+        {"LIMIT FUNNEL k 1/s COST 9223372036854775808", integer_error},
+        {"LIMIT FUNNEL k 1/s COST 1 COST 1", syntax_error},
+        {"LIMIT FUNNEL k 1/s WAIT -1", "ERR timeout is negative"},
+        {"LIMIT FUNNEL k 1/s WAIT x", "ERR timeout is not an integer or out of range"},
+        {"LIMIT FUNNEL k 1/s WAIT 86400001", "ERR timeout is out of range: at most a day"},
+        {"LIMIT FUNNEL k 1/s WAIT 1 PEEK", syntax_error},
+        {"LIMIT FUNNEL k 1/s PEEK WAIT 0", syntax_error},
+        {"LIMIT FUNNEL k 1/s PEEK PEEK", syntax_error},
+        {"LIMIT FUNNEL k 1/s APPROX", syntax_error},
+        {"LIMIT FUNNEL k 1/s what", syntax_error},
+        {"LIMIT FUNNEL k 1/s ''", syntax_error},
+        {"LIMIT SLIDING k 1/s BURST 2", syntax_error},
+        {"LIMIT SLIDING k 1/s APPROX APPROX", syntax_error},
+        {"LIMIT SLIDING k 1000001/s",
+         "ERR an exact sliding window remembers every unit, at most 1000000 of them: count them by approx"},
+        {"LIMIT FIXED k 1/s APPROX", syntax_error},
+        {"LIMIT FIXED k 9007199254740992/s", "ERR the count is too large"},
+        {"LIMIT FIXED k 1/36526d", "ERR \"36526d\" is longer than 100 years"},
+        {"LIMIT CHECK n", "ERR wrong number of arguments for 'limit|check' command"},
+        {"LIMIT CHECK n k 1/s", syntax_error},
+        {"LIMIT CHECK n k BURST 1", syntax_error},
+        {"LIMIT ACQUIRE k 1", "ERR wrong number of arguments for 'limit|acquire' command"},
+        {"LIMIT ACQUIRE k 0 1", integer_error},
+        {"LIMIT ACQUIRE k x 1", integer_error},
+        {"LIMIT ACQUIRE k 9007199254740992 1", integer_error},
+        {"LIMIT ACQUIRE k 1 0", "ERR invalid expire time in 'limit|acquire' command"},
+        {"LIMIT ACQUIRE k 1 -1", "ERR invalid expire time in 'limit|acquire' command"},
+        {"LIMIT ACQUIRE k 1 x", integer_error},
+        {"LIMIT ACQUIRE k 1 3155760000001", "ERR invalid expire time in 'limit|acquire' command"},
+        {"LIMIT ACQUIRE k 1 1 PEEK", syntax_error},
+        {"LIMIT ACQUIRE k 1 1 WAIT", syntax_error},
+        {"LIMIT RENEW k t", "ERR wrong number of arguments for 'limit|renew' command"},
+        {"LIMIT RENEW k t 0", "ERR invalid expire time in 'limit|renew' command"},
+        {"LIMIT RENEW k t 1 1", "ERR wrong number of arguments for 'limit|renew' command"},
+        {"LIMIT RELEASE k", "ERR wrong number of arguments for 'limit|release' command"},
+        {"LIMIT RELEASE k t x", "ERR wrong number of arguments for 'limit|release' command"},
+        {"LIMIT RESET", "ERR wrong number of arguments for 'limit|reset' command"},
+        {"LIMIT WHAT k", "ERR unknown command 'limit|WHAT'"},
+        {"LIMIT THROTTLE k 1 2", "ERR wrong number of arguments for 'limit|throttle' command"},
+        {"CL.THROTTLE", "ERR wrong number of arguments for 'cl.throttle' command"},
+        {"CL.THROTTLE k 1 2", "ERR wrong number of arguments for 'cl.throttle' command"},
+        {"CL.THROTTLE k 1 2 3 4 5", "ERR wrong number of arguments for 'cl.throttle' command"},
+        {"CL.THROTTLE k 1 0 1", zero_error},
+        {"CL.THROTTLE k 1 1 0", zero_error},
+        {"CL.THROTTLE k 1 0 -1", zero_error},
+        {"CL.THROTTLE k 1 1000000001 1", zero_error},
+        {"CL.THROTTLE k 1 -1 1", integer_error},
+        {"CL.THROTTLE k 1 1 -1", integer_error},
+        {"CL.THROTTLE k -2 1 1", integer_error},
+        {"CL.THROTTLE k 1 1 1.5", integer_error},
+        {"CL.THROTTLE k 1 1 1 ''", integer_error},
+        {"CL.THROTTLE k 1 1 +", integer_error},
+        {"CL.THROTTLE k 1 1 -", integer_error},
+        {"CL.THROTTLE k 1 1 1e3", integer_error},
+        {"CL.THROTTLE k 9223372036854775808 1 1", integer_error},
+        {"CL.THROTTLE k x 0 0", integer_error},
+        {"CL.THROTTLE k 9223372036854775807 1 1",
+         "ERR value is out of range: at this rate it takes more than 104 days"},
+        {"CL.THROTTLE k 200000000 1 86400", "ERR value is out of range: at this rate it takes more than 104 days"},
+        {"CL.THROTTLE k 1 1 86400 200000000", "ERR value is out of range: at this rate it takes more than 104 days"},
+        {"CL.THROTTLE k 1 1 86400 -200000000", "ERR value is out of range: at this rate it takes more than 104 days"},
+        {"CL.THROTTLE k 1 1 9223372036854775807 0",
+         "ERR value is out of range: at this rate it takes more than 104 days"},
+        {"CL.THROTTLE k 1 1 1 -9223372036854775808",
+         "ERR value is out of range: at this rate it takes more than 104 days"},
+        {"CL.THROTTLE k -1 1 9223372036854775807 0",
+         "ERR value is out of range: at this rate it takes more than 104 days"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_error(rows[i].line, rows[i].error);
+}
+
+/* Any words: taken or refused with an error, and never a number that Lua would not hold. */
+static void random_words(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "k",
+        "1/s",
+        "10/60s BURST 3",
+        "BURST",
+        "COST",
+        "WAIT",
+        "PEEK",
+        "APPROX",
+        "0",
+        "1",
+        "-1",
+        "5",
+        "9007199254740991",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "1g/ms",
+        "1/100d",
+        "x",
+        "''",
+        "86400000",
+        "31536000",
+        "104/104d",
+    };
+    static const char *const commands[] = {
+        "LIMIT FUNNEL k",   "LIMIT BUCKET k",  "LIMIT SLIDING k", "LIMIT FIXED k",
+        "LIMIT THROTTLE k", "CL.THROTTLE k",   "LIMIT CHECK n k", "LIMIT ACQUIRE k",
+        "LIMIT RENEW k",    "LIMIT RELEASE k", "LIMIT RESET",     "LIMIT FUNNEL k 3/s",
+    };
+    unsigned n_taken = 0;
+    for (uint64_t seed = 0; seed < 200000; seed++) {
+        uint64_t dice_state = seed;
+        char line[512];
+        size_t len = (size_t)snprintf(line, sizeof line, "%s", commands[dice_below(&dice_state, COUNT_OF(commands))]);
+        for (uint64_t left = dice_below(&dice_state, 7); left > 0; left--)
+            len +=
+                (size_t)snprintf(line + len, sizeof line - len, " %s", words[dice_below(&dice_state, COUNT_OF(words))]);
+        struct quota_ask ask;
+        if (!kit_parse(&ask, line)) {
+            if (strncmp(kit_why, "ERR ", 4) != 0)
+                fail_msg("%s: %s", line, kit_why);
+            continue;
+        }
+        n_taken++;
+        char out[QUOTA_WORDS_ROOM];
+        unsigned n_words;
+        if (quota_ask_script(&ask) == SCRIPT_COUNT)
+            continue;
+        assert_true(quota_ask_words(&ask, 15, SLICE(""), out, &n_words) < sizeof out);
+        for (unsigned i = 0; quota_is_funnel(ask.rule.kind) && i < ask.rule.n_rates; i++) {
+            struct quota_gcra gcra = quota_ask_gcra(&ask, i);
+            assert_true(gcra.inc < QUOTA_MOST && gcra.inc > -QUOTA_MOST);
+            assert_true(gcra.room < QUOTA_MOST && gcra.burst < QUOTA_MOST && gcra.room >= gcra.burst);
+            assert_true(gcra.burst >= 0);
+            assert_true(gcra.inc <= gcra.burst || gcra.room == gcra.burst);
+        }
+    }
+    assert_true(n_taken > 10000);
+}
+
+/* Every row of own.def that has keys is read here, and is told of the same number of words as its arity says. */
+static void arities_agree(void **state)
+{
+    (void)state;
+    unsigned n = 0;
+    for (size_t i = 0; i < own_count(); i++) {
+        const struct own *own = own_row(i);
+        if (own->first_key == 0)
+            continue;
+        int least = own->arity < 0 ? -own->arity : own->arity;
+        for (int argc = least - 1; argc <= least + (own->arity > 0); argc++) {
+            struct slice words[16];
+            char request[512];
+            struct quota_ask ask;
+            for (int j = 0; j < argc; j++)
+                words[j] = SLICE("1");
+            size_t len = emit_array(request, words, (size_t)argc);
+            bool is_taken =
+                quota_ask_parse(&ask, slice_str(own->name), slice_of(request, len), kit_why, sizeof kit_why);
+            bool is_arity = !is_taken && strstr(kit_why, "wrong number of arguments") != NULL;
+            if (is_arity != (argc != least))
+                fail_msg("%s with %d words: %s", own->name, argc, is_taken ? "taken" : kit_why);
+        }
+        n++;
+    }
+    assert_int_equal(n, 11);
+}
+
+/* ---- what a script is asked ---- */
+
+static void assert_words(const char *line, unsigned database, const char *expected)
+{
+    struct quota_ask ask = kit_ask(line);
+    char request[QUOTA_WORDS_ROOM + EMIT_HEADER_MAX];
+    char out[QUOTA_WORDS_ROOM];
+    char text[QUOTA_WORDS_ROOM] = "";
+    unsigned n_words;
+    size_t len = quota_ask_words(&ask, database, SLICE("limit:free"), out, &n_words);
+    size_t head = emit_header(request, '*', n_words);
+    memcpy(request + head, out, len);
+    struct argv_walk walk;
+    struct slice word;
+    size_t at = 0;
+    argv_walk_init(&walk, slice_of(request, head + len));
+    while (argv_next(&walk, &word))
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", at > 0 ? "," : "", (int)word.len, word.at);
+    assert_true(walk.at == walk.end);
+    assert_string_equal(text, expected);
+}
+
+static void questions(void **state)
+{
+    (void)state;
+    assert_words("LIMIT FUNNEL k 10/s BURST 20 COST 3", 7, "0,,0,f,1,300000000,2000000000,2000000000");
+    assert_words("LIMIT FUNNEL k 10/s WAIT 500", 7, "0,,0,f,1,100000000,1500000000,1000000000");
+    assert_words("LIMIT BUCKET k 10/s 1/m PEEK", 7,
+                 "0,,1,b,2,100000000,1000000000,1000000000,60000000000,60000000000,60000000000");
+    /* more than the burst never passes: not after a wait either */
+    assert_words("LIMIT FUNNEL k 10/s COST 11 WAIT 60000", 0, "0,,0,f,1,1000000001,1000000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s COST 9007199254740991", 0, "0,,0,f,1,1000000001,1000000000,1000000000");
+    /* the longest wait there is room for */
+    assert_words("LIMIT FUNNEL k 1/d BURST 104 WAIT 86400000", 0,
+                 "0,,0,f,1,86400000000000,9007199254740991,8985600000000000");
+    assert_words("LIMIT THROTTLE k 4 1 1 2", 7, "0,,0,,1,2000000000,5000000000,5000000000");
+    assert_words("CL.THROTTLE k 4 1 1 -1", 7, "7,,0,,1,-1000000000,5000000000,5000000000");
+    assert_words("CL.THROTTLE k 4 1 1 0", 7, "7,,1,,1,0,5000000000,5000000000");
+    assert_words("LIMIT SLIDING k 5/60s 100/d COST 2 WAIT 9", 7, "0,,0,2,2,5,60000000,100,86400000000");
+    assert_words("LIMIT SLIDING k 5/60s APPROX PEEK", 7, "0,,1,1,1,5,60000000");
+    assert_words("LIMIT FIXED k 5/60s", 7, "0,,0,1,1,5,60000000");
+    assert_words("LIMIT ACQUIRE k 3 5000 WAIT 1", 7, "0,,0,acquire,3,5000,limit:free");
+    assert_words("LIMIT RENEW k t 5000", 7, "0,,0,renew,0,5000,limit:free");
+    assert_words("LIMIT RELEASE k t", 7, "0,,0,release,0,0,limit:free");
+}
+
+static void scripts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        enum script script;
+    } rows[] = {
+        {"LIMIT FUNNEL k 1/s", SCRIPT_GCRA},
+        {"LIMIT BUCKET k 1/s", SCRIPT_GCRA},
+        {"CL.THROTTLE k 1 1 1", SCRIPT_GCRA},
+        {"LIMIT SLIDING k 1/s", SCRIPT_SLIDING},
+        {"LIMIT SLIDING k 1/s APPROX", SCRIPT_APPROX},
+        {"LIMIT FIXED k 1/s", SCRIPT_FIXED},
+        {"LIMIT RELEASE k t", SCRIPT_HOLDERS},
+        {"LIMIT RESET k", SCRIPT_COUNT},
+        {"LIMIT CHECK n k", SCRIPT_COUNT},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct quota_ask ask = kit_ask(rows[i].line);
+        assert_int_equal(quota_ask_script(&ask), rows[i].script);
+    }
+}
+
+/* ---- lines of [limit NAME] ---- */
+
+static void named_limits(void **state)
+{
+    (void)state;
+    struct quota_rule rule = {0};
+    assert_true(quota_limit_parse(SLICE("Funnel"), SLICE(" 10/s Burst 20 ,  5/60s"), &rule, kit_why, sizeof kit_why));
+    assert_int_equal(rule.kind, QUOTA_FUNNEL);
+    assert_int_equal(rule.n_rates, 2);
+    assert_int_equal(rule.rates[0].limit, 20);
+    assert_int_equal(rule.rates[1].limit, 5);
+    assert_true(quota_limit_parse(SLICE("funnel"), SLICE("100/d"), &rule, kit_why, sizeof kit_why));
+    assert_int_equal(rule.n_rates, 3);
+    struct quota_rule same = rule;
+    assert_true(quota_rule_is_same(&rule, &same));
+    same.rates[2].step++;
+    assert_false(quota_rule_is_same(&rule, &same));
+    same = rule;
+    same.n_rates--;
+    assert_false(quota_rule_is_same(&rule, &same));
+    same = rule;
+    same.kind = QUOTA_BUCKET;
+    assert_false(quota_rule_is_same(&rule, &same));
+
+    static const struct {
+        const char *algorithm, *text, *error;
+    } rows[] = {
+        {"slidng", "1/s", "unknown algorithm \"slidng\" (did you mean sliding?)"},
+        {"throttle", "1/s", "unknown algorithm \"throttle\": write funnel, bucket, sliding, approx or fixed"},
+        {"sliding", "1/s", "a limit has one algorithm, and this one is a funnel"},
+        {"funnel", "", "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
+        {"funnel", "1/s,", "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"},
+        {"funnel", "1", "\"1\" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s"},
+        {"funnel", "1/s bust 2", "unknown clause \"bust\": only burst may follow a rate"},
+        {"funnel", "1/s burst", "\"burst\" is the last word: its value is missing"},
+        {"funnel", "1/s burst 0", "a burst of 0 lets nothing pass, ever: give at least 1"},
+        {"funnel", "1/s burst 1 burst 1", "\"burst\" is given twice"},
+        {"funnel", "1/s burst x", "\"x\" is not a count: write a whole number, or one with k, m or g (10k)"},
+        {"funnel", "1/s,1/s,1/s,1/s,1/s,1/s", "too many rates: at most 8"},
+        {"funnel", "200/d burst 1000000",
+         "a burst of 1000000 at this rate takes more than 104 days to drain: give a smaller burst"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct quota_rule before = rule;
+        assert_false(
+            quota_limit_parse(slice_str(rows[i].algorithm), slice_str(rows[i].text), &rule, kit_why, sizeof kit_why));
+        assert_string_equal(kit_why, rows[i].error);
+        assert_true(quota_rule_is_same(&before, &rule));
+    }
+    struct quota_rule window = {0};
+    assert_false(quota_limit_parse(SLICE("fixed"), SLICE("1/s burst 2"), &window, kit_why, sizeof kit_why));
+    assert_string_equal(kit_why, "fixed has no burst: the count itself passes at once");
+    assert_false(quota_limit_parse(SLICE("sliding"), SLICE("2m/s"), &window, kit_why, sizeof kit_why));
+    assert_true(quota_limit_parse(SLICE("approx"), SLICE("2m/s"), &window, kit_why, sizeof kit_why));
+    assert_int_equal(window.kind, QUOTA_APPROX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(funnels),       cmocka_unit_test(windows),   cmocka_unit_test(redis_cells),
+        cmocka_unit_test(the_rest),      cmocka_unit_test(errors),    cmocka_unit_test(random_words),
+        cmocka_unit_test(arities_agree), cmocka_unit_test(questions), cmocka_unit_test(scripts),
+        cmocka_unit_test(named_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+/* What is charged after it has passed, and what is a number at one moment: bytes, calls in flight, connections. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "dice.h"
+#include "gate_kit.h"
+
+/* ---- bytes ---- */
+
+static void owe(enum unit unit, uint64_t n, uint64_t now_ns)
+{
+    gate_owe_bytes(&account, unit, n, 0, now_ns, tallies);
+}
+
+static void debt_up_to_the_burst_passes(void **state)
+{
+    (void)state;
+    limit("bytes-in", "1000/s burst 5000");
+    open_gate();
+    owe(UNIT_BYTES_IN, 4999, START);
+    assert_true(pass("get", START));
+    owe(UNIT_BYTES_OUT, 1000000, START); /* another matter */
+    assert_true(pass("get", START));
+    owe(UNIT_BYTES_IN, 1, START);
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE);
+    assert_string_equal(verdict.limit->label, "free/bytes-in");
+    assert_int_equal(verdict.wait_ns, MS);
+    assert_false(pass("get", START + MS - 1));
+    assert_true(pass("get", START + MS));
+    assert_true(pass("ping", START));
+
+    /* The overshoot is paid back to the nanosecond. */
+    owe(UNIT_BYTES_IN, 1000000, START + MS);
+    assert_int_equal(ask("get", 1, START + MS), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, 1000 * S);
+    assert_false(pass("get", START + MS + 1000 * S - 1));
+    assert_true(pass("get", START + MS + 1000 * S));
+    assert_tally(0, 1005000, 0, 4, 0);
+}
+
+static void rest_is_no_credit(void **state)
+{
+    (void)state;
+    limit("bytes-in", "1000/s burst 2000");
+    open_gate();
+    owe(UNIT_BYTES_IN, 1, START);
+    for (uint64_t now_ns = START + 1000 * S; now_ns < START + 1003 * S; now_ns += S) {
+        owe(UNIT_BYTES_IN, 2000, now_ns);
+        assert_false(pass("get", now_ns));
+    }
+}
+
+/* Whoever goes on as soon as it is let through gets the rate, in whatever pieces; what was admitted is returned. */
+static uint64_t stream(uint64_t piece, uint64_t for_ns)
+{
+    uint64_t now_ns = START, passed = 0;
+    while (now_ns < START + for_ns) {
+        if (ask("get", 1, now_ns) == GATE_PASS) {
+            owe(UNIT_BYTES_OUT, piece, now_ns);
+            passed += piece;
+        } else {
+            now_ns += (uint64_t)verdict.wait_ns;
+        }
+    }
+    return passed;
+}
+
+static void rates_are_met(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        double per_s;
+        uint64_t burst, piece, for_ns;
+        double tolerance;
+    } cases[] = {
+        {"10mb/s", 10485760, 10485760, 100, 5 * S, 0.01},
+        {"10mb/s", 10485760, 10485760, 65536, 5 * S, 0.01},
+        {"10mb/s burst 4kb", 10485760, 4096, 1500, 5 * S, 0.01},
+        {"10mb/s burst 1", 10485760, 1, 4000000, 20 * S, 0.03}, /* a piece is 0.4 s */
+        {"1gb/s", 1073741824, 1073741824, 16384, S, 0.001},
+        {"1gb/s burst 64kb", 1073741824, 65536, 1500, S / 10, 0.001},
+        {"9gb/s burst 1mb", 9663676416, 1048576, 65536, S / 4, 0.001},
+        {"7/s burst 7", 7, 7, 1, 1000 * S, 0.001},
+        {"1kb/m burst 1kb", 1024 / 60.0, 1024, 3, 36000 * S, 0.001},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        new_rules();
+        limit("bytes-out", cases[i].line);
+        open_gate();
+        atomic_store(&subject_funnel(account.holders[PER_SUBJECT], policy->limits[0].slot)->tat_ns, 0);
+        double passed = (double)stream(cases[i].piece, cases[i].for_ns) - (double)cases[i].burst;
+        double due = cases[i].per_s * (double)cases[i].for_ns / (double)S;
+        /* Never more than the law lets, but for the last piece. */
+        if (passed > due + (double)cases[i].piece || passed < due * (1 - cases[i].tolerance) - (double)cases[i].piece)
+            fail_msg("%s in pieces of %u: %.0f for %.0f", cases[i].line, (unsigned)cases[i].piece, passed, due);
+        if (cases[i].piece * 100 < (uint64_t)due && (passed > due * 1.01 || passed < due * 0.99))
+            fail_msg("%s in pieces of %u: %.0f for %.0f", cases[i].line, (unsigned)cases[i].piece, passed, due);
+    }
+}
+
+/* Debt has an end: a hundred years are as good as for ever. */
+static void monstrous_bytes(void **state)
+{
+    (void)state;
+    limit("bytes-in", "1/d burst 1");
+    open_gate();
+    for (int i = 0; i < 5; i++)
+        owe(UNIT_BYTES_IN, UINT64_MAX, START);
+    assert_int_equal(word(0), START + RATE_LONGEST_NS);
+    assert_false(pass("get", START));
+}
+
+static void bytes_of_scopes(void **state)
+{
+    (void)state;
+    limit("bytes-in", "1/h burst 10 per connection, 1/h burst 20, 1/h burst 30 per policy");
+    open_gate();
+    struct account same = kit_account(subjects, policy, "user:a", START);
+    struct account other = kit_account(subjects, policy, "user:b", START);
+    const struct ask wish = ask_of("get", 1, START);
+    owe(UNIT_BYTES_IN, 10, START);
+    assert_false(pass("get", START));
+    assert_int_equal(gate_ask(&same, &wish, tallies, &verdict), GATE_PASS);
+    gate_owe_bytes(&same, UNIT_BYTES_IN, 10, 0, START, tallies);
+    assert_int_equal(gate_ask(&other, &wish, tallies, &verdict), GATE_PASS);
+    gate_owe_bytes(&other, UNIT_BYTES_IN, 10, 0, START, tallies);
+    assert_int_equal(word(0), START + 10 * 3600 * S);
+    assert_int_equal(word(1), START + 20 * 3600 * S);
+    assert_int_equal(word(2), START + 30 * 3600 * S);
+    kit_account_put(subjects, &same);
+    kit_account_put(subjects, &other);
+}
+
+/* ---- calls in flight ---- */
+
+static void calls_in_flight(void **state)
+{
+    (void)state;
+    limit("inflight", "3");
+    open_gate();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ask("get", 1, START), GATE_PASS);
+        assert_int_equal(verdict.counted, COUNTED);
+    }
+    assert_int_equal(ask("get", 1, START + 1000 * S), GATE_REFUSE); /* time does not help */
+    assert_int_equal(verdict.wait_ns, 0);
+    assert_int_equal(verdict.counted, 0);
+    assert_true(pass("ping", START));
+    assert_int_equal(verdict.counted, 0);
+    assert_true(pass("blpop", START)); /* while it blocks it is not in flight */
+    assert_int_equal(verdict.counted, 0);
+    gate_calls_end(&account, 2, 0);
+    assert_int_equal(word(0), 1);
+    assert_true(pass("get", START));
+    gate_calls_end(&account, 2, 0);
+    assert_int_equal(word(0), 0);
+    assert_tally(0, 4, 0, 1, 0);
+}
+
+static void calls_move_between_subjects(void **state)
+{
+    (void)state;
+    limit("inflight", "5, 8 per policy, 2 per policy over shadow");
+    open_gate();
+    uint64_t counted = 0, counted_shadow = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(ask("get", 1, START), GATE_PASS);
+        counted += (verdict.counted & COUNTED) != 0;
+        counted_shadow += (verdict.counted & COUNTED_SHADOW) != 0;
+    }
+    assert_int_equal(counted, 5);
+    assert_int_equal(counted_shadow, 2);
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE);
+    assert_string_equal(verdict.limit->label, "free/inflight");
+
+    struct account other = kit_account(subjects, policy, "user:b", START);
+    gate_calls_end(&account, counted, counted_shadow);
+    gate_calls_begin(&other, counted, counted_shadow);
+    assert_int_equal(word(0), 0);
+    assert_int_equal(kit_word(&other, 0), 5);
+    assert_int_equal(kit_word(&other, 1), 5);
+    assert_int_equal(kit_word(&other, 2), 2);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ask("get", 1, START), GATE_PASS);
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE);
+    assert_ptr_equal(verdict.limit, &policy->limits[1]);
+    gate_calls_end(&account, 3, 0);
+    gate_calls_end(&other, counted, counted_shadow);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(kit_word(&other, i), 0);
+    assert_tally(2, 2, 0, 0, 6);
+    kit_account_put(subjects, &other);
+}
+
+/* A policy that knows nothing of calls takes none away. */
+static void moves_to_a_policy_without_such_limits(void **state)
+{
+    (void)state;
+    limit("inflight", "5");
+    struct policy *paid = kit_policy(policies, "paid");
+    kit_limit(policies, paid, table, "all", "1/h");
+    open_gate();
+    struct account other = kit_account(subjects, paid, "user:a", START);
+    assert_true(pass("get", START));
+    gate_calls_end(&account, 1, 0);
+    gate_calls_begin(&other, 1, 0);
+    gate_calls_end(&other, 1, 0);
+    assert_int_equal(word(0), 0);
+    assert_int_equal(kit_word(&other, 0), 0);
+    kit_account_put(subjects, &other);
+}
+
+/* Random calls and answers on three subjects, against numbers kept beside it. */
+static void what_is_counted_is_taken_back(void **state)
+{
+    (void)state;
+    limit("inflight", "4, 9 per policy, 5 per policy over shadow, 2 per connection over shadow");
+    open_gate();
+    struct account accounts[3] = {account, kit_account(subjects, policy, "user:b", START),
+                                  kit_account(subjects, policy, "user:c", START)};
+    static uint8_t calls[3][8];
+    size_t n[3] = {0};
+    uint64_t seed = 3;
+    for (int i = 0; i < 20000; i++) {
+        size_t who = dice_below(&seed, 3);
+        uint64_t total = n[0] + n[1] + n[2], shadows = 0;
+        assert_int_equal(kit_word(&accounts[who], 0), n[who]);
+        assert_int_equal(kit_word(&accounts[who], 1), total);
+        for (size_t k = 0; k < 3; k++)
+            for (size_t m = 0; m < n[k]; m++)
+                shadows += (calls[k][m] & COUNTED_SHADOW) != 0;
+        assert_int_equal(kit_word(&accounts[who], 2), shadows);
+        assert_true(n[who] <= 4 && total <= 9 && shadows <= 5);
+        if (dice_below(&seed, 2)) {
+            const struct ask wish = ask_of("get", 1, START);
+            enum gate gate = gate_ask(&accounts[who], &wish, tallies, &verdict);
+            assert_int_equal(gate == GATE_PASS, n[who] < 4 && total < 9);
+            if (gate == GATE_PASS)
+                calls[who][n[who]++] = verdict.counted;
+        } else if (n[who] > 0) {
+            uint8_t counted = calls[who][--n[who]];
+            gate_calls_end(&accounts[who], (counted & COUNTED) != 0, (counted & COUNTED_SHADOW) != 0);
+        }
+    }
+    kit_account_put(subjects, &accounts[1]);
+    kit_account_put(subjects, &accounts[2]);
+}
+
+/* ---- connections ---- */
+
+static enum gate connect_as(const struct account *who, uint64_t now_ns)
+{
+    return gate_connect(who, now_ns, tallies, &verdict);
+}
+
+static void connections_and_connects(void **state)
+{
+    (void)state;
+    limit("connections", "3");
+    limit("connects", "1/s burst 4");
+    open_gate();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(connect_as(&account, START), GATE_PASS);
+        assert_int_equal(verdict.counted, COUNTED | COUNTED_SHADOW);
+    }
+    assert_int_equal(connect_as(&account, START), GATE_CLOSE);
+    assert_ptr_equal(verdict.limit, &policy->limits[0]);
+    assert_int_equal(verdict.wait_ns, 0);
+    assert_int_equal(verdict.counted, 0);
+    assert_int_equal(word(0), 3);
+    assert_int_equal(word(1), START + 3 * S); /* no connect was charged */
+    gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
+    assert_int_equal(connect_as(&account, START), GATE_PASS);
+    gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
+    assert_int_equal(connect_as(&account, START), GATE_CLOSE);
+    assert_ptr_equal(verdict.limit, &policy->limits[1]);
+    assert_int_equal(verdict.wait_ns, S);
+    assert_int_equal(word(0), 2); /* no connection was counted */
+    assert_int_equal(connect_as(&account, START + S), GATE_PASS);
+    assert_int_equal(word(0), 3);
+    assert_true(pass("get", START)); /* no matter of commands */
+    assert_tally(0, 5, 0, 1, 0);
+    assert_tally(1, 5, 0, 1, 0);
+}
+
+static void connections_in_shadow(void **state)
+{
+    (void)state;
+    limit("connections", "2 over shadow, 3");
+    limit("connects", "1/h burst 100");
+    open_gate();
+    uint8_t counted[3];
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(connect_as(&account, START), GATE_PASS);
+        counted[i] = verdict.counted;
+    }
+    assert_int_equal(counted[1], COUNTED | COUNTED_SHADOW);
+    assert_int_equal(counted[2], COUNTED);
+    assert_int_equal(connect_as(&account, START), GATE_CLOSE);
+    assert_int_equal(word(0), 2);
+    assert_int_equal(word(1), 3);
+    for (int i = 2; i >= 0; i--)
+        gate_disconnect(&account, counted[i]);
+    assert_int_equal(word(0), 0);
+    assert_int_equal(word(1), 0);
+    assert_int_equal(word(2), START + 3 * 3600 * S);
+    assert_tally(0, 2, 0, 0, 1);
+    assert_tally(1, 3, 0, 1, 0);
+}
+
+/* After a reload or a login whoever is here is counted, even beyond the limit. */
+static void who_is_here_is_not_asked(void **state)
+{
+    (void)state;
+    limit("connections", "1, 1 per policy over shadow");
+    limit("connects", "1/h burst 1");
+    open_gate();
+    assert_int_equal(connect_as(&account, START), GATE_PASS);
+    assert_int_equal(gate_reconnect(&account), COUNTED | COUNTED_SHADOW);
+    assert_int_equal(gate_reconnect(&account), COUNTED | COUNTED_SHADOW);
+    assert_int_equal(word(0), 3);
+    assert_int_equal(word(1), 3);
+    assert_int_equal(word(2), START + 3600 * S); /* it did not connect */
+    for (int i = 0; i < 3; i++)
+        gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
+    assert_int_equal(word(0), 0);
+    assert_int_equal(word(1), 0);
+
+    new_rules();
+    limit("connects", "1/h burst 1");
+    open_gate();
+    assert_int_equal(gate_reconnect(&account), COUNTED | COUNTED_SHADOW);
+    gate_disconnect(&account, COUNTED | COUNTED_SHADOW);
+}
+
+static void connections_of_a_whole_policy(void **state)
+{
+    (void)state;
+    limit("connections", "2, 3 per policy over refuse");
+    limit("connects", "100/s per policy");
+    open_gate();
+    struct account other = kit_account(subjects, policy, "user:b", START);
+    assert_int_equal(connect_as(&account, START), GATE_PASS);
+    assert_int_equal(connect_as(&other, START), GATE_PASS);
+    assert_int_equal(connect_as(&other, START), GATE_PASS);
+    assert_int_equal(connect_as(&account, START), GATE_CLOSE);
+    assert_ptr_equal(verdict.limit, &policy->limits[1]);
+    assert_int_equal(word(0), 1);
+    gate_disconnect(&other, COUNTED);
+    assert_int_equal(connect_as(&account, START), GATE_PASS);
+    assert_int_equal(word(1), 3);
+    kit_account_put(subjects, &other);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(debt_up_to_the_burst_passes),
+        TEST(rest_is_no_credit),
+        TEST(rates_are_met),
+        TEST(monstrous_bytes),
+        TEST(bytes_of_scopes),
+        TEST(calls_in_flight),
+        TEST(calls_move_between_subjects),
+        TEST(moves_to_a_policy_without_such_limits),
+        TEST(what_is_counted_is_taken_back),
+        TEST(connections_and_connects),
+        TEST(connections_in_shadow),
+        TEST(who_is_here_is_not_asked),
+        TEST(connections_of_a_whole_policy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

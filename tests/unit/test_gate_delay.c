@@ -1,0 +1,418 @@
+/* Limits that delay: the leaky bucket as a queue. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "dice.h"
+#include "funnel_law.h"
+#include "gate_kit.h"
+
+/* Asks for a command that heads its connection since headed_ns. */
+static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_ns, uint64_t now_ns)
+{
+    struct ask wish = ask_of(command, cost, now_ns);
+    wish.headed_ns = headed_ns;
+    return gate_ask(&account, &wish, tallies, &verdict);
+}
+
+/* Its place with limit `index` is due. */
+static enum gate depart(const char *command, size_t index, uint64_t headed_ns, uint64_t now_ns)
+{
+    struct ask wish = ask_of(command, 1, now_ns);
+    wish.headed_ns = headed_ns;
+    wish.waited_for = 1U + policy->limits[index].id;
+    return gate_ask(&account, &wish, tallies, &verdict);
+}
+
+static void evenly_spaced(void **state)
+{
+    (void)state;
+    limit("all", "100/s over delay 1s");
+    open_gate();
+    assert_int_equal(policy->limits[0].rate.burst, 1);
+    assert_int_equal(ask("get", 1, START), GATE_PASS);
+    for (uint64_t i = 1; i <= 100; i++) {
+        assert_int_equal(ask("get", 1, START), GATE_WAIT);
+        assert_int_equal(verdict.wait_ns, i * 10 * MS);
+        assert_ptr_equal(verdict.limit, &policy->limits[0]);
+    }
+    uint64_t before = word(0);
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE); /* the 102nd: 1010 ms are more than it may wait */
+    assert_int_equal(verdict.wait_ns, 10 * MS);
+    assert_int_equal(word(0), before);
+    assert_int_equal(ask("get", 1, START + 10 * MS - 1), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, 1);
+    assert_int_equal(ask("get", 1, START + 10 * MS), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, S);
+    assert_tally(0, 102, 101, 2, 0);
+
+    /* Departing charges nothing more. */
+    before = word(0);
+    for (uint64_t i = 1; i <= 100; i++)
+        assert_int_equal(depart("get", 0, START, START + i * 10 * MS), GATE_PASS);
+    assert_int_equal(word(0), before);
+    assert_tally(0, 102, 101, 2, 0);
+}
+
+static void a_burst_goes_at_once(void **state)
+{
+    (void)state;
+    limit("all", "100/s burst 5 over delay 1s");
+    open_gate();
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ask("get", 1, START), GATE_PASS);
+    for (uint64_t i = 1; i <= 100; i++) {
+        assert_int_equal(ask("get", 1, START), GATE_WAIT);
+        assert_int_equal(verdict.wait_ns, i * 10 * MS);
+    }
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE);
+}
+
+/* Whoever waits for his turn in a pipeline has not begun to wait here. */
+static void time_counts_from_the_head(void **state)
+{
+    (void)state;
+    limit("all", "10/s over delay 250ms");
+    open_gate();
+    assert_int_equal(ask("get", 1, START), GATE_PASS);
+    assert_int_equal(ask("get", 1, START), GATE_WAIT);
+    assert_int_equal(ask("get", 1, START), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 200 * MS);
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE); /* 300 ms */
+    assert_int_equal(verdict.wait_ns, 50 * MS);
+    assert_int_equal(ask("get", 1, START + 50 * MS - 1), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, 1);
+
+    /* At the head for 1 ns already, it may wait 1 ns less. */
+    assert_int_equal(ask_since("get", 1, START + 50 * MS - 1, START + 50 * MS), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, 1);
+    assert_int_equal(ask_since("get", 1, START + 50 * MS, START + 50 * MS), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 250 * MS);
+
+    /* Longer at the head than it may wait: it goes when nothing is before it, and only then. */
+    assert_int_equal(ask_since("get", 1, START, START + 400 * MS - 1), GATE_REFUSE);
+    assert_int_equal(ask_since("get", 1, START, START + 400 * MS), GATE_PASS);
+    /* A clock that is behind the head's counts as no time. */
+    assert_int_equal(ask_since("get", 1, START + 600 * MS, START + 400 * MS), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 100 * MS);
+}
+
+/* Random arrivals against the queue itself: everybody goes as soon as the one before has had its time. */
+static void departures_equal_the_queue(void **state)
+{
+    (void)state;
+    for (uint64_t round = 1; round <= 100; round++) {
+        uint64_t seed = round, now_ns = START + round * 10000 * S, last_ns = 0;
+        uint64_t burst = 1 + dice_below(&seed, 5), departures[700] = {0};
+        size_t n = 0;
+        char line[64];
+        snprintf(line, sizeof line, "40/s burst %u over delay 300ms", (unsigned)burst);
+        if (n_sets == KIT_SETS - 1) {
+            tear_down(NULL);
+            set_up(NULL);
+        } else {
+            new_rules();
+        }
+        limit("write", line);
+        open_gate();
+        for (int i = 0; i < 600; i++) {
+            now_ns += dice_below(&seed, 3) ? dice_below(&seed, 40 * MS) : 0;
+            /* Goes when the burst-th before it has had its time, in a queue that never goes faster than one in 25 ms. */
+            uint64_t empty_ns = last_ns > now_ns ? last_ns : now_ns;
+            uint64_t due_ns = empty_ns + 25 * MS > now_ns + burst * 25 * MS ? empty_ns - (burst - 1) * 25 * MS : now_ns;
+            enum gate gate = ask("set", 1, now_ns);
+            if (due_ns - now_ns > 300 * MS) {
+                assert_int_equal(gate, GATE_REFUSE);
+                assert_int_equal(verdict.wait_ns, due_ns - now_ns - 300 * MS);
+                continue;
+            }
+            assert_int_equal(gate, due_ns > now_ns ? GATE_WAIT : GATE_PASS);
+            if (gate == GATE_WAIT)
+                assert_int_equal(verdict.wait_ns, due_ns - now_ns);
+            last_ns = empty_ns + 25 * MS;
+            departures[n++] = due_ns;
+            if (n > burst)
+                assert_true(due_ns - departures[n - 1 - burst] >= 25 * MS);
+        }
+    }
+}
+
+static void costs_beyond_the_burst_wait_longer(void **state)
+{
+    (void)state;
+    limit("cost", "10/s burst 2 over delay 10s");
+    open_gate();
+    assert_int_equal(ask("get", 7, START), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 500 * MS);
+    assert_int_equal(ask("get", 1, START), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 600 * MS);
+    assert_int_equal(ask("get", 1000, START), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, 100600 * MS - 10 * S);
+    assert_tally(0, 8, 2, 1, 0);
+}
+
+/* Nothing overflows, however much it is and however long it may wait. */
+static void monstrous_costs(void **state)
+{
+    (void)state;
+    limit("cost", "1/d burst 1 over delay 36525d");
+    open_gate();
+    static const uint64_t costs[] = {UINT64_C(1) << 48, UINT64_MAX, 1, UINT64_MAX >> 12};
+    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+        uint64_t before = word(0);
+        enum gate gate = ask("get", costs[i], START);
+        assert_true(gate == GATE_WAIT || gate == GATE_REFUSE);
+        assert_true(word(0) >= before);
+        assert_true(gate == GATE_REFUSE || word(0) == START + RATE_LONGEST_NS);
+        assert_true(word(0) <= START + RATE_LONGEST_NS + 24 * 3600 * S);
+    }
+    assert_int_not_equal(ask("get", 1, START), GATE_PASS);
+    assert_true(word(0) >= START + RATE_LONGEST_NS - 24 * 3600 * S);
+}
+
+static void who_cannot_be_held_is_refused(void **state)
+{
+    (void)state;
+    limit("all", "100/s over delay 1s");
+    open_gate();
+    struct ask wish = ask_of("get", 1, START);
+    wish.may_wait = false;
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    uint64_t before = word(0);
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, 10 * MS);
+    assert_int_equal(word(0), before);
+    wish.now_ns = START + 10 * MS;
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_tally(0, 2, 0, 1, 0);
+}
+
+static void control_waits_and_is_never_refused(void **state)
+{
+    (void)state;
+    limit("control", "10/s over delay 100ms");
+    limit("all", "1/h");
+    open_gate();
+    assert_int_equal(ask("ping", 1, START), GATE_PASS);
+    for (uint64_t i = 1; i < 50; i++) {
+        assert_int_equal(ask("ping", 1, START), GATE_WAIT);
+        assert_int_equal(verdict.wait_ns, i * 100 * MS);
+    }
+    struct ask wish = ask_of("exec", 1, START);
+    wish.may_wait = false;
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_tally(0, 51, 49, 0, 0);
+    assert_tally(1, 0, 0, 0, 0);
+}
+
+/* ---- beside others ---- */
+
+static void the_others_are_asked_at_departure(void **state)
+{
+    (void)state;
+    limit("all", "10/s over delay 1s");
+    limit("write", "4/s burst 1");
+    open_gate();
+    assert_int_equal(ask("set", 1, START), GATE_PASS);
+    assert_int_equal(ask("set", 1, START), GATE_WAIT);
+    assert_string_equal(verdict.limit->label, "free/all");
+    assert_int_equal(verdict.wait_ns, 100 * MS);
+    assert_int_equal(word(0), START + 200 * MS); /* reserved */
+    assert_int_equal(word(1), START + 250 * MS); /* not asked yet */
+    assert_tally(1, 1, 0, 0, 0);
+    assert_int_equal(depart("set", 0, START, START + 100 * MS), GATE_REFUSE);
+    assert_string_equal(verdict.limit->label, "free/write");
+    assert_int_equal(verdict.wait_ns, 150 * MS);
+    assert_int_equal(word(0), START + 200 * MS); /* its place is lost */
+    assert_int_equal(word(1), START + 250 * MS);
+    assert_int_equal(ask("set", 1, START + 200 * MS), GATE_REFUSE); /* no wait: refused at once, and no place taken */
+    assert_int_equal(word(0), START + 200 * MS);
+    assert_int_equal(ask("set", 1, START + 250 * MS), GATE_PASS);
+    assert_int_equal(word(0), START + 350 * MS);
+    assert_int_equal(word(1), START + 500 * MS);
+    assert_tally(0, 3, 1, 0, 0);
+    assert_tally(1, 2, 0, 2, 0);
+}
+
+/* The longest queue gives the place; the others do not count it before it goes. */
+static void several_delays(void **state)
+{
+    (void)state;
+    limit("all", "10/s over delay 1s");
+    limit("write", "2/s over delay 600ms");
+    open_gate();
+    assert_int_equal(ask("set", 1, START), GATE_PASS);
+    assert_int_equal(ask("set", 1, START), GATE_WAIT);
+    assert_string_equal(verdict.limit->label, "free/write");
+    assert_int_equal(verdict.wait_ns, 500 * MS);
+    assert_int_equal(word(0), START + 100 * MS);
+    assert_int_equal(word(1), START + 1000 * MS);
+    assert_int_equal(ask("set", 1, START), GATE_REFUSE);
+    assert_string_equal(verdict.limit->label, "free/write");
+    assert_int_equal(verdict.wait_ns, 400 * MS);
+    assert_int_equal(word(0), START + 100 * MS);
+    assert_int_equal(word(1), START + 1000 * MS);
+    assert_int_equal(ask("get", 1, START), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 100 * MS);
+    assert_int_equal(depart("get", 0, START, START + 100 * MS), GATE_PASS);
+    assert_int_equal(depart("set", 1, START, START + 500 * MS), GATE_PASS);
+    assert_int_equal(word(0), START + 600 * MS);
+    assert_int_equal(word(1), START + 1000 * MS);
+    assert_tally(0, 3, 1, 0, 0);
+    assert_tally(1, 2, 1, 1, 0);
+}
+
+/* When it is due somewhere and another queue has grown meanwhile, it waits there anew, if it still may. */
+static void another_queue_has_grown(void **state)
+{
+    (void)state;
+    limit("all", "10/s over delay 1s");
+    limit("write", "2/s over delay 2s");
+    open_gate();
+    assert_int_equal(ask("set", 1, START), GATE_PASS);
+    assert_int_equal(ask("set", 1, START), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 500 * MS);
+    for (uint64_t i = 0; i < 7; i++) /* until START + 800 ms */
+        assert_int_equal(ask("get", 1, START), GATE_WAIT);
+    uint64_t all = word(0);
+    assert_int_equal(depart("set", 1, START, START + 500 * MS), GATE_WAIT);
+    assert_string_equal(verdict.limit->label, "free/write"); /* whose queue is the longer again: 500 ms against 300 */
+    assert_int_equal(verdict.wait_ns, 500 * MS);
+    assert_int_equal(word(0), all);
+    assert_int_equal(word(1), START + 1500 * MS);
+    for (uint64_t i = 0; i < 5; i++)
+        (void)ask("get", 1, START + 500 * MS);
+    /* At the head for as long as it may wait: refused, if it cannot go now. */
+    assert_int_equal(depart("set", 1, START, START + 1000 * MS), GATE_REFUSE);
+}
+
+struct waiting {
+    uint64_t headed_ns, due_ns;
+    size_t command;
+    uint32_t waited_for;
+};
+
+/* Overlapping queues: what goes, when it goes, obeys each of them. */
+static void departures_obey_every_queue(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"get", "set", "del"}; /* of string, of both, of write */
+    enum { MOST = 3000 };
+    for (uint64_t round = 1; round <= 20; round++) {
+        static struct waiting queue[200];
+        static struct admitted lists[3][MOST];
+        size_t n_queue = 0, n[3] = {0};
+        uint64_t seed = round, now_ns = START, next_ns = START, waits = 0;
+        char string[100], write[100];
+        tear_down(NULL);
+        set_up(NULL);
+        snprintf(string, sizeof string, "%u/s burst %u over delay 2s", 5 + (unsigned)dice_below(&seed, 50),
+                 1 + (unsigned)dice_below(&seed, 5));
+        snprintf(write, sizeof write, "%u/s burst %u over delay 3s", 5 + (unsigned)dice_below(&seed, 50),
+                 1 + (unsigned)dice_below(&seed, 5));
+        limit("@string", string);
+        limit("write", write);
+        limit("all", "70/s burst 9");
+        open_gate();
+        for (int i = 0; i < 3000; i++) {
+            size_t first = n_queue;
+            for (size_t k = 0; k < n_queue; k++)
+                if (first == n_queue || queue[k].due_ns < queue[first].due_ns)
+                    first = k;
+            struct waiting one = {next_ns, next_ns, dice_below(&seed, 3), 0};
+            if (first < n_queue && queue[first].due_ns <= next_ns) {
+                one = queue[first];
+                queue[first] = queue[--n_queue];
+            } else {
+                next_ns += dice_below(&seed, 30 * MS);
+            }
+            now_ns = one.due_ns;
+            struct ask wish = ask_of(names[one.command], 1, now_ns);
+            wish.headed_ns = one.headed_ns;
+            wish.waited_for = one.waited_for;
+            wish.may_wait = n_queue < sizeof queue / sizeof queue[0];
+            enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+            if (gate == GATE_WAIT) {
+                waits++;
+                one.due_ns = now_ns + (uint64_t)verdict.wait_ns;
+                one.waited_for = 1U + verdict.limit->id;
+                queue[n_queue++] = one;
+            }
+            if (gate != GATE_PASS)
+                continue;
+            if (one.command < 2)
+                lists[0][n[0]++] = (struct admitted){now_ns, 1};
+            if (one.command > 0)
+                lists[1][n[1]++] = (struct admitted){now_ns, 1};
+            lists[2][n[2]++] = (struct admitted){now_ns, 1};
+        }
+        assert_true(waits > 50);
+        for (size_t k = 0; k < 3; k++)
+            if (!law_holds(lists[k], n[k], &policy->limits[k].rate))
+                fail_msg("round %u: %s", (unsigned)round, policy->limits[k].label);
+    }
+}
+
+static void calls_are_in_flight_when_they_depart(void **state)
+{
+    (void)state;
+    limit("all", "10/s over delay 1s");
+    limit("inflight", "1");
+    open_gate();
+    assert_int_equal(ask("get", 1, START), GATE_PASS);
+    assert_int_equal(verdict.counted, COUNTED);
+    assert_int_equal(ask("get", 1, START), GATE_WAIT);
+    assert_int_equal(verdict.counted, 0);
+    assert_int_equal(word(1), 1);
+    gate_calls_end(&account, 1, 0);
+    assert_int_equal(depart("get", 0, START, START + 100 * MS), GATE_PASS);
+    assert_int_equal(verdict.counted, COUNTED);
+    assert_int_equal(word(1), 1);
+    assert_int_equal(ask("get", 1, START + S), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, 0);
+}
+
+static void bytes_delay_what_follows(void **state)
+{
+    (void)state;
+    limit("bytes-out", "1000/s burst 1000 over delay 2s");
+    open_gate();
+    assert_int_equal(ask("get", 1, START), GATE_PASS);
+    gate_owe_bytes(&account, UNIT_BYTES_OUT, 2500, 0, START, tallies);
+    assert_int_equal(ask("get", 1, START), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 1501 * MS); /* until there is room for one byte */
+    assert_int_equal(word(0), START + 2500 * MS); /* what is not known yet is not charged */
+    assert_int_equal(ask("get", 1, START), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 1501 * MS);
+    gate_owe_bytes(&account, UNIT_BYTES_OUT, 1000, 0, START, tallies);
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, 501 * MS);
+    assert_tally(0, 3500, 2, 1, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(evenly_spaced),
+        TEST(a_burst_goes_at_once),
+        TEST(time_counts_from_the_head),
+        TEST(departures_equal_the_queue),
+        TEST(costs_beyond_the_burst_wait_longer),
+        TEST(monstrous_costs),
+        TEST(who_cannot_be_held_is_refused),
+        TEST(control_waits_and_is_never_refused),
+        TEST(the_others_are_asked_at_departure),
+        TEST(several_delays),
+        TEST(another_queue_has_grown),
+        TEST(departures_obey_every_queue),
+        TEST(calls_are_in_flight_when_they_depart),
+        TEST(bytes_delay_what_follows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

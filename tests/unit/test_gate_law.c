@@ -1,0 +1,289 @@
+/* The funnel law, through the gate: every unit, action and scope, and across reloads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "dice.h"
+#include "funnel_law.h"
+#include "gate_kit.h"
+
+#define WHO 4
+#define MOST 400
+
+static const char *const units[] = {"all", "write", "cost", "connects"};
+static const char *const actions[] = {"refuse", "close", "shadow", "delay 1d"};
+static const char *const scopes[] = {"subject", "connection", "policy"};
+
+struct kind {
+    size_t unit, action, scope;
+};
+
+static bool is_possible(struct kind kind)
+{
+    return kind.unit != 3 || (kind.action != 3 && kind.scope != 1);
+}
+
+/* The accounts: two connections of one subject, two of others. */
+static struct account who[WHO];
+
+static void come(void)
+{
+    for (size_t i = 0; i < WHO; i++)
+        who[i] = kit_account(subjects, policy, i < 2 ? "user:a" : i == 2 ? "user:b" : "user:c", START);
+}
+
+static void go(void)
+{
+    for (size_t i = 0; i < WHO; i++)
+        kit_account_put(subjects, &who[i]);
+}
+
+/* Whose funnel it is that who[i] is charged to. */
+static size_t funnel_of(size_t scope, size_t i)
+{
+    return scope == 1 ? i : scope == 2 ? 0 : i < 2 ? 0 : i - 1;
+}
+
+/* Ask for one thing; how long until it goes, or FUNNEL_NEVER when it was (or would have been) refused. */
+static uint64_t try(const struct account *account_of, struct kind kind, uint64_t cost, uint64_t now_ns)
+{
+    uint64_t before = atomic_load(&tally(0)->shadowed);
+    enum gate gate;
+    if (kind.unit == 3) {
+        gate = gate_connect(account_of, now_ns, tallies, &verdict);
+    } else {
+        struct ask wish = ask_of("set", cost, now_ns);
+        gate = gate_ask(account_of, &wish, tallies, &verdict);
+    }
+    if (atomic_load(&tally(0)->shadowed) > before)
+        return FUNNEL_NEVER;
+    return gate == GATE_PASS ? 0 : gate == GATE_WAIT ? (uint64_t)verdict.wait_ns : FUNNEL_NEVER;
+}
+
+static void round_of(struct kind kind, uint64_t seed)
+{
+    static struct admitted lists[WHO][MOST];
+    static const char *const periods[] = {"ms", "s", "7s", "m", "h"};
+    size_t n[WHO] = {0};
+    char line[100];
+    uint64_t count = dice_scale(&seed, 2000), burst = dice_scale(&seed, 50);
+    snprintf(line, sizeof line, "%u/%s burst %u per %s over %s", (unsigned)count, periods[dice_below(&seed, 5)],
+             (unsigned)burst, scopes[kind.scope], actions[kind.action]);
+    new_rules();
+    limit(units[kind.unit], line);
+    if (dice_below(&seed, 2)) /* another one, so that decisions are joint; it never says no */
+        limit("@string", "1g/ms");
+    kit_bind(policies, ledger, table);
+    account.policy = policy; /* for tally() */
+    come();
+    const struct rate *rate = &policy->limits[0].rate;
+    uint64_t now_ns = START;
+    for (int i = 0; i < 1200; i++) {
+        size_t k = dice_below(&seed, WHO), at = funnel_of(kind.scope, k);
+        now_ns += dice_below(&seed, 3) ? dice_below(&seed, 2 * rate->interval_ns) / WHO : 0;
+        uint64_t stale_ns = now_ns - dice_below(&seed, 5) * dice_below(&seed, rate->interval_ns) / 2;
+        stale_ns = stale_ns < now_ns ? stale_ns : now_ns;
+        uint64_t cost = kind.unit == 2 ? 1 + dice_below(&seed, burst) : 1;
+        uint64_t wait_ns = try(&who[k], kind, cost, stale_ns);
+        if (wait_ns != FUNNEL_NEVER && n[at] < MOST)
+            lists[at][n[at]++] = (struct admitted){stale_ns + wait_ns, cost};
+    }
+    for (size_t i = 0; i < WHO; i++)
+        if (!law_holds(lists[i], n[i], rate))
+            fail_msg("%s = %s, seed %u", units[kind.unit], line, (unsigned)seed);
+    assert_true(n[0] > 0);
+    go();
+    account.policy = NULL;
+}
+
+static void law_of_every_kind(void **state)
+{
+    (void)state;
+    for (size_t unit = 0; unit < 4; unit++)
+        for (size_t action = 0; action < 4; action++)
+            for (size_t scope = 0; scope < 3; scope++)
+                for (uint64_t seed = 1; seed <= 4 && is_possible((struct kind){unit, action, scope}); seed++) {
+                    assert_int_equal(set_up(NULL), 0);
+                    round_of((struct kind){unit, action, scope}, seed);
+                    tear_down(NULL);
+                }
+}
+
+/* Bytes: what passes in a window is at most burst + rate * w, and the overshoot of the last in it. */
+static void law_of_bytes(void **state)
+{
+    (void)state;
+    for (uint64_t round = 1; round <= 60; round++) {
+        uint64_t seed = round, now_ns = START, most = 1 + dice_scale(&seed, 5000);
+        static struct admitted list[MOST];
+        size_t n = 0;
+        char line[100];
+        assert_int_equal(set_up(NULL), 0);
+        snprintf(line, sizeof line, "%u/s burst %u over %s", (unsigned)dice_scale(&seed, 100000),
+                 (unsigned)dice_scale(&seed, 20000), round % 2 ? "refuse" : "delay 1d");
+        limit("bytes-out", line);
+        open_gate();
+        struct rate loose = policy->limits[0].rate; /* with the overshoot as a larger burst */
+        loose.burst += most;
+        for (int i = 0; i < 2000 && n < MOST; i++) {
+            now_ns += dice_below(&seed, 3) ? dice_below(&seed, policy->limits[0].rate.burst_ns / 4 + 1000) : 0;
+            enum gate gate = ask("get", 1, now_ns);
+            if (gate == GATE_WAIT || (gate == GATE_REFUSE && dice_below(&seed, 2)))
+                now_ns += (uint64_t)verdict.wait_ns;
+            if (gate != GATE_PASS && gate != GATE_WAIT)
+                continue;
+            list[n++] = (struct admitted){now_ns, 1 + dice_below(&seed, most)};
+            gate_owe_bytes(&account, UNIT_BYTES_OUT, list[n - 1].cost, 0, now_ns, tallies);
+        }
+        assert_true(n > 5);
+        assert_true(law_holds(list, n, &loose));
+        tear_down(NULL);
+    }
+}
+
+/* ---- reloads ---- */
+
+/*
+ * With rates that change, each admission is worth its time under the rate it passed by; in no window does that come to
+ * more than the window and the burst of its last admission. In the order of admission; times need not grow.
+ */
+struct paid {
+    uint64_t at_ns, span_ns, burst_ns;
+};
+
+static bool timed_law_holds(const struct paid *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned __int128 sum_ns = 0;
+        for (size_t j = i; j < n; j++) {
+            sum_ns += list[j].span_ns;
+            if (list[j].at_ns >= list[i].at_ns && sum_ns > list[j].burst_ns + (list[j].at_ns - list[i].at_ns))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Random rules again and again: lines come, go and change places and rates. Debts stay with policy, line and place. */
+static void reloads_refill_nothing(void **state)
+{
+    (void)state;
+    enum { LINES = 4 };
+    static const char *const lines[LINES] = {"all", "write", "cost", "cmd.set"};
+    for (uint64_t round = 1; round <= 12; round++) {
+        static struct paid paid[LINES][3000];
+        size_t n[LINES] = {0};
+        uint64_t seed = round, now_ns = START, refused = 0;
+        assert_int_equal(set_up(NULL), 0);
+        for (int reload = 0; reload < KIT_SETS - 1; reload++) {
+            size_t first = dice_below(&seed, LINES), there = 1 + dice_below(&seed, (1 << LINES) - 1);
+            new_rules();
+            for (size_t k = 0; k < LINES; k++) {
+                size_t at = (first + k) % LINES;
+                char line[100];
+                snprintf(line, sizeof line, "%u/s burst %u", (unsigned)dice_scale(&seed, 100),
+                         (unsigned)dice_scale(&seed, 30));
+                if (there >> at & 1)
+                    limit(lines[at], line);
+            }
+            open_gate();
+            for (int i = 0; i < 20; i++) {
+                uint64_t cost = 1 + dice_below(&seed, 3);
+                now_ns += dice_below(&seed, 3) ? dice_below(&seed, 20 * MS) : 0;
+                if (ask("set", cost, now_ns) != GATE_PASS) {
+                    refused++;
+                    continue;
+                }
+                for (size_t k = 0; k < policy->n_limits; k++) {
+                    const struct limit *charged = &policy->limits[k];
+                    size_t at = 0;
+                    while (!slice_eq(limit_line(charged), slice_str(lines[at])))
+                        at++;
+                    uint64_t units_taken = charged->unit == UNIT_COST ? cost : 1;
+                    paid[at][n[at]++] =
+                        (struct paid){now_ns, units_taken * charged->rate.interval_ns, charged->rate.burst_ns};
+                }
+            }
+        }
+        assert_true(refused > 0);
+        for (size_t k = 0; k < LINES; k++)
+            assert_true(timed_law_holds(paid[k], n[k]));
+        tear_down(NULL);
+    }
+}
+
+static void debts_outlive_their_line(void **state)
+{
+    (void)state;
+    assert_int_equal(set_up(NULL), 0);
+    limit("read", "1/h burst 2");
+    limit("write", "1/h burst 5, 2/h burst 3");
+    open_gate();
+    assert_true(pass("set", START));
+    assert_true(pass("set", START));
+    uint64_t debt = word(1);
+
+    new_rules(); /* gone */
+    limit("read", "1/h burst 2");
+    open_gate();
+    for (int i = 0; i < 10; i++)
+        assert_true(pass("set", START));
+
+    new_rules(); /* back, elsewhere, and with other rates and actions; its second limit is gone */
+    limit("all", "1000/s");
+    limit("write", "7/h burst 7 over delay 1h");
+    limit("read", "1/h burst 2");
+    open_gate();
+    assert_int_equal(word(1), debt);
+    assert_int_equal(word(2), 0);
+
+    new_rules(); /* per policy it is another */
+    limit("write", "1/h burst 5 per policy, 2/h burst 3");
+    open_gate();
+    assert_int_equal(word(0), 0);
+    assert_int_equal(word(1), START + 3600 * S);
+    assert_true(pass("set", START));
+    assert_false(pass("set", START));
+    assert_int_equal(verdict.wait_ns, 1800 * S);
+    assert_ptr_equal(verdict.limit, &policy->limits[1]);
+    tear_down(NULL);
+}
+
+/* A client that comes after the reload finds what one before it left behind. */
+static void newcomers_find_the_debts(void **state)
+{
+    (void)state;
+    assert_int_equal(set_up(NULL), 0);
+    limit("write", "1/h burst 1");
+    open_gate();
+    assert_true(pass("set", START));
+    kit_account_put(subjects, &account);
+    account.policy = NULL;
+    for (int i = 0; i < 20; i++) {
+        new_rules();
+        char what[20];
+        snprintf(what, sizeof what, "cmd.c%d", i); /* slots that the subject was not made with */
+        limit(what, "1/h");
+        limit("write", "1/h burst 1");
+        open_gate();
+        assert_int_equal(word(0), 0);
+        assert_false(pass("set", START + 1));
+        kit_account_put(subjects, &account);
+        account.policy = NULL;
+    }
+    tear_down(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(law_of_every_kind),        cmocka_unit_test(law_of_bytes),
+        cmocka_unit_test(reloads_refill_nothing),   cmocka_unit_test(debts_outlive_their_line),
+        cmocka_unit_test(newcomers_find_the_debts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,283 @@
+/* The dry run: what is counted under shadow is what enforcement refuses for the same traffic. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "dice.h"
+#include "gate_kit.h"
+
+#define EVENTS 1500
+#define WHO 3
+#define LINES 6
+
+enum what { ASK, ANSWER, CONNECT, DISCONNECT };
+
+static struct event {
+    uint64_t at_ns;
+    enum what what;
+    size_t who, command;
+    uint64_t cost;
+} events[EVENTS];
+
+static const char *const commands[] = {"get", "set", "del", "lpush", "blpop", "ping"};
+
+static void record(uint64_t seed)
+{
+    uint64_t now_ns = START;
+    for (size_t i = 0; i < EVENTS; i++) {
+        now_ns += dice_below(&seed, 3) ? dice_below(&seed, 20 * MS) : 0;
+        uint64_t die = dice_below(&seed, 20);
+        events[i] = (struct event){.at_ns = now_ns,
+                                   .what = die < 11   ? ASK
+                                           : die < 16 ? ANSWER
+                                           : die < 18 ? CONNECT
+                                                      : DISCONNECT,
+                                   .who = dice_below(&seed, WHO),
+                                   .command = dice_below(&seed, 6),
+                                   .cost = 1 + dice_below(&seed, 8)};
+    }
+}
+
+/* What became of the events under some rules. */
+struct outcome {
+    uint64_t admitted[LINES], delayed[LINES], refused[LINES], shadowed[LINES];
+    bool passed[EVENTS]; /* under shadow: would have passed */
+};
+
+/* What is counted of one connection or of one subject's calls: how many there are. */
+struct counts {
+    uint64_t calls, connections;
+};
+
+static uint64_t shadowed_so_far(void)
+{
+    uint64_t n = 0;
+    for (size_t k = 0; k < policy->n_limits; k++)
+        n += atomic_load(&tallies[policy->limits[k].id].shadowed);
+    return n;
+}
+
+static bool meet(const struct account *who, const struct event *event, uint8_t flag, struct counts *counts)
+{
+    struct ask wish = ask_of(commands[event->command], event->cost, event->at_ns);
+    uint64_t before = shadowed_so_far();
+    enum gate gate = GATE_PASS;
+    switch (event->what) {
+    case ASK:
+        gate = gate_ask(who, &wish, tallies, &verdict);
+        counts->calls += gate == GATE_PASS && (verdict.counted & flag);
+        break;
+    case ANSWER:
+        if (counts->calls > 0)
+            gate_calls_end(who, flag == COUNTED, flag == COUNTED_SHADOW);
+        counts->calls -= counts->calls > 0;
+        break;
+    case CONNECT:
+        gate = gate_connect(who, event->at_ns, tallies, &verdict);
+        counts->connections += gate == GATE_PASS && (verdict.counted & flag);
+        break;
+    case DISCONNECT:
+        if (counts->connections > 0)
+            gate_disconnect(who, flag);
+        counts->connections -= counts->connections > 0;
+        break;
+    }
+    return (gate == GATE_PASS || gate == GATE_WAIT) && shadowed_so_far() == before;
+}
+
+/* `suffix` ends each line; of the events with a place in `only`, those that are true there. */
+static struct outcome run(const char *const (*lines)[2], size_t n, const char *suffix, bool is_shadow, const bool *only)
+{
+    static struct outcome outcome;
+    struct account accounts[WHO];
+    struct counts counts[WHO] = {{0}};
+    uint8_t flag = is_shadow || *suffix ? COUNTED_SHADOW : COUNTED;
+    memset(&outcome, 0, sizeof outcome);
+    assert_int_equal(set_up(NULL), 0);
+    for (size_t k = 0; k < n; k++) {
+        char line[100];
+        snprintf(line, sizeof line, "%s%s", lines[k][1], suffix);
+        limit(lines[k][0], line);
+    }
+    policies_set_shadow(policies, is_shadow);
+    kit_bind(policies, ledger, table);
+    for (size_t i = 0; i < WHO; i++) /* two connections of one subject, and another */
+        accounts[i] = kit_account(subjects, policy, i < 2 ? "user:a" : "user:b", START);
+    for (size_t i = 0; i < EVENTS; i++)
+        if (!only || only[i])
+            outcome.passed[i] = meet(&accounts[events[i].who], &events[i], flag, &counts[events[i].who]);
+    for (size_t k = 0; k < policy->n_limits; k++) {
+        const struct tally *counted = &tallies[policy->limits[k].id];
+        outcome.admitted[k] = atomic_load(&counted->admitted);
+        outcome.delayed[k] = atomic_load(&counted->delayed);
+        outcome.refused[k] = atomic_load(&counted->refused);
+        outcome.shadowed[k] = atomic_load(&counted->shadowed);
+    }
+    for (size_t i = 0; i < WHO; i++)
+        kit_account_put(subjects, &accounts[i]);
+    tear_down(NULL);
+    return outcome;
+}
+
+static const char *const rules[][LINES][2] = {
+    {{"all", "30/s burst 5"}},
+    {{"all", "30/s burst 5"}, {"write", "10/s burst 3, 500/m burst 40"}},
+    {{"cost", "100/s burst 12"}, {"write", "10/s burst 3 per policy"}, {"cmd.get", "3/s burst 2 per connection"}},
+    {{"inflight", "2"}, {"all", "40/s"}, {"inflight", "1 per connection"}},
+    {{"connections", "2"}, {"connects", "8/s burst 3"}, {"write", "12/s"}, {"inflight", "3 per policy"}},
+};
+
+static void assert_same(size_t rule, size_t n, const struct outcome *enforced, const struct outcome *counted)
+{
+    uint64_t refused = 0;
+    for (size_t k = 0; k < n; k++) {
+        assert_int_equal(counted->admitted[k], enforced->admitted[k]);
+        assert_int_equal(counted->shadowed[k], enforced->refused[k]);
+        assert_int_equal(counted->refused[k], 0);
+        assert_int_equal(enforced->shadowed[k], 0);
+        refused += enforced->refused[k];
+    }
+    assert_memory_equal(counted->passed, enforced->passed, sizeof counted->passed);
+    if (refused == 0)
+        fail_msg("rule %u refused nothing", (unsigned)rule);
+}
+
+static size_t count_lines(size_t rule)
+{
+    size_t n = 0;
+    while (n < LINES && rules[rule][n][0])
+        n++;
+    return n;
+}
+
+/* Of a line with several limits each is counted. */
+static size_t count_limits(size_t rule)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < count_lines(rule); k++)
+        n += strchr(rules[rule][k][1], ',') ? 2 : 1;
+    return n;
+}
+
+static void mode_shadow_foretells_enforcement(void **state)
+{
+    (void)state;
+    for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            record(seed);
+            struct outcome enforced = run(rules[rule], count_lines(rule), "", false, NULL);
+            struct outcome counted = run(rules[rule], count_lines(rule), "", true, NULL);
+            assert_same(rule, count_limits(rule), &enforced, &counted);
+        }
+}
+
+static void over_shadow_foretells_enforcement(void **state)
+{
+    (void)state;
+    for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++) {
+        if (rule == 1) /* a list: the suffix is of its last limit */
+            continue;
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            record(seed);
+            struct outcome enforced = run(rules[rule], count_lines(rule), "", false, NULL);
+            struct outcome counted = run(rules[rule], count_lines(rule), " over shadow", false, NULL);
+            assert_same(rule, count_limits(rule), &enforced, &counted);
+        }
+    }
+}
+
+/*
+ * What would wait passes at once, but takes its place all the same; what would wait too long is counted. Where a command
+ * waits for one limit and is then asked about others, the dry run asks the others at once: that can differ.
+ */
+static void mode_shadow_of_delays_and_denies(void **state)
+{
+    (void)state;
+    static const char *const lines[LINES][2] = {
+        {"cmd.get", "5/s over delay 300ms"}, {"write", "10/s burst 4 over delay 200ms"}, {"@list", "deny"}};
+    static const char *const apart[LINES][2] = {
+        {"cmd.get", "5/s over delay 300ms"}, {"write", "10/s over close"}, {"connects", "1/s burst 2"}};
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        record(seed);
+        struct outcome enforced = run(lines, 3, "", false, NULL);
+        struct outcome counted = run(lines, 3, "", true, NULL);
+        assert_same(0, 3, &enforced, &counted);
+        assert_true(enforced.delayed[0] + enforced.delayed[1] > 0);
+        assert_int_equal(counted.delayed[0], 0);
+        enforced = run(apart, 3, "", false, NULL);
+        counted = run(apart, 3, "", true, NULL);
+        assert_same(0, 3, &enforced, &counted);
+    }
+}
+
+/* Beside limits that are enforced, a shadow sees what those let pass, and nothing else; they do not see it. */
+static void shadows_beside_enforced_ones(void **state)
+{
+    (void)state;
+    static const char *const enforced_lines[LINES][2] = {
+        {"all", "30/s burst 5"}, {"cost", "80/s burst 20 over close"}, {"connects", "6/s burst 2"}};
+    static const char *const shadow_lines[LINES][2] = {
+        {"write", "6/s burst 2 per policy"}, {"cmd.get", "2/s burst 1"}, {"connects", "3/s burst 1 per policy"}};
+    static const char *const both[LINES][2] = {
+        {"all", "30/s burst 5"},
+        {"cost", "80/s burst 20 over close"},
+        {"connects", "6/s burst 2"},
+        {"write", "6/s burst 2 per policy over shadow"},
+        {"cmd.get", "2/s burst 1 over shadow"},
+        {"connects", "3/s burst 1 per policy over shadow"},
+    };
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        record(seed);
+        static struct outcome first, second, mixed;
+        first = run(enforced_lines, 3, "", false, NULL);
+        second = run(shadow_lines, 3, "", false, first.passed);
+        mixed = run(both, 6, "", false, NULL);
+        for (size_t k = 0; k < 3; k++) {
+            assert_int_equal(mixed.admitted[k], first.admitted[k]);
+            assert_int_equal(mixed.refused[k], first.refused[k]);
+            assert_int_equal(mixed.admitted[3 + k], second.admitted[k]);
+            assert_int_equal(mixed.shadowed[3 + k], second.refused[k]);
+            assert_int_equal(mixed.refused[3 + k], 0);
+            assert_true(second.refused[k] > 0);
+        }
+    }
+}
+
+/* From shadow to enforcement and back by another set of policies: the same funnels go on. */
+static void shadow_and_enforcement_share_funnels(void **state)
+{
+    (void)state;
+    assert_int_equal(set_up(NULL), 0);
+    limit("all", "1/s burst 10");
+    policies_set_shadow(policies, true);
+    open_gate();
+    assert_true(policies_is_shadow(policies));
+    for (int i = 0; i < 25; i++)
+        assert_true(pass("get", START));
+    assert_tally(0, 10, 0, 0, 15);
+    new_rules();
+    limit("all", "1/s burst 10");
+    open_gate();
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE);
+    assert_int_equal(verdict.wait_ns, S);
+    new_rules();
+    limit("all", "1/s burst 10 over shadow");
+    open_gate();
+    assert_true(pass("get", START));
+    assert_tally(0, 10, 0, 1, 16);
+    tear_down(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mode_shadow_foretells_enforcement),    cmocka_unit_test(over_shadow_foretells_enforcement),
+        cmocka_unit_test(mode_shadow_of_delays_and_denies),     cmocka_unit_test(shadows_beside_enforced_ones),
+        cmocka_unit_test(shadow_and_enforcement_share_funnels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+/*
+ * Changes of the running configuration: reloads and orders, good and bad, and what of limits survives them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "run/config.h"
+#include "run/governor.h"
+
+#define FREE "[policy free]\nmatch = user:free-*\n"
+
+static char folder[] = "/tmp/weir-governor-XXXXXX";
+static struct command_table *table;
+static struct journal *journal;
+static struct config_file started_file;
+static struct config *started;
+static struct governor *governor;
+static unsigned changes;
+
+static void on_report(void *arg, bool is_error, const char *line)
+{
+    (void)arg;
+    (void)is_error;
+    fail_msg("%s", line);
+}
+
+static void on_change(void *arg)
+{
+    (void)arg;
+    changes++;
+}
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen("weir.conf", "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void start(const char *path)
+{
+    started_file = (struct config_file){.path = path, .report = on_report};
+    started = config_read(&started_file, table);
+    assert_non_null(started);
+    journal = journal_new();
+    governor = governor_new(started, &started_file, table, journal);
+    governor_watch(governor, on_change, NULL);
+    changes = 0;
+}
+
+static void start_with(const char *text)
+{
+    write_file(text);
+    start("weir.conf");
+}
+
+static void stop(void)
+{
+    governor_free(governor);
+    journal_free(journal);
+    config_file_fini(&started_file);
+    config_free(started);
+}
+
+static char *copy(const char *text)
+{
+    return text ? mem_strndup(text, strlen(text)) : NULL;
+}
+
+static struct order *give(enum order_kind kind, const char *policy, const char *what, const char *expression)
+{
+    struct order *order = order_new(kind);
+    order->policy = copy(policy);
+    order->what = copy(what);
+    order->expression = copy(expression);
+    governor_carry_out(governor, order);
+    return order;
+}
+
+static void check(enum order_kind kind, const char *policy, const char *what, const char *expression,
+                  const char *error)
+{
+    struct order *order = give(kind, policy, what, expression);
+    if (error)
+        assert_string_equal(order->error ? order->error : "", error);
+    else if (order->error)
+        fail_msg("%s", order->error);
+    order_free(order);
+}
+
+/* The newest event of the journal. */
+static void check_journal(const char *kind, const char *text)
+{
+    struct journal_event event;
+    assert_int_equal(journal_last(journal, &event, 1), 1);
+    assert_string_equal(event.text, text);
+    assert_string_equal(event.kind, kind);
+}
+
+static const struct policy *policy(size_t i)
+{
+    return policies_at(governor_rules(governor)->policies, i);
+}
+
+static const struct limit *limit(size_t i)
+{
+    assert_true(i < policy(0)->n_limits);
+    return &policy(0)->limits[i];
+}
+
+static void check_diff(size_t n, const char *section, const char *what, const char *running, const char *in_file)
+{
+    struct order *order = give(ORDER_DIFF, NULL, NULL, NULL);
+    assert_null(order->error);
+    assert_int_equal(order->n_differences, n);
+    if (n > 0) {
+        assert_string_equal(order->differences[0].section, section);
+        assert_string_equal(order->differences[0].what, what);
+        assert_string_equal(order->differences[0].running, running);
+        assert_string_equal(order->differences[0].file, in_file);
+    }
+    order_free(order);
+}
+
+static void test_set_and_unset(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\nread = 100/m\nwrite = 5/s\n");
+    check(ORDER_SET, "FREE", "Read", " 7/s , 70/m per policy", NULL);
+    check_journal("set", "[policy free] Read = 7/s , 70/m per policy (before: 10/s, 100/m)");
+    assert_int_equal(changes, 1);
+    assert_int_equal(policy(0)->n_limits, 3);
+    assert_int_equal(limit(0)->rate.count, 7);
+    assert_int_equal(limit(1)->scope, PER_POLICY);
+    check(ORDER_SET, "free", "all", "1k/s", NULL);
+    check(ORDER_UNSET, "free", "write", NULL, NULL);
+    check_journal("unset", "[policy free] write removed (before: 5/s)");
+    assert_int_equal(policy(0)->n_limits, 3);
+    assert_int_equal(limit(0)->rate.count, 7);
+    assert_int_equal(limit(2)->rate.count, 1000);
+    assert_int_equal(changes, 3);
+    check(ORDER_UNSET, "free", "write", NULL, "ERR policy free has no limit write");
+    check_diff(3, "policy free", "read", "7/s , 70/m per policy", "10/s, 100/m");
+    stop();
+}
+
+static void test_bad_orders_change_nothing(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\n");
+    const struct rules *before = governor_rules(governor);
+    check(ORDER_SET, "fre", "read", "1/s", "ERR no policy fre (did you mean free?)");
+    check(ORDER_SET, "nobody", "read", "1/s", "ERR no policy nobody");
+    check(ORDER_SET, "free", "raed", "1/s", "ERR [policy free] raed: unknown class raed (did you mean read?)");
+    check(ORDER_SET, "free", "read", "0/s",
+          "ERR [policy free] read: a rate of 0 lets nothing pass, ever: give at least 1");
+    check(ORDER_SET, "free", "read", "", "ERR [policy free] read: a value is missing");
+    check(ORDER_SET, "free", "match", "ip:10.0.0.1",
+          "ERR match is not a limit: change it in the file, then LIMIT RELOAD");
+    check(ORDER_UNSET, "free", "Admin", NULL, "ERR Admin is not a limit: change it in the file, then LIMIT RELOAD");
+    check(ORDER_SET, "free", "read", "1/s\r\n+OK", "ERR control characters have no place in a configuration");
+    check(ORDER_MODE, NULL, NULL, "off", "ERR [weir] mode: \"off\" is neither enforce nor shadow");
+    check(ORDER_MODE, NULL, NULL, "a\nb", "ERR a mode is enforce or shadow");
+    assert_ptr_equal(governor_rules(governor), before);
+    assert_int_equal(changes, 0);
+    check_diff(0, NULL, NULL, NULL, NULL);
+    stop();
+}
+
+static void test_mode(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\n");
+    check(ORDER_MODE, NULL, NULL, "Shadow", NULL);
+    check_journal("mode", "mode = shadow");
+    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    check_diff(1, "weir", "mode", "Shadow", "enforce");
+    check(ORDER_SET, "free", "read", "20/s", NULL);
+    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    governor_on_table(governor, command_table_builtin());
+    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    check(ORDER_MODE, NULL, NULL, "enforce", NULL);
+    assert_false(policies_is_shadow(governor_rules(governor)->policies));
+    stop();
+}
+
+static void test_a_limit_keeps_its_slot_and_id(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\nwrite = 5/s, 9/m\n");
+    uint16_t slot = limit(2)->slot, id = limit(2)->id;
+    write_file("[policy first]\nmatch = user:a\nall = 3/s\n" FREE "all = 7/s\ncost = 3/s\nwrite = 50/h, 90/d\n");
+    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    check_journal("reload", "configuration reloaded from weir.conf");
+    const struct policy *free_policy = policy(1);
+    assert_string_equal(free_policy->limits[3].label, "free/write");
+    assert_int_equal(free_policy->limits[3].slot, slot);
+    assert_int_equal(free_policy->limits[3].id, id);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_not_equal(free_policy->limits[i].id, id);
+    stop();
+}
+
+static void test_a_bad_file_changes_nothing(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\n");
+    write_file(FREE "read = 0/s\nwriet = 1/s\n");
+    check(ORDER_RELOAD, NULL, NULL, NULL,
+          "ERR configuration not reloaded: weir.conf:3: [policy free] read: a rate of 0 lets nothing pass, ever: give "
+          "at least 1");
+    assert_int_equal(changes, 0);
+    check(ORDER_DIFF, NULL, NULL, NULL,
+          "ERR the file cannot be compared: weir.conf:3: [policy free] read: a rate of 0 lets nothing pass, ever: give "
+          "at least 1");
+    unlink("weir.conf");
+    check(ORDER_RELOAD, NULL, NULL, NULL,
+          "ERR configuration not reloaded: weir.conf: cannot be opened: No such file or directory");
+    assert_int_equal(limit(0)->rate.count, 10);
+    stop();
+}
+
+static void test_a_reload_drops_what_was_only_set(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\nwrite = 5/s\n");
+    check(ORDER_SET, "free", "read", "20/s", NULL);
+    check(ORDER_SET, "free", "write", "6/s", NULL);
+    write_file(FREE "read = 10/s\nwrite = 6/s\n");
+    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    struct journal_event events[8];
+    size_t n = journal_last(journal, events, 8);
+    assert_int_equal(n, 4);
+    assert_string_equal(events[1].text, "dropped, for it was only SET: [policy free] read = 20/s");
+    assert_int_equal(limit(0)->rate.count, 10);
+    assert_int_equal(limit(1)->rate.count, 6);
+    check_diff(0, NULL, NULL, NULL, NULL);
+    stop();
+}
+
+static void test_settings_that_need_a_restart(void **state)
+{
+    (void)state;
+    start_with("[weir]\nlisten = 127.0.0.1:0\nmax-clients = 50\n" FREE "read = 10/s\n");
+    write_file("[weir]\nlisten = 127.0.0.1:1\nworkers = 7\nmax-clients = 60\nerror-prefix = SLOW\nidentity = ip\n"
+               "output-limit = 1mb\n" FREE "read = 11/s\n[admin]\nsocket = /tmp/none.sock\n");
+    for (int i = 0; i < 2; i++) {
+        check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+        struct journal_event events[2];
+        assert_int_equal(journal_last(journal, events, 2), 2);
+        assert_string_equal(events[1].text,
+                            "changed in the file, but needs a restart: listen, workers, [admin] socket");
+    }
+    const struct rules *rules = governor_rules(governor);
+    assert_int_equal(rules->max_clients, 60);
+    assert_int_equal(rules->output_limit_bytes, 1 << 20);
+    assert_int_equal(rules->identity.count, 1);
+    assert_string_equal(rules->error_prefix, "SLOW");
+    assert_int_equal(limit(0)->rate.count, 11);
+    check_diff(3, "weir", "listen", "127.0.0.1:0", "127.0.0.1:1");
+    stop();
+}
+
+static void test_without_a_file(void **state)
+{
+    (void)state;
+    start(NULL);
+    check(ORDER_RELOAD, NULL, NULL, NULL,
+          "ERR configuration not reloaded: weir was started without a file (-c FILE)");
+    check(ORDER_DIFF, NULL, NULL, NULL,
+          "ERR weir was started without a file (-c FILE): there is nothing to compare with");
+    check(ORDER_SET, "default", "read", "1/s", "ERR no policy default");
+    check(ORDER_MODE, NULL, NULL, "shadow", NULL);
+    governor_reload(governor);
+    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    stop();
+}
+
+static int enter_folder(void **state)
+{
+    (void)state;
+    table = command_table_builtin();
+    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+}
+
+static int leave_folder(void **state)
+{
+    (void)state;
+    command_table_put(table);
+    unlink("weir.conf");
+    return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_set_and_unset),
+        cmocka_unit_test(test_bad_orders_change_nothing),
+        cmocka_unit_test(test_mode),
+        cmocka_unit_test(test_a_limit_keeps_its_slot_and_id),
+        cmocka_unit_test(test_a_bad_file_changes_nothing),
+        cmocka_unit_test(test_a_reload_drops_what_was_only_set),
+        cmocka_unit_test(test_settings_that_need_a_restart),
+        cmocka_unit_test(test_without_a_file),
+    };
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}

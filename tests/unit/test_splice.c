@@ -1,0 +1,325 @@
+/*
+ * weir's commands in Redis' replies to COMMAND. The replies were sent by redis-server 7.0.15 and 6.2 (entries of seven
+ * elements, no DOCS), with few commands left in them; each stands in front of a guard page, whole and cut everywhere.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "quota/docs.h"
+#include "quota/splice.h"
+#include "resp/emit.h"
+
+#include "guard.h"
+#include "show.h"
+
+#define WORDS_MAX 16
+#define ROOM 65536
+
+/* PING's entry and docs in both versions. */
+#define PING_2                                                                                                         \
+    "*10\r\n$4\r\nping\r\n:-1\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n*2\r\n+@fast\r\n+@connection\r\n"                    \
+    "*2\r\n$25\r\nrequest_policy:all_shards\r\n$29\r\nresponse_policy:all_succeeded\r\n*0\r\n*0\r\n"
+#define PING_3                                                                                                         \
+    "*10\r\n$4\r\nping\r\n:-1\r\n~1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n~2\r\n+@fast\r\n+@connection\r\n"                    \
+    "~2\r\n$25\r\nrequest_policy:all_shards\r\n$29\r\nresponse_policy:all_succeeded\r\n~0\r\n~0\r\n"
+#define PING_62 "*7\r\n$4\r\nping\r\n:-1\r\n*3\r\n+stale\r\n+fast\r\n+x\r\n:0\r\n:0\r\n:0\r\n*1\r\n+@fast\r\n"
+#define PING_DOCS_2 "$4\r\nping\r\n*4\r\n$7\r\nsummary\r\n$4\r\nPing\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n"
+#define PING_DOCS_3 "$4\r\nping\r\n%2\r\n$7\r\nsummary\r\n$4\r\nPing\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n"
+
+static struct guard request_guard;
+static struct guard reply_guard;
+
+/* Words between blanks, as a request. */
+static struct slice request_of(const char *line)
+{
+    char copy[512];
+    char request[1024];
+    struct slice words[WORDS_MAX];
+    size_t n = 0;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " "))
+        words[n++] = slice_str(word);
+    size_t len = emit_array(request, words, n);
+    return slice_of(guard_place(&request_guard, request, len), len);
+}
+
+static bool splice(const char *line, struct slice reply, bool is_resp3, struct build *out)
+{
+    build_init(out, is_resp3);
+    struct slice placed = slice_of(guard_place(&reply_guard, reply.at, reply.len), reply.len);
+    return splice_command(request_of(line), placed, out);
+}
+
+/* Bytes, and between \1s an entry of an own command: I in COMMAND INFO, i the same before Redis 7, D in DOCS. */
+static void expect(struct build *build, const char *pattern)
+{
+    for (const char *at = pattern; *at != '\0';) {
+        size_t plain = strcspn(at, "\1");
+        build_raw(build, slice_of(at, plain));
+        at += plain;
+        if (*at == '\0')
+            break;
+        size_t len = strcspn(at + 2, "\1");
+        const struct own *own = own_find(slice_of(at + 2, len));
+        assert_non_null(own);
+        if (at[1] == 'D')
+            docs_entry(build, own);
+        else
+            docs_info(build, own, at[1] == 'i' ? DOCS_INFO_OLD : DOCS_INFO_MAX);
+        at += len + 3;
+    }
+}
+
+static void assert_same(struct slice got, struct slice expected)
+{
+    if (slice_eq(got, expected))
+        return;
+    show_bytes(stderr, got.at, got.len);
+    fputs("\n    but expected\n", stderr);
+    show_bytes(stderr, expected.at, expected.len);
+    fputs("\n", stderr);
+    fail();
+}
+
+static void assert_cuts_are_safe(const char *line, struct slice reply, bool is_resp3)
+{
+    for (size_t len = 0; len < reply.len; len++) {
+        struct build out;
+        (void)!splice(line, slice_of(reply.at, len), is_resp3, &out);
+        build_fini(&out);
+    }
+}
+
+static void assert_spliced(const char *line, const char *reply, bool is_resp3, const char *pattern)
+{
+    struct build out;
+    struct build expected;
+    build_init(&expected, is_resp3);
+    expect(&expected, pattern);
+    assert_true(splice(line, slice_str(reply), is_resp3, &out));
+    assert_same(slice_of(out.at, out.len), slice_of(expected.at, expected.len));
+    build_fini(&out);
+    build_fini(&expected);
+    assert_cuts_are_safe(line, slice_str(reply), is_resp3);
+}
+
+static void assert_unchanged(const char *line, const char *reply, bool is_resp3)
+{
+    struct build out;
+    assert_false(splice(line, slice_str(reply), is_resp3, &out));
+    build_fini(&out);
+    assert_cuts_are_safe(line, slice_str(reply), is_resp3);
+}
+
+/* The own commands of a kind, for the replies that name all of them: as many as the table has. */
+static void each(char *out, size_t room, const char *before, bool (*is_in)(const struct own *own), const char *after)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < own_count(); i++)
+        if (is_in(own_row(i)))
+            len += (size_t)snprintf(out + len, room - len, "%s%s%s", before, own_row(i)->name, after);
+    assert_true(len < room);
+}
+
+static bool is_any(const struct own *own)
+{
+    return own != NULL;
+}
+
+static bool starts_with_limit(const struct own *own)
+{
+    return strncmp(own->name, "limit", 5) == 0;
+}
+
+static size_t count_of(bool (*is_in)(const struct own *own))
+{
+    size_t count = 0;
+    for (size_t i = 0; i < own_count(); i++)
+        count += is_in(own_row(i));
+    return count;
+}
+
+static void assert_all(const char *line, const char *before, size_t count, const char *body, bool is_resp3,
+                       const char *kind)
+{
+    char reply[1024];
+    char pattern[ROOM];
+    char ours[ROOM / 2];
+    snprintf(reply, sizeof reply, "%s%zu\r\n%s", before, count, body);
+    each(ours, sizeof ours, kind, docs_is_top, "\1");
+    size_t added = (size_t)docs_top_count() * (kind[1] == 'D' && before[0] == '*' ? 2 : 1);
+    snprintf(pattern, sizeof pattern, "%s%zu\r\n%s%s", before, count + added, body, ours);
+    assert_spliced(line, reply, is_resp3, pattern);
+}
+
+static void all_commands_are_followed_by_ours(void **state)
+{
+    (void)state;
+    assert_all("COMMAND", "*", 1, PING_2, false, "\1I");
+    assert_all("COMMAND INFO", "*", 2, PING_2 PING_2, false, "\1I");
+    assert_all("command", "*", 1, PING_3, true, "\1I");
+    assert_all("Command Info", "*", 1, PING_3, true, "\1I");
+    assert_all("COMMAND", "*", 1, PING_62, false, "\1i");
+    assert_all("COMMAND DOCS", "*", 2, PING_DOCS_2, false, "\1D");
+    assert_all("COMMAND docs", "%", 1, PING_DOCS_3, true, "\1D");
+}
+
+static void names_that_are_ours_are_answered(void **state)
+{
+    (void)state;
+    assert_spliced("COMMAND INFO limit|status ping nope LIMIT|Set limit|nope",
+                   "*5\r\n$-1\r\n" PING_2 "$-1\r\n$-1\r\n$-1\r\n", false,
+                   "*5\r\n\1Ilimit|status\1" PING_2 "$-1\r\n\1Ilimit|set\1$-1\r\n");
+    assert_spliced("COMMAND INFO PING Limit", "*2\r\n" PING_3 "_\r\n", true, "*2\r\n" PING_3 "\1Ilimit\1");
+    assert_spliced("COMMAND INFO limit", "*1\r\n$-1\r\n", false, "*1\r\n\1Ilimit\1");
+    assert_spliced("COMMAND INFO limit ping", "*2\r\n*-1\r\n" PING_62, false, "*2\r\n\1ilimit\1" PING_62);
+    /* Redis has a command of that name itself. */
+    assert_spliced("COMMAND INFO limit", "*1\r\n" PING_2, false, "*1\r\n" PING_2);
+}
+
+static void docs_that_are_ours_are_added_in_order(void **state)
+{
+    (void)state;
+    assert_spliced("COMMAND DOCS PING limit|status nope LIMIT ping limit|top", "*4\r\n" PING_DOCS_2 PING_DOCS_2, false,
+                   "*10\r\n" PING_DOCS_2 "\1Dlimit|status\1\1Dlimit\1" PING_DOCS_2 "\1Dlimit|top\1");
+    assert_spliced("COMMAND DOCS limit ping", "%1\r\n" PING_DOCS_3, true, "%2\r\n\1Dlimit\1" PING_DOCS_3);
+    assert_spliced("COMMAND DOCS limit", "*0\r\n", false, "*2\r\n\1Dlimit\1");
+    assert_spliced("COMMAND DOCS limit", "%0\r\n", true, "%1\r\n\1Dlimit\1");
+    /* A renamed command answers by the name it had. */
+    assert_spliced("COMMAND DOCS pong limit", "%1\r\n" PING_DOCS_3, true, "%2\r\n\1Dlimit\1" PING_DOCS_3);
+}
+
+static void assert_list(const char *line, const char *type, bool (*is_in)(const struct own *own))
+{
+    char reply[64];
+    char expected[ROOM];
+    snprintf(reply, sizeof reply, "%s2\r\n$4\r\nping\r\n$3\r\nlcs\r\n", type);
+    int len =
+        snprintf(expected, sizeof expected, "%s%zu%s", type, 2 + (is_in != NULL ? count_of(is_in) : 0), reply + 2);
+    for (size_t i = 0; is_in != NULL && i < own_count(); i++)
+        if (is_in(own_row(i)))
+            len += snprintf(expected + len, sizeof expected - (size_t)len, "$%zu\r\n%s\r\n", strlen(own_row(i)->name),
+                            own_row(i)->name);
+    assert_spliced(line, reply, false, expected);
+}
+
+static void lists_are_filtered(void **state)
+{
+    (void)state;
+    assert_list("COMMAND LIST", "*", is_any);
+    assert_list("COMMAND LIST", "~", is_any);
+    assert_list("COMMAND LIST FILTERBY ACLCAT Limit", "*", is_any);
+    assert_list("COMMAND LIST FILTERBY ACLCAT @limit", "*", NULL);
+    assert_list("COMMAND LIST FILTERBY ACLCAT read", "*", NULL);
+    assert_list("COMMAND LIST FILTERBY MODULE limit", "*", NULL);
+    assert_list("COMMAND LIST FILTERBY PATTERN LIM*", "*", starts_with_limit);
+    assert_list("COMMAND LIST filterby pattern *", "*", is_any);
+    assert_list("COMMAND LIST FILTERBY PATTERN ping", "*", NULL);
+    assert_list("COMMAND LIST FILTERBY PATTERN [Ll]im[i-i]t*", "*", starts_with_limit);
+    assert_list("COMMAND LIST FILTERBY PATTERN [l", "*", NULL);
+}
+
+static void the_count_is_ours_too(void **state)
+{
+    (void)state;
+    char expected[32];
+    snprintf(expected, sizeof expected, ":%d\r\n", 240 + (int)docs_top_count());
+    assert_spliced("COMMAND COUNT", ":240\r\n", false, expected);
+    assert_unchanged("COMMAND COUNT", ":99999999999999999\r\n", false);
+}
+
+static void keys_of_ours_are_told(void **state)
+{
+    (void)state;
+    static const char invalid[] = "-ERR Invalid command specified\r\n";
+    static const char keyless[] = "-ERR The command has no key arguments\r\n";
+    assert_spliced("COMMAND GETKEYS LIMIT status", invalid, false, keyless);
+    assert_spliced("COMMAND GETKEYSANDFLAGS limit SET a b c", invalid, true, keyless);
+    assert_spliced("COMMAND GETKEYS limit", invalid, false, keyless); /* Redis 6.2 takes one word */
+    assert_unchanged("COMMAND GETKEYS limit nope", invalid, false);
+    assert_unchanged("COMMAND GETKEYS limit|status x", invalid, false);
+    assert_unchanged("COMMAND GETKEYS nope nope", invalid, false);
+    assert_unchanged("COMMAND GETKEYS limit status", "-NOPERM no\r\n", false);
+    assert_unchanged("COMMAND GETKEYS limit status", "*1\r\n$1\r\nk\r\n", false);
+}
+
+static void what_is_not_as_expected_passes(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "COMMAND",           "COMMAND INFO", "COMMAND INFO limit", "COMMAND DOCS", "COMMAND DOCS limit",
+        "COMMAND DOCS ping", "COMMAND LIST", "COMMAND COUNT",      "COMMAND HELP", "COMMAND NOPE limit",
+    };
+    static const char *const replies[] = {
+        "-ERR unknown subcommand\r\n",
+        "-NOAUTH\r\n",
+        "+QUEUED\r\n",
+        "$-1\r\n",
+        "*-1\r\n",
+        "_\r\n",
+        "*?\r\n.\r\n",
+        "*1x\r\n",
+        "*\r\n",
+        "|1\r\n+a\r\n+b\r\n:1\r\n",
+        "#t\r\n",
+        "(12\r\n",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        for (size_t j = 0; j < sizeof replies / sizeof replies[0]; j++) {
+            assert_unchanged(lines[i], replies[j], false);
+            assert_unchanged(lines[i], replies[j], true);
+        }
+    assert_unchanged("COMMAND", "*0\r\n", false);
+    assert_unchanged("COMMAND", "*1\r\n+ping\r\n", false);
+    assert_unchanged("COMMAND INFO limit", "*2\r\n$-1\r\n$-1\r\n", false);
+    assert_unchanged("COMMAND INFO limit ping", "*1\r\n$-1\r\n", false);
+    assert_unchanged("COMMAND DOCS", "%1\r\n" PING_DOCS_3, false);
+    assert_unchanged("COMMAND DOCS", "*2\r\n" PING_DOCS_2, true);
+    assert_unchanged("COMMAND DOCS limit", "*1\r\n$4\r\nping\r\n", false);
+    assert_unchanged("COMMAND DOCS ping", "*2\r\n" PING_DOCS_2, false);
+    assert_unchanged("COMMAND LIST FILTERBY", "*0\r\n", false);
+    assert_unchanged("PING", "*0\r\n", false);
+}
+
+static void no_reply_grows_beyond_the_bound(void **state)
+{
+    (void)state;
+    enum { NAMES = 5000 };
+    static struct slice words[NAMES + 2];
+    words[0] = SLICE("COMMAND");
+    words[1] = SLICE("DOCS");
+    for (size_t i = 0; i < NAMES; i++)
+        words[i + 2] = SLICE("limit");
+    char *request = malloc((NAMES + 3) * (EMIT_HEADER_MAX + 16));
+    assert_non_null(request);
+    struct build out;
+    build_init(&out, true);
+    assert_false(splice_command(slice_of(request, emit_array(request, words, NAMES + 2)), SLICE("%0\r\n"), &out));
+    assert_true(out.len < SPLICE_MAX + 65536);
+    build_fini(&out);
+    free(request);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_commands_are_followed_by_ours),
+        cmocka_unit_test(names_that_are_ours_are_answered),
+        cmocka_unit_test(docs_that_are_ours_are_added_in_order),
+        cmocka_unit_test(lists_are_filtered),
+        cmocka_unit_test(the_count_is_ours_too),
+        cmocka_unit_test(keys_of_ours_are_told),
+        cmocka_unit_test(what_is_not_as_expected_passes),
+        cmocka_unit_test(no_reply_grows_beyond_the_bound),
+    };
+    request_guard = guard_new(ROOM);
+    reply_guard = guard_new(ROOM);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

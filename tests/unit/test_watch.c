@@ -1,0 +1,141 @@
+/*
+ * What is told of limits, and when, by a clock of the test's own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "limit/command.h"
+#include "run/watch.h"
+
+#define WORKERS 2
+
+struct scene {
+    struct command_table *table;
+    struct ledger *ledger;
+    struct policies *policies;
+    struct tally *tallies[WORKERS];
+    struct watch *watch;
+    char said[1024];
+};
+
+static struct scene scene;
+
+static void on_say(void *arg, const char *kind, const char *line)
+{
+    struct scene *s = arg;
+    size_t len = strlen(s->said);
+    snprintf(s->said + len, sizeof s->said - len, "%s: %s\n", kind, line);
+}
+
+static void add_line(struct policy *policy, const char *what, const char *expression)
+{
+    char why[256];
+    assert_true(policy_add_limits(scene.policies, policy, scene.table, slice_str(what), slice_str(expression), why,
+                                  sizeof why));
+}
+
+static int set_up(void **state)
+{
+    char why[256];
+    (void)state;
+    scene = (struct scene){.table = command_table_builtin(), .ledger = ledger_new()};
+    scene.policies = policies_new(classes_new());
+    struct policy *policy = policies_add(scene.policies, SLICE("free"), why, sizeof why);
+    add_line(policy, "write", "1/s");
+    add_line(policy, "connections", "5");
+    policies_bind(scene.policies, scene.table);
+    assert_true(policies_enroll(scene.policies, scene.ledger));
+    for (size_t i = 0; i < WORKERS; i++)
+        scene.tallies[i] = tallies_new();
+    scene.watch = watch_new(scene.tallies, WORKERS, on_say, &scene);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    watch_free(scene.watch);
+    for (size_t i = 0; i < WORKERS; i++)
+        free(scene.tallies[i]);
+    policies_put(scene.policies);
+    ledger_free(scene.ledger);
+    command_table_put(scene.table);
+    return 0;
+}
+
+static struct tally *tally(size_t worker, size_t limit)
+{
+    return &scene.tallies[worker][policies_at(scene.policies, 0)->limits[limit].id];
+}
+
+static void check(uint64_t second, const char *expected)
+{
+    scene.said[0] = '\0';
+    watch_look(scene.watch, scene.policies, second * NS_PER_S);
+    assert_string_equal(scene.said, expected);
+}
+
+static void test_nothing_is_told_of_what_passes(void **state)
+{
+    (void)state;
+    tally_add(&tally(0, 0)->admitted, 100);
+    check(0, "");
+    check(100, "");
+}
+
+static void test_the_first_at_once_then_a_summary(void **state)
+{
+    (void)state;
+    tally_add(&tally(0, 0)->refused, 2);
+    tally_add(&tally(1, 0)->refused, 1);
+    check(5, "refused: limit free/write begins to refuse: 3 commands so far\n");
+    tally_add(&tally(1, 0)->refused, 1000);
+    check(6, "");
+    check(14, "");
+    check(15, "refused: limit free/write refused 1000 commands in 10 s\n");
+    tally_add(&tally(0, 0)->refused, 1);
+    check(24, "");
+    check(26, "refused: limit free/write refused 1 command in 11 s\n");
+}
+
+static void test_after_a_rest_the_first_is_told_again(void **state)
+{
+    (void)state;
+    tally_add(&tally(0, 0)->refused, 1);
+    check(0, "refused: limit free/write begins to refuse: 1 command so far\n");
+    check(10, "");
+    tally_add(&tally(0, 0)->refused, 1);
+    check(11, "refused: limit free/write begins to refuse: 1 command so far\n");
+}
+
+static void test_each_kind_and_limit_by_itself(void **state)
+{
+    (void)state;
+    tally_add(&tally(0, 0)->delayed, 1);
+    tally_add(&tally(1, 1)->shadowed, 2);
+    check(0, "delayed: limit free/write begins to delay: 1 command so far\n"
+             "shadowed: limit free/connections would begin to refuse: 2 connections so far\n");
+    tally_add(&tally(0, 1)->shadowed, 1);
+    tally_add(&tally(0, 0)->delayed, 5);
+    check(10, "delayed: limit free/write delayed 5 commands in 10 s\n"
+              "shadowed: limit free/connections would have refused 1 connection in 10 s\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_nothing_is_told_of_what_passes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_first_at_once_then_a_summary, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_after_a_rest_the_first_is_told_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_each_kind_and_limit_by_itself, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
