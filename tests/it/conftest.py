@@ -1,10 +1,16 @@
 """Fixtures: servers shared by the tests of a run, servers of one test, and their logs beside a failure."""
 
+import fcntl
+import shutil
+import subprocess
+
 import harness
 import pytest
-from harness import MODE_IDS, MODES, Farm
+from harness import MODE_IDS, MODES, NODE_SOURCES, REPO, Farm
+from limits import USERS
 
 LOG_LINES = 200
+NODE_BUILD = REPO / "build" / "node"
 
 
 @pytest.fixture(scope="session")
@@ -47,11 +53,41 @@ def weir(request, redis, shared_weirs):
 
 
 @pytest.fixture
+def users(redis):
+    """ACL users of the shared Redis, with the password pw."""
+    for name in USERS:
+        redis.call("ACL", "SETUSER", name, "on", ">pw", "~*", "&*", "+@all")
+    yield USERS
+    redis.call("ACL", "DELUSER", *USERS)
+
+
+@pytest.fixture
 def farm():
     """Servers of one test."""
     farm = Farm()
     yield farm
     farm.close()
+
+
+@pytest.fixture(scope="session")
+def node_modules():
+    """The packages of node/package-lock.json, installed once for all test processes and runs."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("node and npm are not installed")
+    NODE_BUILD.mkdir(parents=True, exist_ok=True)
+    with open(NODE_BUILD / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = (NODE_SOURCES / "package-lock.json").read_text()
+        stamp = NODE_BUILD / "installed"
+        if not stamp.exists() or stamp.read_text() != wanted:
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(NODE_SOURCES / name, NODE_BUILD / name)
+            argv = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+            done = subprocess.run(argv, cwd=NODE_BUILD, capture_output=True, text=True, timeout=120)
+            if done.returncode:
+                pytest.skip("npm cannot install the packages (is the registry there?): " + done.stderr.strip()[-300:])
+            stamp.write_text(wanted)
+    return NODE_BUILD / "node_modules"
 
 
 @pytest.fixture(autouse=True)

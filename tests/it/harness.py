@@ -14,6 +14,7 @@ from pathlib import Path
 from resp import Closed, Conn
 
 REPO = Path(__file__).resolve().parents[2]
+NODE_SOURCES = Path(__file__).parent / "node"
 WEIR = Path(os.environ.get("WEIR", REPO / "build/asan/weir")).resolve()
 
 SANITIZER_WORDS = (
@@ -197,13 +198,14 @@ class Weir(Process):
 
     def __init__(self, upstream=None, *, workers=2, lanes="shared", listen="127.0.0.1:0", sections="", **settings):
         super().__init__("weir")
+        self.lanes = lanes
         self.config = self.folder / "weir.conf"
         lines = {"listen": listen, "workers": workers, "lanes": lanes}
         if upstream:
             lines["upstream"] = getattr(upstream, "upstream", upstream)
         lines.update({key.replace("_", "-"): value for key, value in settings.items()})
-        text = "[weir]\n" + "".join(f"{key} = {value}\n" for key, value in lines.items())
-        self.config.write_text(text.replace("{folder}", str(self.folder)) + sections)
+        text = "[weir]\n" + "".join(f"{key} = {value}\n" for key, value in lines.items()) + sections
+        self.config.write_text(text.replace("{folder}", str(self.folder)))
 
     def start(self):
         self.launch([str(WEIR), "-c", str(self.config)])

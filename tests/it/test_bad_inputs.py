@@ -3,7 +3,8 @@
 import pytest
 from bad_inputs import CASES
 from harness import wait_until
-from script import PROBES, Player, Probes, on_redis
+from resp import encode, pipeline
+from script import PROBES, Player, Probes, on_redis, same_as_redis
 
 NEVER_CUT = [case for case in CASES if case.whole]
 CUT = [case for case in CASES if not case.whole]
@@ -142,3 +143,79 @@ def test_byte_by_byte(auth, target, redis_for):
             probes.round()
             player.collect()
         check(player, probes, cases, server, redis)
+
+
+def test_subcommands_whose_name_has_a_nul(weir):
+    """Redis takes some of them for what stands before the NUL, by the luck of its hash."""
+    for i in range(64):
+        with weir.connect() as conn:
+            conn.send(encode("client", b"re\rply\0%d" % i) + encode("CLIENT", b"REPLY\0%d" % i, "SKIP") + pipeline("PING"))
+            unknown = b"-ERR unknown subcommand '%s'. Try CLIENT HELP.\r\n"
+            wanted = unknown % b"re ply" + unknown % b"REPLY" + b"+PONG\r\n"
+            assert conn.read_bytes(len(wanted)) == wanted
+
+
+def test_names_that_end_in_a_nul(weir):
+    """They are no other command's, also for a client that has just sent that."""
+    with weir.connect() as conn:
+        for name in (b"GET", b"get", b"EXISTS", b"MGET"):
+            for _ in range(3):
+                conn.call(name, "k")
+            for odd in (name + b"\0", name + b"\0\0", name[:2] + b"\0" + name[2:]):
+                assert str(conn.call(odd, "k")).startswith("ERR unknown command"), odd
+            conn.call(name, "k")
+
+
+# ---- broken in the middle of a request that is too large to be gathered, so that half of it is in Redis ----
+
+BEGUN = b"*4\r\n$4\r\nMSET\r\n$1\r\nk\r\n$200000\r\n" + b"x" * 200_000 + b"\r\n"
+BREAKS = {
+    "no bulk": b"fooz\r\n",
+    "CR for a dollar": b"\r\n",
+    "negative length": b"$-1\r\n",
+    "no length": b"$x\r\n",
+    "too big a length": b"$536870913\r\n",
+    "endless length": b"$" + b"1" * 65537,
+}
+WHOLE = encode("SET", "big", "y" * 200_000)
+
+BEFORE = {
+    "nothing": b"",
+    "a pipeline": pipeline("SET n 0", *["INCR n"] * 1000, "GET n"),
+    "another large one": WHOLE + pipeline("GET none", "STRLEN big"),
+    "errors": pipeline("FOO", "GET", "INCR n"),
+    "a huge reply": encode("SET", "big", "y" * 3_000_000) + pipeline("GET big", "GET none"),
+    "what waits": WHOLE + pipeline("GET none", "BLPOP l 0", "GET none"),
+    "a slow command": WHOLE + pipeline("DEBUG SLEEP 0.2", "GET none"),
+    "MULTI": pipeline("MULTI", "SET k v"),
+    "a transaction": pipeline("MULTI", "INCR n", "EXEC", "WATCH n"),
+    "SUBSCRIBE": pipeline("SUBSCRIBE c d"),
+    "REPLY SKIP, used": pipeline("GET k", "CLIENT REPLY SKIP", "GET k"),
+}
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE.keys())
+def test_broken_in_a_large_request(before, weir, redis):
+    """What was asked before is answered first, as Redis does; what came of the request changes nothing."""
+    script = [("a", before + BEGUN + BREAKS["no bulk"]), ("b", pipeline("RPUSH l v", "PUBLISH c m", "EXISTS k n"))]
+    same_as_redis(weir, redis, script)
+
+
+@pytest.mark.parametrize("mode", ["OFF", "SKIP"])
+def test_broken_in_a_large_request_and_unheard(mode, weir):
+    """The error neither; Redis would leave the connection open for ever."""
+    with weir.connect() as conn:
+        conn.send(pipeline("PING", f"CLIENT REPLY {mode}") + BEGUN + BREAKS["no bulk"])
+        assert conn.read_to_end() == b"+PONG\r\n"
+
+
+@pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS.keys())
+def test_ways_to_break_a_large_request(broken, weir, redis):
+    same_as_redis(weir, redis, [("a", pipeline("PING") + BEGUN), ("a", broken), ("b", pipeline("EXISTS k"))])
+
+
+def test_large_and_without_its_line_end(weir, redis):
+    with weir.connect() as conn:
+        conn.send(pipeline("PING") + BEGUN[:-2] + b"XX")
+        assert conn.read_to_end() == b"+PONG\r\n" + PROTOCOL_ERROR + b"expected CRLF\r\n"
+    assert redis.call("EXISTS", "k") == 0

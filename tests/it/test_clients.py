@@ -1,15 +1,12 @@
 """Real client libraries doing their ordinary work through weir: redis-py, ioredis, node-redis."""
 
-import fcntl
 import os
-import shutil
 import subprocess
 import threading
-from pathlib import Path
 
 import pytest
 import redis as redis_py
-from harness import REPO, wait_until
+from harness import NODE_SOURCES, wait_until
 
 # ---- redis-py ----
 
@@ -182,30 +179,6 @@ def test_py_monitor(client):
 
 
 # ---- Node ----
-
-NODE_SOURCES = Path(__file__).parent / "node"
-NODE_BUILD = REPO / "build" / "node"
-
-
-@pytest.fixture(scope="session")
-def node_modules():
-    """The packages of node/package-lock.json, installed once for all test processes and runs."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("node and npm are not installed")
-    NODE_BUILD.mkdir(parents=True, exist_ok=True)
-    with open(NODE_BUILD / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = (NODE_SOURCES / "package-lock.json").read_text()
-        stamp = NODE_BUILD / "installed"
-        if not stamp.exists() or stamp.read_text() != wanted:
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(NODE_SOURCES / name, NODE_BUILD / name)
-            argv = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-            done = subprocess.run(argv, cwd=NODE_BUILD, capture_output=True, text=True, timeout=120)
-            if done.returncode:
-                pytest.skip("npm cannot install the packages (is the registry there?): " + done.stderr.strip()[-300:])
-            stamp.write_text(wanted)
-    return NODE_BUILD / "node_modules"
 
 
 @pytest.mark.parametrize("resp", [2, 3])

@@ -31,11 +31,11 @@ SCRIPTS = {
     "errors": """
         a: FOO | FOO a 'b c' | GET | GET a b | SET k v BAD | CONFIG | CONFIG BAD | CLIENT | CLIENT BAD | XADD x
         a: LPUSH l a | INCR l | GET l | SELECT x | SELECT 99 | EVAL 'return 1' | EVALSHA abc 0 | 'G\\x00T' k | ''
-        a: CL.THROTTLE k 1 1 1 | JSON.GET k | GET 'a\\r\\nb' | FOO 'a\\r\\nb' | OBJECT ENCODING | PING a b
+        a: CL.THROTTLED k 1 1 1 | JSON.GET k | GET 'a\\r\\nb' | FOO 'a\\r\\nb' | OBJECT ENCODING | PING a b
     """,
     "case": "a: set k v | GeT k | eXISTS k | config get maxmemory | Client GetName",
     "introspection": """
-        a: COMMAND COUNT | COMMAND INFO get set none | COMMAND GETKEYS SET k v | COMMAND LIST FILTERBY PATTERN xr*
+        a: COMMAND INFO get set none | COMMAND GETKEYS SET k v | COMMAND LIST FILTERBY PATTERN xr*
         a: CONFIG GET save | DBSIZE | ACL WHOAMI | ACL CAT | ACL GETUSER default | MEMORY USAGE none
         a: LATENCY LATEST | MODULE LIST | CLUSTER INFO | ROLE | LASTSAVE x | WAIT 0 0 | READONLY | ASKING
     """,
@@ -298,6 +298,62 @@ SCRIPTS = {
     "CLIENT REPLY in a transaction": """
         a: CLIENT REPLY OFF | MULTI | CLIENT REPLY SKIP | EXEC x | PING
         b: CLIENT REPLY SKIP | MULTI | SET k v | EXEC | MULTI | GET k | CLIENT REPLY SKIP | EXEC | PING | PING
+    """,
+    "CLIENT REPLY ON in a transaction": """
+        direct: SET k v
+        a: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | EXEC | PING | GET k
+        b: CLIENT REPLY OFF | MULTI | GET k | LRANGE l 0 -1 | EVAL 'return {1,{2},{}}' 0 | CLIENT REPLY ON | GET k | EXEC
+        b: PING | MULTI | GET k | EXEC
+        c: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | ECHO 1 | CLIENT REPLY OFF | ECHO 2 | EXEC | PING
+        d: CLIENT REPLY OFF | MULTI | CLIENT REPLY SKIP | CLIENT REPLY ON | ECHO 1 | CLIENT REPLY SKIP | EXEC | PING | PING
+        e: HELLO 3 | CLIENT REPLY OFF | MULTI | GET none | CLIENT REPLY ON | GET none | EXEC | PING
+        f: CLIENT REPLY OFF | MULTI | CLIENT REPLY OFF | ECHO 1 | CLIENT REPLY ON\0x | ECHO 2 | EXEC | PING
+    """,
+    "SUBSCRIBE in a silent transaction": """
+        direct: SET k v
+        a: CLIENT REPLY OFF | MULTI | GET k | SUBSCRIBE c d | GET k | EXEC
+        b: HELLO 3 | CLIENT REPLY OFF | MULTI | GET k | COMMAND GETKEYS GET k | SUBSCRIBE c | GET k | EXEC | GET k
+        direct: PUBLISH c m
+        b: CLIENT REPLY ON | PING
+        c: CLIENT REPLY OFF | MULTI | UNSUBSCRIBE x y | CLIENT REPLY ON | GET k | EXEC | PING
+        d: CLIENT REPLY OFF | MULTI | GET k | CLIENT REPLY ON | GET k | SUBSCRIBE c | EXEC | PING
+        e: CLIENT REPLY OFF | MULTI | UNSUBSCRIBE x | CLIENT REPLY SKIP | GET k | EXEC | PING | CLIENT REPLY ON | PING
+        f: CLIENT REPLY OFF | MULTI | MONITOR | GET k | EXEC | CLIENT REPLY ON | GET k
+        g: CLIENT REPLY OFF | MULTI | SUBSCRIBE c | FOO | EXEC | CLIENT REPLY ON | GET k
+        h: CLIENT REPLY OFF | MULTI | SUBSCRIBE | EXEC | CLIENT REPLY ON | GET k
+        i: CLIENT REPLY OFF | MULTI | SUBSCRIBE c | DISCARD | CLIENT REPLY ON | GET k
+        j: CLIENT REPLY OFF | MULTI | SUBSCRIBE c | RESET | GET k
+    """,
+    "CLIENT REPLY ON in a transaction that fails": """
+        a: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | FOO | EXEC | PING
+        a: CLIENT REPLY ON | PING
+        b: WATCH k | CLIENT REPLY OFF
+        direct: SET k v
+        b: MULTI | CLIENT REPLY ON | EXEC | GET k
+        b: CLIENT REPLY ON | PING
+        c: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | DISCARD | PING | MULTI | PING | EXEC
+        c: CLIENT REPLY ON | PING
+        d: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | EXEC x | PING
+        d: CLIENT REPLY ON | PING
+        e: CLIENT REPLY OFF | MULTI | CLIENT REPLY | SET e 1 | EXEC | MULTI | CLIENT REPLY BAD | SET f 1 | EXEC
+        e: CLIENT REPLY ON | EXISTS e f
+        f: CLIENT REPLY OFF | MULTI | CLIENT REPLY ON | RESET | PING
+    """,
+    "words that end at a NUL": """
+        a: CLIENT REPLY off\0x | PING
+        b: CLIENT REPLY 'skip\0x' | PING | PING
+        a: CLIENT REPLY ON\0 | PING
+        c: HELLO 2 auth\0 default x | HELLO 2 SETNAME\0 me | CLIENT GETNAME
+        d: HELLO 3 | CLIENT TRACKING on\0 BCAST | SET k v
+        e: HELLO 3 | EVAL 'return 1' 0 | SET k w | CLIENT TRACKINGINFO
+    """,
+    "a login whose word ends at a NUL": """
+        direct: ACL SETUSER joe on >secret ~* &* +@all
+        direct: ACL SETUSER amy on >secret ~* &* +@all
+        a: AUTH amy secret | ACL WHOAMI
+        b: AUTH amy secret | HELLO 2 auth\0 joe secret | ACL WHOAMI
+        a: ACL WHOAMI
+        direct: ACL DELUSER joe amy
     """,
     "SELECT": """
         a: SELECT 1 | SET k one | SELECT 0 | GET k | SELECT 1 | GET k | SELECT 16 | GET k | SELECT -1 | SELECT

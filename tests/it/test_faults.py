@@ -17,6 +17,7 @@ from resp import Closed, Conn, Error, dial, encode, pipeline
 LANES = ["shared", "private"]
 BACK_WITHIN = 2.0
 GET_K = encode("GET", "k")
+INCR_K = encode("INCR", "k")  # no read: a client's first read is answered before its second goes
 UNAVAILABLE = Error("UPSTREAM unavailable")
 MAX_CLIENTS = b"-ERR max number of clients reached\r\n"
 
@@ -54,6 +55,14 @@ def works_again(conn, seconds=BACK_WITHIN):
         return reply == b"token"
 
     wait_until(answered, "this client is served again", seconds)
+
+
+def after_its_lane_ended(conn, weir):
+    """A client that had nothing in flight: a shared lane is replaced, a private one's end is its client's."""
+    if weir.lanes == "shared":
+        works_again(conn)
+    else:
+        assert end_of(conn) == b""
 
 
 def end_of(conn):
@@ -200,8 +209,7 @@ def test_a_reply_before_any_request(fake, front):
             lane.send(b"+whose\r\n")
         for lane in idle:
             lane.wait_gone()
-        if not bystander.is_closed():  # its own lane, where it has one, has broken
-            works_again(bystander)
+        after_its_lane_ended(bystander, front)
         with front.connect() as new:
             works_again(new)
         assert not bystander.buffer
@@ -240,6 +248,27 @@ def test_a_reply_before_the_greeting(lanes, fake, farm):
         works_again(conn)
 
 
+def test_a_greeting_that_is_answered_amiss(fake, farm):
+    """Once: one client is told, the next one gets a connection. Always: there is no Redis, and nobody keeps trying."""
+    weir = weir_before(fake, farm, lanes="private")
+
+    def garble(lane):
+        fake.on_accept = garble if always else None
+        lane.by_hand = True
+        lane.send(GARBAGE["http"])
+
+    with weir.connect() as victim, weir.connect() as bystander:
+        always, fake.on_accept = False, garble
+        assert is_told(victim.call("ECHO", "x"))
+        assert bystander.call("ECHO", "x") == b"x"
+        always, fake.on_accept, before = True, garble, fake.accepted
+        for _ in range(100):
+            with weir.connect() as conn:
+                assert is_told(conn.call("ECHO", "x"))
+        assert fake.accepted - before < 50
+        assert bystander.call("ECHO", "x") == b"x"
+
+
 PUSH = b">2\r\n+a\r\n+b\r\n"
 
 
@@ -260,14 +289,37 @@ def test_a_push_on_a_shared_lane(fake, farm):
     with weir.connect() as victim, weir.connect() as bystander:
         assert victim.call("HELLO", "3") == {"server": "redis", "proto": 3}
         assert bystander.call("ECHO", "x") == b"x"
-        victim.send(GET_K)
-        lane = fake.expect(GET_K)
-        victim.send(encode("GET", "second"))
-        lane.expect(encode("GET", "second"))
+        victim.send(INCR_K)
+        lane = fake.expect(INCR_K)
+        victim.send(encode("INCR", "second"))
+        lane.expect(encode("INCR", "second"))
         lane.send(b"+mine\r\n" + PUSH + b"+second\r\n")
         assert end_of(victim) in (b"", b"+mine\r\n")
         lane.wait_gone()
         works_again(bystander)
+
+
+# ---- CLIENT REPLY ON in a transaction of a client that hears nothing ----
+
+
+def test_hearing_again_inside_exec(fake, front):
+    """However its reply is cut, what comes before is not heard, and what follows is."""
+    queued = pipeline("GET k", "CLIENT REPLY ON", "GET k")
+    with front.connect() as conn:
+        conn.send(pipeline("CLIENT REPLY OFF", "MULTI"))
+        lane = fake.expect(encode("MULTI"))
+        lane.send(b"+OK\r\n")
+        conn.send(queued + encode("EXEC"))
+        lane.expect(queued + encode("EXEC"))
+        lane.send(b"+QUEUED\r\n" * 3)
+        lane.send_slowly(b"*3\r\n*1\r\n$3\r\n+v\n\r\n+OK\r\n$1\r\n")
+        assert conn.read() == "OK"
+        lane.send_slowly(b"v\r\n")
+        assert conn.read() == b"v"
+        conn.send(GET_K)
+        lane.expect(GET_K)
+        lane.send(b"+again\r\n")
+        assert conn.read() == "again"
 
 
 # ---- legal but odd, and errors that are Redis' own ----
@@ -323,10 +375,10 @@ def test_verbatim(fake, front):
 def test_byte_by_byte(fake, front):
     """However a reply is cut, it is the same reply, and so is the one behind it."""
     with front.connect() as first, front.connect() as second:
-        first.send(pipeline("GET k", "GET k"))
-        lane = fake.expect(GET_K * 2)
-        second.send(encode("GET", "other"))
-        other = fake.expect(encode("GET", "other"))
+        first.send(pipeline("INCR k", "INCR k"))
+        lane = fake.expect(INCR_K * 2)
+        second.send(encode("INCR", "other"))
+        other = fake.expect(encode("INCR", "other"))
         long = b"*3\r\n$5\r\nhello\r\n:12\r\n*2\r\n+OK\r\n$-1\r\n"
         lane.send_slowly(long + b"-ERR no\r\n")
         other.send_slowly(b"$13\r\n+second\r\n:1\r\n\r\n")
@@ -428,8 +480,8 @@ def test_what_came_before_the_end_is_delivered(fake, front):
     """Redis finishes with replies already sent: they arrive, then the connection ends as Redis' did."""
     with front.connect() as victim, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
-        victim.send(pipeline("GET k", "GET k", "GET k"))
-        lane = fake.expect(GET_K * 3)
+        victim.send(pipeline("INCR k", "INCR k", "INCR k"))
+        lane = fake.expect(INCR_K * 3)
         lane.send(b"+one\r\n$3\r\ntwo\r\n")
         lane.finish()
         assert end_of(victim) == b"+one\r\n$3\r\ntwo\r\n"
@@ -438,7 +490,7 @@ def test_what_came_before_the_end_is_delivered(fake, front):
 
 
 def test_half_close_with_nothing_in_flight(fake, front):
-    """Nobody had asked for anything: with shared lanes no client notices."""
+    """Nobody had asked for anything: with shared lanes no client notices; with private ones they end together."""
     with front.connect() as idle:
         assert idle.call("ECHO", "x") == b"x"
         lanes = list(fake.lanes)
@@ -446,8 +498,7 @@ def test_half_close_with_nothing_in_flight(fake, front):
             lane.finish()
         for lane in lanes:
             lane.wait_gone()
-        if not idle.is_closed():
-            works_again(idle)
+        after_its_lane_ended(idle, front)
         with front.connect() as new:
             works_again(new)
 
@@ -565,8 +616,8 @@ def test_a_hung_reply_is_not_finished_by_time(lanes, fake, farm):
     weir = hung_weir(fake, farm, lanes)
     with weir.connect() as victim, weir.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
-        victim.send(pipeline("GET k", "GET k"))
-        lane = fake.expect(GET_K * 2)
+        victim.send(pipeline("INCR k", "INCR k"))
+        lane = fake.expect(INCR_K * 2)
         lane.send(b"+one\r\n$10\r\nhal")
         assert b"+one\r\n$10\r\nhal".startswith(end_of(victim))
         lane.wait_gone()
@@ -595,11 +646,11 @@ def test_answers_in_time_keep_a_lane(fake, farm):
     weir = hung_weir(fake, farm)
     with weir.connect() as conn:
         start = time.monotonic()
-        conn.send(GET_K)
-        lane = fake.expect(GET_K)
+        conn.send(INCR_K)
+        lane = fake.expect(INCR_K)
         while time.monotonic() - start < 1:
-            conn.send(GET_K)
-            lane.expect(GET_K)
+            conn.send(INCR_K)
+            lane.expect(INCR_K)
             lane.send(b"+v\r\n")
             assert conn.read() == "v"
         lane.send(b"+v\r\n")
@@ -668,12 +719,12 @@ def test_leaving_before_the_reply(leave, fake, farm):
     """Its place among the calls stays: the reply goes to nobody, and the next one to whom it belongs."""
     weir = weir_before(fake, farm, lanes="shared")
     with weir.connect() as leaver, weir.connect() as stays:
-        stays.send(encode("GET", "first"))
-        lane = fake.expect(encode("GET", "first"))
-        leaver.send(GET_K * 3)
-        lane.expect(GET_K * 3)
-        stays.send(encode("GET", "second"))
-        lane.expect(encode("GET", "second"))
+        stays.send(encode("INCR", "first"))
+        lane = fake.expect(encode("INCR", "first"))
+        leaver.send(INCR_K * 3)
+        lane.expect(INCR_K * 3)
+        stays.send(encode("INCR", "second"))
+        lane.expect(encode("INCR", "second"))
         leave(leaver)
         lane.send(b"+first\r\n" + b"+gone\r\n" * 3 + b"+second\r\n")
         assert [stays.read(), stays.read()] == ["first", "second"]
@@ -786,13 +837,42 @@ def test_half_close_with_blocking_commands(redis, weir):
 def test_half_close_before_the_replies_come(fake, front):
     """However late they are."""
     with front.connect() as conn:
-        conn.send(pipeline("GET k", "GET k"))
+        conn.send(pipeline("INCR k", "INCR k"))
         conn.sock.shutdown(socket.SHUT_WR)
-        lane = fake.expect(GET_K * 2)
+        lane = fake.expect(INCR_K * 2)
         lane.send_slowly(b"$3\r\none\r\n")
         assert conn.read() == b"one"
         lane.send_slowly(b"$3\r\ntwo\r\n")
         assert conn.read_to_end() == b"$3\r\ntwo\r\n"
+
+
+# ---- a large request that ends in the middle ----
+
+LARGE = encode("SET", "k", "x" * 200_000)
+END_LARGE = {"broken": lambda conn: conn.send(b"XX"), "fin": lambda conn: conn.sock.shutdown(socket.SHUT_WR)}
+EXPECTED_CRLF = b"-ERR Protocol error: expected CRLF\r\n"
+
+
+@pytest.mark.parametrize("end", END_LARGE)
+def test_half_a_large_request(end, fake, front):
+    """The connection that got half of it answers what was asked before, then ends; nobody else is on it."""
+    with front.connect() as victim, front.connect() as bystander:
+        assert bystander.call("ECHO", "x") == b"x"
+        victim.send(LARGE)
+        lane = fake.expect(LARGE)
+        lane.send(b"+stored\r\n")
+        assert victim.read() == "stored", "it has a connection of its own now"
+        victim.send(GET_K * 3 + LARGE[:-2])
+        lane.expect(GET_K * 3 + LARGE[:-2])
+        lane.send(b"+one\r\n+t")
+        assert victim.read() == "one"
+        END_LARGE[end](victim)
+        works_again(bystander)
+        lane.send_slowly(b"wo\r\n+three\r\n")
+        assert end_of(victim) == b"+two\r\n+three\r\n" + (EXPECTED_CRLF if end == "broken" else b"")
+        lane.wait_gone()
+        works_again(bystander)
+        assert not bystander.is_closed()
 
 
 # ---- clients that do not read, and too many of them ----
@@ -1036,3 +1116,93 @@ def test_restart_in_traffic(lanes, farm):
         assert reply == "closed" or is_told(reply), (what, reply)
     with weir.connect() as conn:
         works_again(conn)
+
+
+# ---- a pipeline of huge values ----
+
+
+def test_the_first_read_is_answered_before_the_second(fake, farm):
+    """Until it is known not to be huge; from then on reads go as they come."""
+    weir = weir_before(fake, farm, lanes="shared")
+    with weir.connect() as conn:
+        conn.send(INCR_K + GET_K * 3 + INCR_K)
+        lane = fake.expect(INCR_K + GET_K)
+        assert not lane.data
+        lane.send(b":1\r\n+one\r\n")
+        lane.expect(GET_K * 2 + INCR_K)
+        lane.send(b"+two\r\n+three\r\n:2\r\n")
+        assert [conn.read() for _ in range(5)] == [1, "one", "two", "three", 2]
+
+
+def test_who_pipelines_huge_values_holds_up_nobody(fake, farm):
+    """Two strangers do: only the first value of each is on the lane of all, the second even behind the first one's."""
+    huge = b"$1000000\r\n" + b"x" * 1000000 + b"\r\n"
+    weir = weir_before(fake, farm, lanes="shared")
+    with weir.connect() as first, weir.connect() as second, weir.connect() as other:
+        first.send(GET_K * 2)
+        lane = fake.expect(GET_K)
+        second.send(GET_K * 2)
+        lane.expect(GET_K)
+        other.send(INCR_K * 2)
+        lane.expect(INCR_K * 2)
+        lane.send(huge)
+        lane.send(huge)
+        lane.send(b":1\r\n")
+        assert other.read() == 1
+        assert [len(conn.read()) for conn in (first, second)] == [1000000] * 2
+        own = [fake.expect(GET_K) for _ in range(2)]
+        assert lane not in own and own[0] is not own[1]
+        for each in own:
+            each.send(b"+rest\r\n")
+        assert [conn.read() for conn in (first, second)] == ["rest"] * 2
+        lane.send(b":2\r\n")  # until now it had something to answer, and was nobody's own
+        assert other.read() == 2
+
+
+# ---- connections that are used again ----
+
+RESET = encode("RESET")
+
+
+@pytest.fixture
+def used(fake, farm):
+    """weir before a fake that knows transactions, and one connection that is idle."""
+    fake.own.update({b"MULTI": b"+OK\r\n", b"EXEC": b"*0\r\n"})
+    weir = weir_before(fake, farm)
+    with weir.connect() as conn:
+        assert conn.ask("MULTI", "EXEC") == ["OK", []]
+    del fake.own[b"RESET"]
+    return weir
+
+
+def test_a_lane_lost_while_it_is_reset_says_nothing_of_the_others(fake, used):
+    for _ in range(2):
+        with used.connect() as conn:
+            conn.call("AUTH", "joe", "pw")
+            conn.send(pipeline("MULTI"))
+            fake.expect(RESET).reset()
+            assert is_told(conn.read())
+            conn.call("DISCARD")
+            assert conn.ask("MULTI", "EXEC") == ["OK", []]
+        with used.connect() as conn:
+            conn.send(pipeline("MULTI", "EXEC"))
+            lane = fake.expect(RESET)
+            lane.send(b"+RESET\r\n")
+            lane.answer_again()
+            assert [conn.read(), conn.read()] == ["OK", []]
+
+
+@pytest.mark.parametrize("answer", [b"-ERR unknown command 'RESET'\r\n", b"+OK\r\n"])
+def test_a_redis_without_reset_is_not_asked_again(answer, fake, used):
+    """Whatever is no +RESET may have left somebody's session on the connection."""
+    with used.connect() as conn:
+        conn.call("AUTH", "joe", "pw")
+        conn.send(pipeline("MULTI"))
+        lane = fake.expect(RESET)
+        lane.send(answer)
+        lane.wait_gone()
+        assert is_told(conn.read())
+        conn.call("DISCARD")
+        assert conn.ask("MULTI", "EXEC") == ["OK", []]
+    with used.connect() as conn:
+        assert conn.ask("MULTI", "EXEC") == ["OK", []]

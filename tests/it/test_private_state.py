@@ -24,8 +24,10 @@ class Watch:
         self.before = self.opened()
 
     def opened(self):
-        """Connections to Redis since it started."""
-        return int(re.search(rb"total_connections_received:(\d+)", self.conn.call("INFO", "stats"))[1])
+        """Connections to Redis since it started, without those by which weir looks once a second who is let in."""
+        info = self.conn.call("INFO", "everything")
+        looks = re.search(rb"cmdstat_slowlog\|len:calls=(\d+)", info)
+        return int(re.search(rb"total_connections_received:(\d+)", info)[1]) - int(looks[1] if looks else 0)
 
     def lanes(self):
         """Connections to Redis but this one, as CLIENT LIST shows them."""
@@ -429,6 +431,74 @@ def test_paused_writes_hold_up_no_later_reads(weir, paused):
         wait_until(lambda: is_answered(weir), "a reader is answered")
         with weir.connect() as b:
             assert b.ask("GET k", "PING") == [None, "PONG"]
+
+
+HELD_BACK = ["SET k v", "PUBLISH c m", "PFCOUNT h h2", "EVAL return{} 0", "MULTI|SET k v|EXEC"]
+
+
+@pytest.mark.parametrize("longest", ["first", "last", "inside MULTI"])
+def test_a_pause_that_weir_sees_holds_up_no_reads_at_all(longest, redis, farm, crowd):
+    """Not even those that come on the heels of a write; and not when the pause has been asked for twice."""
+    weir = farm.weir(redis, workers=2)
+    writers = [crowd(weir) for _ in range(4 * len(HELD_BACK))]
+    readers = [crowd(weir) for _ in range(8)]
+    for conn in writers + readers:
+        assert conn.call("GET", "k") is None
+    times = {"first": [60_000, 1], "last": [1, 60_000]}.get(longest, [])
+    for time in times:
+        assert readers[0].call("client", "pause", time, "Write") == "OK"
+    if not times:
+        queued = readers[0].ask("MULTI", "SET n 1", "CLIENT PAUSE 60000 WRITE", "EXEC")
+        assert queued == ["OK", "QUEUED", "QUEUED", ["OK", "OK"]]
+    try:
+        for i, conn in enumerate(writers):
+            conn.send(pipeline(*HELD_BACK[i % len(HELD_BACK)].split("|")))
+            for reader in readers:
+                reader.send(encode("GET", "k"))
+            for reader in readers:
+                assert reader.read() is None
+        wait_until(lambda: redis.waiting()[0] == len(writers), "each of them waits by itself")
+    finally:
+        assert readers[0].call("CLIENT", "UNPAUSE") == "OK"
+    for i, conn in enumerate(writers):
+        last = [conn.read() for _ in HELD_BACK[i % len(HELD_BACK)].split("|")][-1]
+        assert not isinstance(last, Error)
+
+
+@pytest.mark.parametrize("end", ["by itself", "at once"])
+def test_a_pause_that_is_over_takes_no_lanes(end, shared, watch, crowd):
+    conns = [crowd(shared) for _ in range(20)]
+    assert conns[0].call("CLIENT", "PAUSE", 60_000 if end == "at once" else 200, "WRITE") == "OK"
+    if end == "at once":
+        assert conns[0].call("CLIENT", "UNPAUSE") == "OK"
+    assert conns[0].call("SET", "k", "v") == "OK"
+    for conn in conns:
+        conn.send(encode("SET", "k", "v"))
+    for conn in conns:
+        assert conn.read() == "OK"
+    watch.few()
+
+
+def test_a_pause_of_everything_takes_no_lanes(shared, watch, crowd):
+    conns = [crowd(shared) for _ in range(20)]
+    assert conns[0].call("CLIENT", "PAUSE", 300) == "OK"
+    for conn in conns:
+        conn.send(encode("SET", "k", "v"))
+    for conn in conns:
+        assert conn.read() == "OK"
+    watch.few()
+
+
+def test_who_may_not_pause_takes_nobody_off_a_lane(shared, watch, crowd):
+    watch.conn.call("ACL", "SETUSER", "low", "reset", "on", "nopass", "~*", "+@all", "-client|pause")
+    conns = [crowd(shared) for _ in range(20)]
+    assert conns[0].call("AUTH", "low", "x") == "OK"
+    assert isinstance(conns[0].call("CLIENT", "PAUSE", 60_000, "WRITE"), Error)
+    for conn in conns[1:]:
+        conn.send(encode("SET", "k", "v"))
+    for conn in conns[1:]:
+        assert conn.read() == "OK"
+    watch.few()
 
 
 def is_answered(weir):

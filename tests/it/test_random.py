@@ -20,7 +20,7 @@ COMMANDS = """
     PING|PING x|ECHO x|TYPE k1|DBSIZE|EXISTS k1|OBJECT HELP|CLIENT NO-EVICT OFF|CLIENT TRACKING OFF|CLIENT TRACKING ON
     FOO|GET|SET k1|CONFIG|CONFIG BAD|SELECT x|CLIENT REPLY BAD|SUBSCRIBE|EXEC x
     AUTH x|AUTH joe bad|AUTH joe pw|HELLO 3 AUTH joe pw|HELLO 2 AUTH joe bad|ACL WHOAMI
-    WAIT 0 0|SCRIPT EXISTS x|COMMAND COUNT|QUIT
+    WAIT 0 0|SCRIPT EXISTS x|COMMAND GETKEYS SET k v|QUIT
 """
 POOL = [command.strip() for command in COMMANDS.replace("\n", "|").split("|") if command.strip()]
 EVALS = [("EVAL", "return redis.call('GET', 'k1')", "0"), ("EVAL", "return {1,'a',{}}", "0"), ("EVALSHA", "x", "0")]

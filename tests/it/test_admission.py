@@ -1,0 +1,205 @@
+"""A password that is set or removed while weir runs: who came before stays, who comes later is judged by it."""
+
+import pytest
+from harness import wait_until
+from resp import Closed, Error, encode
+
+LANES = ["shared", "private"]
+MANY = 12  # clients, so that there are some on each worker
+WIDE = ["MSET", *[f"k{i}" for i in range(24)]]  # more arguments than Redis reads of whom it does not know
+EVERYTHING = ("reset", "on", "nopass", "~*", "&*", "+@all")
+
+
+@pytest.fixture
+def redis(farm):
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "admin", *EVERYTHING)
+    return redis
+
+
+@pytest.fixture
+def weir(farm, redis):
+    return farm.weir(redis, workers=2)
+
+
+def as_admin(server):
+    conn = server.connect()
+    assert conn.call("AUTH", "admin", "") == "OK"
+    return conn
+
+
+def by_config(conn):
+    assert conn.call("CONFIG", "SET", "requirepass", "word") == "OK"
+
+
+def by_config_among_others(conn):
+    assert conn.call("config", "set", "maxmemory-samples", 6, "RequirePass", "word") == "OK"
+
+
+def by_acl(conn):
+    assert conn.call("ACL", "SETUSER", "default", "resetpass", ">word") == "OK"
+
+
+def by_transaction(conn):
+    queued = conn.ask("MULTI", "CONFIG SET requirepass word", "SET k v", "EXEC")
+    assert queued == ["OK", "QUEUED", "QUEUED", ["OK", "OK"]]
+
+
+def by_silence(conn):
+    conn.send(encode("CLIENT", "REPLY", "SKIP") + encode("CONFIG", "SET", "requirepass", "word"))
+    assert conn.call("PING") == "PONG"
+
+
+def crowd(weir, first="PING"):
+    conns = [weir.connect() for _ in range(MANY)]
+    return conns, [conn.call(*first.split()) for conn in conns]
+
+
+def is_noauth(reply):
+    return isinstance(reply, Error) and str(reply).startswith("NOAUTH")
+
+
+def all_are_judged(weir):
+    """Newcomers hear NOAUTH whatever they send, and can log in."""
+    for first in ("GET k", "HELLO 3", "MULTI", "SELECT 1", "EVAL return{} 0", "CLIENT GETNAME"):
+        conns, heard = crowd(weir, first)
+        assert all(map(is_noauth, heard)), (first, heard)
+        for conn in conns:
+            assert conn.ask("AUTH word", "SET k v", "MULTI", "GET k", "EXEC") == ["OK", "OK", "OK", "QUEUED", [b"v"]]
+            conn.close()
+
+
+def all_are_served(weir):
+    conns, heard = crowd(weir, "GET k")
+    for conn in conns:
+        conn.close()
+    return not any(map(is_noauth, heard))
+
+
+@pytest.mark.parametrize("who", ["anonymous", "admin"])
+@pytest.mark.parametrize("change", [by_config, by_config_among_others, by_acl, by_transaction, by_silence])
+def test_a_password_set_through_weir_holds_at_once(change, who, weir):
+    old, heard = crowd(weir)
+    assert heard == ["PONG"] * MANY
+    for conn in old:
+        assert conn.ask("MULTI", "EXEC") == ["OK", []], "lanes that will be idle have been let in"
+    with weir.connect() if who == "anonymous" else as_admin(weir) as conn:
+        change(conn)
+    all_are_judged(weir)
+    for _ in range(2):
+        for conn in old:
+            assert conn.call("SET", "k", "v") == "OK" and conn.call(*WIDE) == "OK"
+            assert conn.call("CLIENT", "GETNAME") is None
+    for conn in old:
+        conn.close()
+    all_are_judged(weir)
+
+
+def test_a_password_set_behind_weirs_back_holds_soon(weir, redis):
+    old, _ = crowd(weir)
+    by_config(as_admin(redis))
+    wait_until(lambda: not all_are_served(weir), "newcomers are judged", 3)
+    all_are_judged(weir)
+    for conn in old:
+        assert conn.call("SET", "k", "v") == "OK" and conn.call(*WIDE) == "OK"
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_password_removed(behind, weir, redis):
+    by_config(as_admin(weir))
+    all_are_judged(weir)
+    strangers, heard = crowd(weir)
+    assert all(map(is_noauth, heard))
+    with as_admin(redis if behind else weir) as admin:
+        assert admin.call("CONFIG", "SET", "requirepass", "") == "OK"
+    assert all_are_served(weir)
+    for conn in strangers:
+        assert conn.call("SET", "k", "v") == "OK", "as in Redis"
+
+    def reads_wide():
+        with weir.connect() as conn:
+            assert conn.call("GET", "k") == b"v"
+            try:
+                return conn.call(*WIDE) == "OK"
+            except Closed:
+                return False
+
+    wait_until(reads_wide, "what was true of strangers is so no more", 3)
+    by_acl(as_admin(redis if behind else weir))
+    wait_until(lambda: not all_are_served(weir), "newcomers are judged again", 3 if behind else 0.5)
+    all_are_judged(weir)
+
+
+def test_many_changes_cost_nobody_anything(weir):
+    old, _ = crowd(weir)
+    with as_admin(weir) as admin:
+        for _ in range(30):
+            by_config(admin)
+            assert is_noauth(crowd(weir)[1][0])
+            assert admin.call("CONFIG", "SET", "requirepass", "") == "OK"
+            assert all_are_served(weir)
+            for conn in old:
+                assert conn.call("SET", "k", "v") == "OK"
+
+
+def test_what_concerns_no_password_opens_no_lanes(weir, redis):
+    def lanes():
+        return redis.call("CLIENT", "LIST").decode().count("\n")
+
+    assert all_are_served(weir)
+    wait_until(lambda: lanes() <= 5, "the way in is closed again")
+    with weir.connect() as conn:
+        for i in range(50):
+            assert conn.call("CONFIG", "SET", "maxmemory-samples", 5 + i % 2) == "OK"
+            assert conn.call("ACL", "SETUSER", "joe", "on") == "OK"
+            with weir.connect() as other:
+                assert other.call("PING") == "PONG"
+    assert lanes() <= 8
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_reset_makes_a_newcomer(lanes, farm, redis):
+    weir = farm.weir(redis, workers=2, lanes=lanes)
+    with weir.connect() as conn, weir.connect() as other:
+        assert conn.call("WATCH", "k") == "OK" and other.call("PING") == "PONG"
+        by_config(other)
+        assert conn.call("GET", "k") is None
+        assert conn.call("RESET") == other.call("RESET") == "RESET"
+        assert is_noauth(conn.call("GET", "k")) and is_noauth(other.call("GET", "k"))
+        assert conn.ask("AUTH word", "GET k") == ["OK", None]
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_deleted_user_without_a_lane_is_out(lanes, farm, redis):
+    """CLIENT UNPAUSE from another database than 0 leaves its client without a lane."""
+    redis.call("ACL", "SETUSER", "joe", *EVERYTHING)
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    with weir.connect() as joe:
+        assert joe.ask("AUTH joe x", "SELECT 3", "CLIENT UNPAUSE") == ["OK"] * 3
+        with as_admin(weir) as admin:
+            assert admin.call("ACL", "DELUSER", "joe") == 1
+        try:
+            joe.send(encode("GET", "k"))
+            assert joe.read_to_end() == b""
+        except (Closed, OSError):
+            pass
+
+
+def test_who_came_before_keeps_a_lane_through_hard_times(farm, redis):
+    """No other lane like theirs can be opened: neither a huge reply nor a Redis that hangs may take it from them."""
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as a, weir.connect() as b, as_admin(redis) as admin:
+        assert admin.call("SET", "huge", "x" * 2_000_000) == "OK"
+        assert a.call("SET", "k", "v") == b.call("SET", "k", "v") == "OK"
+        by_config(admin)
+        wait_until(lambda: not all_are_served(weir), "newcomers are judged", 3)
+        for conn in (a, b):
+            conn.send(encode("GET", "huge") + encode("GET", "k"))
+        for conn in (a, b):
+            assert len(conn.read()) == 2_000_000 and conn.read() == b"v"
+        admin.send(encode("DEBUG", "SLEEP", 0.2))
+        for _ in range(2):
+            b.send(encode("GET", "k"))
+            assert a.call("GET", "k") == b"v" == b.read()
+        assert admin.read() == "OK"
+        all_are_judged(weir)

@@ -1,0 +1,454 @@
+"""A leaky bucket as a queue: who is over goes later, in order, and nobody else waits.
+
+None early is what is asserted to the microsecond; late is what a busy machine makes, and bounded loosely.
+"""
+
+import socket
+import time
+
+import pytest
+from crowd import RST
+from harness import MODE_IDS, MODES, wait_until
+from limits import OPERATOR, limit_of, login, order, passed, refusal, tallies
+from resp import Error, encode, pipeline
+
+LATE = 3.0  # seconds that a loaded machine may add
+
+
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def limited(request, farm, redis):
+    workers, lanes = request.param
+    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
+
+
+@pytest.fixture
+def queue(farm, redis):
+    """One worker, where order is a matter of course; 4/s: the first goes, four may wait, 250 ms apart."""
+    return farm.weir(redis, workers=1, sections="[policy default]\nwrite = 4/s over delay 1s\n" + OPERATOR)
+
+
+def close_all(conns):
+    for conn in conns:
+        conn.close()
+
+
+def arrivals(conns):
+    """When each connection got one reply, and which; in the order of the connections."""
+    found = []
+    for conn in conns:
+        reply = conn.read()
+        found.append((time.monotonic(), reply))
+    return found
+
+
+# ---- departures ----
+
+
+def test_a_burst_on_one_connection(limited, redis):
+    weir = limited("[policy default]\nwrite = 100/s over delay 1s\n")
+    with weir.connect() as a:
+        a.call("GET", "k")
+        start = time.monotonic()
+        a.send(pipeline(*[f"RPUSH l {i}" for i in range(100)]))
+        for i in range(100):
+            assert a.read() == i + 1
+            assert time.monotonic() >= start + i * 0.01, "early"
+        assert time.monotonic() < start + 1 + LATE
+    assert redis.call("LRANGE", "l", 0, -1) == [b"%d" % i for i in range(100)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_burst_on_many_connections(workers, farm, redis):
+    """The first goes and a hundred may wait; all others are refused at once."""
+    weir = farm.weir(redis, workers=workers, sections="[policy default]\nwrite = 100/s over delay 1s\n" + OPERATOR)
+    conns = [weir.connect() for _ in range(150)]
+    for conn in conns:
+        conn.call("GET", "k")
+    start = time.monotonic()
+    for i, conn in enumerate(conns):
+        conn.send(encode("RPUSH", "l", i))
+    sent = time.monotonic() - start
+    replies = []
+    for conn in conns:
+        replies.append(conn.read())
+        went = sum(limit_of(reply) is None for reply in replies)
+        assert time.monotonic() >= start + (went - 1) * 0.01 or limit_of(replies[-1]), "early"
+    took = time.monotonic() - start
+    waited = passed(replies)
+    assert 101 <= waited <= 101 + 100 * min(took, sent + LATE)
+    assert took >= (waited - 1) * 0.01 and took < 1 + sent + LATE
+    retries = [refusal(reply)[1] for reply in replies if limit_of(reply)]
+    assert all(0 < retry <= 10 * len(retries) for retry in retries)
+    (_, admitted, delayed, refused, _), = tallies(weir)
+    assert (admitted, refused) == (waited, 150 - waited)
+    assert delayed >= waited - 1 - 100 * sent
+    if workers == 1:
+        pushed = [int(i) for i in redis.call("LRANGE", "l", 0, -1)]
+        assert pushed == sorted(pushed)
+    close_all(conns)
+
+
+def test_the_one_too_many_is_refused_at_once(queue):
+    conns = [queue.connect() for _ in range(7)]
+    for conn in conns:
+        conn.call("GET", "k")
+    start = time.monotonic()
+    for i, conn in enumerate(conns[:6]):
+        conn.send(encode("RPUSH", "l", i))
+        wait_until(lambda i=i: counted(queue) == i + 1, "it has been asked")
+    limit, retry = refusal(conns[5].read())
+    assert time.monotonic() - start < 1, "it did not wait"
+    assert limit == "default/write" and 0 < retry <= 250
+    for i, (at, reply) in enumerate(arrivals(conns[:5])):
+        assert reply == i + 1
+        assert at >= start + i * 0.25, "early"
+    close_all(conns)
+
+
+def counted(weir):
+    """Decisions so far."""
+    return sum(row[1] + row[3] for row in tallies(weir))
+
+
+def test_a_burst_goes_at_once(farm, redis):
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 5/s burst 20 over delay 5s\n")
+    with weir.connect() as a:
+        start = time.monotonic()
+        a.send(pipeline(*["INCR k"] * 23))
+        for i in range(23):
+            assert a.read() == i + 1
+            assert time.monotonic() >= start + max(0, i - 19) * 0.2, "early"
+        assert time.monotonic() - start < 0.6 + LATE
+
+
+def test_no_window_admits_too_much(farm, redis):
+    """The funnel law over every window of a queue on two workers."""
+    weir = farm.weir(redis, workers=2, sections="[policy default]\nwrite = 200/s burst 5 over delay 100ms\n")
+    conns = [weir.connect() for _ in range(12)]
+    sent, came = [], []
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        before = time.monotonic()
+        for conn in conns:
+            conn.send(encode("INCR", "k"))
+        for conn in conns:
+            assert isinstance(conn.read(), int)
+            sent.append(before)
+            came.append(time.monotonic())
+    for i in range(0, len(sent), 3):
+        for j in range(i, len(sent), 5):
+            assert j - i + 1 <= 5 + 200 * (came[j] - sent[i]) + 1e-6
+    close_all(conns)
+
+
+def test_per_connection(farm, redis):
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 10/s per connection over delay 1s\n")
+    conns = [weir.connect() for _ in range(5)]
+    start = time.monotonic()
+    for conn in conns:
+        conn.send(pipeline(*["INCR k"] * 4))
+    for conn in conns:
+        for i in range(4):
+            conn.read()
+            assert time.monotonic() >= start + i * 0.1, "early"
+    assert time.monotonic() - start < 0.3 + LATE
+    close_all(conns)
+
+
+@pytest.mark.parametrize("unit", ["cost = 10/s burst 10", "bytes-in = 1000/s burst 1000", "bytes-out = 1000/s burst 1000"])
+def test_other_units(unit, farm, redis):
+    """A debt of 20 units of cost, or of 2000 bytes, is waited for."""
+    redis.call("SET", "big", b"x" * 3000)
+    weir = farm.weir(
+        redis, workers=1, sections=f"[cost]\nget = 20\nsetrange = 20\n[policy default]\n{unit} over delay 9s\n"
+    )
+    with weir.connect() as a:
+        first, waits = time.monotonic(), 0
+        a.call(*(["GET", "big"] if "out" in unit else ["SETRANGE", "big", 0, b"y" * 3000]))
+        begin = time.monotonic()
+        a.call("SET", "k", "v")
+        waits = time.monotonic() - first
+        assert waits >= 1, "early"
+        assert time.monotonic() - begin < 4 + LATE
+
+
+# ---- its connection ----
+
+
+def test_replies_keep_their_order(limited):
+    weir = limited("[policy default]\nwrite = 10/s over delay 1s\n")
+    with weir.connect() as a:
+        start = time.monotonic()
+        replies = a.ask("INCR k", "PING", "INCR k", "ECHO x", "GET k", "INCR k", "LIMIT STATUS", "BLPOP none 0.01", "GET k")
+        assert time.monotonic() - start >= 0.2, "early"
+        assert replies[:6] == [1, "PONG", 2, b"x", b"2", 3]
+        assert replies[6][0] == b"subject" and replies[7:] == [None, b"3"]
+
+
+def test_time_counts_from_when_a_command_is_next(queue):
+    """A pipeline as long as one likes is late, not refused."""
+    with queue.connect() as a:
+        a.send(pipeline(*["INCR k"] * 8))
+        assert [a.read() for _ in range(8)] == list(range(1, 9))
+
+
+def test_inside_multi(limited):
+    weir = limited("[policy default]\nwrite = 10/s over delay 1s\n")
+    with weir.connect() as a:
+        start = time.monotonic()
+        replies = a.ask("MULTI", "INCR k", "INCR k", "INCR k", "EXEC", "GET k")
+        assert time.monotonic() - start >= 0.2, "early"
+        assert replies == ["OK", *["QUEUED"] * 3, [1, 2, 3], b"3"]
+
+
+def test_a_transaction_with_a_command_that_may_not_wait_so_long(limited, redis):
+    weir = limited("[policy default]\nwrite = 1/h over delay 1s\n")
+    with weir.connect() as a:
+        replies = a.ask("MULTI", "INCR k", "INCR k", "EXEC", "GET k")
+        assert limit_of(replies[2]) == "default/write"
+        assert replies[3].startswith("EXECABORT") and replies[4] is None
+
+
+def test_large_requests(limited, redis):
+    weir = limited("[policy default]\nwrite = 5/s over delay 1s\n")
+    value = bytes(range(256)) * 8192
+    with weir.connect() as a, weir.connect() as b:
+        start = time.monotonic()
+        a.send(encode("SET", "a", value) + encode("SET", "b", value) + encode("GET", "a"))
+        assert [a.read(), a.read()] == ["OK", "OK"]
+        assert time.monotonic() - start >= 0.2, "early"
+        assert a.read() == value
+        assert b.call("SET", "c", value) == "OK"
+        assert time.monotonic() - start >= 0.4, "early"
+        assert redis.call("MGET", "b", "c") == [value, value]
+
+
+def test_a_large_request_that_would_wait_too_long(limited, redis):
+    weir = limited("[policy default]\nwrite = 1/h over delay 1s\n")
+    with weir.connect() as a:
+        a.send(encode("SET", "a", "v") + encode("SET", "b", b"x" * 2_000_000) + encode("EXISTS", "a", "b"))
+        assert a.read() == "OK"
+        assert limit_of(a.read()) == "default/write"
+        assert a.read() == 1
+
+
+def test_silent_clients_wait_too(queue, redis):
+    with queue.connect() as a:
+        start = time.monotonic()
+        a.send(pipeline("CLIENT REPLY OFF", *["INCR k"] * 3, "CLIENT REPLY ON", "GET k"))
+        assert [a.read(), a.read()] == ["OK", b"3"]
+        assert time.monotonic() - start >= 0.5, "early"
+
+
+def test_other_limits_are_asked_on_departure(farm, redis):
+    """And the place with the limit that delays is spent, whatever they say."""
+    weir = farm.weir(
+        redis, workers=1, sections="[policy default]\nwrite = 5/s over delay 1s\n@string = 2/h\n" + OPERATOR
+    )
+    with weir.connect() as a:
+        start = time.monotonic()
+        replies = a.ask("SET k 1", "SET k 2", "SET k 3", "RPUSH l 1")
+        assert time.monotonic() - start >= 0.6, "early"
+        assert [limit_of(reply) for reply in replies] == [None, None, "default/@string", None]
+    assert [row[1:4] for row in tallies(weir)] == [(4, 3, 0), (2, 0, 1)]
+
+
+# ---- who leaves ----
+
+
+def test_who_leaves_loses_its_place(queue, redis):
+    """It is spent: those behind it go no earlier; and nothing of it is carried out."""
+    conns = [queue.connect() for _ in range(4)]
+    for conn in conns:
+        conn.call("GET", "k")
+    start = time.monotonic()
+    for i, conn in enumerate(conns):
+        conn.send(encode("RPUSH", "l", i))
+        wait_until(lambda i=i: counted(queue) == i + 1, "it has its place")
+    conns[1].sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST)
+    conns[1].close()
+    assert conns[0].read() == 1
+    assert conns[2].read() == 2
+    assert time.monotonic() >= start + 0.5, "early"
+    assert conns[3].read() == 3
+    assert time.monotonic() >= start + 0.75, "early"
+    assert redis.call("LRANGE", "l", 0, -1) == [b"0", b"2", b"3"]
+    close_all(conns)
+
+
+def test_a_long_pipeline_is_not_carried_out_for_nobody(farm, redis):
+    """Whoever has gone shows it when the first reply comes to nobody."""
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 50/s over delay 1s\n")
+    with weir.connect() as a:
+        a.send(pipeline(*["INCR k"] * 100))
+        assert a.read() == 1
+    with weir.connect() as b:
+        time.sleep(0.5)
+        assert int(b.call("GET", "k")) < 12
+
+
+def test_who_sends_no_more_still_waits_for_its_turn(queue):
+    with queue.connect() as a:
+        a.send(pipeline(*["INCR k"] * 3))
+        a.sock.shutdown(socket.SHUT_WR)
+        assert [a.read() for _ in range(3)] == [1, 2, 3]
+        assert a.read_to_end() == b""
+
+
+# ---- who does not wait ----
+
+
+def test_others_go_on(limited, users):
+    weir = limited("[policy users]\nmatch = user:alice\nwrite = 1/s over delay 10s\n")
+    waiting = [login(weir, "alice") for _ in range(3)]
+    for conn in waiting:
+        conn.send(pipeline("INCR k", "INCR k"))
+    with login(weir, "bob") as bob, weir.connect() as other, login(weir, "alice") as reader:
+        for i in range(50):
+            assert bob.call("INCR", "bob") == i + 1
+            assert other.call("ECHO", i) == b"%d" % i
+            assert reader.ask("GET bob", "PING") == [b"%d" % (i + 1), "PONG"]
+    close_all(waiting)
+
+
+def test_subscribed_clients_never_wait(limited, redis):
+    weir = limited("[policy default]\nread = 1/h over delay 1h\n")
+    with weir.connect() as a:
+        a.call("HELLO", 3)
+        a.call("SUBSCRIBE", "c")
+        assert a.call("GET", "k") is None
+        for i in range(3):
+            limit, retry = refusal(a.call("GET", "k"))
+            assert limit == "default/read" and retry > 0
+            redis.call("PUBLISH", "c", i)
+            assert a.read() == [b"message", b"c", b"%d" % i]
+        assert a.call("UNSUBSCRIBE", "c")[2] == 0
+        assert a.call("PING") == "PONG"
+
+
+def test_messages_come_while_a_command_waits(limited, redis):
+    """It was to wait before Redis had confirmed the subscription."""
+    weir = limited("[policy default]\nread = 2/s over delay 10s\n")
+    with weir.connect() as a:
+        a.call("HELLO", 3)
+        assert a.call("GET", "k") is None
+        a.send(pipeline("SUBSCRIBE c", "GET k"))
+        assert a.read() == [b"subscribe", b"c", 1]
+        wait_until(lambda: redis.call("PUBLISH", "c", "now"), "it is subscribed")
+        replies = [a.read(), a.read()]
+        assert [b"message", b"c", b"now"] in replies
+
+
+def test_what_blocks_is_answered_while_the_next_waits(limited, redis):
+    weir = limited("[policy default]\nread = 1/h over delay 1h\n")
+    with weir.connect() as a:
+        assert a.call("GET", "k") is None
+        a.send(pipeline("BLPOP l 0", "GET k"))
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        redis.call("RPUSH", "l", "v")
+        assert a.read() == [b"l", b"v"]
+    wait_until(lambda: not any(redis.waiting()), "it has gone")
+
+
+def test_class_control_waits_and_is_never_refused(farm, redis):
+    weir = farm.weir(redis, workers=1, sections="[policy default]\ncontrol = 20/s over delay 50ms\n" + OPERATOR)
+    conns = [weir.connect() for _ in range(8)]
+    start = time.monotonic()
+    for conn in conns:
+        conn.send(encode("PING"))
+    assert [reply for _, reply in arrivals(conns)] == ["PONG"] * 8
+    assert time.monotonic() - start >= 0.35, "early"
+    assert conns[0].ask(*["GET k"] * 20) == [None] * 20
+    assert [row[3] for row in tallies(weir)] == [0]
+    close_all(conns)
+
+
+# ---- while the rules change ----
+
+
+def waiters(weir, n):
+    """n connections whose commands wait, the first of n + 1 having gone."""
+    conns = [weir.connect() for _ in range(n + 1)]
+    for i, conn in enumerate(conns):
+        conn.send(encode("RPUSH", "l", i))
+        wait_until(lambda i=i: counted(weir) == i + 1, "it has its place")
+    assert conns[0].read() == 1
+    conns.pop(0).close()
+    return conns
+
+
+@pytest.mark.parametrize("expression", ["100/s over delay 1s", "2/s over delay 1s", "4/s over delay 1ms"])
+def test_a_place_stays_good_under_another_rate(expression, queue, redis):
+    start = time.monotonic()
+    conns = waiters(queue, 3)
+    words = expression.split()
+    assert order(queue, "SET", "default", "write", *words) == "OK"
+    for i, conn in enumerate(conns):
+        assert conn.read() == i + 2
+        assert time.monotonic() >= start + (i + 1) * 0.25, "early"
+    assert time.monotonic() - start < 0.75 + LATE
+    close_all(conns)
+
+
+def test_waiting_ends_with_the_limit(queue):
+    assert order(queue, "SET", "default", "write", "1/h", "over", "delay", "1d") == "OK"
+    conns = waiters(queue, 3)
+    assert order(queue, "UNSET", "default", "write") == "OK"
+    assert sorted(conn.read() for conn in conns) == [2, 3, 4]
+    close_all(conns)
+
+
+@pytest.mark.parametrize(
+    "what, expression, reply",
+    [
+        ("write", "deny", "NOPERM denied by policy default"),
+        ("write", "1/h over refuse", "THROTTLED"),
+        ("write", "1/h over close", "THROTTLED"),
+    ],
+)
+def test_who_waits_is_bound_by_what_comes(what, expression, reply, queue):
+    assert order(queue, "SET", "default", "write", "1/h", "over", "delay", "1d") == "OK"
+    conns = waiters(queue, 3)
+    assert order(queue, "SET", "default", what, *expression.split()) == "OK"
+    for conn in conns:
+        assert conn.read().startswith(reply)
+        assert not expression.endswith("close") or conn.read_to_end() == b""
+    close_all(conns)
+
+
+def test_waiting_ends_with_mode_shadow(queue):
+    assert order(queue, "SET", "default", "write", "1/h", "over", "delay", "1d") == "OK"
+    conns = waiters(queue, 3)
+    assert order(queue, "MODE", "shadow") == "OK"
+    assert sorted(conn.read() for conn in conns) == [2, 3, 4]
+    close_all(conns)
+
+
+def test_forgiving_lets_newcomers_go(queue):
+    """Those who wait keep their places."""
+    assert order(queue, "SET", "default", "write", "1/h", "over", "delay", "1d") == "OK"
+    conns = waiters(queue, 1)
+    assert order(queue, "FORGIVE", "ip:127.0.0.1") == 1
+    with queue.connect() as a:
+        assert a.call("RPUSH", "l", "x") == 2
+    close_all(conns)
+
+
+def test_stopping_while_clients_wait(queue):
+    assert order(queue, "SET", "default", "write", "1/h", "over", "delay", "1d") == "OK"
+    conns = waiters(queue, 3)
+    queue.stop()
+    for conn in conns:
+        assert conn.read_to_end() == b""
+
+
+def test_upstream_lost_while_a_command_waits(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 2/s over delay 5s\n")
+    with weir.connect() as a:
+        a.send(pipeline("INCR k", "INCR k", "PING"))
+        assert a.read() == 1
+        redis.kill()
+        assert a.read() == Error("UPSTREAM unavailable")
+        redis.start()
+        wait_until(weir.serves, "weir serves again")

@@ -1,0 +1,240 @@
+"""LIMIT commands in great numbers: denials remembered, equal calls that travel as one, runs of keys, crowds."""
+
+import select
+import time
+
+import pytest
+from decisions import Decision, admitted, clock_us, decide, decision, decisions, fresh, script_calls
+from harness import wait_until
+from resp import pipeline
+
+
+@pytest.fixture
+def conn(weir):
+    with weir.connect() as conn:
+        yield conn
+
+
+@pytest.fixture
+def two_weirs(redis, shared_weirs):
+    return [shared_weirs(mode) for mode in ((2, "shared"), (1, "private"))]
+
+
+ALGORITHMS = ["FUNNEL {} 3/100d", "BUCKET {} 3/100d", "SLIDING {} 3/100d", "SLIDING {} 3/100d APPROX", "FIXED {} 3/100d",
+              "THROTTLE {} 2 1 1000000"]  # fmt: skip
+
+
+# ---- memory ----
+
+
+@pytest.mark.parametrize("command", ALGORITHMS)
+def test_a_denied_key_costs_nothing(conn, redis, command):
+    """Asked again when a second has passed, as another weir may have reset it."""
+    command = "LIMIT " + command.format(fresh())
+    assert admitted(decisions(conn, *[command] * 3)) == 3
+    started = time.monotonic()
+    asked = script_calls(redis)
+    found = []
+    for _ in range(60):
+        found.append(decide(conn, command))
+    found += decisions(conn, *[command] * 300)
+    elapsed = time.monotonic() - started
+    assert admitted(found) == 0 and {f[:3] for f in found} == {(1, 3, 0)}
+    assert [f.retry for f in found] == sorted((f.retry for f in found), reverse=True), "counted down"
+    assert script_calls(redis) - asked <= 1 + elapsed + 1
+
+
+def test_asked_again_when_it_can_succeed(conn, redis):
+    key = fresh()
+    command = f"LIMIT FUNNEL {key} 1/200ms BURST 1"
+    assert decide(conn, command).limited == 0
+    started, asked, n = time.monotonic(), script_calls(redis), 0
+    while decide(conn, command).limited:
+        n += 1
+    assert time.monotonic() - started >= 0.15 and n > 10
+    assert script_calls(redis) - asked <= 4
+
+
+def test_forgotten_after_a_second(conn, redis):
+    """Whoever empties the key by other means is heard within a second."""
+    key = fresh()
+    assert [d.limited for d in decisions(conn, *[f"LIMIT FUNNEL {key} 1/h"] * 2)] == [0, 1]
+    redis.call("DEL", f"limit:{key}")
+    started = time.monotonic()
+    wait_until(lambda: decide(conn, f"LIMIT FUNNEL {key} 1/h").limited == 0, "it is asked again", 5)
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("command", ALGORITHMS)
+def test_reset_is_heard(weir, redis, command):
+    """By every worker at once."""
+    key = fresh()
+    command = "LIMIT " + command.format(key)
+    conns = [weir.connect() for _ in range(8)]
+    for _ in range(3):
+        assert admitted([decide(conn, command) for conn in conns[:3]]) == 3
+        assert all(decide(conn, command).limited for conn in conns)
+        assert conns[0].call("LIMIT", "RESET", key) == 1
+        assert decide(conns[-1], command).limited == 0
+        assert conns[3].call("LIMIT", "RESET", key) == 1
+    for conn in conns:
+        conn.close()
+
+
+def test_reset_by_another_weir(two_weirs):
+    key = fresh()
+    with two_weirs[0].connect() as a, two_weirs[1].connect() as b:
+        assert [d.limited for d in decisions(a, *[f"LIMIT FUNNEL {key} 1/h"] * 2)] == [0, 1]
+        assert b.call("LIMIT", "RESET", key) == 1
+        started = time.monotonic()
+        wait_until(lambda: decide(a, f"LIMIT FUNNEL {key} 1/h").limited == 0, "it is heard", 5)
+        assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("command", ALGORITHMS[:5])
+def test_memory_and_cost(conn, command):
+    """What is denied at one cost is so at a higher one; at a lower one Redis is asked."""
+    command = "LIMIT " + command.format(fresh())
+    assert decide(conn, command).remaining == 2
+    assert decide(conn, command + " COST 3")[:3] == (1, 3, 2)
+    again = decide(conn, command + " COST 3")
+    assert again[:3] == (1, 3, 2) and again.retry > 0
+    assert decide(conn, command + " COST 4")[:4] == (1, 3, 2, -1)
+    assert decide(conn, command + " COST 2")[:3] == (0, 3, 0)
+    assert decide(conn, command)[:3] == (1, 3, 0)
+
+
+def test_memory_is_of_one_rate(conn):
+    """Other rates, another algorithm, another database: asked."""
+    key = fresh()
+    assert [d.limited for d in decisions(conn, *[f"LIMIT FUNNEL {key} 1/h"] * 2)] == [0, 1]
+    assert decide(conn, f"LIMIT FUNNEL {key} 1/h BURST 2").limited == 0
+    assert conn.call("LIMIT", "BUCKET", key, "1/h").startswith("WRONGTYPE")
+    assert [conn.call("CL.THROTTLE", key, 0, 1, 999)[0] for _ in range(2)] == [0, 1]
+    conn.call("SELECT", 5)
+    assert conn.call("CL.THROTTLE", key, 0, 1, 999)[0] == 0
+
+
+def test_the_same_counts_with_and_without_memory(redis, farm):
+    """Long keys are not remembered: they are admitted at the same times."""
+    weir = farm.weir(redis, workers=1)
+    keys = [fresh(), fresh() + "x" * 200]
+    with weir.connect() as conn:
+        counts = dict.fromkeys(keys, 0)
+        before = clock_us(redis)
+        while clock_us(redis) - before < 600_000:
+            replies = decisions(conn, *[f"LIMIT FUNNEL {key} 100/s BURST 10" for key in keys])
+            for key, reply in zip(keys, replies):
+                counts[key] += reply.limited == 0
+    assert abs(counts[keys[0]] - counts[keys[1]]) <= 2 and counts[keys[0]] >= 60, counts
+
+
+# ---- batches ----
+
+
+@pytest.mark.parametrize("command", ALGORITHMS + ["FUNNEL {} 3/100d 5/100d COST 1", "SLIDING {} 3/100d 9/200d"])
+def test_equal_calls_travel_as_one(conn, redis, command):
+    """n of them are answered as if they had come one by one."""
+    first, second = ("LIMIT " + command.format(fresh()) for _ in range(2))
+    decide(conn, f"LIMIT FUNNEL {fresh()} 1/h")
+    asked = script_calls(redis)
+    together = decisions(conn, *[first] * 7)
+    assert script_calls(redis) - asked <= 3, "once, and once more with a script that was not loaded"
+    singly = [decide(conn, second) for _ in range(7)]
+    assert [f[:3] for f in together] == [f[:3] for f in singly]
+    assert all(abs(a.reset - b.reset) < 5000 for a, b in zip(together, singly))
+
+
+def test_equal_peeks(conn):
+    key = fresh()
+    found = decisions(conn, *[f"LIMIT FUNNEL {key} 3/d PEEK"] * 6)
+    assert {f[:4] for f in found} == {(0, 3, 3, -1)}
+
+
+@pytest.mark.parametrize("command", ["FUNNEL {} 5/h", "SLIDING {} 5/h", "FIXED {} 5/100d", "SLIDING {} 5/h APPROX", "ACQUIRE {} 5 9000"])
+def test_a_run_of_keys(conn, redis, command):
+    """A thousand keys travel in few calls of the script."""
+    keys = [fresh() for _ in range(1000)]
+    asked = script_calls(redis)
+    replies = conn.ask(*["LIMIT " + command.format(key) for key in keys])
+    if "ACQUIRE" not in command:
+        assert {decision(reply)[:3] for reply in replies} == {(0, 5, 4)}
+    assert script_calls(redis) - asked <= 40
+    assert redis.call("DBSIZE") == 1000
+    assert conn.call("LIMIT", "RESET", *keys[:500]) + conn.call("LIMIT", "RESET", *keys[500:]) == 1000
+
+
+def test_many_kinds_in_a_run(conn):
+    """Each with rates of its own."""
+    replies = decisions(conn, *[f"LIMIT FUNNEL {fresh()} {i}/h" for i in range(1, 400)])
+    assert [(r.limited, r.limit, r.remaining) for r in replies] == [(0, i, i - 1) for i in range(1, 400)]
+
+
+def test_big_keys_in_a_run(conn):
+    keys = [fresh() + "x" * 50_000 for _ in range(60)]
+    replies = decisions(conn, *[f"LIMIT FUNNEL {key} 5/h" for key in keys * 2])
+    assert [r.remaining for r in replies] == [4] * 60 + [3] * 60
+
+
+# ---- crowds ----
+
+
+def take_until(redis, conns, command, us):
+    """All ask again and again; how many were let through, and the time on Redis' clock from before the first to after
+    the last."""
+    data = pipeline(command)
+    by_socket = {conn.sock: conn for conn in conns}
+    admitted_n, before = 0, clock_us(redis)
+    deadline = time.monotonic() + us / 1e6
+    for conn in conns:
+        conn.send(data)
+    waiting = set(by_socket)
+    while waiting:
+        for sock in select.select(list(waiting), [], [], 5)[0]:
+            conn = by_socket[sock]
+            reply = decision(conn.read())
+            assert type(reply) is Decision, reply
+            admitted_n += reply.limited == 0
+            if time.monotonic() < deadline:
+                conn.send(data)
+            else:
+                waiting.discard(sock)
+    return admitted_n, clock_us(redis) - before
+
+
+@pytest.mark.parametrize("name", ["FUNNEL", "BUCKET"])
+def test_a_crowd_at_a_funnel(two_weirs, redis, name):
+    """Never above burst + rate * time, and nearly all of it."""
+    conns = [two_weirs[i % 2].connect() for i in range(50)]
+    rate, burst = 400, 200
+    n, us = take_until(redis, conns, f"LIMIT {name} {fresh()} {rate}/s BURST {burst}", 1_500_000)
+    bound = burst + rate * us / 1e6
+    assert 0.99 * bound - 1 <= n <= bound, (n, bound)
+    for conn in conns:
+        conn.close()
+
+
+def test_a_crowd_at_a_window(two_weirs, redis):
+    """In any window exactly what may pass, as the log of the last one shows."""
+    conns = [two_weirs[i % 2].connect() for i in range(50)]
+    key = fresh()
+    n, us = take_until(redis, conns, f"LIMIT SLIDING {key} 100/400ms", 1_400_000)
+    windows = us // 400_000
+    assert 100 * windows * 0.99 <= n <= 100 * (windows + 1), (n, us)
+    assert redis.call("ZCARD", f"limit:{key}") in (0, 100)
+    for conn in conns:
+        conn.close()
+
+
+@pytest.mark.parametrize("command", ["FUNNEL {} 300/d", "SLIDING {} 300/100d", "FIXED {} 300/100d", "SLIDING {} 300/100d APPROX"])
+def test_a_crowd_and_a_fixed_number(two_weirs, redis, command):
+    """With pipelines: exactly so many."""
+    conns = [two_weirs[i % 2].connect() for i in range(50)]
+    command = "LIMIT " + command.format(fresh())
+    for conn in conns:
+        conn.send(pipeline(*[command] * 10))
+    found = [decision(conn.read()) for conn in conns for _ in range(10)]
+    assert admitted(found) == 300
+    assert sorted(f.remaining for f in found if not f.limited) == list(range(300))
+    for conn in conns:
+        conn.close()

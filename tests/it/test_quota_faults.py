@@ -1,0 +1,335 @@
+"""LIMIT commands when Redis or the way to it fails: the error itself, or what limit-when-down says; never a silent yes."""
+
+import threading
+import time
+
+import pytest
+from decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place, script_calls
+from harness import MODE_IDS, MODES, free_port, wait_until
+from resp import Closed, Error, pipeline
+
+DECISIONS = ["FUNNEL {} 1/h", "BUCKET {} 1/h", "SLIDING {} 1/h", "SLIDING {} 1/h APPROX", "FIXED {} 1/100d", "THROTTLE {} 0 1 1000"]
+PLACES = ["ACQUIRE {} 1 9000", "RENEW {} t 9000", "RELEASE {} t"]
+EVERY = DECISIONS + PLACES + ["RESET {}"]
+WAITS = ["FUNNEL {} 1/h WAIT 60000", "SLIDING {} 1/h WAIT 60000", "ACQUIRE {} 1 9000 WAIT 60000"]
+
+
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def mode(request):
+    return request.param
+
+
+def start(farm, redis, mode, **settings):
+    return farm.weir(redis, workers=mode[0], lanes=mode[1], **settings)
+
+
+def limit(conn, command):
+    return conn.call(*("LIMIT " + command.format(fresh())).split())
+
+
+# ---- scripts that are forgotten ----
+
+
+class Flusher(threading.Thread):
+    """Flushes scripts again and again."""
+
+    def __init__(self, redis):
+        super().__init__()
+        self.conn, self.over, self.times = redis.connect(), False, 0
+
+    def run(self):
+        while not self.over:
+            self.conn.call("SCRIPT", "FLUSH")
+            self.times += 1
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.over = True
+        self.join()
+        self.conn.close()
+
+
+@pytest.mark.parametrize("command", ["FUNNEL {} 600/d", "SLIDING {} 600/100d", "SLIDING {} 600/100d APPROX", "FIXED {} 600/100d"])
+def test_script_flush(farm, redis, shared_weirs, command):
+    """No decision is lost or made twice, and nobody hears of it."""
+    command = "LIMIT " + command.format(fresh())
+    conns = [shared_weirs(((1, "shared"), (2, "private"))[i % 2]).connect() for i in range(20)]
+    found = []
+    with Flusher(redis) as flusher:
+        for _ in range(40):
+            for conn in conns:
+                conn.send(pipeline(command))
+            found += [decision(conn.read()) for conn in conns]
+        wait_until(lambda: flusher.times > 20, "it flushes")
+    assert admitted(found) == 600
+    assert sorted(f.remaining for f in found if not f.limited) == list(range(600))
+    assert [f.limited for f in found[:580]].count(1) == 0
+    for conn in conns:
+        conn.close()
+
+
+def test_script_flush_and_places(redis, weir):
+    """Nobody acquires twice."""
+    with Flusher(redis), weir.connect() as conn:
+        for _ in range(40):
+            key = fresh()
+            found = [place(reply) for reply in conn.ask(*[f"LIMIT ACQUIRE {key} 3 9000"] * 5)]
+            assert [f.limited for f in found] == [0, 0, 0, 1, 1]
+            assert redis.call("ZCARD", f"limit:{key}") == 3
+            assert conn.ask(*[("LIMIT", "RELEASE", key, f.token) for f in found[:3]]) == [1, 1, 1]
+
+
+def test_noscript_is_repaired_once(farm, redis):
+    """With the script itself, which Redis then knows."""
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as conn:
+        decide(conn, f"LIMIT FUNNEL {fresh()} 1/h")
+        redis.call("SCRIPT", "FLUSH")
+        redis.call("CONFIG", "RESETSTAT")
+        for _ in range(5):
+            assert decide(conn, f"LIMIT FUNNEL {fresh()} 1/h").limited == 0
+        stats = redis.call("INFO", "commandstats").decode()
+        assert "cmdstat_eval:calls=1," in stats and "cmdstat_evalsha:calls=5," in stats
+
+
+# ---- Redis refuses ----
+
+
+def test_no_memory(farm, mode):
+    redis = farm.redis()
+    weir = start(farm, redis, mode, limit_when_down="allow")
+    with weir.connect() as conn:
+        key = fresh()
+        assert decide(conn, f"LIMIT FUNNEL {key} 9/h").limited == 0
+        redis.call("CONFIG", "SET", "maxmemory", 1)
+        for command in DECISIONS + PLACES[:1] + WAITS:
+            assert str(limit(conn, command)).startswith("OOM"), command
+        assert redis.call("DBSIZE") == 1
+        redis.call("CONFIG", "SET", "maxmemory", 0)
+        assert decide(conn, f"LIMIT FUNNEL {key} 9/h").remaining == 7
+
+
+def test_read_only(farm, mode):
+    redis = farm.redis("--replicaof", "127.0.0.1", str(free_port()))
+    weir = start(farm, redis, mode, limit_when_down="allow")
+    with weir.connect() as conn:
+        for command in DECISIONS + PLACES[:1] + WAITS + ["RESET {}"]:
+            assert str(limit(conn, command)).startswith("READONLY"), command
+        redis.call("REPLICAOF", "NO", "ONE")
+        assert decision(limit(conn, DECISIONS[0])).limited == 0
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+def test_busy(farm, mode, warm):
+    """A script of somebody else's takes long: also when weir's own have not been loaded yet."""
+    redis = farm.redis("--busy-reply-threshold", "10")
+    weir = start(farm, redis, mode, limit_when_down="allow")
+    conns = [weir.connect() for _ in range(4)]
+    for conn in conns:
+        assert conn.call("PING") == "PONG"
+        if warm:
+            assert decision(limit(conn, DECISIONS[0])).limited == 0
+    if not warm:
+        for conn in conns:
+            conn.call("GET", "x")
+    with redis.connect() as culprit, redis.connect() as admin:
+        culprit.send(pipeline(("EVAL", "while true do end", 0)))
+        wait_until(lambda: admin.call("PING") != "PONG", "Redis is busy")
+        for conn in conns:
+            for command in EVERY + WAITS:
+                assert str(limit(conn, command)).startswith("BUSY"), command
+        assert admin.call("SCRIPT", "KILL") == "OK"
+        assert isinstance(culprit.read(), Error)
+    for conn in conns:
+        assert decision(limit(conn, DECISIONS[0])).limited == 0
+        conn.close()
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+def test_loading(farm, mode, warm):
+    """Redis reads its file: neither a yes nor a client that waits for ever."""
+    redis = farm.redis()
+    weir = start(farm, redis, mode, limit_when_down="error")
+    with weir.connect() as conn:
+        if warm:
+            assert decision(limit(conn, DECISIONS[0])).limited == 0
+        with redis.connect() as admin:
+            admin.call("DEBUG", "POPULATE", 1500)
+            admin.call("SAVE")
+        redis.kill()
+        redis.options += ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"]
+        redis.start()
+        seen = set()
+        while int(redis.info("loading")):
+            reply = limit(conn, DECISIONS[0])
+            if not int(redis.info("loading")):
+                break
+            assert isinstance(reply, Error), reply
+            seen.add(reply.split()[0])
+        assert seen <= {"LOADING", "UPSTREAM"}, seen
+        wait_until(lambda: type(decision(limit(conn, DECISIONS[0]))) is Decision, "it goes on")
+
+
+def test_no_permission(farm, redis, mode):
+    """weir's own user may not run scripts: said so, and for good."""
+    redis.call("ACL", "SETUSER", "weak", "on", ">pw", "~*", "&*", "+@all", "-evalsha", "-script", "-eval")
+    try:
+        secret = redis.folder / "weak"
+        secret.write_text("pw")
+        secret.chmod(0o600)
+        weir = start(farm, redis, mode, upstream_user="weak", upstream_password_file=secret, limit_when_down="allow")
+        with weir.connect() as conn:
+            conn.call("AUTH", "default", "")
+            for _ in range(2):
+                for command in DECISIONS[:2] + PLACES[:1]:
+                    assert str(limit(conn, command)).startswith("NOPERM"), command
+    finally:
+        redis.call("ACL", "DELUSER", "weak")
+
+
+def test_wrong_password(farm, mode):
+    """Redis is there: nobody is let through."""
+    redis = farm.redis(password="secret")
+    secret = redis.folder / "secret"
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    weir = start(farm, redis, mode, upstream_password_file=secret, limit_when_down="allow")
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "secret") == "OK"
+        assert decision(limit(conn, DECISIONS[0])).limited == 0
+        redis.call("CONFIG", "SET", "requirepass", "another")
+        redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    with weir.connect() as conn:
+        assert conn.call("AUTH", "another") == "OK"
+        for _ in range(3):
+            assert limit(conn, DECISIONS[0]) == UNAVAILABLE, "and not a client that waits for ever"
+            assert limit(conn, WAITS[2]) == UNAVAILABLE
+        lines = len(weir.log().splitlines())
+        redis.call("CONFIG", "SET", "requirepass", "secret")
+        wait_until(lambda: type(decision(limit(conn, DECISIONS[0]))) is Decision, "it is let in again")
+        assert lines < 60, "nor a loop"
+
+
+# ---- Redis goes ----
+
+
+def away(farm, mode, **settings):
+    redis = farm.redis()
+    weir = start(farm, redis, mode, **settings)
+    with weir.connect() as conn:
+        decide(conn, f"LIMIT FUNNEL {fresh()} 1/h")
+    redis.kill()
+    return redis, weir
+
+
+def test_away(farm, mode):
+    redis, weir = away(farm, mode)
+    with weir.connect() as conn:
+        wait_until(lambda: limit(conn, DECISIONS[0]) == UNAVAILABLE, "it is away")
+        for command in EVERY + WAITS:
+            assert limit(conn, command) == UNAVAILABLE, command
+        assert conn.ask(*["LIMIT FUNNEL k 1/h"] * 5, "GET x") == [UNAVAILABLE] * 6
+        redis.start()
+        wait_until(lambda: type(decision(limit(conn, DECISIONS[0]))) is Decision, "it is back")
+
+
+@pytest.mark.parametrize("what, limited", [("allow", 0), ("deny", 1)])
+def test_limit_when_down(farm, mode, what, limited):
+    redis, weir = away(farm, mode, limit_when_down=what)
+    with weir.connect() as conn:
+        for command in DECISIONS + WAITS[:2]:
+            found = decision(limit(conn, command))
+            assert (found.limited, found.limit) == (limited, 1), command
+        for command in PLACES + ["RESET {}"] + WAITS[2:]:
+            assert limit(conn, command) == UNAVAILABLE, command
+        assert limit(conn, "FUNNEL {} 1/h COST") == Error("ERR syntax error")
+        assert conn.call("CL.THROTTLE", "k", 4, 1, 1) == [limited, 5, 0, 1 if limited else -1, 0]
+        redis.start()
+        key = fresh()
+        wait_until(lambda: redis.call("DBSIZE") > 0 or not decide(conn, f"LIMIT FUNNEL {key} 9/h"), "it decides again")
+
+
+def test_away_while_they_wait(farm, mode):
+    """Who waits for a place hears of it; who has been given a turn keeps it."""
+    redis = farm.redis()
+    weir = start(farm, redis, mode)
+    with weir.connect() as a, weir.connect() as b:
+        assert place(a.call("LIMIT", "ACQUIRE", "k", 1, 100_000)).limited == 0
+        a.send(pipeline("LIMIT ACQUIRE k 1 100000 WAIT 100000"))
+        wait_until(lambda: redis.waiting()[1] > 0, "it listens")
+        assert decide(b, "LIMIT FUNNEL f 1/900ms BURST 1").limited == 0
+        started = time.monotonic()
+        b.send(pipeline("LIMIT FUNNEL f 1/900ms BURST 1 WAIT 60000"))
+        wait_until(lambda: redis.call("GET", "limit:f").startswith(b"F") or time.monotonic() > started + 0.9, "a turn")
+        for _ in range(16):  # every worker has heard what Redis said before
+            with weir.connect() as conn:
+                decide(conn, f"LIMIT FUNNEL {fresh()} 1/h PEEK")
+        redis.kill()
+        assert a.read() == UNAVAILABLE
+        assert decision(b.read()).limited == 0
+
+
+def test_connections_are_killed(redis, weir):
+    """Who had asked is told that it is not known; every request has one reply, and the bound holds."""
+    key = fresh()
+    conns = [weir.connect() for _ in range(10)]
+    found = []
+    for i in range(60):
+        for conn in conns:
+            conn.send(pipeline(*[f"LIMIT FUNNEL {key} 400/d"] * 2))
+        if i % 6 == 3:
+            redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        for conn in conns:
+            found += [decision(conn.read()), decision(conn.read())]
+    unknown = [f for f in found if f == UNAVAILABLE]
+    passed = admitted([f for f in found if f != UNAVAILABLE])
+    with weir.connect() as conn:
+        peek = wait_until(lambda: (d := decide(conn, f"LIMIT FUNNEL {key} 400/d PEEK")) != UNAVAILABLE and d, "it goes on")
+    assert passed <= 400 - peek.remaining <= passed + len(unknown)
+    for conn in conns:
+        conn.close()
+
+
+def test_restart(farm, mode):
+    """In the middle of calls: each reply is one, and who is not closed, as others wait for Redis, goes on."""
+    redis = farm.redis()
+    weir = start(farm, redis, mode)
+    for command, is_good in (("LIMIT FUNNEL {} 1000/d", lambda r: type(r) is Decision and not r.limited or r == UNAVAILABLE),
+                             ("ECHO x", lambda r: r in (b"x", UNAVAILABLE))):  # fmt: skip
+        conns = [weir.connect() for _ in range(6)]
+        for conn in conns:
+            conn.send(pipeline(*[f"LIMIT FUNNEL {fresh()} 1000/d", command.format(fresh())] * 20))
+        redis.kill()
+        redis.start()
+        for conn in conns:
+            n = 0
+            try:
+                for n in range(1, 21):
+                    first = decision(conn.read())
+                    assert first == UNAVAILABLE or type(first) is Decision and not first.limited
+                    reply = conn.read()
+                    assert is_good(decision(reply) if "LIMIT" in command else reply), reply
+                assert n == 20
+            except Closed:
+                assert command == "ECHO x"
+                continue
+            wait_until(lambda conn=conn: type(decision(limit(conn, DECISIONS[0]))) is Decision, "it is back")
+        for conn in conns:
+            conn.close()
+
+
+def test_upstream_timeout(farm, redis, mode):
+    """Nobody waits for ever for a Redis that hangs."""
+    weir = start(farm, redis, mode, upstream_timeout="200ms")
+    with weir.connect() as conn, redis.connect() as admin:
+        decide(conn, f"LIMIT FUNNEL {fresh()} 1/h")
+        admin.call("CLIENT", "PAUSE", 20_000, "WRITE")
+        try:
+            reply = limit(conn, DECISIONS[0])
+            assert isinstance(reply, Error) and reply.startswith("UPSTREAM"), reply
+        finally:
+            admin.call("CLIENT", "UNPAUSE")
+        wait_until(lambda: type(decision(limit(conn, DECISIONS[0]))) is Decision, "it goes on")

@@ -1,0 +1,797 @@
+"""The Lua scripts behind LIMIT, called directly: against exact models, with the clock in the test's hand."""
+
+import itertools
+import math
+import random
+import re
+import time
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from harness import REPO, wait_until
+from resp import Error
+
+SCRIPTS = REPO / "src/upstream/scripts"
+NAMES = ["gcra", "sliding", "approx", "fixed", "holders"]
+WRONG = b"WRONGTYPE Operation against a key holding the wrong kind of value"
+NOW = 1_763_714_039_123_456  # us
+EXACT = 2**53
+
+STEPS = 25  # calls in a row, of one group of keys
+GROUPS = 250  # groups of each script
+KEYS = 5  # of a group: so many sequences, each of about STEPS decisions
+
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+def milliseconds(reply):
+    """Of a reply to TIME."""
+    return int(reply[0]) * 1000 + int(reply[1]) // 1000
+
+
+class Scripts:
+    """Calls scripts on one connection."""
+
+    def __init__(self, redis):
+        self.conn = redis.connect()
+        self.shas = {name: self.conn.call("SCRIPT", "LOAD", (SCRIPTS / f"{name}.lua").read_bytes()) for name in NAMES}
+
+    def command(self, name, keys, params, each=(), now=None, peek=False, db=0):
+        clock = "" if now is None else now
+        return ("EVALSHA", self.shas[name], len(keys), *keys, db, clock, int(peek), *params, *each)
+
+    def call(self, name, keys, params, each=(), now=None, **kwargs):
+        return self.conn.call(*self.command(name, keys, params, each, now, **kwargs))
+
+
+@pytest.fixture
+def scripts(redis):
+    return Scripts(redis)
+
+
+# ---- models: what is stored is a Python value for each key; call() answers one key's part of the reply, and how many
+# ---- ms the key is to live when it has been written (0: it has been removed), None when it has not
+
+
+class Gcra:
+    name = "gcra"
+    incs = [1, 7, 166_666, 166_667, 10**6, 1_500_000, 10**9, 720 * 10**9, 10**14]
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.tag = rng.choice(["f", "f", "b", ""])
+        self.inc = rng.choice(self.incs)
+
+    def params(self):
+        rng = self.rng
+        tag = self.tag if rng.random() < 0.95 else rng.choice(["f", "b", ""])
+        many = 1 if not tag or rng.random() < 0.6 else rng.randint(2, 8)
+        rates = []
+        for _ in range(many):
+            inc = self.inc * rng.choice([1, 1, 1, 2, 3]) if rng.random() < 0.8 else rng.choice(self.incs)
+            burst = min(inc * rng.choice([1, 2, 5, 10]) + rng.choice([0, 0, 0, inc // 2]), EXACT)
+            wait = rng.choice([0, 0, 0, inc * 3, 50 * 10**6]) if tag else 0
+            if not tag and rng.random() < 0.2:
+                inc *= rng.choice([0, -1, -2])
+            rates.append((inc, min(burst + wait, EXACT), burst))
+        return tag, rates
+
+    @staticmethod
+    def argv(params):
+        tag, rates = params
+        return [tag, len(rates), *itertools.chain(*rates)]
+
+    @staticmethod
+    def width(params):
+        return len(params[1])
+
+    def each(self):
+        return self.rng.choice([1, 1, 1, 2, 7, 1000])
+
+    @staticmethod
+    def debts(stored, params, now):
+        tag, rates = params
+        found = re.fullmatch(r"([a-zA-Z]?)(\d{1,20}(?: \d{1,20})*)", stored or "0")
+        if not found or stored and found[1].lower() != tag:
+            return None, False
+        tats = [int(word) for word in found[2].split()]
+        if not tag and len(tats) != 1:
+            return None, False
+        tats = (tats + [0] * len(rates))[: len(rates)]
+        debts = [min(max(tat - now * 1000, 0), EXACT) for tat in tats]
+        if not tag or found[1].isupper():
+            return debts, False
+        cut = [min(debt, burst) for debt, (_, _, burst) in zip(debts, rates)]
+        return cut, cut != debts
+
+    def call(self, stored, params, now, n, peek):
+        tag, rates = params
+        debts, cut = self.debts(stored, params, now)
+        if debts is None:
+            return None, stored, None
+        granted = n
+        for debt, (inc, room, _) in zip(debts, rates):
+            passing = (room - debt) // inc if inc > 0 else n if debt + inc <= room else 0
+            granted = max(0, min(granted, passing))
+        after = [max(debt + granted * inc, 0) for debt, (inc, _, _) in zip(debts, rates)]
+        if peek or (after == debts and not cut):
+            return debts, stored, None
+        if not any(after):
+            return debts, None, 0
+        reserved = any(debt > burst for debt, (_, _, burst) in zip(after, rates))
+        value = (tag.upper() if reserved else tag) + " ".join(str(now * 1000 + debt) for debt in after)
+        return debts, value, ceil_div(max(after), 10**6)
+
+    def advance(self, params, reply):
+        """A time in us at which something may happen."""
+        inc, room, burst = self.rng.choice(params[1])
+        ns = self.rng.choice([inc, inc * 2, burst, room, room + inc, inc // 2, 1000])
+        return abs(ns) // 1000 + self.rng.choice([-1, 0, 0, 0, 1])
+
+    read = staticmethod(lambda key: ("GET", key))
+    shown = staticmethod(lambda stored: stored and stored.encode())
+    seeds = ["5", "0", "1763714039123456789", "f1763714040123456789", "F1763714940123456789", "b1763714039123999999",
+             "f1763714040123456789 1763714040123456789", "f99999999999999999999", "18446744073709551615",
+             "f17637140991234567", "f176371409912345678900", "f176371403912345678x", "f1763714039 12345678",
+             "1763714039 12345678", "f", "-5", "1e9",
+             "0x1763714039123456", "f1763714040123456789 ", "f 1763714040123456789", "F", "f1763714039+12345678",
+             "x1763714039123456789", "w1763714000000000:3", "1763714039.23456789"]  # fmt: skip
+
+
+class Windows:
+    """What SLIDING, its approximation and FIXED have in common: their parameters."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.period = rng.choice([1, 10, 1000, 50_000, 10**6, 60 * 10**6, 86_400 * 10**6])
+        self.count = rng.choice([1, 2, 5, 9])
+
+    def params(self):
+        rng = self.rng
+        rates = []
+        for _ in range(rng.choice([1, 1, 1, 2, 4])):
+            period = self.period * rng.choice([1, 1, 1, 3, 60]) if rng.random() < 0.9 else rng.randint(1, 10**8)
+            rates.append((max(1, self.count + rng.choice([0, 0, 0, -2, 3])), period))
+        return rng.choice([1, 1, 1, 2, 4]), rates
+
+    @staticmethod
+    def argv(params):
+        cost, rates = params
+        return [cost, len(rates), *itertools.chain(*rates)]
+
+    @staticmethod
+    def width(params):
+        return 3 * len(params[1]) + 1
+
+    def each(self):
+        return self.rng.choice([1, 1, 1, 2, 5])
+
+    def advance(self, params, reply):
+        _, period = self.rng.choice(params[1])
+        waits = [value for value in reply if isinstance(value, int) and value > 0] or [1]
+        us = self.rng.choice([period, period // 3, 2 * period, self.rng.choice(waits), self.rng.choice(waits), 1])
+        return us + self.rng.choice([-1, 0, 0, 0, 1])
+
+    @staticmethod
+    def grant(used, params, n):
+        cost, rates = params
+        return max(0, min([n] + [(count - before) // cost for before, (count, _) in zip(used, rates)]))
+
+
+class Sliding(Windows):
+    """Stored: how many units each us has."""
+
+    name = "sliding"
+
+    def call(self, stored, params, now, n, peek):
+        cost, rates = params
+        units = Counter()
+        for at, many in (stored or {}).items():
+            units[min(at, now)] += many  # a clock that went back
+        moved = units != (stored or {})
+        longest = max(period for _, period in rates)
+
+        def held(units, at, period):
+            return sum(many for unit, many in units.items() if at < unit + period)
+
+        used = [held(units, now, period) for _, period in rates]
+        granted = self.grant(used, params, n)
+        after = units + Counter({now: granted * cost})
+        reply = [granted]
+        for before, (count, period) in zip(used, rates):
+            retry = -1
+            for at in sorted([now] + [unit + period for unit in after if unit + period > now]):
+                if held(after, at, period) + cost <= count:
+                    retry = at - now
+                    break
+            reply += [before, retry, max([0] + [unit + period - now for unit in after])]
+        if peek or not (granted or moved):
+            return reply, stored, None
+        after = Counter({at: many for at, many in after.items() if now < at + longest})
+        return reply, after, ceil_div(longest, 1000)
+
+    read = staticmethod(lambda key: ("ZRANGE", key, 0, -1, "WITHSCORES"))
+
+    @staticmethod
+    def shown(stored):
+        units = sorted((at, b"%d:%d" % (at, i)) for at, many in (stored or {}).items() for i in range(many))
+        return list(itertools.chain(*((name, b"%d" % at) for at, name in units)))
+
+    seeds = []
+
+
+class Fixed(Windows):
+    """Stored: for each rate the beginning of the window and what it has counted."""
+
+    name = "fixed"
+
+    def windows(self, stored, params, now):
+        windows, moved = [], False
+        for r, (_, period) in enumerate(params[1]):
+            here = now - now % period
+            start, count = stored[r] if stored and r < len(stored) else (here, 0)
+            if start > here + period:
+                moved, start = moved or count > 0, here
+            elif start < here:
+                start, count = here, 0
+            elif start != here + period:
+                start = here
+            windows.append((start, count))
+        return windows, moved
+
+    def call(self, stored, params, now, n, peek):
+        cost, rates = params
+        windows, moved = self.windows(stored, params, now)
+        granted = self.grant([count for _, count in windows], params, n)
+        after = [(start, count + granted * cost) for start, count in windows]
+        reply, live = [granted], 1
+        for (_, before), (start, total), (count, period) in zip(windows, after, rates):
+            left = start + period - now
+            reply += [before, -1 if cost > count else 0 if total + cost <= count else left, left if total else 0]
+            live = max(live, ceil_div(left, 1000) if total else 0)
+        if peek or not (granted or moved):
+            return reply, stored, None
+        return reply, after, live
+
+    read = staticmethod(lambda key: ("GET", key))
+    shown = staticmethod(lambda stored: stored and b"w" + b" ".join(b"%d:%d" % pair for pair in stored))
+    seeds = []
+
+
+class Approx(Windows):
+    """Stored: for each rate the beginning of the window, its count and the count of the one before."""
+
+    name = "approx"
+
+    def windows(self, stored, params, now):
+        windows, moved = [], False
+        for r, (_, period) in enumerate(params[1]):
+            here = now - now % period
+            start, count, before = stored[r] if stored and r < len(stored) else (here, 0, 0)
+            if start > here + period:
+                moved, start = moved or count + before > 0, here
+            elif start < here - period:
+                start, count, before = here, 0, 0
+            elif start < here:
+                start, count, before = here, 0, count
+            elif start != here + period:
+                start = here
+            windows.append((start, count, before))
+        return windows, moved
+
+    @staticmethod
+    def weighted(window, period, at):
+        """The rule itself: what the sliding window holds at a time after this state."""
+        start, count, before = window
+        while at >= start + period:
+            start, count, before = start + period, 0, count
+        return count + Fraction(before * (period - max(0, at - start)), period)
+
+    def call(self, stored, params, now, n, peek):
+        cost, rates = params
+        windows, moved = self.windows(stored, params, now)
+        used = [math.ceil(self.weighted(window, period, now)) for window, (_, period) in zip(windows, rates)]
+        granted = self.grant(used, params, n)
+        after = [(start, count + granted * cost, before) for start, count, before in windows]
+        reply, live = [granted], 1
+        for before, window, (count, period) in zip(used, after, rates):
+            start, current, previous = window
+            reset = start + 2 * period - now if current else start + period - now if previous else 0
+            reply += [before, self.retry(window, period, now, count - cost), reset]
+            live = max(live, ceil_div(reset, 1000))
+        if peek or not (granted or moved):
+            return reply, stored, None
+        return reply, after, live
+
+    def retry(self, window, period, now, room):
+        """By bisection: what the window holds never grows by itself."""
+        if room < 0:
+            return -1
+        low, high = -1, window[0] + 3 * period - now
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.weighted(window, period, now + middle) <= room:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    read = staticmethod(lambda key: ("GET", key))
+    shown = staticmethod(lambda stored: stored and b"a" + b" ".join(b"%d:%d:%d" % triple for triple in stored))
+    seeds = []
+
+
+class Holders:
+    """Stored: when each token's time is over, in ms."""
+
+    name = "holders"
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.max = rng.choice([1, 2, 3])
+        self.ttl = rng.choice([1, 50, 1000, 60_000])
+
+    def params(self):
+        rng = self.rng
+        op = rng.choice(["acquire"] * 5 + ["renew", "release"])
+        return op, max(0, self.max + rng.choice([0, 0, 0, 0, 1, -1])), self.ttl * rng.choice([1, 1, 2])
+
+    @staticmethod
+    def argv(params):
+        return [*params, ""]
+
+    @staticmethod
+    def width(params):
+        return 3
+
+    def each(self):
+        return self.rng.choice(["a", "b", "c", "d", "e"])
+
+    def advance(self, params, reply):
+        ttl = params[2] * 1000
+        us = self.rng.choice([0, 1, ttl // 3, ttl, max(reply[2], 0) * 1000, ttl // 10])
+        return us + self.rng.choice([-1, 0, 0, 1])
+
+    def call(self, stored, params, now, token, peek):
+        op, most, ttl = params
+        before = stored or {}
+        live = {name: over for name, over in before.items() if over * 1000 > now}
+        holds, retry = token in live, 0
+        after = dict(live)
+        granted = int(holds or (op == "acquire" and len(live) < most))
+        if op == "release":
+            after.pop(token, None)
+        elif granted:
+            after[token] = ceil_div(now, 1000) + ttl
+        elif op == "acquire":
+            overs = sorted(live.values())
+            retry = ceil_div(overs[len(overs) - most] * 1000 - now, 1000) if most else -1
+        reply = [granted, len(after), retry]
+        if peek or not (granted or (op == "release" and token in before)):
+            return reply, stored, None
+        return reply, after or None, max(after.values()) - now // 1000 if after else 0
+
+    read = staticmethod(lambda key: ("ZRANGE", key, 0, -1, "WITHSCORES"))
+
+    @staticmethod
+    def shown(stored):
+        holders = sorted((over, b"h:" + token.encode()) for token, over in (stored or {}).items())
+        return list(itertools.chain(*((name, b"%d" % over) for over, name in holders)))
+
+    seeds = []
+
+
+MODELS = {model.name: model for model in (Gcra, Sliding, Approx, Fixed, Holders)}
+
+# What every script must leave alone, and no other algorithm either.
+STRANGE = [
+    ("RPUSH", "a"), ("HSET", "f", "1"), ("SADD", "a"), ("ZADD", 5, "member"), ("ZADD", NOW, "%d" % NOW),
+    ("XADD", "1-1", "f", "v"), ("SET", ""), ("SET", "hello"), ("SET", "\x00\xff"), ("SET", "f"), ("SET", "1 2"),
+]  # fmt: skip
+OF_OTHERS = {
+    "gcra": [("SET", "f%d000" % NOW)],
+    "sliding": [("ZADD", NOW, "%d:0" % NOW)],
+    "approx": [("SET", "a%d:1:0" % (NOW - NOW % 10**6))],
+    "fixed": [("SET", "w%d:1" % (NOW - NOW % 10**6))],
+    "holders": [("ZADD", NOW // 1000 + 10**6, "h:a")],
+}
+
+
+class Group:
+    """Keys that are called together, and what the model says of them."""
+
+    def __init__(self, number, model, scripts, rng):
+        self.model, self.scripts, self.rng = model, scripts, rng
+        self.keys = [f"{model.name}:{number}:{i}" for i in range(KEYS)]
+        self.stored = dict.fromkeys(self.keys)
+        self.dies = {}  # us of the model's clock when the key's own expiry would take it
+        self.now = NOW + rng.randrange(10**12)
+        self.broken = {}
+        self.seeded = []
+        self.exact_ttls = self.ttls = 0
+        strange = STRANGE + sum((of for name, of in OF_OTHERS.items() if name != model.name), [])
+        if rng.random() < 0.3:
+            op, *args = rng.choice(strange)
+            if not (model.name == "gcra" and op == "SET"):  # those are in its seeds
+                self.broken[self.keys[0]] = (op, self.keys[0], *args)
+        if model.seeds and rng.random() < 0.5:
+            self.stored[self.keys[1]] = rng.choice(model.seeds)
+            self.seeded.append(("SET", self.keys[1], self.stored[self.keys[1]]))
+            self.now = NOW
+
+    def begin(self):
+        return [*self.broken.values(), *self.seeded]
+
+    def commands(self):
+        """One call of some of the keys, and a look at them, at one moment for Redis."""
+        model, rng = self.model, self.rng
+        self.params, self.peek = model.params(), rng.random() < 0.1
+        self.called = rng.sample(self.keys, rng.randint(1, KEYS))
+        self.each = [model.each() for _ in self.called]
+        one_each = all(n == 1 for n in self.each) and rng.random() < 0.7
+        gone = [key for key, at in self.dies.items() if at <= self.now and rng.random() < 0.5]
+        for key in gone:  # Redis' clock does not run as the model's does
+            del self.dies[key]
+            self.stored[key] = None
+        each = () if one_each else self.each
+        self.sent = self.scripts.command(model.name, self.called, model.argv(self.params), each, self.now, self.peek)
+        self.gone = gone
+        look = []
+        for key in self.called:
+            look += [("DUMP", key) if key in self.broken else model.read(key), ("PTTL", key), ("PERSIST", key)]
+        return [("MULTI",), *(("DEL", key) for key in gone), ("TIME",), self.sent, *look, ("TIME",), ("EXEC",)]
+
+    def check(self, replies):
+        done = replies[-1]
+        assert isinstance(done, list), replies
+        done = done[len(self.gone) :]
+        begun, reply, *looks, ended = done
+        took = milliseconds(ended) - milliseconds(begun)
+        width = self.model.width(self.params)
+        story = (self.sent, reply, self.stored)
+        assert isinstance(reply, list) and len(reply) == width * len(self.called), story
+        for i, (key, n) in enumerate(zip(self.called, self.each)):
+            part = reply[i * width : (i + 1) * width]
+            shown, pttl, _ = looks[3 * i : 3 * i + 3]
+            if key in self.broken:
+                assert part == [WRONG] + [0] * (width - 1), story
+                assert shown == self.broken[key] and pttl == -1, story
+                continue
+            was = self.stored[key]
+            expected, stored, lives = self.model.call(was, self.params, self.now, n, self.peek)
+            if expected is None:
+                expected = [WRONG] + [0] * (width - 1)
+            assert part == expected, (key, part, expected, *story)
+            if lives and lives <= took and pttl == -2:  # it was over before we looked
+                stored, shown, lives = None, self.model.shown(None), 0
+            self.stored[key] = stored
+            assert shown == self.model.shown(stored), (key, shown, *story)
+            if lives is None:
+                assert pttl == (-2 if not stored else -1), (key, pttl, *story)
+            elif lives == 0:
+                assert pttl == -2, (key, pttl, *story)
+                self.dies.pop(key, None)
+            else:
+                assert lives - took <= pttl <= lives, (key, pttl, lives, *story)
+                self.ttls += 1
+                self.exact_ttls += pttl == lives
+                self.dies[key] = self.now + lives * 1000
+        self.move(reply)
+
+    def move(self, reply):
+        rng = self.rng
+        kind = rng.random()
+        if kind < 0.45:
+            pass
+        elif kind < 0.9:
+            self.now += max(0, self.model.advance(self.params, reply))
+        elif kind < 0.95:
+            self.now -= rng.choice([1, 1000, 10**6, 3600 * 10**6])
+        else:
+            self.now += rng.randrange(10**9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_script_does_what_its_exact_model_does(scripts, name):
+    rng = random.Random(name)
+    groups = [Group(i, MODELS[name](rng), scripts, rng) for i in range(GROUPS)]
+    conn = scripts.conn
+    begin = list(itertools.chain(*(group.begin() for group in groups)))
+    assert not any(isinstance(reply, Error) for reply in conn.ask(*begin))
+    for group in groups:
+        group.broken = {key: conn.call("DUMP", key) for key in group.broken}
+    for _ in range(STEPS):
+        asked = [group.commands() for group in groups]
+        replies = iter(conn.ask(*itertools.chain(*asked)))
+        for group, commands in zip(groups, asked):
+            group.check(list(itertools.islice(replies, len(commands))))
+    exact, all_ttls = sum(group.exact_ttls for group in groups), sum(group.ttls for group in groups)
+    assert all_ttls > 1000 and exact > 0.9 * all_ttls, (exact, all_ttls)  # the others: Redis' clock went on meanwhile
+
+
+def test_sliding_approx_stays_on_the_safe_side_beyond_exact_doubles(scripts):
+    """Counts times periods beyond 2^53: what it holds is never taken for less, and for hardly more."""
+    rng = random.Random(5)
+    model = Approx(rng)
+    for i in range(300):
+        period = rng.randint(10**12, 10**14)
+        count, before, current = (rng.randint(10**5, 10**8) for _ in range(3))
+        start = NOW - NOW % period
+        key, params = f"approx:large:{i}", (rng.randint(1, 1000), [(count, period)])
+        scripts.conn.call("SET", key, b"a%d:%d:%d" % (start, current, before), "EX", 100)
+        granted, used, retry, _ = scripts.call("approx", [key], model.argv(params), [10**9], NOW)
+        rule = model.weighted((start, current, before), period, NOW)
+        assert rule <= used <= rule + 2, (params, rule, used)
+        assert granted == max(0, (count - used) // params[0])
+        window = (start, current + granted * params[0], before)
+        assert retry >= 0 and model.weighted(window, period, NOW + retry) + params[0] <= count, (params, window, retry)
+        best = model.retry(window, period, NOW, count - params[0])
+        assert best <= retry <= best + period // before + period // window[1] + 2, (params, window, retry, best)
+
+
+# ---- redis-cell's tables (reference/cl-throttle.md), its reply computed from what gcra.lua says ----
+
+
+def cell(scripts, key, us, max_burst, count, period, quantity=1):
+    """CL.THROTTLE as weir has to answer it: redis-cell's formula on the debt before the call."""
+    interval = int(period * 10**9 / count)
+    room, inc, limit = interval * (max_burst + 1), interval * quantity, max_burst + 1
+    (debt,) = scripts.call("gcra", [key], ["", 1, inc, room, room], now=us)
+    limited = debt + inc > room
+    left = debt if limited else max(debt + inc, 0)
+    retry = seconds(debt + inc - room) if limited and inc <= room else -1
+    return [int(limited), limit, min(max((room - left) // interval, 0), limit), retry, seconds(left)]
+
+
+def seconds(ns):
+    """Whole milliseconds, then up to whole seconds."""
+    return ceil_div(ns // 10**6, 1000)
+
+
+# each row: ms since the first row, arguments, reply
+T1 = [
+    (0, (4, 1, 1, 6), [1, 5, 5, -1, 0]), (0, (4, 1, 1), [0, 5, 4, -1, 1]), (0, (4, 1, 1), [0, 5, 3, -1, 2]),
+    (0, (4, 1, 1), [0, 5, 2, -1, 3]), (0, (4, 1, 1), [0, 5, 1, -1, 4]), (0, (4, 1, 1), [0, 5, 0, -1, 5]),
+    (0, (4, 1, 1), [1, 5, 0, 1, 5]), (3000, (4, 1, 1), [0, 5, 2, -1, 3]), (3100, (4, 1, 1), [0, 5, 1, -1, 4]),
+    (4000, (4, 1, 1), [0, 5, 1, -1, 4]), (8000, (4, 1, 1), [0, 5, 4, -1, 1]), (9500, (4, 1, 1), [0, 5, 4, -1, 1]),
+    (9500, (4, 1, 1, 0), [0, 5, 4, -1, 1]), (9500, (4, 1, 1, 2), [0, 5, 2, -1, 3]),
+    (9500, (4, 1, 1, 5), [1, 5, 2, 3, 3]), (15000, (4, 1, 1, 6), [1, 5, 5, -1, 0]),
+]  # fmt: skip
+T2 = [
+    [(0, (15, 30, 60), [0, 16, 15, -1, 2])],
+    [(0, (0, 1, 2, 1), [0, 1, 0, -1, 2]), (0, (0, 1, 2, 1), [1, 1, 0, 2, 2]), (2000, (0, 1, 2, 1), [0, 1, 0, -1, 2])],
+    [(0, (5, 5, 3600), [0, 6, 5, -1, 720])],
+]
+TEN = [(0, (9, 1, 10), [0, 10, 9 - i, -1, 10 * i + 10]) for i in range(10)]
+T3 = [
+    [(0, (0, 1, 60, 0), [0, 1, 1, -1, 0])],
+    [(0, (4, 1, 1, 5), [0, 5, 0, -1, 5]), (0, (4, 1, 1, 5), [1, 5, 0, 5, 5])],
+    [(0, (9, 100, 60), [0, 10, 9 - i, -1, reset]) for i, reset in enumerate([1, 2, 2, 3, 3, 4, 5, 5, 6, 6])]
+    + [(0, (9, 100, 60), [1, 10, 0, 1, 6])],
+    [(0, (2, 7, 60), [0, 3, 2, -1, 9]), (0, (2, 7, 60), [0, 3, 1, -1, 18]), (0, (2, 7, 60), [0, 3, 0, -1, 26]),
+     (0, (2, 7, 60), [1, 3, 0, 9, 26]), (8000, (2, 7, 60), [1, 3, 0, 1, 18]), (9000, (2, 7, 60), [0, 3, 0, -1, 26])],
+    [(0, (2, 3, 1), reply) for reply in ([0, 3, 2, -1, 1], [0, 3, 1, -1, 1], [0, 3, 0, -1, 1], [1, 3, 0, 1, 1])],
+    [(0, (9, 2, 3), [0, 10, 9, -1, 2])],
+    [(0, (0, 2, 1), [0, 1, 0, -1, 1]), (100, (0, 2, 1), [1, 1, 0, 1, 1])],
+    [(0, (0, 2, 1), [0, 1, 0, -1, 1]), (499.6, (0, 2, 1), [1, 1, 0, 0, 0])],
+    TEN + [(0, (4, 1, 10, 0), [1, 5, 0, 50, 100]), (0, (4, 1, 10, 1), [1, 5, 0, 60, 100])],
+    TEN + [(0, (19, 1, 10, 1), [0, 20, 9, -1, 110])],
+    [(0, (9, 10, 10), [0, 10, 9 - i, -1, i + 1]) for i in range(10)] + [(0, (9, 100, 10, 1), [1, 10, 0, 10, 10])],
+    [(0, (4, 1, 10), [0, 5, 4 - i, -1, 10 * i + 10]) for i in range(3)] + [(0, (4, 1, 10, -1), [0, 5, 3, -1, 20])],
+    [(0, (0, 1, 1), [0, 1, 0, -1, 1]), (-3600_000, (0, 1, 1), [1, 1, 0, 3601, 3601])],
+    [(0, (6000, 6000, 1), [0, 6001, 6000, -1, 0])],  # redis-cell: 6024 of 6001
+    [(0, (-1, 1, 1), [1, 0, 0, -1, 0])],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", [T1, *T2, *T3], ids=itertools.count())
+def test_redis_cells_tables(scripts, table):
+    now = 1_700_000_000_000_000
+    for row, (ms, call, reply) in enumerate(table):
+        assert cell(scripts, "cell", now + round(ms * 1000), *call) == reply, (row, call)
+
+
+# ---- Redis around the scripts ----
+
+# for each script: parameters, what stands for one call, and a rate that lasts `ms` (by Redis' own clock in the tests)
+
+
+def usual(name, ms):
+    """Parameters of at most two calls in so many ms."""
+    ns = ms * 10**6
+    return {
+        "gcra": ["f", 1, ns // 2, ns, ns],
+        "holders": ["acquire", 2, ms, ""],
+    }.get(name, [1, 1, 2, ms * 1000])
+
+
+def one(name, i):
+    """What stands for the i-th call."""
+    return f"token{i}" if name == "holders" else 1
+
+
+def granted(name, reply, ms):
+    """Of a reply for one key."""
+    assert not isinstance(reply, Error), reply
+    return int(reply[0] <= ms * 10**6 // 2) if name == "gcra" else reply[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_refused_call_and_a_look_write_nothing(redis, scripts, name):
+    call = lambda i, **kwargs: scripts.call(name, ["k"], usual(name, 60_000), [one(name, i)], **kwargs)
+    assert granted(name, call(0), 60_000) and granted(name, call(1), 60_000)
+    redis.call("RPUSH", "list", "a")
+    before, dump = redis.info("rdb_changes_since_last_save"), redis.call("DUMP", "k")
+    assert not any(granted(name, call(i), 60_000) for i in range(2, 50))
+    for key in ("k", "fresh"):
+        scripts.call(name, [key], usual(name, 60_000), [one(name, 99)], peek=True)
+    for peek in (False, True):
+        assert scripts.call(name, ["list"], usual(name, 60_000), [one(name, 99)], peek=peek)[0] == WRONG
+    assert redis.info("rdb_changes_since_last_save") == before
+    assert redis.call("DUMP", "k") == dump and redis.call("DBSIZE") == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_key_outlives_its_purpose(redis, scripts, name):
+    """Nothing is left after the longest window (after two, where two windows are kept), by Redis' own clock."""
+    longest = 200 if name != "approx" else 400
+    keys = [f"k{i}" for i in range(50)]
+    for ms in (1, 20, 200):
+        scripts.call(name, keys, usual(name, ms), [one(name, i) for i in range(50)])
+    lives = scripts.conn.ask(*(("PTTL", key) for key in keys))
+    assert all(0 <= ms <= longest + 1 or ms == -2 for ms in lives), lives
+    wait_until(lambda: redis.call("DBSIZE") == 0, "all keys are gone", 10)
+
+
+def test_sliding_never_holds_more_than_its_count(scripts):
+    rng, now = random.Random(2), NOW
+    for _ in range(3000):
+        scripts.call("sliding", ["k"], [rng.choice([1, 2, 3]), 2, 7, 1000, 20, 5000], [rng.randint(1, 50)], now)
+        assert scripts.conn.call("ZCARD", "k") <= 20
+        now += rng.choice([0, 0, 1, 10, 100, 999, 1000, 4000, 6000])
+
+
+@pytest.mark.parametrize("cost", [1, 10_000])
+def test_sliding_keeps_every_unit_of_a_large_call(scripts, cost):
+    """Members of one microsecond do not collide, and there may be more of them than Lua's stack holds."""
+    for left in (30_000, 20_000, 10_000):
+        reply = scripts.call("sliding", ["k"], [cost, 1, 30_000, 10**6], [10_000 // cost], NOW)
+        assert reply[:2] == [10_000 // cost, 30_000 - left]
+        assert scripts.conn.call("ZCARD", "k") == 40_000 - left
+
+
+@pytest.mark.parametrize("name", ["gcra", "sliding", "fixed", "approx"])
+def test_never_more_than_the_bound_under_redis_clock(scripts, name):
+    """Real time: what is admitted in any window of the algorithm stays within its bound, and reaches it."""
+    ms, admitted, began = 50, [], time.monotonic()
+    while time.monotonic() - began < 0.4:
+        before = time.monotonic()
+        if granted(name, scripts.call(name, ["k"], usual(name, ms)), ms):
+            admitted.append((before, time.monotonic()))
+    periods = (admitted[-1][0] - admitted[0][1]) * 1000 / ms
+    bound = {"gcra": 2 + 2 * periods, "fixed": 2 * (periods + 2)}.get(name, 2 * (periods + 1))
+    assert 8 <= len(admitted) <= bound + 1, (len(admitted), periods)
+    if name == "sliding":  # as seen from outside, every third call came after the period of the first was over
+        assert all(third[1] - first[0] >= ms / 1000 for first, third in zip(admitted, admitted[2:]))
+
+
+def test_holders_come_and_go(redis, scripts):
+    with redis.connect() as listener:
+        listener.call("SUBSCRIBE", "freed")
+        call = lambda op, token, most=1: scripts.call("holders", ["k"], [op, most, 60_000, "freed"], [token])
+        assert call("acquire", "a") == [1, 1, 0]
+        assert call("acquire", "a") == [1, 1, 0]
+        granted, held, retry = call("acquire", "b")
+        assert (granted, held) == (0, 1) and 59_000 < retry <= 60_001
+        assert call("renew", "b") == [0, 1, 0] and call("renew", "a") == [1, 1, 0]
+        assert call("release", "b") == [0, 1, 0]
+        assert call("release", "a") == [1, 0, 0] and redis.call("EXISTS", "k") == 0
+        assert call("release", "a") == [0, 0, 0]
+        assert listener.read() == [b"message", b"freed", b"k"]
+        redis.call("PUBLISH", "freed", "last")
+        assert listener.read() == [b"message", b"freed", b"last"]  # refused releases told nobody
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_stays_in_its_database(redis, scripts, name):
+    scripts.call(name, ["k"], usual(name, 60_000), [one(name, 0)], db=3)
+    assert scripts.conn.call("DBSIZE") == 0
+    assert scripts.conn.ask("SELECT 3", "DBSIZE", "SELECT 0") == ["OK", 1, "OK"]
+    assert isinstance(scripts.call(name, ["k"], usual(name, 60_000), [one(name, 0)], db=99), Error)
+    assert scripts.conn.call("DBSIZE") == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_error_of_redis_is_the_reply_and_nothing_is_written(redis, scripts, name):
+    keys = ["a", "b", "c"]
+    call = lambda keys: scripts.call(name, keys, usual(name, 60_000), [one(name, 0)] * len(keys))
+    call(["b"])
+    state = redis.call("DEBUG", "DIGEST")
+    settings = [("OOM", "maxmemory", "1", "0"), ("NOREPLICAS", "min-replicas-to-write", "1", "0")]
+    for word, setting, bad, good in settings:
+        redis.call("CONFIG", "SET", setting, bad)
+        reply = call(keys)
+        redis.call("CONFIG", "SET", setting, good)
+        assert isinstance(reply, Error) and reply.startswith(word + " "), reply
+        assert redis.call("DEBUG", "DIGEST") == state
+    call(keys)
+    assert redis.call("DBSIZE") == 3
+
+
+def digest(redis, keys):
+    """What a server holds: values, and when they expire."""
+    with redis.connect() as conn:
+        return [conn.ask(("DUMP", key), ("PEXPIRETIME", key)) for key in keys]
+
+
+def test_a_replica_and_a_restart_keep_every_decision(farm):
+    primary = farm.redis("--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0")
+    replica = farm.redis("--replicaof", "127.0.0.1", str(primary.port))
+    wait_until(lambda: replica.info("master_link_status") == "up", "the replica follows")
+    scripts, rng = Scripts(primary), random.Random(8)
+    hour = {name: usual(name, 3600_000) for name in NAMES}
+    hour["gcra"] = ["f", 2, 10**12, 9 * 10**12, 5 * 10**12, 1, 10**13, 10**13]  # some reserve their turn
+    for name in NAMES:
+        model, sent = MODELS[name](rng), []
+        for i in range(300):
+            some = [f"{name}:{n}" for n in rng.sample(range(10), 5)]
+            if i % 2:
+                some = [f"lasting:{key}" for key in some]
+            params = hour[name] if i % 2 else usual(name, 20)
+            sent.append(scripts.command(name, some, params, [model.each() for _ in some]))
+        assert not any(isinstance(reply, Error) for reply in scripts.conn.ask(*sent))
+    keys = [f"{kind}{name}:{n}" for kind in ("lasting:", "") for name in NAMES for n in range(10)]
+    assert primary.call("WAIT", 1, 10_000) == 1
+    wait_until(lambda: digest(primary, keys) == digest(replica, keys), "the replica holds the same")
+    assert all(expires != -1 for _, expires in digest(primary, keys))
+
+    moment = int(time.time()) * 10**6
+
+    def looks(scripts):
+        """Every decision at one moment."""
+        found = []
+        for name in NAMES:
+            some = [key for key in lasting if name in key]
+            each = ["a" if name == "holders" else 1] * len(some)
+            found.append(scripts.call(name, some, hour[name], each, moment, peek=True) if some else None)
+        return found
+
+    for name in NAMES:
+        refusal = Scripts(replica).call(name, ["k"], usual(name, 60_000), [one(name, 0)])
+        assert isinstance(refusal, Error) and refusal.startswith("READONLY "), (name, refusal)
+
+    lasting = [key for key in keys if primary.call("PTTL", key) > 60_000]
+    held, said = digest(primary, lasting), looks(scripts)
+    assert len(lasting) > 30
+    primary.signal(9)
+    primary.wait()
+    primary.start()
+    wait_until(lambda: primary.info("loading") == "0", "the primary has loaded its data")
+    assert digest(primary, lasting) == held
+    assert looks(Scripts(primary)) == said
+
+
+def test_keys_are_declared(farm):
+    """A cluster of one node refuses a script that touches a key of another slot."""
+    node = farm.redis("--cluster-enabled", "yes")
+    node.call("CLUSTER", "ADDSLOTS", *range(16384))
+    wait_until(lambda: node.info("cluster_enabled") == "1" and node.call("SET", "x", 1) == "OK", "the cluster is up")
+    scripts = Scripts(node)
+    for name in NAMES:
+        for _ in range(3):
+            reply = scripts.call(name, ["{t}a", "{t}b"], usual(name, 60_000), [one(name, 0)] * 2)
+            assert not isinstance(reply, Error), (name, reply)
+
+
+def test_commands_are_as_old_as_redis_6_2(redis):
+    for name in NAMES:
+        text = (SCRIPTS / f"{name}.lua").read_text()
+        used = set(re.findall(r"\b(?:call|pcall)\('([A-Z]+)'", text)) | set(re.findall(r"{ '([A-Z]+)'", text))
+        assert len(used) >= 4, name
+        for command in used:
+            _, docs = redis.call("COMMAND", "DOCS", command)
+            since = docs[docs.index(b"since") + 1].decode()
+            assert tuple(map(int, since.split("."))) <= (6, 2, 0), (name, command, since)

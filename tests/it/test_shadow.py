@@ -1,0 +1,178 @@
+"""A dry run counts exactly what enforcement refuses, for the same traffic. And lets everything pass.
+
+Each case is played three times: enforced; in mode shadow; and with `over shadow` in its limits.
+"""
+
+import re
+
+import pytest
+from limits import OPERATOR, TOO_MANY, order, passed, tallies
+from resp import Error, pipeline
+
+MIX = ["SET k v", "GET k", "MGET a b c", "KEYS *", "LPUSH l v", "GET k", "PING", "EVAL return{} 0", "INCR n"] * 6
+
+COMMAND_CASES = [
+    "write = 3/d",
+    "read = 2/d",
+    "all = 10/d",
+    "write = 3/d, 5/d",
+    "read = 5/d\nwrite = 3/d\nall = 6/d",
+    "cost = 20/d",
+    "read = 4/d per connection\nall = 13/d per policy",
+    "cmd.get = deny\nread = 5/d",
+    "write = deny",
+    "write = 2/d over delay 1s",
+    "all = 7/d\nwrite = 2/d over delay 1s",
+    "read = 3/d\n@string = 5/d\ncost = 30/d",
+]
+BYTE_CASES = ["bytes-in = 200/1000d", "bytes-out = 200/1000d"]
+MIXED_CASES = ["write = 2/d\nbytes-in = 600/1000d", "read = 2/d\nbytes-out = 90/1000d"]
+
+
+def in_shadow(lines):
+    """The same limits with `over shadow`; deny has no such form, delay has another burst."""
+    return re.sub(r"(/\d*d(?: per \w+)?)", r"\1 over shadow", lines)
+
+
+def play(farm, redis, lines, **settings):
+    """What the limits count for the mix on two connections, one command after another; and the replies."""
+    redis.forget_data()
+    sections = f"[cost]\nmget = 1 per key\nkeys = 5\n[policy default]\n{lines}\n" + OPERATOR
+    weir = farm.weir(redis, workers=1, sections=sections, **settings)
+    with weir.connect() as a, weir.connect() as b:
+        replies = [(a, b)[i % 3 == 0].call(*command.split()) for i, command in enumerate(MIX)]
+    counts = tallies(weir)
+    weir.stop()
+    return counts, replies
+
+
+def but_bytes(label, n):
+    """In a dry run more bytes pass, and are told as they are."""
+    return None if "/bytes" in label else n
+
+
+def refused_of(counts):
+    return [(label, but_bytes(label, admitted), refused) for label, admitted, _, refused, _ in counts]
+
+
+def shadowed_of(counts):
+    assert all(delayed == refused == 0 for _, _, delayed, refused, _ in counts)
+    return [(label, but_bytes(label, admitted), shadowed) for label, admitted, _, _, shadowed in counts]
+
+
+@pytest.mark.parametrize("lines", COMMAND_CASES + BYTE_CASES + MIXED_CASES)
+def test_mode_shadow_counts_as_enforcement(lines, farm, redis):
+    enforced, replies = play(farm, redis, lines)
+    assert any(refused for _, _, refused in refused_of(enforced))
+    shadow, all_replies = play(farm, redis, lines, mode="shadow")
+    assert passed(all_replies) == len(MIX)
+    assert not [reply for reply in all_replies if isinstance(reply, Error)]
+    assert shadowed_of(shadow) == refused_of(enforced)
+
+
+@pytest.mark.parametrize("lines", [c for c in COMMAND_CASES if "deny" not in c and "delay" not in c] + BYTE_CASES)
+def test_over_shadow_counts_as_enforcement(lines, farm, redis):
+    enforced, _ = play(farm, redis, lines)
+    shadow, all_replies = play(farm, redis, in_shadow(lines))
+    assert passed(all_replies) == len(MIX)
+    assert shadowed_of(shadow) == refused_of(enforced)
+
+
+def test_one_limit_in_shadow_beside_others(farm, redis):
+    """It is asked only about what the others let pass."""
+    counts, replies = play(farm, redis, "write = 4/d over shadow\nall = 10/d\n")
+    assert passed(reply for reply, command in zip(replies, MIX) if command != "PING") == 10
+    # the first ten are SET GET MGET KEYS LPUSH GET EVAL INCR SET GET
+    assert counts == [("default/write", 4, 0, 0, 0), ("default/all", 10, 0, len(MIX) - 6 - 10, 0)]
+    counts, _ = play(farm, redis, "write = 2/d over shadow\nall = 10/d\n")
+    assert counts[0] == ("default/write", 2, 0, 0, 2)
+
+
+def connect_all(weir, users):
+    """Five clients log in and stay: how many are let in."""
+    conns, welcome = [], 0
+    for user in users:
+        conn = weir.connect()
+        conns.append(conn)
+        welcome += conn.call("AUTH", user, "pw") != TOO_MANY
+    for conn in conns:
+        conn.close()
+    return welcome
+
+
+@pytest.mark.parametrize(
+    "lines", ["connections = 2", "connections = 3 per policy", "connects = 2/d", "connects = 3/d per policy"]
+)
+def test_connections(lines, farm, redis, users):
+    logins = ["alice", "alice", "bob", "alice", "bob", "bob"]
+    counts = {}
+    for mode, text in (("enforce", lines), ("shadow", lines), ("enforce", lines + " over shadow")):
+        sections = f"[policy users]\nmatch = user:*\n{text}\n" + OPERATOR
+        weir = farm.weir(redis, workers=1, sections=sections, mode=mode)
+        welcome = connect_all(weir, logins)
+        counts[mode, text], = tallies(weir)
+        weir.stop()
+        assert welcome == len(logins) - counts[mode, text][3]
+    first, *others = counts.values()
+    assert first[3] > 0
+    assert [(c[1], c[3], c[4]) for c in others] == [(first[1], 0, first[3])] * 2
+
+
+def test_calls_in_flight(farm, redis):
+    """Of ten held back by Redis, three are within the limit."""
+    for mode, text, wanted in (
+        ("enforce", "3", (3, 7, 0)),
+        ("shadow", "3", (3, 0, 7)),
+        ("enforce", "3 over shadow", (3, 0, 7)),
+    ):
+        weir = farm.weir(redis, workers=1, mode=mode, sections=f"[policy default]\ninflight = {text}\n" + OPERATOR)
+        with weir.connect() as a, redis.connect() as direct:
+            for _ in range(2):  # the places are free again
+                before = tallies(weir)[0]
+                direct.call("CLIENT", "PAUSE", 60_000, "WRITE")
+                a.send(pipeline(*["SET k v"] * 10))
+                while sum(tallies(weir)[0][1:]) < sum(before[1:]) + 10:
+                    pass
+                direct.call("CLIENT", "UNPAUSE")
+                replies = [a.read() for _ in range(10)]
+                assert passed(replies) == 10 - wanted[1]
+                admitted, _, refused, shadowed = (x - y for x, y in zip(tallies(weir)[0][1:], before[1:]))
+                assert (admitted, refused, shadowed) == wanted
+
+
+def test_failed_logins(farm, redis, users):
+    for mode, text, wanted in (
+        ("enforce", "3/d", (3, 3, 0)),
+        ("shadow", "3/d", (6, 0, 3)),  # they do fail, and count
+        ("enforce", "3/d over shadow", (6, 0, 3)),
+    ):
+        weir = farm.weir(redis, workers=1, mode=mode, sections=f"[policy default]\nauth-failures = {text}\n" + OPERATOR)
+        for _ in range(6):
+            with weir.connect() as a:
+                a.send(pipeline("SET k v", "BLPOP none 0.01", "AUTH alice wrong"))
+                assert [a.read(), a.read()] == ["OK", None]
+                assert isinstance(a.read(), Error)
+        _, admitted, _, refused, shadowed = tallies(weir)[0]
+        assert (admitted, refused, shadowed) == wanted, (mode, text)
+
+
+def test_close_in_shadow_closes_nobody(farm, redis):
+    weir = farm.weir(redis, mode="shadow", sections="[policy default]\nwrite = 1/d over close\n" + OPERATOR)
+    with weir.connect() as a:
+        assert a.ask(*["SET k v"] * 5, "PING") == ["OK"] * 5 + ["PONG"]
+    assert tallies(weir) == [("default/write", 1, 0, 0, 4)]
+
+
+def test_from_shadow_to_enforcing_and_back(farm, redis):
+    """The dry run's debts bind when it becomes serious: it was counted as enforcing would."""
+    weir = farm.weir(redis, mode="shadow", sections="[policy default]\nwrite = 3/d\n" + OPERATOR)
+    with weir.connect() as a:
+        assert a.ask(*["SET k v"] * 5) == ["OK"] * 5
+        assert order(weir, "MODE") == b"shadow"
+        assert order(weir, "MODE", "enforce") == "OK"
+        assert passed(a.ask(*["SET k v"] * 2)) == 0
+        assert order(weir, "MODE", "SHADOW") == "OK"
+        assert passed(a.ask(*["SET k v"] * 2)) == 2
+        assert order(weir, "MODE", "reality").startswith("ERR")
+        assert order(weir, "MODE") == b"shadow"
+    assert tallies(weir) == [("default/write", 3, 0, 2, 4)]

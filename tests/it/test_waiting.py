@@ -1,0 +1,273 @@
+"""WAIT: turns of a queue, windows that are asked again when they can pass, and clients that leave while they wait."""
+
+import time
+
+import pytest
+from decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, script_calls, speaking
+from harness import wait_until
+from limits import plain
+from resp import Closed, pipeline
+
+FUNNELS = ["FUNNEL", "BUCKET"]
+LATE_S = 0.5  # on a busy machine
+
+
+@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
+def protocol(request):
+    return request.param
+
+
+@pytest.fixture
+def conn(weir, protocol):
+    with speaking(weir.connect(), protocol) as conn:
+        yield conn
+
+
+@pytest.fixture
+def two_weirs(redis, shared_weirs):
+    return [shared_weirs(mode) for mode in ((1, "shared"), (2, "private"))]
+
+
+def stored(redis, key):
+    return redis.call("DUMP", f"limit:{key}")
+
+
+def send_one_by_one(redis, key, conns, command):
+    """Each when Redis has decided the one before; when the first was sent."""
+    started = time.monotonic()
+    for conn in conns:
+        before = stored(redis, key)
+        conn.send(pipeline(command))
+        wait_until(lambda before=before: stored(redis, key) != before, "it is decided")
+    return started
+
+
+# ---- queues ----
+
+
+@pytest.mark.parametrize("name", FUNNELS)
+def test_turns(two_weirs, redis, name):
+    """First come, first served, evenly spaced, none early, whichever weir they come by."""
+    key, step = fresh(), 0.06
+    conns = [two_weirs[i % 2].connect() for i in range(8)]
+    started = send_one_by_one(redis, key, conns, f"LIMIT {name} {key} 1/60ms BURST 1 WAIT 5000")
+    came = []
+    for conn in conns:
+        assert decision(conn.read())[:4] == (0, 1, 0, -1)
+        came.append(time.monotonic() - started)
+    assert all(at >= i * step - 0.001 for i, at in enumerate(came)), came
+    assert came[-1] <= 7 * step + LATE_S, came
+    for conn in conns:
+        conn.close()
+
+
+def test_order_of_turns(weir, redis):
+    """When the last has its reply the others have theirs."""
+    key = fresh()
+    conns = [weir.connect() for _ in range(6)]
+    send_one_by_one(redis, key, conns, f"LIMIT FUNNEL {key} 1/20ms BURST 1 WAIT 5000")
+    assert decision(conns[-1].read()).limited == 0
+    for conn in conns[:-1]:
+        conn.sock.setblocking(False)
+        assert decision(conn.read()).limited == 0
+    for conn in conns:
+        conn.close()
+
+
+def test_burst_then_turns(conn):
+    key = fresh()
+    started = time.monotonic()
+    found = [decide(conn, f"LIMIT FUNNEL {key} 1/50ms BURST 3 WAIT 1000") for _ in range(5)]
+    assert time.monotonic() - started >= 2 * 0.05
+    assert [f.limited for f in found] == [0] * 5
+
+
+def test_beyond_the_wait(conn, redis):
+    """Told at once that its turn would come too late; and nothing is reserved."""
+    key = fresh()
+    take = f"LIMIT FUNNEL {key} 1/100s BURST 1"
+    started = time.monotonic()
+    assert decide(conn, f"{take} WAIT 50000").limited == 0
+    before = stored(redis, key)
+    found = decide(conn, f"{take} WAIT 50000")
+    assert found[:3] == (1, 1, 0) and 0 < found.retry <= 50_000, "until it would be given a turn"
+    assert 0 < decide(conn, take).retry <= 100_000
+    assert stored(redis, key) == before
+    assert time.monotonic() - started < 40
+
+
+def test_without_wait_behind_reserved_turns(weir, redis):
+    key = fresh()
+    take = f"LIMIT FUNNEL {key} 1/100s BURST 1"
+    with weir.connect() as a, weir.connect() as b:
+        send_one_by_one(redis, key, [a], take)
+        send_one_by_one(redis, key, [b], f"{take} WAIT 1000000")
+        assert decision(a.read()).limited == 0
+        found = decide(a, take)
+        assert found.limited == 1 and 100_000 < found.retry <= 200_000 and 100_000 < found.reset <= 200_000
+        assert decide(a, f"LIMIT FUNNEL {key} 1/100s BURST 1 PEEK").limited == 1
+        assert not b.is_closed()
+
+
+def test_several_rates_in_a_queue(conn):
+    key = fresh()
+    started = time.monotonic()
+    found = [decide(conn, f"LIMIT FUNNEL {key} 10/s BURST 10 1/40ms BURST 2 WAIT 1000") for _ in range(5)]
+    assert [f.limited for f in found] == [0] * 5 and time.monotonic() - started >= 3 * 0.04
+
+
+def test_a_pipeline_of_turns(conn):
+    """One after the other, as BLPOP would; what stands behind waits."""
+    key = fresh()
+    started = time.monotonic()
+    replies = conn.ask(*[f"LIMIT FUNNEL {key} 1/30ms BURST 1 WAIT 1000", f"ECHO {key}"] * 4)
+    assert time.monotonic() - started >= 3 * 0.03
+    assert [decision(reply).limited for reply in replies[::2]] == [0] * 4
+    assert replies[1::2] == [key.encode()] * 4
+
+
+def test_others_go_on(weir):
+    key = fresh()
+    with weir.connect() as waiting, weir.connect() as other:
+        decide(waiting, f"LIMIT FUNNEL {key} 1/100s BURST 1")
+        waiting.send(pipeline(f"LIMIT FUNNEL {key} 1/100s BURST 1 WAIT 200000"))
+        for i in range(50):
+            assert decide(other, f"LIMIT FUNNEL {fresh()} 1/h").limited == 0
+        assert decide(other, f"LIMIT FUNNEL {fresh()} 1/10ms BURST 1 WAIT 1000").limited == 0
+        assert not waiting.is_closed()
+
+
+# ---- windows ----
+
+
+@pytest.mark.parametrize("command", ["SLIDING {} 2/300ms", "SLIDING {} 2/300ms APPROX", "FIXED {} 2/300ms"])
+def test_a_window_that_moves_on(conn, redis, command):
+    """Asked again when it can pass, not at every step: the key is too long for its denials to be remembered."""
+    command = "LIMIT " + command.format(fresh() + "x" * 200)
+    asked, started = script_calls(redis), clock_us(redis)
+    found = [decide(conn, f"{command} WAIT 5000") for _ in range(3)]
+    assert [f.limited for f in found] == [0, 0, 0]
+    assert script_calls(redis) - asked <= 5
+    if "SLIDING" in command and "APPROX" not in command:
+        assert clock_us(redis) - started >= 300_000
+
+
+def test_many_wait_for_a_window(weir, redis):
+    key, asked, started = fresh(), script_calls(redis), clock_us(redis)
+    conns = [weir.connect() for _ in range(12)]
+    for conn in conns:
+        conn.send(pipeline(f"LIMIT SLIDING {key} 4/200ms WAIT 5000"))
+    assert admitted([decision(conn.read()) for conn in conns]) == 12
+    assert clock_us(redis) - started >= 400_000
+    assert script_calls(redis) - asked <= 50
+    for conn in conns:
+        conn.close()
+
+
+@pytest.mark.parametrize("command", ["SLIDING {} 1/100d", "SLIDING {} 1/100d APPROX", "FIXED {} 1/100d"])
+def test_a_window_that_will_not(conn, redis, command):
+    """It cannot pass in time, which is told at once."""
+    command = "LIMIT " + command.format(fresh())
+    assert decide(conn, f"{command} WAIT 3000").limited == 0
+    started = time.monotonic()
+    found = decide(conn, f"{command} WAIT 20000")
+    assert found[:3] == (1, 1, 0) and found.retry > 20_000
+    assert decide(conn, f"{command} COST 2 WAIT 20000")[:4] == (1, 1, 0, -1)
+    assert time.monotonic() - started < 10
+
+
+def test_wait_of_zero(conn):
+    key = fresh()
+    assert [d.limited for d in decisions(conn, *[f"LIMIT FUNNEL {key} 1/h WAIT 0"] * 2)] == [0, 1]
+
+
+# ---- clients that leave ----
+
+
+def test_a_client_leaves_a_queue(weir, redis):
+    """Its place stays spent; the others keep theirs, and nothing is left."""
+    key = fresh()
+    take = f"LIMIT FUNNEL {key} 1/150ms BURST 1 WAIT 5000"
+    with weir.connect() as a, weir.connect() as c:
+        b = weir.connect()
+        started = send_one_by_one(redis, key, [a, b, c], take)
+        b.close()
+        assert decision(a.read()).limited == 0
+        assert decision(c.read()).limited == 0
+        assert time.monotonic() - started >= 2 * 0.15
+        wait_until(lambda: redis.call("DBSIZE") == 0, "the key is gone when its debt is paid")
+        assert decide(a, "LIMIT FUNNEL " + key + " 1/150ms BURST 1").limited == 0
+
+
+def test_many_leave(weir, redis):
+    with weir.connect() as warm:
+        decide(warm, f"LIMIT SLIDING {fresh()} 1/10ms")
+    open_before = wait_until(lambda: connections(redis), "it answers")
+    for _ in range(3):
+        conns = [weir.connect() for _ in range(20)]
+        for i, conn in enumerate(conns):
+            kind = ("FUNNEL {} 1/100ms BURST 1", "SLIDING {} 1/100ms", "FIXED {} 1/100ms", "BUCKET {} 2/100ms")[i % 4]
+            conn.send(pipeline(f"LIMIT {kind.format('leaving')} WAIT 60000".replace("leaving", f"leaving{i % 4}")))
+        for conn in conns:
+            conn.close()
+    wait_until(lambda: redis.call("DBSIZE") == 0, "no key outlives its purpose", 30)
+    wait_until(lambda: connections(redis) <= open_before + 2, "no connection is left")
+
+
+@pytest.mark.parametrize("command", ["FUNNEL {} 1/100s BURST 1", "SLIDING {} 1/100s", "ACQUIRE {} 1 100000"])
+def test_half_closed_while_it_waits(weir, redis, command):
+    """As one that blocks: it is closed, having said all that was answered before."""
+    command = "LIMIT " + command.format(fresh())
+    with weir.connect() as first, weir.connect() as conn:
+        first.call(*command.split())
+        before = connections(redis)
+        conn.send(pipeline("ECHO a", f"{command} WAIT 200000", "ECHO b"))
+        assert conn.read() == b"a"
+        if "ACQUIRE" in command:
+            wait_until(lambda: connections(redis) > before, "it listens")
+        elif "FUNNEL" in command:
+            wait_until(lambda: decide(first, command + " PEEK").retry > 100_000, "its turn is reserved")
+        conn.sock.shutdown(1)
+        said = []
+        with pytest.raises(Closed):
+            while True:
+                said.append(conn.read())
+        assert b"b" not in said or len(said) == 2, "what stands behind runs only when it has been answered"
+        assert all(plain(reply)[0] == 1 for reply in said if isinstance(reply, list)), "never an early yes"
+
+
+def test_half_closed_at_once(weir, redis):
+    """Before Redis has answered: not let through before its turn."""
+    key = fresh()
+    take = f"LIMIT FUNNEL {key} 1/100s BURST 1 WAIT 500000"
+    with weir.connect() as conn, redis.connect() as admin:
+        assert decide(conn, take).limited == 0
+        admin.call("CLIENT", "PAUSE", 20_000, "WRITE")
+        try:
+            conn.send(pipeline(take))
+            wait_until(lambda: b"cmd=evalsha" in admin.call("CLIENT", "LIST") or redis.waiting()[0] > 0, "it is asked")
+            conn.sock.shutdown(1)
+            with weir.connect() as other:
+                assert other.call("PING") == "PONG"
+        finally:
+            admin.call("CLIENT", "UNPAUSE")
+        try:
+            found = decision(conn.read())
+        except Closed:
+            return
+        assert found.limited == 1 and found.retry > 0
+
+
+def test_weir_stops_while_they_wait(farm, redis):
+    weir = farm.weir(redis, workers=2)
+    conns = [weir.connect() for _ in range(6)]
+    key = fresh()
+    for i, conn in enumerate(conns):
+        kind = (f"FUNNEL {key} 1/100s BURST 1", f"SLIDING {key}s 1/100s", f"ACQUIRE {key}p 1 100000")[i % 3]
+        conn.send(pipeline(f"LIMIT {kind}"))
+        conn.read()
+        conn.send(pipeline(f"LIMIT {kind} WAIT 300000"))
+    wait_until(lambda: redis.waiting()[1] > 0, "one listens")
+    weir.stop()
+    for conn in conns:
+        conn.close()
