@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+"""How fast weir is beside Redis alone, nutcracker, haproxy, and whatever else is named with --extra.
+
+Every cell is measured for some rounds; in each all endpoints take their turn, the first of them another one each time.
+What counts are ratios within one round: the machine's own pace drifts. A ratio whose rounds are more than 25 % apart is
+not printed. docs/performance.md says how it is to be read.
+
+    bench/bench.py                          everything, about an hour
+    bench/bench.py --quick                  the cells that have a figure to reach, under 5 minutes
+    bench/bench.py 'GET 16 B c50'           the cells whose names begin so
+    bench/bench.py --extra predixy 127.0.0.1:7617 4711 --redis-port 7000
+    bench/bench.py --report                 the tables again, from the last results
+
+Everything is kept in build/bench/results.json; --resume goes on where an earlier run was ended.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import costs
+import ratios
+from cells import CELLS
+from rig import DRIVE, PEERS, REPO, VARIANTS, WEIR, Failed, Rig
+
+RESULTS = Path(os.environ.get("BENCH_RESULTS", REPO / "build/bench/results.json"))
+DOCS = REPO / "docs/performance.md"
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+QUICK_SECONDS, SECONDS = 0.4, 1.5
+NEEDED = ("direct", "weir")  # that another endpoint cannot do a cell is no mistake
+
+
+def first_line(*argv):
+    run = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return (run.stdout + run.stderr).splitlines()[0].strip()
+
+
+def versions():
+    said = {
+        "weir": first_line(WEIR, "--version"),
+        "redis-server": first_line("redis-server", "--version"),
+        "nutcracker": first_line("nutcracker", "-V"),
+        "haproxy": first_line("haproxy", "-v"),
+        "Linux": platform.release(),
+    }
+    found = {name: re.search(r"\d+\.\d+[\w.+-]*", text) for name, text in said.items()}
+    argv = ["git", "-C", REPO, "describe", "--always", "--dirty"]
+    git = subprocess.run(argv, capture_output=True, text=True, check=False)
+    commit = f" ({git.stdout.strip()})" if git.returncode == 0 else ""
+    shown = {name: match[0] if match else "?" for name, match in found.items()}
+    return ", ".join(f"{name} {number}{commit if name == 'weir' else ''}" for name, number in shown.items())
+
+
+def machine():
+    model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    return f"{len(os.sched_getaffinity(0))} cores of {model[1] if model else platform.machine()}, loopback"
+
+
+class Bench:
+    def __init__(self, rig, args, results):
+        self.rig, self.args, self.results = rig, args, results
+        self.broken = []  # (cell, what an endpoint could not do)
+
+    def cell(self, cell):
+        """endpoint -> its samples. An endpoint that cannot do the cell has none."""
+        names = [n for n in self.rig.endpoints if n not in VARIANTS or n in cell.also]
+        found = {name: [] for name in names}
+        for turn in range(self.args.rounds):
+            for name in names[turn % len(names) :] + names[: turn % len(names)]:
+                if turn > 0 and not found[name]:
+                    continue
+                try:
+                    how = {"seconds": self.args.seconds, "seed": turn + 1}
+                    found[name].append(self.rig.measure(self.rig.endpoints[name], cell.load, **how))
+                except Failed as failed:
+                    self.broken.append((cell.name, str(failed)))
+                    found[name].clear()
+                    if name in NEEDED:
+                        raise
+        return found
+
+    def run(self, cells):
+        done = self.results["cells"]
+        for cell in cells:
+            if cell.name in done and self.args.resume:
+                continue
+            found = self.cell(cell)
+            for _ in range(self.args.again):
+                if ratios.cell_agrees(found):
+                    break
+                found = self.cell(cell)
+            done[cell.name] = found
+            self.keep()
+            ratios.show_cell(cell.name, found)
+
+    def count(self):
+        """What needs no rounds."""
+        results = self.results
+        how, count = costs.counter()
+        results["meta"]["counter"] = how
+        print(f"\nSystem calls per request ({how})")
+        names = [name for name in self.rig.endpoints if name not in VARIANTS]
+        results["calls"] = costs.count_calls(self.rig, count, names) if count else {}
+        self.keep()
+        print("\nInstructions per request")
+        results["instructions"] = costs.instructions_per_get(self.rig, RESULTS.parent / "callgrind.out")
+        print(f"\nBytes for each of {costs.IDLE} connections", flush=True)
+        results["idle"] = costs.idle_connections(self.rig)
+        results["gate"] = costs.gate_figures()
+        self.keep()
+
+    def keep(self):
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        RESULTS.write_text(json.dumps(self.results, indent=1))
+
+
+def report(results, into_docs):
+    ratios.show_goals(results)
+    text = ratios.markdown(results)
+    path = RESULTS.with_suffix(".md")
+    path.write_text(text)
+    print(f"\nAll tables: {path}")
+    if into_docs:
+        before, _, rest = DOCS.read_text().partition(BEGIN)
+        DOCS.write_text(f"{before}{BEGIN}\n{text}{END}{rest.partition(END)[2]}")
+
+
+def an_extra(name, address, pid):
+    host, _, port = address.rpartition(":")
+    return name, (host, int(port)), int(pid)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cells", nargs="*", help="how the names of cells begin; all without")
+    parser.add_argument("--quick", action="store_true", help="only cells with a figure to reach, shorter")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, help=f"of each measurement ({SECONDS}; quick {QUICK_SECONDS})")
+    parser.add_argument("--again", type=int, help="how often a cell is repeated whose rounds disagree (2; quick 0)")
+    parser.add_argument("--extra", nargs=3, action="append", default=[], metavar=("NAME", "HOST:PORT", "PID"))
+    parser.add_argument("--redis-port", type=int, help="so that an extra endpoint can be put in front of it")
+    parser.add_argument("--resume", action="store_true", help="keep the cells of build/bench/results.json")
+    parser.add_argument("--no-counts", action="store_true", help="no system calls, instructions, idle connections")
+    parser.add_argument("--report", action="store_true", help="measure nothing")
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/performance.md")
+    parser.add_argument("--list", action="store_true", help="the names of all cells")
+    args = parser.parse_args()
+    args.seconds = args.seconds or (QUICK_SECONDS if args.quick else SECONDS)
+    args.again = args.again if args.again is not None else 0 if args.quick else 2
+    return args
+
+
+def main():
+    args = arguments()
+    chosen = [cell for cell in CELLS if cell.is_quick or not args.quick]
+    if args.cells:
+        chosen = [cell for cell in chosen if any(cell.name.startswith(start) for start in args.cells)]
+    if args.list:
+        print("\n".join(cell.name for cell in chosen))
+        return
+    if args.report:
+        report(json.loads(RESULTS.read_text()), args.docs)
+        return
+    if not DRIVE.exists():
+        sys.exit(f"{DRIVE} is missing: make bench builds it")
+    results = json.loads(RESULTS.read_text()) if args.resume and RESULTS.exists() else {"cells": {}}
+    extras = [an_extra(*extra) for extra in args.extra]
+    load = Path("/proc/loadavg").read_text().split()[0]
+    with Rig(("weir", *PEERS, *VARIANTS), args.redis_port, extras) as rig:
+        rig.fill()
+        results["meta"] = {
+            "date": time.strftime("%Y-%m-%d"),
+            "versions": versions(),
+            "machine": machine(),
+            "rounds": args.rounds,
+            "seconds": args.seconds,
+            "cores": str(rig.cores),
+            "load": load,
+        }
+        print(f"{results['meta']['versions']}\n{results['meta']['machine']}; {rig.cores}; load {load}", flush=True)
+        bench = Bench(rig, args, results)
+        bench.run(chosen)
+        if not args.no_counts:
+            bench.count()
+    report(results, args.docs)
+    for cell, what in bench.broken:
+        print(f"{cell}: {what}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+/*
+ * The processor time of a process, all its threads together, as the scheduler counts it: what it had, and how long it
+ * waited for more while others had it.
+ */
+#ifndef WEIR_BENCH_CPU_H
+#define WEIR_BENCH_CPU_H
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct cpu {
+    uint64_t ran_ns;
+    uint64_t waited_ns; /* ready to run, and not running */
+};
+
+/* Since its start; nothing when there is no such process. Threads that have ended do not count. */
+static inline struct cpu cpu_of(long pid)
+{
+    struct cpu sum = {0};
+    char path[320];
+    snprintf(path, sizeof path, "/proc/%ld/task", pid);
+    DIR *tasks = opendir(path);
+    if (!tasks)
+        return sum;
+    struct dirent *task;
+    while ((task = readdir(tasks))) {
+        struct cpu one;
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%ld/task/%s/schedstat", pid, task->d_name);
+        FILE *file = fopen(path, "re");
+        if (!file)
+            continue;
+        if (fscanf(file, "%" SCNu64 " %" SCNu64, &one.ran_ns, &one.waited_ns) == 2) {
+            sum.ran_ns += one.ran_ns;
+            sum.waited_ns += one.waited_ns;
+        }
+        fclose(file);
+    }
+    closedir(tasks);
+    return sum;
+}
+
+#endif

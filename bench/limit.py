@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""LIMIT FUNNEL through weir, beside a client that calls the plain GCRA script by EVALSHA directly on the same Redis.
+
+Decisions per second and Redis' CPU per decision, as ratios within one round; both sides decide about the same keys at
+the same rates, and go on after errors. "random" is 100,000 keys with room, "denied" one key that has none until
+tomorrow. bench/gcra.lua is the script.
+"""
+
+import argparse
+
+import ratios
+from rig import REPO, Conn, Endpoint, Failed, Load, Rig, make_weir
+
+SCRIPT = (REPO / "bench/gcra.lua").read_text()
+KEYS = 100_000
+CLIENTS = 50
+
+
+class Case:
+    """The same question, asked of weir and of Redis."""
+
+    def __init__(self, name, pipeline, key, keys, burst, period, goals):
+        self.name, self.goals = name, goals  # goals: (figure, sign, bound)
+        self.words = {
+            "weir": ("LIMIT", "FUNNEL", "w:" + key, f"{burst}/{period}s", "BURST", str(burst)),
+            "direct": ("EVALSHA", "{sha}", "1", "d:" + key, str(burst), str(burst), str(period), "1"),
+        }
+        self.shape = {"clients": CLIENTS, "pipeline": pipeline, "keys": keys}
+
+    def load(self, endpoint, sha):
+        return Load(tuple(sha if word == "{sha}" else word for word in self.words[endpoint]), **self.shape)
+
+
+CASES = (
+    Case("random P1", 1, "{k}", KEYS, 1000, 1, [("ops_s", ">=", 1.1)]),
+    Case("random P16", 16, "{k}", KEYS, 1000, 1, [("ops_s", ">=", 2.5), ("redis_us", "<=", 0.4)]),
+    Case("denied P16", 16, "hot", 1, 1, 86400, [("ops_s", ">=", 5.0)]),
+)
+
+
+def agree(rig, sha):
+    """Both decide the same: a key with room, and one that has none after the first time."""
+    for case in CASES:
+        for name in ("direct", "weir"):
+            words = [word.replace("{k}", "agree") for word in case.load(name, sha).words]
+            with Conn(rig.endpoints[name].address) as conn:
+                conn.call(*words)
+                reply = conn.call(*words)
+            limited = 1 if case.shape["keys"] == 1 else 0
+            if not isinstance(reply, list) or reply[0] != limited:
+                raise Failed(f"{case.name}, {name}: {' '.join(words)} is answered {reply!r}")
+
+
+def measure(rig, rounds, seconds, is_rehearsal=False):
+    """case -> endpoint -> samples. A rehearsal asks weir what it asks Redis."""
+    with rig.redis.connect() as conn:
+        sha = conn.call("SCRIPT", "LOAD", SCRIPT).decode()
+    if not is_rehearsal:
+        agree(rig, sha)
+    found = {case.name: {"direct": [], "weir": []} for case in CASES}
+    for case in CASES:
+        for turn in range(rounds):
+            for name in ("direct", "weir") if turn % 2 else ("weir", "direct"):
+                load = case.load("direct" if is_rehearsal else name, sha)
+                sample = rig.measure(rig.endpoints[name], load, seconds=seconds, seed=turn + 1)
+                found[case.name][name].append(sample)
+        ratios.show_cell(f"LIMIT {case.name}", found[case.name])
+    return found
+
+
+def verdicts(found):
+    for case in CASES:
+        for what, sign, bound in case.goals:
+            value = ratios.ratio(found[case.name], what, "weir", "direct")
+            is_good = value.median >= bound if sign == ">=" else value.median <= bound
+            verdict = ("reached" if is_good else "NOT reached") if value.agrees else "not known"
+            yield case.name, f"{ratios.FIGURES[what][0]} / direct {sign} {bound:g}", str(value), verdict
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.5, help="of each measurement")
+    parser.add_argument("--rehearse", action="store_true", help="EVALSHA through weir too: the bench itself, not LIMIT")
+    args = parser.parse_args()
+    with Rig(()) as rig:
+        server = rig.start(make_weir(rig.redis, ""), rig.cores.proxy)
+        rig.endpoints["weir"] = Endpoint("weir", server.address, server.child.pid)
+        try:
+            found = measure(rig, args.rounds, args.seconds, args.rehearse)
+        except Failed as failed:
+            raise SystemExit(f"{failed}\nDoes this weir know LIMIT FUNNEL?")
+    print()
+    for row in verdicts(found):
+        print("  {:12} {:32} {:22} {}".format(*row))
+
+
+if __name__ == "__main__":
+    main()

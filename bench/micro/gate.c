@@ -1,0 +1,160 @@
+/* The gate, asked by one client about GET, under policies of none to three limits that bind it, with room or without. */
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define fail_msg(...) errx(1, __VA_ARGS__)
+#include "../../tests/unit/policy_kit.h"
+#include "micro.h"
+
+#define STEP_NS 100 /* between two commands: longer than a unit's time, so there is always room */
+#define START_NS UINT64_C(1000000000000)
+#define PLENTY "100m/s"
+#define NEVER "1/1d"
+#define LINES_MAX 3
+
+/* A client bound by a policy of its own. */
+struct scene {
+    const char *lines[LINES_MAX][2];
+    struct account account;
+    uint64_t now_ns;
+};
+
+static struct scene free_of = {.lines = {{"write", PLENTY}}};
+static struct scene one = {.lines = {{"all", PLENTY}}};
+static struct scene one_refused = {.lines = {{"all", NEVER}}};
+static struct scene three = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
+static struct scene three_refused = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", NEVER}}};
+static struct scene three_plainly = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
+static struct scene mixed = {.lines = {{"read", PLENTY}, {"cost", PLENTY}, {"all", PLENTY " per connection"}}};
+static struct scene bytes = {.lines = {{"bytes-out", "1gb/s"}}};
+
+static struct command_table *table;
+static const struct command *get;
+static struct ledger *ledger;
+static struct subjects *subjects;
+static struct tally *tallies;
+
+static void prepare_world(void)
+{
+    if (table)
+        return;
+    table = command_table_builtin();
+    get = kit_command(table, "get");
+    ledger = ledger_new();
+    subjects = subjects_new(1000);
+    tallies = tallies_new();
+}
+
+static void prepare(struct scene *scene)
+{
+    prepare_world();
+    struct policies *policies = policies_new(classes_new());
+    struct policy *policy = kit_policy(policies, "free");
+    for (size_t i = 0; i < LINES_MAX && scene->lines[i][0]; i++)
+        kit_limit(policies, policy, table, scene->lines[i][0], scene->lines[i][1]);
+    kit_bind(policies, ledger, table);
+    char name[32];
+    snprintf(name, sizeof name, "user:%p", (void *)scene);
+    scene->account = kit_account(subjects, policy, name, START_NS);
+    scene->now_ns = START_NS;
+}
+
+static enum gate ask(struct scene *scene, struct verdict *verdict)
+{
+    const struct ask ask = {
+        .command = get, .cost = 1, .now_ns = scene->now_ns, .headed_ns = scene->now_ns, .may_wait = true};
+    return gate_ask(&scene->account, &ask, tallies, verdict);
+}
+
+static void pass(struct scene *scene, uint64_t n)
+{
+    struct verdict verdict;
+    while (n-- > 0) {
+        scene->now_ns += STEP_NS;
+        if (ask(scene, &verdict) != GATE_PASS)
+            abort();
+    }
+}
+
+/* As the hot path asks, where the policy is known to be plain. */
+static void pass_plainly(struct scene *scene, uint64_t n)
+{
+    const struct account *account = &scene->account;
+    struct verdict verdict;
+    while (n-- > 0) {
+        scene->now_ns += STEP_NS;
+        if (!gate_ask_plainly(account->policy, account->holders[PER_SUBJECT], get, scene->now_ns, tallies, &verdict))
+            abort();
+    }
+}
+
+static void refuse(struct scene *scene, uint64_t n)
+{
+    struct verdict verdict;
+    if (scene->now_ns == START_NS) { /* its one command of today */
+        (void)!ask(scene, &verdict);
+        scene->now_ns++;
+    }
+    while (n-- > 0)
+        if (ask(scene, &verdict) != GATE_REFUSE)
+            abort();
+}
+
+static void owe_bytes(uint64_t n)
+{
+    while (n-- > 0)
+        gate_owe_bytes(&bytes.account, UNIT_BYTES_OUT, 23, 0, bytes.now_ns += STEP_NS, tallies);
+}
+
+static void refusal(uint64_t n)
+{
+    char out[GATE_REFUSAL_ROOM];
+    struct verdict verdict;
+    refuse(&one_refused, 1);
+    if (ask(&one_refused, &verdict) != GATE_REFUSE)
+        abort();
+    while (n-- > 0)
+        micro_use(gate_refusal(out, SLICE("THROTTLED"), &verdict));
+}
+
+#define SCENE(scene, does)                                                                                             \
+    static void prepare_##scene(void)                                                                                  \
+    {                                                                                                                  \
+        if (!scene.account.policy)                                                                                     \
+            prepare(&scene);                                                                                           \
+    }                                                                                                                  \
+    static void run_##scene(uint64_t n)                                                                                \
+    {                                                                                                                  \
+        does(&scene, n);                                                                                               \
+    }
+
+SCENE(free_of, pass)
+SCENE(one, pass)
+SCENE(one_refused, refuse)
+SCENE(three, pass)
+SCENE(three_refused, refuse)
+SCENE(three_plainly, pass_plainly)
+SCENE(mixed, pass)
+
+static void prepare_bytes(void)
+{
+    prepare(&bytes);
+}
+
+const struct micro *micro_gate(void)
+{
+    static const struct micro rows[] = {
+        {"gate/no limit binds", prepare_free_of, run_free_of},
+        {"gate/one limit", prepare_one, run_one},
+        {"gate/one limit, refused", prepare_one_refused, run_one_refused},
+        {"gate/three limits", prepare_three, run_three},
+        {"gate/three limits, plainly", prepare_three_plainly, run_three_plainly},
+        {"gate/three limits, refused", prepare_three_refused, run_three_refused},
+        {"gate/three of other kinds", prepare_mixed, run_mixed},
+        {"gate/owe bytes", prepare_bytes, owe_bytes},
+        {"gate/refusal as text", prepare_one_refused, refusal},
+        {0},
+    };
+    return rows;
+}

@@ -1,0 +1,312 @@
+"""The servers that are compared, the cores they run on, and one measurement of one of them."""
+
+import contextlib
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[1]
+os.environ.setdefault("WEIR", str(REPO / "build/weir"))
+os.environ["PATH"] += os.pathsep + "/usr/sbin"  # where Debian keeps the peers
+sys.path.insert(0, str(REPO / "tests/it"))
+
+from harness import WEIR, Process, Redis, Weir, free_port, wait_until  # noqa: E402
+from resp import Closed, Conn, dial, encode  # noqa: E402
+
+DRIVE = Path(os.environ.get("DRIVE", REPO / "build/release/drive"))
+MAX_CLIENTS = 20000
+SIZES = {"16 B": 16, "1 KiB": 1 << 10, "64 KiB": 1 << 16, "1 MiB": 1 << 20}
+KEYS = {16: 1000, 1 << 10: 1000, 1 << 16: 64, 1 << 20: 8}  # how many there are of each size
+
+LARGE = 1 << 15
+TRIES = 3  # other work can keep a pinned process from its core for as long as a measurement takes
+
+PLENTY = "100m/s"  # three limits that bind and never have too little room
+LIMITS = f"[policy default]\nread = {PLENTY}\nwrite = {PLENTY}\nall = {PLENTY}\n"
+NONE_PASSES = "[policy default]\nall = 1/1d\n"
+READS_PASS = f"[policy default]\nread = {PLENTY}\nall = {PLENTY}\nwrite = 1/1d\n"
+
+
+class Failed(Exception):
+    """An endpoint cannot do what a cell asks for."""
+
+
+# ---- cores ----
+
+
+class Cores:
+    """Redis on one core, the proxies on another, the driver on what is left; with two cores, on whichever is free."""
+
+    def __init__(self):
+        self.all = sorted(os.sched_getaffinity(0))
+        self.redis = self.all[-1:]
+        self.proxy = self.all[:1]
+        self.two_workers = self.all[:2] if len(self.all) >= 4 else self.proxy
+        middle = self.all[2:-1] if len(self.all) >= 4 else self.all[1:-1]
+        self.driver = middle or self.all
+
+    def __str__(self):
+        if len(self.all) == 1:
+            return "one core for everything: throughput says nothing"
+        names = ("redis", "proxy", "two_workers", "driver")
+        return ", ".join(f"{name.replace('_', ' ')} on {','.join(map(str, getattr(self, name)))}" for name in names)
+
+
+def pin(pid, cores):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(task), cores)
+
+
+def raise_open_files():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+# ---- servers ----
+
+
+class PortProcess(Process):
+    """A peer: a program with a configuration file, that listens on a port of its own."""
+
+    def start(self):
+        self.port = free_port()
+        self.launch(self.prepare())
+        wait_until(lambda: self.answers() or not self.is_running(), f"{self.name} answers")
+        assert self.is_running(), self.log()
+
+    @property
+    def address(self):
+        return ("127.0.0.1", self.port)
+
+    def answers(self):
+        try:
+            with Conn(self.address, 1) as conn:
+                return conn.call("GET", "none") is None
+        except (OSError, Closed):
+            return False
+
+    def write(self, text):
+        path = self.folder / "conf"
+        path.write_text(text)
+        return str(path)
+
+
+class Nutcracker(PortProcess):
+    """As packaged. It asks for the client's name (getpeername) at every request for the sake of a log line that its
+    build leaves out, unless it is told to log less (-v 4 or lower)."""
+
+    def __init__(self, redis, *options):
+        super().__init__("nutcracker")
+        self.redis, self.options = redis, options
+
+    def prepare(self):
+        conf = self.write(
+            f"bench:\n  listen: 127.0.0.1:{self.port}\n  redis: true\n  preconnect: true\n  server_connections: 1\n"
+            f"  servers:\n   - 127.0.0.1:{self.redis.port}:1\n"
+        )
+        pid = str(self.folder / "pid")
+        log = str(self.folder / "nutcracker.log")
+        where = ["-s", str(free_port()), "-a", "127.0.0.1", "-p", pid, "-o", log]
+        return ["nutcracker", "-c", conf, *where, *self.options]
+
+
+class Haproxy(PortProcess):
+    def __init__(self, redis):
+        super().__init__("haproxy")
+        self.redis = redis
+
+    def prepare(self):
+        conf = self.write(
+            f"global\n  nbthread 1\n  maxconn 9800\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n"
+            f"  timeout server 1h\nlisten bench\n  bind 127.0.0.1:{self.port}\n"
+            f"  server redis 127.0.0.1:{self.redis.port}\n"
+        )
+        return ["haproxy", "-f", conf, "-db"]
+
+
+class Grind(Weir):
+    """weir under callgrind: how many instructions it has spent is known when it has stopped."""
+
+    def start(self):
+        self.counted = self.folder / "callgrind"
+        grind = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={self.counted}"]
+        self.launch([*grind, str(WEIR), "-c", str(self.config)])
+
+    def instructions(self):
+        self.stop()
+        lines = self.counted.read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("totals:"))
+
+
+def make_weir(redis, sections=LIMITS, workers=1, kind=Weir):
+    return kind(redis, workers=workers, lanes="shared", sections=sections, max_clients=MAX_CLIENTS)
+
+
+# name -> how it is made. "weir" has three limits that bind; variants only take part in cells that ask for them.
+PEERS = {"nutcracker": Nutcracker, "haproxy": Haproxy}
+VARIANTS = {
+    "nutcracker -v 4": lambda redis: Nutcracker(redis, "-v", "4"),
+    "weir, no limits": lambda redis: make_weir(redis, ""),
+    "weir, all refused": lambda redis: make_weir(redis, NONE_PASSES),
+    "weir, writes refused": lambda redis: make_weir(redis, READS_PASS),
+    "weir, two workers": lambda redis: make_weir(redis, LIMITS, 2),
+}
+SERVERS = {"weir": make_weir, **PEERS, **VARIANTS}
+
+
+@dataclass
+class Endpoint:
+    name: str
+    address: tuple
+    pid: int = None  # None: it is Redis itself
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the driver sends."""
+
+    words: tuple
+    clients: int = 1
+    pipeline: int = 1
+    size: int = 16
+    keys: int = 1000
+    flags: tuple = ()
+    errors: dict = field(default_factory=dict, hash=False)  # endpoint -> which share of its replies is to be errors
+    reply_bytes: int = 0  # of each operation; 0: not looked at
+
+
+class Rig:
+    """A redis-server and everything in front of it, for as long as a with block lasts."""
+
+    def __init__(self, names=("weir", *PEERS), port=None, extras=()):
+        raise_open_files()
+        self.cores = Cores()
+        self.servers = []
+        self.redis = Redis("--maxclients", str(MAX_CLIENTS), "--protected-mode", "no")
+        self.redis.port = port
+        self.start(self.redis, self.cores.redis)
+        self.endpoints = {"direct": Endpoint("direct", self.redis.address)}
+        try:
+            for name in names:
+                self.add(name)
+            for name, address, pid in extras:
+                pin(pid, self.cores.proxy)
+                self.endpoints[name] = Endpoint(name, address, pid)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def start(self, server, cores):
+        self.servers.append(server)
+        server.start()
+        if isinstance(server, Weir):
+            server.wait_ready()
+        pin(server.child.pid, cores)
+        return server
+
+    def add(self, name):
+        cores = self.cores.two_workers if name == "weir, two workers" else self.cores.proxy
+        server = self.start(SERVERS[name](self.redis), cores)
+        self.endpoints[name] = Endpoint(name, server.address, server.child.pid)
+        return server
+
+    def stop(self, server):
+        self.servers.remove(server)
+        server.forget()
+
+    def close(self):
+        for server in reversed(self.servers):
+            server.forget()
+        self.servers.clear()
+
+    def fill(self):
+        with self.redis.connect() as conn:
+            for size, keys in KEYS.items():
+                for number in range(keys):
+                    conn.call("SET", f"get{size}:{number:07}", b"v" * size)
+
+    def drive(self, endpoint, load, *, seconds=1.0, warm_up=0.15, count=None, seed=1):
+        """What the driver says."""
+        host, port = endpoint.address
+        argv = [DRIVE, "-c", load.clients, "-P", load.pipeline, "-k", load.keys, "-v", load.size, "-S", seed]
+        argv += ["-s", seconds, "-w", warm_up, *(("-n", count) if count else ()), *load.flags]
+        for pid in filter(None, (self.redis.child.pid, endpoint.pid)):
+            argv += ["-p", pid]
+        run = subprocess.Popen(
+            [*map(str, argv), f"{socket.gethostbyname(host)}:{port}", *load.words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, self.cores.driver),
+        )
+        out, complaint = run.communicate()
+        if run.returncode:
+            raise Failed(f"{endpoint.name}: {complaint.strip()}")
+        return json.loads(out)
+
+    def measure(self, endpoint, load, *, seconds, **how):
+        """One sample: a cell's figures for one endpoint in one round."""
+        if load.clients * load.size >= 10 * SIZES["1 MiB"]:
+            seconds = max(seconds, 1.0)  # else what is under way is too great a part of what passes
+        for _ in range(TRIES):
+            commands, busy = int(self.redis.info("total_commands_processed")), machine_busy_s()
+            said = self.drive(endpoint, load, seconds=seconds, **how)
+            busy = machine_busy_s() - busy
+            commands = int(self.redis.info("total_commands_processed")) - commands
+            if said["ops"] or not said["replies_in_all"]:
+                break
+        check(endpoint, load, said)
+        redis_ns, proxy_ns = (*said["cpu_ns"], 0)[:2]
+        ours_s = (redis_ns + proxy_ns + said["own_cpu_ns"]) / 1e9 * (seconds + 0.15) / said["seconds"]
+        seconds, ops = said["seconds"], said["ops"]
+        if load.reply_bytes >= LARGE:  # the window's ends cut replies: it counts what has come of them
+            ops = said["bytes"] / load.reply_bytes
+        return {
+            "ops_s": ops / seconds,
+            "p50_us": said["p50_us"],
+            "p99_us": said["p99_us"],
+            "proxy_us": proxy_ns / 1e3 / ops if endpoint.pid else None,
+            "redis_us": redis_ns / 1e3 / ops,
+            "driver_us": said["own_cpu_ns"] / 1e3 / ops,
+            "proxy_busy": proxy_ns / 1e9 / seconds,
+            "redis_busy": redis_ns / 1e9 / seconds,
+            "reached": commands / said["replies_in_all"],  # how many commands Redis has seen for each reply
+            "waited": sum(said["waited_ns"]) / 1e9 / seconds,  # how long Redis and the proxy waited for their cores
+            "others": max(0.0, busy - ours_s),  # processor seconds that others took meanwhile, roughly
+        }
+
+
+def check(endpoint, load, said):
+    """Was this what was to be measured?"""
+    replies, wanted = max(1, said["ops"]), load.errors.get(endpoint.name, 0)
+    if said["ops"] == 0 or said["lost"]:
+        raise Failed(f"{endpoint.name}: {said['ops']} operations, {said['lost']} connections lost")
+    if abs(said["errors"] / replies - wanted) > 0.01:
+        raise Failed(f"{endpoint.name}: {said['errors']} errors in {replies} replies: {said['first_error']}")
+    if load.reply_bytes and not wanted and said["bytes_in_all"] != said["replies_in_all"] * load.reply_bytes:
+        raise Failed(f"{endpoint.name}: {said['bytes_in_all']} bytes in {said['replies_in_all']} replies")
+
+
+def machine_busy_s():
+    """Processor seconds that the machine has worked since it started, idle and stolen time left out."""
+    with open("/proc/stat") as stat:
+        user, nice, system, _, _, irq, softirq = map(int, stat.readline().split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_bytes(pid):
+    with contextlib.suppress(StopIteration):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024
+    return 0
