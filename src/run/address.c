@@ -13,6 +13,8 @@
 #define HOST_MAX 253
 #define PATH_MAX_BYTES (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 
+static const struct slice unix_scheme = {"unix:", 5};
+
 static bool is_host(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -65,24 +67,38 @@ static size_t host_length(struct slice text)
     return text.len;
 }
 
-bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+static bool parse_tcp(struct address *address, struct slice text, bool may_choose_port, const char *forms, char *why,
+                      size_t why_size)
 {
-    static const struct slice scheme = {"unix:", 5};
     struct slice rest = text, host;
     uint16_t port = 0;
-    if (text.len >= scheme.len && slice_eq_nocase(slice_of(text.at, scheme.len), scheme)) {
-        split_take(&rest, scheme.len);
-        return parse_path(address, rest, why, why_size);
-    }
     host = split_take(&rest, host_length(text));
     if (rest.len == 0 || rest.at[0] != ':')
-        return why_set(why, why_size, "\"%.*s\" is not an address: write host:port, [v6]:port or unix:/path",
-                       WHY_SLICE(text));
+        return why_set(why, why_size, "\"%.*s\" is not an address: write %s", WHY_SLICE(text), forms);
     split_take(&rest, 1);
     if (!parse_host(host, &host, why, why_size) || !parse_port(rest, may_choose_port ? 0 : 1, &port, why, why_size))
         return false;
     *address = (struct address){.host = mem_strndup(host.at, host.len), .port = port};
     return true;
+}
+
+bool address_is_unix(struct slice text)
+{
+    return text.len >= unix_scheme.len && slice_eq_nocase(slice_of(text.at, unix_scheme.len), unix_scheme);
+}
+
+bool address_parse_tcp(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+{
+    return parse_tcp(address, text, may_choose_port, "host:port or [v6]:port", why, why_size);
+}
+
+bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+{
+    struct slice rest = text;
+    if (!address_is_unix(text))
+        return parse_tcp(address, text, may_choose_port, "host:port, [v6]:port or unix:/path", why, why_size);
+    split_take(&rest, unix_scheme.len);
+    return parse_path(address, rest, why, why_size);
 }
 
 bool address_eq(const struct address *a, const struct address *b)

@@ -13,6 +13,13 @@
 /* Port 0 is legal only where the kernel may choose one. False: `why` says what is wrong, and *address is untouched. */
 __attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text, bool may_choose_port,
                                                        char *why, size_t why_size);
+/* The same where there can be no unix socket: host:port or [v6]:port. */
+__attribute__((warn_unused_result)) bool address_parse_tcp(struct address *address, struct slice text,
+                                                           bool may_choose_port, char *why, size_t why_size);
+
+/* Is it written as one of a unix socket? */
+bool address_is_unix(struct slice text);
+
 bool address_eq(const struct address *a, const struct address *b);
 void address_fini(struct address *address);
 

@@ -262,16 +262,11 @@ static enum key_result set_admin_socket(const struct config_key *key, struct con
 static enum key_result set_admin_listen(const struct config_key *key, struct config *config, struct slice value,
                                         char *why, size_t why_size)
 {
-    struct address address;
     (void)key;
-    if (!address_parse(&address, value, true, why, why_size))
-        return KEY_BAD;
-    if (!address.is_unix) {
-        config->admin_listen = address;
+    if (address_is_unix(value))
+        why_set(why, why_size, "HTTP needs host:port");
+    else if (address_parse_tcp(&config->admin_listen, value, true, why, why_size))
         return KEY_SET;
-    }
-    address_fini(&address);
-    why_set(why, why_size, "HTTP needs host:port");
     return KEY_BAD;
 }
 

@@ -95,6 +95,8 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\nsocket = /x\n", "weir.conf:2: [weir] socket: unknown key\n"},
     {"[admin]\nworkers = 1\n", "weir.conf:2: [admin] workers: unknown key\n"},
     {"[admin]\nsoket = /x\n", "weir.conf:2: [admin] soket: unknown key (did you mean socket?)\n"},
+    {"[admin]\nlisten = 9380\n",
+     "weir.conf:2: [admin] listen: \"9380\" is not an address: write host:port or [v6]:port\n"},
     {"[admin]\nlisten = unix:/x\n", "weir.conf:2: [admin] listen: HTTP needs host:port\n"},
     {"[admin]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
      "weir.conf:3: [admin] listen: given twice: the first is in line 2\n"},
