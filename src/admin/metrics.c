@@ -75,21 +75,28 @@ static void put_real(struct sheet *sheet, const struct label *labels, double val
     text_print(sheet->out, "%.15g\n", value);
 }
 
+static void put_bucket(struct sheet *sheet, const char *bound, uint64_t n)
+{
+    put_name(sheet, "_bucket", LABELS({"le", bound}));
+    text_print(sheet->out, "%" PRIu64 "\n", n);
+}
+
 static void put_histo(struct sheet *sheet, const struct histo *histo)
 {
-    uint64_t sum = 0;
-    for (unsigned i = 0; i <= HISTO_BOUNDS; i++) {
-        char bound[32] = "+Inf";
-        if (i < HISTO_BOUNDS)
-            snprintf(bound, sizeof bound, "%.15g", (double)histo_bound_ns(i) / NS_IN_S);
-        sum += count_read(&histo->buckets[i]);
-        put_name(sheet, "_bucket", LABELS({"le", bound}));
-        text_print(sheet->out, "%" PRIu64 "\n", sum);
+    uint64_t n = 0;
+    for (unsigned i = 0; i < HISTO_BOUNDS; i++) {
+        char bound[32];
+        n += count_read(&histo->buckets[i]);
+        snprintf(bound, sizeof bound, "%.15g", (double)histo_bound_ns(i) / NS_IN_S);
+        if (i >= HISTO_SHOWN)
+            put_bucket(sheet, bound, n);
     }
+    n = histo_count(histo);
+    put_bucket(sheet, "+Inf", n);
     put_name(sheet, "_sum", NO_LABELS);
     text_print(sheet->out, "%.15g\n", (double)count_read(&histo->sum_ns) / NS_IN_S);
     put_name(sheet, "_count", NO_LABELS);
-    text_print(sheet->out, "%" PRIu64 "\n", sum);
+    text_print(sheet->out, "%" PRIu64 "\n", n);
 }
 
 /* ---- the process ---- */
@@ -302,7 +309,7 @@ static void show_tracked(struct sheet *s)
 
 static void show_delays(struct sheet *s)
 {
-    put_histo(s, &s->snapshot->counts.delays);
+    put_histo(s, &s->snapshot->counts.times.delay);
 }
 
 /* ---- the upstream ---- */

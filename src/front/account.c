@@ -261,7 +261,7 @@ static enum gate wait_on(struct client *client)
 static enum gate end_wait(struct client *client, enum gate gate)
 {
     if (account_is_waiting(client)) {
-        histo_add(&client->front->counts.delays, client->front->loop->now_ns - client->meter->headed_ns);
+        histo_add(&client->front->counts.times.delay, client->front->loop->now_ns - client->meter->headed_ns, 1);
         client->meter->headed_ns = 0;
     }
     client->n_commands++;

@@ -1,27 +1,5 @@
 #include "limit/counts.h"
 
-#define US UINT64_C(1000)
-#define MS UINT64_C(1000000)
-
-static const uint64_t bounds_ns[HISTO_BOUNDS] = {
-    50 * US, 100 * US, 250 * US, 500 * US, 1 * MS,   2500 * US, 5 * MS,
-    10 * MS, 25 * MS,  50 * MS,  100 * MS, 250 * MS, 1000 * MS, 2500 * MS,
-};
-
-uint64_t histo_bound_ns(unsigned i)
-{
-    return bounds_ns[i];
-}
-
-void histo_add(struct histo *histo, uint64_t ns)
-{
-    unsigned i = 0;
-    while (i < HISTO_BOUNDS && ns > bounds_ns[i])
-        i++;
-    count_add(&histo->buckets[i], 1);
-    count_add(&histo->sum_ns, ns);
-}
-
 const char *counted_result_name(enum counted_result result)
 {
     static const char *const names[RESULT_COUNT] = {

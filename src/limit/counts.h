@@ -11,6 +11,7 @@
 
 #include "base/count.h"
 #include "base/err.h"
+#include "base/histo.h"
 #include "limit/command.h"
 
 /* What has become of a command. */
@@ -41,17 +42,18 @@ enum ending_reason {
 #define COUNTED_LISTENERS 17 /* 16, and all others together */
 #define COUNTED_OWN 64       /* rows of own.def */
 
-/* Times, in buckets that each hold what is no longer than their bound. */
-#define HISTO_BOUNDS 14
-struct histo {
-    _Atomic uint64_t buckets[HISTO_BOUNDS + 1]; /* the last: longer than any bound */
-    _Atomic uint64_t sum_ns;
-};
-
 struct listener_counts {
     _Atomic uint64_t accepted;
     _Atomic uint64_t rejected[REJECTED_COUNT];
     _Atomic uint64_t closed[CLOSED_COUNT]; /* of those accepted and not rejected by REJECTED_MAX_CLIENTS */
+};
+
+/* How long commands took. */
+struct times {
+    struct histo request;  /* from when it is the next of its client until its reply has been written */
+    struct histo upstream; /* of that, from its being sent until its answer has come */
+    struct histo own;      /* the rest without the delays: weir's own time */
+    struct histo delay;    /* what limits have made a command wait; of those that had to */
 };
 
 struct counts {
@@ -59,13 +61,8 @@ struct counts {
     struct listener_counts listeners[COUNTED_LISTENERS];
     _Atomic uint64_t own[COUNTED_OWN][2]; /* by row of own.def: done, refused with an error */
     _Atomic uint64_t protocol_errors[ERR_COUNT];
-    struct histo delays;
+    struct times times;
 };
-
-/* The longest time that bucket i holds, i < HISTO_BOUNDS. */
-uint64_t histo_bound_ns(unsigned i);
-
-void histo_add(struct histo *histo, uint64_t ns);
 
 /* "forwarded" ...; "maxclients" ...; "client" ...; "inline" ..., NULL for what is no protocol error. */
 const char *counted_result_name(enum counted_result result);
