@@ -1,70 +1,21 @@
 """What the docs show as typed and answered is typed here, and answered so. Times and rates may differ."""
 
-import os
 import re
-import subprocess
 import threading
 
 import pytest
 
-from harness import REPO, wait_until
+from harness import REPO, WEIR, free_port, wait_until
 from resp import Closed, Conn, Error
+from transcript import Shell, shape_but_times, story, transcripts
 
 COMMANDS_PAGE = "docs/limit-commands.md"
 SIGNUP = "[limit signup]\nsliding = 5/60s, 100/d\n"
-READ_ONLY = re.compile(r"LIMIT (TOP|LIST|EXPLAIN|LOG|DIFF|STATUS)")
+SANITIZER = re.compile("Sanitizer|runtime error:")
 
 
-def transcripts(path):
-    """[(command, answer)] of each console block."""
-    for block in re.findall(r"^```console\n(.*?)^```", (REPO / path).read_text(), re.M | re.S):
-        steps = []
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                steps.append((line[2:], []))
-            else:
-                steps[-1][1].append(line)
-        yield steps
-
-
-def shape(text):
-    """Without its numbers; an answer's array of numbers stays an array of numbers."""
-    return re.sub(r"\b\d+\b", "N", text.strip())
-
-
-def shape_but_times(text):
-    """Without the times that are left: by name, or the last two of a decision's five numbers."""
-    text = re.sub(r"""(_ms(=|":|" => \(integer\) ))[1-9]\d*""", r"\1N", text.strip())
-    return re.sub(r"^([45]\) \(integer\) )[1-9]\d*", r"\1N", text, flags=re.M)
-
-
-def typed(command, weir):
-    for shown, real in {"/run/weir-admin.sock": weir.folder / "admin.sock", "-p 6380": f"-p {weir.address[1]}"}.items():
-        command = command.replace(shown, str(real))
-    done = subprocess.run(
-        ["bash", "-c", command],
-        env={**os.environ, "FAKETTY": "1"},  # redis-cli writes as to a terminal
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
-    return (done.stdout + done.stderr).rstrip("\n")
-
-
-def await_answer(command, weir, wanted):
-    """What is answered in the end: what only looks may be typed again until the traffic shows."""
-    answers = []
-
-    def is_there():
-        answers.append(shape(typed(command, weir)))
-        return answers[-1] == wanted
-
-    try:
-        wait_until(is_there, command, 10 if READ_ONLY.search(command) else 0)
-    except AssertionError:
-        pass
-    return answers[-1]
+def shell(weir, tmp_path):
+    return Shell(tmp_path, {"/run/weir-admin.sock": weir.folder / "admin.sock", "-p 6380": f"-p {weir.address[1]}"})
 
 
 class Tenant(threading.Thread):
@@ -101,11 +52,28 @@ def tenants(farm):
         tenant.conn.close()
 
 
-@pytest.mark.parametrize("steps", transcripts("docs/limits.md"), ids=lambda steps: steps[0][0][:40])
-def test_an_operator_finds_and_stops_an_abuser(tenants, steps):
-    for command, answer in steps:
-        wanted = shape("\n".join(answer))
-        assert await_answer(command, tenants, wanted) == wanted, command
+@pytest.mark.parametrize("steps", transcripts("docs/limits.md"), ids=lambda steps: steps[0].command[:40])
+def test_an_operator_finds_and_stops_an_abuser(tenants, tmp_path, steps):
+    with shell(tenants, tmp_path) as typist:
+        typist.tell(steps)
+
+
+# ---- from nothing to a throttled tenant ----
+
+
+def test_the_tutorial(farm, tmp_path):
+    redis = farm.redis()
+    real = {
+        "127.0.0.1:6379": redis.upstream,
+        "6380": free_port(),
+        "9380": free_port(),
+        "/tmp/weir-tutorial": tmp_path,
+    }
+    with Shell(tmp_path, real, WEIR.parent) as typist:
+        typist.tell(story("docs/tutorial.md"))
+    log = (tmp_path / "weir.log").read_text()
+    assert not SANITIZER.search(log), log
+    assert "stopping: SIGTERM" in log
 
 
 # ---- what applications type ----
@@ -117,23 +85,23 @@ def sample():
 
 
 def blocks_of(*paths):
-    return [pytest.param(steps, id=f"{path}: {steps[0][0][17:50]}") for path in paths for steps in transcripts(path)]
+    return [pytest.param(steps, id=f"{path}: {steps[0].command[17:50]}") for path in paths for steps in transcripts(path)]
 
 
 @pytest.mark.parametrize("steps", blocks_of("README.md", COMMANDS_PAGE))
-def test_an_application_is_answered_as_printed(farm, steps):
+def test_an_application_is_answered_as_printed(farm, tmp_path, steps):
     weir = farm.weir(farm.redis(), sections=sample() + SIGNUP)
     tokens = {}  # of places acquired: as printed, as they are
-    for command, answer in steps:
-        wanted = "\n".join(answer)
-        for printed, real in tokens.items():
-            command = command.replace(printed, real)
-        found = typed(command, weir)
-        both = [re.search(r"\b[0-9a-f]{32}\b", text) for text in (wanted, found)]
-        if all(both):
-            tokens[both[0][0]] = both[1][0]
-            wanted = wanted.replace(both[0][0], both[1][0])
-        assert shape_but_times(found) == shape_but_times(wanted), command
+    with shell(weir, tmp_path) as typist:
+        for command, wanted in steps:
+            for printed, real in tokens.items():
+                command = command.replace(printed, real)
+            found = typist.type(command)
+            both = [re.search(r"\b[0-9a-f]{32}\b", text) for text in (wanted, found)]
+            if all(both):
+                tokens[both[0][0]] = both[1][0]
+                wanted = wanted.replace(both[0][0], both[1][0])
+            assert shape_but_times(found) == shape_but_times(wanted), command
 
 
 # ---- what else the page of LIMIT commands says ----

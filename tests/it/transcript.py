@@ -1,0 +1,143 @@
+"""The stories that pages tell, typed and compared.
+
+In a page, in this order:
+
+    ```console         "$ " and what is typed, "> " where it goes on, and below what is answered
+    ```ini NAME        the file NAME from here on; without a NAME it is only checked (tests/tools/check-docs)
+    ```js NAME         the same for any other language
+
+Blocks in any other language, `sh` above all, are not run.
+"""
+
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+from typing import NamedTuple
+
+from harness import REPO, wait_until
+
+BLOCK = re.compile(r"^```([a-z]+)(?: (\S+))?\n(.*?)^```", re.M | re.S)
+END = "--- typed ---"
+SECONDS = 30  # for one command
+PATIENCE = 15  # for what only looks, until it sees
+LOOKS = re.compile(r"\b(PING|GET|KEYS|TOP|LIST|EXPLAIN|LOG|DIFF|STATUS|SLOWLOG)\b")
+
+
+class File(NamedTuple):
+    name: str
+    text: str
+
+
+class Typed(NamedTuple):
+    command: str
+    answer: str
+
+
+def blocks(path):
+    """What each block of a page tells: a list of File and Typed."""
+    for language, name, text in BLOCK.findall((REPO / path).read_text()):
+        if language == "console":
+            yield console(text)
+        elif name:
+            yield [File(name, text)]
+
+
+def console(text):
+    steps = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            steps.append([[line[2:]], []])
+        elif line.startswith("> "):
+            steps[-1][0].append(line[2:])
+        else:
+            steps[-1][1].append(line)
+    return [Typed("\n".join(command), "\n".join(answer)) for command, answer in steps]
+
+
+def transcripts(path):
+    """The console blocks alone, each a list of Typed."""
+    return [steps for steps in blocks(path) if isinstance(steps[0], Typed)]
+
+
+def story(path):
+    """All steps of a page, as one."""
+    return [step for steps in blocks(path) for step in steps]
+
+
+def shape(text):
+    """Without its numbers; an answer's array of numbers stays an array of numbers."""
+    return re.sub(r"\b\d+\b", "N", text.strip())
+
+
+def shape_but_times(text):
+    """Without the times that are left: by name, or the last two of a decision's five numbers."""
+    text = re.sub(r"""(_ms(=|":|" => \(integer\) ))[1-9]\d*""", r"\1N", text.strip())
+    return re.sub(r"^([45]\) \(integer\) )[1-9]\d*", r"\1N", text, flags=re.M)
+
+
+class Shell:
+    """One bash in a folder. `real` says what stands here for names and ports as they are printed."""
+
+    def __init__(self, folder, real, path=""):
+        self.folder, self.real = folder, real
+        env = {**os.environ, "FAKETTY": "1", "PATH": f"{path}:{os.environ['PATH']}"}  # redis-cli writes as to a terminal
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        self.child = subprocess.Popen(
+            [shutil.which("bash"), "--norc"], cwd=folder, env=env, start_new_session=True, **pipes
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Nothing that was typed goes on."""
+        try:
+            os.killpg(self.child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.child.communicate()
+
+    def as_it_is_here(self, text):
+        return re.sub("|".join(map(re.escape, self.real)), lambda printed: str(self.real[printed[0]]), text)
+
+    def write(self, file):
+        (self.folder / file.name).write_text(self.as_it_is_here(file.text))
+
+    def type(self, command):
+        """What it writes until it is done; what was sent into the background goes on."""
+        self.child.stdin.write(f"{{\n{self.as_it_is_here(command)}\n}} </dev/null\necho '{END}'\n".encode())
+        self.child.stdin.flush()
+        out, deadline = b"", time.monotonic() + SECONDS
+        while not out.endswith(f"{END}\n".encode()):
+            left = max(0, deadline - time.monotonic())
+            assert select.select([self.child.stdout], [], [], left)[0], f"{command}: not done in {SECONDS} s\n{out}"
+            piece = os.read(self.child.stdout.fileno(), 65536)
+            assert piece, f"{command}: the shell has ended\n{out}"
+            out += piece
+        return out.decode().removesuffix(f"{END}\n").rstrip("\n")
+
+    def answer(self, step, like=shape):
+        """What is answered in the end: what only looks may be typed again until the answer is like the printed one."""
+        answers = []
+
+        def is_there():
+            answers.append(self.type(step.command))
+            return like(answers[-1]) == like(step.answer)
+
+        try:
+            wait_until(is_there, step.command, PATIENCE if LOOKS.search(step.command) else 0)
+        except AssertionError:
+            pass
+        return answers[-1]
+
+    def tell(self, steps, like=shape):
+        """Take all steps; each answer must be like the printed one."""
+        for step in steps:
+            if isinstance(step, File):
+                self.write(step)
+            else:
+                assert like(self.answer(step, like)) == like(step.answer), step.command
