@@ -1,11 +1,13 @@
 /*
- * The scripts as they stand in upstream/scripts/, taken in by the assembler: what is in the file is what Redis is sent.
+ * The scripts as they stand in upstream/scripts/, taken in by the assembler: what is in the files is what Redis is sent,
+ * prelude.lua before each of the others.
  */
 #include "upstream/script.h"
 
 #define EMBED(name)                                                                                                    \
     __asm__(".section .rodata\n"                                                                                       \
             "script_" #name "_begin:\n"                                                                                \
+            ".incbin \"src/upstream/scripts/prelude.lua\"\n"                                                           \
             ".incbin \"src/upstream/scripts/" #name ".lua\"\n"                                                         \
             "script_" #name "_end:\n"                                                                                  \
             ".text\n");                                                                                                \

@@ -7,27 +7,7 @@
 -- over to the present window at once, even by a call that is refused, or it would lock the key. The next one stays: a
 -- clock that goes back by a moment admits nothing twice.
 
-local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-local argv, pcall, format = ARGV, redis.pcall, string.format
-local keys = KEYS
-
--- An error in Redis' own words: 6.2 puts the place in the script in front.
-local function failure(reply)
-  return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
-end
-
-if argv[1] ~= '0' then
-  local done = pcall('SELECT', argv[1])
-  if done.err then return failure(done) end
-end
-
-local now = tonumber(argv[2])
-if not now then
-  local time = redis.call('TIME')
-  now = time[1] * 1e6 + time[2]
-end
-
-local peek, cost, R = argv[3] == '1', tonumber(argv[4]), tonumber(argv[5])
+local cost, R = tonumber(argv[4]), tonumber(argv[5])
 local first_n = 5 + 2 * R
 local count, period, start = {}, {}, {}
 for r = 1, R do

@@ -13,31 +13,11 @@
 --
 -- A double holds integers up to 2^53, but ns since 1970 do not fit: seconds are subtracted first.
 
-local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local MAX = 2 ^ 53
-local keys, argv, pcall = KEYS, ARGV, redis.pcall
-local sub, match, gmatch, format = string.sub, string.match, string.gmatch, string.format
+local sub, match, gmatch = string.sub, string.match, string.gmatch
 
--- An error in Redis' own words: 6.2 puts the place in the script in front.
-local function failure(reply)
-  return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
-end
-
-if argv[1] ~= '0' then
-  local done = pcall('SELECT', argv[1])
-  if done.err then return failure(done) end
-end
-
-local sec, nsec
-if argv[2] == '' then
-  local time = redis.call('TIME')
-  sec, nsec = tonumber(time[1]), time[2] * 1000
-else
-  local us = tonumber(argv[2])
-  sec, nsec = (us - us % 1e6) / 1e6, us % 1e6 * 1000
-end
-
-local peek, tag, R = argv[3] == '1', argv[4], tonumber(argv[5])
+local sec, nsec = (now - now % 1e6) / 1e6, now % 1e6 * 1000
+local tag, R = argv[4], tonumber(argv[5])
 local first_n = 5 + 3 * R
 local inc, room, burst = {}, {}, {}
 for r = 1, R do

@@ -8,41 +8,23 @@
 -- Stored: a sorted set of "h:" and the token, scored with the unix time in ms when its time is over. The key expires
 -- with its last holder. acquire by a holder renews; a release publishes the key to the channel, if that is not empty.
 
-local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-local argv, pcall, format = ARGV, redis.pcall, string.format
+local now_ms = (now - now % 1000) / 1000
+local now_text = format('%d', now_ms)
 
--- An error in Redis' own words: 6.2 puts the place in the script in front.
-local function failure(reply)
-  return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
-end
-
-if argv[1] ~= '0' then
-  local done = pcall('SELECT', argv[1])
-  if done.err then return failure(done) end
-end
-
-local us = tonumber(argv[2])
-if not us then
-  local time = redis.call('TIME')
-  us = time[1] * 1e6 + time[2]
-end
-local now = (us - us % 1000) / 1000
-local now_text = format('%d', now)
-
-local peek, op, channel = argv[3] == '1', argv[4], argv[7]
+local op, channel = argv[4], argv[7]
 local max, ttl = tonumber(argv[5]), tonumber(argv[6])
-local over = (us + (-us) % 1000) / 1000 + (ttl or 0) -- rounded up: nobody loses a part of a millisecond
+local over = (now + (-now) % 1000) / 1000 + (ttl or 0) -- rounded up: nobody loses a part of a millisecond
 local over_text = format('%d', over)
 
 -- Forget who is over, and let the key expire with the last of the others.
 local function tidy(key)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now_text)
   local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
-  if last then redis.call('PEXPIRE', key, format('%d', math.max(1, last - now))) end
+  if last then redis.call('PEXPIRE', key, format('%d', math.max(1, last - now_ms))) end
 end
 
 local reply = {}
-for i, key in ipairs(KEYS) do
+for i, key in ipairs(keys) do
   local member, at = 'h:' .. argv[7 + i], 3 * (i - 1)
   local last = pcall('ZREVRANGE', key, 0, 0)
   if last.err and string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then return failure(last) end
@@ -51,7 +33,7 @@ for i, key in ipairs(KEYS) do
   else
     local held = redis.call('ZCOUNT', key, '(' .. now_text, '+inf')
     local mine = tonumber(redis.call('ZSCORE', key, member))
-    local holds = mine and mine > now
+    local holds = mine and mine > now_ms
     local granted, retry = holds and 1 or 0, 0
 
     if op == 'release' then
@@ -72,7 +54,7 @@ for i, key in ipairs(KEYS) do
         elseif max > 0 then
           local leaving = held - max -- so many are over before the one that makes room
           local first = redis.call('ZRANGEBYSCORE', key, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', leaving, 1)
-          local left = first[2] * 1000 - us
+          local left = first[2] * 1000 - now
           retry = (left + (-left) % 1000) / 1000
         else
           retry = -1

@@ -10,28 +10,11 @@
 -- collide. A unit at t counts at times in [t, t + period). Only a call that is granted adds or trims; but units of the
 -- future, which a clock that went back has left, are moved to now at once, or they would lock the key.
 
-local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-local argv, pcall, format = ARGV, redis.pcall, string.format
 local CHUNK = 1000 -- members in one ZADD: Lua's stack holds some 8,000 values
 
--- An error in Redis' own words: 6.2 puts the place in the script in front.
-local function failure(reply)
-  return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
-end
-
-if argv[1] ~= '0' then
-  local done = pcall('SELECT', argv[1])
-  if done.err then return failure(done) end
-end
-
-local now = tonumber(argv[2])
-if not now then
-  local time = redis.call('TIME')
-  now = time[1] * 1e6 + time[2]
-end
 local now_text = format('%d', now)
 
-local peek, cost, R = argv[3] == '1', tonumber(argv[4]), tonumber(argv[5])
+local cost, R = tonumber(argv[4]), tonumber(argv[5])
 local first_n = 5 + 2 * R
 local count, period, after, longest = {}, {}, {}, 0
 for r = 1, R do
@@ -68,7 +51,7 @@ local function time_of(key, rank)
 end
 
 local reply = {}
-for i, key in ipairs(KEYS) do
+for i, key in ipairs(keys) do
   local at, n = (i - 1) * (3 * R + 1), tonumber(argv[first_n + i] or 1)
   local last = pcall('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   if last.err and string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then return failure(last) end
