@@ -11,6 +11,12 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
+/* Rounded up: who comes back after so many has waited long enough. */
+static inline uint64_t ns_to_ms_up(uint64_t ns)
+{
+    return ns / NS_PER_MS + (ns % NS_PER_MS != 0);
+}
+
 static inline uint64_t clock_ns(void)
 {
     struct timespec t;

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 #define FUNNEL_NEVER UINT64_MAX
 
 struct rate {
@@ -34,7 +36,7 @@ struct funnel {
  * False when a number is 0, or burst * period / count is beyond 100 years: a burst must drain in a time that is meant.
  * It bounds burst_ns, so that no sum below overflows as long as now_ns is below 2^62.
  */
-#define RATE_LONGEST_NS (UINT64_C(36525) * 24 * 3600 * UINT64_C(1000000000))
+#define RATE_LONGEST_NS (UINT64_C(36525) * 24 * 3600 * NS_PER_S)
 __attribute__((warn_unused_result)) bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns,
                                                    uint64_t burst);
 

@@ -8,7 +8,8 @@
 
 #include <assert.h>
 
-#define NS_IN_MS 1000000
+#include "base/clock.h"
+
 #define FULL 1 /* the wait for a number to fall: nobody knows how long; anything else that refuses waits longer */
 
 static unsigned lowest(uint64_t bits)
@@ -523,7 +524,7 @@ size_t gate_refusal(char *out, struct slice prefix, const struct verdict *verdic
     if (verdict->wait_ns == GATE_NEVER)
         at = put(at, SLICE("-1"));
     else
-        at = put_number(at, (uint64_t)verdict->wait_ns / NS_IN_MS + (verdict->wait_ns % NS_IN_MS != 0));
+        at = put_number(at, ns_to_ms_up((uint64_t)verdict->wait_ns));
     at = put(at, SLICE(" limit="));
     at = put(at, slice_str(verdict->limit->label));
     at = put(at, SLICE("\r\n"));

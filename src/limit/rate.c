@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/near.h"
 #include "base/num.h"
 #include "base/split.h"
@@ -19,11 +20,7 @@ static const struct unit count_units[] = {{"", 1}, {"k", 1000}, {"m", 1000 * 100
 static const struct unit byte_units[] = {{"", 1}, {"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}};
 
 static const struct unit time_units[] = {
-    {"ms", UINT64_C(1000000)},
-    {"s", UINT64_C(1000000000)},
-    {"m", 60 * UINT64_C(1000000000)},
-    {"h", 3600 * UINT64_C(1000000000)},
-    {"d", 24 * 3600 * UINT64_C(1000000000)},
+    {"ms", NS_PER_MS}, {"s", NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}, {"d", 24 * 3600 * NS_PER_S},
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -17,11 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/slice.h"
 #include "limit/identity.h"
 
 #define TOP_SUBJECTS 128 /* of each metric, in one struct top */
-#define TOP_HALF_LIFE_NS UINT64_C(10000000000)
+#define TOP_HALF_LIFE_NS (10 * NS_PER_S)
 #define TOP_POLICY_MAX 32 /* longer names are cut, and then told apart by their hash */
 
 enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_BY_COUNT };

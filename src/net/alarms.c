@@ -59,7 +59,7 @@ static void arm(struct alarms *alarms)
     }
     uint64_t now_ns = clock_ns();
     uint64_t due_ns = alarms->heap[1]->due_ns;
-    uint64_t wait_ms = due_ns > now_ns ? (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+    uint64_t wait_ms = due_ns > now_ns ? ns_to_ms_up(due_ns - now_ns) : 0;
     uv_update_time(&alarms->loop->uv);
     uv_timer_start(&alarms->timer, on_timer, wait_ms, 0);
 }

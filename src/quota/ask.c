@@ -5,14 +5,13 @@
  */
 #include "quota/ask.h"
 
+#include "base/clock.h"
 #include "base/num.h"
 #include "base/why.h"
 #include "limit/rate.h"
 
-#define NS_IN_MS INT64_C(1000000)
-#define NS_IN_S INT64_C(1000000000)
 #define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
-#define TTL_MOST_MS ((int64_t)(RATE_LONGEST_NS / 1000000))
+#define TTL_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define BIT(n) (1U << (n))
 
 /* What has been read so far, and where a mistake is reported. */
@@ -91,7 +90,7 @@ static bool option_wait(struct reading *reading, struct slice value)
         return why_set(reading->why, reading->why_size, "ERR timeout is negative");
     if (ms > WAIT_MOST_MS)
         return why_set(reading->why, reading->why_size, "ERR timeout is out of range: at most a day");
-    reading->ask->wait_ns = (uint64_t)(ms * NS_IN_MS);
+    reading->ask->wait_ns = (uint64_t)ms * NS_PER_MS;
     return true;
 }
 
@@ -245,7 +244,7 @@ static bool make_cell(struct reading *reading, const int64_t numbers[4])
         return why_set(reading->why, reading->why_size, "ERR zero rates are not supported");
     if (max_burst < -1 || count < 0 || period_s < 0)
         return no_integer(reading);
-    __int128 interval_ns = (__int128)period_s * NS_IN_S / count;
+    __int128 interval_ns = (__int128)period_s * (int64_t)NS_PER_S / count;
     if (interval_ns == 0)
         return why_set(reading->why, reading->why_size, "ERR zero rates are not supported");
     if (!is_exact(interval_ns) || !is_exact(interval_ns * ((__int128)max_burst + 1)) ||

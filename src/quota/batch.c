@@ -14,7 +14,7 @@ struct batch *batch_new(enum script script, struct slice words, unsigned n_words
     struct batch *batch = calloc(1, sizeof *batch + words.len);
     if (batch == NULL)
         return NULL;
-    list_init(&batch->in_quota);
+    list_init(&batch->in_exchange);
     batch->script = script;
     batch->n_words = n_words;
     batch->words_len = words.len;

@@ -22,7 +22,7 @@ struct batch_entry {
 };
 
 struct batch {
-    struct list in_quota;
+    struct list in_exchange;
     enum script script; /* SCRIPT_COUNT: it is a DEL of one call's keys */
     uint64_t sent_ns;
     uint32_t resets;  /* that were known when it was sent */

@@ -7,8 +7,7 @@
 
 #include "quota/question.h"
 
-#define NS_IN_US 1000
-#define NS_IN_MS 1000000
+#define US_NS ((int64_t)NS_PER_US)
 #define MS_IN_S 1000
 #define DEBT_MOST (INT64_C(1) << 62)
 #define NEVER INT64_MAX /* longer than any wait */
@@ -33,7 +32,7 @@ static int64_t of_window(const int64_t *numbers, unsigned i, unsigned which)
 
 static int64_t ns_of_us(int64_t us)
 {
-    return within(us, 0, INT64_MAX / NS_IN_US - 1) * NS_IN_US;
+    return within(us, 0, INT64_MAX / US_NS - 1) * US_NS;
 }
 
 unsigned quota_numbers(const struct quota_ask *ask)
@@ -272,13 +271,13 @@ bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask
 
 static int64_t ms_up(int64_t ns)
 {
-    return ns < 0 ? -1 : ns / NS_IN_MS + (ns % NS_IN_MS != 0);
+    return ns < 0 ? -1 : (int64_t)ns_to_ms_up((uint64_t)ns);
 }
 
 /* As redis-cell: cut to whole milliseconds, and those rounded up. So less than one is 0 seconds. */
 static int64_t cell_seconds(int64_t ns)
 {
-    int64_t ms = ns / NS_IN_MS;
+    int64_t ms = ns / (int64_t)NS_PER_MS;
     return ns < 0 ? -1 : ms / MS_IN_S + (ms % MS_IN_S != 0);
 }
 

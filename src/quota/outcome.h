@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/slice.h"
 #include "quota/ask.h"
 #include "resp/build.h"
@@ -38,7 +39,7 @@ void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t
 /* ---- a denial is remembered, so that the next call need not ask ---- */
 
 /* Another weir may have reset the key. */
-#define QUOTA_MEMORY_NS UINT64_C(1000000000)
+#define QUOTA_MEMORY_NS NS_PER_S
 
 struct quota_memory {
     struct quota_rule rule;

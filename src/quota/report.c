@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "limit/own.h"
 #include "limit/rate.h"
 
-#define NS_IN_MS 1000000
 #define LIMIT_FIELDS 9
 
 static int64_t ms_up(uint64_t ns)
 {
-    uint64_t ms = ns / NS_IN_MS + (ns % NS_IN_MS != 0);
+    uint64_t ms = ns_to_ms_up(ns);
     return ms < INT64_MAX ? (int64_t)ms : INT64_MAX;
 }
 

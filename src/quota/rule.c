@@ -3,13 +3,12 @@
 
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/near.h"
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/funnel.h"
 #include "limit/rate.h"
-
-#define NS_IN_US 1000
 
 static const char *const algorithms[] = {
     [QUOTA_FUNNEL] = "funnel", [QUOTA_BUCKET] = "bucket", [QUOTA_SLIDING] = "sliding",
@@ -53,7 +52,7 @@ static bool make_window(enum quota_kind kind, const struct quota_draft *draft, s
                        QUOTA_LOG_MAX);
     if (draft->count >= QUOTA_MOST)
         return why_set(why, why_size, "the count is too large");
-    *made = (struct quota_rate){(int64_t)draft->count, (int64_t)(draft->period_ns / NS_IN_US)};
+    *made = (struct quota_rate){(int64_t)draft->count, (int64_t)(draft->period_ns / NS_PER_US)};
     return true;
 }
 

@@ -8,10 +8,11 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "limit/ledger.h"
 #include "limit/policy.h"
 
-#define WATCH_NS UINT64_C(10000000000) /* between two lines about the same limit */
+#define WATCH_NS (10 * NS_PER_S) /* between two lines about the same limit */
 
 /* Gets the journal's word for it ("refused", "delayed", "shadowed") and a line. */
 typedef void (*watch_say)(void *arg, const char *kind, const char *line);

@@ -19,7 +19,7 @@
 static struct account in_force[THREADS][SETS_MOST]; /* under each set; one connection for each thread */
 static const struct policy *policy_of[SETS_MOST];
 static size_t n_in_force;
-static _Atomic uint64_t clock_ns;
+static _Atomic uint64_t shared_now_ns;
 static uint64_t step_ns;  /* how far a thread moves the clock at most; 0: time stands */
 static uint64_t stale_ns; /* how far behind a thread's own clock is at most */
 static uint64_t most_cost;
@@ -49,7 +49,7 @@ static void *hammer(void *arg)
     for (int i = 0; i < TURNS; i++) {
         struct verdict said;
         uint64_t step = step_ns ? dice_below(&worker->seed, step_ns) : 0;
-        uint64_t now_ns = atomic_fetch_add(&clock_ns, step) + step;
+        uint64_t now_ns = atomic_fetch_add(&shared_now_ns, step) + step;
         now_ns -= stale_ns ? dice_below(&worker->seed, stale_ns) : 0;
         bool is_write = dice_below(&worker->seed, 2);
         size_t under = dice_below(&worker->seed, n_in_force);
@@ -80,7 +80,7 @@ static void put_in_force(void)
 
 static void hammer_all(void *(*work)(void *))
 {
-    atomic_store(&clock_ns, START);
+    atomic_store(&shared_now_ns, START);
     n_all = 0;
     for (size_t i = 0; i < THREADS; i++) {
         workers[i].index = i;

@@ -1,0 +1,297 @@
+#include "quota/exchange.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "quota/answer.h"
+#include "quota/outcome.h"
+
+#define LOOK_BACK_MAX 16 /* batches that a call is compared with: applications have few kinds of calls */
+
+/* ---- asking ---- */
+
+/* One that it fits in, unless another one behind that has something about the same key, which it must not overtake. */
+static struct batch *find_batch(struct exchange *exchange, const struct exchange_question *question, struct slice key,
+                                uint64_t hash)
+{
+    unsigned left = question->script == SCRIPT_COUNT ? 0 : LOOK_BACK_MAX;
+    for (struct list *at = exchange->open.prev; at != &exchange->open && left > 0; at = at->prev, left--) {
+        struct batch *batch = container_of(at, struct batch, in_exchange);
+        if (batch_fits(batch, question->script, question->words))
+            return batch;
+        if (batch_concerns(batch, key, hash))
+            break;
+    }
+    struct batch *batch = batch_new(question->script, question->words, question->n_words);
+    if (batch != NULL)
+        list_push(&exchange->open, &batch->in_exchange);
+    return batch;
+}
+
+uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
+{
+    return hash_bytes(exchange->key, key);
+}
+
+bool exchange_ask(struct exchange *exchange, struct quota_call *call, const struct exchange_question *question,
+                  uint64_t hash)
+{
+    struct batch *batch = find_batch(exchange, question, call->key, hash);
+    if (batch == NULL || !batch_add(batch, call, hash))
+        return false;
+    call->is_asking = true;
+    line_wake(&exchange->line);
+    return true;
+}
+
+/* ---- answers ---- */
+
+struct quota_call *exchange_take(struct batch_entry *entry)
+{
+    struct quota_call *call = container_of(entry->calls.next, struct quota_call, in_entry);
+    list_take(&call->in_entry);
+    call->is_asking = false;
+    return call;
+}
+
+static void fail_entry(const struct exchange *exchange, struct batch_entry *entry, struct slice error, bool is_down)
+{
+    while (!list_is_empty(&entry->calls))
+        exchange->ops->on_failed(exchange_take(entry), error, is_down);
+}
+
+static void fail_batch(const struct exchange *exchange, struct batch *batch, struct slice error, bool is_down)
+{
+    for (uint32_t i = 0; i < batch->n; i++)
+        fail_entry(exchange, &batch->entries[i], error, is_down);
+    batch_free(batch);
+}
+
+static bool read_entry(struct answer *answer, const struct batch_entry *entry, int64_t *numbers, struct slice *error)
+{
+    const struct quota_call *first = container_of(entry->calls.next, struct quota_call, in_entry);
+    unsigned n = quota_numbers(&first->ask);
+    for (unsigned i = 0; i < n; i++)
+        if (!answer_number(answer, &numbers[i], error))
+            return false;
+    return true;
+}
+
+static void answer_batch(struct exchange *exchange, struct batch *batch, struct slice text)
+{
+    struct answer answer = {text.at, text.at + text.len};
+    char type;
+    struct slice header;
+    bool is_good = answer_line(&answer, &type, &header) && type == '*';
+    for (uint32_t i = 0; i < batch->n; i++) {
+        int64_t numbers[QUOTA_NUMBERS_MAX];
+        struct slice error = slice_of(NULL, 0);
+        char whole[256];
+        is_good = is_good && read_entry(&answer, &batch->entries[i], numbers, &error);
+        if (is_good && error.at == NULL) {
+            exchange->ops->on_numbers(exchange, batch, &batch->entries[i], numbers);
+            continue;
+        }
+        int len = is_good ? snprintf(whole, sizeof whole, "-%.*s", (int)error.len, error.at)
+                          : snprintf(whole, sizeof whole, "-ERR the upstream has answered a script amiss");
+        fail_entry(exchange, &batch->entries[i],
+                   slice_of(whole, (size_t)len < sizeof whole ? (size_t)len : sizeof whole - 1), false);
+    }
+    batch_free(batch);
+}
+
+static void answer_delete(struct exchange *exchange, struct batch *batch, struct slice text)
+{
+    struct answer answer = {text.at, text.at + text.len};
+    int64_t deleted = 0;
+    struct slice error = slice_of(NULL, 0);
+    bool is_good = answer_number(&answer, &deleted, &error) && error.at == NULL;
+    while (!list_is_empty(&batch->entries[0].calls)) {
+        struct quota_call *call = exchange_take(&batch->entries[0]);
+        if (is_good)
+            exchange->ops->on_deleted(call, deleted);
+        else
+            exchange->ops->on_failed(call, SLICE("-ERR the upstream has answered amiss"), false);
+    }
+    batch_free(batch);
+}
+
+static bool is_noscript(struct slice reply)
+{
+    return reply.len > 9 && memcmp(reply.at, "-NOSCRIPT", 9) == 0;
+}
+
+/* Nothing has been decided: it is asked again, with the script, and no third time. */
+static bool repair(struct exchange *exchange, struct batch *batch)
+{
+    batch->is_repaired = true;
+    batch->sent_ns = exchange->line.lanes->loop->now_ns;
+    if (!batch_send(batch, &exchange->line))
+        return false;
+    list_push(&exchange->sent, &batch->in_exchange);
+    return true;
+}
+
+static void on_reply(struct line *line, struct slice reply)
+{
+    struct exchange *exchange = container_of(line, struct exchange, line);
+    struct batch *batch = container_of(exchange->sent.next, struct batch, in_exchange);
+    list_take(&batch->in_exchange);
+    if (is_noscript(reply) && !batch->is_repaired && batch->script != SCRIPT_COUNT && repair(exchange, batch))
+        return;
+    if (reply.len > 1 && reply.at[0] == '-')
+        fail_batch(exchange, batch, reply, false);
+    else if (batch->script == SCRIPT_COUNT)
+        answer_delete(exchange, batch, reply);
+    else
+        answer_batch(exchange, batch, reply);
+    if (!list_is_empty(&exchange->open))
+        line_wake(line); /* what had to stay may go */
+}
+
+/* ---- the line ---- */
+
+static void fail_all(const struct exchange *exchange, struct list *batches, struct slice error, bool is_down)
+{
+    struct list now;
+    list_take_all(&now, batches);
+    while (!list_is_empty(&now)) {
+        struct batch *batch = container_of(now.next, struct batch, in_exchange);
+        list_take(&batch->in_exchange);
+        fail_batch(exchange, batch, error, is_down);
+    }
+}
+
+static void on_lost(struct line *line)
+{
+    struct exchange *exchange = container_of(line, struct exchange, line);
+    fail_all(exchange, &exchange->sent, err_text(ERR_UPSTREAM_UNAVAILABLE), true);
+    if (!list_is_empty(&exchange->open))
+        line_wake(line);
+}
+
+/* Does something that has been sent, and that asks another script, concern this key? */
+static bool is_asked_about(const struct exchange *exchange, enum script script, struct slice key, uint64_t hash)
+{
+    for (const struct list *at = exchange->sent.next; at != &exchange->sent; at = at->next) {
+        const struct batch *batch = container_of(at, struct batch, in_exchange);
+        if (batch->script != script && batch->script != SCRIPT_COUNT && batch_concerns(batch, key, hash))
+            return true;
+    }
+    return false;
+}
+
+static bool asks_only(const struct exchange *exchange, enum script script)
+{
+    for (const struct list *at = exchange->sent.next; at != &exchange->sent; at = at->next)
+        if (container_of(at, struct batch, in_exchange)->script != script)
+            return false;
+    return true;
+}
+
+/* What has been sent might be missing its script, and be sent again behind this, which does not. */
+static bool must_stay(const struct exchange *exchange, const struct batch *batch)
+{
+    struct slice key;
+    if (asks_only(exchange, batch->script)) /* nearly always */
+        return false;
+    for (uint32_t i = 0; i < batch->n; i++) {
+        const struct batch_entry *entry = &batch->entries[i];
+        const struct quota_call *call = container_of(entry->calls.next, struct quota_call, in_entry);
+        struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+        while (argv_next(&keys, &key))
+            if (is_asked_about(exchange, batch->script, key, exchange_hash(exchange, key)))
+                return true;
+        if (call->n_keys == 0 && is_asked_about(exchange, batch->script, call->key, entry->hash))
+            return true;
+    }
+    return false;
+}
+
+static void send_open(struct exchange *exchange)
+{
+    while (!list_is_empty(&exchange->open)) {
+        struct batch *batch = container_of(exchange->open.next, struct batch, in_exchange);
+        if (must_stay(exchange, batch))
+            return;
+        list_take(&batch->in_exchange);
+        batch->sent_ns = exchange->line.lanes->loop->now_ns;
+        batch->resets = atomic_load_explicit(exchange->resets, memory_order_acquire);
+        if (batch_send(batch, &exchange->line))
+            list_push(&exchange->sent, &batch->in_exchange);
+        else
+            fail_batch(exchange, batch, err_text(ERR_OUT_OF_MEMORY), false);
+    }
+}
+
+/* That it is there but does not let weir in, or does not decide, is no reason to let anybody through. */
+static bool is_away(const struct line *line)
+{
+    return line->refusal == NULL && line->lanes->down != ERR_NONE;
+}
+
+/* What has gathered in this turn goes out. */
+static void on_change(struct line *line)
+{
+    struct exchange *exchange = container_of(line, struct exchange, line);
+    if (list_is_empty(&exchange->open))
+        return;
+    switch (line_find(line)) {
+    case LINE_READY:
+        send_open(exchange);
+        break;
+    case LINE_NOT_YET:
+        break;
+    case LINE_NONE:
+        fail_all(exchange, &exchange->open, line_why_none(line), is_away(line));
+        break;
+    }
+}
+
+static void on_unloaded(struct line *line)
+{
+    struct exchange *exchange = container_of(line, struct exchange, line);
+    fail_all(exchange, &exchange->open, line_why_none(line), is_away(line));
+}
+
+static const struct line_ops line_ops = {
+    .on_change = on_change,
+    .on_reply = on_reply,
+    .on_unloaded = on_unloaded,
+    .on_lost = on_lost,
+};
+
+/* ---- the worker's ---- */
+
+void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login, const _Atomic uint32_t *resets,
+                   const struct exchange_ops *ops)
+{
+    exchange->ops = ops;
+    exchange->resets = resets;
+    if (getrandom(&exchange->key, sizeof exchange->key, 0) != (ssize_t)sizeof exchange->key)
+        abort();
+    list_init(&exchange->open);
+    list_init(&exchange->sent);
+    line_init(&exchange->line, lanes, login, &line_ops);
+}
+
+static void drop_all(struct list *batches)
+{
+    while (!list_is_empty(batches)) {
+        struct batch *batch = container_of(batches->next, struct batch, in_exchange);
+        list_take(&batch->in_exchange);
+        for (uint32_t i = 0; i < batch->n; i++)
+            while (!list_is_empty(&batch->entries[i].calls))
+                call_free(exchange_take(&batch->entries[i]));
+        batch_free(batch);
+    }
+}
+
+void exchange_fini(struct exchange *exchange)
+{
+    line_fini(&exchange->line);
+    drop_all(&exchange->open);
+    drop_all(&exchange->sent);
+}

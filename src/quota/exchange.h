@@ -1,0 +1,64 @@
+/*
+ * What one worker asks Redis and is answered: questions of one turn of the loop travel together, as few calls of scripts.
+ *
+ * Questions about one key are answered in the order in which they were asked. A script that Redis has forgotten is sent
+ * once more, with nothing behind it that would overtake.
+ */
+#ifndef WEIR_QUOTA_EXCHANGE_H
+#define WEIR_QUOTA_EXCHANGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/slice.h"
+#include "quota/batch.h"
+#include "quota/line.h"
+
+struct exchange;
+
+struct exchange_ops {
+    /* The calls of an entry are decided by these numbers: each is to be taken. */
+    void (*on_numbers)(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
+                       const int64_t *numbers);
+    /* So many of its keys existed. */
+    void (*on_deleted)(struct quota_call *call, int64_t n);
+    /* error: a whole reply. is_down: nothing was asked, or nobody knows, because Redis is away. */
+    void (*on_failed)(struct quota_call *call, struct slice error, bool is_down);
+};
+
+struct exchange {
+    struct line line;
+    struct list open; /* batches that are still being filled */
+    struct list sent; /* and those that wait for their answer, oldest first */
+    struct hash_key key;
+    const _Atomic uint32_t *resets; /* noted in a batch when it goes */
+    const struct exchange_ops *ops;
+};
+
+/* SCRIPT_COUNT: the keys are deleted, by no script. */
+struct exchange_question {
+    enum script script;
+    struct slice words; /* for the script, the same for all calls of a batch */
+    unsigned n_words;
+};
+
+/* lanes, login, resets and ops are the caller's and outlive it. */
+void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login, const _Atomic uint32_t *resets,
+                   const struct exchange_ops *ops);
+
+/* Calls that are still in it belong to nobody, and are freed. */
+void exchange_fini(struct exchange *exchange);
+
+uint64_t exchange_hash(const struct exchange *exchange, struct slice key);
+
+/* Ask about the call's keys, which have this hash, at the end of the turn. False: no memory. */
+bool exchange_ask(struct exchange *exchange, struct quota_call *call, const struct exchange_question *question,
+                  uint64_t hash);
+
+/* The first call of an entry that is being answered: it is being asked about no longer. */
+struct quota_call *exchange_take(struct batch_entry *entry);
+
+#endif
