@@ -5,6 +5,7 @@
 
 #define fail_msg(...) errx(1, __VA_ARGS__)
 #include "../../tests/unit/policy_kit.h"
+#include "limit/refusal.h"
 #include "micro.h"
 
 #define STEP_NS 100 /* between two commands: longer than a unit's time, so there is always room */
@@ -109,13 +110,13 @@ static void owe_bytes(uint64_t n)
 
 static void refusal(uint64_t n)
 {
-    char out[GATE_REFUSAL_ROOM];
+    char out[REFUSAL_ROOM];
     struct verdict verdict;
     refuse(&one_refused, 1);
     if (ask(&one_refused, &verdict) != GATE_REFUSE)
         abort();
     while (n-- > 0)
-        micro_use(gate_refusal(out, SLICE("THROTTLED"), &verdict));
+        micro_use(refusal_text(out, SLICE("THROTTLED"), &verdict));
 }
 
 #define SCENE(scene, does)                                                                                             \

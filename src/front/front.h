@@ -17,7 +17,7 @@
 #include "front/rules.h"
 #include "limit/command.h"
 #include "limit/counts.h"
-#include "limit/gate.h"
+#include "limit/refusal.h"
 #include "limit/journal.h"
 #include "limit/ledger.h"
 #include "limit/subject.h"
@@ -63,7 +63,7 @@ struct told {
     const struct limit *limit; /* NULL: none */
     int64_t wait_ns;
     size_t len;
-    char text[GATE_REFUSAL_ROOM];
+    char text[REFUSAL_ROOM];
 };
 
 struct front {

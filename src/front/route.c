@@ -14,6 +14,7 @@
 #include "front/session.h"
 #include "front/special.h"
 #include "limit/gate.h"
+#include "limit/refusal.h"
 #include "limit/own.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
@@ -70,7 +71,7 @@ static struct slice refusal_of(struct front *front, const struct verdict *verdic
 {
     struct told *told = &front->told;
     if (told->limit != verdict->limit || told->wait_ns != verdict->wait_ns) {
-        told->len = gate_refusal(told->text, slice_str(front->rules->error_prefix), verdict);
+        told->len = refusal_text(told->text, slice_str(front->rules->error_prefix), verdict);
         told->limit = verdict->limit;
         told->wait_ns = verdict->wait_ns;
     }

@@ -8,8 +8,6 @@
 
 #include <assert.h>
 
-#include "base/clock.h"
-
 #define FULL 1 /* the wait for a number to fall: nobody knows how long; anything else that refuses waits longer */
 
 static unsigned lowest(uint64_t bits)
@@ -482,51 +480,4 @@ struct standing gate_standing(const struct account *account, unsigned index, uin
     uint64_t room_ns = debt_ns < limit->rate.burst_ns ? limit->rate.burst_ns - debt_ns : 0;
     uint64_t wait_ns = funnel_ask(funnel, &limit->rate, now_ns, 1);
     return (struct standing){units_in(limit, room_ns), wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
-}
-
-/* ---- what the client reads ---- */
-
-static char *put(char *at, struct slice text)
-{
-    memcpy(at, text.at, text.len);
-    return at + text.len;
-}
-
-static char *put_number(char *at, uint64_t number)
-{
-    char digits[20];
-    size_t first = sizeof digits;
-    do {
-        digits[--first] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    return put(at, slice_of(digits + first, sizeof digits - first));
-}
-
-static size_t denial(char *out, const struct limit *limit)
-{
-    struct slice label = slice_str(limit->label);
-    const char *slash = memchr(label.at, '/', label.len);
-    char *at = put(out, SLICE("-NOPERM denied by policy "));
-    at = put(at, slice_of(label.at, slash ? (size_t)(slash - label.at) : label.len));
-    return (size_t)(put(at, SLICE("\r\n")) - out);
-}
-
-/* By hand, because a refusal must cost less than a pass and printf does not. */
-size_t gate_refusal(char *out, struct slice prefix, const struct verdict *verdict)
-{
-    const size_t most = 32; /* of the prefix, as the configuration has it: the rest always fits then */
-    if (verdict->limit->action == OVER_DENY)
-        return denial(out, verdict->limit);
-    char *at = put(out, SLICE("-"));
-    at = put(at, slice_of(prefix.at, prefix.len < most ? prefix.len : most));
-    at = put(at, SLICE(" retry_in_ms="));
-    if (verdict->wait_ns == GATE_NEVER)
-        at = put(at, SLICE("-1"));
-    else
-        at = put_number(at, ns_to_ms_up((uint64_t)verdict->wait_ns));
-    at = put(at, SLICE(" limit="));
-    at = put(at, slice_str(verdict->limit->label));
-    at = put(at, SLICE("\r\n"));
-    return (size_t)(at - out);
 }

@@ -120,11 +120,4 @@ bool gate_delays(const struct policy *policy, const struct command *command);
 /* Does limit `index` bind the command when it wants to pass? */
 bool gate_binds(const struct policy *policy, unsigned index, const struct command *command);
 
-/*
- * "-PREFIX retry_in_ms=37 limit=free/write\r\n" into out; milliseconds rounded up, -1 for never; of GATE_DENY
- * "-NOPERM denied by policy free\r\n". Returns its length.
- */
-#define GATE_REFUSAL_ROOM 192
-size_t gate_refusal(char *out, struct slice prefix, const struct verdict *verdict);
-
 #endif

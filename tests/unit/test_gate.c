@@ -9,6 +9,7 @@
 
 #include "dice.h"
 #include "gate_kit.h"
+#include "limit/refusal.h"
 
 static void what_no_limit_binds_passes(void **state)
 {
@@ -573,8 +574,8 @@ static void assert_refusal(enum action action, int64_t wait_ns, const char *expe
     static struct limit write = {.label = "free/write"};
     write.action = (uint8_t)action;
     struct verdict refused = {&write, wait_ns, 0, false};
-    char *out = malloc(GATE_REFUSAL_ROOM);
-    size_t len = gate_refusal(out, SLICE("THROTTLED"), &refused);
+    char *out = malloc(REFUSAL_ROOM);
+    size_t len = refusal_text(out, SLICE("THROTTLED"), &refused);
     if (!slice_eq(slice_of(out, len), slice_str(expected)))
         fail_msg("%.*s is not %s", (int)len, out, expected);
     free(out);
@@ -599,15 +600,15 @@ static void the_longest_refusal_fits(void **state)
     (void)state;
     struct limit longest = {.action = OVER_REFUSE};
     struct verdict refused = {&longest, GATE_NEVER - 1, 0, false};
-    char prefix[100], *out = malloc(GATE_REFUSAL_ROOM);
+    char prefix[100], *out = malloc(REFUSAL_ROOM);
     memset(prefix, 'P', sizeof prefix);
     memset(longest.label, 'l', sizeof longest.label);
     longest.label[sizeof longest.label - 1] = '\0';
-    size_t len = gate_refusal(out, slice_of(prefix, sizeof prefix), &refused);
-    assert_true(len <= GATE_REFUSAL_ROOM);
+    size_t len = refusal_text(out, slice_of(prefix, sizeof prefix), &refused);
+    assert_true(len <= REFUSAL_ROOM);
     assert_memory_equal(out + len - 3, "l\r\n", 3);
     longest.action = OVER_DENY;
-    assert_true(gate_refusal(out, slice_of(prefix, sizeof prefix), &refused) <= GATE_REFUSAL_ROOM);
+    assert_true(refusal_text(out, slice_of(prefix, sizeof prefix), &refused) <= REFUSAL_ROOM);
     free(out);
 }
 
