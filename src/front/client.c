@@ -122,6 +122,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     if (client->is_leaving && !is_owed(client))
         return;
     account_bytes_out(client, n, rider->counted);
+    client->waited_for.active_ns = client->front->loop->now_ns;
     /* A message of which a part has gone out already goes on. */
     if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
         return;
@@ -232,7 +233,7 @@ void client_close(struct client *client)
     if (lane != NULL && (client->has_own_lane || client->rider.in_flight > 0))
         lane_forget(lane, &client->rider);
     list_take(&client->rider.waiting);
-    list_take(&client->in_front);
+    timeouts_leave(client);
     if (client->rider.absorbed > 0)
         lanes_absorbed(&client->front->lanes, &client->rider);
     const struct extra *extra = client_extra(client);
@@ -334,7 +335,9 @@ static void check_eof(struct client *client)
 
 static void on_data(struct link *link, const char *data, size_t n)
 {
-    feed(client_of_link(link), data, n);
+    struct client *client = client_of_link(link);
+    client->waited_for.active_ns = client->front->loop->now_ns;
+    feed(client, data, n);
 }
 
 static char *on_room(struct link *link, size_t *room)
@@ -400,7 +403,7 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
         free(client);
         return false;
     }
-    list_push(&front->clients, &client->in_front);
+    timeouts_enter(client);
     if (!account_identify(client))
         client_turn_away(client);
     return true;

@@ -19,6 +19,7 @@
 #include "base/slice.h"
 #include "front/front.h"
 #include "front/intake.h"
+#include "front/timeouts.h"
 #include "net/link.h"
 #include "resp/scan.h"
 #include "upstream/lane.h"
@@ -89,6 +90,7 @@ struct client {
     struct rider rider;
     struct front *front;
     struct list in_front;
+    struct waited_for waited_for;
     struct intake *intake;   /* NULL: nothing is waiting */
     struct extra *extra;     /* NULL: it has needed nothing of that yet; see client_extra */
     struct session *session; /* NULL: nothing but the address is known */

@@ -9,6 +9,7 @@
 #include "front/place.h"
 #include "front/route.h"
 #include "front/session.h"
+#include "front/timeouts.h"
 
 /* ---- taken ---- */
 
@@ -128,6 +129,7 @@ static size_t pass(struct client *client, const char *data, size_t n)
     if (result == SCAN_FRAME) {
         free(passage);
         client->extra->passage = NULL;
+        timeouts_end_request(client);
     } else if (!passage->is_refused && lane_is_congested(client->rider.lane)) {
         lane_wait(client->rider.lane, &client->rider);
         link_pause(&client->link);
@@ -177,6 +179,25 @@ static void adjust_reading(struct client *client)
         link_resume(&client->link);
 }
 
+/* Is a part of a request here whose rest the client has still to send? */
+static bool has_begun(const struct client *client)
+{
+    if (client_extra(client)->passage != NULL)
+        return true;
+    return client->intake != NULL && !client->intake->has_frame && !client->is_held;
+}
+
+/* `is_another`: some request has been taken meanwhile. */
+static void note_begun(struct client *client, bool is_another)
+{
+    bool is_waited_for = !list_is_empty(&client->waited_for.in_list);
+    bool is_begun = has_begun(client) && !client->is_leaving;
+    if (is_waited_for && (is_another || !is_begun))
+        timeouts_end_request(client);
+    if (is_begun && (is_another || !is_waited_for))
+        timeouts_begin_request(client);
+}
+
 /* ---- from the connection ---- */
 
 void feed(struct client *client, const char *data, size_t n)
@@ -190,9 +211,11 @@ void feed(struct client *client, const char *data, size_t n)
     }
     if (n == 0 || client_is_closed(client))
         return;
+    bool is_another = true;
     if (client->intake != NULL) {
         client->intake->filled += (uint32_t)n;
         take(client, client->intake);
+        is_another = client->intake->taken > 0;
         if (!client_is_closed(client))
             compact(client);
     } else {
@@ -200,6 +223,9 @@ void feed(struct client *client, const char *data, size_t n)
         take(client, &local);
         keep(client, &local);
     }
+    if (client_is_closed(client))
+        return;
+    note_begun(client, is_another);
     account_tell_top(client);
     adjust_reading(client);
 }
@@ -230,7 +256,9 @@ void feed_again(struct client *client)
         take(client, client->intake);
         if (client_is_closed(client))
             return;
+        bool is_another = client->intake->taken > 0;
         compact(client);
+        note_begun(client, is_another);
         account_tell_top(client);
     }
     adjust_reading(client);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "front/account.h"
 #include "front/client.h"
@@ -37,6 +38,7 @@ static void turn_away(int fd, enum err reason)
 
 void front_accept(struct front *front, int fd, const struct entrance *entrance)
 {
+    front->loop->now_ns = clock_ns();
     struct listener_counts *counts = &front->counts.listeners[entrance->index];
     count_add(&counts->accepted, 1);
     if (!entrance->is_admin && is_full(front)) {
@@ -91,6 +93,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->worker = worker;
     list_init(&front->clients);
     alarms_init(&front->alarms, loop);
+    timeouts_init(front);
     prober_init(&front->prober, &front->lanes);
     lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, &lanes_ops, front);
     front->quota = quota_new(&front->lanes, &front->alarms, &settings->quota, decisions_done);
@@ -113,6 +116,7 @@ void front_adopt(struct front *front, struct command_table *commands, struct rul
     front->told.limit = NULL;
     for_each_client(front, account_moor);
     alarms_ring(&front->alarms);
+    timeouts_adopt(front);
 }
 
 void front_close(struct front *front)
@@ -121,12 +125,14 @@ void front_close(struct front *front)
         client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);
     quota_free(front->quota);
     alarms_close(&front->alarms);
+    timeouts_close(front);
     lanes_close(&front->lanes);
 }
 
 void front_fini(struct front *front)
 {
     alarms_fini(&front->alarms);
+    timeouts_fini(front);
     command_table_put(front->commands);
     rules_put(front->rules);
 }

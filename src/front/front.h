@@ -15,6 +15,7 @@
 #include "front/prober.h"
 #include "front/recent.h"
 #include "front/rules.h"
+#include "front/timeouts.h"
 #include "limit/command.h"
 #include "limit/counts.h"
 #include "limit/refusal.h"
@@ -78,7 +79,8 @@ struct front {
     struct prober prober;
     struct quota *quota;  /* the LIMIT commands that Redis decides */
     struct alarms alarms; /* of commands that wait for their turn */
-    struct list clients;
+    struct list clients;  /* see struct waited_for */
+    struct timeouts timeouts;
     struct run run;
     struct recent recent;
     struct counts counts;

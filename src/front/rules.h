@@ -19,6 +19,9 @@ struct rules {
     char error_prefix[33];
     unsigned max_clients;
     size_t output_limit_bytes;
+    uint64_t idle_timeout_ns; /* 0: none; so of the other two */
+    uint64_t handshake_timeout_ns;
+    uint64_t request_timeout_ns;
     struct named *named; /* one reference */
     enum quota_when_down when_down;
     char limit_prefix[129];

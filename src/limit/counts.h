@@ -35,7 +35,10 @@ enum ending_reason {
     CLOSED_PROTOCOL,
     CLOSED_BUFFER, /* it did not read */
     CLOSED_LIMIT,
-    CLOSED_DRAIN, /* weir stops */
+    CLOSED_IDLE,      /* idle-timeout, */
+    CLOSED_REQUEST,   /* request-timeout, */
+    CLOSED_HANDSHAKE, /* handshake-timeout */
+    CLOSED_DRAIN,     /* weir stops */
     CLOSED_COUNT
 };
 

@@ -34,16 +34,19 @@ struct config {
     size_t output_limit_bytes;
     uint64_t connect_timeout_ns;
     uint64_t upstream_timeout_ns; /* 0: none */
+    uint64_t idle_timeout_ns;     /* so of these */
+    uint64_t handshake_timeout_ns;
+    uint64_t request_timeout_ns;
     struct identity identity;
     char error_prefix[33];
     char limit_prefix[129];
     enum quota_when_down when_down;
-    struct named *named; /* [limit NAME] */
-    bool is_shadow;            /* count what would be refused, refuse nothing */
-    char *admin_socket;        /* path; NULL: none */
+    struct named *named;         /* [limit NAME] */
+    bool is_shadow;              /* count what would be refused, refuse nothing */
+    char *admin_socket;          /* path; NULL: none */
     struct address admin_listen; /* of HTTP; host NULL: none */
-    struct policies *policies; /* bound to the table it was built with */
-    bool is_default;           /* no file was given */
+    struct policies *policies;   /* bound to the table it was built with */
+    bool is_default;             /* no file was given */
 };
 
 /* What is built: everything, or no more than what can change while weir runs. */

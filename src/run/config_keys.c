@@ -336,6 +336,9 @@ static const struct config_key keys[] = {
     {.name = "output-limit", .initial = "64mb", .set = set_bytes, NUMBER(output_limit_bytes, "64kb", "64gb")},
     {.name = "connect-timeout", .initial = "1s", .set = set_time, NUMBER(connect_timeout_ns, "1ms", "1h"), STAYS},
     {.name = "upstream-timeout", .initial = "0", .set = set_timeout, NUMBER(upstream_timeout_ns, "10ms", "1h"), STAYS},
+    {.name = "idle-timeout", .initial = "0", .set = set_timeout, NUMBER(idle_timeout_ns, "10ms", "365d")},
+    {.name = "request-timeout", .initial = "60s", .set = set_timeout, NUMBER(request_timeout_ns, "10ms", "1d")},
+    {.name = "handshake-timeout", .initial = "10s", .set = set_time, NUMBER(handshake_timeout_ns, "10ms", "1h")},
     {.name = "identity", .initial = "user, ip", .set = set_identity, .is_list = true},
     {.name = "error-prefix", .initial = "THROTTLED", .set = set_prefix},
     {.name = "mode", .initial = "enforce", .set = set_mode},
@@ -346,9 +349,7 @@ static const struct config_key keys[] = {
     /* not yet supported */
     {.name = "clients-as"},
     {.name = "drain-timeout"},
-    {.name = "idle-timeout"},
     {.name = "lane-stall"},
-    {.name = "request-timeout"},
 };
 
 size_t config_keys_count(void)

@@ -88,6 +88,9 @@ static bool adopt(struct governor *g, const struct config *config)
         .identity = config->identity,
         .max_clients = fit_clients(g, config->max_clients),
         .output_limit_bytes = config->output_limit_bytes,
+        .idle_timeout_ns = config->idle_timeout_ns,
+        .handshake_timeout_ns = config->handshake_timeout_ns,
+        .request_timeout_ns = config->request_timeout_ns,
         .named = config->named,
         .when_down = config->when_down,
     };

@@ -1,0 +1,229 @@
+#include "front/timeouts.h"
+
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "front/account.h"
+#include "front/client.h"
+#include "front/session.h"
+
+#define LOOKS 8        /* at each client in idle-timeout */
+#define LOOKS_MAX 1024 /* in one go; the others have their turn in between */
+
+static struct client *waiting_at(struct list *at)
+{
+    return container_of(at, struct client, waited_for.in_list);
+}
+
+static struct client *client_at(struct list *at)
+{
+    return container_of(at, struct client, in_front);
+}
+
+static void wake_at(struct front *front, struct alarm *alarm, uint64_t due_ns)
+{
+    if (!alarm_is_set(alarm))
+        alarm_set(&front->timeouts.alarms, alarm, due_ns);
+}
+
+/* ---- for the end of a handshake, for the rest of a request ---- */
+
+/* For the first in the list, if there is a timeout. */
+static void arm(struct front *front, struct alarm *alarm, const struct list *list, uint64_t timeout_ns)
+{
+    if (timeout_ns > 0 && !list_is_empty(list))
+        wake_at(front, alarm, waiting_at(list->next)->waited_for.since_ns + timeout_ns);
+}
+
+static void begin(struct client *client, struct list *list, struct alarm *alarm, uint64_t timeout_ns)
+{
+    struct waited_for *waited_for = &client->waited_for;
+    list_take(&waited_for->in_list);
+    waited_for->since_ns = client->front->loop->now_ns;
+    list_push(list, &waited_for->in_list);
+    arm(client->front, alarm, list, timeout_ns);
+}
+
+/* The first in the list, if it has been there for so long: it is taken out. */
+static struct client *take_late(const struct front *front, struct list *list, uint64_t timeout_ns)
+{
+    if (timeout_ns == 0 || list_is_empty(list))
+        return NULL;
+    struct client *client = waiting_at(list->next);
+    if (front->loop->now_ns < client->waited_for.since_ns + timeout_ns)
+        return NULL;
+    list_take(&client->waited_for.in_list);
+    return client;
+}
+
+static void on_handshake_late(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.handshake);
+    uint64_t timeout_ns = front->rules->handshake_timeout_ns;
+    struct client *client;
+    while ((client = take_late(front, &front->timeouts.handshakes, timeout_ns)) != NULL)
+        client_close_for(client, CLOSED_HANDSHAKE);
+    arm(front, alarm, &front->timeouts.handshakes, timeout_ns);
+}
+
+/* Is it weir, or Redis, that does not take the rest? */
+static bool is_hindered(const struct client *client)
+{
+    return client->link.is_paused || client->is_held || !list_is_empty(&client->rider.waiting) ||
+           account_is_waiting(client);
+}
+
+static void close_late_request(struct client *client)
+{
+    struct front *front = client->front;
+    uint64_t held_back;
+    if (seldom_may(&front->timeouts.said, front->loop->now_ns, &held_back)) {
+        char name[SESSION_TEXT];
+        session_print(client, name);
+        log_warn("client %s is closed: it has not finished a request within request-timeout (%" PRIu64
+                 " more since this was said last)",
+                 name, held_back);
+    }
+    client_close_for(client, CLOSED_REQUEST);
+}
+
+static void on_request_late(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.request);
+    uint64_t timeout_ns = front->rules->request_timeout_ns;
+    struct client *client;
+    while ((client = take_late(front, &front->timeouts.unfinished, timeout_ns)) != NULL) {
+        if (is_hindered(client))
+            timeouts_begin_request(client);
+        else if (!client->is_leaving)
+            close_late_request(client);
+    }
+    arm(front, alarm, &front->timeouts.unfinished, timeout_ns);
+}
+
+void timeouts_begin_handshake(struct client *client)
+{
+    struct front *front = client->front;
+    begin(client, &front->timeouts.handshakes, &front->timeouts.handshake, front->rules->handshake_timeout_ns);
+}
+
+void timeouts_end_handshake(struct client *client)
+{
+    list_take(&client->waited_for.in_list);
+}
+
+void timeouts_begin_request(struct client *client)
+{
+    struct front *front = client->front;
+    begin(client, &front->timeouts.unfinished, &front->timeouts.request, front->rules->request_timeout_ns);
+}
+
+void timeouts_end_request(struct client *client)
+{
+    list_take(&client->waited_for.in_list);
+}
+
+/* ---- for anything at all ---- */
+
+static uint64_t period_ns(const struct front *front)
+{
+    return front->rules->idle_timeout_ns / LOOKS;
+}
+
+static void arm_idle(struct front *front)
+{
+    if (front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients))
+        wake_at(front, &front->timeouts.idle, client_at(front->clients.next)->waited_for.looked_ns + period_ns(front));
+}
+
+/* Frames may come to it unasked: it only listens. */
+static bool listens(const struct client *client)
+{
+    const struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
+    return client->is_raw || (lane != NULL && (lane_is_subscribed(lane) || lane->is_monitoring));
+}
+
+/* Is it waiting for an answer, for leave to go on, or to be read from? */
+static bool is_busy(const struct client *client)
+{
+    return client->subject == NULL || client->is_leaving || client->rider.in_flight > 0 || listens(client) ||
+           is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->order != NULL ||
+           link_pending(&client->link) > 0;
+}
+
+static void look_at(struct client *client)
+{
+    const struct front *front = client->front;
+    struct waited_for *waited_for = &client->waited_for;
+    uint64_t now_ns = front->loop->now_ns;
+    waited_for->looked_ns = now_ns;
+    if (is_busy(client))
+        waited_for->active_ns = 0;
+    else if (waited_for->active_ns == 0)
+        waited_for->active_ns = now_ns;
+    else if (now_ns - waited_for->active_ns >= front->rules->idle_timeout_ns)
+        client_close_for(client, CLOSED_IDLE);
+}
+
+static void on_look(struct alarm *alarm)
+{
+    struct front *front = container_of(alarm, struct front, timeouts.idle);
+    for (int n = 0; n < LOOKS_MAX && front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients); n++) {
+        struct client *client = client_at(front->clients.next);
+        if (front->loop->now_ns < client->waited_for.looked_ns + period_ns(front))
+            break;
+        list_take(&client->in_front);
+        list_push(&front->clients, &client->in_front);
+        look_at(client);
+    }
+    arm_idle(front);
+}
+
+/* ---- coming and going ---- */
+
+void timeouts_init(struct front *front)
+{
+    struct timeouts *timeouts = &front->timeouts;
+    alarms_init(&timeouts->alarms, front->loop);
+    list_init(&timeouts->handshakes);
+    list_init(&timeouts->unfinished);
+    timeouts->handshake.on_due = on_handshake_late;
+    timeouts->request.on_due = on_request_late;
+    timeouts->idle.on_due = on_look;
+}
+
+void timeouts_enter(struct client *client)
+{
+    struct front *front = client->front;
+    list_init(&client->waited_for.in_list);
+    client->waited_for.active_ns = client->waited_for.looked_ns = front->loop->now_ns;
+    list_push(&front->clients, &client->in_front);
+    arm_idle(front);
+}
+
+void timeouts_leave(struct client *client)
+{
+    list_take(&client->waited_for.in_list);
+    list_take(&client->in_front);
+}
+
+void timeouts_adopt(struct front *front)
+{
+    struct timeouts *timeouts = &front->timeouts;
+    alarm_stop(&timeouts->alarms, &timeouts->handshake);
+    alarm_stop(&timeouts->alarms, &timeouts->request);
+    alarm_stop(&timeouts->alarms, &timeouts->idle);
+    arm(front, &timeouts->handshake, &timeouts->handshakes, front->rules->handshake_timeout_ns);
+    arm(front, &timeouts->request, &timeouts->unfinished, front->rules->request_timeout_ns);
+    arm_idle(front);
+}
+
+void timeouts_close(struct front *front)
+{
+    alarms_close(&front->timeouts.alarms);
+}
+
+void timeouts_fini(struct front *front)
+{
+    alarms_fini(&front->timeouts.alarms);
+}

@@ -1,0 +1,57 @@
+/*
+ * Closes the clients that weir has waited for too long: for the end of a handshake, for the rest of a request, or for
+ * anything at all.
+ *
+ * There is no timer for each client. Whoever waits for the same thing has the same time, so the one who began first
+ * stands first in a list, and one alarm is set for it. Idle ones are found by looking at each client eight times in
+ * idle-timeout, so that one that sends costs no more than a note of the time. Never closed early; a handshake and a
+ * request at most a few milliseconds late, an idle client at most a quarter of idle-timeout.
+ */
+#ifndef WEIR_FRONT_TIMEOUTS_H
+#define WEIR_FRONT_TIMEOUTS_H
+
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/seldom.h"
+#include "net/alarms.h"
+
+struct client;
+struct front;
+
+struct timeouts {
+    struct alarms alarms;   /* apart from those that ring when the rules change: these close clients */
+    struct list handshakes; /* clients in the order in which theirs began */
+    struct list unfinished; /* and their unfinished requests */
+    struct alarm handshake, request, idle;
+    struct seldom said; /* of requests, in the log */
+};
+
+/* Of one client. */
+struct waited_for {
+    struct list in_list; /* handshakes or unfinished */
+    uint64_t since_ns;   /* there */
+    uint64_t active_ns;  /* when bytes passed last, either way; 0: it was busy when it was looked at */
+    uint64_t looked_ns;  /* when it was looked at; front->clients is in this order */
+};
+
+void timeouts_init(struct front *front);
+void timeouts_close(struct front *front); /* asynchronous, as the loop is closed */
+void timeouts_fini(struct front *front);
+
+/* It has come, and is among front->clients from here on until it leaves. */
+void timeouts_enter(struct client *client);
+void timeouts_leave(struct client *client);
+
+/* A handshake begins; its end, or timeouts_leave, must follow. */
+void timeouts_begin_handshake(struct client *client);
+void timeouts_end_handshake(struct client *client);
+
+/* A part of a request is here and the rest is the client's to send; or is not any more. */
+void timeouts_begin_request(struct client *client);
+void timeouts_end_request(struct client *client);
+
+/* The rules have changed. */
+void timeouts_adopt(struct front *front);
+
+#endif

@@ -1,0 +1,200 @@
+"""Clients that weir waits for: who does nothing, or does not finish a request, is closed; nobody else, and never early."""
+
+import select
+import time
+
+import pytest
+from harness import wait_until
+from reloading import reload
+from resp import Closed, encode
+from test_http import ADMIN, metrics, value
+
+LANES = ["shared", "private"]
+IDLE = 0.2  # seconds
+IDLE_TEXT = "200ms"
+
+
+@pytest.fixture(params=LANES)
+def make(request, farm, redis):
+    return lambda **settings: farm.weir(redis, lanes=request.param, **settings)
+
+
+def closes(conn):
+    """Reads until weir closes; what came before."""
+    return conn.read_to_end()
+
+
+def outlast(weir, times=3):
+    """As many clients, one after the other, come, do nothing, and are closed for it."""
+    for _ in range(times):
+        with weir.connect() as canary:
+            assert canary.call("PING") == "PONG" and closes(canary) == b""
+
+
+def closed(weir, reason):
+    found = metrics(weir)
+    listener = next(dict(labels)["listener"] for name, labels in found if name == "weir_connections")
+    return value(found, "weir_connections_closed_total", listener=listener, reason=reason)
+
+
+# ---- idle-timeout ----
+
+
+def test_who_does_nothing_is_closed(make):
+    weir = make(idle_timeout=IDLE_TEXT, sections=ADMIN)
+    silent = weir.connect()
+    began = time.monotonic()
+    assert closes(silent) == b"", "it never said a word"
+    with weir.connect() as conn:
+        for _ in range(3):
+            began = time.monotonic()
+            assert conn.call("SET", "k", "v") == "OK"
+        assert closes(conn) == b"" and time.monotonic() - began >= IDLE
+    wait_until(lambda: closed(weir, "idle") == 2, "both are counted")
+
+
+def test_inside_multi_and_with_a_name_is_idle_too(make):
+    weir = make(idle_timeout=IDLE_TEXT)
+    for commands in (["MULTI", "SET k v"], ["WATCH k"], ["CLIENT SETNAME x", "SELECT 2"], ["HELLO 3"]):
+        with weir.connect() as conn:
+            conn.ask(*commands)
+            assert closes(conn) == b"", commands
+
+
+@pytest.mark.parametrize("hello", [2, 3])
+@pytest.mark.parametrize("command", ["SUBSCRIBE ch", "PSUBSCRIBE c*"])
+def test_who_listens_is_not_idle(command, hello, make, redis):
+    weir = make(idle_timeout=IDLE_TEXT)
+    with weir.connect() as conn:
+        conn.call("HELLO", hello)
+        conn.ask(command)
+        outlast(weir)
+        assert redis.call("PUBLISH", "ch", "word") == 1
+        assert conn.read()[-1] == b"word"
+        outlast(weir)
+        conn.ask("UNSUBSCRIBE ch" if command.startswith("SUB") else "PUNSUBSCRIBE c*")
+        assert closes(conn) == b"", "it listens no more"
+
+
+def test_who_monitors_is_not_idle(make, redis):
+    weir = make(idle_timeout=IDLE_TEXT)
+    with weir.connect() as conn:
+        assert conn.call("MONITOR") == "OK"
+        outlast(weir)
+        redis.call("SET", "watched", "v")
+        while '"watched"' not in conn.read():
+            pass
+
+
+def test_who_waits_for_redis_is_not_idle(make, redis):
+    weir = make(idle_timeout=IDLE_TEXT)
+    with weir.connect() as blocked, weir.connect() as slow:
+        blocked.send(encode("BLPOP", "list", 0))
+        slow.send(encode("BLPOP", "nothing", 1))
+        outlast(weir)
+        began = time.monotonic()
+        assert redis.call("RPUSH", "list", "x") == 1
+        assert blocked.read() == [b"list", b"x"]
+        assert closes(blocked) == b"" and time.monotonic() - began >= IDLE, "its time begins with the answer"
+        assert slow.read() is None
+        assert closes(slow) == b""
+
+
+def test_who_waits_for_a_limit_is_not_idle(make):
+    weir = make(idle_timeout=IDLE_TEXT, sections="[policy default]\nwrite = 1/s over delay 5s\n")
+    with weir.connect() as conn:
+        assert conn.ask("SET k v", "SET k w", "GET k") == ["OK", "OK", b"w"]
+        assert closes(conn) == b""
+
+
+def test_who_waits_for_its_turn_is_not_idle(make):
+    weir = make(idle_timeout=IDLE_TEXT)
+    with weir.connect() as conn:
+        replies = conn.ask("LIMIT FUNNEL turn 1/s WAIT 5000", "LIMIT FUNNEL turn 1/s WAIT 5000")
+        assert [reply[0] for reply in replies] == [0, 0]
+        assert closes(conn) == b""
+
+
+def test_who_has_still_to_read_is_not_idle(make, redis):
+    weir = make(idle_timeout=IDLE_TEXT)
+    redis.call("SET", "big", "x" * 20_000_000)
+    with weir.connect() as conn:
+        conn.send(encode("GET", "big"))
+        outlast(weir)
+        assert len(conn.read()) == 20_000_000
+
+
+def test_idle_timeout_comes_and_goes_with_a_reload(make):
+    weir = make(idle_timeout="0")
+    with weir.connect() as conn, weir.connect() as other:
+        assert conn.call("PING") == other.call("PING") == "PONG"
+        own = weir.config.read_text()
+        weir.own_settings = own.replace("idle-timeout = 0\n", "")
+        assert reload(weir, "", idle_timeout="50ms")
+        assert closes(conn) == b"" == closes(other)
+        assert reload(weir, "", idle_timeout="1h")
+    with weir.connect() as conn:
+        assert conn.call("PING") == "PONG"
+
+
+# ---- request-timeout ----
+
+
+def dribble(conn, head, drop):
+    """Send the head, then a drop now and then until weir closes; how long that took."""
+    began = time.monotonic()
+    conn.send(head)
+    for _ in range(100_000):
+        conn.send(drop)
+        if select.select([conn.sock], [], [], 0.01)[0]:
+            assert conn.read_to_end() == b""
+            return time.monotonic() - began
+    raise AssertionError("it may dribble for ever")
+
+
+HALVES = {
+    "nothing but a star": (b"*", b""),
+    "a name": (b"*2\r\n$4\r\nECHO\r\n$100000\r\n", b"x"),
+    "inline": (b"PING", b" "),
+    "streaming": (b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000000\r\n" + b"x" * 200_000, b"x"),
+}
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_who_does_not_finish_is_closed(half, make, redis):
+    weir = make(request_timeout="300ms", sections=ADMIN)
+    with weir.connect() as other, weir.connect() as conn:
+        assert other.call("PING") == conn.call("PING") == "PONG"
+        assert dribble(conn, *HALVES[half]) >= 0.3
+        assert other.call("PING") == "PONG", "to have nothing under way is no offence"
+        assert redis.call("EXISTS", "k") == 0
+        wait_until(lambda: closed(weir, "request") == 1, "it is counted")
+    assert "has not finished a request within request-timeout" in weir.log()
+
+
+def test_each_request_has_its_own_time(make):
+    """Always one half is on its way; if the machine is so slow that a single one is late, that is as it should be."""
+    weir = make(request_timeout="1s")
+    request = encode("ECHO", "0123456789")
+    with weir.connect() as conn:
+        began = half_sent = time.monotonic()
+        conn.send(request[:9])
+        while time.monotonic() - began < 1.5:
+            sending = time.monotonic()
+            conn.send(request[9:] + request[:9])
+            try:
+                assert conn.read() == b"0123456789"
+            except Closed:
+                assert time.monotonic() - half_sent >= 1
+                return
+            half_sent = sending
+            select.select([conn.sock], [], [], 0.05)
+
+
+def test_what_has_come_whole_may_wait(make, redis):
+    weir = make(request_timeout="100ms", sections="[policy default]\nwrite = 1/s over delay 5s\n")
+    with weir.connect() as conn, redis.connect() as admin:
+        assert conn.call("PING") == "PONG"
+        admin.send(encode("DEBUG", "SLEEP", 0.5))
+        assert conn.ask("GET none", "SET k v", "SET k w", "BLPOP nothing 1") == [None, "OK", "OK", None]
+        assert admin.read() == "OK"
