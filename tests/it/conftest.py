@@ -6,6 +6,7 @@ import subprocess
 
 import harness
 import pytest
+from decisions import speaking
 from harness import MODE_IDS, MODES, NODE_SOURCES, REPO, Farm
 from limits import USERS
 
@@ -50,6 +51,25 @@ def redis(shared_redis):
 def weir(request, redis, shared_weirs):
     """A weir without limits in front of `redis`, in every mode."""
     return shared_weirs(request.param)
+
+
+@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
+def protocol(request):
+    """The version of RESP that a client speaks."""
+    return request.param
+
+
+@pytest.fixture
+def conn(weir, protocol):
+    """A client of `weir`."""
+    with speaking(weir.connect(), protocol) as conn:
+        yield conn
+
+
+@pytest.fixture
+def two_weirs(redis, shared_weirs):
+    """Two of them before one Redis."""
+    return [shared_weirs(mode) for mode in ((1, "shared"), (2, "private"))]
 
 
 @pytest.fixture

@@ -7,17 +7,6 @@ from limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
 from resp import Closed, Error, pipeline
 
 
-@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
-def protocol(request):
-    return request.param
-
-
-@pytest.fixture
-def conn(weir, protocol):
-    with speaking(weir.connect(), protocol) as conn:
-        yield conn
-
-
 # ---- one after the other ----
 
 

@@ -24,17 +24,6 @@ WINDOWS = ["SLIDING", "FIXED"]
 FIXED_PERIOD_MS = 3_600_000
 
 
-@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
-def protocol(request):
-    return request.param
-
-
-@pytest.fixture
-def conn(weir, protocol):
-    with speaking(weir.connect(), protocol) as conn:
-        yield conn
-
-
 # ---- algorithms ----
 
 

@@ -4,25 +4,9 @@ import struct
 import time
 
 import pytest
-from decisions import connections, decide, fresh, place, script_calls, speaking
+from decisions import connections, decide, fresh, place, script_calls
 from harness import MODES, wait_until
 from resp import Closed, pipeline
-
-
-@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
-def protocol(request):
-    return request.param
-
-
-@pytest.fixture
-def conn(weir, protocol):
-    with speaking(weir.connect(), protocol) as conn:
-        yield conn
-
-
-@pytest.fixture
-def two_weirs(redis, shared_weirs):
-    return [shared_weirs(mode) for mode in ((1, "shared"), (2, "private"))]
 
 
 def acquire(conn, key, most=1, ttl=100_000, wait=None):

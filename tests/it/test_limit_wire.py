@@ -1,6 +1,7 @@
 """LIMIT STATUS, EXPLAIN and the operator's commands over the wire: who may, what errors say, how replies look."""
 
 import pytest
+from decisions import speaking
 from harness import MODE_IDS, MODES, wait_until
 from limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
 from resp import Error, encode, pipeline
@@ -17,16 +18,6 @@ LIST_FIELDS = LIMIT_FIELDS[:6] + ["admitted", "delayed", "refused", "shadowed", 
 def limited(request, farm, redis):
     workers, lanes = request.param
     return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
-
-
-@pytest.fixture(params=[2, 3])
-def protocol(request):
-    return request.param
-
-
-def speaking(conn, protocol):
-    conn.call("HELLO", protocol)
-    return conn
 
 
 def fields(value, protocol):

@@ -4,7 +4,7 @@ import threading
 import time
 
 import pytest
-from decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place, script_calls
+from decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place
 from harness import MODE_IDS, MODES, free_port, wait_until
 from resp import Closed, Error, pipeline
 

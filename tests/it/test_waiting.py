@@ -3,29 +3,13 @@
 import time
 
 import pytest
-from decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, script_calls, speaking
+from decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, script_calls
 from harness import wait_until
 from limits import plain
 from resp import Closed, pipeline
 
 FUNNELS = ["FUNNEL", "BUCKET"]
 LATE_S = 0.5  # on a busy machine
-
-
-@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
-def protocol(request):
-    return request.param
-
-
-@pytest.fixture
-def conn(weir, protocol):
-    with speaking(weir.connect(), protocol) as conn:
-        yield conn
-
-
-@pytest.fixture
-def two_weirs(redis, shared_weirs):
-    return [shared_weirs(mode) for mode in ((1, "shared"), (2, "private"))]
 
 
 def stored(redis, key):
