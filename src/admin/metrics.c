@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "admin/process.h"
+#include "base/log.h"
 #include "limit/own.h"
 
 #define MS_PER_S 1000.0
@@ -150,6 +151,19 @@ static void show_draining(struct sheet *s)
 static void show_taken(struct sheet *s)
 {
     put_real(s, NO_LABELS, (double)s->snapshot->unix_ms / MS_PER_S);
+}
+
+/* ---- the log ---- */
+
+static void show_suppressed(struct sheet *s)
+{
+    for (int site = LOG_SITE_NONE + 1; site < LOG_SITE_COUNT; site++)
+        put(s, LABELS({"site", log_site_name((enum log_site)site)}), log_suppressed((enum log_site)site));
+}
+
+static void show_lost_lines(struct sheet *s)
+{
+    put(s, NO_LABELS, log_lost());
 }
 
 /* ---- the configuration ---- */
@@ -351,6 +365,8 @@ static const struct metric metrics[] = {
     {"weir_ready", "gauge", show_ready, "1 while weir serves clients, as /readyz says."},
     {"weir_draining", "gauge", show_draining, "1 once weir has been told to stop."},
     {"weir_snapshot_timestamp_seconds", "gauge", show_taken, "When these numbers were gathered: once a second."},
+    {"weir_log_messages_suppressed_total", "counter", show_suppressed, "Lines of the log that were too many of a kind."},
+    {"weir_log_lines_lost_total", "counter", show_lost_lines, "Lines of the log that could not be written."},
     {"weir_config_last_reload_successful", "gauge", show_reload_good, "1 when the last reload went well."},
     {"weir_config_last_reload_success_timestamp_seconds", "gauge", show_reloaded,
      "When the running configuration was read."},

@@ -1,52 +1,134 @@
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 1024 /* one write of this size to a pipe is atomic, so lines of threads never mix */
+#include "base/clock.h"
+#include "base/log_form.h"
+#include "base/log_sink.h"
+#include "base/log_site.h"
 
+#define TEXT_ROOM 1024 /* of a message */
+#define LAST_WAIT_NS NS_PER_S
+
+enum { TO_FILE, TO_STDERR, SINKS };
+
+static struct log_sink *sinks[SINKS]; /* changed only while there is one thread */
+static uint64_t lost_before;          /* by sinks that have gone */
 static _Atomic enum log_level threshold = LOG_INFO;
+static _Atomic enum log_format current = LOG_AS_TEXT;
 
 void log_set_level(enum log_level level)
 {
     atomic_store_explicit(&threshold, level, memory_order_relaxed);
 }
 
-static size_t stamp(char *out, size_t size)
+void log_set_format(enum log_format format)
 {
-    struct timespec now;
-    struct tm utc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    size_t len = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &utc);
-    return len + (size_t)snprintf(out + len, size - len, ".%03ldZ", now.tv_nsec / 1000000);
+    atomic_store_explicit(&current, format, memory_order_relaxed);
 }
 
-void log_line(enum log_level level, const char *format, ...)
+enum log_format log_current_format(void)
 {
-    static const char *const names[] = {"debug", "info ", "warn ", "error"};
-    if (level < atomic_load_explicit(&threshold, memory_order_relaxed))
+    return atomic_load_explicit(&current, memory_order_relaxed);
+}
+
+const char *log_level_name(enum log_level level)
+{
+    static const char *const names[LOG_LEVELS] = {"debug", "info", "warn", "error"};
+    return names[level];
+}
+
+const char *log_format_name(enum log_format format)
+{
+    static const char *const names[LOG_FORMATS] = {"text", "logfmt", "json"};
+    return names[format];
+}
+
+static void give(const char *line, size_t len)
+{
+    if (!sinks[TO_FILE] && !sinks[TO_STDERR]) {
+        if (write(STDERR_FILENO, line, len) < 0)
+            return; /* nowhere left to say it */
+    }
+    for (size_t i = 0; i < SINKS; i++)
+        if (sinks[i])
+            log_sink_add(sinks[i], line, len);
+}
+
+void log_at(enum log_site site, enum log_level level, const char *format, ...)
+{
+    char text[TEXT_ROOM];
+    char line[LOG_LINE_MAX];
+    struct log_entry entry = {.level = level, .site = site};
+    if (level < atomic_load_explicit(&threshold, memory_order_relaxed) ||
+        !log_site_admits(site, clock_ns(), &entry.suppressed))
         return;
-
-    char line[LINE_MAX_BYTES];
-    size_t len = stamp(line, sizeof line);
-    len += (size_t)snprintf(line + len, sizeof line - len, " %s ", names[level]);
-    size_t text = len;
-
     va_list args;
     va_start(args, format);
-    int wrote = vsnprintf(line + len, sizeof line - len - 1, format, args);
+    int len = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (wrote > 0)
-        len += (size_t)wrote < sizeof line - len - 1 ? (size_t)wrote : sizeof line - len - 2;
+    if (len < 0)
+        return;
+    entry.text = slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
+    clock_gettime(CLOCK_REALTIME, &entry.at);
+    give(line, log_form(line, log_current_format(), &entry));
+}
 
-    for (size_t i = text; i < len; i++)
-        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-            line[i] = '?';
-    line[len++] = '\n';
-    if (write(STDERR_FILENO, line, len) < 0)
-        return; /* nowhere left to say it */
+/* ---- where it goes ---- */
+
+const char *log_open(const char *path, bool to_stderr)
+{
+    struct log_sink *file = path ? log_sink_new(path, -1) : NULL;
+    if (path && !file)
+        return strerror(errno);
+    struct log_sink *terminal = to_stderr || !path ? log_sink_new(NULL, STDERR_FILENO) : NULL;
+    if (!file && !terminal)
+        return strerror(errno);
+    sinks[TO_FILE] = file;
+    sinks[TO_STDERR] = terminal;
+    atexit(log_flush);
+    return NULL;
+}
+
+void log_reopen(void)
+{
+    if (sinks[TO_FILE])
+        log_sink_reopen(sinks[TO_FILE]);
+}
+
+void log_flush(void)
+{
+    uint64_t end_ns = clock_ns() + LAST_WAIT_NS;
+    for (size_t i = 0; i < SINKS; i++) {
+        uint64_t now_ns = clock_ns();
+        if (sinks[i])
+            (void)log_sink_flush(sinks[i], now_ns < end_ns ? end_ns - now_ns : 0);
+    }
+}
+
+void log_close(void)
+{
+    for (size_t i = 0; i < SINKS; i++) {
+        struct log_sink *sink = sinks[i];
+        sinks[i] = NULL;
+        if (!sink)
+            continue;
+        lost_before += log_sink_lost(sink);
+        log_sink_free(sink, LAST_WAIT_NS);
+    }
+}
+
+uint64_t log_lost(void)
+{
+    uint64_t lost = lost_before;
+    for (size_t i = 0; i < SINKS; i++)
+        if (sinks[i])
+            lost += log_sink_lost(sinks[i]);
+    return lost;
 }

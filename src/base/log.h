@@ -1,17 +1,76 @@
 /*
- * One line a message, to stderr, in one write. Any thread.
+ * One line a message. Any thread.
+ *
+ * Nobody who logs waits for a disk or a pipe: base/log_sink.h writes, on a thread of its own. Never keys or values of
+ * clients in a message.
  */
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+#include <stdbool.h>
+#include <stdint.h>
 
-/* Lines below `level` are dropped. Call before threads start. */
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_LEVELS };
+
+/* What others may cause again and again: ten lines at once for each, then one every five seconds. */
+enum log_site {
+    LOG_SITE_NONE, /* is never suppressed */
+    LOG_SITE_ACCEPT,
+    LOG_SITE_CLIENT_CLOSED,
+    LOG_SITE_CONTROL,
+    LOG_SITE_DESCRIPTORS,
+    LOG_SITE_OPERATOR,
+    LOG_SITE_UPSTREAM_AWAY,
+    LOG_SITE_UPSTREAM_BACK,
+    LOG_SITE_UPSTREAM_CLOSED,
+    LOG_SITE_UPSTREAM_LOGIN,
+    LOG_SITE_UPSTREAM_OPEN,
+    LOG_SITE_COUNT
+};
+
+#define LOG_SITE_BURST 10
+#define LOG_SITE_INTERVAL_NS UINT64_C(5000000000)
+
+/* How lines look; see base/log_form.h. */
+enum log_format { LOG_AS_TEXT, LOG_AS_LOGFMT, LOG_AS_JSON, LOG_FORMATS };
+
+/* Lines below `level` are dropped. */
 void log_set_level(enum log_level level);
+void log_set_format(enum log_format format);
+enum log_format log_current_format(void);
 
-/* printf's format. Control characters in the result are shown as '?'; an overlong line is cut. */
-__attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const char *format, ...);
+/* "debug" ..., "text" ..., "accept" ... */
+const char *log_level_name(enum log_level level);
+const char *log_format_name(enum log_format format);
+const char *log_site_name(enum log_site site);
 
+/* printf's format; an overlong line is cut. `site` says what may be suppressed, and then told of in its next line. */
+__attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_level level, const char *format, ...);
+
+/* Lines of this site that were not written, ever. */
+uint64_t log_suppressed(enum log_site site);
+
+/*
+ * Until log_open and after log_close a line is written to stderr by whoever logs.
+ *
+ * From log_open on lines go to `path` (NULL: no file), to stderr, or to both. Returns NULL, or why not: the path cannot
+ * be opened. Ends the process when there is no thread for it.
+ */
+__attribute__((warn_unused_result)) const char *log_open(const char *path, bool to_stderr);
+
+/* Open the file anew, under the same name: it has been moved away. Asynchronous. */
+void log_reopen(void);
+
+/* Wait, a second at most, until what was logged is written. Done by exit(), but not by abort() or exec. */
+void log_flush(void);
+
+/* The same, then stop. After the last thread that may log has ended. */
+void log_close(void);
+
+/* Lines that could not be written, ever: a full disk, or a pipe that nobody reads. */
+uint64_t log_lost(void);
+
+#define log_line(level, ...) log_at(LOG_SITE_NONE, level, __VA_ARGS__)
 #define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_WARN, __VA_ARGS__)

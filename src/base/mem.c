@@ -10,6 +10,7 @@
 static _Noreturn void die(size_t size)
 {
     log_error("out of memory: %zu bytes were refused; give weir more memory or lower its limits", size);
+    log_flush();
     abort();
 }
 

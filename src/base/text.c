@@ -1,11 +1,11 @@
 #include "base/text.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 
 #define FIRST_ROOM 1024
@@ -58,38 +58,11 @@ void text_add_label(struct text *text, struct slice value)
     }
 }
 
-/* How many bytes the UTF-8 character at the beginning has; 0: there is none. RFC 3629, table 3-7 of Unicode. */
-static size_t utf8_len(struct slice rest)
-{
-    const unsigned char *p = (const unsigned char *)rest.at;
-    unsigned first = p[0];
-    size_t n = first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : 4;
-    if (first >= 0xf5 || (first >= 0x80 && first < 0xc2) || n > rest.len)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_overlong = (first == 0xe0 && p[1] < 0xa0) || (first == 0xf0 && p[1] < 0x90);
-    bool is_outside = (first == 0xed && p[1] >= 0xa0) || (first == 0xf4 && p[1] >= 0x90);
-    return is_overlong || is_outside ? 0 : n;
-}
-
 void text_add_json(struct text *text, struct slice value)
 {
-    text_add(text, SLICE("\""));
-    while (value.len > 0) {
-        size_t n = utf8_len(value);
-        unsigned char c = (unsigned char)value.at[0];
-        if (n == 0)
-            text_add(text, SLICE("\\ufffd"));
-        else if (c < ' ' || c == 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&')
-            text_print(text, "\\u%04x", c);
-        else
-            text_add(text, slice_of(value.at, n));
-        n += n == 0;
-        value = slice_of(value.at + n, value.len - n);
-    }
-    text_add(text, SLICE("\""));
+    size_t room = JSON_QUOTED_MAX(value.len);
+    make_room(text, room);
+    text->len += json_quote(text->at + text->len, room, value);
 }
 
 void text_add_csv(struct text *text, struct slice value)

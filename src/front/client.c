@@ -47,7 +47,8 @@ static void limit_unread(struct client *client, uint64_t more)
     if (waiting > client->front->rules->output_limit_bytes && !client_is_closed(client)) {
         char name[SESSION_TEXT];
         session_print(client, name);
-        log_warn("client %s is closed: %" PRIu64 " bytes of replies are unread, more than output-limit", name, waiting);
+        log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+               "client %s is closed: %" PRIu64 " bytes of replies are unread, more than output-limit", name, waiting);
         client_close_for(client, CLOSED_BUFFER);
     }
 }
@@ -85,7 +86,8 @@ void client_answer_now(struct client *client, struct slice reply)
     if (client->is_raw) {
         char name[SESSION_TEXT];
         session_print(client, name);
-        log_warn("client %s is closed: an answer of weir's has no place among its replies", name);
+        log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+               "client %s is closed: an answer of weir's has no place among its replies", name);
         client_close(client);
         return;
     }
@@ -176,7 +178,8 @@ static void on_blocking(struct rider *rider)
     struct client *client = client_of_rider(rider);
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_warn("client %s is closed before output-limit: other clients wait behind a reply that it does not read", name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+           "client %s is closed before output-limit: other clients wait behind a reply that it does not read", name);
     client_close_for(client, CLOSED_BUFFER);
 }
 

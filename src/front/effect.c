@@ -28,7 +28,8 @@ static void confirm_identity(struct client *client, const struct glimpse *whoami
         return;
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_warn("client %s is closed: it changed its user inside MULTI, and Redis does not tell to whom", name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+           "client %s is closed: it changed its user inside MULTI, and Redis does not tell to whom", name);
     place_abandon(client);
     client_leave(client);
 }

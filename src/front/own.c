@@ -284,7 +284,7 @@ static void forgive(struct client *client, const struct words *words, struct bui
     const struct front_settings *settings = client->front->settings;
     size_t n =
         subjects_forgive(settings->subjects, words->at[2]) + subjects_forgive(settings->key_subjects, words->at[2]);
-    log_info("an operator has forgiven %zu subject%s", n, n == 1 ? "" : "s");
+    log_at(LOG_SITE_OPERATOR, LOG_INFO, "an operator has forgiven %zu subject%s", n, n == 1 ? "" : "s");
     build_int(out, (int64_t)n);
 }
 

@@ -73,7 +73,7 @@ static void on_pause_over(uv_timer_t *timer)
 
 static void accept_failed(struct listener *listener, int error)
 {
-    log_warn("cannot accept a connection: %s", uv_strerror(-error));
+    log_at(LOG_SITE_ACCEPT, LOG_WARN, "cannot accept a connection: %s", uv_strerror(-error));
     uv_poll_stop(&listener->poll);
     uv_timer_start(&listener->pause, on_pause_over, PAUSE_MS, 0);
 }

@@ -332,6 +332,7 @@ void config_free(struct config *config)
     free(config->listens);
     address_fini(&config->upstream);
     free(config->admin_socket);
+    free(config->log_path);
     address_fini(&config->admin_listen);
     free(config->upstream_user);
     if (config->upstream_password)

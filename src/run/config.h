@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/log.h"
 #include "limit/identity.h"
 #include "limit/policy.h"
 #include "quota/named.h"
@@ -46,7 +47,11 @@ struct config {
     char *admin_socket;          /* path; NULL: none */
     struct address admin_listen; /* of HTTP; host NULL: none */
     struct policies *policies;   /* bound to the table it was built with */
-    bool is_default;             /* no file was given */
+    char *log_path;              /* NULL: no file */
+    bool log_to_stderr;
+    enum log_format log_format;
+    enum log_level log_level;
+    bool is_default; /* no file was given */
 };
 
 /* What is built: everything, or no more than what can change while weir runs. */

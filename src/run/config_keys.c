@@ -319,6 +319,61 @@ static enum key_result set_prefix(const struct config_key *key, struct config *c
     return KEY_BAD;
 }
 
+/* ---- the log ---- */
+
+static enum key_result add_log(struct config *config, struct slice where, char *why, size_t why_size)
+{
+    bool is_stderr = slice_eq_nocase(where, SLICE("stderr"));
+    if (!is_stderr && (where.len == 0 || where.at[0] != '/'))
+        why_set(why, why_size, "\"%.*s\" is neither stderr nor a path, which starts with /", WHY_SLICE(where));
+    else if (is_stderr ? config->log_to_stderr : config->log_path != NULL)
+        why_set(why, why_size, "stderr and one file at most");
+    else {
+        config->log_to_stderr |= is_stderr;
+        if (!is_stderr)
+            config->log_path = mem_strndup(where.at, where.len);
+        return KEY_SET;
+    }
+    return KEY_BAD;
+}
+
+static enum key_result set_log(const struct config_key *key, struct config *config, struct slice value, char *why,
+                               size_t why_size)
+{
+    struct slice where;
+    (void)key;
+    while (split_next(&value, ',', &where))
+        if (add_log(config, where, why, why_size) != KEY_SET)
+            return KEY_BAD;
+    return KEY_SET;
+}
+
+static enum key_result set_log_format(const struct config_key *key, struct config *config, struct slice value,
+                                      char *why, size_t why_size)
+{
+    (void)key;
+    for (int i = 0; i < LOG_FORMATS; i++)
+        if (slice_eq_nocase(value, slice_str(log_format_name((enum log_format)i)))) {
+            config->log_format = (enum log_format)i;
+            return KEY_SET;
+        }
+    why_set(why, why_size, "\"%.*s\" is neither text nor logfmt nor json", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+static enum key_result set_log_level(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                     size_t why_size)
+{
+    (void)key;
+    for (int i = 0; i < LOG_LEVELS; i++)
+        if (slice_eq_nocase(value, slice_str(log_level_name((enum log_level)i)))) {
+            config->log_level = (enum log_level)i;
+            return KEY_SET;
+        }
+    why_set(why, why_size, "\"%.*s\" is neither debug nor info nor warn nor error", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
 /* ---- the table ---- */
 
 #define NUMBER(field, from, to) .offset = offsetof(struct config, field), .least = (from), .most = (to)
@@ -344,6 +399,9 @@ static const struct config_key keys[] = {
     {.name = "mode", .initial = "enforce", .set = set_mode},
     {.name = "limit-prefix", .initial = "limit:", .set = set_limit_prefix},
     {.name = "limit-when-down", .initial = "error", .set = set_when_down},
+    {.name = "log", .initial = "stderr", .set = set_log, .is_list = true, STAYS},
+    {.name = "log-format", .initial = "text", .set = set_log_format},
+    {.name = "log-level", .initial = "info", .set = set_log_level},
     {.name = "listen", .set = set_admin_listen, .is_admin = true, STAYS},
     {.name = "socket", .set = set_admin_socket, .is_admin = true, STAYS},
     /* not yet supported */

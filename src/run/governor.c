@@ -94,6 +94,8 @@ static bool adopt(struct governor *g, const struct config *config)
         .named = config->named,
         .when_down = config->when_down,
     };
+    log_set_format(config->log_format);
+    log_set_level(config->log_level);
     memcpy(model.limit_prefix, config->limit_prefix, sizeof model.limit_prefix);
     memcpy(model.error_prefix, config->error_prefix, sizeof model.error_prefix);
     install(g, rules_new(&model, policies_rebind(config->policies, g->commands)));

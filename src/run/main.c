@@ -39,6 +39,7 @@ static void print_help(void)
           "  --help      print this\n"
           "\n"
           "SIGHUP makes it read FILE again; if there is a mistake in it, what ran before goes on.\n"
+          "SIGUSR1 makes it open its log file again, after it was moved away.\n"
           "SIGTERM or SIGINT stops it. Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
           stdout);
 }
@@ -93,15 +94,27 @@ static int test(const struct options *options, struct command_table *builtin)
     return 0;
 }
 
+static bool open_log(const struct config *config)
+{
+    log_set_format(config->log_format);
+    log_set_level(config->log_level);
+    const char *why = log_open(config->log_path, config->log_to_stderr);
+    if (why != NULL)
+        log_error("cannot open the log file %s: %s", config->log_path != NULL ? config->log_path : "on stderr", why);
+    return why == NULL;
+}
+
 static int run(const struct options *options, struct command_table *builtin)
 {
     struct config_file file = {.path = options->file, .report = report};
     struct config *config = config_read(&file, builtin);
     int status = EXIT_CONFIG;
-    if (config != NULL && config->is_default)
-        log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
-    if (config != NULL)
+    if (config != NULL && open_log(config)) {
+        if (config->is_default)
+            log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
         status = proxy_run(config, &file, builtin);
+        log_close();
+    }
     config_file_fini(&file);
     config_free(config);
     return status;

@@ -19,9 +19,10 @@
 
 #define LOOK_MS 1000 /* between two looks at what limits do, and two snapshots of it */
 
-enum { ON_TERM, ON_INT, ON_HUP, SIGNALS };
+enum { ON_TERM, ON_INT, ON_HUP, ON_USR1, SIGNALS };
 
-static const int signal_numbers[SIGNALS] = {[ON_TERM] = SIGTERM, [ON_INT] = SIGINT, [ON_HUP] = SIGHUP};
+static const int signal_numbers[SIGNALS] = {
+    [ON_TERM] = SIGTERM, [ON_INT] = SIGINT, [ON_HUP] = SIGHUP, [ON_USR1] = SIGUSR1};
 
 struct proxy {
     const struct config *config;
@@ -32,7 +33,7 @@ struct proxy {
     struct journal *journal;
     struct governor *governor;
     struct listening *listening;
-    struct crew *crew; /* NULL: not yet */
+    struct crew *crew;   /* NULL: not yet */
     struct watch *watch; /* NULL: not yet */
     struct http *http;   /* NULL: none is wanted */
     uint64_t started_unix_ms;
@@ -179,13 +180,22 @@ static void on_hup(uv_signal_t *handle, int number)
         governor_reload(proxy->governor);
 }
 
+static void on_usr1(uv_signal_t *handle, int number)
+{
+    (void)handle;
+    (void)number;
+    log_reopen();
+}
+
 static void watch_signals(struct proxy *proxy)
 {
+    static const uv_signal_cb acts[SIGNALS] = {
+        [ON_TERM] = on_stop, [ON_INT] = on_stop, [ON_HUP] = on_hup, [ON_USR1] = on_usr1};
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < SIGNALS; i++) {
         uv_signal_init(&proxy->loop.uv, &proxy->signals[i]);
         proxy->signals[i].data = proxy;
-        uv_signal_start(&proxy->signals[i], i == ON_HUP ? on_hup : on_stop, signal_numbers[i]);
+        uv_signal_start(&proxy->signals[i], acts[i], signal_numbers[i]);
     }
     uv_timer_init(&proxy->loop.uv, &proxy->look);
     proxy->look.data = proxy;
@@ -288,7 +298,8 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
 {
     struct proxy *proxy = mem_zalloc(1, sizeof *proxy);
     int status = 1;
-    signal(SIGHUP, SIG_IGN); /* until it is watched: the file has just been read */
+    signal(SIGHUP, SIG_IGN);  /* until they are watched: the file has just been read */
+    signal(SIGUSR1, SIG_IGN); /* and the log opened */
     proxy->config = config;
     proxy->journal = journal_new();
     proxy->governor = governor_new(config, file, builtin, proxy->journal);

@@ -42,7 +42,8 @@ static bool is_operator(int fd)
         return false;
     if (peer.uid == geteuid() || peer.uid == 0)
         return true;
-    log_warn("the operators' socket is not for user %ld (process %ld): closed", (long)peer.uid, (long)peer.pid);
+    log_at(LOG_SITE_OPERATOR, LOG_WARN, "the operators' socket is not for user %ld (process %ld): closed",
+           (long)peer.uid, (long)peer.pid);
     return false;
 }
 

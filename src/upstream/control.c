@@ -66,7 +66,8 @@ static void retry_later(struct control *control)
 static void lose(struct control *control, const char *why)
 {
     if (!control->is_lost)
-        log_warn("upstream %s: the control connection failed: %s", control->upstream->text, why);
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->upstream->text,
+               why);
     control->is_lost = true;
     uv_timer_stop(&control->timer);
     if (control->is_open)
@@ -236,7 +237,7 @@ static void settled_well(struct control *control)
     uv_timer_stop(&control->timer);
     backoff_reset(&control->backoff);
     if (control->is_lost)
-        log_info("upstream %s: the control connection is back", control->upstream->text);
+        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s: the control connection is back", control->upstream->text);
     control->is_lost = false;
     settle(control);
 }

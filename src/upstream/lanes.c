@@ -292,7 +292,7 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
     if (lane->key.login == NULL)
         upstream_note_auth(lanes->upstream, needs_auth);
     if (lanes->down != ERR_NONE)
-        log_info("upstream %s is back", lanes->upstream->text);
+        log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes->upstream->text);
     lanes->down = ERR_NONE;
     count_set(&lanes->counts.is_down, 0);
     lanes->is_garbled = false;
@@ -307,8 +307,8 @@ static bool broke_at_once(const struct lane *lane)
 
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    log_warn("upstream %s: a %s connection is closed: %s", lanes->upstream->text,
-             lane->role == LANE_PRIVATE ? "private" : "shared", why);
+    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s", lanes->upstream->text,
+           lane->role == LANE_PRIVATE ? "private" : "shared", why);
     if (lane->role != LANE_SHARED || lanes_find_shared(lanes, &lane->key) != NULL)
         return;
     /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
@@ -329,8 +329,9 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
     if (lane->greeting_end == GREETING_LOGIN_ENDED) {
-        log_warn("upstream %s does not accept the login of a user any more: its clients are closed",
-                 lanes->upstream->text);
+        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+               "upstream %s does not accept the login of a user any more: its clients are closed",
+               lanes->upstream->text);
         lanes->ops->on_login_refused(lanes->arg, lane->key.login);
         return;
     }
@@ -338,11 +339,12 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
         return;
     if (!lanes_is_newcomers(lanes, lane) && (!list_is_empty(&lanes->shared) || is_its_own_affair(lanes, lane))) {
         lanes->is_garbled |= lane->greeting_end == GREETING_GARBLED;
-        log_warn("upstream %s: cannot open another connection: %s", lanes->upstream->text, why);
+        log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
+               lanes->upstream->text, why);
         return;
     }
     if (lanes->down == ERR_NONE)
-        log_warn("upstream %s is away: %s", lanes->upstream->text, why);
+        log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes->upstream->text, why);
     lanes->down = lane->is_late ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE;
     count_set(&lanes->counts.is_down, 1);
     backoff_fail(&lanes->backoff, clock_ns());

@@ -69,9 +69,8 @@ class Process:
 
     def launch(self, argv, **kwargs):
         with open(self.log_path, "ab") as log:
-            self.child = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, **kwargs
-            )
+            kwargs = {"stderr": log, **kwargs}
+            self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, cwd=self.folder, **kwargs)
         running.append(self)
 
     def log(self):
@@ -194,10 +193,16 @@ class Redis(Process):
 
 
 class Weir(Process):
-    """weir with a configuration file. `settings` are lines of [weir], `sections` the text after it."""
+    """weir with a configuration file. `settings` are lines of [weir], `sections` the text after it.
 
-    def __init__(self, upstream=None, *, workers=2, lanes="shared", listen="127.0.0.1:0", sections="", **settings):
+    With `stderr`, a descriptor, what it logs there is no business of the harness'.
+    """
+
+    def __init__(
+        self, upstream=None, *, workers=2, lanes="shared", listen="127.0.0.1:0", sections="", stderr=None, **settings
+    ):
         super().__init__("weir")
+        self.streams = {} if stderr is None else {"stderr": stderr}
         self.lanes = lanes
         self.config = self.folder / "weir.conf"
         lines = {"listen": listen, "workers": workers, "lanes": lanes}
@@ -208,7 +213,7 @@ class Weir(Process):
         self.config.write_text(text.replace("{folder}", str(self.folder)))
 
     def start(self):
-        self.launch([str(WEIR), "-c", str(self.config)])
+        self.launch([str(WEIR), "-c", str(self.config)], **self.streams)
 
     def wait_ready(self):
         wait_until(lambda: self.is_ready() or not self.is_running(), "weir is ready", START_SECONDS)
@@ -216,13 +221,13 @@ class Weir(Process):
         return self
 
     def is_ready(self):
-        return re.search(r"\bready$", self.log(), re.M)
+        return re.search(r'\bready["}]*$', self.log(), re.M)
 
     @property
     def addresses(self):
         """What it listens on, in the order of its configuration."""
         found = []
-        for text in re.findall(r"listening on (\S+)", self.log()):
+        for text in re.findall(r'listening on ([^\s"]+)', self.log()):
             host, _, port = text.rpartition(":")
             address = text[5:] if text.startswith("unix:") else (host.strip("[]"), int(port))
             if address not in found:

@@ -224,7 +224,7 @@ def test_too_many_subjects_share_one(farm, redis):
             assert subject_of(a) in (f"name:n{i}", "overflow")
     assert 5 <= counts.count(3) <= 11, "some had their own, one was the first of the rest"
     assert counts[-1] == 0
-    assert "max-subjects" in weir.log()
+    wait_until(lambda: "max-subjects" in weir.log(), "it is told")
     with weir.connect() as a:
         a.call("CLIENT", "SETNAME", "n0")
         assert passed(a.ask("GET k")) == 0, "debtors are not forgotten"

@@ -66,6 +66,9 @@ workers = 2
 lanes = shared
 max-clients = 10k
 output-limit = 64mb
+log = /tmp/none.log, stderr
+log-format = logfmt
+log-level = warn
 identity = user, name, ip/24, ip6/64
 error-prefix = SLOW
 
@@ -93,6 +96,10 @@ BAD = {
     "a bad address": ("[weir]\nlisten = nowhere\n", 2, "[weir] listen: ", "nowhere"),
     "a bad port": ("[weir]\nupstream = 127.0.0.1:99999\n", 2, "[weir] upstream: ", "99999"),
     "a bad size": ("[weir]\noutput-limit = 64 pounds\n", 2, "[weir] output-limit: ", "pounds"),
+    "a log without a path": ("[weir]\nlog = weir.log\n", 2, "[weir] log: ", "starts with /"),
+    "two log files": ("[weir]\nlog = /tmp/a, /tmp/b\n", 2, "[weir] log: ", "one file"),
+    "a bad format of the log": ("[weir]\nlog-format = xml\n", 2, "[weir] log-format: ", "xml"),
+    "a bad level of the log": ("[weir]\nlog-level = loud\n", 2, "[weir] log-level: ", "loud"),
     "a bad identity": ("[weir]\nidentity = shoe-size\n", 2, "[weir] identity: ", "shoe-size"),
     "a missing file": ("[weir]\nupstream-password-file = /nowhere\n", 2, "[weir] upstream-password-file: ", "/nowhere"),
     "a key given twice": ("[weir]\nworkers = 1\n\nworkers = 2\n", 4, "[weir] workers: ", "twice"),

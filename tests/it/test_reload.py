@@ -364,7 +364,7 @@ def test_orders_of_many_at_once(operated):
         assert [admin.read() for _ in range(20)] == ["OK"] * 20
         assert admin.call("PING") == "PONG"
         admin.close()
-    assert weir.log().count("[policy default] read = ") == 160
+    wait_until(lambda: weir.log().count("[policy default] read = ") == 160, "every order is told of")
 
 
 def test_who_leaves_before_the_answer(operated):

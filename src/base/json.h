@@ -1,0 +1,18 @@
+/*
+ * The one place where text becomes a JSON string: for the log and for what is served over HTTP.
+ */
+#ifndef WEIR_BASE_JSON_H
+#define WEIR_BASE_JSON_H
+
+#include "base/slice.h"
+
+#define JSON_QUOTED_MAX(len) (6 * (len) + 2) /* a string of `len` bytes has at most so many, quoted */
+
+/*
+ * `value` as a JSON string with its quotation marks into out, at most `room` >= 2 bytes; what does not fit is left away,
+ * by whole characters. The result is always valid: bytes that are no UTF-8 become U+FFFD; control characters, and <, >
+ * and & for who puts it into a page, are escaped. Returns its length.
+ */
+size_t json_quote(char *out, size_t room, struct slice value);
+
+#endif

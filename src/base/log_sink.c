@@ -1,0 +1,324 @@
+/*
+ * In the ring are `used` bytes from `head` on: whole lines. While `is_overflowing` nothing is added, so what was lost
+ * comes after everything in the ring and before everything that is added later.
+ */
+#include "base/log_sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log_form.h"
+#include "base/mem.h"
+
+#define BATCH_BYTES 4096 /* as much as a pipe takes in one piece */
+#define FILE_MODE 0640
+
+_Static_assert(BATCH_BYTES >= LOG_LINE_MAX, "a batch holds a line at least");
+
+struct log_sink {
+    char *path; /* NULL: a descriptor that was there before */
+    int fd;
+    bool is_mid_line; /* the file ends in half a line. This and fd: the thread's */
+    bool is_failing;  /* and the last write went wrong */
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* for all below */
+    pthread_cond_t filled;
+    pthread_cond_t settled; /* nothing is left to write, or the thread has ended */
+    size_t head, used;
+    uint64_t untold; /* lines lost that nobody has been told of */
+    uint64_t lost;   /* ever */
+    bool is_overflowing;
+    bool is_writing;
+    bool must_reopen, must_end, has_ended;
+    char ring[LOG_SINK_BYTES];
+};
+
+/* ---- the ring ---- */
+
+static void ring_put(struct log_sink *sink, const char *bytes, size_t len)
+{
+    size_t at = (sink->head + sink->used) % LOG_SINK_BYTES;
+    size_t first = len < LOG_SINK_BYTES - at ? len : LOG_SINK_BYTES - at;
+    memcpy(sink->ring + at, bytes, first);
+    memcpy(sink->ring, bytes + first, len - first);
+    sink->used += len;
+}
+
+/* As many whole lines as a batch holds. */
+static size_t ring_take(struct log_sink *sink, char batch[BATCH_BYTES])
+{
+    size_t len = sink->used < BATCH_BYTES ? sink->used : BATCH_BYTES;
+    size_t first = len < LOG_SINK_BYTES - sink->head ? len : LOG_SINK_BYTES - sink->head;
+    memcpy(batch, sink->ring + sink->head, first);
+    memcpy(batch + first, sink->ring, len - first);
+    while (len > 0 && batch[len - 1] != '\n')
+        len--;
+    sink->head = (sink->head + len) % LOG_SINK_BYTES;
+    sink->used -= len;
+    return len;
+}
+
+/* ---- writing ---- */
+
+/* Returns how much of it was written before something went wrong. */
+static size_t write_all(int fd, const char *bytes, size_t len)
+{
+    size_t done = 0;
+    while (done < len) {
+        ssize_t n = write(fd, bytes + done, len - done);
+        if (n >= 0) {
+            done += (size_t)n;
+        } else if (errno == EAGAIN) {
+            struct pollfd room = {.fd = fd, .events = POLLOUT};
+            (void)poll(&room, 1, -1);
+        } else if (errno != EINTR) {
+            break;
+        }
+    }
+    return done;
+}
+
+/* The file cannot say it itself. Once for each spell of failing. */
+static void complain(struct log_sink *sink, int error)
+{
+    if (sink->path && !sink->is_failing)
+        dprintf(STDERR_FILENO, "weir: cannot write the log to %s: %s\n", sink->path, strerror(error));
+    sink->is_failing = true;
+}
+
+/* Returns how many lines are lost. */
+static uint64_t write_lines(struct log_sink *sink, const char *lines, size_t len)
+{
+    uint64_t lost = 0;
+    if (sink->is_mid_line && write_all(sink->fd, "\n", 1) == 1)
+        sink->is_mid_line = false;
+    size_t done = sink->is_mid_line ? 0 : write_all(sink->fd, lines, len);
+    for (size_t i = done; i < len; i++)
+        lost += lines[i] == '\n';
+    if (done > 0)
+        sink->is_mid_line = lines[done - 1] != '\n';
+    if (done < len)
+        complain(sink, errno);
+    else
+        sink->is_failing = false;
+    return lost;
+}
+
+/* False: even that cannot be written. */
+static bool tell(struct log_sink *sink, uint64_t lost)
+{
+    char text[96];
+    char line[LOG_LINE_MAX];
+    struct log_entry entry = {.level = LOG_WARN, .site = LOG_SITE_NONE};
+    clock_gettime(CLOCK_REALTIME, &entry.at);
+    int len = snprintf(text, sizeof text, "%" PRIu64 " line%s of the log %s lost here", lost, lost == 1 ? "" : "s",
+                       lost == 1 ? "is" : "are");
+    entry.text = slice_of(text, (size_t)len);
+    return write_lines(sink, line, log_form(line, log_current_format(), &entry)) == 0;
+}
+
+/* Under the lock, which is given up meanwhile. */
+static void tell_untold(struct log_sink *sink)
+{
+    uint64_t lost = sink->untold;
+    if (lost == 0)
+        return;
+    pthread_mutex_unlock(&sink->lock);
+    bool is_told = tell(sink, lost);
+    pthread_mutex_lock(&sink->lock);
+    sink->untold -= is_told ? lost : 0;
+}
+
+static void write_batch(struct log_sink *sink)
+{
+    char batch[BATCH_BYTES];
+    size_t len = ring_take(sink, batch);
+    if (!sink->is_overflowing)
+        tell_untold(sink);
+    pthread_mutex_unlock(&sink->lock);
+    uint64_t lost = write_lines(sink, batch, len);
+    pthread_mutex_lock(&sink->lock);
+    sink->lost += lost;
+    sink->untold += lost;
+    if (sink->is_overflowing && sink->used == 0) {
+        tell_untold(sink);
+        sink->is_overflowing = false;
+    }
+}
+
+static int open_file(const char *path)
+{
+    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, FILE_MODE);
+}
+
+static void reopen(struct log_sink *sink)
+{
+    int fd = open_file(sink->path);
+    if (fd < 0) {
+        log_error("cannot open the log file %s again: %s: the old one is written on", sink->path, strerror(errno));
+        return;
+    }
+    close(sink->fd);
+    sink->fd = fd;
+    sink->is_mid_line = sink->is_failing = false;
+    log_info("the log file has been opened again");
+}
+
+/* ---- the thread ---- */
+
+static void work(struct log_sink *sink)
+{
+    if (sink->must_reopen) {
+        sink->must_reopen = false;
+        pthread_mutex_unlock(&sink->lock);
+        reopen(sink);
+        pthread_mutex_lock(&sink->lock);
+    } else {
+        write_batch(sink);
+    }
+}
+
+static void *run(void *arg)
+{
+    struct log_sink *sink = arg;
+    pthread_mutex_lock(&sink->lock);
+    for (;;) {
+        while (sink->used == 0 && !sink->must_reopen && !sink->must_end)
+            pthread_cond_wait(&sink->filled, &sink->lock);
+        if (sink->used == 0 && !sink->must_reopen)
+            break;
+        sink->is_writing = true;
+        work(sink);
+        sink->is_writing = false;
+        if (sink->used == 0)
+            pthread_cond_broadcast(&sink->settled);
+    }
+    sink->has_ended = true;
+    pthread_cond_broadcast(&sink->settled);
+    pthread_mutex_unlock(&sink->lock);
+    return NULL;
+}
+
+/* Signals are the main thread's. */
+static int start(struct log_sink *sink)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&sink->thread, NULL, run, sink);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static void let_go(struct log_sink *sink)
+{
+    if (sink->path)
+        close(sink->fd);
+    pthread_cond_destroy(&sink->filled);
+    pthread_cond_destroy(&sink->settled);
+    pthread_mutex_destroy(&sink->lock);
+    free(sink->path);
+    free(sink);
+}
+
+struct log_sink *log_sink_new(const char *path, int fd)
+{
+    int own = path ? open_file(path) : fd;
+    if (own < 0)
+        return NULL;
+    struct log_sink *sink = mem_zalloc(1, sizeof *sink);
+    sink->path = path ? mem_strndup(path, strlen(path)) : NULL;
+    sink->fd = own;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&sink->lock, NULL);
+    pthread_cond_init(&sink->filled, NULL);
+    pthread_cond_init(&sink->settled, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int error = start(sink);
+    if (error == 0)
+        return sink;
+    let_go(sink);
+    errno = error;
+    return NULL;
+}
+
+/* ---- for others ---- */
+
+void log_sink_add(struct log_sink *sink, const char *line, size_t len)
+{
+    pthread_mutex_lock(&sink->lock);
+    sink->is_overflowing |= len > LOG_SINK_BYTES - sink->used;
+    if (sink->is_overflowing) {
+        sink->untold++;
+        sink->lost++;
+    } else {
+        ring_put(sink, line, len);
+        pthread_cond_signal(&sink->filled);
+    }
+    pthread_mutex_unlock(&sink->lock);
+}
+
+void log_sink_reopen(struct log_sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    sink->must_reopen = sink->path != NULL;
+    pthread_cond_signal(&sink->filled);
+    pthread_mutex_unlock(&sink->lock);
+}
+
+static bool is_settled(const struct log_sink *sink)
+{
+    return sink->used == 0 && !sink->is_writing && !sink->must_reopen && (!sink->must_end || sink->has_ended);
+}
+
+/* Under the lock. */
+static bool wait_until_settled(struct log_sink *sink, uint64_t most_ns)
+{
+    uint64_t end_ns = clock_ns() + most_ns;
+    const struct timespec end = {(time_t)(end_ns / NS_PER_S), (long)(end_ns % NS_PER_S)};
+    int error = 0;
+    while (!is_settled(sink) && error == 0)
+        error = pthread_cond_timedwait(&sink->settled, &sink->lock, &end);
+    return is_settled(sink);
+}
+
+bool log_sink_flush(struct log_sink *sink, uint64_t most_ns)
+{
+    pthread_mutex_lock(&sink->lock);
+    bool done = wait_until_settled(sink, most_ns);
+    pthread_mutex_unlock(&sink->lock);
+    return done;
+}
+
+void log_sink_free(struct log_sink *sink, uint64_t most_ns)
+{
+    pthread_mutex_lock(&sink->lock);
+    sink->must_end = true;
+    pthread_cond_signal(&sink->filled);
+    bool done = wait_until_settled(sink, most_ns);
+    pthread_mutex_unlock(&sink->lock);
+    if (!done)
+        return;
+    pthread_join(sink->thread, NULL);
+    let_go(sink);
+}
+
+uint64_t log_sink_lost(struct log_sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    uint64_t lost = sink->lost;
+    pthread_mutex_unlock(&sink->lock);
+    return lost;
+}
