@@ -140,4 +140,5 @@ class Shell:
             if isinstance(step, File):
                 self.write(step)
             else:
-                assert like(self.answer(step, like)) == like(step.answer), step.command
+                found = self.answer(step, like)
+                assert like(found) == like(step.answer), f"{step.command}\n{found}"
