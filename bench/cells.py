@@ -1,4 +1,4 @@
-"""What is measured: the cells, and the figures that issue 6 asks for, as rows."""
+"""What is measured: the cells, and the figures to reach, as rows."""
 
 from dataclasses import dataclass
 

@@ -33,7 +33,7 @@ static struct limit parsed(const char *text, enum unit unit)
     return limit;
 }
 
-/* What goes with what: the grammar, written out by hand. */
+/* What goes with what: the grammar, written out by hand. */
 static const struct {
     enum unit unit;
     const char *name, *amount;
