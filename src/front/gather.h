@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/bytes.h"
 #include "base/slice.h"
 #include "front/client.h"
 
 #define GATHER_MAX (8 << 20) /* a reply of more bytes is passed on as it is */
 
 struct gather {
-    size_t len, room;
-    char *at;
+    struct bytes reply; /* as far as it has come */
     size_t request_len;
     char request[];
 };

@@ -20,30 +20,11 @@ static struct line *line_of(struct rider *rider)
 
 /* ---- replies ---- */
 
-static bool make_room(struct line *line, size_t n)
-{
-    size_t room = line->room > 0 ? line->room : 4096;
-    if (n > REPLY_MAX - line->len)
-        return false;
-    while (room < line->len + n)
-        room *= 2;
-    char *reply = room > line->room ? realloc(line->reply, room) : line->reply;
-    if (reply == NULL)
-        return false;
-    line->reply = reply;
-    line->room = room;
-    return true;
-}
-
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct line *line = line_of(rider);
-    if (!make_room(line, n)) {
+    if (!bytes_add(&line->reply, slice_of(data, n), REPLY_MAX))
         lane_fail(rider->lane, "its answer to a script is too long");
-        return;
-    }
-    memcpy(line->reply + line->len, data, n);
-    line->len += n;
 }
 
 static void keep_refusal(struct line *line, struct slice reply)
@@ -78,9 +59,9 @@ static void keep_sha(struct line *line, unsigned script, struct slice reply)
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
 {
     struct line *line = line_of(rider);
-    struct slice reply = slice_of(line->reply, line->len);
+    struct slice reply = bytes_slice(&line->reply);
     (void)glimpse;
-    line->len = 0;
+    line->reply.len = 0;
     if (call->effect == LOADED)
         keep_sha(line, call->argument, reply);
     else
@@ -94,7 +75,7 @@ static void forget_lane(struct line *line)
     line->is_open = line->is_loaded = false;
     line->rider.lane = NULL;
     line->rider.in_flight = 0;
-    line->len = 0;
+    line->reply.len = 0;
     line->is_unloaded = false;
     if (line->n_loads < SCRIPT_COUNT)
         line->n_loads = 0;
@@ -148,7 +129,7 @@ void line_fini(struct line *line)
     if (line->rider.lane != NULL)
         lane_forget(line->rider.lane, &line->rider);
     forget_lane(line);
-    free(line->reply);
+    bytes_fini(&line->reply);
     free(line->refusal);
     login_put(line->key.login);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/slice.h"
 #include "net/link.h"
 #include "upstream/lanes.h"
@@ -36,9 +37,8 @@ struct line {
     struct rider rider;
     struct link hollow; /* what the rider is woken by */
     char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
-    unsigned n_loads; /* answered of those that were sent first; SCRIPT_COUNT: the hashes are known */
-    char *reply;      /* of the oldest question, as far as it has come */
-    size_t len, room;
+    unsigned n_loads;    /* answered of those that were sent first; SCRIPT_COUNT: the hashes are known */
+    struct bytes reply;  /* to the oldest question, as far as it has come */
     char *refusal;       /* why Redis did not let it be opened or loaded, as an error reply; NULL: nothing said */
     uint64_t refused_ns; /* when that was, or 0 */
     bool is_open;        /* rider.lane is its lane, or is being opened */

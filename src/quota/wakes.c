@@ -48,30 +48,13 @@ static void read_frame(struct wakes *wakes, struct slice frame)
         wake(wakes, true, key);
 }
 
-static bool keep(struct wakes *wakes, const char *data, size_t n)
-{
-    size_t room = wakes->room > 0 ? wakes->room : 1024;
-    if (n > FRAME_MAX - wakes->len)
-        return false;
-    while (room < wakes->len + n)
-        room *= 2;
-    char *frame = room > wakes->room ? realloc(wakes->frame, room) : wakes->frame;
-    if (frame == NULL)
-        return false;
-    memcpy(frame + wakes->len, data, n);
-    wakes->frame = frame;
-    wakes->room = room;
-    wakes->len += n;
-    return true;
-}
-
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct wakes *wakes = wakes_of(rider);
     while (n > 0 && wakes->is_open) {
         size_t used;
         enum scan_result result = reply_scan(&wakes->scan, data, n, &used);
-        if (result == SCAN_BAD || !keep(wakes, data, used)) {
+        if (result == SCAN_BAD || !bytes_add(&wakes->frame, slice_of(data, used), FRAME_MAX)) {
             lane_fail(rider->lane, "what it publishes cannot be read");
             return;
         }
@@ -79,8 +62,8 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
         n -= used;
         if (result != SCAN_FRAME)
             continue;
-        struct slice frame = slice_of(wakes->frame, wakes->len);
-        wakes->len = 0;
+        struct slice frame = bytes_slice(&wakes->frame);
+        wakes->frame.len = 0;
         read_frame(wakes, frame);
     }
 }
@@ -92,7 +75,7 @@ static void forget_lane(struct wakes *wakes)
     wakes->is_open = wakes->is_subscribed = false;
     wakes->rider.lane = NULL;
     wakes->rider.in_flight = 0;
-    wakes->len = 0;
+    wakes->frame.len = 0;
     memset(&wakes->scan, 0, sizeof wakes->scan);
 }
 
@@ -170,7 +153,7 @@ void wakes_fini(struct wakes *wakes)
 {
     list_take(&wakes->hollow.woken);
     close_lane(wakes);
-    free(wakes->frame);
+    bytes_fini(&wakes->frame);
     free(wakes->channel);
     login_put(wakes->lane_key.login);
 }

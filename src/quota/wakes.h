@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/bytes.h"
 #include "quota/quota.h"
 
 struct wakes {
@@ -19,8 +20,7 @@ struct wakes {
     struct list waiting; /* struct quota_call, by in_wakes, also while they ask */
     char *channel;       /* heap; NULL: none yet */
     struct reply_scan scan;
-    char *frame; /* as far as it has come */
-    size_t len, room;
+    struct bytes frame; /* as far as it has come */
     bool is_open;
     bool is_subscribed;
     /* A place may be free for this call. */
