@@ -202,6 +202,12 @@ static const struct rider_ops rider_ops = {
 
 /* ---- leaving ---- */
 
+static void give_reason(struct client *client, enum ending_reason reason)
+{
+    if (client->reason == CLOSED_BY_CLIENT)
+        client->reason = (uint8_t)reason;
+}
+
 static void finish_when_answered(struct client *client)
 {
     if (is_owed(client))
@@ -217,6 +223,14 @@ void client_leave(struct client *client)
     client->is_leaving = true;
     link_resume(&client->link); /* what it still sends is thrown away, but its end must be heard */
     finish_when_answered(client);
+}
+
+void client_part(struct client *client)
+{
+    give_reason(client, CLOSED_DRAIN);
+    client->is_leaving = client->is_parted = true;
+    link_resume(&client->link);
+    link_part(&client->link);
 }
 
 void client_turn_away(struct client *client)
@@ -248,12 +262,6 @@ void client_close(struct client *client)
     account_leave(client);
     front_leave(client->front, client->entrance);
     count_add(&client->front->counts.listeners[client->entrance->index].closed[client->reason], 1);
-}
-
-static void give_reason(struct client *client, enum ending_reason reason)
-{
-    if (client->reason == CLOSED_BY_CLIENT)
-        client->reason = (uint8_t)reason;
 }
 
 void client_leave_for(struct client *client, enum ending_reason reason)
@@ -341,6 +349,8 @@ static void on_data(struct link *link, const char *data, size_t n)
     struct client *client = client_of_link(link);
     client->waited_for.active_ns = client->front->loop->now_ns;
     feed(client, data, n);
+    if (client->front->parting.is_on)
+        parting_look(client);
 }
 
 static char *on_room(struct link *link, size_t *room)
@@ -353,6 +363,8 @@ static void on_wake(struct link *link)
     struct client *client = client_of_link(link);
     if (client_is_closed(client))
         return;
+    if (client->is_parted)
+        return;
     if (client->is_leaving) {
         finish_when_answered(client);
         check_eof(client);
@@ -361,12 +373,14 @@ static void on_wake(struct link *link)
     place_release(client);
     feed_again(client);
     check_eof(client);
+    if (client->front->parting.is_on)
+        parting_look(client);
 }
 
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (status != UV_EOF || client->is_raw) {
+    if (status != UV_EOF || client->is_raw || client->is_parted) {
         client_close(client);
         return;
     }

@@ -126,6 +126,8 @@ struct client {
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
     bool counts_bytes_out : 1; /* its policy has limits on them */
     bool counts_calls : 1;     /* and on calls in flight */
+    bool is_parted : 1;        /* has been told that nothing more will come; it may go by itself ... */
+    bool is_overdue : 1;       /* ... and has not, for a while */
 };
 
 /* To look at; never NULL. */
@@ -159,6 +161,9 @@ void client_turn_away(struct client *client);
 
 /* Take nothing more; close when everything is answered and sent. */
 void client_leave(struct client *client);
+
+/* The same for one that nothing is owed, because weir stops; closed when it closes. */
+void client_part(struct client *client);
 
 void client_close(struct client *client);
 

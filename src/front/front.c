@@ -27,6 +27,7 @@ void front_leave(struct front *front, const struct entrance *entrance)
 {
     if (!entrance->is_admin)
         atomic_fetch_sub_explicit(&front->settings->clients, 1, memory_order_relaxed);
+    parting_left(front);
 }
 
 static void turn_away(int fd, enum err reason)
@@ -94,6 +95,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     list_init(&front->clients);
     alarms_init(&front->alarms, loop);
     timeouts_init(front);
+    parting_init(front);
     prober_init(&front->prober, &front->lanes);
     lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, &lanes_ops, front);
     front->quota = quota_new(&front->lanes, &front->alarms, &settings->quota, decisions_done);
@@ -121,6 +123,7 @@ void front_adopt(struct front *front, struct command_table *commands, struct rul
 
 void front_close(struct front *front)
 {
+    parting_close(front);
     while (!list_is_empty(&front->clients))
         client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);
     quota_free(front->quota);

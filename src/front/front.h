@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "front/order.h"
+#include "front/parting.h"
 #include "front/prober.h"
 #include "front/recent.h"
 #include "front/rules.h"
@@ -41,6 +42,8 @@ struct front_settings {
     struct record *unlimited; /* of subjects that no policy binds */
     /* Take over an order; front_order_done follows on the worker's own thread. */
     void (*give)(void *worker, struct order *order);
+    /* The last client of a worker that parts with them has gone; may be said twice. */
+    void (*on_empty)(void *worker);
     _Atomic unsigned clients; /* on all workers */
 };
 
@@ -81,6 +84,7 @@ struct front {
     struct alarms alarms; /* of commands that wait for their turn */
     struct list clients;  /* see struct waited_for */
     struct timeouts timeouts;
+    struct parting parting; /* once weir stops */
     struct run run;
     struct recent recent;
     struct counts counts;

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -147,6 +148,12 @@ static void check_drained(struct link *link)
         link->ops->on_drained(link);
 }
 
+static void shut(struct link *link)
+{
+    link->is_parting = false;
+    shutdown(link->fd, SHUT_WR);
+}
+
 void link_flush(struct link *link)
 {
     if (link->error != 0) {
@@ -169,6 +176,8 @@ void link_flush(struct link *link)
     check_drained(link);
     if (link->out.bytes == 0 && link->is_finishing)
         end(link, 0);
+    else if (link->out.bytes == 0 && link->is_parting)
+        shut(link);
 }
 
 /* Large output goes out at once when nothing is ahead of it: no copy. Returns what is left. */
@@ -284,6 +293,20 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
     else
         poll_anew(link);
     return 0;
+}
+
+void link_part(struct link *link)
+{
+    if (!link->is_unix)
+        set_option(link, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes wait for the end, and travel with it */
+    link->is_parting = true;
+    mark_dirty(link);
+}
+
+bool link_has_unread(const struct link *link)
+{
+    int n = 0;
+    return ioctl(link->fd, FIONREAD, &n) == 0 && n > 0;
 }
 
 static void connected(struct link *link)

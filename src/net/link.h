@@ -61,6 +61,7 @@ struct link {
     bool is_full : 1; /* the socket takes no more output until it says so */
     bool is_congested : 1;
     bool is_finishing : 1;
+    bool is_parting : 1;
 };
 
 struct endpoint {
@@ -94,6 +95,15 @@ void link_wake(struct link *link);   /* on_wake, later in this turn or at the st
 
 /* Read nothing more, send what is pending, then on_end(0). */
 void link_finish(struct link *link);
+
+/*
+ * Send what is pending and, in the same packet where TCP can, that nothing more will come. What the peer still sends is
+ * read: closed with bytes unread, a connection would be reset.
+ */
+void link_part(struct link *link);
+
+/* Has something come that has not been read yet? */
+bool link_has_unread(const struct link *link);
 
 /* Close at once; pending output is lost. May be called more than once. */
 void link_close(struct link *link);

@@ -78,23 +78,34 @@ static void accept_failed(struct listener *listener, int error)
     uv_timer_start(&listener->pause, on_pause_over, PAUSE_MS, 0);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+/* 0: at most `most` connections were taken; else the errno that says that there are no descriptors left. */
+static int accept_some(struct listener *listener, int most)
 {
-    (void)events;
-    struct listener *listener = container_of(poll, struct listener, poll);
-    if (status != 0)
-        return;
-    for (int i = 0; i < ACCEPT_SHARE; i++) {
+    for (int i = 0; i < most; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             listener->on_accept(listener, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            accept_failed(listener, errno);
-            return;
+            return errno;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return;
+            return 0;
         } /* else that one connection is broken (ECONNABORTED ...): on to the next */
     }
+    return 0;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    struct listener *listener = container_of(poll, struct listener, poll);
+    int error = status == 0 ? accept_some(listener, ACCEPT_SHARE) : 0;
+    if (error != 0)
+        accept_failed(listener, error);
+}
+
+void listener_accept_rest(struct listener *listener)
+{
+    (void)accept_some(listener, BACKLOG + 1); /* there cannot be more, but for those that come meanwhile */
 }
 
 int listener_start(struct listener *listener, struct loop *loop, int fd, bool is_unix,

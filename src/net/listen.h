@@ -34,6 +34,9 @@ __attribute__((warn_unused_result)) int listener_start(struct listener *listener
                                                        bool is_unix,
                                                        void (*on_accept)(struct listener *listener, int fd), void *arg);
 
+/* Accept all that have connected by now. */
+void listener_accept_rest(struct listener *listener);
+
 /* Asynchronous: the memory may go when the loop has ended. */
 void listener_close(struct listener *listener);
 

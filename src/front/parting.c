@@ -1,0 +1,82 @@
+#include "front/parting.h"
+
+#include "front/client.h"
+
+/* ---- one client ---- */
+
+/* Has Redis, or weir, something for it that no command asks for anew? */
+static bool is_attached(const struct client *client)
+{
+    const struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
+    bool is_in_transaction = client->in_multi || client->is_multi_broken || client->is_multi_unsure;
+    return is_in_transaction || client->is_raw || (client->holds & HOLD_WATCH) != 0 ||
+           (lane != NULL && (lane_is_subscribed(lane) || lane->is_monitoring || lane_is_in_message(lane)));
+}
+
+/* Has it sent something that is not done with? */
+static bool is_unfinished(const struct client *client)
+{
+    const struct extra *extra = client_extra(client);
+    return client->rider.in_flight > 0 || client->is_held || client->skips_next || extra->n_asked > 0 ||
+           extra->passage != NULL || extra->order != NULL || extra->locals.bytes > 0 ||
+           (client->intake != NULL && !intake_is_empty(client->intake)) || link_has_unread(&client->link);
+}
+
+void parting_look(struct client *client)
+{
+    if (client_is_closed(client) || client->is_leaving)
+        return;
+    if (client->rider.in_flight > 0)
+        client->rider.wants_idle = true;
+    if (is_attached(client) || is_unfinished(client))
+        return;
+    client_part(client);
+}
+
+/* ---- all of them ---- */
+
+/* One who has been let go and still is there ignores it, as a pool with idle connections does. */
+static void on_tick(uv_timer_t *tick)
+{
+    struct front *front = tick->data;
+    struct list *next;
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        struct client *client = container_of(at, struct client, in_front);
+        next = at->next;
+        if (client->is_overdue)
+            client_close_for(client, CLOSED_DRAIN);
+        else if (client->is_parted)
+            client->is_overdue = link_pending(&client->link) == 0;
+        else
+            parting_look(client);
+    }
+}
+
+void parting_left(struct front *front)
+{
+    if (front->parting.is_on && list_is_empty(&front->clients))
+        front->settings->on_empty(front->worker);
+}
+
+void parting_init(struct front *front)
+{
+    uv_timer_init(&front->loop->uv, &front->parting.tick);
+    front->parting.tick.data = front;
+}
+
+void parting_begin(struct front *front, uint64_t tick_ms)
+{
+    front->parting.is_on = true;
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
+        struct client *client = container_of(at, struct client, in_front);
+        client->rider.wants_idle |= client->rider.in_flight > 0;
+    }
+    uv_timer_start(&front->parting.tick, on_tick, tick_ms, tick_ms);
+    parting_left(front);
+}
+
+void parting_close(struct front *front)
+{
+    front->parting.is_on = false;
+    uv_close((uv_handle_t *)&front->parting.tick, NULL);
+}

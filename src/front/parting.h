@@ -1,0 +1,38 @@
+/*
+ * How clients leave when weir stops: each between two commands, so that none loses a reply.
+ *
+ * Who sends something is let go with the reply to it, in the same packet, and so cannot send the next command to a
+ * connection that is about to close. Who has sent nothing for one tick is let go then. Who is in the middle of
+ * something (a command that blocks, MULTI, a subscription, half a request) stays until that is over, or until the front
+ * is closed. Whoever has been let go has a tick to go by itself.
+ */
+#ifndef WEIR_FRONT_PARTING_H
+#define WEIR_FRONT_PARTING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct front;
+struct client;
+
+struct parting {
+    uv_timer_t tick;
+    bool is_on;
+};
+
+void parting_init(struct front *front);
+
+/* From now on; settings->on_empty follows when the last client has gone, maybe at once. Nobody may come any more. */
+void parting_begin(struct front *front, uint64_t tick_ms);
+
+/* The client has sent something, or been answered: can it be let go? Only once parting has begun. */
+void parting_look(struct client *client);
+
+/* A client has gone. */
+void parting_left(struct front *front);
+
+/* As the loop is closed. */
+void parting_close(struct front *front);
+
+#endif
