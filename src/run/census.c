@@ -120,17 +120,32 @@ static void take_listeners(struct snapshot *s, const struct census *census)
 
 /* ---- the rest ---- */
 
+static bool is_up(const struct census *census)
+{
+    uint64_t down = 0;
+    for (unsigned w = 0; census->crew && w < census->config->workers; w++)
+        down += count_read(&crew_front(census->crew, w)->lanes.counts.is_down);
+    bool is_barred = atomic_load_explicit(&census->upstream->is_barred, memory_order_relaxed);
+    return census->control && control_is_up(census->control) && !is_barred && down == 0;
+}
+
+bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
+{
+    why[0] = '\0';
+    if (census->is_stopping)
+        snprintf(why, CENSUS_WHY_ROOM, "stopping");
+    else if (!census->crew)
+        snprintf(why, CENSUS_WHY_ROOM, "starting");
+    else if (!is_up(census))
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", census->upstream_text);
+    return why[0] == '\0';
+}
+
 static void take_upstream(struct snapshot *s, const struct census *census)
 {
-    bool is_barred = atomic_load_explicit(&census->upstream->is_barred, memory_order_relaxed);
-    s->is_up = census->control && control_is_up(census->control) && !is_barred && count_read(&s->lanes.is_down) == 0;
+    s->is_up = is_up(census);
     snprintf(s->upstream, sizeof s->upstream, "%s", census->upstream_text);
-    if (census->is_stopping)
-        snprintf(s->not_ready, sizeof s->not_ready, "stopping");
-    else if (!census->crew)
-        snprintf(s->not_ready, sizeof s->not_ready, "starting");
-    else if (!s->is_up)
-        snprintf(s->not_ready, sizeof s->not_ready, "upstream %.400s is away", census->upstream_text);
+    census_is_ready(census, s->not_ready);
     s->is_draining = census->is_stopping;
 }
 

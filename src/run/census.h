@@ -28,6 +28,11 @@ struct census {
     bool is_stopping;
 };
 
+#define CENSUS_WHY_ROOM sizeof(((struct snapshot *)0)->not_ready)
+
+/* Does weir serve clients, as /readyz says? If not, why. */
+bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM]);
+
 struct snapshot *census_take(const struct census *census);
 
 #endif

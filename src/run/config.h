@@ -38,6 +38,7 @@ struct config {
     uint64_t idle_timeout_ns;     /* so of these */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;
+    uint64_t drain_timeout_ns;    /* 0: clients are closed at once */
     struct identity identity;
     char error_prefix[33];
     char limit_prefix[129];

@@ -394,6 +394,7 @@ static const struct config_key keys[] = {
     {.name = "idle-timeout", .initial = "0", .set = set_timeout, NUMBER(idle_timeout_ns, "10ms", "365d")},
     {.name = "request-timeout", .initial = "60s", .set = set_timeout, NUMBER(request_timeout_ns, "10ms", "1d")},
     {.name = "handshake-timeout", .initial = "10s", .set = set_time, NUMBER(handshake_timeout_ns, "10ms", "1h")},
+    {.name = "drain-timeout", .initial = "30s", .set = set_timeout, NUMBER(drain_timeout_ns, "1ms", "1h"), STAYS},
     {.name = "identity", .initial = "user, ip", .set = set_identity, .is_list = true},
     {.name = "error-prefix", .initial = "THROTTLED", .set = set_prefix},
     {.name = "mode", .initial = "enforce", .set = set_mode},
@@ -406,7 +407,6 @@ static const struct config_key keys[] = {
     {.name = "socket", .set = set_admin_socket, .is_admin = true, STAYS},
     /* not yet supported */
     {.name = "clients-as"},
-    {.name = "drain-timeout"},
     {.name = "lane-stall"},
 };
 

@@ -15,6 +15,9 @@ struct crew {
     void *arg;
     uv_async_t stirred;  /* a worker has reported something */
     struct list carried; /* orders that have been carried out, and wait for every worker */
+    const struct crew_drain *drain; /* NULL: it does not drain */
+    enum worker_stage told_stage;   /* of all workers; what was told of draining */
+    unsigned pokes;                 /* how often each worker was asked for a sign of life */
 
     pthread_mutex_t lock; /* for the two below */
     struct list given;    /* orders that have just come */
@@ -29,7 +32,7 @@ static void stir(struct crew *crew)
         uv_async_send(&crew->stirred);
 }
 
-static void on_adopted(void *arg)
+static void on_told(void *arg)
 {
     struct crew *crew = arg;
     pthread_mutex_lock(&crew->lock);
@@ -84,14 +87,37 @@ static void return_carried(struct crew *crew)
     }
 }
 
+static enum worker_stage stage_of_all(const struct crew *crew)
+{
+    enum worker_stage least = WORKER_IS_EMPTY;
+    for (unsigned w = 0; w < crew->n_workers; w++) {
+        enum worker_stage stage = worker_stage(crew->workers[w]);
+        least = stage < least ? stage : least;
+    }
+    return least;
+}
+
+static void tell_draining(struct crew *crew)
+{
+    if (crew->drain == NULL)
+        return;
+    enum worker_stage before = crew->told_stage;
+    crew->told_stage = stage_of_all(crew);
+    if (before < WORKER_IS_DEAF && crew->told_stage >= WORKER_IS_DEAF)
+        crew->drain->on_deaf(crew->drain->arg);
+    if (before < WORKER_IS_EMPTY && crew->told_stage == WORKER_IS_EMPTY)
+        crew->drain->on_empty(crew->drain->arg);
+}
+
 static void on_stirred(uv_async_t *async)
 {
     struct crew *crew = async->data;
     return_carried(crew);
-    if (!list_is_empty(&crew->carried))
-        return; /* the last worker to adopt will stir again */
-    carry_out(crew);
-    return_carried(crew);
+    if (list_is_empty(&crew->carried)) {
+        carry_out(crew);
+        return_carried(crew);
+    } /* else the last worker to adopt will stir again */
+    tell_draining(crew);
 }
 
 void crew_publish(struct crew *crew, struct command_table *commands, struct rules *rules)
@@ -113,7 +139,7 @@ struct crew *crew_start(struct loop *main_loop, struct front_settings *settings,
                         struct command_table *commands, struct rules *rules)
 {
     struct crew *crew = mem_zalloc(1, sizeof *crew);
-    crew->ops = (struct worker_ops){on_adopted, on_order, crew};
+    crew->ops = (struct worker_ops){on_told, on_order, on_told, crew};
     crew->n_workers = settings->n_workers;
     crew->workers = mem_zalloc(crew->n_workers, sizeof(struct worker *));
     list_init(&crew->carried);
@@ -122,6 +148,7 @@ struct crew *crew_start(struct loop *main_loop, struct front_settings *settings,
     uv_async_init(&main_loop->uv, &crew->stirred, on_stirred);
     crew->stirred.data = crew;
     settings->give = worker_give;
+    settings->on_empty = worker_emptied;
     for (unsigned w = 0; w < crew->n_workers; w++) {
         struct tables tables = {command_table_get(commands), rules_get(rules), crew->generation};
         crew->workers[w] = worker_start(settings, w, listening, &tables, &crew->ops);
@@ -132,6 +159,24 @@ struct crew *crew_start(struct loop *main_loop, struct front_settings *settings,
 const struct front *crew_front(const struct crew *crew, unsigned worker)
 {
     return worker_front(crew->workers[worker]);
+}
+
+void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, const struct crew_drain *drain)
+{
+    crew->drain = drain;
+    for (unsigned w = 0; w < crew->n_workers; w++)
+        worker_drain(crew->workers[w], tick_ms, accept_rest);
+}
+
+bool crew_beats(struct crew *crew)
+{
+    for (unsigned w = 0; w < crew->n_workers; w++)
+        if (worker_beats(crew->workers[w]) != crew->pokes)
+            return false;
+    crew->pokes++;
+    for (unsigned w = 0; w < crew->n_workers; w++)
+        worker_poke(crew->workers[w]);
+    return true;
 }
 
 void crew_stop(struct crew *crew)

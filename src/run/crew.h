@@ -25,6 +25,19 @@ void crew_publish(struct crew *crew, struct command_table *commands, struct rule
 /* What a worker's clients share: only what any thread may read is for the caller. */
 const struct front *crew_front(const struct crew *crew, unsigned worker);
 
+/* What happens to a crew that drains, each once and on the main thread. */
+struct crew_drain {
+    void (*on_deaf)(void *arg);  /* nobody is accepted any more */
+    void (*on_empty)(void *arg); /* all clients have gone */
+    void *arg;
+};
+
+/* Tell every worker to drain (worker.h). `drain` lives as long as the crew. */
+void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, const struct crew_drain *drain);
+
+/* Has every worker's loop turned since the last time that this was true? Asks them anew if so. */
+bool crew_beats(struct crew *crew);
+
 /* Asynchronous; crew_join waits for the threads and frees, after the main loop has ended. */
 void crew_stop(struct crew *crew);
 void crew_join(struct crew *crew);

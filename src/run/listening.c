@@ -112,18 +112,26 @@ struct listening *listening_open(const struct config *config)
     return NULL;
 }
 
-void listening_close(struct listening *l)
+void listening_shut(struct listening *l)
 {
-    if (!l)
-        return;
     for (size_t i = 0; i < l->n_places * l->workers; i++) {
         bool is_shared = i >= l->n_places && l->places[i % l->n_places].entrance.is_unix;
         if (l->openings[i].fd >= 0 && !is_shared)
             close(l->openings[i].fd);
+        l->openings[i].fd = -1;
     }
-    for (size_t i = 0; i < l->n_places; i++)
+    for (size_t i = 0; i < l->n_places; i++) {
         if (l->places[i].path)
             unlink(l->places[i].path);
+        l->places[i].path = NULL;
+    }
+}
+
+void listening_close(struct listening *l)
+{
+    if (!l)
+        return;
+    listening_shut(l);
     free(l->places);
     free(l->openings);
     free(l);

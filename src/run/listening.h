@@ -20,7 +20,10 @@ struct listening;
 /* Everything that the configuration names, the operators' socket included. NULL: the log says why. */
 struct listening *listening_open(const struct config *config);
 
-/* Close the sockets and remove the files of unix sockets. NULL may be closed. */
+/* Close the sockets and remove the files of unix sockets: nobody watches them any more. */
+void listening_shut(struct listening *listening);
+
+/* The same, unless it has been done, and free. NULL may be closed. */
 void listening_close(struct listening *listening);
 
 /* How many openings each worker has, and the first of those of one worker; they live until listening_close. */

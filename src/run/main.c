@@ -40,7 +40,8 @@ static void print_help(void)
           "\n"
           "SIGHUP makes it read FILE again; if there is a mistake in it, what ran before goes on.\n"
           "SIGUSR1 makes it open its log file again, after it was moved away.\n"
-          "SIGTERM or SIGINT stops it. Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
+          "SIGTERM lets clients go between two commands, then stops it; a second one, or SIGINT, stops it at once.\n"
+          "Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
           stdout);
 }
 

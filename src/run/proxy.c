@@ -8,8 +8,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/crew.h"
+#include "run/drain.h"
 #include "run/endpoint.h"
 #include "run/governor.h"
+#include "run/heart.h"
+#include "run/herald.h"
 #include "run/listening.h"
 #include "run/notice.h"
 #include "run/reporter.h"
@@ -41,8 +44,12 @@ struct proxy {
     struct sentry *sentry; /* NULL with private lanes: nobody is let in by another's connection */
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
+    struct herald herald;
+    struct heart heart;
+    struct drain drain;
     bool is_settled;
     bool is_stopping;
+    bool is_closing;
     bool has_told_overflow;
 };
 
@@ -121,6 +128,7 @@ static void report(struct proxy *proxy)
         .is_stopping = proxy->is_stopping,
     };
     reporter_tell(proxy->http, &census);
+    herald_tell(&proxy->herald, &census);
 }
 
 static void look_at_limits(struct proxy *proxy)
@@ -146,8 +154,12 @@ static void on_look(uv_timer_t *timer)
 /* ---- signals ---- */
 
 /* The main loop ends once all this is closed. */
-static void close_main(struct proxy *proxy)
+static void close_main(void *arg)
 {
+    struct proxy *proxy = arg;
+    if (proxy->is_closing)
+        return;
+    proxy->is_closing = true;
     if (proxy->crew != NULL)
         crew_stop(proxy->crew);
     control_close(proxy->control);
@@ -155,29 +167,41 @@ static void close_main(struct proxy *proxy)
     for (size_t i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&proxy->signals[i], NULL);
     uv_close((uv_handle_t *)&proxy->look, NULL);
+    heart_close(&proxy->heart);
+    drain_close(&proxy->drain);
     loop_close(&proxy->loop);
 }
 
+static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
+{
+    proxy->is_stopping = true;
+    report(proxy);
+    if (proxy->crew == NULL)
+        on_settled(proxy);
+    else if (is_at_once)
+        close_main(proxy);
+    else
+        drain_begin(&proxy->drain, &proxy->loop, has_successor);
+}
+
+/* SIGINT is somebody who waits for it; so is who says SIGTERM a second time. */
 static void on_stop(uv_signal_t *handle, int number)
 {
     struct proxy *proxy = handle->data;
-    if (proxy->is_stopping)
-        return;
-    log_info("stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
-    proxy->is_stopping = true;
-    report(proxy);
-    if (proxy->crew != NULL)
-        close_main(proxy);
-    else
-        on_settled(proxy);
+    bool is_at_once = number == SIGINT || proxy->is_stopping;
+    log_info("stopping%s: %s", is_at_once ? " at once" : "", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    stop(proxy, is_at_once, false);
 }
 
 static void on_hup(uv_signal_t *handle, int number)
 {
     (void)number;
     struct proxy *proxy = handle->data;
-    if (!proxy->is_stopping)
-        governor_reload(proxy->governor);
+    if (proxy->is_stopping)
+        return;
+    herald_reloading(&proxy->herald);
+    governor_reload(proxy->governor);
+    herald_reloaded(&proxy->herald);
 }
 
 static void on_usr1(uv_signal_t *handle, int number)
@@ -262,6 +286,13 @@ static void start_workers(struct proxy *proxy)
     proxy->watch = watch_new(proxy->settings.tallies, config->workers, on_said, proxy);
     if (!config->lanes_private)
         proxy->sentry = sentry_open(&proxy->loop, &proxy->upstream);
+    proxy->drain = (struct drain){.crew = proxy->crew,
+                                  .listening = proxy->listening,
+                                  .timeout_ns = config->drain_timeout_ns,
+                                  .clients = &proxy->settings.clients,
+                                  .on_over = close_main,
+                                  .arg = proxy};
+    heart_start(&proxy->heart, &proxy->loop, proxy->crew);
     log_info("forwarding to %s with %u worker%s, lanes %s", proxy->upstream_text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);

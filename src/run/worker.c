@@ -15,6 +15,9 @@ struct inbox {
     pthread_mutex_t lock;
     struct tables tables; /* rules: NULL when there are none */
     struct list orders;   /* that have been carried out */
+    uint64_t tick_ms;     /* of clients that leave; 0: they may stay */
+    unsigned pokes;
+    bool must_accept_rest;
     bool must_stop;
 };
 
@@ -29,6 +32,8 @@ struct worker {
     uv_async_t told;
     struct inbox inbox;
     _Atomic unsigned generation;
+    _Atomic unsigned beats;
+    _Atomic int stage; /* enum worker_stage */
 };
 
 /* ---- who comes in ---- */
@@ -88,10 +93,32 @@ static void adopt(struct worker *worker, const struct tables *tables)
     worker->ops->on_adopted(worker->ops->arg);
 }
 
+static void reach(struct worker *worker, enum worker_stage stage)
+{
+    atomic_store(&worker->stage, stage);
+    worker->ops->on_told(worker->ops->arg);
+}
+
+static void stop_listening(struct worker *worker, bool accept_rest)
+{
+    if (worker_stage(worker) != WORKER_SERVES)
+        return;
+    for (size_t i = 0; i < worker->n_listeners; i++) {
+        if (accept_rest)
+            listener_accept_rest(&worker->listeners[i]);
+        listener_close(&worker->listeners[i]);
+    }
+    reach(worker, WORKER_IS_DEAF);
+}
+
+void worker_emptied(void *arg)
+{
+    reach(arg, WORKER_IS_EMPTY);
+}
+
 static void stop(struct worker *worker)
 {
-    for (size_t i = 0; i < worker->n_listeners; i++)
-        listener_close(&worker->listeners[i]);
+    stop_listening(worker, false);
     front_close(&worker->front);
     uv_close((uv_handle_t *)&worker->told, NULL);
     loop_close(&worker->loop);
@@ -106,7 +133,11 @@ static void on_told(uv_async_t *async)
     struct tables tables = inbox->tables;
     inbox->tables = (struct tables){0};
     list_take_all(&orders, &inbox->orders);
+    uint64_t tick_ms = inbox->tick_ms;
+    inbox->tick_ms = 0;
+    bool must_accept_rest = inbox->must_accept_rest;
     bool must_stop = inbox->must_stop;
+    atomic_store(&worker->beats, inbox->pokes);
     pthread_mutex_unlock(&inbox->lock);
 
     if (tables.rules)
@@ -115,6 +146,10 @@ static void on_told(uv_async_t *async)
         struct order *order = container_of(orders.next, struct order, in_queue);
         list_take(&order->in_queue);
         front_order_done(&worker->front, order);
+    }
+    if (tick_ms > 0) {
+        stop_listening(worker, must_accept_rest);
+        parting_begin(&worker->front, tick_ms);
     }
     if (must_stop)
         stop(worker);
@@ -138,6 +173,33 @@ unsigned worker_generation(const struct worker *worker)
 const struct front *worker_front(const struct worker *worker)
 {
     return &worker->front;
+}
+
+void worker_drain(struct worker *worker, uint64_t tick_ms, bool accept_rest)
+{
+    pthread_mutex_lock(&worker->inbox.lock);
+    worker->inbox.tick_ms = tick_ms;
+    worker->inbox.must_accept_rest = accept_rest;
+    pthread_mutex_unlock(&worker->inbox.lock);
+    uv_async_send(&worker->told);
+}
+
+enum worker_stage worker_stage(const struct worker *worker)
+{
+    return (enum worker_stage)atomic_load(&worker->stage);
+}
+
+void worker_poke(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->inbox.lock);
+    worker->inbox.pokes++;
+    pthread_mutex_unlock(&worker->inbox.lock);
+    uv_async_send(&worker->told);
+}
+
+unsigned worker_beats(const struct worker *worker)
+{
+    return atomic_load(&worker->beats);
 }
 
 void worker_return(struct worker *worker, struct order *order)

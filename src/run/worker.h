@@ -17,6 +17,7 @@ struct worker;
 struct worker_ops {
     void (*on_adopted)(void *arg);                    /* worker_generation has changed */
     void (*on_order)(void *arg, struct order *order); /* takes it over; order->worker is set */
+    void (*on_told)(void *arg);                       /* worker_stage or worker_beats have changed */
     void *arg;
 };
 
@@ -37,11 +38,32 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
 /* For front_settings.give. */
 void worker_give(void *worker, struct order *order);
 
+/* For front_settings.on_empty. */
+void worker_emptied(void *worker);
+
 /* Hand over new tables, one reference each. Of several only the newest is adopted. */
 void worker_adopt(struct worker *worker, const struct tables *tables);
 
 /* The generation that binds the worker's clients. Any thread. */
 unsigned worker_generation(const struct worker *worker);
+
+/* How far a worker has come with its end. */
+enum worker_stage {
+    WORKER_SERVES,
+    WORKER_IS_DEAF,  /* accepts nobody any more */
+    WORKER_IS_EMPTY, /* nor has it clients */
+};
+
+/*
+ * Accept nobody any more, those excepted who have connected already if `accept_rest`, and let clients go, see
+ * front/parting.h. Later on_told.
+ */
+void worker_drain(struct worker *worker, uint64_t tick_ms, bool accept_rest);
+enum worker_stage worker_stage(const struct worker *worker);
+
+/* Ask its loop for a sign of life: worker_beats is one more once the loop has turned. */
+void worker_poke(struct worker *worker);
+unsigned worker_beats(const struct worker *worker);
 
 /* Only what any thread may read is for the caller. */
 const struct front *worker_front(const struct worker *worker);

@@ -193,19 +193,22 @@ class Redis(Process):
 
 
 class Weir(Process):
-    """weir with a configuration file. `settings` are lines of [weir], `sections` the text after it.
+    """weir with a configuration file. `settings` are lines of [weir], `sections` the text after it, `env` what
+    is added to the environment.
 
     With `stderr`, a descriptor, what it logs there is no business of the harness'.
     """
 
     def __init__(
-        self, upstream=None, *, workers=2, lanes="shared", listen="127.0.0.1:0", sections="", stderr=None, **settings
+        self, upstream=None, *, workers=2, lanes="shared", listen="127.0.0.1:0", sections="", env=None, stderr=None,
+        **settings,
     ):
         super().__init__("weir")
+        self.env = env or {}
         self.streams = {} if stderr is None else {"stderr": stderr}
         self.lanes = lanes
         self.config = self.folder / "weir.conf"
-        lines = {"listen": listen, "workers": workers, "lanes": lanes}
+        lines = {"listen": listen, "workers": workers, "lanes": lanes, "drain-timeout": "100ms"}
         if upstream:
             lines["upstream"] = getattr(upstream, "upstream", upstream)
         lines.update({key.replace("_", "-"): value for key, value in settings.items()})
@@ -213,7 +216,7 @@ class Weir(Process):
         self.config.write_text(text.replace("{folder}", str(self.folder)))
 
     def start(self):
-        self.launch([str(WEIR), "-c", str(self.config)], **self.streams)
+        self.launch([str(WEIR), "-c", str(self.config)], env={**os.environ, **self.env}, **self.streams)
 
     def wait_ready(self):
         wait_until(lambda: self.is_ready() or not self.is_running(), "weir is ready", START_SECONDS)

@@ -15,10 +15,9 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/weir-run.XXXXXX")
 redis_pid='' weir_pid=''
 stop() {
     trap - EXIT INT TERM
-    for pid in $weir_pid $redis_pid; do
-        kill "$pid" 2>/dev/null || true
-        wait "$pid" 2>/dev/null || true
-    done
+    # SIGINT: at once, without waiting for clients.
+    [ -z "$weir_pid" ] || { kill -INT "$weir_pid" 2>/dev/null && wait "$weir_pid" 2>/dev/null; } || true
+    [ -z "$redis_pid" ] || { kill "$redis_pid" 2>/dev/null && wait "$redis_pid" 2>/dev/null; } || true
     rm -rf "$folder"
 }
 trap stop EXIT

@@ -1,0 +1,35 @@
+/*
+ * How weir stops: nobody is accepted any more, clients leave between two commands (front/parting.h), and after
+ * drain-timeout those who are left are closed.
+ */
+#ifndef WEIR_RUN_DRAIN_H
+#define WEIR_RUN_DRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "net/loop.h"
+#include "run/crew.h"
+#include "run/listening.h"
+
+struct drain {
+    struct crew *crew;
+    struct listening *listening;
+    uint64_t timeout_ns; /* 0: clients are closed at once */
+    _Atomic unsigned *clients;
+    void (*on_over)(void *arg); /* stop the crew now; once */
+    void *arg;
+    /* the drain's own, zero before */
+    struct crew_drain told;
+    uv_timer_t deadline;
+    bool is_on;
+};
+
+/* Begin; on_over follows, maybe at once. With a successor that has the listening sockets too, whoever waits there is its. */
+void drain_begin(struct drain *drain, struct loop *loop, bool has_successor);
+
+/* Asynchronous, as the loop is closed. Safe on one that has not begun. */
+void drain_close(struct drain *drain);
+
+#endif

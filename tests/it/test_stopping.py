@@ -1,0 +1,251 @@
+"""SIGTERM: clients leave between two commands, and nobody loses a reply."""
+
+import re
+import signal
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from harness import MODE_IDS, MODES, wait_until
+from resp import Closed, encode, pipeline
+
+PATIENCE = "15s"  # of drain-timeout: beyond all that these tests need
+SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody
+
+
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def patient(request, farm, redis):
+    """A weir that would wait for long."""
+    workers, lanes = request.param
+    return farm.weir(redis, workers=workers, lanes=lanes, drain_timeout=PATIENCE)
+
+
+def told_to_stop(weir):
+    """SIGTERM has been sent, and nobody is accepted any more."""
+    weir.signal(signal.SIGTERM)
+    wait_until(lambda: "nobody is accepted any more" in weir.log(), "nobody is accepted")
+
+
+def rest(conn):
+    """What comes until the end; a reset fails."""
+    found = bytes(conn.buffer)
+    while data := conn.sock.recv(1 << 18):
+        found += data
+    return found
+
+
+def ended_well(weir):
+    assert weir.wait() == 0, weir.log()
+    assert not weir.complaint(), weir.log()
+
+
+def test_without_clients_it_ends_at_once(patient):
+    patient.signal(signal.SIGTERM)
+    ended_well(patient)
+    assert "all clients have gone" in patient.log()
+
+
+def test_idle_clients_are_let_go(patient):
+    conns = [patient.connect() for _ in range(10)]
+    for conn in conns[:5]:
+        assert conn.ask("PING", "SELECT 3", "SET k v") == ["PONG", "OK", "OK"]
+    patient.signal(signal.SIGTERM)
+    for conn in conns:
+        assert rest(conn) == b""
+        conn.close()
+    ended_well(patient)
+
+
+def test_idle_clients_that_do_not_notice_are_closed(farm, redis):
+    weir = farm.weir(redis, drain_timeout="2s")
+    conns = [weir.connect() for _ in range(3)]
+    assert [conn.call("PING") for conn in conns] == ["PONG"] * 3
+    weir.signal(signal.SIGTERM)
+    ended_well(weir)
+    assert "drain-timeout" not in weir.log()
+    for conn in conns:
+        assert rest(conn) == b""
+        conn.close()
+
+
+def test_a_blocked_client_gets_its_reply(patient, redis):
+    with patient.connect() as a:
+        a.send(pipeline("BLPOP list 0", "ECHO after"))
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        told_to_stop(patient)
+        with pytest.raises(ConnectionRefusedError):
+            patient.connect()
+        redis.call("RPUSH", "list", "x")
+        assert a.read() == [b"list", b"x"] and a.read() == b"after"
+        assert rest(a) == b""
+    ended_well(patient)
+
+
+def test_a_transaction_is_finished(patient):
+    with patient.connect() as a, patient.connect() as b:
+        assert a.ask("MULTI", "SET k 1") == ["OK", "QUEUED"]
+        assert b.ask("WATCH k", "GET k") == ["OK", None]
+        told_to_stop(patient)
+        assert a.call("INCR", "k") == "QUEUED"
+        assert a.call("EXEC") == ["OK", 2]
+        assert rest(a) == b""
+        assert b.ask("MULTI", "SET k 3", "EXEC") == ["OK", "QUEUED", None]
+        assert rest(b) == b""
+    ended_well(patient)
+
+
+def test_a_subscriber_stays_until_it_unsubscribes(patient, redis):
+    with patient.connect() as a:
+        assert a.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+        told_to_stop(patient)
+        redis.call("PUBLISH", "c", "hello")
+        assert a.read() == [b"message", b"c", b"hello"]
+        assert a.call("UNSUBSCRIBE", "c") == [b"unsubscribe", b"c", 0]
+        assert rest(a) == b""
+    ended_well(patient)
+
+
+@pytest.mark.parametrize("size", [100, 300_000])
+def test_half_a_request_is_waited_for(size, patient):
+    request = encode("SET", "k", b"x" * size)
+    with patient.connect() as a, patient.connect() as b:
+        assert a.call("PING") == "PONG"
+        a.send(request[: len(request) // 2])
+        b.send(encode("ECHO", "b")[:-3])
+        told_to_stop(patient)
+        a.send(request[len(request) // 2 :])
+        b.send(encode("ECHO", "b")[-3:])
+        assert a.read() == "OK" and b.read() == b"b"
+        assert rest(a) == rest(b) == b""
+    ended_well(patient)
+
+
+def test_a_reply_that_is_half_sent_goes_out_whole(patient):
+    value = b"x" * 20_000_000
+    with patient.connect() as a:
+        assert a.call("SET", "k", value) == "OK"
+        a.send(encode("GET", "k"))
+        a.more()
+        told_to_stop(patient)
+        assert a.read() == value
+        assert rest(a) == b""
+    ended_well(patient)
+
+
+def test_who_waits_for_a_turn_gets_it(farm, redis):
+    weir = farm.weir(redis, drain_timeout=PATIENCE, sections="[policy default]\ncmd.set = 1/s over delay 10s\n")
+    with weir.connect() as a, weir.connect() as b:
+        assert a.call("SET", "k", 1) == "OK"
+        a.send(encode("SET", "k", 2))
+        assert b.call("LIMIT", "FUNNEL", "f", "1/s")[0] == 0
+        b.send(encode("LIMIT", "FUNNEL", "f", "1/s", "WAIT", 10000))
+        told_to_stop(weir)
+        assert a.read() == "OK"
+        assert b.read()[0] == 0
+        assert rest(a) == rest(b) == b""
+    ended_well(weir)
+
+
+def test_the_reply_and_the_end_come_together(patient):
+    """So that whoever looks before it sends the next command never sends it in vain."""
+    clients = 8
+    going = threading.Barrier(clients + 1, timeout=30)
+    wrong = []
+
+    def ask_until_closed(number):
+        with patient.connect() as conn:
+            going.wait()
+            n = 0
+            answered = time.monotonic()
+            while not has_ended(conn):
+                words = [f"{number}.{n}.{i}" for i in range(5)]
+                conn.sock.sendall(pipeline(*[("ECHO", word) for word in words]))
+                was_silent = time.monotonic() - answered > SILENCE
+                try:
+                    if [conn.read() for _ in words] != [word.encode() for word in words]:
+                        wrong.append(f"{number}: another's reply")
+                except Closed:
+                    if not was_silent or conn.buffer:
+                        wrong.append(f"{number}: closed after {n} pipelines")
+                    return
+                answered = time.monotonic()
+                n += 1
+
+    threads = [threading.Thread(target=ask_until_closed, args=(i,)) for i in range(clients)]
+    for thread in threads:
+        thread.start()
+    going.wait()
+    patient.signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
+    ended_well(patient)
+
+
+def has_ended(conn):
+    try:
+        return conn.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+
+
+def test_drain_timeout_closes_the_rest(farm, redis):
+    weir = farm.weir(redis, drain_timeout="200ms")
+    conns = [weir.connect() for _ in range(3)]
+    conns[0].send(encode("BLPOP", "none", 0))
+    assert conns[1].call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+    assert conns[2].call("MULTI") == "OK"
+    wait_until(lambda: redis.waiting()[0] == 1, "one blocks")
+    weir.signal(signal.SIGTERM)
+    ended_well(weir)
+    assert "3 clients" in weir.log()
+    for conn in conns:
+        assert conn.read_to_end() == b""
+        conn.close()
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_second_signal_ends_it_at_once(second, farm, redis):
+    weir = farm.weir(redis, drain_timeout="1h")
+    with weir.connect() as a:
+        a.send(encode("BLPOP", "none", 0))
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        told_to_stop(weir)
+        weir.signal(second)
+        ended_well(weir)
+    assert "at once" in weir.log()
+
+
+def test_sigint_ends_it_at_once(farm, redis):
+    weir = farm.weir(redis, drain_timeout="1h")
+    with weir.connect() as a:
+        a.send(encode("BLPOP", "none", 0))
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        weir.stop(signal.SIGINT)
+
+
+def test_drain_timeout_0_ends_it_at_once(farm, redis):
+    weir = farm.weir(redis, drain_timeout="0")
+    with weir.connect() as a:
+        assert a.call("MULTI") == "OK"
+        weir.stop()
+
+
+def test_readiness_fails_while_it_drains(farm, redis):
+    weir = farm.weir(redis, drain_timeout=PATIENCE, sections="[admin]\nlisten = 127.0.0.1:0\n")
+    base = re.search(r"(http://\S+)/metrics", weir.log())[1]
+    with weir.connect() as a:
+        a.send(encode("BLPOP", "list", 0))
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        told_to_stop(weir)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(base + "/readyz", timeout=10)
+        assert refused.value.code == 503 and refused.value.read() == b"stopping\n"
+        metrics = urllib.request.urlopen(base + "/metrics", timeout=10).read().decode()
+        assert re.search(r"^weir_draining 1$", metrics, re.M)
+        redis.call("RPUSH", "list", "x")
+        assert a.read() == [b"list", b"x"]
+    ended_well(weir)
