@@ -222,6 +222,7 @@ void worker_give(void *arg, struct order *order)
 static void *run(void *arg)
 {
     struct worker *worker = arg;
+    pthread_setname_np(pthread_self(), "worker"); /* for top -H and its like */
     loop_run(&worker->loop);
     return NULL;
 }
