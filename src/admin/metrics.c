@@ -138,6 +138,11 @@ static void show_workers(struct sheet *s)
     put(s, NO_LABELS, s->snapshot->workers);
 }
 
+static void show_turns(struct sheet *s)
+{
+    put_histo(s, &s->snapshot->turns);
+}
+
 static void show_ready(struct sheet *s)
 {
     put(s, NO_LABELS, s->snapshot->not_ready[0] == '\0');
@@ -326,6 +331,23 @@ static void show_delays(struct sheet *s)
     put_histo(s, &s->snapshot->counts.times.delay);
 }
 
+/* ---- times ---- */
+
+static void show_requests(struct sheet *s)
+{
+    put_histo(s, &s->snapshot->counts.times.request);
+}
+
+static void show_upstream_times(struct sheet *s)
+{
+    put_histo(s, &s->snapshot->counts.times.upstream);
+}
+
+static void show_own(struct sheet *s)
+{
+    put_histo(s, &s->snapshot->counts.times.own);
+}
+
 /* ---- the upstream ---- */
 
 static void show_up(struct sheet *s)
@@ -338,6 +360,11 @@ static void show_lanes(struct sheet *s)
     for (int home = HOME_NONE + 1; home < HOME_COUNT; home++)
         put(s, LABELS({"upstream", s->snapshot->upstream}, {"state", lane_home_name((enum lane_home)home)}),
             count_read(&s->snapshot->lanes.homes[home]));
+}
+
+static void show_in_flight(struct sheet *s)
+{
+    put(s, LABELS({"upstream", s->snapshot->upstream}), count_read(&s->snapshot->lanes.in_flight));
 }
 
 static void show_opened(struct sheet *s)
@@ -362,6 +389,7 @@ static const struct metric metrics[] = {
     {"process_max_fds", "gauge", show_max_fds, "Most file descriptors that may be open."},
     {"process_start_time_seconds", "gauge", show_start, "When the process started, in seconds since 1970."},
     {"weir_workers", "gauge", show_workers, "Worker threads."},
+    {"weir_event_loop_lag_seconds", "histogram", show_turns, "How long the turns of the workers' loops took."},
     {"weir_ready", "gauge", show_ready, "1 while weir serves clients, as /readyz says."},
     {"weir_draining", "gauge", show_draining, "1 once weir has been told to stop."},
     {"weir_snapshot_timestamp_seconds", "gauge", show_taken, "When these numbers were gathered: once a second."},
@@ -388,8 +416,15 @@ static const struct metric metrics[] = {
     {"weir_rule_info", "gauge", show_rules, "Always 1; the labels say what the limit is."},
     {"weir_rule_tracked_clients", "gauge", show_tracked, "Subjects of the limit's policy remembered now."},
     {"weir_throttle_delay_seconds", "histogram", show_delays, "How long limits have made commands wait."},
+    {"weir_request_duration_seconds", "histogram", show_requests,
+     "From when a command is the next of its client until its reply has been written."},
+    {"weir_upstream_request_duration_seconds", "histogram", show_upstream_times,
+     "From when a command is sent to the upstream until its answer has come."},
+    {"weir_proxy_overhead_seconds", "histogram", show_own,
+     "What commands have spent in weir itself, without upstream and limits' delays."},
     {"weir_upstream_up", "gauge", show_up, "1 while the upstream answers."},
     {"weir_upstream_connections", "gauge", show_lanes, "Connections to the upstream, by what they are used for."},
+    {"weir_upstream_inflight_requests", "gauge", show_in_flight, "Requests sent to the upstream and not answered."},
     {"weir_upstream_connects_total", "counter", show_opened, "Connections to the upstream that were begun."},
     {"weir_upstream_errors_total", "counter", show_losses, "Connections to the upstream that failed, by why."},
 };

@@ -261,7 +261,10 @@ static enum gate wait_on(struct client *client)
 static enum gate end_wait(struct client *client, enum gate gate)
 {
     if (account_is_waiting(client)) {
-        histo_add(&client->front->counts.times.delay, client->front->loop->now_ns - client->meter->headed_ns, 1);
+        uint64_t waited_ns = client->front->loop->now_ns - client->meter->headed_ns;
+        uint64_t waited_us = waited_ns / NS_PER_US;
+        histo_add(&client->front->counts.times.delay, waited_ns, 1);
+        client->rider.waited_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
         client->meter->headed_ns = 0;
     }
     client->n_commands++;

@@ -14,6 +14,7 @@
 #include "front/effect.h"
 #include "front/place.h"
 #include "front/session.h"
+#include "front/timing.h"
 
 static struct client *client_of_link(struct link *link)
 {
@@ -193,6 +194,7 @@ static const struct rider_ops rider_ops = {
     .on_local = on_local,
     .on_answer = on_answer,
     .on_counted = on_counted,
+    .on_timed = timing_answered,
     .on_refused = on_refused,
     .on_heavy = on_heavy,
     .on_unread = on_unread,

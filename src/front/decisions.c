@@ -2,6 +2,7 @@
 
 #include "front/place.h"
 #include "front/session.h"
+#include "front/timing.h"
 
 #define IN_FLIGHT_MAX 512 /* of one client: what waits in memory is bounded */
 
@@ -28,6 +29,14 @@ static void note_asked(struct client *client, struct quota_call *call)
     client->extra->n_asked++;
 }
 
+/* What may wait is not measured, as what blocks in Redis is not. */
+static void start_time(const struct client *client, const struct request *request, struct quota_call *call)
+{
+    call->arrived_ns = call->ask.wait_ns == 0 ? client->rider.arrived_ns : 0;
+    call->waited_us = client->rider.waited_us;
+    call->tag = timing_tag(request->command, request->argc);
+}
+
 void decisions_ask(struct client *client, const struct request *request)
 {
     const struct rules *rules = client->front->rules;
@@ -43,12 +52,14 @@ void decisions_ask(struct client *client, const struct request *request)
     struct slice name = slice_of(request->command->name, request->command->name_len);
     struct quota_call *call = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
     if (call == NULL) {
+        timing_local(client, timing_tag(request->command, request->argc));
         if (error.is_broken)
             client_close(client);
         else
             client_answer(client, slice_of(error.at, error.len));
         client->skips_next = false;
     } else {
+        start_time(client, request, call);
         call->is_muted = client->skips_next;
         client->skips_next = false;
         note_asked(client, call);
@@ -74,6 +85,7 @@ static void answer_done(struct client *client)
         struct quota_call *call = call_of(client->extra->asked.next);
         list_take(&call->in_client);
         client->extra->n_asked--;
+        timing_decided(client, call);
         if (call->reply.is_broken)
             client_close(client);
         else if (!call->is_muted && !client->is_silent)

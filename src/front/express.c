@@ -2,6 +2,7 @@
 
 #include "front/account.h"
 #include "front/place.h"
+#include "front/timing.h"
 #include "resp/plain.h"
 
 /* Nothing that the client has done before bears on a plain command of its. */
@@ -31,27 +32,28 @@ static inline struct lane *find_lane(const struct client *client)
 /* One request of the client's that can go now; NULL: the next must go the long way, or is not here. */
 static inline const struct command *find_next(const struct client *client, const struct lane *lane,
                                               const struct request_limits *limits, const char *at, const char *end,
-                                              const char **next)
+                                              const char **next, uint32_t *argc)
 {
     struct slice name;
     struct front *front = client->front;
     if (lane_is_congested(lane) || client->rider.sent_bytes > SHARED_BYTES_MAX || client->reader == READER_ASKS)
         return NULL;
-    *next = plain_request(at, end, limits, &name);
+    *next = plain_request(at, end, limits, &name, argc);
     if (*next == NULL || *next - at > LARGE_REQUEST || *next - name.at < RECENT_NAME_ROOM)
         return NULL;
     return recent_find(&front->recent, front->commands, name);
 }
 
 /* It has passed the gate. */
-static inline enum route note(struct client *client, struct lane *lane, const struct command *command, uint32_t n)
+static inline enum route note(struct client *client, struct lane *lane, const struct command *command, uint32_t argc,
+                              uint32_t n)
 {
     struct rider *rider = &client->rider;
     if (client->reader == READER_NEW && (command->flags & CMD_READONLY) != 0)
         client->reader = READER_ASKS;
     if (lane_has_few_calls(rider, SHARED_CALLS_FEW))
         rider->sent_bytes = 0;
-    if (!lane_call(lane, rider)) {
+    if (!lane_call(lane, rider, timing_tag(command, argc))) {
         client_close(client);
         return ROUTE_STOP;
     }
@@ -69,17 +71,19 @@ enum route express_run(struct client *client, const struct request_limits *limit
     const char *at = bytes.at;   /* ... and ends here */
     const char *next;
     const struct command *command;
+    uint32_t argc;
     enum route result = ROUTE_TAKEN;
     *used = 0;
     if (lane == NULL)
         return result;
     while (result == ROUTE_TAKEN &&
-           (command = find_next(client, lane, limits, at, bytes.at + bytes.len, &next)) != NULL) {
+           (command = find_next(client, lane, limits, at, bytes.at + bytes.len, &next, &argc)) != NULL) {
         struct verdict verdict;
         if (account_pass_plainly(client, command, &verdict)) {
-            result = note(client, lane, command, (uint32_t)(next - at));
+            result = note(client, lane, command, argc, (uint32_t)(next - at));
         } else {
             front_count(front, command, RESULT_THROTTLED);
+            timing_local(client, timing_tag(command, argc));
             route_send(front, lane, slice_of(from, (size_t)(at - from)));
             from = next;
             result = route_refuse(client, &verdict);

@@ -34,6 +34,23 @@ static bool is_large(const struct request_scan *scan)
     return !scan->is_inline && scan->at + scan->bulk_left > LARGE_REQUEST;
 }
 
+/* The time of its next requests begins: now, unless the next one has been held. */
+static void start_time(struct client *client, const struct intake *in)
+{
+    client->rider.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
+    client->rider.waited_us = 0;
+}
+
+static void note_held(struct client *client, struct intake *in, bool is_held)
+{
+    if (is_held) {
+        in->held_ns = client->rider.arrived_ns;
+    } else if (in->held_ns != 0) {
+        in->held_ns = 0;
+        start_time(client, in); /* for those that have waited behind it */
+    }
+}
+
 static void take_frame(struct intake *in, enum route result)
 {
     in->has_frame = result == ROUTE_WAIT;
@@ -62,6 +79,7 @@ static void take(struct client *client, struct intake *in)
 {
     const struct request_limits *limits = limits_of(client);
     enum route result = ROUTE_TAKEN;
+    start_time(client, in);
     while (result == ROUTE_TAKEN && can_go_on(client)) {
         assert(in->taken <= in->scanned && in->scanned <= in->filled && in->filled <= in->capacity);
         if (in->taken == in->scanned && take_plain(client, in, limits) == ROUTE_STOP)
@@ -84,10 +102,12 @@ static void take(struct client *client, struct intake *in)
             result = route_large(client, &in->scan, bytes);
             if (result == ROUTE_TAKEN)
                 in->taken = in->scanned;
+            note_held(client, in, result == ROUTE_WAIT);
             continue;
         }
         result = route_request(client, &in->scan, bytes);
         take_frame(in, result);
+        note_held(client, in, result == ROUTE_WAIT);
         limits = limits_of(client);
     }
     route_flush(client->front);

@@ -79,6 +79,12 @@ static bool has_epoch(void *arg, uint32_t epoch)
     return false;
 }
 
+static void on_written(struct loop *loop)
+{
+    struct front *front = loop->owner;
+    answered_written(&front->answered, &front->counts.times, loop->written_ns);
+}
+
 static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused, .has_epoch = has_epoch};
 
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
@@ -86,6 +92,8 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
 {
     memset(front, 0, sizeof *front);
     front->loop = loop;
+    loop->on_written = on_written;
+    loop->owner = front;
     front->settings = settings;
     front->commands = commands;
     front->rules = rules;

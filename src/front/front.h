@@ -88,6 +88,7 @@ struct front {
     struct run run;
     struct recent recent;
     struct counts counts;
+    struct answered answered; /* in this turn */
     struct told told;
 };
 

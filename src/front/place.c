@@ -33,10 +33,11 @@ static bool dress(struct client *client, struct lane *lane)
         return true;
     if (name.len > 4096)
         return true; /* too long a name to be worth it */
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_MUTE;
+    call->arrived_ns = 0;
     char out[4096 + 4 * EMIT_HEADER_MAX + 32];
     const struct slice words[] = {SLICE("CLIENT"), SLICE("SETNAME"), name};
     lane_send(lane, out, emit_array(out, words, 3));

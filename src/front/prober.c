@@ -26,7 +26,7 @@ static struct lane *ask(struct prober *prober)
     struct lane *lane = lanes_shared(prober->lanes, &newcomer);
     if (lane != NULL && !lane_is_ready(lane))
         return lane;
-    struct call *call = lane != NULL ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1) : NULL;
+    struct call *call = lane != NULL ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         give_up(prober);
         return NULL;

@@ -13,6 +13,7 @@
 #include "front/request.h"
 #include "front/session.h"
 #include "front/special.h"
+#include "front/timing.h"
 #include "limit/gate.h"
 #include "limit/refusal.h"
 #include "limit/own.h"
@@ -97,6 +98,8 @@ enum route route_refuse(struct client *client, const struct verdict *verdict)
 static void count(struct client *client, const struct request *request, enum counted_result result)
 {
     front_count(client->front, request->command, result);
+    if (result == RESULT_THROTTLED || result == RESULT_LOCAL || result == RESULT_ERROR)
+        timing_local(client, timing_tag(request->command, request->argc));
 }
 
 /* The gate has refused it. */
@@ -138,9 +141,10 @@ static enum route out_of_memory(struct client *client)
 
 static bool note_call(struct client *client, struct lane *lane, const struct request *request)
 {
-    if (request->counted == 0)
-        return lane_call(lane, &client->rider);
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
+    uint32_t tag = timing_tag(request->command, request->argc);
+    if (request->counted == 0 && client->rider.waited_us == 0)
+        return lane_call(lane, &client->rider, tag);
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call != NULL)
         call->counted = request->counted;
     return call != NULL;
@@ -296,12 +300,14 @@ static enum route run_own(struct client *client, struct request *request)
     if (gate != GATE_PASS)
         return throttle(client, NULL, request, gate, &verdict);
     account_answered(client, verdict.counted);
-    count(client, request, RESULT_LOCAL);
     count_own(client, request, false);
-    if (is_decision)
+    if (is_decision) {
+        front_count(client->front, request->command, RESULT_LOCAL);
         decisions_ask(client, request);
-    else
+    } else {
+        count(client, request, RESULT_LOCAL);
         own_run(client, request);
+    }
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 

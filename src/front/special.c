@@ -7,6 +7,7 @@
 #include "front/effect.h"
 #include "front/route.h"
 #include "front/session.h"
+#include "front/timing.h"
 #include "resp/argv.h"
 
 #define REQUEST(words) words, sizeof(words) - 1
@@ -97,10 +98,11 @@ static bool is_silenced(struct client *client)
 
 static struct call *send_muted(struct client *client, struct lane *lane, const char *request, size_t n)
 {
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
     if (call == NULL)
         return NULL;
     call->flags = CALL_MUTE;
+    call->arrived_ns = 0;
     route_flush(client->front);
     lane_send(lane, request, n);
     return call;
@@ -135,7 +137,8 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
 static bool send_client_reply(struct client *client, struct lane *lane, const struct request *request)
 {
     enum reply_mode mode = reply_mode_of(request);
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1);
+    uint32_t tag = timing_tag(request->command, request->argc);
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
     route_flush(client->front);
@@ -370,7 +373,8 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         return false;
 
     enum flow flow = flow_of(client, request, is_later);
-    struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow));
+    uint32_t tag = timing_tag(request->command, request->argc);
+    struct call *call = lane_call_special(lane, &client->rider, (uint8_t)flow, frames_of(request, flow), tag);
     if (call == NULL)
         return false;
     call->counted = request->counted;

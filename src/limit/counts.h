@@ -11,8 +11,8 @@
 
 #include "base/count.h"
 #include "base/err.h"
-#include "base/histo.h"
 #include "limit/command.h"
+#include "limit/times.h"
 
 /* What has become of a command. */
 enum counted_result {
@@ -49,14 +49,6 @@ struct listener_counts {
     _Atomic uint64_t accepted;
     _Atomic uint64_t rejected[REJECTED_COUNT];
     _Atomic uint64_t closed[CLOSED_COUNT]; /* of those accepted and not rejected by REJECTED_MAX_CLIENTS */
-};
-
-/* How long commands took. */
-struct times {
-    struct histo request;  /* from when it is the next of its client until its reply has been written */
-    struct histo upstream; /* of that, from its being sent until its answer has come */
-    struct histo own;      /* the rest without the delays: weir's own time */
-    struct histo delay;    /* what limits have made a command wait; of those that had to */
 };
 
 struct counts {

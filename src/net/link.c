@@ -9,8 +9,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-
 #define WRITE_PIECES 64      /* chunks in one write: half a megabyte */
 #define KEEPALIVE_SECONDS 60 /* idle time before the first probe; Redis' is 300, middleboxes forget sooner */
 
@@ -99,7 +97,7 @@ static void read_share(struct link *link)
             read_end(link);
             return;
         }
-        link_loop(link)->now_ns = clock_ns();
+        loop_tick(link_loop(link));
         count_add(&link_loop(link)->traffic[link->rank].read, (uint64_t)n);
         link->ops->on_data(link, at, (size_t)n);
         if ((size_t)n < room)
@@ -163,6 +161,8 @@ void link_flush(struct link *link)
     if (link->state != LINK_OPEN || link->is_full)
         return;
     if (link->out.bytes > 0) {
+        if (link->ops->on_flush != NULL)
+            link->ops->on_flush(link);
         struct slice pieces[WRITE_PIECES];
         ssize_t sent = send_pieces(link, pieces, chain_peek(&link->out, pieces, WRITE_PIECES));
         if (sent < 0) {

@@ -36,6 +36,8 @@ struct link_ops {
     void (*on_end)(struct link *link, int status);
     /* Asked for with link_wake. */
     void (*on_wake)(struct link *link);
+    /* What is pending is about to be written. The field may be NULL. */
+    void (*on_flush)(struct link *link);
     /* Output has fallen to LINK_LOW or below after link_is_congested was true. The field may be NULL. */
     void (*on_drained)(struct link *link);
     void (*on_closed)(struct link *link);

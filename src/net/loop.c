@@ -3,7 +3,6 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "net/link.h"
 
@@ -26,7 +25,7 @@ static void wake_all(struct loop *loop)
     struct list now;
     if (list_is_empty(&loop->woken))
         return;
-    loop->now_ns = clock_ns();
+    loop_tick(loop);
     list_take_all(&now, &loop->woken);
     while (!list_is_empty(&now)) {
         struct link *link = container_of(now.next, struct link, woken);
@@ -44,8 +43,21 @@ static bool has_work(const struct loop *loop)
 static void settle(struct loop *loop)
 {
     wake_all(loop);
-    for (int rank = 0; rank < RANK_COUNT; rank++)
-        flush_rank(&loop->dirty[rank]);
+    if (has_work(loop)) {
+        loop->writing_ns = clock_ns();
+        for (int rank = 0; rank < RANK_COUNT; rank++)
+            flush_rank(&loop->dirty[rank]);
+        loop->written_ns = clock_ns();
+    }
+    if (loop->on_written != NULL)
+        loop->on_written(loop);
+}
+
+static void end_turn(struct loop *loop)
+{
+    if (loop->turn_ns != 0 && loop->written_ns > loop->turn_ns)
+        histo_add(&loop->turns, loop->written_ns - loop->turn_ns, 1);
+    loop->turn_ns = 0;
 }
 
 static void on_after_poll(uv_check_t *check)
@@ -71,6 +83,7 @@ static void on_before_poll(uv_prepare_t *prepare)
     struct loop *loop = prepare->loop->data;
     if (has_work(loop))
         settle(loop);
+    end_turn(loop);
     if (loop->pool.given_back > TRIM_BYTES && !uv_is_active((uv_handle_t *)&loop->trim))
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
     if (has_work(loop))

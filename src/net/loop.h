@@ -13,7 +13,9 @@
 #include <uv.h>
 
 #include "base/chain.h"
+#include "base/clock.h"
 #include "base/count.h"
+#include "base/histo.h"
 #include "base/list.h"
 
 #define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
@@ -36,9 +38,24 @@ struct loop {
     struct list woken;
     struct pool pool;
     struct traffic traffic[RANK_COUNT];
-    uint64_t now_ns;   /* read after the last data came, so never before it was sent */
+    struct histo turns;  /* how long those took that wrote something: what came meanwhile waited for so long */
+    uint64_t now_ns;     /* read after the last data came, so never before it was sent */
+    uint64_t turn_ns;    /* when the first data of this turn came; 0: none has */
+    uint64_t writing_ns; /* when the lanes' output began to be written last ... */
+    uint64_t written_ns; /* ... and when all that there was had been */
+    /* All output that there was has been written, as far as it could be. NULL: nobody wants to know. */
+    void (*on_written)(struct loop *loop);
+    void *owner;       /* for on_written */
     char *read_buffer; /* one for all links of the thread: what is read is used up or copied before the next read */
 };
+
+/* Something has come. */
+static inline void loop_tick(struct loop *loop)
+{
+    loop->now_ns = clock_ns();
+    if (loop->turn_ns == 0)
+        loop->turn_ns = loop->now_ns;
+}
 
 /* Ends the process when the system refuses a loop. */
 void loop_init(struct loop *loop);

@@ -40,6 +40,10 @@ struct quota_call {
     bool is_hurried; /* it is not to wait any more */
     bool is_muted;   /* nobody wants to hear it; for the owner */
     void *owner;     /* NULL: the client has gone */
+    /* The owner's: since when it was the next of its client, what a limit had made it wait, what it was. */
+    uint64_t arrived_ns; /* 0: not measured */
+    uint32_t waited_us;
+    uint32_t tag;
     char token[33];
     char text[];
 };

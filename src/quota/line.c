@@ -143,7 +143,7 @@ void line_wake(struct line *line)
 
 static bool send_call(struct line *line, uint8_t effect, unsigned argument, const char *request, size_t n)
 {
-    struct call *call = lane_call_special(line->rider.lane, &line->rider, FLOW_ONE, 1);
+    struct call *call = lane_call_special(line->rider.lane, &line->rider, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_LOOK;

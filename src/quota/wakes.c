@@ -83,7 +83,7 @@ static void subscribe(struct wakes *wakes)
 {
     const struct slice words[] = {SLICE("SUBSCRIBE"), slice_str(wakes->channel)};
     char out[512];
-    if (words[1].len > 256 || lane_call_special(wakes->rider.lane, &wakes->rider, FLOW_SUBSCRIBE, 1) == NULL)
+    if (words[1].len > 256 || lane_call_special(wakes->rider.lane, &wakes->rider, FLOW_SUBSCRIBE, 1, 0) == NULL)
         return;
     lane_send(wakes->rider.lane, out, emit_array(out, words, 2));
 }

@@ -62,15 +62,14 @@ static inline const char *plain_bulk(const char *at, const char *end, uint32_t *
     return is_whole ? data : NULL;
 }
 
-/* A multibulk request of at least one argument, the first of which is *name. Returns what follows it, or NULL. */
+/* A multibulk request of *argc > 0 arguments, the first of which is *name. Returns what follows it, or NULL. */
 static inline const char *plain_request(const char *at, const char *end, const struct request_limits *limits,
-                                        struct slice *name)
+                                        struct slice *name, uint32_t *argc)
 {
-    uint32_t argc;
-    const char *next = plain_header(at, end, &argc);
-    if (!next || *at != '*' || argc == 0 || argc > limits->args)
+    const char *next = plain_header(at, end, argc);
+    if (!next || *at != '*' || *argc == 0 || *argc > limits->args)
         return NULL;
-    for (uint32_t arg = 0; arg < argc; arg++) {
+    for (uint32_t arg = 0; arg < *argc; arg++) {
         uint32_t len;
         const char *data = plain_bulk(next, end, &len);
         if (!data || *next != '$' || len > limits->bulk)

@@ -35,8 +35,11 @@ struct call {
     uint8_t flow;         /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
     uint8_t effect;       /* enum effect, for CALL_LOOK */
     uint8_t flags;
-    uint8_t counted; /* the rider's own business: not 0, and it hears of the end */
-    uint32_t argument; /* what the effect is about: a database, on (1) or off (0) */
+    uint8_t counted;     /* the rider's own business: not 0, and it hears of the end */
+    uint32_t argument;   /* what the effect is about: a database, on (1) or off (0) */
+    uint32_t waited_us;  /* as the rider said */
+    uint64_t arrived_ns; /* as the rider said; 0: nobody wants to know how long it takes */
+    uint64_t sent_ns;    /* 0: it has not been */
 };
 
 struct calls {
@@ -72,6 +75,12 @@ static inline struct call *calls_newest(const struct calls *calls)
 static inline bool call_is_plain(const struct call *call)
 {
     return call->flow == FLOW_ONE && (call->flags | call->counted) == 0;
+}
+
+/* How many requests it stands for, as far as they have not been answered. */
+static inline uint32_t call_requests(const struct call *call)
+{
+    return call->flow == FLOW_ONE ? call->n : 1;
 }
 
 static inline void calls_pop(struct calls *calls)

@@ -35,6 +35,17 @@ static void finish_oldest(struct lane *lane)
     wake_if_idle(done.rider);
 }
 
+/* `n` requests of the oldest call. */
+static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
+{
+    bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
+    if (call->sent_ns != 0)
+        count_add(&lane->home->counts.in_flight, -(uint64_t)n);
+    if (is_timed)
+        call->rider->ops->on_timed(call->rider, call, n);
+    tags_drop(&lane->tags, n);
+}
+
 static bool may_push(const struct lane *lane)
 {
     return lane->owner != NULL && (lane->key.protocol == 3 || lane->is_unsure);
@@ -86,6 +97,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     struct call *call = calls_oldest(&lane->calls);
     enum scan_result result = SCAN_FRAME;
     size_t used;
+    uint32_t n_before = call->n;
     uint32_t n_plain = reply_scan_plain(&lane->scan, p, (size_t)(end - p), call->n, &used);
     if (n_plain > 0)
         note_progress(lane, SCAN_FRAME, used);
@@ -106,6 +118,8 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
 
     bool is_answered = call->n == 0;
     struct rider *rider = call->rider;
+    if (call->n < n_before)
+        note_answered(lane, call, n_before - call->n);
     if (rider != NULL)
         rider->ops->on_bytes(rider, start, (size_t)(p - start));
     if (lane_is_closed(lane))
@@ -178,6 +192,7 @@ static void note_reply(struct lane *lane, const struct call *call)
 /* The oldest call has been answered. False: the lane is gone. */
 static bool end_call(struct lane *lane, const struct call *call)
 {
+    note_answered(lane, call, 1);
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
         upstream_end_epoch(lane->home->upstream); /* before anybody hears of it, and though its rider may have gone */
     if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)

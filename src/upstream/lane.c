@@ -135,6 +135,25 @@ static void on_end(struct link *link, int status)
     lane_fail(lane_of(link), status == UV_EOF ? "it closed the connection" : uv_strerror(status));
 }
 
+/* So many more, or, with a negative number, fewer. */
+static void count_in_flight(struct lane *lane, int64_t n)
+{
+    count_add(&lane->home->counts.in_flight, (uint64_t)n);
+}
+
+/* What has been noted since the last time goes now. */
+static void on_flush(struct link *link)
+{
+    struct lane *lane = lane_of(link);
+    for (uint32_t at = lane->calls.tail; at != lane->calls.head; at--) {
+        struct call *call = calls_at(&lane->calls, at - 1);
+        if (call->sent_ns != 0)
+            return;
+        call->sent_ns = link_loop(link)->writing_ns;
+        count_in_flight(lane, call_requests(call));
+    }
+}
+
 static void on_drained(struct link *link)
 {
     wake_waiting(lane_of(link));
@@ -149,6 +168,7 @@ static void on_closed(struct link *link)
 {
     struct lane *lane = lane_of(link);
     calls_fini(&lane->calls);
+    tags_fini(&lane->tags);
     login_put(lane->key.login);
     free(lane);
 }
@@ -172,6 +192,7 @@ static const struct link_ops link_ops = {
     .on_data = on_data,
     .on_end = on_end,
     .on_wake = on_wake,
+    .on_flush = on_flush,
     .on_drained = on_drained,
     .on_closed = on_closed,
 };
@@ -210,6 +231,9 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *own
 static void close_quietly(struct lane *lane)
 {
     lane->state = LANE_CLOSED;
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
+        if (calls_at(&lane->calls, at)->sent_ns != 0)
+            count_in_flight(lane, -(int64_t)call_requests(calls_at(&lane->calls, at)));
     lanes_take(lane);
     link_close(&lane->link);
 }
@@ -266,32 +290,38 @@ void lane_break(struct lane *lane, const char *why)
 
 /* ---- requests ---- */
 
-static struct call *push(struct lane *lane, struct rider *rider)
+static struct call *push(struct lane *lane, struct rider *rider, uint32_t tag)
 {
-    struct call *call = calls_push(&lane->calls);
-    if (call == NULL)
+    if (!tags_push(&lane->tags, tag))
         return NULL;
+    struct call *call = calls_push(&lane->calls);
+    if (call == NULL) {
+        tags_drop_newest(&lane->tags);
+        return NULL;
+    }
     if (lane->calls.tail - lane->calls.head == 1)
         lane->moved_ns = lane->home->loop->now_ns;
     call->rider = rider;
+    call->arrived_ns = rider->arrived_ns;
+    call->waited_us = rider->waited_us;
     rider->lane = lane;
     rider->in_flight++;
     rider->last_call = lane->calls.tail - 1;
     return call;
 }
 
-bool lane_call_apart(struct lane *lane, struct rider *rider)
+bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag)
 {
-    struct call *call = push(lane, rider);
+    struct call *call = push(lane, rider, tag);
     if (call == NULL)
         return false;
     call->n = 1;
     return true;
 }
 
-struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies)
+struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies, uint32_t tag)
 {
-    struct call *call = push(lane, rider);
+    struct call *call = push(lane, rider, tag);
     if (call == NULL)
         return NULL;
     call->flow = flow;
@@ -312,6 +342,9 @@ void lane_withdraw(struct rider *rider)
     struct calls *calls = &rider->lane->calls;
     struct call *newest = calls_at(calls, calls->tail - 1);
     assert(newest->rider == rider && newest->local_bytes == 0);
+    tags_drop_newest(&rider->lane->tags);
+    if (newest->sent_ns != 0)
+        count_in_flight(rider->lane, -1);
     if (newest->flow == FLOW_ONE && newest->n > 1) {
         newest->n--; /* equal ones before it */
         return;

@@ -19,13 +19,14 @@
 #include "resp/scan.h"
 #include "upstream/calls.h"
 #include "upstream/login.h"
+#include "upstream/tags.h"
 
 struct lane;
 struct lanes;
 
 /*
- * What a rider never brings about may be NULL: on_local and on_counted without local replies and counted calls, on_answer
- * without CALL_LOOK, on_heavy, on_blocking and on_unread on a private lane whose reader's link is never congested.
+ * What a rider never brings about may be NULL: on_local and on_counted without local replies and counted calls, on_timed
+ * without arrived_ns, on_answer without CALL_LOOK, on_heavy, on_blocking and on_unread on a private lane whose reader's link is never congested.
  */
 struct rider_ops {
     /* A piece of its replies, in order. */
@@ -34,6 +35,11 @@ struct rider_ops {
     void (*on_local)(struct rider *rider, uint32_t bytes);
     /* A call whose `counted` is not 0 has been answered, or withdrawn. */
     void (*on_counted)(struct rider *rider, uint8_t counted);
+    /*
+     * The oldest n requests on its lane have been answered, n > 0, all noted by `call`; heard before their last bytes.
+     * Only with rider.arrived_ns, and not of those that may wait in Redis.
+     */
+    void (*on_timed)(struct rider *rider, const struct call *call, uint32_t n);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
     /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
@@ -68,6 +74,8 @@ struct rider {
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
     uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
     uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
+    uint32_t waited_us;  /* of its next call: what a limit has made it wait */
+    uint64_t arrived_ns; /* the same: since when it is the next; 0: on_timed is not wanted */
 };
 
 /* What makes lanes equal: two sessions with the same key see the same replies. */
@@ -110,6 +118,7 @@ struct lane {
     size_t stalled_pending; /* what it had not read yet ... */
     uint64_t stalled_ns;    /* ... since when */
     struct calls calls;
+    struct tags tags; /* of the requests that the calls stand for */
     struct reply_scan scan;
     struct glimpse glimpse;
     /* How the frame being read is taken. Returns where the next byte to take is; NULL: none, or the lane is gone. */
@@ -178,24 +187,25 @@ static inline bool lane_is_congested(const struct lane *lane)
 }
 
 /* Note that `rider` will send a request that is answered by one plain reply. False: out of memory. */
-__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider);
+__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag);
 
-/* The same; it becomes one with an equal call before it. */
-__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct rider *rider)
+/* The same; it becomes one with an equal call before it that came with it. */
+__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct rider *rider, uint32_t tag)
 {
     if (!calls_is_empty(&lane->calls)) {
         struct call *last = calls_newest(&lane->calls);
-        if (last->rider == rider && call_is_plain(last) && last->local_bytes == 0 && last->n < UINT32_MAX) {
+        if (last->rider == rider && call_is_plain(last) && last->local_bytes == 0 && last->n < UINT32_MAX &&
+            last->arrived_ns == rider->arrived_ns && last->sent_ns == 0 && tags_push(&lane->tags, tag)) {
             last->n++;
             return true;
         }
     }
-    return lane_call_apart(lane, rider);
+    return lane_call_apart(lane, rider, tag);
 }
 
 /* Note any other request: `replies` frames for FLOW_SUBSCRIBE, else 1. NULL: out of memory. */
 __attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow,
-                                                                   uint32_t replies);
+                                                                   uint32_t replies, uint32_t tag);
 
 /* Are no more than `few` of its calls unanswered, as far as can be told at a glance? */
 static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)

@@ -94,7 +94,8 @@ static void check_plain(const struct request_scan *scan, const struct request_li
                         enum scan_result result, size_t used)
 {
     struct slice name;
-    const char *next = plain_request(at, at + n, limits, &name);
+    uint32_t argc;
+    const char *next = plain_request(at, at + n, limits, &name, &argc);
     if (next == NULL)
         return;
     REQUIRE(result == SCAN_FRAME && (size_t)(next - at) == used);

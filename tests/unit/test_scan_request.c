@@ -59,7 +59,8 @@ static void check_plain(const struct request_scan *scan, const struct request_li
                         enum scan_result result, size_t used)
 {
     struct slice name;
-    const char *next = plain_request(at, at + n, limits, &name);
+    uint32_t argc;
+    const char *next = plain_request(at, at + n, limits, &name, &argc);
     if (next == NULL)
         return;
     assert_int_equal(result, SCAN_FRAME);

@@ -1,0 +1,32 @@
+/*
+ * How long a client's commands take: where each begins and ends, and which of them belong in the slow log.
+ *
+ * A command begins when it is the next of its connection: when it was read, or when what came before it let it. What may
+ * wait in Redis, and what weir cannot tell the end of, is not measured.
+ */
+#ifndef WEIR_FRONT_TIMING_H
+#define WEIR_FRONT_TIMING_H
+
+#include <stdint.h>
+
+#include "front/client.h"
+#include "limit/command.h"
+#include "quota/call.h"
+#include "upstream/calls.h"
+
+/* What is remembered of a request on its way: the tag of its call. */
+static inline uint32_t timing_tag(const struct command *command, uint32_t argc)
+{
+    return (uint32_t)command->id << 16 | (argc < UINT16_MAX ? argc : UINT16_MAX);
+}
+
+/* Redis has answered n of the client's requests: for rider_ops. */
+void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
+
+/* weir has answered the client's next request. */
+void timing_local(struct client *client, uint32_t tag);
+
+/* A LIMIT command has been decided: one with arrived_ns. */
+void timing_decided(struct client *client, const struct quota_call *call);
+
+#endif
