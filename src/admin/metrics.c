@@ -198,6 +198,13 @@ static void show_accepted(struct sheet *s)
             count_read(&s->snapshot->counts.listeners[l].accepted));
 }
 
+static void show_accept_errors(struct sheet *s)
+{
+    for (size_t l = 0; l < s->snapshot->n_listeners; l++)
+        put(s, LABELS({"listener", s->snapshot->listeners[l].name}),
+            count_read(&s->snapshot->counts.listeners[l].accept_errors));
+}
+
 static void show_open(struct sheet *s)
 {
     for (size_t l = 0; l < s->snapshot->n_listeners; l++)
@@ -393,13 +400,16 @@ static const struct metric metrics[] = {
     {"weir_ready", "gauge", show_ready, "1 while weir serves clients, as /readyz says."},
     {"weir_draining", "gauge", show_draining, "1 once weir has been told to stop."},
     {"weir_snapshot_timestamp_seconds", "gauge", show_taken, "When these numbers were gathered: once a second."},
-    {"weir_log_messages_suppressed_total", "counter", show_suppressed, "Lines of the log that were too many of a kind."},
+    {"weir_log_messages_suppressed_total", "counter", show_suppressed,
+     "Lines of the log that were too many of a kind."},
     {"weir_log_lines_lost_total", "counter", show_lost_lines, "Lines of the log that could not be written."},
     {"weir_config_last_reload_successful", "gauge", show_reload_good, "1 when the last reload went well."},
     {"weir_config_last_reload_success_timestamp_seconds", "gauge", show_reloaded,
      "When the running configuration was read."},
     {"weir_config_reloads_total", "counter", show_reloads, "Reloads, by how they went."},
     {"weir_connections_accepted_total", "counter", show_accepted, "Connections accepted."},
+    {"weir_accept_errors_total", "counter", show_accept_errors,
+     "Attempts to accept for which there was no descriptor."},
     {"weir_connections", "gauge", show_open, "Clients connected now."},
     {"weir_connections_limit", "gauge", show_open_limit, "Most clients that may be connected: max-clients."},
     {"weir_connections_rejected_total", "counter", show_rejected, "Newcomers turned away, by why."},

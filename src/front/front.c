@@ -37,6 +37,11 @@ static void turn_away(int fd, enum err reason)
     close(fd);
 }
 
+void front_accept_failed(struct front *front, const struct entrance *entrance)
+{
+    count_add(&front->counts.listeners[entrance->index].accept_errors, 1);
+}
+
 void front_accept(struct front *front, int fd, const struct entrance *entrance)
 {
     front->loop->now_ns = clock_ns();

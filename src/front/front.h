@@ -105,6 +105,9 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
 /* A connection was accepted. `entrance` lives as long as the front. */
 void front_accept(struct front *front, int fd, const struct entrance *entrance);
 
+/* Somebody wants in, and the system has no descriptor for it. */
+void front_accept_failed(struct front *front, const struct entrance *entrance);
+
 /* A client that was accepted has gone. */
 void front_leave(struct front *front, const struct entrance *entrance);
 

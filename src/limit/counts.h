@@ -47,6 +47,7 @@ enum ending_reason {
 
 struct listener_counts {
     _Atomic uint64_t accepted;
+    _Atomic uint64_t accept_errors; /* attempts that the system refused a descriptor */
     _Atomic uint64_t rejected[REJECTED_COUNT];
     _Atomic uint64_t closed[CLOSED_COUNT]; /* of those accepted and not rejected by REJECTED_MAX_CLIENTS */
 };

@@ -76,6 +76,7 @@ static void accept_failed(struct listener *listener, int error)
     log_at(LOG_SITE_ACCEPT, LOG_WARN, "cannot accept a connection: %s", uv_strerror(-error));
     uv_poll_stop(&listener->poll);
     uv_timer_start(&listener->pause, on_pause_over, PAUSE_MS, 0);
+    listener->on_accept(listener, -error);
 }
 
 /* 0: at most `most` connections were taken; else the errno that says that there are no descriptors left. */

@@ -25,11 +25,14 @@ struct listener {
     uv_timer_t pause; /* after accept has failed for want of descriptors */
     int fd;
     bool is_unix;
-    void (*on_accept)(struct listener *listener, int fd);
+    void (*on_accept)(struct listener *listener, int fd); /* fd < 0: see listener_start */
     void *arg;
 };
 
-/* Accept from `fd`, which several listeners may share (unix sockets). The listener does not close it. */
+/*
+ * Accept from `fd`, which several listeners may share (unix sockets). The listener does not close it. on_accept gets a
+ * descriptor; or -errno when the system has none to give: the listener pauses, and who comes has to wait.
+ */
 __attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop, int fd,
                                                        bool is_unix,
                                                        void (*on_accept)(struct listener *listener, int fd), void *arg);

@@ -4,21 +4,36 @@
 
 #include "base/log.h"
 
-#define RESERVED_FILES 32 /* descriptors for listeners, lanes, loops and the log */
+#define PROCESS_FILES 32 /* the main thread's loop and connections, the log, files that are read */
+#define WORKER_FILES 20  /* a worker's loop, and its lanes: shared by a few users, doors, spares, LIMIT's own */
+#define PRIVATE_SHARE 8  /* with shared lanes one in so many clients has a lane of its own at a time */
 
-unsigned descriptors_fit(unsigned max_clients, bool lanes_private, unsigned others)
+static rlim_t need(const struct descriptors *wanted, rlim_t clients)
 {
-    rlim_t each = lanes_private ? 2 : 1;
-    rlim_t reserved = RESERVED_FILES + others;
-    rlim_t need = max_clients * each + reserved;
+    rlim_t lanes = wanted->lanes_private ? clients : clients / PRIVATE_SHARE;
+    return clients + lanes + PROCESS_FILES + (rlim_t)wanted->workers * (WORKER_FILES + wanted->listens) +
+           wanted->others;
+}
+
+static rlim_t fit(const struct descriptors *wanted, rlim_t allowed)
+{
+    rlim_t fixed = need(wanted, 0);
+    rlim_t room = allowed > fixed ? allowed - fixed : 0;
+    rlim_t fits = wanted->lanes_private ? room / 2 : room * PRIVATE_SHARE / (PRIVATE_SHARE + 1);
+    return fits > 0 ? fits : 1;
+}
+
+unsigned descriptors_fit(const struct descriptors *wanted)
+{
+    rlim_t most = need(wanted, wanted->max_clients);
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
-        return max_clients;
-    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
-        return max_clients;
-    rlim_t fits = limit.rlim_cur > reserved + each ? (limit.rlim_cur - reserved) / each : 1;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most)
+        return wanted->max_clients;
+    limit.rlim_cur = limit.rlim_max < most ? limit.rlim_max : most;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most)
+        return wanted->max_clients;
+    rlim_t fits = fit(wanted, limit.rlim_cur);
     log_warn("max-clients is lowered from %u to %lu: the system allows this process %lu open files (ulimit -n)",
-             max_clients, (unsigned long)fits, (unsigned long)limit.rlim_cur);
+             wanted->max_clients, (unsigned long)fits, (unsigned long)limit.rlim_cur);
     return (unsigned)fits;
 }

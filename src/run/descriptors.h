@@ -6,11 +6,19 @@
 
 #include <stdbool.h>
 
+/* Who wants descriptors. */
+struct descriptors {
+    unsigned max_clients;
+    bool lanes_private; /* each client takes a second one */
+    unsigned workers;
+    unsigned listens; /* addresses, each opened by every worker */
+    unsigned others;
+};
+
 /*
- * Raise the limit as far as max_clients needs and the system allows. Returns max_clients, or the fewer that fit, which
- * the log then says. With private lanes each client takes two descriptors.
- * `others` are wanted for something else.
+ * Raise the limit as far as they need and the system allows. Returns max_clients, or the fewer that fit beside what weir
+ * needs for itself, which the log then says.
  */
-unsigned descriptors_fit(unsigned max_clients, bool lanes_private, unsigned others);
+unsigned descriptors_fit(const struct descriptors *wanted);
 
 #endif

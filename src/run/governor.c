@@ -73,8 +73,15 @@ static void install(struct governor *g, struct rules *rules)
 /* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
 static unsigned fit_clients(struct governor *g, unsigned asked)
 {
+    const struct descriptors wanted = {
+        .max_clients = asked,
+        .lanes_private = g->start->lanes_private,
+        .workers = g->start->workers,
+        .listens = (unsigned)g->start->n_listens,
+        .others = g->start->admin_listen.host ? HTTP_GUESTS : 0,
+    };
     if (g->asked_clients != asked)
-        g->max_clients = descriptors_fit(asked, g->start->lanes_private, g->start->admin_listen.host ? HTTP_GUESTS : 0);
+        g->max_clients = descriptors_fit(&wanted);
     g->asked_clients = asked;
     return g->max_clients;
 }

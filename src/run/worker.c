@@ -56,7 +56,9 @@ static void on_accept(struct listener *listener, int fd)
 {
     struct worker *worker = listener->arg;
     const struct entrance *entrance = worker->openings[listener - worker->listeners].entrance;
-    if (entrance->is_admin && !is_operator(fd))
+    if (fd < 0)
+        front_accept_failed(&worker->front, entrance);
+    else if (entrance->is_admin && !is_operator(fd))
         close(fd);
     else
         front_accept(&worker->front, fd, entrance);

@@ -197,8 +197,10 @@ static const struct link_ops link_ops = {
     .on_closed = on_closed,
 };
 
-struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner)
+struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner,
+                       int *error)
 {
+    *error = UV_ENOMEM;
     struct lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL)
         return NULL;
@@ -208,7 +210,8 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane
     lane->state = LANE_CONNECTING;
     list_init(&lane->in_home);
     list_init(&lane->waiting);
-    if (link_connect(&lane->link, home->loop, RANK_LANE, &home->upstream->endpoint, &link_ops) != 0) {
+    *error = link_connect(&lane->link, home->loop, RANK_LANE, &home->upstream->endpoint, &link_ops);
+    if (*error != 0) {
         free(lane);
         return NULL;
     }

@@ -156,8 +156,12 @@ struct lane {
 
 bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
 
-/* For lanes: open a connection for `key`, which is copied; `owner` goes with LANE_PRIVATE. NULL: out of memory or descriptors. */
-struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner);
+/*
+ * For lanes: open a connection for `key`, which is copied; `owner` goes with LANE_PRIVATE. NULL: out of memory or
+ * descriptors, and *error is libuv's for it.
+ */
+struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner,
+                       int *error);
 
 /* For lanes: make a used, clean lane that of another session; it is greeted anew. False: out of memory. */
 __attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner);

@@ -13,7 +13,7 @@ const char *lane_loss_name(enum lane_loss loss)
 {
     static const char *const names[LOSS_COUNT] = {
         [LOSS_CONNECT] = "connect", [LOSS_TIMEOUT] = "timeout", [LOSS_PROTOCOL] = "protocol",
-        [LOSS_CLOSED] = "closed",   [LOSS_AUTH] = "auth",
+        [LOSS_CLOSED] = "closed",   [LOSS_AUTH] = "auth",       [LOSS_SYSTEM] = "system",
     };
     return names[loss];
 }

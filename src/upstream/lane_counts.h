@@ -9,8 +9,8 @@
 /* The list that a lane is in. */
 enum lane_home { HOME_NONE, HOME_OPENING, HOME_SHARED, HOME_RETIRED, HOME_PRIVATE, HOME_IDLE, HOME_COUNT };
 
-/* Why a lane has failed. */
-enum lane_loss { LOSS_CONNECT, LOSS_TIMEOUT, LOSS_PROTOCOL, LOSS_CLOSED, LOSS_AUTH, LOSS_COUNT };
+/* Why a lane has failed. LOSS_SYSTEM: there was no descriptor or no memory to open one. */
+enum lane_loss { LOSS_CONNECT, LOSS_TIMEOUT, LOSS_PROTOCOL, LOSS_CLOSED, LOSS_AUTH, LOSS_SYSTEM, LOSS_COUNT };
 
 struct lane_counts {
     _Atomic uint64_t homes[HOME_COUNT]; /* lanes there now */

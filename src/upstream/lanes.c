@@ -54,11 +54,39 @@ void lanes_take(struct lane *lane)
     note_home(lane, HOME_NONE);
 }
 
+/* Nobody is served until a lane could be opened again, which is tried in the background. */
+static void go_down(struct lanes *lanes, enum err why)
+{
+    lanes->down = why;
+    count_set(&lanes->counts.is_down, 1);
+    backoff_fail(&lanes->backoff, clock_ns());
+    timers_tick(lanes);
+}
+
+/* Each attempt is a system call that helps nobody: whoever asks again soon is told so without one. */
+static void cannot_open(struct lanes *lanes, int error)
+{
+    count_add(&lanes->counts.lost[LOSS_SYSTEM], 1);
+    backoff_fail(&lanes->starved, clock_ns());
+    log_at(LOG_SITE_DESCRIPTORS, LOG_WARN, "upstream %s: cannot open a connection: %s", lanes->upstream->text,
+           uv_strerror(error));
+    const struct lane_key newcomer = lanes_newcomer(lanes);
+    if (lanes->keeps_shared && lanes->down == ERR_NONE && list_is_empty(&lanes->shared) &&
+        find(&lanes->opening, &newcomer, LANE_SHARED) == NULL)
+        go_down(lanes, ERR_UPSTREAM_UNAVAILABLE);
+}
+
 static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner)
 {
-    struct lane *lane = lane_open(lanes, key, role, owner);
-    if (lane == NULL)
+    int error;
+    if (clock_ns() < lanes->starved.due_ns)
         return NULL;
+    struct lane *lane = lane_open(lanes, key, role, owner, &error);
+    if (lane == NULL) {
+        cannot_open(lanes, error);
+        return NULL;
+    }
+    backoff_reset(&lanes->starved);
     lane->deadline_ns = clock_ns() + lanes->upstream->connect_timeout_ns;
     lanes_move(lane, &lanes->opening);
     count_add(&lanes->counts.opened, 1);
@@ -169,13 +197,16 @@ struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key)
     if (key->login == NULL && (key->epoch & EPOCH_NEEDS_AUTH) != 0)
         atomic_store_explicit(&lanes->upstream->is_doubted, true, memory_order_relaxed);
     struct lane *lane = lanes_find_shared(lanes, key);
-    if (lane != NULL && lanes_is_sluggish(lanes, lane)) {
+    if (lane != NULL && !lanes_is_sluggish(lanes, lane))
+        return lane;
+    struct lane *fresh = share_idle(lanes, key);
+    if (fresh == NULL)
+        fresh = open_lane(lanes, key, LANE_SHARED, NULL);
+    if (fresh == NULL)
+        return lane; /* better slow than none */
+    if (lane != NULL)
         (void)lanes_retire(lanes, lane);
-        lane = NULL;
-    }
-    if (lane == NULL)
-        lane = share_idle(lanes, key);
-    return lane != NULL ? lane : open_lane(lanes, key, LANE_SHARED, NULL);
+    return fresh;
 }
 
 /* The one that has been idle longest, made over: no new connection. */
@@ -345,10 +376,7 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     }
     if (lanes->down == ERR_NONE)
         log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes->upstream->text, why);
-    lanes->down = lane->is_late ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE;
-    count_set(&lanes->counts.is_down, 1);
-    backoff_fail(&lanes->backoff, clock_ns());
-    timers_tick(lanes);
+    go_down(lanes, lane->is_late ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
 }
 
 static enum lane_loss loss_of(const struct lane *lane, bool was_ready)

@@ -53,6 +53,7 @@ struct lanes {
     uv_timer_t tick;  /* runs while a lane is being opened or is retired, or a reconnect is due */
     uv_timer_t sweep; /* runs while lanes are idle, and always with an upstream-timeout */
     struct backoff backoff;
+    struct backoff starved; /* the system has refused a descriptor or memory: no lane is opened before it is over */
     uint32_t absorbed; /* bytes of replies that were taken in, until their readers have caught up */
     enum err down;     /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
     bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */

@@ -201,10 +201,11 @@ class Weir(Process):
 
     def __init__(
         self, upstream=None, *, workers=2, lanes="shared", listen="127.0.0.1:0", sections="", env=None, stderr=None,
-        **settings,
+        prefix=(), **settings,
     ):
         super().__init__("weir")
         self.env = env or {}
+        self.prefix = list(prefix)  # of the command line
         self.streams = {} if stderr is None else {"stderr": stderr}
         self.lanes = lanes
         self.config = self.folder / "weir.conf"
@@ -216,7 +217,8 @@ class Weir(Process):
         self.config.write_text(text.replace("{folder}", str(self.folder)))
 
     def start(self):
-        self.launch([str(WEIR), "-c", str(self.config)], env={**os.environ, **self.env}, **self.streams)
+        argv = [*self.prefix, str(WEIR), "-c", str(self.config)]
+        self.launch(argv, env={**os.environ, **self.env}, **self.streams)
 
     def wait_ready(self):
         wait_until(lambda: self.is_ready() or not self.is_running(), "weir is ready", START_SECONDS)

@@ -1,0 +1,119 @@
+"""A weir that has no file descriptor left: who is there is served, who asks for more is told, and nothing spins."""
+
+import resource
+import shutil
+import time
+
+import pytest
+from harness import wait_until
+from resp import Error
+from test_http import ADMIN, get, metrics, value
+
+UNAVAILABLE = Error("UPSTREAM unavailable")
+
+
+class Starved:
+    """While it lasts the process gets no new descriptor."""
+
+    def __init__(self, weir):
+        self.pid = weir.child.pid
+
+    def __enter__(self):
+        self.before = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (3, self.before[1]))
+        self.since = time.monotonic()
+
+    def __exit__(self, *_):
+        self.seconds = time.monotonic() - self.since
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, self.before)
+
+
+def lane_errors(weir, redis):
+    return value(metrics(weir), "weir_upstream_errors_total", upstream=redis.upstream, reason="system")
+
+
+def works(conn, *command):
+    """Does it get anything but -UPSTREAM unavailable? For wait_until."""
+    return conn.call(*command) != UNAVAILABLE
+
+
+def test_no_lane_to_be_had(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=ADMIN)
+    conns = [weir.connect() for _ in range(10)]
+    other = weir.connect()
+    assert [conn.call("PING") for conn in [other, *conns]] == ["PONG"] * 11
+    starved = Starved(weir)
+    with starved:
+        # one or another may find a lane that was idle
+        heard = [conn.call("SUBSCRIBE", "c") for conn in conns]
+        assert UNAVAILABLE in heard
+        conn = conns[heard.index(UNAVAILABLE)]
+        for i in range(300):
+            assert conn.call("BLPOP", "nothing", "0.01") == UNAVAILABLE
+            assert other.ask(f"SET k {i}", "GET k") == ["OK", b"%d" % i]
+        assert conn.ask("MULTI", "SET k v", "EXEC")[0] == UNAVAILABLE
+    wait_until(lambda: works(conn, "BLPOP", "nothing", "0.01"), "lanes are opened again")
+    assert conn.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+    assert "cannot open a connection: too many open files" in weir.log()
+    # what is waited between two attempts is 25 ms at least
+    wait_until(lambda: lane_errors(weir, redis) >= 1, "it is counted")
+    assert lane_errors(weir, redis) <= 2 + starved.seconds / 0.025
+    for each in [other, *conns]:
+        each.close()
+
+
+def test_the_shared_lane_is_lost_and_cannot_be_had_again(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections=ADMIN)
+    with weir.connect() as conn:
+        assert conn.call("SET", "k", "v") == "OK"
+        starved = Starved(weir)
+        with starved:
+            redis_conn = redis.connect()
+            redis_conn.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            redis_conn.close()
+            wait_until(lambda: conn.call("GET", "k") == UNAVAILABLE, "its lane has gone")
+            for _ in range(300):
+                assert conn.call("GET", "k") == UNAVAILABLE
+        wait_until(lambda: conn.call("GET", "k") == b"v", "the same client goes on")
+        wait_until(lambda: get(weir, "/readyz")[0] == 200, "weir serves again")
+        assert lane_errors(weir, redis) <= 3 + starved.seconds / 0.025
+
+
+def test_newcomers_wait_and_nothing_spins(farm, redis):
+    weir = farm.weir(redis, workers=2, sections=ADMIN)
+    listener = {"listener": "127.0.0.1:0"}
+    with weir.connect() as old:
+        assert old.call("PING") == "PONG"
+        starved = Starved(weir)
+        with starved:
+            conns = [weir.connect() for _ in range(8)]
+            wait_until(lambda: "cannot accept a connection: too many open files" in weir.log(), "it is told")
+            for i in range(200):
+                assert old.ask(f"SET k {i}", "GET k") == ["OK", b"%d" % i]
+        assert [conn.call("PING") for conn in conns] == ["PONG"] * 8, "they are let in"
+        for conn in conns:
+            conn.close()
+    wait_until(lambda: value(metrics(weir), "weir_accept_errors_total", **listener) >= 1, "it is counted")
+    # each worker tries again after 100 ms
+    assert value(metrics(weir), "weir_accept_errors_total", **listener) <= 2 * (1 + starved.seconds / 0.1)
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_max_clients_leaves_room_for_weir_itself(lanes, farm, redis):
+    """With few descriptors allowed, max-clients are served, all that they may be, and one more is told."""
+    assert shutil.which("prlimit")
+    weir = farm.weir(redis, workers=2, lanes=lanes, max_clients=10_000, sections=ADMIN, prefix=["prlimit", "--nofile=256"])
+    wait_until(lambda: "max-clients is lowered from 10000 to" in weir.log(), "it is told")
+    most = int(value(metrics(weir), "weir_connections_limit"))
+    assert 50 < most < 256
+    conns = [weir.connect() for _ in range(most)]
+    assert [conn.call("SET", "k", "v") for conn in conns] == ["OK"] * most
+    with weir.connect() as more:
+        assert more.read_to_end() == b"-ERR max number of clients reached\r\n"
+    assert get(weir, "/readyz")[0] == 200
+    own = [conn.call("SUBSCRIBE", "c") for conn in conns[: most // 8 if lanes == "shared" else most]]
+    assert UNAVAILABLE not in own
+    assert "cannot accept" not in weir.log() and "cannot open" not in weir.log()
+    for conn in conns:
+        conn.close()
