@@ -6,6 +6,7 @@ import time
 import pytest
 from crowd import Crowd
 from harness import wait_until
+from resp import Closed, encode
 
 CLIENTS = 200
 SECONDS = 8.0
@@ -56,3 +57,21 @@ async def grows(crowd, field, by):
     while getattr(crowd, field) < goal:
         assert time.monotonic() < deadline, f"{field} stays at {getattr(crowd, field)}"
         await asyncio.sleep(0.002)
+
+
+# The name of what is missing comes back in Redis' error as it is, with line ends and all.
+FORGERY = "#!lua name=a\nlocal t = {} t['x" + r"\r\n+FORGED" * 1000 + "']()"
+
+
+@pytest.mark.parametrize("words", [("FUNCTION", "LOAD"), ("FUNCTION", "LOAD", "REPLACE")], ids=" ".join)
+def test_a_library_that_forges_replies_forges_its_own(words, farm):
+    weir = farm.weir(farm.redis(), workers=1)
+    with weir.connect() as victim:
+        for i in range(20):
+            with weir.connect() as forger:
+                assert forger.call("ECHO", "before") == b"before"  # on the lane that both share
+                forger.send(encode(*words, FORGERY))
+                assert [victim.call("ECHO", f"{i}-{k}") for k in range(20)] == [b"%d-%d" % (i, k) for k in range(20)]
+                with pytest.raises(Closed):  # more has come than it has asked for
+                    for _ in range(1000):
+                        forger.read()

@@ -173,7 +173,7 @@ static const char *const private[] = {
     "client|no-touch", "client|list", "client|kill", "client|unblock", "client|unpause", "blpop", "brpop", "blmove",
     "blmpop", "brpoplpush", "bzpopmin", "bzpopmax", "bzmpop", "xread", "xreadgroup", "wait", "eval", "eval_ro",
     "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script|kill", "script|debug", "function|kill", "function|stats",
-    "module|load", "module|loadex", "module|unload", "pfselftest", "debug", "migrate", "shutdown", "failover",
+    "function|load", "function|restore", "module|load", "module|loadex", "module|unload", "pfselftest", "debug", "migrate", "shutdown", "failover",
     "replicaof", "slaveof", "sync", "psync", "replconf", "post", "host:",
     /* containers by themselves */
     "acl", "cluster", "config", "function", "latency", "memory", "module", "object", "pubsub", "script", "slowlog",
