@@ -45,6 +45,7 @@ say = $(if $(V),,$(if $(is_silent),@,@echo "  $(1)";))
 SRC     = $(wildcard src/*/*.c)
 HEADERS = $(wildcard src/*/*.h)
 SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
+PAGE    = $(wildcard src/admin/page/*)
 PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/quota/,rule.c ask.c question.c outcome.c)
 CONFIG  = src/quota/named.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c)
 GOVERN  = $(addprefix src/,run/governor.c run/reload.c run/notice.c run/order_line.c run/descriptors.c front/order.c front/rules.c)
@@ -72,6 +73,7 @@ build/$(1)/%.o: %.c Makefile
 	$$(call say,$(1) $$<)$$($(1)_CC) $(BASE) $$($(1)_CFLAGS) $$(CFLAGS) -MMD -MP -c $$< -o $$@
 
 build/$(1)/src/upstream/script.o: $(SCRIPTS)
+build/$(1)/src/admin/page_files.o: $(PAGE)
 
 build/$(1)/weir: $(call objects,$(1),$(SRC))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(LIBS)
@@ -91,6 +93,8 @@ build/$(1)/micro: $(call objects,$(1),$(MICRO) $(PURE))
 build/$(1)/test_config build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
+build/$(1)/test_history: $(call objects,$(1),src/admin/history.c src/admin/chart.c)
+build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
 build/$(1)/test_docs build/$(1)/test_splice: $(call objects,$(1),$(DOCS))
 endef
 $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))

@@ -2,15 +2,19 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "admin/metrics.h"
+#include "admin/page.h"
 #include "admin/stats.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #define GUESTS_MANY (HTTP_GUESTS / 2)   /* from here on each has but little time */
 #define GUEST_NS (10 * NS_PER_S)        /* for a request and its answer */
@@ -36,13 +40,43 @@ struct http {
 
 /* ---- pages ---- */
 
+#define NONCE_BYTES 16
+
 struct answer {
     struct text text;
     unsigned status;
     const char *type;
+    char nonce[2 * NONCE_BYTES + 1]; /* "": the answer is no page that has a style or a script */
 };
 
 #define TYPE_PLAIN "text/plain; charset=utf-8"
+
+static void fail(struct answer *answer, unsigned status, const char *text)
+{
+    answer->status = status;
+    answer->type = TYPE_PLAIN;
+    text_print(&answer->text, "%s\n", text);
+}
+
+static bool make_nonce(char *nonce)
+{
+    unsigned char bytes[NONCE_BYTES];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return false;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
+    return true;
+}
+
+static void show_page(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
+{
+    (void)connection;
+    answer->type = "text/html; charset=utf-8";
+    if (make_nonce(answer->nonce))
+        page_write(&answer->text, snapshot, answer->nonce);
+    else
+        fail(answer, MHD_HTTP_INTERNAL_SERVER_ERROR, "the system has no random numbers");
+}
 
 static bool is_csv_wanted(struct MHD_Connection *connection)
 {
@@ -57,14 +91,31 @@ static void show_metrics(struct answer *answer, const struct snapshot *snapshot,
     metrics_write(&answer->text, snapshot, METRICS_TEXT, only);
 }
 
+/* False: it is wanted in a way that is not understood. */
+static bool find_history(struct MHD_Connection *connection, uint64_t *after)
+{
+    const char *wanted = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "history");
+    int64_t number = 0;
+    *after = STATS_NO_HISTORY;
+    if (!wanted)
+        return true;
+    if (!num_parse(slice_str(wanted), &number) || number < 0)
+        return false;
+    *after = (uint64_t)number;
+    return true;
+}
+
 static void show_stats(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
 {
+    uint64_t after;
     bool is_csv = is_csv_wanted(connection);
     answer->type = is_csv ? "text/csv; charset=utf-8" : "application/json";
     if (is_csv)
         metrics_write(&answer->text, snapshot, METRICS_CSV, NULL);
+    else if (find_history(connection, &after))
+        stats_write(&answer->text, snapshot, after);
     else
-        stats_write(&answer->text, snapshot);
+        fail(answer, MHD_HTTP_BAD_REQUEST, "history is the number of the point to begin after: 0 for all");
 }
 
 static void show_health(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
@@ -88,6 +139,7 @@ static const struct page {
     const char *path;
     void (*show)(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection);
 } pages[] = {
+    {"/", show_page},
     {"/metrics", show_metrics},
     {"/healthz", show_health},
     {"/readyz", show_readiness},
@@ -114,12 +166,6 @@ static struct snapshot *latest(struct http *http)
 
 /* ---- requests ---- */
 
-static void fail(struct answer *answer, unsigned status, const char *text)
-{
-    answer->status = status;
-    text_print(&answer->text, "%s\n", text);
-}
-
 static void make(struct answer *answer, struct http *http, struct MHD_Connection *connection, const char *path,
                  const char *method)
 {
@@ -128,12 +174,24 @@ static void make(struct answer *answer, struct http *http, struct MHD_Connection
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
     else if (!page)
-        fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /metrics, /healthz, /readyz or /api/v1/stats");
+        fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /, /metrics, /healthz, /readyz or /api/v1/stats");
     else if (!snapshot && page->show != show_health)
         fail(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "starting");
     else
         page->show(answer, snapshot, connection);
     snapshot_put(snapshot);
+}
+
+/* Nothing may be loaded; of a page the style and the script that are in it may run, and ask weir for numbers. */
+static void add_policy(struct MHD_Response *response, const struct answer *answer)
+{
+    char policy[512] = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    size_t len = strlen(policy);
+    if (answer->nonce[0])
+        snprintf(policy + len, sizeof policy - len,
+                 "; style-src 'nonce-%s'; script-src 'nonce-%s'; connect-src 'self'; img-src data:", answer->nonce,
+                 answer->nonce);
+    MHD_add_response_header(response, "Content-Security-Policy", policy);
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *answer)
@@ -142,7 +200,10 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
         {MHD_HTTP_HEADER_CACHE_CONTROL, "no-store"},
         {MHD_HTTP_HEADER_CONNECTION, "close"},
         {"X-Content-Type-Options", "nosniff"},
-        {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+        {"X-Frame-Options", "DENY"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
     };
     struct MHD_Response *response =
         MHD_create_response_from_buffer(answer->text.len, answer->text.at, MHD_RESPMEM_MUST_FREE);
@@ -152,6 +213,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
     }
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    add_policy(response, answer);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");

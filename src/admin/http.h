@@ -1,5 +1,5 @@
 /*
- * The HTTP server for operators: /metrics, /healthz, /readyz, /api/v1/stats, on one thread of its own.
+ * The HTTP server for operators: the page at /, /metrics, /healthz, /readyz, /api/v1/stats, on one thread of its own.
  *
  * It shows the snapshot that was published last, so that whoever asks costs the workers nothing. One request a
  * connection; a connection lives ten seconds at most, and one when many are open, so that slow ones hold nobody up.

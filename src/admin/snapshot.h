@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "admin/history.h"
 #include "limit/counts.h"
 #include "limit/journal.h"
 #include "limit/limit.h"
@@ -19,7 +20,7 @@
 #include "upstream/lane_counts.h"
 
 #define SNAPSHOT_TOP 20
-#define SNAPSHOT_EVENTS 20
+#define SNAPSHOT_EVENTS 50
 #define SNAPSHOT_TEXT 512
 #define SNAPSHOT_RULE (LIMIT_LABEL_MAX + 8)
 
@@ -33,7 +34,20 @@ struct snapshot_limit {
     uint64_t burst;
     uint64_t admitted, delayed, refused, shadowed;
     uint64_t subjects; /* of its policy, remembered now */
+    uint16_t id;       /* of this limit as long as the process lives */
+    double used;       /* 0 to 1, by the fullest holder that is known, or by the rate where there is one holder */
+    char fullest[SUBJECT_NAME_MAX + 1]; /* that holder; "": nobody, or not a subject */
+
+    /* ---- made by history_note, of as many limits as it follows ---- */
+    double allowed_per_s, over_per_s;
+    enum limit_state state;
 };
+
+/* Does its rate at one moment say how much of it is used? Not where its burst is a matter of minutes or hours. */
+static inline bool snapshot_limit_is_fast(const struct snapshot_limit *limit)
+{
+    return limit->per_s > 0 && (double)limit->burst <= 5 * limit->per_s;
+}
 
 struct snapshot_listener {
     char name[SNAPSHOT_TEXT];
@@ -52,6 +66,8 @@ struct snapshot {
     uint64_t unix_ms;
     uint64_t started_unix_ms;
     const char *version, *libuv, *hiredis; /* static */
+    int pid;
+    const char *config_path; /* as long as the process lives; NULL: no file */
     unsigned workers;
     bool is_private; /* lanes = private */
     bool is_shadow;  /* mode = shadow */
@@ -63,8 +79,9 @@ struct snapshot {
     struct lane_counts lanes;
 
     uint64_t reloads, failed_reloads;
-    uint64_t reloaded_unix_ms; /* the last one that went well, or the start */
-    bool is_reload_good;       /* the last one */
+    uint64_t reloaded_unix_ms;        /* the last one that went well, or the start */
+    bool is_reload_good;              /* the last one */
+    char reload_error[SNAPSHOT_TEXT]; /* why it was not */
 
     unsigned max_clients;
     struct snapshot_listener listeners[COUNTED_LISTENERS];
@@ -78,6 +95,7 @@ struct snapshot {
     struct snapshot_top tops[TOP_BY_COUNT];
     struct journal_event events[SNAPSHOT_EVENTS];
     size_t n_events;
+    struct history *history; /* made by history_note */
 };
 
 struct snapshot *snapshot_new(void); /* zeroed, one reference */

@@ -2,10 +2,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "run/fullness.h"
 
 #define NS_IN_S 1e9
 
@@ -55,6 +57,7 @@ static void describe(struct snapshot_limit *to, const struct policies *policies,
         if (!unit_is_gauge(unit) && limit->rate.period_ns > 0)
             to->per_s = (double)limit->rate.count * NS_IN_S / (double)limit->rate.period_ns;
     }
+    to->id = limit->id;
     to->subjects = atomic_load_explicit(&policy->record->subjects, memory_order_relaxed);
 }
 
@@ -156,6 +159,7 @@ static void take_reloads(struct snapshot *s, const struct census *census)
     s->reloads = reloads->good;
     s->failed_reloads = reloads->bad;
     s->is_reload_good = !reloads->is_last_bad;
+    snprintf(s->reload_error, sizeof s->reload_error, "%s", reloads->last_error);
     s->reloaded_unix_ms = reloads->good > 0 ? reloads->last_good_unix_ms : census->started_unix_ms;
 }
 
@@ -164,6 +168,9 @@ static void take_tops(struct snapshot *s, const struct census *census)
     for (int by = 0; census->crew && by < TOP_BY_COUNT; by++)
         s->tops[by].n = top_heaviest(census->settings->tops, census->config->workers, (enum top_by)by, s->taken_ns,
                                      s->tops[by].rows, SNAPSHOT_TOP);
+    if (census->crew)
+        fullness_look(s, governor_rules(census->governor)->policies, census->settings->subjects,
+                      census->settings->key_subjects);
 }
 
 struct snapshot *census_take(const struct census *census)
@@ -176,6 +183,8 @@ struct snapshot *census_take(const struct census *census)
     s->version = WEIR_VERSION;
     s->libuv = uv_version_string();
     s->hiredis = control_reader_version();
+    s->pid = getpid();
+    s->config_path = governor_path(census->governor);
     s->workers = census->config->workers;
     s->is_private = census->config->lanes_private;
     s->is_shadow = policies_is_shadow(rules->policies);
@@ -188,5 +197,6 @@ struct snapshot *census_take(const struct census *census)
     take_limits(s, census);
     take_tops(s, census);
     s->n_events = journal_last(census->journal, s->events, SNAPSHOT_EVENTS);
+    history_note(census->history, s);
     return s;
 }

@@ -24,6 +24,7 @@ struct census {
     const struct crew *crew;       /* NULL: not yet */
     const struct control *control; /* NULL: not yet */
     struct journal *journal;
+    struct history *history;
     uint64_t started_unix_ms;
     bool is_stopping;
 };
@@ -33,6 +34,7 @@ struct census {
 /* Does weir serve clients, as /readyz says? If not, why. */
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM]);
 
+/* The history gets to know it. */
 struct snapshot *census_take(const struct census *census);
 
 #endif

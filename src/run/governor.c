@@ -5,6 +5,7 @@
  */
 #include "run/governor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "admin/http.h"
@@ -178,9 +179,15 @@ static char *reload(struct governor *g, struct order *order)
         return NULL;
     }
     char *error = order_error("configuration not reloaded: %s", why);
+    snprintf(g->reloads.last_error, sizeof g->reloads.last_error, "%s", why);
     notice(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
     free(why);
     return error;
+}
+
+const char *governor_path(const struct governor *g)
+{
+    return g->path;
 }
 
 const struct reloads *governor_reloads(const struct governor *g)

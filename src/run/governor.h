@@ -23,6 +23,7 @@ struct reloads {
     uint64_t good, bad;
     uint64_t last_good_unix_ms; /* 0: none */
     bool is_last_bad;
+    char last_error[512]; /* why the last one that went badly did */
 };
 
 /*
@@ -32,10 +33,10 @@ struct reloads {
 struct governor *governor_new(const struct config *config, const struct config_file *file,
                               struct command_table *builtin, struct journal *journal);
 
-/* Nobody may hold subjects or rules any more. */
 /* The record of subjects that no policy binds; lives as long as the governor. */
 struct record *governor_unlimited(const struct governor *governor);
 
+/* Nobody may hold subjects or rules any more. */
 void governor_free(struct governor *governor);
 
 /* From here on tell that governor_commands or governor_rules has changed. */
@@ -46,6 +47,9 @@ void governor_on_table(struct governor *governor, struct command_table *commands
 
 /* Read the file again. Whether that went well is in the log. */
 void governor_reload(struct governor *governor);
+
+/* The file it reads; NULL: none. */
+const char *governor_path(const struct governor *governor);
 
 const struct reloads *governor_reloads(const struct governor *governor);
 

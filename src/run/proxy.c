@@ -39,6 +39,7 @@ struct proxy {
     struct crew *crew;   /* NULL: not yet */
     struct watch *watch; /* NULL: not yet */
     struct http *http;   /* NULL: none is wanted */
+    struct history *history;
     uint64_t started_unix_ms;
     struct control *control;
     struct sentry *sentry; /* NULL with private lanes: nobody is let in by another's connection */
@@ -124,6 +125,7 @@ static void report(struct proxy *proxy)
         .crew = proxy->crew,
         .control = proxy->control,
         .journal = proxy->journal,
+        .history = proxy->history,
         .started_unix_ms = proxy->started_unix_ms,
         .is_stopping = proxy->is_stopping,
     };
@@ -333,6 +335,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     signal(SIGUSR1, SIG_IGN); /* and the log opened */
     proxy->config = config;
     proxy->journal = journal_new();
+    proxy->history = history_new();
     proxy->governor = governor_new(config, file, builtin, proxy->journal);
     proxy->started_unix_ms = clock_unix_ms();
     if (find_upstream(proxy) && (proxy->listening = listening_open(config)) != NULL &&
@@ -341,6 +344,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     http_stop(proxy->http);
     listening_close(proxy->listening);
     governor_free(proxy->governor);
+    history_free(proxy->history);
     journal_free(proxy->journal);
     free(proxy);
     return status;

@@ -8,13 +8,11 @@ import shutil
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 
 import pytest
+from admin import ADMIN, admin_of, get
 from harness import REPO, free_port, run_weir, wait_until
 
-ADMIN = "[admin]\nlisten = 127.0.0.1:0\n"
 LIMITS = """
 [policy default]
 cmd.get = 3/m, 1000/h
@@ -24,22 +22,6 @@ cmd.append = deny
 """
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
-
-
-def admin_of(weir):
-    host, port = re.search(r"metrics and health: http://(.*):(\d+)/metrics", weir.log()).groups()
-    return host, int(port)
-
-
-def get(weir, path, method="GET", data=None):
-    """(status, headers, body)"""
-    url = "http://%s:%d%s" % (*admin_of(weir), path)
-    request = urllib.request.Request(url, method=method, data=data)
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.status, answer.headers, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.headers, error.read().decode()
 
 
 def ask_raw(weir, data, seconds=5):

@@ -41,6 +41,10 @@ if [ "$want" = test ]; then
     need python3-redis has_module redis
     need nodejs has_command node
     need npm has_command npm
+    need chromium has_command chromium
+    need chromium-driver has_command chromedriver
+    need python3-selenium has_module selenium
+    need prometheus has_command promtool
 fi
 
 [ ${#missing[@]} -gt 0 ] || exit 0
@@ -60,7 +64,7 @@ if [ "$(id -u)" -ne 0 ]; then
     as_root=(sudo "${as_root[@]}")
 fi
 
-# Installing redis-server would start it as a system service; an answer of 101 from policy-rc.d forbids that.
+# Installing redis-server or prometheus would start it as a system service; an answer of 101 from policy-rc.d forbids that.
 policy=/usr/sbin/policy-rc.d
 forbid_services() {
     [ ! -e $policy ] || return 0
@@ -70,10 +74,11 @@ forbid_services() {
 
 echo "installing: ${missing[*]}"
 log=$(mktemp)
-if [[ " ${missing[*]} " == *" redis-server "* ]]; then
+for service in redis-server prometheus; do
+    [[ " ${missing[*]} " == *" $service "* ]] || continue
     forbid_services || give_up "could not be installed"
-    echo "(redis-server as a program only: its system service is not started; systemctl disable redis-server keeps it so)"
-fi
+    echo "($service as a program only: its system service is not started; systemctl disable $service keeps it so)"
+done
 if ! "${as_root[@]}" "${install[@]}" >"$log" 2>&1; then
     "${as_root[@]}" apt-get update >"$log" 2>&1 || true
     "${as_root[@]}" "${install[@]}" >"$log" 2>&1 || { tail -n 15 "$log" >&2; give_up "could not be installed"; }

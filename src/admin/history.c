@@ -1,0 +1,211 @@
+#include "admin/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/snapshot.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define NS_IN_S 1e9
+#define NEAR 0.8                /* of what may be used */
+#define EARLY_NS (NS_PER_S / 4) /* timers are not exact: a point may be that much too soon */
+#define STEP_NS (HISTORY_STEP_S * NS_PER_S - EARLY_NS)
+
+struct history *history_new(void)
+{
+    return mem_zalloc(1, sizeof(struct history));
+}
+
+void history_free(struct history *history)
+{
+    if (!history)
+        return;
+    free(history->tracks);
+    free(history);
+}
+
+static struct history *copy(const struct history *history)
+{
+    struct history *copy = mem_alloc(sizeof *copy);
+    *copy = *history;
+    copy->tracks = mem_alloc(history->n_limits * sizeof *copy->tracks);
+    if (history->n_limits > 0)
+        memcpy(copy->tracks, history->tracks, history->n_limits * sizeof *copy->tracks);
+    return copy;
+}
+
+static void push(float *points, double value)
+{
+    memmove(points, points + 1, (HISTORY_POINTS - 1) * sizeof *points);
+    points[HISTORY_POINTS - 1] = (float)value;
+}
+
+/* Counters only grow; but they are read one after the other. */
+static double grown(double now, double before)
+{
+    return now > before ? now - before : 0;
+}
+
+/* ---- the process ---- */
+
+static void add_up(const struct snapshot *s, double *totals)
+{
+    for (int kind = 0; kind < COMMAND_KINDS; kind++) {
+        const _Atomic uint64_t *results = s->counts.commands[kind];
+        for (int r = 0; r < RESULT_COUNT; r++)
+            totals[SERIES_COMMANDS] += (double)count_read(&results[r]);
+        totals[SERIES_REFUSED] += (double)count_read(&results[RESULT_THROTTLED]);
+        totals[SERIES_DELAYED] += (double)count_read(&results[RESULT_DELAYED]);
+        totals[SERIES_SHADOWED] += (double)count_read(&results[RESULT_SHADOW]);
+    }
+    totals[SERIES_BYTES_IN] = (double)s->client_read;
+    totals[SERIES_BYTES_OUT] = (double)s->client_written;
+}
+
+static double connections(const struct snapshot *s)
+{
+    uint64_t open = 0;
+    for (size_t l = 0; l < s->n_listeners; l++)
+        open += s->listeners[l].open;
+    return (double)open;
+}
+
+/* ---- limits ---- */
+
+static struct track *find(const struct history *history, uint16_t id)
+{
+    for (size_t i = 0; i < history->n_limits; i++)
+        if (history->tracks[i].id == id)
+            return &history->tracks[i];
+    return NULL;
+}
+
+static struct decided decided(const struct snapshot_limit *limit)
+{
+    return (struct decided){limit->admitted, limit->delayed, limit->refused, limit->shadowed};
+}
+
+/* Tracks in the order of the snapshot's limits, which a reload may have changed; new ones begin with what is now. */
+static void match(struct history *history, const struct snapshot *s)
+{
+    size_t n = s->n_limits < HISTORY_LIMITS ? s->n_limits : HISTORY_LIMITS;
+    struct track *tracks = mem_zalloc(n, sizeof *tracks);
+    for (size_t i = 0; i < n; i++) {
+        const struct snapshot_limit *limit = &s->limits[i];
+        const struct track *known = find(history, limit->id);
+        tracks[i] =
+            known ? *known : (struct track){.id = limit->id, .seen = decided(limit), .at_point = decided(limit)};
+    }
+    free(history->tracks);
+    history->tracks = tracks;
+    history->n_limits = n;
+}
+
+static double over(const struct decided *decided)
+{
+    return (double)(decided->delayed + decided->refused + decided->shadowed);
+}
+
+static void push_limit(struct track *track, const struct snapshot_limit *limit, double took_s)
+{
+    struct decided now = decided(limit);
+    push(track->allowed, grown((double)now.admitted, (double)track->at_point.admitted) / took_s);
+    push(track->over, grown(over(&now), over(&track->at_point)) / took_s);
+    track->at_point = now;
+}
+
+/* What is allowed is one holder's where all share one funnel, or where there is but one to share it. */
+static void set_use(struct snapshot_limit *limit)
+{
+    bool is_one = strcmp(limit->scope, "policy") == 0 || (limit->subjects == 1 && strcmp(limit->scope, "subject") == 0);
+    double use = is_one && snapshot_limit_is_fast(limit) ? limit->allowed_per_s / limit->per_s : 0;
+    if (use > limit->used)
+        limit->used = use < 1 ? use : 1;
+}
+
+static void set_state(struct track *track, struct snapshot_limit *limit, uint64_t now_ns)
+{
+    uint64_t until_ns = now_ns + HISTORY_HOLD_S * NS_PER_S;
+    if (limit->used > NEAR)
+        track->until_ns[LIMIT_NEAR] = until_ns;
+    if (limit->shadowed > track->seen.shadowed)
+        track->until_ns[LIMIT_SHADOWING] = until_ns;
+    if (limit->delayed > track->seen.delayed)
+        track->until_ns[LIMIT_DELAYING] = until_ns;
+    if (limit->refused > track->seen.refused)
+        track->until_ns[LIMIT_REFUSING] = until_ns;
+    limit->state = LIMIT_CALM;
+    for (int state = LIMIT_NEAR; state < LIMIT_STATES; state++)
+        if (track->until_ns[state] > now_ns)
+            limit->state = (enum limit_state)state;
+}
+
+/* ---- points ---- */
+
+static void take_point(struct history *history, const struct snapshot *s)
+{
+    double totals[SERIES_RATES] = {0};
+    double took_s = (double)(s->taken_ns - history->last_ns) / NS_IN_S;
+    add_up(s, totals);
+    for (int i = 0; i < SERIES_RATES; i++)
+        push(history->points[i], grown(totals[i], history->totals[i]) / took_s);
+    memcpy(history->totals, totals, sizeof totals);
+    push(history->points[SERIES_CONNECTIONS], connections(s));
+    for (size_t i = 0; i < history->n_limits; i++)
+        push_limit(&history->tracks[i], &s->limits[i], took_s);
+    history->last++;
+    history->n += history->n < HISTORY_POINTS;
+}
+
+static void note_limits(struct history *history, struct snapshot *s)
+{
+    for (size_t i = 0; i < history->n_limits; i++) {
+        struct track *track = &history->tracks[i];
+        s->limits[i].allowed_per_s = (double)track->allowed[HISTORY_POINTS - 1];
+        s->limits[i].over_per_s = (double)track->over[HISTORY_POINTS - 1];
+        set_use(&s->limits[i]);
+        set_state(track, &s->limits[i], s->taken_ns);
+        track->seen = decided(&s->limits[i]);
+    }
+}
+
+void history_note(struct history *history, struct snapshot *snapshot)
+{
+    bool is_first = history->last_ns == 0;
+    bool is_point = !is_first && snapshot->taken_ns >= history->last_ns + STEP_NS;
+    match(history, snapshot);
+    if (is_point)
+        take_point(history, snapshot);
+    if (is_first)
+        add_up(snapshot, history->totals);
+    if (is_point || is_first)
+        history->last_ns = snapshot->taken_ns;
+    note_limits(history, snapshot);
+    snapshot->history = copy(history);
+}
+
+double history_now(const struct history *history, enum series series)
+{
+    return (double)history->points[series][HISTORY_POINTS - 1];
+}
+
+const char *series_name(enum series series)
+{
+    static const char *const names[SERIES_COUNT] = {
+        [SERIES_COMMANDS] = "commands_per_second", [SERIES_REFUSED] = "refused_per_second",
+        [SERIES_DELAYED] = "delayed_per_second",   [SERIES_SHADOWED] = "shadowed_per_second",
+        [SERIES_BYTES_IN] = "bytes_in_per_second", [SERIES_BYTES_OUT] = "bytes_out_per_second",
+        [SERIES_CONNECTIONS] = "connections",
+    };
+    return names[series];
+}
+
+const char *limit_state_name(enum limit_state state)
+{
+    static const char *const names[LIMIT_STATES] = {
+        [LIMIT_CALM] = "ok",           [LIMIT_NEAR] = "near",         [LIMIT_SHADOWING] = "shadowing",
+        [LIMIT_DELAYING] = "delaying", [LIMIT_REFUSING] = "refusing",
+    };
+    return names[state];
+}

@@ -1,0 +1,13 @@
+/*
+ * The page's files as they stand in admin/page/, part of the program.
+ */
+#ifndef WEIR_ADMIN_PAGE_FILES_H
+#define WEIR_ADMIN_PAGE_FILES_H
+
+#include "base/slice.h"
+
+struct slice page_html(void); /* with {{slots}} */
+struct slice page_css(void);
+struct slice page_js(void);
+
+#endif

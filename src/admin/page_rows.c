@@ -1,0 +1,215 @@
+#include "admin/page_rows.h"
+
+#include <string.h>
+
+#include "admin/chart.h"
+#include "admin/figures.h"
+
+#define SPARK_HEIGHT 28.0
+
+static void escaped(struct text *out, const char *text)
+{
+    text_add_html(out, slice_str(text));
+}
+
+static void none(struct text *out, int columns, const char *why)
+{
+    text_print(out, "<tr><td class=\"none\" colspan=\"%d\">%s</td></tr>", columns, why);
+}
+
+/* A number, pale where there is none. On narrow screens its label stands above it. */
+static void count_cell(struct text *out, const char *label, const char *class, uint64_t n)
+{
+    text_print(out, "<td class=\"n%s\" data-l=\"%s\">", n == 0 ? " zero" : class, label);
+    figure_count(out, n);
+    text_add(out, SLICE("</td>"));
+}
+
+/* ---- limits ---- */
+
+/* "write 200/s burst 400, per subject, refuse" */
+static void describe(struct text *out, const struct snapshot_limit *limit)
+{
+    escaped(out, limit->unit);
+    if (limit->amount[0])
+        text_add(out, SLICE(" "));
+    escaped(out, limit->amount);
+    if (limit->per_s > 0)
+        text_print(out, " burst %llu", (unsigned long long)limit->burst);
+    text_add(out, SLICE(", per "));
+    escaped(out, limit->scope);
+    text_add(out, SLICE(", "));
+    escaped(out, limit->action);
+    if (limit->is_shadow)
+        text_add(out, SLICE(", shadow"));
+}
+
+/* What passes, and above it what does not; the dashed line is what is configured. */
+static void spark(struct text *out, const struct snapshot_limit *limit, const struct track *track, size_t n)
+{
+    struct chart allowed = {.points = track->allowed, .n = n, .height = SPARK_HEIGHT};
+    double over = chart_peak(track->over, n);
+    allowed.most = chart_peak(track->allowed, n);
+    allowed.most = over > allowed.most ? over : allowed.most;
+    allowed.most = limit->per_s > allowed.most ? limit->per_s : allowed.most;
+    struct chart refused = allowed;
+    refused.points = track->over;
+    text_add(out, SLICE("<svg class=\"chart spark\" viewBox=\"0 0 300 28\" preserveAspectRatio=\"none\" "
+                        "aria-hidden=\"true\"><path class=\"rate\" d=\""));
+    if (limit->per_s > 0)
+        text_print(out, "M0 %.4gH300", chart_y(&allowed, limit->per_s));
+    text_add(out, SLICE("\"/><path class=\"line\" d=\""));
+    chart_line(out, &allowed);
+    text_add(out, SLICE("\"/><path class=\"line refused\" d=\""));
+    if (over > 0)
+        chart_line(out, &refused);
+    text_add(out, SLICE("\"/></svg>"));
+}
+
+static void use(struct text *out, const struct snapshot_limit *limit)
+{
+    text_add(out,
+             SLICE("<svg class=\"meter\" viewBox=\"0 0 100 6\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"));
+    text_print(out, "<rect width=\"%.3g\" height=\"6\"/></svg><span class=\"sub\">", limit->used * 100);
+    figure_percent(out, limit->used);
+    text_add(out, SLICE(" <bdi>"));
+    escaped(out, limit->fullest);
+    text_add(out, SLICE("</bdi></span>"));
+}
+
+/* "133/s of 60/s each" */
+static void passing(struct text *out, const struct snapshot_limit *limit)
+{
+    if (strncmp(limit->unit, "bytes", 5) == 0)
+        figure_bytes(out, limit->allowed_per_s);
+    else
+        figure_per_s(out, limit->allowed_per_s);
+    text_add(out, SLICE("<span class=\"sub\">"));
+    if (limit->per_s > 0) {
+        text_add(out, SLICE("of "));
+        escaped(out, limit->amount);
+        text_print(out, "%s", strcmp(limit->scope, "policy") == 0 ? "" : " each");
+    }
+    text_add(out, SLICE("</span>"));
+}
+
+static void limit_row(struct text *out, const struct snapshot *s, size_t i)
+{
+    const struct snapshot_limit *limit = &s->limits[i];
+    const char *state = limit_state_name(limit->state);
+    text_print(out, "<tr class=\"%s\" data-key=\"", state);
+    escaped(out, limit->rule);
+    text_add(out, SLICE("\"><th scope=\"row\"><span class=\"name\">"));
+    escaped(out, limit->rule);
+    text_add(out, SLICE("</span><span class=\"sub\">"));
+    describe(out, limit);
+    text_print(out, "</span></th><td><span class=\"state\">%s</span></td><td class=\"n\">", state);
+    passing(out, limit);
+    text_add(out, SLICE("</td><td>"));
+    if (i < s->history->n_limits)
+        spark(out, limit, &s->history->tracks[i], s->history->n);
+    text_add(out, SLICE("</td><td class=\"use\">"));
+    use(out, limit);
+    text_add(out, SLICE("</td>"));
+    count_cell(out, "Admitted", "", limit->admitted);
+    count_cell(out, "Delayed", limit->state == LIMIT_DELAYING ? " warm" : "", limit->delayed);
+    count_cell(out, "Refused", limit->state == LIMIT_REFUSING ? " hot" : "", limit->refused);
+    count_cell(out, "Shadowed", limit->state == LIMIT_SHADOWING ? " warm" : "", limit->shadowed);
+    count_cell(out, "Subjects", "", limit->subjects);
+    text_add(out, SLICE("</tr>"));
+}
+
+void page_limits(struct text *out, const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->n_limits && i < PAGE_LIMITS; i++)
+        limit_row(out, s, i);
+    if (s->n_limits == 0)
+        none(out, 10, "No limits are configured.");
+}
+
+/* ---- subjects ---- */
+
+void page_top(struct text *out, const struct snapshot *s, enum top_by by)
+{
+    const struct snapshot_top *top = &s->tops[by];
+    size_t n = 0;
+    for (; n < top->n && n < PAGE_TOP && top->rows[n].per_s > 0; n++) {
+        const struct top_entry *row = &top->rows[n];
+        text_add(out, SLICE("<tr><th scope=\"row\" class=\"who\"><bdi>"));
+        text_add_html(out, slice_of(row->subject, row->subject_len));
+        text_add(out, SLICE("</bdi></th><td>"));
+        text_add_html(out, slice_of(row->policy, row->policy_len));
+        text_add(out, SLICE("</td><td class=\"n\">"));
+        if (by == TOP_BYTES)
+            figure_bytes(out, (double)row->per_s);
+        else
+            figure_count(out, row->per_s);
+        text_add(out, SLICE("</td></tr>"));
+    }
+    if (n == 0)
+        none(out, 3, "Nobody at the moment.");
+}
+
+/* ---- the rest ---- */
+
+void page_classes(struct text *out, const struct snapshot *s)
+{
+    for (int kind = 0; kind < COMMAND_KINDS; kind++) {
+        const _Atomic uint64_t *results = s->counts.commands[kind];
+        text_print(out, "<tr><th scope=\"row\">%s</th>", command_kind_name((enum command_kind)kind));
+        count_cell(out, "Forwarded", "", count_read(&results[RESULT_FORWARDED]));
+        count_cell(out, "Refused", "", count_read(&results[RESULT_THROTTLED]));
+        count_cell(out, "Delayed", "", count_read(&results[RESULT_DELAYED]));
+        count_cell(out, "Shadowed", "", count_read(&results[RESULT_SHADOW]));
+        count_cell(out, "By weir", "", count_read(&results[RESULT_LOCAL]));
+        count_cell(out, "Errors", "", count_read(&results[RESULT_ERROR]));
+        text_add(out, SLICE("</tr>"));
+    }
+}
+
+uint64_t listener_turned_away(const struct listener_counts *counts)
+{
+    uint64_t sum = 0;
+    for (int r = 0; r < REJECTED_COUNT; r++)
+        sum += count_read(&counts->rejected[r]);
+    return sum;
+}
+
+uint64_t listener_closed(const struct listener_counts *counts)
+{
+    uint64_t sum = 0;
+    for (int r = 0; r < CLOSED_COUNT; r++)
+        sum += count_read(&counts->closed[r]);
+    return sum;
+}
+
+void page_listeners(struct text *out, const struct snapshot *s)
+{
+    for (size_t l = 0; l < s->n_listeners; l++) {
+        const struct listener_counts *counts = &s->counts.listeners[l];
+        text_add(out, SLICE("<tr><th scope=\"row\" class=\"who\">"));
+        escaped(out, s->listeners[l].name);
+        text_add(out, SLICE("</th>"));
+        count_cell(out, "Now", "", s->listeners[l].open);
+        count_cell(out, "Accepted", "", count_read(&counts->accepted));
+        count_cell(out, "Turned away", "", listener_turned_away(counts));
+        count_cell(out, "Closed", "", listener_closed(counts));
+        text_add(out, SLICE("</tr>"));
+    }
+}
+
+void page_events(struct text *out, const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->n_events && i < PAGE_EVENTS; i++) {
+        const struct journal_event *event = &s->events[i];
+        text_add(out, SLICE("<tr><td>"));
+        figure_time(out, event->unix_ms);
+        text_add(out, SLICE("</td><td class=\"kind\">"));
+        escaped(out, event->kind);
+        text_add(out, SLICE("</td><td>"));
+        escaped(out, event->text);
+        text_add(out, SLICE("</td></tr>"));
+    }
+    if (s->n_events == 0)
+        none(out, 3, "Nothing has happened yet.");
+}

@@ -1,0 +1,24 @@
+/*
+ * The rows of the page's tables. page/page.js makes the same ones, cell by cell.
+ */
+#ifndef WEIR_ADMIN_PAGE_ROWS_H
+#define WEIR_ADMIN_PAGE_ROWS_H
+
+#include "admin/snapshot.h"
+#include "base/text.h"
+
+#define PAGE_LIMITS HISTORY_LIMITS
+#define PAGE_TOP 10
+#define PAGE_EVENTS 20
+
+void page_limits(struct text *out, const struct snapshot *snapshot);
+void page_top(struct text *out, const struct snapshot *snapshot, enum top_by by);
+void page_classes(struct text *out, const struct snapshot *snapshot);
+void page_listeners(struct text *out, const struct snapshot *snapshot);
+void page_events(struct text *out, const struct snapshot *snapshot);
+
+/* Of one listener: newcomers turned away; clients that are gone. */
+uint64_t listener_turned_away(const struct listener_counts *counts);
+uint64_t listener_closed(const struct listener_counts *counts);
+
+#endif

@@ -1,0 +1,95 @@
+#include "run/fullness.h"
+
+#include <stdio.h>
+
+#include "limit/gate.h"
+
+/* Where it looks. */
+struct look {
+    struct subjects *tables[2];
+    uint64_t now_ns;
+    const struct policy *policy;
+    struct snapshot_limit *limits; /* the policy's */
+};
+
+static void raise_to(struct snapshot_limit *limit, double used, struct slice who)
+{
+    if (used <= limit->used)
+        return;
+    limit->used = used < 1 ? used : 1;
+    snprintf(limit->fullest, sizeof limit->fullest, "%.*s", (int)who.len, who.at);
+}
+
+/* Of one holder's funnel: 1 when nothing more would pass, beyond that it is in debt. */
+static double used_of(const struct account *account, unsigned index, uint64_t now_ns)
+{
+    const struct limit *limit = &account->policy->limits[index];
+    struct standing standing = gate_standing(account, index, now_ns);
+    if (unit_is_gauge((enum unit)limit->unit))
+        return 1 - (double)standing.remaining / (double)limit->rate.burst;
+    return (double)standing.reset_after_ns / (double)limit->rate.burst_ns;
+}
+
+/* Where one passes at a time the funnel is always full for a while: that says nothing. */
+static bool says_something(const struct limit *limit, enum scope scope)
+{
+    return limit->scope == scope && limit->action != OVER_DENY && limit->rate.burst > 1;
+}
+
+static void look_at_funnels(const struct look *look, struct subject *holder, enum scope scope, struct slice who)
+{
+    struct account account = {.policy = look->policy};
+    account.holders[scope] = holder;
+    for (unsigned i = 0; i < look->policy->n_limits; i++)
+        if (says_something(&look->policy->limits[i], scope))
+            raise_to(&look->limits[i], used_of(&account, i, look->now_ns), who);
+}
+
+static void look_at_subject(const struct look *look, struct subjects *table, struct slice name)
+{
+    struct subject *subject = subject_find(table, name);
+    if (!subject)
+        return;
+    if (subject->record == look->policy->record)
+        look_at_funnels(look, subject, PER_SUBJECT, name);
+    subject_put(table, subject);
+}
+
+/* A limit on all commands is used as fast as its subject sends them, also where they never come many at once. */
+static void look_at_rate(const struct look *look, struct slice name, uint64_t per_s)
+{
+    for (unsigned i = 0; i < look->policy->n_limits; i++) {
+        const struct limit *limit = &look->policy->limits[i];
+        bool is_whole = limit->unit == UNIT_COMMANDS && slice_eq(class_name(limit->class), SLICE("all"));
+        if (is_whole && limit->scope == PER_SUBJECT && snapshot_limit_is_fast(&look->limits[i]))
+            raise_to(&look->limits[i], (double)per_s / look->limits[i].per_s, name);
+    }
+}
+
+static void look_at_top(const struct look *look, const struct snapshot_top *top, bool is_of_commands)
+{
+    for (size_t i = 0; i < top->n; i++) {
+        const struct top_entry *row = &top->rows[i];
+        struct slice name = slice_of(row->subject, row->subject_len);
+        if (!slice_eq(slice_of(row->policy, row->policy_len), slice_str(look->policy->name)))
+            continue;
+        look_at_subject(look, look->tables[0], name);
+        look_at_subject(look, look->tables[1], name);
+        if (is_of_commands)
+            look_at_rate(look, name, row->per_s);
+    }
+}
+
+void fullness_look(struct snapshot *snapshot, const struct policies *policies, struct subjects *subjects,
+                   struct subjects *key_subjects)
+{
+    struct look look = {{subjects, key_subjects}, snapshot->taken_ns, NULL, snapshot->limits};
+    for (size_t p = 0; p < policies_count(policies); p++) {
+        look.policy = policies_at(policies, p);
+        if (look.policy->record->everybody)
+            look_at_funnels(&look, look.policy->record->everybody, PER_POLICY, SLICE(""));
+        for (int by = 0; by < TOP_BY_COUNT; by++)
+            look_at_top(&look, &snapshot->tops[by], by == TOP_COMMANDS);
+        look.limits += look.policy->n_limits;
+    }
+}

@@ -1,0 +1,61 @@
+"""A headless Chromium, and what a test asks it."""
+
+import shutil
+import tempfile
+
+import pytest
+from harness import wait_until
+
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync --disable-extensions"
+).split()
+
+
+class Browser:
+    def __init__(self):
+        webdriver = pytest.importorskip("selenium.webdriver")
+        service = pytest.importorskip("selenium.webdriver.chrome.service")
+        programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+        for name, path in programs.items():
+            if not path:
+                pytest.skip(f"{name} is not installed")
+        self.folder = tempfile.mkdtemp(prefix="weir-it-browser-")
+        options = webdriver.ChromeOptions()
+        options.binary_location = programs["chromium"]
+        for flag in [*FLAGS, f"--user-data-dir={self.folder}"]:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(service=service.Service(programs["chromedriver"]), options=options)
+        self.driver.set_page_load_timeout(60)
+        self.driver.set_script_timeout(60)
+
+    def close(self):
+        self.driver.quit()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tell(self, method, **arguments):
+        """A command of the DevTools protocol."""
+        return self.driver.execute_cdp_cmd(method, arguments)
+
+    def open(self, url, *, script=True, scheme="light", width=1280, height=900):
+        self.tell("Emulation.setScriptExecutionDisabled", value=not script)
+        self.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.tell(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        self.driver.get(url)
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def text(self, selector):
+        """What is written in the first element of that kind; None: there is none."""
+        return self.run("return document.querySelector(arguments[0])?.textContent", selector)
+
+    def wait(self, script, what, *arguments):
+        return wait_until(lambda: self.run("return " + script, *arguments), what, 30)
+
+    def complaints(self):
+        """What has been written to the console since the last time, violations of the security policy among it."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]

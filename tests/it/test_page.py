@@ -1,0 +1,260 @@
+"""The operators' page as the server makes it: read without a browser, and without JavaScript."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from admin import ADMIN, get, limit_of, stats
+from harness import REPO, free_port, wait_until
+
+EVIL = "<script>alert(1)</script>"
+ATTRIBUTE = "'\"onmouseover=alert(2)&amp;"
+LIMITS = """
+[policy evil]
+match = name:<*
+cmd.get = 3/m
+[policy default]
+cmd.set = 2/m per policy
+cmd.incr = 1/m over shadow
+cmd.append = deny
+"""
+
+
+class Page(HTMLParser):
+    """What a reader without JavaScript sees: texts by their data-f, and tables by their id as lists of rows."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.fields, self.tables, self.tags, self.path = {}, {}, [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append((tag, attributes))
+        if tag in ("meta", "link", "input", "br"):
+            return
+        self.path.append((tag, attributes))
+        if tag == "table":
+            self.rows = self.tables.setdefault(attributes["id"], [])
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.path[-1][0] == tag, f"</{tag}> ends <{self.path[-1][0]}>"
+        self.path.pop()
+
+    def handle_data(self, data):
+        for tag, attributes in self.path:
+            if "data-f" in attributes:
+                self.fields[attributes["data-f"]] = self.fields.get(attributes["data-f"], "") + data
+            if tag in ("td", "th"):
+                self.rows[-1][-1] += data
+
+
+def page_of(weir):
+    status, headers, body = get(weir, "/")
+    assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
+    page = Page(body)
+    assert not page.path
+    return page
+
+
+@pytest.fixture
+def weir(farm, redis):
+    return farm.weir(redis, sections=LIMITS + ADMIN, identity="name, ip")
+
+
+def test_nothing_may_run_but_what_is_in_the_page(weir):
+    nonces = set()
+    for _ in range(2):
+        _, headers, body = get(weir, "/")
+        policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
+        nonce = re.fullmatch(r"'nonce-([0-9a-f]{32})'", policy["script-src"]).group(1)
+        assert policy == {
+            "default-src": "'none'",
+            "base-uri": "'none'",
+            "form-action": "'none'",
+            "frame-ancestors": "'none'",
+            "style-src": f"'nonce-{nonce}'",
+            "script-src": f"'nonce-{nonce}'",
+            "connect-src": "'self'",
+            "img-src": "data:",
+        }
+        nonces.add(nonce)
+        tags = Page(body).tags
+        held = [attributes.get("nonce") for tag, attributes in tags if tag in ("script", "style")]
+        assert held == [nonce, nonce]
+        for tag, attributes in tags:
+            assert not any(name == "style" or name.startswith("on") for name in attributes), (tag, attributes)
+            assert tag not in ("form", "iframe", "object", "img", "base")
+            assert not any(re.match(r"(?i)https?:|//|javascript:", attributes.get(name) or "") for name in ("src", "href"))
+        assert "{{" not in body
+    assert len(nonces) == 2
+
+
+def test_headers_of_all_answers(weir):
+    for path in ("/", "/metrics", "/healthz", "/readyz", "/api/v1/stats", "/nix"):
+        headers = get(weir, path)[1]
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; ") and "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy and ("nonce" in policy) == (path == "/")
+
+
+def test_the_page_changes_nothing(weir):
+    for method in ("POST", "PUT", "DELETE"):
+        assert get(weir, "/", method, b"x")[0] == 405
+    status, headers, body = get(weir, "/", "HEAD")
+    assert status == 200 and body == "" and int(headers["Content-Length"]) > 10_000
+
+
+def test_the_source_writes_text_only():
+    script = (REPO / "src/admin/page/page.js").read_text()
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|Function\(", script)
+    html = (REPO / "src/admin/page/page.html").read_text()
+    slots = set(re.findall(r"\{\{([a-z-]+)\}\}", html))
+    code = set(re.findall(r'^    \{"([a-z-]+)", put_', (REPO / "src/admin/page.c").read_text(), re.M))
+    assert slots == code and len(slots) > 20
+
+
+def test_what_the_page_says(weir, redis):
+    page = page_of(weir)
+    fields = page.fields
+    assert fields["mode"] == "enforce" and fields["pid"] == str(weir.child.pid)
+    assert fields["config"] == str(weir.config) and fields["reload"].startswith("none since 2")
+    assert fields["upstream"] == "up" and fields["upstream-address"] == redis.upstream
+    assert fields["max-clients"] == "10,000" and fields["workers"] == "2"
+    rows = [row[0] for row in page.tables["limits"][1:]]
+    assert [re.match(r"[^ ]+/[a-z.]+?(?=commands)", row).group() for row in rows] == [
+        "evil/cmd.get",
+        "default/cmd.set",
+        "default/cmd.incr",
+        "default/cmd.append",
+    ]
+    assert rows[1] == "default/cmd.setcommands 2/m burst 2, per policy, refuse"
+    assert page.tables["events"][1] == ["Nothing has happened yet."]
+    assert page.tables["top-refused"][1] == ["Nobody at the moment."]
+    assert {row[0] for row in page.tables["classes"][1:]} >= {"read", "write", "script", "tx"}
+
+
+def test_what_clients_call_themselves_stays_text(weir):
+    with weir.connect() as evil, weir.connect() as other:
+        evil.call("CLIENT", "SETNAME", EVIL)
+        other.call("CLIENT", "SETNAME", ATTRIBUTE)
+
+        def is_seen():
+            evil.ask(*["GET x"] * 100)
+            other.ask(*["GET x"] * 100)
+            body = get(weir, "/")[2]
+            seen = str(Page(body).tables)
+            return body if EVIL in seen and ATTRIBUTE.replace("'", "\\'") in seen else None
+
+        body = wait_until(is_seen, "both are on the page", 20)
+    rest = re.sub(r"<(script|style) nonce.*?</\1>", "", body, flags=re.S)
+    assert "<script" not in rest and "alert" in rest and "'" not in re.sub(r"<[^>]*>", "", rest)
+    assert all("onmouseover" not in attributes for _, attributes in Page(body).tags)
+    row = next(row for row in Page(body).tables["top-refused"] if row[0].startswith("name:"))
+    assert row[0] == "name:" + EVIL and row[1] == "evil" and row[2] != "0"
+
+
+def test_what_limits_do_shows(weir):
+    def state(rule):
+        return limit_of(stats(weir), rule)["state"]
+
+    assert state("default/cmd.set") == "ok"
+    with weir.connect() as conn:
+
+        def both():
+            conn.ask("SET a 1", "SET a 1", "SET a 1", "INCR n", "INCR n", "GET a")
+            return state("default/cmd.set") == "refusing" and state("default/cmd.incr") == "shadowing"
+
+        wait_until(both, "one limit refuses, the other only counts")
+    page = page_of(weir)
+    rows = [attributes.get("class") for tag, attributes in page.tags if tag == "tr" and "data-key" in attributes]
+    assert rows == ["ok", "refusing", "shadowing", "ok"]
+    row = page.tables["limits"][2]
+    assert row[1] == "refusing" and row[5] == "2" and row[6] == "0" and row[7] != "0" and row[9] == "1"
+    found = limit_of(stats(weir), "default/cmd.set")
+    assert found["used"] > 0.8 and found["throttled"] > 0 and found["allowed"] == 2
+    wait_until(lambda: any("cmd.set begins to refuse" in row[-1] for row in page_of(weir).tables["events"]), "an event")
+
+
+def test_a_limit_that_is_nearly_used_up(farm, redis):
+    """By the fullest subject, with its name; and by the rate, where there is one holder."""
+    weir = farm.weir(redis, sections="[policy default]\ncmd.get = 10/h\nall = 1000/h\n" + ADMIN, identity="name, ip")
+    with weir.connect() as conn:
+        conn.call("CLIENT", "SETNAME", "ann")
+        conn.ask(*["GET x"] * 9)
+
+        def near():
+            conn.call("ECHO", "x")  # it stays among the heaviest
+            limit = limit_of(stats(weir), "default/cmd.get")
+            return limit if limit["state"] == "near" else None
+
+        limit = wait_until(near, "nearly used up", 20)
+    assert 0.8 < limit["used"] < 1 and limit["fullest_subject"] == "name:ann"
+    assert limit["throttled"] == 0
+
+
+def test_history(weir):
+    def points(after):
+        found = stats(weir, after)
+        return found["history"], found
+
+    history, _ = wait_until(lambda: (points(0)[0]["last"] >= 2 and points(0)), "two points", 20)
+    assert history["step_seconds"] == 2
+    with weir.connect() as conn:
+
+        def is_counted():
+            conn.ask(*["GET x"] * 50, "SET a 1")
+            now = stats(weir)["now"]
+            return now["commands_per_second"] > 10 and now["refused_per_second"] > 0 and now["connections"] == 1
+
+        wait_until(is_counted, "commands in a point", 20)
+    history, found = points(0)
+    last = history["last"]
+    lists = {name: values for name, values in history.items() if isinstance(values, list)}
+    assert set(lists) == set(found["now"]) and {len(values) for values in lists.values()} == {last}
+    assert max(lists["commands_per_second"]) > 10
+    track = limit_of(found, "default/cmd.set")["history"]
+    assert len(track["allowed_per_second"]) == len(track["over_per_second"]) == last
+    assert max(track["allowed_per_second"]) > 0 and max(track["over_per_second"]) > 0
+
+    history, found = points(last - 1)
+    assert len(history["connections"]) == history["last"] - last + 1
+    assert points(10**6)[0]["connections"] == []
+    assert "history" not in stats(weir)
+    for bad in ("x", "-1", "", "1.5", "99999999999999999999"):
+        status, _, body = get(weir, f"/api/v1/stats?history={bad}")
+        assert status == 400 and body.startswith("history is the number"), bad
+
+
+def test_a_reload_that_fails_is_told(weir):
+    good = weir.config.read_text()
+    weir.config.write_text("[weir]\n<b>nix</b> = 1\n")
+    weir.signal(1)
+    wait_until(lambda: page_of(weir).fields["reload"] == "failed", "the reload failed")
+    _, _, body = get(weir, "/")
+    assert "weir.conf:2: [weir] &#60;b&#62;nix&#60;/b&#62;: unknown key" in body and "<b>nix" not in body
+    assert "unknown key" in stats(weir)["reloads"]["last_error"]
+    weir.config.write_text(good)
+    weir.signal(1)
+    wait_until(lambda: page_of(weir).fields["reload"].startswith("OK, "), "the reload went well")
+    assert "unknown key" not in re.search(r'id="alerts">(.*?)</ul>', get(weir, "/")[2]).group(1)
+
+
+def test_modes_and_an_upstream_that_is_away(farm):
+    weir = farm.weir(f"127.0.0.1:{free_port()}", sections=ADMIN, mode="shadow")
+    page = page_of(weir)
+    assert page.fields["mode"] == "shadow" and page.fields["upstream"] == "away"
+    assert page.tables["limits"][1] == ["No limits are configured."]
+    assert "<li>Not ready: upstream 127.0.0.1:" in get(weir, "/")[2]
