@@ -1,11 +1,12 @@
 """What the docs show as typed and answered is typed here, and answered so. Times and rates may differ."""
 
 import re
+import socket
 import threading
 
 import pytest
 
-from harness import REPO, WEIR, free_port, wait_until
+from harness import REPO, WEIR, wait_until
 from resp import Closed, Conn, Error
 from transcript import Shell, shape_but_times, story, transcripts
 
@@ -61,14 +62,17 @@ def test_an_operator_finds_and_stops_an_abuser(tenants, tmp_path, steps):
 # ---- from nothing to a throttled tenant ----
 
 
-def test_the_tutorial(farm, tmp_path):
-    redis = farm.redis()
-    real = {
-        "127.0.0.1:6379": redis.upstream,
-        "6380": free_port(),
-        "9380": free_port(),
-        "/tmp/weir-tutorial": tmp_path,
-    }
+@pytest.fixture
+def port():
+    """A port that nobody but weir can listen on: it shares ports between its workers, and so with this socket."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+def test_the_tutorial(farm, tmp_path, port):
+    real = {"127.0.0.1:6379": farm.redis().upstream, "6380": port, "9380": 0, "/tmp/weir-tutorial": tmp_path}
     with Shell(tmp_path, real, WEIR.parent) as typist:
         typist.tell(story("docs/tutorial.md"))
     log = (tmp_path / "weir.log").read_text()
