@@ -60,6 +60,24 @@ def file_of_page(name):
     return text
 
 
+POINT_JS = """
+const Redis = require('ioredis');
+const { createClient } = require('redis');
+(async () => {
+  const one = %s;
+  const two = await %s.connect();
+  console.log(await one.ping(), await two.ping());
+  await Promise.all([one.quit(), two.close()]);
+})();
+"""
+
+
+def pointed_at_weir(path):
+    """{library: what the table of a page says}"""
+    rows = re.findall(r"^\| (?:\[([^]]+)\]\([^)]+\)|([^|]+)) \| `([^`]+6380[^`]*)` \|", (REPO / path).read_text(), re.M)
+    return {linked or plain: code for linked, plain, code in rows}
+
+
 @pytest.fixture
 def weir(farm):
     return farm.weir(farm.redis(), workers=1, sections=ONE_AN_HOUR)
@@ -70,6 +88,19 @@ def test_what_is_not_run_says_so():
     for section in sections[1:]:
         has_code = re.search(r"^```(?!python|js|c )\w", section, re.M)
         assert bool(has_code) == ("*Not run by our tests.*" in section), section[:40]
+
+
+def test_each_library_is_pointed_at_weir_as_printed(weir, node_modules):
+    lines = pointed_at_weir(PAGE)
+    front_page = pointed_at_weir("README.md")
+    assert front_page.pop("redis-cli") and front_page == lines and len(lines) == 9
+    port = str(weir.address[1])
+    with eval(lines["redis-py"].replace("6380", port), {"redis": redis_py}) as client:
+        assert client.ping()
+    code = POINT_JS % (lines["ioredis"].replace("6380", port), lines["node-redis"].replace("6380", port))
+    env = {**os.environ, "NODE_PATH": str(node_modules)}
+    done = subprocess.run(["node", "-e", code], env=env, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "PONG PONG\n", done.stdout + done.stderr
 
 
 def test_redis_py(weir, monkeypatch):
