@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Starts build/weir with conf/weir.conf on 127.0.0.1:$PORT (6380), in front of $UPSTREAM (host:port or unix:/path)
-# or, without one, of a private redis-server that keeps nothing. Ctrl-C stops both.
+# or, without one, of a private redis-server that keeps nothing. Operators have HTTP on 127.0.0.1:$ADMIN_PORT (9380; another
+# one where that is taken) and a socket. Ctrl-C stops both.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 port=${PORT:-6380}
-port_answers() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
-if port_answers; then
+admin_port=${ADMIN_PORT:-9380}
+answers() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+if answers "$port"; then
     echo "port $port is in use: stop what listens there, or choose another: make run PORT=6390" >&2
     exit 1
 fi
@@ -48,9 +50,11 @@ fi
 
 sed -E -e "s|^listen[[:space:]]*=.*|listen = 127.0.0.1:$port|" -e "s|^upstream[[:space:]]*=.*|upstream = $upstream|" \
     conf/weir.conf >"$folder/weir.conf"
+while answers "$admin_port"; do admin_port=$((admin_port + 1)); done
+printf '\n[admin]\nlisten = 127.0.0.1:%s\nsocket = %s/admin.sock\n' "$admin_port" "$folder" >>"$folder/weir.conf"
 setsid build/weir -c "$folder/weir.conf" </dev/null &
 weir_pid=$!
-wait_for "$weir_pid" weir port_answers
+wait_for "$weir_pid" weir answers "$port"
 
 where="a private redis-server that keeps nothing"
 [ -z "${UPSTREAM:-}" ] || where=$UPSTREAM
@@ -63,6 +67,9 @@ In another shell:
     redis-cli -p $port GET greeting
     for i in 1 2 3 4 5; do redis-cli -p $port KEYS 'greet*'; done
     redis-benchmark -p $port -q -t set,get
+    redis-cli -s $folder/admin.sock --json LIMIT TOP        # as an operator: who sends most?
+
+What happens is shown at http://127.0.0.1:$admin_port/
 
 Ctrl-C stops both.
 END
