@@ -102,6 +102,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->settings = settings;
     front->commands = commands;
     front->rules = rules;
+    slowlog_keep(settings->slowlog, rules->slow_entries);
     front->tallies = settings->tallies[index];
     front->top = settings->tops[index];
     front->worker = worker;
@@ -123,10 +124,13 @@ static void for_each_client(struct front *front, void (*act)(struct client *clie
 void front_adopt(struct front *front, struct command_table *commands, struct rules *rules)
 {
     for_each_client(front, account_unmoor);
+    if (commands != front->commands)
+        front->slow.table_ns = front->loop->now_ns;
     command_table_put(front->commands);
     rules_put(front->rules);
     front->commands = commands;
     front->rules = rules;
+    slowlog_keep(front->settings->slowlog, rules->slow_entries);
     memset(&front->recent, 0, sizeof front->recent);
     front->told.limit = NULL;
     for_each_client(front, account_moor);

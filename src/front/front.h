@@ -22,6 +22,7 @@
 #include "limit/refusal.h"
 #include "limit/journal.h"
 #include "limit/ledger.h"
+#include "limit/slowlog.h"
 #include "limit/subject.h"
 #include "limit/top.h"
 #include "net/alarms.h"
@@ -35,6 +36,7 @@ struct front_settings {
     struct subjects *key_subjects; /* those that the key of a command names: a table and a cap of their own */
     struct upstream *upstream;
     struct journal *journal;
+    struct slowlog *slowlog;
     struct tally **tallies; /* of each worker */
     struct top **tops;      /* the same */
     struct quota_settings quota;
@@ -70,6 +72,13 @@ struct told {
     char text[REFUSAL_ROOM];
 };
 
+/* Of the slow log. */
+struct slow {
+    uint64_t since_ns; /* of this second */
+    unsigned n;        /* entries in it */
+    uint64_t table_ns; /* when the command table last became another */
+};
+
 struct front {
     struct loop *loop;
     struct front_settings *settings;
@@ -89,6 +98,7 @@ struct front {
     struct recent recent;
     struct counts counts;
     struct answered answered; /* in this turn */
+    struct slow slow;
     struct told told;
 };
 

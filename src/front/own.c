@@ -12,6 +12,7 @@
 #include "limit/own.h"
 #include "quota/quota.h"
 #include "quota/report.h"
+#include "quota/slow_report.h"
 #include "resp/argv.h"
 #include "resp/build.h"
 #include "resp/emit.h"
@@ -265,6 +266,12 @@ static void tell_log(struct client *client, const struct words *words, struct bu
         report_log(out, client->front->settings->journal, n < JOURNAL_EVENTS ? n : JOURNAL_EVENTS);
 }
 
+/* LIMIT SLOWLOG subcommand [count] */
+static void tell_slow(struct client *client, const struct words *words, struct build *out)
+{
+    slow_report(out, client->front->settings->slowlog, words->at + 2, words->n - 2);
+}
+
 static void list(struct client *client, const struct words *words, struct build *out)
 {
     const struct front_settings *settings = client->front->settings;
@@ -386,9 +393,19 @@ static const struct {
     void (*tell)(struct client *client, const struct words *words, struct build *out); /* NULL: an order */
     enum order_kind order;
 } subcommands[] = {
-    {"help", help, 0},        {"status", status, 0},        {"explain", explain, 0},    {"list", list, 0},
-    {"top", top, 0},          {"log", tell_log, 0},         {"forgive", forgive, 0},    {"mode", NULL, ORDER_MODE},
-    {"set", NULL, ORDER_SET}, {"unset", NULL, ORDER_UNSET}, {"diff", NULL, ORDER_DIFF}, {"reload", NULL, ORDER_RELOAD},
+    {"help", help, 0},
+    {"status", status, 0},
+    {"explain", explain, 0},
+    {"list", list, 0},
+    {"top", top, 0},
+    {"log", tell_log, 0},
+    {"slowlog", tell_slow, 0},
+    {"forgive", forgive, 0},
+    {"mode", NULL, ORDER_MODE},
+    {"set", NULL, ORDER_SET},
+    {"unset", NULL, ORDER_UNSET},
+    {"diff", NULL, ORDER_DIFF},
+    {"reload", NULL, ORDER_RELOAD},
 };
 
 static void run(struct client *client, const struct words *words, struct build *out)

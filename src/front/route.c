@@ -305,8 +305,8 @@ static enum route run_own(struct client *client, struct request *request)
         front_count(client->front, request->command, RESULT_LOCAL);
         decisions_ask(client, request);
     } else {
-        count(client, request, RESULT_LOCAL);
         own_run(client, request);
+        count(client, request, RESULT_LOCAL);
     }
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }

@@ -22,6 +22,8 @@ struct rules {
     uint64_t idle_timeout_ns; /* 0: none; so of the other two */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;
+    uint64_t slow_ns;    /* a command that takes so long is in the slow log; SLOWLOG_OFF: none is */
+    size_t slow_entries; /* that are kept there */
     struct named *named; /* one reference */
     enum quota_when_down when_down;
     char limit_prefix[129];

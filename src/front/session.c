@@ -246,7 +246,7 @@ bool session_confirm(struct client *client, const struct glimpse *whoami)
     return true;
 }
 
-void session_print(const struct client *client, char *out)
+void session_print_address(const struct client *client, char *out)
 {
     struct sockaddr_storage peer;
     char host[64];
@@ -259,6 +259,11 @@ void session_print(const struct client *client, char *out)
         snprintf(out, SESSION_TEXT, "[%s]:%s", host, port);
     else
         snprintf(out, SESSION_TEXT, "%s:%s", host, port);
+}
+
+void session_print(const struct client *client, char *out)
+{
+    session_print_address(client, out);
     if (client->session == NULL || client->session->login == NULL)
         return;
     struct slice user = login_user(client->session->login);

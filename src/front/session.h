@@ -46,6 +46,9 @@ bool session_confirm(struct client *client, const struct glimpse *whoami);
 /* Back to what a new connection in this epoch is. */
 void session_reset(struct client *client, uint32_t epoch);
 
+/* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */
+void session_print_address(const struct client *client, char *out);
+
 /* The client for the log: its address, and its user if it has one ("10.1.2.3:4711 user:alice"). */
 #define SESSION_TEXT 512
 void session_print(const struct client *client, char *out);

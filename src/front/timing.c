@@ -1,9 +1,83 @@
 #include "front/timing.h"
 
-static void note(struct client *client, const struct timed *timed)
+#include <stdio.h>
+
+#include "front/session.h"
+#include "limit/slowlog.h"
+
+/*
+ * Entries of one worker in a second: where everything is slow, telling so must not make it slower.
+ */
+#define SLOW_PER_S 1000
+
+static uint64_t now_ns(const struct client *client)
+{
+    return client->front->loop->now_ns;
+}
+
+/* ---- the slow log ---- */
+
+static bool may_log(struct slow *slow, uint64_t now)
+{
+    if (now - slow->since_ns >= NS_PER_S)
+        *slow = (struct slow){.since_ns = now, .table_ns = slow->table_ns};
+    return slow->n++ < SLOW_PER_S;
+}
+
+/* A tag of another command table than the one that holds now names nothing any more. */
+static struct slice name_of(const struct front *front, uint32_t tag, uint64_t arrived_ns)
+{
+    size_t id = tag >> 16;
+    if (id == 0 || arrived_ns <= front->slow.table_ns || id >= command_table_count(front->commands))
+        return SLICE("unknown");
+    const struct command *command = command_table_row(front->commands, id);
+    return slice_of(command->name, command->name_len);
+}
+
+static void print(char *out, size_t room, struct slice text)
+{
+    snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), text.at);
+}
+
+static void log_slow(struct client *client, const struct timed *timed, uint32_t tag)
+{
+    struct front *front = client->front;
+    uint64_t upstream_ns =
+        timed->sent_ns != 0 && timed->answered_ns > timed->sent_ns ? timed->answered_ns - timed->sent_ns : 0;
+    char address[SESSION_TEXT];
+    struct slow_entry entry = {
+        .unix_ms = clock_unix_ms(),
+        .total_us = (timed->answered_ns - timed->arrived_ns) / NS_PER_US,
+        .waited_us = timed->waited_us,
+        .upstream_us = upstream_ns / NS_PER_US,
+        .argc = tag & UINT16_MAX,
+    };
+    if (!may_log(&front->slow, timed->answered_ns))
+        return;
+    session_print_address(client, address);
+    print(entry.command, sizeof entry.command, name_of(front, tag, timed->arrived_ns));
+    print(entry.address, sizeof entry.address, slice_str(address));
+    print(entry.client, sizeof entry.client, session_name(client));
+    slowlog_add(front->settings->slowlog, &entry);
+}
+
+/* ---- what has been answered ---- */
+
+/* True: it was slow. */
+static bool note(struct client *client, const struct timed *timed)
 {
     struct front *front = client->front;
     answered_add(&front->answered, &front->counts.times, timed);
+    return timed->answered_ns - timed->arrived_ns >= front->rules->slow_ns;
+}
+
+/* Of requests that follow one another and are the same but for their arguments one entry says enough. */
+static void log_run(struct client *client, const struct timed *timed)
+{
+    const struct tags *tags = &client->rider.lane->tags;
+    for (uint32_t i = 0; i < timed->n; i++)
+        if (i == 0 || tags_at(tags, i) != tags_at(tags, i - 1))
+            log_slow(client, timed, tags_at(tags, i));
 }
 
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
@@ -13,23 +87,24 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
         .arrived_ns = call->arrived_ns,
         /* What is large is written at once, and the answer may be here before anything else is. */
         .sent_ns = call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
-        .answered_ns = client->front->loop->now_ns,
+        .answered_ns = now_ns(client),
         .waited_us = call->waited_us,
         .n = n,
     };
-    note(client, &timed);
+    if (note(client, &timed))
+        log_run(client, &timed);
 }
 
 void timing_local(struct client *client, uint32_t tag)
 {
-    (void)tag;
     const struct timed timed = {
         .arrived_ns = client->rider.arrived_ns,
-        .answered_ns = client->front->loop->now_ns,
+        .answered_ns = now_ns(client),
         .waited_us = client->rider.waited_us,
         .n = 1,
     };
-    note(client, &timed);
+    if (note(client, &timed))
+        log_slow(client, &timed, tag);
 }
 
 void timing_decided(struct client *client, const struct quota_call *call)
@@ -37,10 +112,10 @@ void timing_decided(struct client *client, const struct quota_call *call)
     const struct timed timed = {
         .arrived_ns = call->arrived_ns,
         .sent_ns = call->arrived_ns + call->waited_us * NS_PER_US,
-        .answered_ns = client->front->loop->now_ns,
+        .answered_ns = now_ns(client),
         .waited_us = call->waited_us,
         .n = 1,
     };
-    if (call->arrived_ns != 0)
-        note(client, &timed);
+    if (call->arrived_ns != 0 && note(client, &timed))
+        log_slow(client, &timed, call->tag);
 }

@@ -38,11 +38,13 @@ struct config {
     uint64_t idle_timeout_ns;     /* so of these */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;
-    uint64_t drain_timeout_ns;    /* 0: clients are closed at once */
+    uint64_t drain_timeout_ns; /* 0: clients are closed at once */
     struct identity identity;
     char error_prefix[33];
     char limit_prefix[129];
     enum quota_when_down when_down;
+    uint64_t slow_ns; /* SLOWLOG_OFF: nothing is */
+    unsigned slow_entries;
     struct named *named;         /* [limit NAME] */
     bool is_shadow;              /* count what would be refused, refuse nothing */
     char *admin_socket;          /* path; NULL: none */

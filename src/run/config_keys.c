@@ -14,6 +14,7 @@
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/rate.h"
+#include "limit/slowlog.h"
 #include "run/address.h"
 #include "run/secret.h"
 
@@ -104,6 +105,16 @@ static enum key_result set_timeout(const struct config_key *key, struct config *
     if (!slice_eq(value, SLICE("0")))
         return set_time(key, config, value, why, why_size);
     *(uint64_t *)member(key, config) = 0;
+    return KEY_SET;
+}
+
+/* 0: everything is slow, as in Redis. */
+static enum key_result set_slow(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                size_t why_size)
+{
+    if (!slice_eq_nocase(value, SLICE("off")))
+        return set_timeout(key, config, value, why, why_size);
+    config->slow_ns = SLOWLOG_OFF;
     return KEY_SET;
 }
 
@@ -399,6 +410,8 @@ static const struct config_key keys[] = {
     {.name = "error-prefix", .initial = "THROTTLED", .set = set_prefix},
     {.name = "mode", .initial = "enforce", .set = set_mode},
     {.name = "limit-prefix", .initial = "limit:", .set = set_limit_prefix},
+    {.name = "slowlog-log-slower-than", .initial = "10ms", .set = set_slow, NUMBER(slow_ns, "1ms", "1d")},
+    {.name = "slowlog-max-len", .initial = "128", .set = set_count, NUMBER(slow_entries, "0", "10000")},
     {.name = "limit-when-down", .initial = "error", .set = set_when_down},
     {.name = "log", .initial = "stderr", .set = set_log, .is_list = true, STAYS},
     {.name = "log-format", .initial = "text", .set = set_log_format},

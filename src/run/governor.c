@@ -101,6 +101,8 @@ static bool adopt(struct governor *g, const struct config *config)
         .request_timeout_ns = config->request_timeout_ns,
         .named = config->named,
         .when_down = config->when_down,
+        .slow_ns = config->slow_ns,
+        .slow_entries = config->slow_entries,
     };
     log_set_format(config->log_format);
     log_set_level(config->log_level);

@@ -239,6 +239,7 @@ static void make_settings(struct proxy *proxy)
     settings->key_subjects = subjects_new(config->max_subjects);
     settings->upstream = &proxy->upstream;
     settings->journal = proxy->journal;
+    settings->slowlog = slowlog_new();
     settings->n_workers = config->workers;
     settings->unlimited = governor_unlimited(proxy->governor);
     if (config->upstream_user != NULL)
@@ -263,6 +264,7 @@ static void free_settings(struct front_settings *settings)
     free(settings->tops);
     subjects_free(settings->subjects);
     subjects_free(settings->key_subjects);
+    slowlog_free(settings->slowlog);
 }
 
 static void on_change(void *arg)

@@ -1,0 +1,50 @@
+/*
+ * The last commands that took long, for LIMIT SLOWLOG: what they were and where their time went, never what they were
+ * about.
+ *
+ * Any thread; a mutex inside, held while an entry is copied. Memory is bounded by the number of entries that is kept.
+ */
+#ifndef WEIR_LIMIT_SLOWLOG_H
+#define WEIR_LIMIT_SLOWLOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "limit/command.h"
+
+#define SLOWLOG_MOST 10000 /* entries that can be kept: 3 MB */
+#define SLOWLOG_ADDRESS_MAX 127
+#define SLOWLOG_NAME_MAX 63    /* of a client's name */
+#define SLOWLOG_OFF UINT64_MAX /* as a threshold: nothing is slow */
+
+struct slowlog;
+
+struct slow_entry {
+    uint64_t id; /* 0, 1, 2 ..., also across slowlog_reset */
+    uint64_t unix_ms;
+    uint64_t total_us;
+    uint64_t waited_us;   /* of that, because of a limit */
+    uint64_t upstream_us; /* of that, in Redis */
+    uint32_t argc;        /* with the command's name */
+    char command[COMMAND_NAME_MAX + 1];
+    char address[SLOWLOG_ADDRESS_MAX + 1];
+    char client[SLOWLOG_NAME_MAX + 1]; /* as it calls itself; "": it does not */
+};
+
+/* One that keeps nothing yet. Never fails: out of memory ends the process. */
+struct slowlog *slowlog_new(void);
+void slowlog_free(struct slowlog *slowlog);
+
+/* Keep the newest `most` entries, at most SLOWLOG_MOST, from now on. */
+void slowlog_keep(struct slowlog *slowlog, size_t most);
+
+/* A copy of it is kept, with an id. */
+void slowlog_add(struct slowlog *slowlog, const struct slow_entry *entry);
+
+/* The newest entries, newest first, at most `max`; returns how many. */
+size_t slowlog_last(struct slowlog *slowlog, struct slow_entry *out, size_t max);
+
+size_t slowlog_length(struct slowlog *slowlog);
+void slowlog_reset(struct slowlog *slowlog);
+
+#endif
