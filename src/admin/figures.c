@@ -61,13 +61,28 @@ void figure_bytes(struct text *out, double per_s)
     text_print(out, " %s", units[unit]);
 }
 
+static void three_digits(struct text *out, double value)
+{
+    if (value < 9.95)
+        short_real(out, value);
+    else
+        text_print(out, "%.0f", value);
+}
+
+void figure_duration(struct text *out, double s)
+{
+    if (s <= 0) {
+        text_add(out, SLICE("\u2013"));
+        return;
+    }
+    double us = s * 1e6;
+    three_digits(out, us < 999.5 ? us : us < 999500 ? us / 1e3 : s);
+    text_print(out, " %s", us < 999.5 ? "\u00b5s" : us < 999500 ? "ms" : "s");
+}
+
 void figure_percent(struct text *out, double ratio)
 {
-    double percent = ratio * 100;
-    if (percent < 9.95)
-        short_real(out, percent);
-    else
-        text_print(out, "%.0f", percent);
+    three_digits(out, ratio * 100);
     text_add(out, SLICE(" %"));
 }
 

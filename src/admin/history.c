@@ -8,6 +8,8 @@
 #include "base/mem.h"
 
 #define NS_IN_S 1e9
+#define MEDIAN 0.5
+#define SLOW 0.99
 #define NEAR 0.8                /* of what may be used */
 #define EARLY_NS (NS_PER_S / 4) /* timers are not exact: a point may be that much too soon */
 #define STEP_NS (HISTORY_STEP_S * NS_PER_S - EARLY_NS)
@@ -48,6 +50,32 @@ static double grown(double now, double before)
 }
 
 /* ---- the process ---- */
+
+static void push_quantile(float *points, const struct histo *histo, double q)
+{
+    push(points, (double)histo_quantile_ns(histo, q) / NS_IN_S);
+}
+
+/* What has come since `before`, which then becomes what is `now`. */
+static struct histo since(struct histo *before, const struct histo *now)
+{
+    struct histo recent = *now;
+    histo_subtract(&recent, before);
+    *before = *now;
+    return recent;
+}
+
+static void push_times(struct history *history, const struct snapshot *s)
+{
+    struct histo requests = since(&history->requests, &s->counts.times.request);
+    struct histo own = since(&history->own, &s->counts.times.own);
+    struct histo turns = since(&history->turns, &s->turns);
+    push_quantile(history->points[SERIES_LATENCY_P50], &requests, MEDIAN);
+    push_quantile(history->points[SERIES_LATENCY_P99], &requests, SLOW);
+    push_quantile(history->points[SERIES_OVERHEAD_P50], &own, MEDIAN);
+    push_quantile(history->points[SERIES_OVERHEAD_P99], &own, SLOW);
+    push_quantile(history->points[SERIES_TURN_P99], &turns, SLOW);
+}
 
 static void add_up(const struct snapshot *s, double *totals)
 {
@@ -152,6 +180,7 @@ static void take_point(struct history *history, const struct snapshot *s)
         push(history->points[i], grown(totals[i], history->totals[i]) / took_s);
     memcpy(history->totals, totals, sizeof totals);
     push(history->points[SERIES_CONNECTIONS], connections(s));
+    push_times(history, s);
     for (size_t i = 0; i < history->n_limits; i++)
         push_limit(&history->tracks[i], &s->limits[i], took_s);
     history->last++;
@@ -170,6 +199,14 @@ static void note_limits(struct history *history, struct snapshot *s)
     }
 }
 
+static void begin(struct history *history, const struct snapshot *s)
+{
+    add_up(s, history->totals);
+    history->requests = s->counts.times.request;
+    history->own = s->counts.times.own;
+    history->turns = s->turns;
+}
+
 void history_note(struct history *history, struct snapshot *snapshot)
 {
     bool is_first = history->last_ns == 0;
@@ -178,7 +215,7 @@ void history_note(struct history *history, struct snapshot *snapshot)
     if (is_point)
         take_point(history, snapshot);
     if (is_first)
-        add_up(snapshot, history->totals);
+        begin(history, snapshot);
     if (is_point || is_first)
         history->last_ns = snapshot->taken_ns;
     note_limits(history, snapshot);
@@ -193,10 +230,12 @@ double history_now(const struct history *history, enum series series)
 const char *series_name(enum series series)
 {
     static const char *const names[SERIES_COUNT] = {
-        [SERIES_COMMANDS] = "commands_per_second", [SERIES_REFUSED] = "refused_per_second",
-        [SERIES_DELAYED] = "delayed_per_second",   [SERIES_SHADOWED] = "shadowed_per_second",
-        [SERIES_BYTES_IN] = "bytes_in_per_second", [SERIES_BYTES_OUT] = "bytes_out_per_second",
-        [SERIES_CONNECTIONS] = "connections",
+        [SERIES_COMMANDS] = "commands_per_second",      [SERIES_REFUSED] = "refused_per_second",
+        [SERIES_DELAYED] = "delayed_per_second",        [SERIES_SHADOWED] = "shadowed_per_second",
+        [SERIES_BYTES_IN] = "bytes_in_per_second",      [SERIES_BYTES_OUT] = "bytes_out_per_second",
+        [SERIES_CONNECTIONS] = "connections",           [SERIES_LATENCY_P50] = "latency_p50_seconds",
+        [SERIES_LATENCY_P99] = "latency_p99_seconds",   [SERIES_OVERHEAD_P50] = "overhead_p50_seconds",
+        [SERIES_OVERHEAD_P99] = "overhead_p99_seconds", [SERIES_TURN_P99] = "loop_turn_p99_seconds",
     };
     return names[series];
 }

@@ -3,13 +3,15 @@
  *
  * Problem: counters only say how much there has ever been, and a page that has just been opened has seen nothing. The
  * main thread notes every snapshot here; each snapshot then has its rates, and a copy of all points so far, so that
- * whoever shows it needs no lock. Memory: 7 KB, and 1.2 KB for each limit.
+ * whoever shows it needs no lock. Memory: 9 KB, and 1.2 KB for each limit.
  */
 #ifndef WEIR_ADMIN_HISTORY_H
 #define WEIR_ADMIN_HISTORY_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/histo.h"
 
 #define HISTORY_POINTS 150
 #define HISTORY_STEP_S 2
@@ -28,6 +30,11 @@ enum series {
     SERIES_BYTES_OUT,
     SERIES_RATES,                      /* how many of them are rates */
     SERIES_CONNECTIONS = SERIES_RATES, /* clients, at that moment */
+    SERIES_LATENCY_P50,                /* seconds, of the commands since the point before; 0: there were none */
+    SERIES_LATENCY_P99,
+    SERIES_OVERHEAD_P50, /* weir's own part of it */
+    SERIES_OVERHEAD_P99,
+    SERIES_TURN_P99, /* turns of the workers' loops */
     SERIES_COUNT
 };
 
@@ -51,10 +58,11 @@ struct track {
 
 /* In every list of points the last n are there, the newest at the end. */
 struct history {
-    uint64_t last;    /* the number of the newest point; the first is 1; 0: there is none */
-    size_t n;         /* points there are */
-    uint64_t last_ns; /* when the newest was taken */
-    double totals[SERIES_RATES];
+    uint64_t last;               /* the number of the newest point; the first is 1; 0: there is none */
+    size_t n;                    /* points there are */
+    uint64_t last_ns;            /* when the newest was taken */
+    double totals[SERIES_RATES]; /* at the newest point, as are */
+    struct histo requests, own, turns;
     float points[SERIES_COUNT][HISTORY_POINTS];
     size_t n_limits; /* tracks[i] is of the snapshot's limit i */
     struct track *tracks;

@@ -112,32 +112,12 @@ static double now(const struct page *p, enum series series)
     return history_now(p->s->history, series);
 }
 
-static void put_commands(struct page *p)
-{
-    figure_rate(p->out, now(p, SERIES_COMMANDS));
-}
-
-static void put_refused(struct page *p)
-{
-    figure_rate(p->out, now(p, SERIES_REFUSED));
-}
-
 static void put_refused_share(struct page *p)
 {
     double commands = now(p, SERIES_COMMANDS);
     text_add(p->out, SLICE("("));
     figure_percent(p->out, commands > 0 ? now(p, SERIES_REFUSED) / commands : 0);
     text_add(p->out, SLICE(")"));
-}
-
-static void put_delayed(struct page *p)
-{
-    figure_rate(p->out, now(p, SERIES_DELAYED));
-}
-
-static void put_shadowed(struct page *p)
-{
-    figure_rate(p->out, now(p, SERIES_SHADOWED));
 }
 
 static double peak(const struct page *p, enum series series)
@@ -176,19 +156,14 @@ static void put_connections_chart(struct page *p)
     put_chart(p, SERIES_CONNECTIONS, SERIES_CONNECTIONS, TILE_HEIGHT, "");
 }
 
-static void put_bytes_chart(struct page *p)
+static void put_latency_chart(struct page *p)
 {
-    put_chart(p, SERIES_BYTES_OUT, SERIES_BYTES_OUT, TILE_HEIGHT, "");
+    put_chart(p, SERIES_LATENCY_P99, SERIES_LATENCY_P99, TILE_HEIGHT, "");
 }
 
-static void put_bytes_in(struct page *p)
+static void put_overhead_chart(struct page *p)
 {
-    figure_bytes(p->out, now(p, SERIES_BYTES_IN));
-}
-
-static void put_bytes_out(struct page *p)
-{
-    figure_bytes(p->out, now(p, SERIES_BYTES_OUT));
+    put_chart(p, SERIES_OVERHEAD_P99, SERIES_OVERHEAD_P99, TILE_HEIGHT, "");
 }
 
 /* ---- clients and upstream ---- */
@@ -235,6 +210,11 @@ static void put_upstream_errors(struct page *p)
     for (int loss = 0; loss < LOSS_COUNT; loss++)
         sum += count_read(&p->s->lanes.lost[loss]);
     figure_count(p->out, sum);
+}
+
+static void put_in_flight(struct page *p)
+{
+    figure_count(p->out, count_read(&p->s->lanes.in_flight));
 }
 
 static void put_lanes(struct page *p)
@@ -307,56 +287,71 @@ static void put_events(struct page *p)
 static const struct slot {
     const char *name;
     void (*put)(struct page *page);
+    void (*figure)(struct text *out, double value); /* or how the newest value of a series is written */
+    enum series series;
 } slots[] = {
-    {"nonce", put_nonce},
-    {"style", put_style},
-    {"script", put_script},
-    {"mode", put_mode},
-    {"mode-class", put_mode},
-    {"taken", put_taken},
-    {"version", put_version},
-    {"uptime", put_uptime},
-    {"pid", put_pid},
-    {"config", put_config},
-    {"reload", put_reload},
-    {"workers", put_workers},
-    {"alerts", put_alerts},
-    {"commands", put_commands},
-    {"refused", put_refused},
-    {"refused-share", put_refused_share},
-    {"delayed", put_delayed},
-    {"shadowed", put_shadowed},
-    {"commands-peak", put_peak},
-    {"commands-chart", put_commands_chart},
-    {"connections-chart", put_connections_chart},
-    {"bytes-chart", put_bytes_chart},
-    {"bytes-in", put_bytes_in},
-    {"bytes-out", put_bytes_out},
-    {"connections", put_connections},
-    {"max-clients", put_max_clients},
-    {"turned-away", put_turned_away},
-    {"upstream", put_upstream},
-    {"upstream-class", put_upstream_class},
-    {"upstream-address", put_upstream_address},
-    {"upstream-errors", put_upstream_errors},
-    {"lanes", put_lanes},
-    {"lanes-mode", put_lanes_mode},
-    {"lane-states", put_lane_states},
-    {"limits", put_limits},
-    {"more-limits", put_more_limits},
-    {"top-commands", put_top_commands},
-    {"top-refused", put_top_refused},
-    {"top-bytes", put_top_bytes},
-    {"classes", put_classes},
-    {"listeners", put_listeners},
-    {"events", put_events},
+    {"nonce", .put = put_nonce},
+    {"style", .put = put_style},
+    {"script", .put = put_script},
+    {"mode", .put = put_mode},
+    {"mode-class", .put = put_mode},
+    {"taken", .put = put_taken},
+    {"version", .put = put_version},
+    {"uptime", .put = put_uptime},
+    {"pid", .put = put_pid},
+    {"config", .put = put_config},
+    {"reload", .put = put_reload},
+    {"workers", .put = put_workers},
+    {"alerts", .put = put_alerts},
+    {"commands", .figure = figure_rate, .series = SERIES_COMMANDS},
+    {"refused", .figure = figure_rate, .series = SERIES_REFUSED},
+    {"refused-share", .put = put_refused_share},
+    {"delayed", .figure = figure_rate, .series = SERIES_DELAYED},
+    {"shadowed", .figure = figure_rate, .series = SERIES_SHADOWED},
+    {"commands-peak", .put = put_peak},
+    {"commands-chart", .put = put_commands_chart},
+    {"connections-chart", .put = put_connections_chart},
+    {"latency-chart", .put = put_latency_chart},
+    {"overhead-chart", .put = put_overhead_chart},
+    {"latency-p50", .figure = figure_duration, .series = SERIES_LATENCY_P50},
+    {"latency-p99", .figure = figure_duration, .series = SERIES_LATENCY_P99},
+    {"overhead-p50", .figure = figure_duration, .series = SERIES_OVERHEAD_P50},
+    {"overhead-p99", .figure = figure_duration, .series = SERIES_OVERHEAD_P99},
+    {"turn-p99", .figure = figure_duration, .series = SERIES_TURN_P99},
+    {"bytes-in", .figure = figure_bytes, .series = SERIES_BYTES_IN},
+    {"bytes-out", .figure = figure_bytes, .series = SERIES_BYTES_OUT},
+    {"connections", .put = put_connections},
+    {"max-clients", .put = put_max_clients},
+    {"turned-away", .put = put_turned_away},
+    {"upstream", .put = put_upstream},
+    {"upstream-class", .put = put_upstream_class},
+    {"upstream-address", .put = put_upstream_address},
+    {"upstream-errors", .put = put_upstream_errors},
+    {"in-flight", .put = put_in_flight},
+    {"lanes", .put = put_lanes},
+    {"lanes-mode", .put = put_lanes_mode},
+    {"lane-states", .put = put_lane_states},
+    {"limits", .put = put_limits},
+    {"more-limits", .put = put_more_limits},
+    {"top-commands", .put = put_top_commands},
+    {"top-refused", .put = put_top_refused},
+    {"top-bytes", .put = put_top_bytes},
+    {"classes", .put = put_classes},
+    {"listeners", .put = put_listeners},
+    {"events", .put = put_events},
 };
 
 static void fill(struct page *page, struct slice name)
 {
-    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
-        if (slice_eq(name, slice_str(slots[i].name)))
-            slots[i].put(page);
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+        const struct slot *slot = &slots[i];
+        if (!slice_eq(name, slice_str(slot->name)))
+            continue;
+        if (slot->put)
+            slot->put(page);
+        else
+            slot->figure(page->out, now(page, slot->series));
+    }
 }
 
 /* Splits `rest` at the mark; false: it is not there. */

@@ -87,7 +87,7 @@ struct snapshot {
     struct snapshot_listener listeners[COUNTED_LISTENERS];
     size_t n_listeners;
     struct counts counts;
-    struct histo turns; /* of the workers' loops */
+    struct histo turns;                                                    /* of the workers' loops */
     uint64_t client_read, client_written, upstream_read, upstream_written; /* bytes */
 
     struct snapshot_limit *limits;

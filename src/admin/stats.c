@@ -30,6 +30,7 @@ static void write_upstream(struct text *out, const struct snapshot *s)
     json_string(out, "address", s->upstream);
     json_flag(out, "up", s->is_up);
     json_number(out, "connects", count_read(&s->lanes.opened));
+    json_number(out, "in_flight", count_read(&s->lanes.in_flight));
     json_open_object(out, "connections");
     for (int home = HOME_NONE + 1; home < HOME_COUNT; home++)
         json_number(out, lane_home_name((enum lane_home)home), count_read(&s->lanes.homes[home]));

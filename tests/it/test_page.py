@@ -122,7 +122,7 @@ def test_the_source_writes_text_only():
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|Function\(", script)
     html = (REPO / "src/admin/page/page.html").read_text()
     slots = set(re.findall(r"\{\{([a-z-]+)\}\}", html))
-    code = set(re.findall(r'^    \{"([a-z-]+)", put_', (REPO / "src/admin/page.c").read_text(), re.M))
+    code = set(re.findall(r'^    \{"([a-z-]+)", \.(?:put|figure) =', (REPO / "src/admin/page.c").read_text(), re.M))
     assert slots == code and len(slots) > 20
 
 
@@ -217,9 +217,12 @@ def test_history(weir):
         def is_counted():
             conn.ask(*["GET x"] * 50, "SET a 1")
             now = stats(weir)["now"]
-            return now["commands_per_second"] > 10 and now["refused_per_second"] > 0 and now["connections"] == 1
+            is_busy = now["commands_per_second"] > 10 and now["refused_per_second"] > 0
+            return now if is_busy and now["connections"] == 1 else None
 
-        wait_until(is_counted, "commands in a point", 20)
+        now = wait_until(is_counted, "commands in a point", 20)
+    assert now["latency_p99_seconds"] >= now["latency_p50_seconds"] > 0 and now["overhead_p99_seconds"] > 0
+    assert now["loop_turn_p99_seconds"] > 0
     history, found = points(0)
     last = history["last"]
     lists = {name: values for name, values in history.items() if isinstance(values, list)}

@@ -67,6 +67,12 @@ static void test_percents(void **state)
 static void test_times(void **state)
 {
     (void)state;
+    CHECK(figure_duration, 0, "\u2013");
+    CHECK(figure_duration, 0.0000041, "4.1 \u00b5s");
+    CHECK(figure_duration, 0.0009994, "999 \u00b5s");
+    CHECK(figure_duration, 0.0009996, "1 ms");
+    CHECK(figure_duration, 0.25, "250 ms");
+    CHECK(figure_duration, 2.5, "2.5 s");
     CHECK(figure_span, 59, "59 s");
     CHECK(figure_span, 61, "1 min 1 s");
     CHECK(figure_span, 3 * 3600 + 720, "3 h 12 min");

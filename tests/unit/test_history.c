@@ -20,6 +20,7 @@ struct world {
     struct history *history;
     uint64_t now_ns;
     uint64_t commands, refused;
+    struct histo requests;
     struct snapshot_limit limits[2];
     size_t n_limits;
     struct snapshot *s; /* the last one */
@@ -54,6 +55,7 @@ static void note(struct world *w, double after_s)
     w->s->taken_ns = w->now_ns;
     count_set(&w->s->counts.commands[0][RESULT_FORWARDED], w->commands);
     count_set(&w->s->counts.commands[0][RESULT_THROTTLED], w->refused);
+    w->s->counts.times.request = w->requests;
     w->s->n_limits = w->n_limits;
     w->s->limits = mem_zalloc(w->n_limits, sizeof *w->limits);
     memcpy(w->s->limits, w->limits, w->n_limits * sizeof *w->limits);
@@ -157,6 +159,24 @@ static void test_what_a_limit_does(void **state)
     teardown(&w);
 }
 
+static void test_times_are_of_their_point(void **state)
+{
+    (void)state;
+    struct world w;
+    setup(&w);
+    histo_add(&w.requests, 1000000000, 100); /* before anybody looked */
+    note(&w, 0);
+    histo_add(&w.requests, 1000000, 100);
+    note(&w, 2);
+    double p99 = history_now(w.s->history, SERIES_LATENCY_P99);
+    assert_true(p99 > 0.0004 && p99 <= 0.001);
+    assert_true(history_now(w.s->history, SERIES_LATENCY_P50) <= p99);
+    assert_near(history_now(w.s->history, SERIES_OVERHEAD_P99), 0);
+    note(&w, 2);
+    assert_true(history_now(w.s->history, SERIES_LATENCY_P99) <= 0);
+    teardown(&w);
+}
+
 static double used_at(double per_s, uint64_t burst, const char *scope, uint64_t subjects)
 {
     struct world w;
@@ -211,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_the_oldest_go),
         cmocka_unit_test(test_a_limit_keeps_its_points_where_others_come_before_it),
         cmocka_unit_test(test_what_a_limit_does),
+        cmocka_unit_test(test_times_are_of_their_point),
         cmocka_unit_test(test_use_by_the_rate),
         cmocka_unit_test(test_charts),
     };

@@ -20,6 +20,11 @@
     for (; x >= 1023.5 && unit < 3; unit++) x /= 1024;
     return (unit > 0 && x < 9.95 ? short(x) : x.toFixed(0)) + ' ' + ['B', 'KB', 'MB', 'GB'][unit] + '/s';
   };
+  const duration = (s) => {
+    if (s <= 0) return '\u2013';
+    const us = s * 1e6, [value, unit] = us < 999.5 ? [us, '\u00b5s'] : us < 999500 ? [us / 1e3, 'ms'] : [s, 's'];
+    return (value < 9.95 ? short(value) : value.toFixed(0)) + ' ' + unit;
+  };
   const span = (s) => {
     s = Math.floor(s);
     if (s < 60) return s + ' s';
@@ -316,7 +321,11 @@
     show('bytes-out', bytes(now.bytes_out_per_second));
     draw('chart-commands', [series.commands_per_second, series.refused_per_second], 100);
     draw('chart-connections', [series.connections], 40);
-    draw('chart-bytes_out', [series.bytes_out_per_second], 40);
+    draw('chart-latency', [series.latency_p99_seconds], 40);
+    draw('chart-overhead', [series.overhead_p99_seconds], 40);
+    for (const name of ['latency-p50', 'latency-p99', 'overhead-p50', 'overhead-p99'])
+      show(name, duration(now[name.replace('-', '_') + '_seconds']));
+    show('turn-p99', duration(now.loop_turn_p99_seconds));
   };
 
   const showConnections = ({ clients, upstream, lanes }) => {
@@ -326,6 +335,7 @@
     show('upstream', upstream.up ? 'up' : 'away');
     mark($('upstream'), 'class', upstream.up ? 'up' : 'down');
     show('upstream-address', upstream.address);
+    show('in-flight', count(upstream.in_flight));
     show('upstream-errors', count(sum(upstream.errors)));
     show('lanes', count(sum(upstream.connections)));
     show('lanes-mode', lanes === 'private' ? 'private to each client' : 'shared by clients');
