@@ -95,6 +95,7 @@ build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
 build/$(1)/test_history: $(call objects,$(1),src/admin/history.c src/admin/chart.c)
 build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
+build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),src/net/proxy_header.c)
 build/$(1)/test_docs build/$(1)/test_splice: $(call objects,$(1),$(DOCS))
 endef
 $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))

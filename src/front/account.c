@@ -34,9 +34,7 @@ static struct meter *meter_of(struct client *client)
 struct facts account_facts(const struct client *client)
 {
     struct facts facts = {.user = session_user(client), .name = session_name(client)};
-    struct sockaddr_storage peer;
-    link_peer(&client->link, &peer);
-    facts.ip = ip_of((const struct sockaddr *)&peer);
+    facts.ip = announced_address(client).ip;
     facts.listener = slice_str(client->entrance->listener);
     return facts;
 }
@@ -183,6 +181,8 @@ bool account_identify(struct client *client)
 
 void account_unmoor(struct client *client)
 {
+    if (client->subject == NULL)
+        return; /* it is not admitted yet */
     account_tell_top(client);
     struct account before = account_of(client);
     detach(client, &before);
@@ -192,6 +192,8 @@ void account_unmoor(struct client *client)
 void account_moor(struct client *client)
 {
     struct subject *old = client->subject;
+    if (old == NULL)
+        return;
     find_subject(client);
     struct account now = account_of(client);
     if (now.policy != NULL && now.policy->of_unit[UNIT_CONNECTIONS] != 0)

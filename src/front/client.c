@@ -278,7 +278,7 @@ void client_close_for(struct client *client, enum ending_reason reason)
     client_close(client);
 }
 
-static void free_extra(struct client *client)
+void client_drop_extra(struct client *client)
 {
     if (client->extra == NULL)
         return;
@@ -287,15 +287,18 @@ static void free_extra(struct client *client)
     free(client->extra->passage);
     free(client->extra->ending);
     free(client->extra->refusal);
+    free(client->extra->header);
     free(client->extra);
+    client->extra = NULL;
 }
 
 static void on_closed(struct link *link)
 {
     struct client *client = client_of_link(link);
     feed_free(client);
-    free_extra(client);
+    client_drop_extra(client);
     session_free(client);
+    free(client->announced);
     free(client);
 }
 
@@ -350,7 +353,13 @@ static void on_data(struct link *link, const char *data, size_t n)
 {
     struct client *client = client_of_link(link);
     client->waited_for.active_ns = client->front->loop->now_ns;
-    feed(client, data, n);
+    if (client->is_announcing) {
+        size_t used = announced_take(client, data, n);
+        data += used;
+        n -= used;
+    }
+    if (n > 0 && !client_is_closed(client))
+        feed(client, data, n);
     if (client->front->parting.is_on)
         parting_look(client);
 }
@@ -382,7 +391,7 @@ static void on_wake(struct link *link)
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (status != UV_EOF || client->is_raw || client->is_parted) {
+    if (status != UV_EOF || client->is_raw || client->is_parted || client->is_announcing) {
         client_close(client);
         return;
     }
@@ -409,11 +418,17 @@ static const struct link_ops link_ops = {
     .on_closed = on_closed,
 };
 
+void client_admit(struct client *client)
+{
+    client->epoch = upstream_epoch(client->front->settings->upstream);
+    if (!account_identify(client))
+        client_turn_away(client);
+}
+
 bool client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
 {
     client->front = front;
     client->entrance = entrance;
-    client->epoch = upstream_epoch(front->settings->upstream);
     client->rider.ops = &rider_ops;
     client->rider.link = &client->link;
     list_init(&client->rider.waiting);
@@ -423,7 +438,9 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
         return false;
     }
     timeouts_enter(client);
-    if (!account_identify(client))
-        client_turn_away(client);
+    if (entrance->has_proxy_header)
+        announced_begin(client);
+    else
+        client_admit(client);
     return true;
 }

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/slice.h"
+#include "front/announced.h"
 #include "front/front.h"
 #include "front/intake.h"
 #include "front/timeouts.h"
@@ -67,12 +68,14 @@ struct extra {
     uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
     struct gather *gather;   /* NULL: replies are passed on as they come */
     struct queued queued;
+    struct proxy_header *header; /* being read; NULL: none, or it is whole */
 };
 
 /* What is known of the size of the values that a client reads: nothing, soon something, they are not huge. */
 enum reader { READER_NEW, READER_ASKS, READER_KNOWN };
 
 struct session;
+struct proxy_header;
 struct gather;
 struct meter;
 
@@ -95,10 +98,11 @@ struct client {
     struct extra *extra;     /* NULL: it has needed nothing of that yet; see client_extra */
     struct session *session; /* NULL: nothing but the address is known */
     const struct entrance *entrance;
-    struct subject *subject;    /* never NULL from open to close */
-    const struct policy *bound; /* NULL: unlimited */
-    struct meter *meter;        /* NULL: its limits need none */
-    struct lane *shared;        /* the lane of its session, while lanes_version is still current */
+    struct client_address *announced; /* heap; NULL: its own is its address */
+    struct subject *subject;          /* never NULL from admission to close */
+    const struct policy *bound;       /* NULL: unlimited */
+    struct meter *meter;              /* NULL: its limits need none */
+    struct lane *shared;              /* the lane of its session, while lanes_version is still current */
     uint32_t lanes_version;
     uint32_t epoch;      /* in which it came; see upstream_epoch */
     uint32_t n_commands; /* for LIMIT TOP, since it was told last */
@@ -116,8 +120,9 @@ struct client {
     bool is_held : 1;             /* no request is taken until an answer has come */
     bool is_leaving : 1;          /* nothing more is taken; closed when all is answered and sent */
     bool is_eof : 1;
-    bool is_silent : 1;  /* CLIENT REPLY OFF */
-    bool skips_next : 1; /* CLIENT REPLY SKIP came just before */
+    bool is_announcing : 1; /* the header that says who it is has not come whole: see front/announced.h */
+    bool is_silent : 1;     /* CLIENT REPLY OFF */
+    bool skips_next : 1;    /* CLIENT REPLY SKIP came just before */
     bool in_multi : 1;
     bool is_multi_broken : 1;   /* MULTI itself could not travel: nothing until EXEC may */
     bool is_multi_unsure : 1;   /* MULTI or DISCARD was sent and may be refused */
@@ -137,12 +142,16 @@ static inline const struct extra *client_extra(const struct client *client)
     return client->extra != NULL ? client->extra : &nothing;
 }
 
-/* To change. */
+/* To change; and back to none. */
 struct extra *client_need_extra(struct client *client);
+void client_drop_extra(struct client *client);
 
 /* For front: begin with an accepted connection; takes over `client`, zeroed heap memory. False: it was no use. */
 __attribute__((warn_unused_result)) bool client_open(struct client *client, struct front *front, int fd,
                                                      const struct entrance *entrance);
+
+/* Where it comes from is known: it is one of the clients now, unless there are too many. */
+void client_admit(struct client *client);
 
 /* Output of any kind; may close the client when it is more than output-limit. */
 void client_output(struct client *client, const char *data, size_t n);

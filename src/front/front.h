@@ -53,8 +53,9 @@ struct front_settings {
 struct entrance {
     const char *listener; /* the address it connected to, as configured */
     bool is_unix;
-    bool is_admin; /* the operator's socket */
-    uint8_t index; /* in counts.listeners */
+    bool has_proxy_header; /* a header says first whom the connection comes from */
+    bool is_admin;         /* the operator's socket */
+    uint8_t index;         /* in counts.listeners */
 };
 
 /* Requests that passed the gate, lie next to one another in the read buffer and go to the same lane: one copy. */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "limit/identity.h"
+#include "limit/networks.h"
 #include "limit/policy.h"
 #include "quota/named.h"
 #include "quota/quota.h"
@@ -19,6 +20,7 @@ struct rules {
     char error_prefix[33];
     unsigned max_clients;
     size_t output_limit_bytes;
+    struct networks proxies;  /* whom the PROXY protocol is believed */
     uint64_t idle_timeout_ns; /* 0: none; so of the other two */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;

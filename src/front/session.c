@@ -1,6 +1,5 @@
 #include "front/session.h"
 
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,17 +247,13 @@ bool session_confirm(struct client *client, const struct glimpse *whoami)
 
 void session_print_address(const struct client *client, char *out)
 {
-    struct sockaddr_storage peer;
-    char host[64];
-    char port[8];
-    link_peer(&client->link, &peer);
-    if (peer.ss_family == AF_UNSPEC || getnameinfo((struct sockaddr *)&peer, sizeof peer, host, sizeof host, port,
-                                                   sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    struct client_address address = announced_address(client);
+    char ip[IP_TEXT_MAX];
+    if (address.ip.family == 0)
         snprintf(out, SESSION_TEXT, "unix");
-    else if (peer.ss_family == AF_INET6)
-        snprintf(out, SESSION_TEXT, "[%s]:%s", host, port);
     else
-        snprintf(out, SESSION_TEXT, "%s:%s", host, port);
+        snprintf(out, SESSION_TEXT, address.ip.family == 6 ? "[%.*s]:%u" : "%.*s:%u", (int)ip_print(&address.ip, ip),
+                 ip, (unsigned)address.port);
 }
 
 void session_print(const struct client *client, char *out)

@@ -1,7 +1,5 @@
 #include "front/timeouts.h"
 
-#include <inttypes.h>
-
 #include "base/log.h"
 #include "front/account.h"
 #include "front/client.h"
@@ -75,15 +73,10 @@ static bool is_hindered(const struct client *client)
 
 static void close_late_request(struct client *client)
 {
-    struct front *front = client->front;
-    uint64_t held_back;
-    if (seldom_may(&front->timeouts.said, front->loop->now_ns, &held_back)) {
-        char name[SESSION_TEXT];
-        session_print(client, name);
-        log_warn("client %s is closed: it has not finished a request within request-timeout (%" PRIu64
-                 " more since this was said last)",
-                 name, held_back);
-    }
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+           "client %s is closed: it has not finished a request within request-timeout", name);
     client_close_for(client, CLOSED_REQUEST);
 }
 

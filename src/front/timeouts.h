@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "base/seldom.h"
 #include "net/alarms.h"
 
 struct client;
@@ -24,7 +23,6 @@ struct timeouts {
     struct list handshakes; /* clients in the order in which theirs began */
     struct list unfinished; /* and their unfinished requests */
     struct alarm handshake, request, idle;
-    struct seldom said; /* of requests, in the log */
 };
 
 /* Of one client. */

@@ -35,6 +35,7 @@ enum ending_reason {
     CLOSED_PROTOCOL,
     CLOSED_BUFFER, /* it did not read */
     CLOSED_LIMIT,
+    CLOSED_PROXY,     /* no good header of the PROXY protocol, or from somebody who may not send one */
     CLOSED_IDLE,      /* idle-timeout, */
     CLOSED_REQUEST,   /* request-timeout, */
     CLOSED_HANDSHAKE, /* handshake-timeout */

@@ -11,6 +11,7 @@
 
 #include "base/slice.h"
 #include "limit/ip.h"
+#include "limit/networks.h"
 
 struct facts {
     struct slice user;     /* empty until a user other than `default` has logged in */
@@ -55,9 +56,8 @@ size_t identity_address(const struct facts *facts, char *out);
 /* One term of a policy's match: user:GLOB, name:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */
 struct match {
     uint8_t kind;
-    uint8_t prefix;
-    struct ip ip;
-    char *glob; /* heap; NULL for ip */
+    struct network network; /* for ip */
+    char *glob;             /* heap; NULL for ip */
 };
 
 __attribute__((warn_unused_result)) bool match_parse(struct match *match, struct slice text, char *why,

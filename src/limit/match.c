@@ -4,7 +4,6 @@
 #include "base/glob.h"
 #include "base/mem.h"
 #include "base/near.h"
-#include "base/num.h"
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/identity.h"
@@ -52,30 +51,24 @@ static bool parse_glob(struct match *match, struct slice text, struct slice glob
     return true;
 }
 
-static bool why_host_bits(struct slice text, const struct ip *network, unsigned prefix, char *why, size_t why_size)
-{
-    char printed[IP_TEXT_MAX];
-    ip_print(network, printed);
-    return why_set(why, why_size, "\"%.*s\" names an address beyond its prefix length: the network is ip:%s/%u",
-                   WHY_SLICE(text), printed, prefix);
-}
-
 static bool parse_network(struct match *match, struct slice text, struct slice network, char *why, size_t why_size)
 {
-    struct slice address, prefix = network; /* its place is NULL when there is no '/' */
-    split_next(&prefix, '/', &address);
-    if (!ip_parse(address, &match->ip))
+    char printed[IP_TEXT_MAX];
+    switch (network_parse(&match->network, network)) {
+    case NETWORK_NO_ADDRESS:
         return why_set(why, why_size,
                        "\"%.*s\" is not an address: write ip:192.0.2.7, ip:10.1.0.0/16 or ip:2001:db8::/32",
                        WHY_SLICE(text));
-    int64_t bits = (int64_t)ip_bits(&match->ip);
-    if (prefix.at && (!num_parse(prefix, &bits) || bits < 0 || bits > (int64_t)ip_bits(&match->ip)))
+    case NETWORK_BAD_PREFIX:
         return why_set(why, why_size, "\"%.*s\": the prefix length must be 0 to %u", WHY_SLICE(text),
-                       ip_bits(&match->ip));
-    match->prefix = (uint8_t)bits;
-    struct ip masked = ip_network(&match->ip, match->prefix);
-    if (!ip_eq(&masked, &match->ip))
-        return why_host_bits(text, &masked, match->prefix, why, why_size);
+                       ip_bits(&match->network.ip));
+    case NETWORK_HOST_BITS:
+        ip_print(&match->network.ip, printed);
+        return why_set(why, why_size, "\"%.*s\" names an address beyond its prefix length: the network is ip:%s/%u",
+                       WHY_SLICE(text), printed, match->network.prefix);
+    case NETWORK_GOOD:
+        break;
+    }
     return true;
 }
 
@@ -98,12 +91,6 @@ bool match_parse(struct match *match, struct slice text, char *why, size_t why_s
     return why_unknown(text, name, why, why_size);
 }
 
-static bool ip_holds(const struct match *match, const struct ip *ip)
-{
-    struct ip network = ip_network(ip, match->prefix);
-    return ip_eq(&network, &match->ip);
-}
-
 static bool glob_holds(const struct match *match, struct slice text)
 {
     return text.len > 0 && glob_match(slice_str(match->glob), text);
@@ -121,7 +108,7 @@ bool match_holds(const struct match *match, const struct facts *facts)
     case MATCH_KEY:
         return facts->key.at && glob_match(slice_str(match->glob), facts->key);
     case MATCH_IP:
-        return ip_holds(match, &facts->ip);
+        return network_holds(&match->network, &facts->ip);
     case N_KINDS:
         break;
     }

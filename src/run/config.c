@@ -65,6 +65,14 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
         entry_says(l->file, result == KEY_BAD, entry, why);
 }
 
+static bool wants_proxies(const struct config *config)
+{
+    for (size_t i = 0; i < config->n_listens; i++)
+        if (config->listens[i].has_proxy_header)
+            return true;
+    return false;
+}
+
 static void load_keys(struct loading *l)
 {
     size_t n = config_keys_count();
@@ -80,6 +88,10 @@ static void load_keys(struct loading *l)
     const struct entry *user = firsts[config_key_find(SECTION_WEIR, SLICE("upstream-user"))];
     if (user && !firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))])
         entry_error(l->file, user, "needs upstream-password-file beside it");
+    const struct entry *listen = firsts[config_key_find(SECTION_WEIR, SLICE("listen"))];
+    if (listen && networks_are_none(&l->config->proxies) && wants_proxies(l->config))
+        entry_error(l->file, listen,
+                    "whose PROXY headers are believed? set proxy-protocol-from to the addresses of your proxies");
     free(firsts);
 }
 
@@ -328,7 +340,7 @@ void config_free(struct config *config)
     if (!config)
         return;
     for (size_t i = 0; i < config->n_listens; i++)
-        address_fini(&config->listens[i]);
+        address_fini(&config->listens[i].address);
     free(config->listens);
     address_fini(&config->upstream);
     free(config->admin_socket);

@@ -22,9 +22,16 @@ struct address {
     bool is_unix;
 };
 
+/* Where clients connect. */
+struct listen {
+    struct address address;
+    bool has_proxy_header; /* they are behind a proxy, which says so first */
+};
+
 struct config {
-    struct address *listens;
+    struct listen *listens;
     size_t n_listens;
+    struct networks proxies; /* whom such headers are believed */
     struct address upstream;
     char *upstream_user;     /* NULL: none */
     char *upstream_password; /* NULL: none; without the trailing line end of the file it came from */

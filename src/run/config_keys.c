@@ -130,23 +130,34 @@ static enum key_result set_workers(const struct config_key *key, struct config *
 
 /* ---- addresses ---- */
 
+/* "... proxy": without the word. */
+static bool take_proxy_word(struct slice *text)
+{
+    static const struct slice word = {" proxy", 6};
+    if (text->len <= word.len || !slice_eq_nocase(slice_of(text->at + text->len - word.len, word.len), word))
+        return false;
+    *text = split_trim(slice_of(text->at, text->len - word.len));
+    return true;
+}
+
 static enum key_result add_listen(struct config *config, struct slice text, char *why, size_t why_size)
 {
-    struct address address;
+    struct listen listen = {.has_proxy_header = take_proxy_word(&text)};
+    const struct address *address = &listen.address;
     if (config->n_listens == LISTENS_MAX) {
         why_set(why, why_size, "at most %d addresses", LISTENS_MAX);
         return KEY_BAD;
     }
-    if (!address_parse(&address, text, true, why, why_size))
+    if (!address_parse(&listen.address, text, true, why, why_size))
         return KEY_BAD;
     for (size_t i = 0; i < config->n_listens; i++)
-        if (address_eq(&config->listens[i], &address) && (address.port || address.is_unix)) {
-            address_fini(&address);
+        if (address_eq(&config->listens[i].address, address) && (address->port || address->is_unix)) {
+            address_fini(&listen.address);
             why_set(why, why_size, "%.*s is given twice", WHY_SLICE(text));
             return KEY_BAD;
         }
-    config->listens = mem_realloc(config->listens, config->n_listens + 1, sizeof address);
-    config->listens[config->n_listens++] = address;
+    config->listens = mem_realloc(config->listens, config->n_listens + 1, sizeof listen);
+    config->listens[config->n_listens++] = listen;
     return KEY_SET;
 }
 
@@ -157,6 +168,17 @@ static enum key_result set_listen(const struct config_key *key, struct config *c
     (void)key;
     while (split_next(&value, ',', &text))
         if (add_listen(config, text, why, why_size) != KEY_SET)
+            return KEY_BAD;
+    return KEY_SET;
+}
+
+static enum key_result set_proxies(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                   size_t why_size)
+{
+    struct slice text;
+    (void)key;
+    while (split_next(&value, ',', &text))
+        if (!networks_add(&config->proxies, text, why, why_size))
             return KEY_BAD;
     return KEY_SET;
 }
@@ -392,6 +414,7 @@ static enum key_result set_log_level(const struct config_key *key, struct config
 
 static const struct config_key keys[] = {
     {.name = "listen", .initial = "127.0.0.1:6380", .set = set_listen, .is_list = true, STAYS},
+    {.name = "proxy-protocol-from", .set = set_proxies, .is_list = true},
     {.name = "upstream", .initial = "127.0.0.1:6379", .set = set_upstream, STAYS},
     {.name = "upstream-user", .set = set_user, STAYS},
     {.name = "upstream-password-file", .set = set_password_file, STAYS},

@@ -65,15 +65,22 @@ static bool open_for_all(struct listening *l, size_t i, struct endpoint *at)
     return true;
 }
 
-static bool listen_on(struct listening *l, size_t i, const struct address *address, bool is_admin)
+static bool listen_on(struct listening *l, size_t i, const struct listen *listen, bool is_admin)
 {
+    const struct address *address = &listen->address;
     struct place *place = &l->places[i];
     struct address shown = *address;
     struct endpoint at;
     char text[ADDRESS_TEXT];
     address_print(address, place->text, sizeof place->text);
     uint8_t index = (uint8_t)(i < COUNTED_LISTENERS - 1 ? i : COUNTED_LISTENERS - 1);
-    place->entrance = (struct entrance){place->text, address->is_unix, is_admin, index};
+    place->entrance = (struct entrance){
+        .listener = place->text,
+        .is_unix = address->is_unix,
+        .has_proxy_header = listen->has_proxy_header,
+        .is_admin = is_admin,
+        .index = index,
+    };
     const char *why = endpoint_resolve(address, &at);
     if (why)
         log_error("cannot listen on %s: %s", place->text, why);
@@ -84,7 +91,8 @@ static bool listen_on(struct listening *l, size_t i, const struct address *addre
     else
         shown.port = endpoint_port(&at);
     address_print(&shown, text, sizeof text);
-    log_info(is_admin ? "operators' socket: %s" : "listening on %s", text);
+    log_info("%s %s%s", is_admin ? "operators' socket:" : "listening on", text,
+             listen->has_proxy_header ? " behind proxies (PROXY protocol)" : "");
     return true;
 }
 
@@ -93,7 +101,7 @@ static bool listen_everywhere(struct listening *l, const struct config *config)
     for (size_t i = 0; i < config->n_listens; i++)
         if (!listen_on(l, i, &config->listens[i], false))
             return false;
-    const struct address admin = {.host = config->admin_socket, .is_unix = true};
+    const struct listen admin = {.address = {.host = config->admin_socket, .is_unix = true}};
     return !config->admin_socket || listen_on(l, config->n_listens, &admin, true);
 }
 

@@ -6,7 +6,7 @@ import time
 import pytest
 from harness import wait_until
 from reloading import reload
-from resp import Closed, encode
+from resp import Closed, encode, pipeline
 from test_http import ADMIN, metrics, value
 
 LANES = ["shared", "private"]
@@ -24,11 +24,23 @@ def closes(conn):
     return conn.read_to_end()
 
 
+def come(weir, requests, n):
+    """A client that has sent this and had n replies; another one, should the machine be too slow for idle-timeout."""
+    for _ in range(50):
+        conn = weir.connect()
+        conn.send(requests)
+        try:
+            return conn, [conn.read() for _ in range(n)]
+        except Closed:
+            conn.close()
+    raise AssertionError("they are closed too soon")
+
+
 def outlast(weir, times=3):
     """As many clients, one after the other, come, do nothing, and are closed for it."""
     for _ in range(times):
         with weir.connect() as canary:
-            assert canary.call("PING") == "PONG" and closes(canary) == b""
+            assert closes(canary) == b""
 
 
 def closed(weir, reason):
@@ -42,86 +54,83 @@ def closed(weir, reason):
 
 def test_who_does_nothing_is_closed(make):
     weir = make(idle_timeout=IDLE_TEXT, sections=ADMIN)
-    silent = weir.connect()
     began = time.monotonic()
-    assert closes(silent) == b"", "it never said a word"
-    with weir.connect() as conn:
-        for _ in range(3):
-            began = time.monotonic()
-            assert conn.call("SET", "k", "v") == "OK"
-        assert closes(conn) == b"" and time.monotonic() - began >= IDLE
-    wait_until(lambda: closed(weir, "idle") == 2, "both are counted")
+    with weir.connect() as silent:
+        assert closes(silent) == b"" and time.monotonic() - began >= IDLE, "it never said a word"
+    for _ in range(50):  # until the machine is not too slow for it
+        conn = weir.connect()
+        try:
+            for _ in range(3):
+                began = time.monotonic()
+                assert conn.call("SET", "k", "v") == "OK"
+            break
+        except Closed:
+            conn.close()
+    assert closes(conn) == b"" and time.monotonic() - began >= IDLE
+    wait_until(lambda: closed(weir, "idle") >= 2, "both are counted")
 
 
-def test_inside_multi_and_with_a_name_is_idle_too(make):
-    weir = make(idle_timeout=IDLE_TEXT)
-    for commands in (["MULTI", "SET k v"], ["WATCH k"], ["CLIENT SETNAME x", "SELECT 2"], ["HELLO 3"]):
-        with weir.connect() as conn:
-            conn.ask(*commands)
-            assert closes(conn) == b"", commands
+@pytest.mark.parametrize("commands", ["MULTI,SET k v", "WATCH k", "CLIENT SETNAME x,SELECT 2", "HELLO 3"])
+def test_what_redis_remembers_of_it_does_not_help(commands, make):
+    commands = commands.split(",")
+    conn, _ = come(make(idle_timeout=IDLE_TEXT), pipeline(*commands), len(commands))
+    assert closes(conn) == b""
 
 
 @pytest.mark.parametrize("hello", [2, 3])
 @pytest.mark.parametrize("command", ["SUBSCRIBE ch", "PSUBSCRIBE c*"])
 def test_who_listens_is_not_idle(command, hello, make, redis):
     weir = make(idle_timeout=IDLE_TEXT)
-    with weir.connect() as conn:
-        conn.call("HELLO", hello)
-        conn.ask(command)
-        outlast(weir)
-        assert redis.call("PUBLISH", "ch", "word") == 1
-        assert conn.read()[-1] == b"word"
-        outlast(weir)
-        conn.ask("UNSUBSCRIBE ch" if command.startswith("SUB") else "PUNSUBSCRIBE c*")
-        assert closes(conn) == b"", "it listens no more"
+    conn, _ = come(weir, pipeline(f"HELLO {hello}", command), 2)
+    outlast(weir)
+    assert redis.call("PUBLISH", "ch", "word") == 1
+    assert conn.read()[-1] == b"word"
+    outlast(weir)
+    conn.ask("UNSUBSCRIBE ch" if command.startswith("SUB") else "PUNSUBSCRIBE c*")
+    assert closes(conn) == b"", "it listens no more"
 
 
 def test_who_monitors_is_not_idle(make, redis):
     weir = make(idle_timeout=IDLE_TEXT)
-    with weir.connect() as conn:
-        assert conn.call("MONITOR") == "OK"
-        outlast(weir)
-        redis.call("SET", "watched", "v")
-        while '"watched"' not in conn.read():
-            pass
+    conn, _ = come(weir, encode("MONITOR"), 1)
+    outlast(weir)
+    redis.call("SET", "watched", "v")
+    while '"watched"' not in conn.read():
+        pass
 
 
 def test_who_waits_for_redis_is_not_idle(make, redis):
     weir = make(idle_timeout=IDLE_TEXT)
-    with weir.connect() as blocked, weir.connect() as slow:
-        blocked.send(encode("BLPOP", "list", 0))
-        slow.send(encode("BLPOP", "nothing", 1))
-        outlast(weir)
-        began = time.monotonic()
-        assert redis.call("RPUSH", "list", "x") == 1
-        assert blocked.read() == [b"list", b"x"]
-        assert closes(blocked) == b"" and time.monotonic() - began >= IDLE, "its time begins with the answer"
-        assert slow.read() is None
-        assert closes(slow) == b""
+    blocked, _ = come(weir, pipeline("PING", "BLPOP list 0"), 1)
+    slow, _ = come(weir, pipeline("PING", "BLPOP nothing 1"), 1)
+    outlast(weir)
+    began = time.monotonic()
+    assert redis.call("RPUSH", "list", "x") == 1
+    assert blocked.read() == [b"list", b"x"]
+    assert closes(blocked) == b"" and time.monotonic() - began >= IDLE, "its time begins with the answer"
+    assert slow.read() is None
+    assert closes(slow) == b""
 
 
 def test_who_waits_for_a_limit_is_not_idle(make):
     weir = make(idle_timeout=IDLE_TEXT, sections="[policy default]\nwrite = 1/s over delay 5s\n")
-    with weir.connect() as conn:
-        assert conn.ask("SET k v", "SET k w", "GET k") == ["OK", "OK", b"w"]
-        assert closes(conn) == b""
+    conn, replies = come(weir, pipeline("SET k v", "SET k w", "GET k"), 1)
+    assert replies + [conn.read(), conn.read()] == ["OK", "OK", b"w"]
+    assert closes(conn) == b""
 
 
 def test_who_waits_for_its_turn_is_not_idle(make):
-    weir = make(idle_timeout=IDLE_TEXT)
-    with weir.connect() as conn:
-        replies = conn.ask("LIMIT FUNNEL turn 1/s WAIT 5000", "LIMIT FUNNEL turn 1/s WAIT 5000")
-        assert [reply[0] for reply in replies] == [0, 0]
-        assert closes(conn) == b""
+    conn, _ = come(make(idle_timeout=IDLE_TEXT), pipeline("PING", *["LIMIT FUNNEL turn 1/s WAIT 5000"] * 2), 1)
+    assert [conn.read()[0], conn.read()[0]] == [0, 0]
+    assert closes(conn) == b""
 
 
 def test_who_has_still_to_read_is_not_idle(make, redis):
     weir = make(idle_timeout=IDLE_TEXT)
     redis.call("SET", "big", "x" * 20_000_000)
-    with weir.connect() as conn:
-        conn.send(encode("GET", "big"))
-        outlast(weir)
-        assert len(conn.read()) == 20_000_000
+    conn, _ = come(weir, pipeline("PING", "GET big"), 1)
+    outlast(weir)
+    assert len(conn.read()) == 20_000_000
 
 
 def test_idle_timeout_comes_and_goes_with_a_reload(make):
@@ -169,7 +178,8 @@ def test_who_does_not_finish_is_closed(half, make, redis):
         assert other.call("PING") == "PONG", "to have nothing under way is no offence"
         assert redis.call("EXISTS", "k") == 0
         wait_until(lambda: closed(weir, "request") == 1, "it is counted")
-    assert "has not finished a request within request-timeout" in weir.log()
+    said = "has not finished a request within request-timeout"
+    wait_until(lambda: said in weir.log(), "the log tells it")
 
 
 def test_each_request_has_its_own_time(make):

@@ -8,6 +8,7 @@ want=${1:-build}
 python=/usr/bin/python3
 
 has_command() { command -v "$1" >/dev/null; }
+has_server() { PATH=$PATH:/usr/sbin command -v "$1" >/dev/null; }
 has_header() { echo "#include <$1>" | ${CC:-cc} -E -x c - -o /dev/null 2>/dev/null; }
 has_module() { $python -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))" 2>/dev/null; }
 has_fuzzer() { compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null; }
@@ -39,6 +40,7 @@ if [ "$want" = test ]; then
     need python3-pytest has_module pytest
     need python3-pytest-xdist has_module xdist
     need python3-redis has_module redis
+    need haproxy has_server haproxy
     need nodejs has_command node
     need npm has_command npm
     need chromium has_command chromium
@@ -64,7 +66,7 @@ if [ "$(id -u)" -ne 0 ]; then
     as_root=(sudo "${as_root[@]}")
 fi
 
-# Installing redis-server or prometheus would start it as a system service; an answer of 101 from policy-rc.d forbids that.
+# Installing a server would start it as a system service; an answer of 101 from policy-rc.d forbids that.
 policy=/usr/sbin/policy-rc.d
 forbid_services() {
     [ ! -e $policy ] || return 0
@@ -74,7 +76,7 @@ forbid_services() {
 
 echo "installing: ${missing[*]}"
 log=$(mktemp)
-for service in redis-server prometheus; do
+for service in redis-server haproxy prometheus; do
     [[ " ${missing[*]} " == *" $service "* ]] || continue
     forbid_services || give_up "could not be installed"
     echo "($service as a program only: its system service is not started; systemctl disable $service keeps it so)"

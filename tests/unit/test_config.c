@@ -81,8 +81,7 @@ static const struct mistake line_mistakes[] = {
     {"[policy]\n", "weir.conf:1: [policy]: a name is missing after the word\n"},
     {"[cost keys]\n", "weir.conf:1: [cost keys]: this section takes no name\n"},
     {"[admins]\nsocket = /x\n", "weir.conf:1: [admins]: unknown section (did you mean admin?)\n"},
-    {"[limit signup]\n",
-     "weir.conf:1: [limit signup]: the limit is empty: give it a rate, like sliding = 5/60s\n"},
+    {"[limit signup]\n", "weir.conf:1: [limit signup]: the limit is empty: give it a rate, like sliding = 5/60s\n"},
 };
 
 static const struct mistake key_mistakes[] = {
@@ -133,6 +132,23 @@ static const struct mistake address_mistakes[] = {
      "weir.conf:2: [weir] listen: \"\" is not an address: write host:port, [v6]:port or unix:/path\n"},
     {"[weir]\nlisten = [::1]\n",
      "weir.conf:2: [weir] listen: \"[::1]\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+    {"[weir]\nlisten = 127.0.0.1:1 proxy\n",
+     "weir.conf:2: [weir] listen: whose PROXY headers are believed? set proxy-protocol-from to the addresses of your "
+     "proxies\n"},
+    {"[weir]\nlisten = 127.0.0.1:1 proxy proxy\nproxy-protocol-from = unix\n",
+     "weir.conf:2: [weir] listen: \"1 proxy\" is not a port: a port is a number from 0 to 65535\n"},
+    {"[weir]\nlisten = proxy\n",
+     "weir.conf:2: [weir] listen: \"proxy\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+    {"[weir]\nlisten = 127.0.0.1:1, 127.0.0.1:1 proxy\nproxy-protocol-from = unix\n",
+     "weir.conf:2: [weir] listen: 127.0.0.1:1 is given twice\n"},
+    {"[weir]\nproxy-protocol-from = localhost\n",
+     "weir.conf:2: [weir] proxy-protocol-from: \"localhost\" is not an address: write 192.0.2.7, 10.1.0.0/16, "
+     "2001:db8::/32 or unix\n"},
+    {"[weir]\nproxy-protocol-from = 10.0.0.0/8, 10.1.2.3/16\n",
+     "weir.conf:2: [weir] proxy-protocol-from: \"10.1.2.3/16\" names an address beyond its prefix length: the network is "
+     "10.1.0.0/16\n"},
+    {"[weir]\nproxy-protocol-from = ::/129\n",
+     "weir.conf:2: [weir] proxy-protocol-from: \"::/129\": the prefix length must be 0 to 128\n"},
     {"[weir]\nlisten = ::1:6380\n", "weir.conf:2: [weir] listen: an IPv6 address goes into brackets: [::1]:6379\n"},
     {"[weir]\nlisten = :6380\n", "weir.conf:2: [weir] listen: \"\" is not a host\n"},
     {"[weir]\nlisten = a b:6380\n", "weir.conf:2: [weir] listen: \"a b\" is not a host\n"},
@@ -266,6 +282,25 @@ static void test_every_later_key_is_refused_by_name(void **state)
     }
 }
 
+static void test_listeners_behind_proxies(void **state)
+{
+    (void)state;
+    struct config *config = load_text("[weir]\n"
+                                      "listen = 127.0.0.1:1, 0.0.0.0:2 proxy, unix:/tmp/a b  PROXY\n"
+                                      "proxy-protocol-from = 10.0.0.0/8, 192.0.2.7\n"
+                                      "proxy-protocol-from = 2001:db8::/32, Unix\n");
+    assert_non_null(config);
+    assert_int_equal(config->n_listens, 3);
+    assert_false(config->listens[0].has_proxy_header);
+    assert_true(config->listens[1].has_proxy_header);
+    assert_string_equal(config->listens[1].address.host, "0.0.0.0");
+    assert_true(config->listens[2].has_proxy_header);
+    assert_string_equal(config->listens[2].address.host, "/tmp/a b");
+    assert_int_equal(config->proxies.count, 3);
+    assert_true(config->proxies.has_unix);
+    config_free(config);
+}
+
 static void test_every_prefix_that_clients_act_on_is_refused(void **state)
 {
     static const char *const words[] = {"TRYAGAIN",  "LOADING", "BUSY",    "READONLY", "CLUSTERDOWN", "MASTERDOWN",
@@ -351,7 +386,7 @@ static void test_the_longest_line(void **state)
         if (extra == 0) {
             assert_non_null(config);
             assert_int_equal(config->n_listens, 2);
-            assert_string_equal(config->listens[1].host, "b");
+            assert_string_equal(config->listens[1].address.host, "b");
         } else {
             assert_null(config);
         }
@@ -364,9 +399,9 @@ static void test_the_longest_line(void **state)
 static void check_defaults(const struct config *config)
 {
     assert_int_equal(config->n_listens, 1);
-    assert_string_equal(config->listens[0].host, "127.0.0.1");
-    assert_int_equal(config->listens[0].port, 6380);
-    assert_false(config->listens[0].is_unix);
+    assert_string_equal(config->listens[0].address.host, "127.0.0.1");
+    assert_int_equal(config->listens[0].address.port, 6380);
+    assert_false(config->listens[0].address.is_unix);
     assert_string_equal(config->upstream.host, "127.0.0.1");
     assert_int_equal(config->upstream.port, 6379);
     assert_null(config->upstream_user);
@@ -437,12 +472,12 @@ static void test_every_key(void **state)
     assert_string_equal(said.text, "");
     assert_non_null(config);
     assert_int_equal(config->n_listens, 3);
-    assert_string_equal(config->listens[0].host, "0.0.0.0");
-    assert_int_equal(config->listens[0].port, 0);
-    assert_string_equal(config->listens[1].host, "::1");
-    assert_int_equal(config->listens[1].port, 6380);
-    assert_true(config->listens[2].is_unix);
-    assert_string_equal(config->listens[2].host, "/run/weir.sock");
+    assert_string_equal(config->listens[0].address.host, "0.0.0.0");
+    assert_int_equal(config->listens[0].address.port, 0);
+    assert_string_equal(config->listens[1].address.host, "::1");
+    assert_int_equal(config->listens[1].address.port, 6380);
+    assert_true(config->listens[2].address.is_unix);
+    assert_string_equal(config->listens[2].address.host, "/run/weir.sock");
     assert_true(config->upstream.is_unix);
     assert_string_equal(config->upstream_user, "weir");
     assert_string_equal(config->upstream_password, "s3cret");
@@ -610,7 +645,7 @@ static void test_addresses_are_printed_as_written(void **state)
     struct config *config = load_text("[weir]\nlisten = 127.0.0.1:0, [2001:db8::1]:6380, unix:/run/weir.sock\n");
     assert_non_null(config);
     for (size_t i = 0; i < COUNT_OF(written); i++) {
-        address_print(&config->listens[i], text, sizeof text);
+        address_print(&config->listens[i].address, text, sizeof text);
         assert_string_equal(text, written[i]);
     }
     config_free(config);
@@ -761,6 +796,7 @@ int main(void)
         cmocka_unit_test(test_cost_mistakes),
         cmocka_unit_test(test_all_mistakes_are_reported_at_once),
         cmocka_unit_test(test_every_later_key_is_refused_by_name),
+        cmocka_unit_test(test_listeners_behind_proxies),
         cmocka_unit_test(test_every_prefix_that_clients_act_on_is_refused),
         cmocka_unit_test(test_a_missing_file),
         cmocka_unit_test(test_a_directory),

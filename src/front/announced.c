@@ -1,0 +1,73 @@
+#include "front/announced.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "front/client.h"
+#include "front/session.h"
+#include "net/proxy_header.h"
+
+static uint16_t port_of(const struct sockaddr_storage *peer)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    memcpy(&in, peer, sizeof in);
+    memcpy(&in6, peer, sizeof in6);
+    return ntohs(peer->ss_family == AF_INET6 ? in6.sin6_port : in.sin_port);
+}
+
+struct client_address announced_address(const struct client *client)
+{
+    struct sockaddr_storage peer;
+    if (client->announced != NULL)
+        return *client->announced;
+    link_peer(&client->link, &peer);
+    return (struct client_address){ip_of((const struct sockaddr *)&peer), port_of(&peer)};
+}
+
+static void turn_away(struct client *client, const char *why)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_PROXY, LOG_WARN, "client %s on %s is closed: %s", name, client->entrance->listener, why);
+    client_close_for(client, CLOSED_PROXY);
+}
+
+void announced_begin(struct client *client)
+{
+    struct client_address peer = announced_address(client);
+    if (!networks_hold(&client->front->rules->proxies, &peer.ip)) {
+        turn_away(client, "its address is not in proxy-protocol-from");
+        return;
+    }
+    client->is_announcing = true;
+    client_need_extra(client)->header = mem_zalloc(1, sizeof(struct proxy_header));
+    timeouts_begin_handshake(client);
+}
+
+static void end(struct client *client)
+{
+    struct proxy_header *header = client->extra->header;
+    if (header->ip.family != 0) {
+        client->announced = mem_alloc(sizeof *client->announced);
+        *client->announced = (struct client_address){header->ip, header->port};
+    }
+    timeouts_end_handshake(client);
+    client->is_announcing = false;
+    client_drop_extra(client); /* there is nothing else in it yet */
+    client_admit(client);
+}
+
+size_t announced_take(struct client *client, const char *data, size_t n)
+{
+    size_t used;
+    struct proxy_header *header = client->extra->header;
+    enum scan_result result = proxy_header_scan(header, data, n, &used);
+    if (result == SCAN_BAD)
+        turn_away(client, header->why);
+    else if (result == SCAN_FRAME)
+        end(client);
+    return used;
+}

@@ -1,0 +1,33 @@
+/*
+ * Clients of listeners behind a proxy, which says in a header of the PROXY protocol whom it speaks for.
+ *
+ * Until that header is whole the client is nobody: nothing is charged, and none of its bytes is a request. From then on
+ * its address is the one announced. Whoever is not in proxy-protocol-from is not listened to.
+ */
+#ifndef WEIR_FRONT_ANNOUNCED_H
+#define WEIR_FRONT_ANNOUNCED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "limit/ip.h"
+
+struct client;
+
+/* Where a client speaks from; ip has family 0 on a unix socket. */
+struct client_address {
+    struct ip ip;
+    uint16_t port;
+};
+
+/* As announced, or else its own. */
+struct client_address announced_address(const struct client *client);
+
+/* It has just connected: wait for its header, or close it if it is not to be believed. */
+void announced_begin(struct client *client);
+
+/* While client->is_announcing. Returns how many of the bytes were the header's; when it ends in them, the client has
+ * been admitted. It may be closed. */
+size_t announced_take(struct client *client, const char *data, size_t n);
+
+#endif
