@@ -1,0 +1,36 @@
+/*
+ * What metrics are written on: one series after another, as text for Prometheus or as CSV.
+ */
+#ifndef WEIR_ADMIN_SHEET_H
+#define WEIR_ADMIN_SHEET_H
+
+#include <stdint.h>
+
+#include "admin/metrics.h"
+#include "admin/process.h"
+#include "admin/snapshot.h"
+#include "base/histo.h"
+#include "base/text.h"
+
+struct sheet {
+    struct text *out;
+    enum metrics_format format;
+    const struct snapshot *snapshot;
+    const char *name; /* of the metric whose series are being written */
+    struct process process;
+};
+
+struct label {
+    const char *name;
+    const char *value;
+};
+
+#define LABELS(...) ((const struct label[]){__VA_ARGS__, {NULL, NULL}})
+#define NO_LABELS ((const struct label[]){{NULL, NULL}})
+
+/* One series: its value; a histogram, which has no labels. */
+void put(struct sheet *sheet, const struct label *labels, uint64_t value);
+void put_real(struct sheet *sheet, const struct label *labels, double value);
+void put_histo(struct sheet *sheet, const struct histo *histo);
+
+#endif

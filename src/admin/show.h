@@ -1,0 +1,41 @@
+/*
+ * The metrics that are not of the process itself: each function writes the series of one. The table of them is in
+ * admin/metrics.c.
+ */
+#ifndef WEIR_ADMIN_SHOW_H
+#define WEIR_ADMIN_SHOW_H
+
+#include "admin/sheet.h"
+
+/* show_clients.c */
+void show_accepted(struct sheet *s);
+void show_accept_errors(struct sheet *s);
+void show_open(struct sheet *s);
+void show_open_limit(struct sheet *s);
+void show_rejected(struct sheet *s);
+void show_closed(struct sheet *s);
+void show_commands(struct sheet *s);
+void show_protocol_errors(struct sheet *s);
+void show_read(struct sheet *s);
+void show_written(struct sheet *s);
+void show_limit_commands(struct sheet *s);
+void show_requests(struct sheet *s);
+void show_upstream_times(struct sheet *s);
+void show_own(struct sheet *s);
+
+/* show_limits.c */
+void show_decisions(struct sheet *s);
+void show_rates(struct sheet *s);
+void show_bursts(struct sheet *s);
+void show_rules(struct sheet *s);
+void show_tracked(struct sheet *s);
+void show_delays(struct sheet *s);
+
+/* show_upstream.c */
+void show_up(struct sheet *s);
+void show_lanes(struct sheet *s);
+void show_in_flight(struct sheet *s);
+void show_opened(struct sheet *s);
+void show_losses(struct sheet *s);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * Metrics of limits. A limit is a rule here, and the first METRICS_RULES have series of their own.
+ */
+#include "admin/show.h"
+
+static void put_decisions(struct sheet *s, const char *rule, const struct snapshot_limit *limit)
+{
+    put(s, LABELS({"rule", rule}, {"decision", "allowed"}), limit->admitted);
+    put(s, LABELS({"rule", rule}, {"decision", "throttled"}), limit->refused);
+    put(s, LABELS({"rule", rule}, {"decision", "delayed"}), limit->delayed);
+    put(s, LABELS({"rule", rule}, {"decision", "shadow_throttled"}), limit->shadowed);
+}
+
+static size_t n_rules(const struct sheet *s)
+{
+    return s->snapshot->n_limits < METRICS_RULES ? s->snapshot->n_limits : METRICS_RULES;
+}
+
+void show_decisions(struct sheet *s)
+{
+    struct snapshot_limit others = {0};
+    for (size_t i = 0; i < n_rules(s); i++)
+        put_decisions(s, s->snapshot->limits[i].rule, &s->snapshot->limits[i]);
+    for (size_t i = METRICS_RULES; i < s->snapshot->n_limits; i++) {
+        others.admitted += s->snapshot->limits[i].admitted;
+        others.refused += s->snapshot->limits[i].refused;
+        others.delayed += s->snapshot->limits[i].delayed;
+        others.shadowed += s->snapshot->limits[i].shadowed;
+    }
+    put_decisions(s, "_other", &others);
+}
+
+void show_rates(struct sheet *s)
+{
+    for (size_t i = 0; i < n_rules(s); i++)
+        put_real(s, LABELS({"rule", s->snapshot->limits[i].rule}), s->snapshot->limits[i].per_s);
+}
+
+/* Of each rule one of its numbers. */
+static void put_each(struct sheet *s, uint64_t (*number)(const struct snapshot_limit *limit))
+{
+    for (size_t i = 0; i < n_rules(s); i++)
+        put(s, LABELS({"rule", s->snapshot->limits[i].rule}), number(&s->snapshot->limits[i]));
+}
+
+static uint64_t burst(const struct snapshot_limit *limit)
+{
+    return limit->burst;
+}
+
+static uint64_t tracked(const struct snapshot_limit *limit)
+{
+    return limit->subjects;
+}
+
+void show_bursts(struct sheet *s)
+{
+    put_each(s, burst);
+}
+
+void show_tracked(struct sheet *s)
+{
+    put_each(s, tracked);
+}
+
+void show_rules(struct sheet *s)
+{
+    for (size_t i = 0; i < n_rules(s); i++) {
+        const struct snapshot_limit *limit = &s->snapshot->limits[i];
+        put(s,
+            LABELS({"rule", limit->rule}, {"policy", limit->policy}, {"unit", limit->unit}, {"scope", limit->scope},
+                   {"over", limit->action}, {"mode", limit->is_shadow ? "shadow" : "enforce"}),
+            1);
+    }
+}
+
+void show_delays(struct sheet *s)
+{
+    put_histo(s, &s->snapshot->counts.times.delay);
+}

@@ -1,0 +1,38 @@
+/*
+ * Metrics of the upstream, and of the connections to it.
+ */
+#include "admin/show.h"
+
+static void put_one(struct sheet *s, uint64_t value)
+{
+    put(s, LABELS({"upstream", s->snapshot->upstream}), value);
+}
+
+void show_up(struct sheet *s)
+{
+    put_one(s, s->snapshot->is_up);
+}
+
+void show_lanes(struct sheet *s)
+{
+    for (int home = HOME_NONE + 1; home < HOME_COUNT; home++)
+        put(s, LABELS({"upstream", s->snapshot->upstream}, {"state", lane_home_name((enum lane_home)home)}),
+            count_read(&s->snapshot->lanes.homes[home]));
+}
+
+void show_in_flight(struct sheet *s)
+{
+    put_one(s, count_read(&s->snapshot->lanes.in_flight));
+}
+
+void show_opened(struct sheet *s)
+{
+    put_one(s, count_read(&s->snapshot->lanes.opened));
+}
+
+void show_losses(struct sheet *s)
+{
+    for (int loss = 0; loss < LOSS_COUNT; loss++)
+        put(s, LABELS({"upstream", s->snapshot->upstream}, {"reason", lane_loss_name((enum lane_loss)loss)}),
+            count_read(&s->snapshot->lanes.lost[loss]));
+}
