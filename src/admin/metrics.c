@@ -45,6 +45,26 @@ static void show_max_fds(struct sheet *s)
     put(s, NO_LABELS, s->process.max_fds);
 }
 
+static void show_memory(struct sheet *s)
+{
+    put(s, NO_LABELS, s->snapshot->memory_bytes);
+}
+
+static void show_memory_limit(struct sheet *s)
+{
+    put(s, NO_LABELS, s->snapshot->memory_limit_bytes);
+}
+
+static void show_memory_step(struct sheet *s)
+{
+    put(s, NO_LABELS, s->snapshot->memory_step);
+}
+
+static void show_stalled(struct sheet *s)
+{
+    put(s, NO_LABELS, count_read(&s->snapshot->counts.stalled));
+}
+
 static void show_start(struct sheet *s)
 {
     put_real(s, NO_LABELS, (double)s->snapshot->started_unix_ms / MS_PER_S);
@@ -120,6 +140,10 @@ static const struct metric metrics[] = {
     {"weir_ready", "gauge", show_ready, "1 while weir serves clients, as /readyz says."},
     {"weir_draining", "gauge", show_draining, "1 once weir has been told to stop."},
     {"weir_snapshot_timestamp_seconds", "gauge", show_taken, "When these numbers were gathered: once a second."},
+    {"weir_memory_bytes", "gauge", show_memory, "Memory that weir keeps for clients, counted by itself."},
+    {"weir_memory_limit_bytes", "gauge", show_memory_limit, "memory-limit; 0 is none."},
+    {"weir_memory_step", "gauge", show_memory_step, "How short of memory weir is, from 0 to 3."},
+    {"weir_clients_stalled", "gauge", show_stalled, "Clients that are not read from, for want of memory."},
     {"weir_log_messages_suppressed_total", "counter", show_suppressed,
      "Lines of the log that were too many of a kind."},
     {"weir_log_lines_lost_total", "counter", show_lost_lines, "Lines of the log that could not be written."},

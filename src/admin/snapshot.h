@@ -83,6 +83,9 @@ struct snapshot {
     bool is_reload_good;              /* the last one */
     char reload_error[SNAPSHOT_TEXT]; /* why it was not */
 
+    uint64_t memory_bytes, memory_limit_bytes; /* counted by weir itself; 0: no limit */
+    unsigned memory_step;                      /* enum ladder_step */
+
     unsigned max_clients;
     struct snapshot_listener listeners[COUNTED_LISTENERS];
     size_t n_listeners;

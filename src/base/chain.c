@@ -8,16 +8,34 @@ void pool_init(struct pool *pool)
     pool->free = NULL;
     pool->n_free = 0;
     pool->given_back = 0;
+    atomic_init(&pool->held, 0);
 }
 
-void pool_fini(struct pool *pool)
+void pool_note_more(struct pool *pool, size_t bytes)
+{
+    count_add(&pool->held, bytes);
+}
+
+void pool_note_less(struct pool *pool, size_t bytes)
+{
+    count_add(&pool->held, -(uint64_t)bytes);
+    pool->given_back += bytes;
+}
+
+void pool_shed(struct pool *pool)
 {
     while (pool->free != NULL) {
         struct chunk *next = pool->free->next;
         free(pool->free);
+        pool_note_less(pool, sizeof *next);
         pool->free = next;
     }
     pool->n_free = 0;
+}
+
+void pool_fini(struct pool *pool)
+{
+    pool_shed(pool);
 }
 
 static struct chunk *chunk_get(struct pool *pool)
@@ -30,6 +48,7 @@ static struct chunk *chunk_get(struct pool *pool)
         chunk = malloc(sizeof *chunk);
         if (chunk == NULL)
             return NULL;
+        pool_note_more(pool, sizeof *chunk);
     }
     chunk->next = NULL;
     chunk->sent = 0;
@@ -41,7 +60,7 @@ static void chunk_put(struct pool *pool, struct chunk *chunk)
 {
     if (pool->n_free == POOL_KEEP) {
         free(chunk);
-        pool->given_back += sizeof *chunk;
+        pool_note_less(pool, sizeof *chunk);
         return;
     }
     chunk->next = pool->free;

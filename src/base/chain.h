@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/slice.h"
 
 #define CHUNK_BYTES 8192
@@ -28,7 +29,8 @@ struct chunk {
 struct pool {
     struct chunk *free;
     unsigned n_free;
-    size_t given_back; /* bytes handed to the system's allocator; for whoever resets it */
+    size_t given_back;     /* bytes handed to the system's allocator; for whoever resets it */
+    _Atomic uint64_t held; /* bytes of chunks, free ones too, and of what was noted besides; any thread reads it */
 };
 
 struct chain {
@@ -39,6 +41,13 @@ struct chain {
 
 void pool_init(struct pool *pool);
 void pool_fini(struct pool *pool);
+
+/* Other memory of the pool's thread that counts as held: more of it, and less again, which was given back. */
+void pool_note_more(struct pool *pool, size_t bytes);
+void pool_note_less(struct pool *pool, size_t bytes);
+
+/* Give the free chunks back. */
+void pool_shed(struct pool *pool);
 
 /* Copy n bytes to the end. False: out of memory; a part may have been appended, and the chain is good only to clear. */
 __attribute__((warn_unused_result)) bool chain_append_long(struct chain *chain, struct pool *pool, const char *data,

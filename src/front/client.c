@@ -13,6 +13,7 @@
 #include "front/gather.h"
 #include "front/effect.h"
 #include "front/place.h"
+#include "front/relief.h"
 #include "front/session.h"
 #include "front/timing.h"
 
@@ -253,6 +254,7 @@ void client_close(struct client *client)
         lane_forget(lane, &client->rider);
     list_take(&client->rider.waiting);
     timeouts_leave(client);
+    relief_forget(client);
     if (client->rider.absorbed > 0)
         lanes_absorbed(&client->front->lanes, &client->rider);
     const struct extra *extra = client_extra(client);

@@ -117,6 +117,7 @@ struct client {
     bool is_identity_queued : 1;  /* inside MULTI something was queued that changes who it is */
     bool is_admission_queued : 1; /* and something with EFFECT_ADMIT */
     bool was_refused : 1;         /* the lane it waited for could not be opened */
+    bool is_stalled : 1;          /* nothing is read or taken: it holds too much memory, see front/relief.h */
     bool is_held : 1;             /* no request is taken until an answer has come */
     bool is_leaving : 1;          /* nothing more is taken; closed when all is answered and sent */
     bool is_eof : 1;

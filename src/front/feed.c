@@ -60,7 +60,7 @@ static void take_frame(struct intake *in, enum route result)
 
 static bool can_go_on(const struct client *client)
 {
-    return !client->is_held && !client->is_leaving && client_extra(client)->passage == NULL;
+    return !client->is_held && !client->is_stalled && !client->is_leaving && client_extra(client)->passage == NULL;
 }
 
 /* Those that come next and can go the short way, if any. */
@@ -163,7 +163,7 @@ static void free_intake(struct client *client)
 {
     if (client->intake == NULL)
         return;
-    client->front->loop->pool.given_back += intake_free(client->intake);
+    pool_note_less(&client->front->loop->pool, intake_free(client->intake));
     client->intake = NULL;
 }
 
@@ -175,6 +175,8 @@ static void keep(struct client *client, const struct intake *local)
     client->intake = intake_keep(local);
     if (client->intake == NULL)
         client_close(client);
+    else
+        pool_note_more(&client->front->loop->pool, client->intake->capacity);
 }
 
 /* Move the rest of the client's own intake to the front, or give the memory back. */
@@ -193,7 +195,7 @@ static void adjust_reading(struct client *client)
         return;
     bool is_full = client->intake != NULL && client->intake->filled > INTAKE_MAX - INTAKE_MIN_READ;
     bool is_waiting = !list_is_empty(&client->rider.waiting) && client_extra(client)->passage != NULL;
-    if (is_full || is_waiting)
+    if (is_full || is_waiting || client->is_stalled)
         link_pause(&client->link);
     else
         link_resume(&client->link);
@@ -266,7 +268,9 @@ char *feed_room(struct client *client, size_t *room)
         *room = read_room(client, *room);
         return NULL;
     }
+    uint32_t before = in->capacity;
     *room = intake_make_room(in);
+    pool_note_more(&client->front->loop->pool, in->capacity - before);
     return in->data + in->filled;
 }
 
@@ -282,6 +286,15 @@ void feed_again(struct client *client)
         account_tell_top(client);
     }
     adjust_reading(client);
+}
+
+void feed_stall(struct client *client, bool is_stalled)
+{
+    client->is_stalled = is_stalled;
+    if (is_stalled)
+        adjust_reading(client);
+    else
+        link_wake(&client->link);
 }
 
 void feed_end(struct client *client)

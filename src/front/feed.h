@@ -19,6 +19,9 @@ char *feed_room(struct client *client, size_t *room);
 /* What had to wait may be able to go now. */
 void feed_again(struct client *client);
 
+/* Read and take nothing more of it, or go on. */
+void feed_stall(struct client *client, bool is_stalled);
+
 /* Nothing more will come: a large request that is under way ends in the middle. */
 void feed_end(struct client *client);
 

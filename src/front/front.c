@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/ladder.h"
 #include "front/account.h"
 #include "front/client.h"
 #include "front/decisions.h"
@@ -30,6 +31,11 @@ void front_leave(struct front *front, const struct entrance *entrance)
     parting_left(front);
 }
 
+static bool is_short_of_memory(const struct front *front)
+{
+    return atomic_load_explicit(&front->settings->relief.step, memory_order_relaxed) >= LADDER_REFUSE;
+}
+
 static void turn_away(int fd, enum err reason)
 {
     struct slice text = err_text(reason);
@@ -49,6 +55,12 @@ void front_accept(struct front *front, int fd, const struct entrance *entrance)
     count_add(&counts->accepted, 1);
     if (!entrance->is_admin && is_full(front)) {
         count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
+        turn_away(fd, ERR_MAX_CLIENTS);
+        return;
+    }
+    if (!entrance->is_admin && is_short_of_memory(front)) {
+        count_add(&counts->rejected[REJECTED_MEMORY], 1);
+        front_leave(front, entrance);
         turn_away(fd, ERR_MAX_CLIENTS);
         return;
     }

@@ -15,6 +15,7 @@
 #include "front/parting.h"
 #include "front/prober.h"
 #include "front/recent.h"
+#include "front/relief.h"
 #include "front/rules.h"
 #include "front/timeouts.h"
 #include "limit/command.h"
@@ -47,6 +48,7 @@ struct front_settings {
     /* The last client of a worker that parts with them has gone; may be said twice. */
     void (*on_empty)(void *worker);
     _Atomic unsigned clients; /* on all workers */
+    struct relief relief;
 };
 
 /* How a client came in. */

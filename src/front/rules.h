@@ -21,6 +21,7 @@ struct rules {
     unsigned max_clients;
     size_t output_limit_bytes;
     struct networks proxies;  /* whom the PROXY protocol is believed */
+    size_t memory_limit_bytes; /* 0: none */
     uint64_t idle_timeout_ns; /* 0: none; so of the other two */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;

@@ -26,7 +26,7 @@ enum counted_result {
 };
 
 /* Why a newcomer was turned away. */
-enum rejection { REJECTED_MAX_CLIENTS, REJECTED_RATE, REJECTED_COUNT };
+enum rejection { REJECTED_MAX_CLIENTS, REJECTED_RATE, REJECTED_MEMORY, REJECTED_COUNT };
 
 /* Why a client is gone. */
 enum ending_reason {
@@ -50,7 +50,7 @@ struct listener_counts {
     _Atomic uint64_t accepted;
     _Atomic uint64_t accept_errors; /* attempts that the system refused a descriptor */
     _Atomic uint64_t rejected[REJECTED_COUNT];
-    _Atomic uint64_t closed[CLOSED_COUNT]; /* of those accepted and not rejected by REJECTED_MAX_CLIENTS */
+    _Atomic uint64_t closed[CLOSED_COUNT]; /* of those accepted and not rejected by REJECTED_MAX_CLIENTS or REJECTED_MEMORY */
 };
 
 struct counts {
@@ -58,6 +58,7 @@ struct counts {
     struct listener_counts listeners[COUNTED_LISTENERS];
     _Atomic uint64_t own[COUNTED_OWN][2]; /* by row of own.def: done, refused with an error */
     _Atomic uint64_t protocol_errors[ERR_COUNT];
+    _Atomic uint64_t stalled; /* clients that are not read from now, for want of memory */
     struct times times;
 };
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/count.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -31,7 +32,8 @@ struct shard {
     struct subject **buckets;
     size_t n_buckets; /* 0, or a power of 2 */
     size_t count;
-    size_t hand; /* the bucket that is examined next */
+    size_t hand;            /* the bucket that is examined next */
+    _Atomic uint64_t bytes; /* of subjects and buckets; changed under the lock */
 };
 
 struct subjects {
@@ -105,6 +107,14 @@ size_t subjects_count(struct subjects *subjects)
     return atomic_load_explicit(&subjects->count, memory_order_relaxed);
 }
 
+uint64_t subjects_bytes(const struct subjects *subjects)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < SHARDS; i++)
+        bytes += count_read(&subjects->shards[i].bytes);
+    return bytes;
+}
+
 bool subjects_overflowed(struct subjects *subjects)
 {
     return atomic_load_explicit(&subjects->is_overflowed, memory_order_relaxed);
@@ -117,9 +127,14 @@ static uint16_t slots_of(const struct record *record, enum scope scope)
     return atomic_load_explicit(&record->slots[scope], memory_order_acquire);
 }
 
+static size_t bytes_for(size_t name_len, uint16_t n_funnels)
+{
+    return sizeof(struct subject) + n_funnels * sizeof(struct funnel) + name_len;
+}
+
 static size_t subject_bytes(const struct wanted *wanted, uint16_t n_funnels)
 {
-    return sizeof(struct subject) + n_funnels * sizeof(struct funnel) + wanted->name.len;
+    return bytes_for(wanted->name.len, n_funnels);
 }
 
 /* In `memory`, zeroed and of subject_bytes; held once. */
@@ -256,6 +271,7 @@ static bool make_room(struct shard *shard)
             link_in(&grown, subject);
         }
     }
+    count_add(&shard->bytes, (grown.n_buckets - shard->n_buckets) * sizeof(struct subject *));
     free(shard->buckets);
     shard->buckets = grown.buckets;
     shard->n_buckets = grown.n_buckets;
@@ -275,6 +291,7 @@ static size_t forget_bucket(struct shard *shard, size_t most, uint64_t now_ns)
         }
         *link = subject->next;
         atomic_fetch_sub_explicit(&subject->record->subjects, 1, memory_order_relaxed);
+        count_add(&shard->bytes, -(uint64_t)bytes_for(subject->name_len, subject->n_funnels));
         subject_free_own(subject);
         dropped++;
     }
@@ -346,6 +363,7 @@ static struct subject *make(struct subjects *subjects, struct shard *shard, cons
     struct subject *subject = subject_init(memory, wanted, n_funnels);
     atomic_fetch_add_explicit(&wanted->record->subjects, 1, memory_order_relaxed);
     link_in(shard, subject);
+    count_add(&shard->bytes, subject_bytes(wanted, n_funnels));
     shard->count++;
     return subject;
 }

@@ -95,7 +95,8 @@ static void take_worker(struct snapshot *s, const struct front *front)
 /* The numbers are not of one moment: fewer may seem to have come than gone. */
 static uint64_t open_now(const struct listener_counts *counts)
 {
-    uint64_t gone = count_read(&counts->rejected[REJECTED_MAX_CLIENTS]);
+    uint64_t gone =
+        count_read(&counts->rejected[REJECTED_MAX_CLIENTS]) + count_read(&counts->rejected[REJECTED_MEMORY]);
     for (int r = 0; r < CLOSED_COUNT; r++)
         gone += count_read(&counts->closed[r]);
     uint64_t came = count_read(&counts->accepted);
@@ -189,6 +190,9 @@ struct snapshot *census_take(const struct census *census)
     s->is_private = census->config->lanes_private;
     s->is_shadow = policies_is_shadow(rules->policies);
     s->max_clients = rules->max_clients;
+    s->memory_bytes = memory_used(census->memory);
+    s->memory_limit_bytes = rules->memory_limit_bytes;
+    s->memory_step = census->memory->step;
     for (unsigned w = 0; census->crew && w < census->config->workers; w++)
         take_worker(s, crew_front(census->crew, w));
     take_listeners(s, census);

@@ -11,6 +11,7 @@
 #include "run/crew.h"
 #include "run/governor.h"
 #include "run/listening.h"
+#include "run/memory.h"
 #include "upstream/control.h"
 
 /* Where it looks. */
@@ -23,6 +24,7 @@ struct census {
     const struct governor *governor;
     const struct crew *crew;       /* NULL: not yet */
     const struct control *control; /* NULL: not yet */
+    const struct memory *memory;
     struct journal *journal;
     struct history *history;
     uint64_t started_unix_ms;

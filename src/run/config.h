@@ -40,6 +40,7 @@ struct config {
     unsigned max_clients;
     size_t max_subjects;
     size_t output_limit_bytes;
+    size_t memory_limit_bytes; /* 0: none */
     uint64_t connect_timeout_ns;
     uint64_t upstream_timeout_ns; /* 0: none */
     uint64_t idle_timeout_ns;     /* so of these */

@@ -118,6 +118,16 @@ static enum key_result set_slow(const struct config_key *key, struct config *con
     return KEY_SET;
 }
 
+/* 0: none. */
+static enum key_result set_bytes_or_none(const struct config_key *key, struct config *config, struct slice value,
+                                         char *why, size_t why_size)
+{
+    if (!slice_eq(value, SLICE("0")))
+        return set_bytes(key, config, value, why, why_size);
+    *(size_t *)member(key, config) = 0;
+    return KEY_SET;
+}
+
 static enum key_result set_workers(const struct config_key *key, struct config *config, struct slice value, char *why,
                                    size_t why_size)
 {
@@ -423,6 +433,7 @@ static const struct config_key keys[] = {
     {.name = "max-clients", .initial = "10000", .set = set_count, NUMBER(max_clients, "1", "1000000")},
     {.name = "max-subjects", .initial = "1000000", .set = set_subjects, NUMBER(max_subjects, "1", "100000000"), STAYS},
     {.name = "output-limit", .initial = "64mb", .set = set_bytes, NUMBER(output_limit_bytes, "64kb", "64gb")},
+    {.name = "memory-limit", .initial = "0", .set = set_bytes_or_none, NUMBER(memory_limit_bytes, "1mb", "1024gb")},
     {.name = "connect-timeout", .initial = "1s", .set = set_time, NUMBER(connect_timeout_ns, "1ms", "1h"), STAYS},
     {.name = "upstream-timeout", .initial = "0", .set = set_timeout, NUMBER(upstream_timeout_ns, "10ms", "1h"), STAYS},
     {.name = "idle-timeout", .initial = "0", .set = set_timeout, NUMBER(idle_timeout_ns, "10ms", "365d")},

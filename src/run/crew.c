@@ -179,6 +179,12 @@ bool crew_beats(struct crew *crew)
     return true;
 }
 
+void crew_stir(struct crew *crew)
+{
+    for (unsigned w = 0; w < crew->n_workers; w++)
+        worker_stir(crew->workers[w]);
+}
+
 void crew_stop(struct crew *crew)
 {
     pthread_mutex_lock(&crew->lock);

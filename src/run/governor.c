@@ -97,6 +97,7 @@ static bool adopt(struct governor *g, const struct config *config)
         .max_clients = fit_clients(g, config->max_clients),
         .output_limit_bytes = config->output_limit_bytes,
         .proxies = networks_are_none(&config->proxies) && g->rules ? g->rules->proxies : config->proxies,
+        .memory_limit_bytes = config->memory_limit_bytes,
         .idle_timeout_ns = config->idle_timeout_ns,
         .handshake_timeout_ns = config->handshake_timeout_ns,
         .request_timeout_ns = config->request_timeout_ns,

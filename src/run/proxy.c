@@ -48,6 +48,7 @@ struct proxy {
     struct herald herald;
     struct heart heart;
     struct drain drain;
+    struct memory memory;
     bool is_settled;
     bool is_stopping;
     bool is_closing;
@@ -124,6 +125,7 @@ static void report(struct proxy *proxy)
         .governor = proxy->governor,
         .crew = proxy->crew,
         .control = proxy->control,
+        .memory = &proxy->memory,
         .journal = proxy->journal,
         .history = proxy->history,
         .started_unix_ms = proxy->started_unix_ms,
@@ -170,6 +172,7 @@ static void close_main(void *arg)
         uv_close((uv_handle_t *)&proxy->signals[i], NULL);
     uv_close((uv_handle_t *)&proxy->look, NULL);
     heart_close(&proxy->heart);
+    memory_close(&proxy->memory);
     drain_close(&proxy->drain);
     loop_close(&proxy->loop);
 }
@@ -271,6 +274,7 @@ static void on_change(void *arg)
 {
     struct proxy *proxy = arg;
     crew_publish(proxy->crew, governor_commands(proxy->governor), governor_rules(proxy->governor));
+    memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
 }
 
 static void on_order(void *arg, struct order *order)
@@ -297,6 +301,8 @@ static void start_workers(struct proxy *proxy)
                                   .on_over = close_main,
                                   .arg = proxy};
     heart_start(&proxy->heart, &proxy->loop, proxy->crew);
+    memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
+    memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
     log_info("forwarding to %s with %u worker%s, lanes %s", proxy->upstream_text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);

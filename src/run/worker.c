@@ -149,6 +149,7 @@ static void on_told(uv_async_t *async)
         list_take(&order->in_queue);
         front_order_done(&worker->front, order);
     }
+    relief_look(&worker->front);
     if (tick_ms > 0) {
         stop_listening(worker, must_accept_rest);
         parting_begin(&worker->front, tick_ms);
@@ -196,6 +197,11 @@ void worker_poke(struct worker *worker)
     pthread_mutex_lock(&worker->inbox.lock);
     worker->inbox.pokes++;
     pthread_mutex_unlock(&worker->inbox.lock);
+    uv_async_send(&worker->told);
+}
+
+void worker_stir(struct worker *worker)
+{
     uv_async_send(&worker->told);
 }
 

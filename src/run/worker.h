@@ -61,6 +61,9 @@ enum worker_stage {
 void worker_drain(struct worker *worker, uint64_t tick_ms, bool accept_rest);
 enum worker_stage worker_stage(const struct worker *worker);
 
+/* Have it look at what front_settings.relief says. */
+void worker_stir(struct worker *worker);
+
 /* Ask its loop for a sign of life: worker_beats is one more once the loop has turned. */
 void worker_poke(struct worker *worker);
 unsigned worker_beats(const struct worker *worker);

@@ -96,6 +96,7 @@ BAD = {
     "a bad address": ("[weir]\nlisten = nowhere\n", 2, "[weir] listen: ", "nowhere"),
     "a bad port": ("[weir]\nupstream = 127.0.0.1:99999\n", 2, "[weir] upstream: ", "99999"),
     "a bad size": ("[weir]\noutput-limit = 64 pounds\n", 2, "[weir] output-limit: ", "pounds"),
+    "a memory-limit too small": ("[weir]\nmemory-limit = 1kb\n", 2, "[weir] memory-limit: ", "must be from 1mb"),
     "a log without a path": ("[weir]\nlog = weir.log\n", 2, "[weir] log: ", "starts with /"),
     "two log files": ("[weir]\nlog = /tmp/a, /tmp/b\n", 2, "[weir] log: ", "one file"),
     "a bad format of the log": ("[weir]\nlog-format = xml\n", 2, "[weir] log-format: ", "xml"),

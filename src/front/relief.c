@@ -1,0 +1,47 @@
+#include "front/relief.h"
+
+#include "base/ladder.h"
+#include "front/client.h"
+#include "front/feed.h"
+
+static uint64_t unread(const struct client *client)
+{
+    return link_pending(&client->link) + client_extra(client)->locals.bytes;
+}
+
+/* Operators are heard always; and who gets what it has not asked for would not get less of it. */
+static bool is_exempt(const struct client *client)
+{
+    return client->entrance->is_admin || client->is_raw || client->is_leaving || client_is_closed(client);
+}
+
+/* It goes on at half of its share, so that it does not stop again at once. */
+static void judge(struct client *client, enum ladder_step step, uint64_t share_bytes)
+{
+    uint64_t most = client->is_stalled ? share_bytes / 2 : share_bytes;
+    bool is_stalled = step >= LADDER_STALL && !is_exempt(client) && unread(client) > most;
+    if (is_stalled == client->is_stalled)
+        return;
+    count_add(&client->front->counts.stalled, is_stalled ? 1 : UINT64_MAX);
+    feed_stall(client, is_stalled);
+}
+
+void relief_look(struct front *front)
+{
+    struct relief *relief = &front->settings->relief;
+    enum ladder_step step = (enum ladder_step)atomic_load_explicit(&relief->step, memory_order_relaxed);
+    uint64_t share_bytes = atomic_load_explicit(&relief->share_bytes, memory_order_relaxed);
+    if (step >= LADDER_SHED)
+        pool_shed(&front->loop->pool);
+    if (step < LADDER_STALL && count_read(&front->counts.stalled) == 0)
+        return;
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next)
+        judge(container_of(at, struct client, in_front), step, share_bytes);
+}
+
+void relief_forget(struct client *client)
+{
+    if (client->is_stalled)
+        count_add(&client->front->counts.stalled, UINT64_MAX);
+    client->is_stalled = false;
+}

@@ -1,0 +1,30 @@
+/*
+ * What a worker does while weir is short of memory (base/ladder.h).
+ *
+ * The main thread measures and says which step it is; the worker gives back what lies idle, and reads nothing from clients
+ * that hold more unread replies than their share, until they have read. Their replies go on, in order. So whoever is not
+ * read from can always go on by reading; request bytes, which only reading on can use up, are bounded in another way
+ * (front/intake.h).
+ */
+#ifndef WEIR_FRONT_RELIEF_H
+#define WEIR_FRONT_RELIEF_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct client;
+struct front;
+
+/* Said by the main thread. */
+struct relief {
+    _Atomic unsigned step;        /* enum ladder_step */
+    _Atomic uint64_t share_bytes; /* of unread replies that a client may hold */
+};
+
+/* Do what the main thread has said. To be called whenever it has, and again and again from LADDER_STALL on. */
+void relief_look(struct front *front);
+
+/* The client is gone. */
+void relief_forget(struct client *client);
+
+#endif

@@ -1,0 +1,102 @@
+#include "run/memory.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+
+#include "front/client.h"
+#include "run/notice.h"
+
+#define LOOK_MS 100
+#define SHARE_MIN_BYTES 16384 /* of unread replies: everybody may have so many */
+
+static uint64_t worker_bytes(const struct front *front)
+{
+    uint64_t lanes = 0;
+    for (int home = HOME_NONE + 1; home < HOME_COUNT; home++)
+        lanes += count_read(&front->lanes.counts.homes[home]);
+    return count_read(&front->loop->pool.held) + lanes * sizeof(struct lane);
+}
+
+static unsigned n_clients(const struct memory *memory)
+{
+    return atomic_load_explicit(&memory->settings->clients, memory_order_relaxed);
+}
+
+uint64_t memory_used(const struct memory *memory)
+{
+    if (!memory->crew)
+        return 0;
+    uint64_t used = n_clients(memory) * (uint64_t)sizeof(struct client);
+    for (unsigned w = 0; w < memory->settings->n_workers; w++)
+        used += worker_bytes(crew_front(memory->crew, w));
+    return used + subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
+}
+
+/* Half of the limit for all unread replies together: who holds more than its part of that holds much. */
+static uint64_t share(const struct memory *memory)
+{
+    unsigned n = n_clients(memory);
+    uint64_t bytes = memory->limit_bytes / 2 / (n > 0 ? n : 1);
+    return bytes > SHARE_MIN_BYTES ? bytes : SHARE_MIN_BYTES;
+}
+
+static void tell(const struct memory *memory, uint64_t used)
+{
+    static const char *const does[LADDER_STEPS] = {
+        [LADDER_FREE] = "enough again",
+        [LADDER_SHED] = "what lies idle is given back",
+        [LADDER_STALL] = "nothing is read from clients that do not read their replies",
+        [LADDER_REFUSE] = "and new clients are refused too",
+    };
+    notice(memory->journal, memory->step >= LADDER_STALL ? LOG_WARN : LOG_INFO, "memory",
+           "memory: step %d, %s: %" PRIu64 " of %" PRIu64 " bytes", (int)memory->step, does[memory->step], used,
+           memory->limit_bytes);
+}
+
+static void look(struct memory *memory)
+{
+    uint64_t used = memory_used(memory);
+    enum ladder_step before = memory->step;
+    if (memory->must_trim)
+        malloc_trim(0);
+    memory->step = ladder_next(before, used, memory->limit_bytes);
+    memory->must_trim = memory->step > before;
+    atomic_store_explicit(&memory->settings->relief.share_bytes, share(memory), memory_order_relaxed);
+    atomic_store_explicit(&memory->settings->relief.step, memory->step, memory_order_relaxed);
+    if (memory->step != before)
+        tell(memory, used);
+    if (memory->step != before || memory->step >= LADDER_STALL)
+        crew_stir(memory->crew);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    look(timer->data);
+}
+
+void memory_open(struct memory *memory, struct loop *loop, struct crew *crew, struct front_settings *settings,
+                 struct journal *journal)
+{
+    *memory = (struct memory){.crew = crew, .settings = settings, .journal = journal};
+    uv_timer_init(&loop->uv, &memory->timer);
+    memory->timer.data = memory;
+}
+
+void memory_close(struct memory *memory)
+{
+    if (!memory->crew)
+        return;
+    uv_close((uv_handle_t *)&memory->timer, NULL);
+}
+
+void memory_set_limit(struct memory *memory, uint64_t limit_bytes)
+{
+    if (memory->limit_bytes == limit_bytes)
+        return;
+    memory->limit_bytes = limit_bytes;
+    look(memory);
+    if (limit_bytes > 0)
+        uv_timer_start(&memory->timer, on_timer, LOOK_MS, LOOK_MS);
+    else
+        uv_timer_stop(&memory->timer);
+}

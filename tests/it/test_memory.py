@@ -1,0 +1,187 @@
+"""memory-limit: the steps that weir takes when clients make it keep much, and that it takes them back.
+
+What is measured is counted by weir itself, so that sanitizers and allocators have no part in it.
+"""
+
+import re
+import signal
+import threading
+
+import pytest
+from harness import wait_until
+from resp import Conn, encode
+from test_http import ADMIN, metrics, value
+
+TOO_MANY = b"-ERR max number of clients reached\r\n"
+LISTENER = {"listener": "127.0.0.1:0"}
+HALVES = 40
+HALF = 60_000
+VALUE = b"x" * 1000
+BATCH = 900  # of requests: fewer than get a client a lane of its own
+
+
+def step(weir):
+    return value(metrics(weir), "weir_memory_step")
+
+
+def bytes_now(weir):
+    return value(metrics(weir), "weir_memory_bytes")
+
+
+def halves(weir):
+    """Clients that have sent the greater part of a request, which weir has to keep."""
+    conns = [weir.connect() for _ in range(HALVES)]
+    assert [conn.call("PING") for conn in conns] == ["PONG"] * HALVES
+    for conn in conns:
+        conn.send(encode("SET", "half", "x" * HALF)[:HALF])
+    return conns
+
+
+def finish(conns):
+    for conn in conns:
+        conn.send(encode("SET", "half", "x" * HALF)[HALF:])
+    assert [conn.read() for conn in conns] == ["OK"] * len(conns)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_newcomers_are_refused_and_let_in_again(workers, farm, redis):
+    weir = farm.weir(redis, workers=workers, memory_limit="2mb", sections=ADMIN + "socket = {folder}/admin.sock\n")
+    with weir.connect() as other:
+        assert other.call("SET", "k", "v") == "OK"
+        assert step(weir) == 0 and value(metrics(weir), "weir_memory_limit_bytes") == 2 << 20
+        conns = halves(weir)
+        wait_until(lambda: step(weir) == 3, "it has come to the last step")
+        assert bytes_now(weir) >= HALVES * HALF
+        with weir.connect() as more:
+            assert more.read_to_end() == TOO_MANY
+        with Conn(str(weir.folder / "admin.sock")) as operator:
+            assert operator.call("PING") == "PONG", "operators are let in always"
+        for i in range(50):
+            assert other.ask(f"SET k {i}", "GET k") == ["OK", b"%d" % i], "who is there goes on"
+        assert value(metrics(weir), "weir_clients_stalled") == 0, "nobody has anything to read"
+        finish(conns)
+        wait_until(lambda: step(weir) == 0, "it is over")
+        with weir.connect() as more:
+            assert more.call("GET", "half") == b"x" * HALF
+        wait_until(
+            lambda: value(metrics(weir), "weir_connections_rejected_total", reason="memory", **LISTENER) == 1, "it is counted"
+        )
+        wait_until(lambda: "memory: step 0, enough again" in weir.log(), "its end is told")
+        steps = [line.split("memory: step ")[1][0] for line in weir.log().splitlines() if "memory: step " in line]
+        assert steps.count("3") == 1 and steps[-1] == "0" and len(steps) <= 6
+        for conn in conns:
+            conn.close()
+
+
+def read_batches(conn, n_batches):
+    """In the order they were asked for, and whole."""
+    for i in range(n_batches):
+        assert [conn.read() for _ in range(BATCH)] == [VALUE] * BATCH
+        assert conn.read() == b"%d" % i
+
+
+def test_who_does_not_read_is_not_read_from(farm, redis):
+    """Four that ask for 15 MB each, in steps, and read nothing: weir stops to read them long before it has it all."""
+    n_hogs, n_batches = 4, 15
+    redis.call("SET", "k", VALUE)
+    assert redis.call("GET", "k") == VALUE
+    weir = farm.weir(redis, workers=1, memory_limit="8mb", sections=ADMIN)
+
+    def answered():
+        return int(re.match(r"calls=(\d+)", redis.info("cmdstat_get"))[1]) - 1
+
+    def stalled():
+        return value(metrics(weir), "weir_clients_stalled")
+
+    with weir.connect() as other:
+        hogs = [weir.connect() for _ in range(n_hogs)]
+        for i in range(n_batches):
+            for hog in hogs:
+                hog.send(encode("GET", "k") * BATCH + encode("ECHO", i))
+            wait_until(lambda: answered() >= n_hogs * BATCH * (i + 1) or stalled(), "all is answered, or stalled", 60)
+            for _ in range(50):  # turns of weir's loop, in which it could take in more
+                assert other.call("ECHO", "x") == b"x"
+        wait_until(stalled, "they are stalled")
+        for i in range(100):
+            assert other.ask(f"SET j {i}", "ECHO x") == ["OK", b"x"], "who reads goes on"
+        assert bytes_now(weir) < 20 << 20, "a third of what they have asked for"
+        assert " is closed" not in weir.log()
+        for hog in hogs:
+            read_batches(hog, n_batches)
+        wait_until(lambda: step(weir) == 0, "there is room again")
+        wait_until(lambda: stalled() == 0, "and nobody stalled")
+        assert [hog.call("PING") for hog in hogs] == ["PONG"] * n_hogs
+        for hog in hogs:
+            hog.close()
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_long_pipelines_that_nobody_reads_at_first(lanes, farm, redis):
+    n_hogs, n_batches = 12, 20
+    redis.call("SET", "k", VALUE)
+    weir = farm.weir(redis, workers=2, lanes=lanes, memory_limit="2mb", sections=ADMIN)
+    requests = b"".join(encode("GET", "k") * BATCH + encode("ECHO", i) for i in range(n_batches))
+    hogs = [weir.connect(timeout=120) for _ in range(n_hogs)]
+    assert [hog.call("PING") for hog in hogs] == ["PONG"] * n_hogs
+    senders = [threading.Thread(target=hog.send, args=(requests,)) for hog in hogs]
+    for sender in senders:
+        sender.start()
+    wait_until(lambda: value(metrics(weir), "weir_clients_stalled") > 0, "they are stalled", 60)
+    for hog in hogs:
+        read_batches(hog, n_batches)
+        hog.close()
+    for sender in senders:
+        sender.join()
+    wait_until(lambda: step(weir) == 0, "there is room again")
+
+
+def test_who_is_stalled_may_leave(farm, redis):
+    redis.call("SET", "k", b"x" * 1000)
+    weir = farm.weir(redis, workers=1, memory_limit="1mb", sections=ADMIN)
+    with weir.connect() as other:
+        assert other.call("PING") == "PONG"
+        hogs = [weir.connect() for _ in range(4)]
+        requests = encode("GET", "k") * 10_000
+        for hog in hogs:
+            hog.sock.setblocking(False)
+
+        def are_stalled():
+            for hog in hogs:
+                try:
+                    hog.sock.send(requests)
+                except BlockingIOError:
+                    pass
+            return value(metrics(weir), "weir_clients_stalled") > 0
+
+        wait_until(are_stalled, "they are stalled", 60)
+        for hog in hogs:
+            hog.close()
+        wait_until(lambda: step(weir) == 0, "what they had is free again")
+        assert value(metrics(weir), "weir_clients_stalled") == 0
+        assert other.call("PING") == "PONG"
+
+
+def test_the_limit_changes_with_a_reload(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=ADMIN)
+    text = weir.config.read_text()
+    conns = halves(weir)
+
+    def reload(lines):
+        weir.config.write_text(text.replace("[weir]\n", "[weir]\n" + lines))
+        before = weir.log().count("configuration reloaded")
+        weir.signal(signal.SIGHUP)
+        wait_until(lambda: weir.log().count("configuration reloaded") > before, "it is reloaded")
+
+    wait_until(lambda: bytes_now(weir) >= HALVES * HALF, "it is counted without a limit too")
+    assert step(weir) == 0
+    reload("memory-limit = 2mb\n")
+    wait_until(lambda: step(weir) == 3, "there is too little")
+    reload("memory-limit = 1gb\n")
+    wait_until(lambda: step(weir) == 0, "there is enough")
+    reload("memory-limit = 2mb\n")
+    wait_until(lambda: step(weir) == 3, "there is too little again")
+    reload("")
+    wait_until(lambda: step(weir) == 0, "there is no limit")
+    finish(conns)
+    for conn in conns:
+        conn.close()
