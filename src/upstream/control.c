@@ -200,7 +200,8 @@ static void add_command(struct command_table *table, const redisReply *row)
 static void judge_command(struct control *control, const redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_ARRAY) {
-        log_warn("upstream %s does not answer COMMAND: the built-in command table is used", control->upstream->text);
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s does not answer COMMAND: the built-in command table is used",
+               control->upstream->text);
         return;
     }
     struct command_table *table = command_table_new();

@@ -54,7 +54,7 @@ def test_no_lane_to_be_had(farm, redis):
         assert conn.ask("MULTI", "SET k v", "EXEC")[0] == UNAVAILABLE
     wait_until(lambda: works(conn, "BLPOP", "nothing", "0.01"), "lanes are opened again")
     assert conn.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
-    assert "cannot open a connection: too many open files" in weir.log()
+    wait_until(lambda: "cannot open a connection: too many open files" in weir.log(), "it is told")
     # what is waited between two attempts is 25 ms at least
     wait_until(lambda: lane_errors(weir, redis) >= 1, "it is counted")
     assert lane_errors(weir, redis) <= 2 + starved.seconds / 0.025
