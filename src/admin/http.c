@@ -32,6 +32,8 @@ struct guest {
 
 struct http {
     struct MHD_Daemon *daemon;
+    int fd; /* the listening socket */
+    bool is_quiesced;
     pthread_mutex_t lock;    /* for the rest; held for moments only */
     struct snapshot *latest; /* NULL: none yet */
     struct list guests;
@@ -299,10 +301,11 @@ void http_publish(struct http *http, struct snapshot *snapshot)
 struct http *http_start(int fd)
 {
     struct http *http = mem_zalloc(1, sizeof *http);
+    http->fd = fd;
     list_init(&http->guests);
     pthread_mutex_init(&http->lock, NULL);
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_GUESTS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)GUEST_IDLE_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)GUEST_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
@@ -314,11 +317,20 @@ struct http *http_start(int fd)
     return NULL;
 }
 
+void http_quiesce(struct http *http)
+{
+    if (!http->is_quiesced)
+        (void)MHD_quiesce_daemon(http->daemon);
+    http->is_quiesced = true;
+}
+
 void http_stop(struct http *http)
 {
     if (!http)
         return;
+    http_quiesce(http); /* else the daemon shuts the socket down, also for those who share it */
     MHD_stop_daemon(http->daemon);
+    close(http->fd);
     snapshot_put(http->latest);
     pthread_mutex_destroy(&http->lock);
     free(http);

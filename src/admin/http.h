@@ -20,6 +20,9 @@ struct http *http_start(int fd);
 /* Show this from now on; takes over the reference. To be called once a second: it also ends what takes too long. */
 void http_publish(struct http *http, struct snapshot *snapshot);
 
+/* Take no more connections: the socket is another process' too, and those that come are its. */
+void http_quiesce(struct http *http);
+
 /* Ends the thread. NULL may be stopped. */
 void http_stop(struct http *http);
 

@@ -114,10 +114,9 @@ static void name_listener(struct snapshot *s, size_t l, const char *name)
 
 static void take_listeners(struct snapshot *s, const struct census *census)
 {
-    const struct opening *openings = listening_openings(census->listening, 0);
     size_t n = listening_count(census->listening);
     for (size_t l = 0; l < n && l < COUNTED_LISTENERS; l++)
-        name_listener(s, l, l < COUNTED_LISTENERS - 1 ? openings[l].entrance->listener : "_other");
+        name_listener(s, l, l < COUNTED_LISTENERS - 1 ? listening_entrance(census->listening, l)->listener : "_other");
     s->n_listeners = n < COUNTED_LISTENERS ? n : COUNTED_LISTENERS;
     for (size_t l = 0; l < s->n_listeners; l++)
         s->listeners[l].open = open_now(&s->counts.listeners[l]);

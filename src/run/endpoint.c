@@ -42,3 +42,17 @@ uint16_t endpoint_port(const struct endpoint *endpoint)
     const struct sockaddr_in6 *v6 = (const void *)&endpoint->address;
     return ntohs(endpoint->address.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
 }
+
+void endpoint_print(const struct endpoint *endpoint, char out[ENDPOINT_TEXT])
+{
+    const struct sockaddr_un *un = (const void *)&endpoint->address;
+    char host[64], port[8];
+    bool is_v6 = endpoint->address.ss_family == AF_INET6;
+    if (endpoint->address.ss_family == AF_UNIX)
+        snprintf(out, ENDPOINT_TEXT, "unix:%s", un->sun_path);
+    else if (getnameinfo((const struct sockaddr *)&endpoint->address, endpoint->length, host, sizeof host, port,
+                         sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(out, ENDPOINT_TEXT, "%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+    else
+        snprintf(out, ENDPOINT_TEXT, "an unknown address");
+}

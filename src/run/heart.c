@@ -1,27 +1,19 @@
 #include "run/heart.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/num.h"
+#include "run/environment.h"
 #include "run/notify.h"
 
 #define US_PER_MS 1000
 /* A worker has one of these parts of the watchdog's time to answer; two are as often as sd_watchdog_enabled(3) advises. */
 #define PARTS 4
 
-static int64_t number_of(const char *name)
-{
-    const char *text = getenv(name);
-    int64_t number;
-    return text != NULL && num_parse(slice_str(text), &number) && number > 0 ? number : 0;
-}
-
 /* Meant for this process? Without $WATCHDOG_PID it is for whoever reads it. */
 static int64_t watchdog_us(void)
 {
-    int64_t pid = number_of("WATCHDOG_PID");
-    return pid == 0 || pid == getpid() ? number_of("WATCHDOG_USEC") : 0;
+    int64_t pid = environment_number("WATCHDOG_PID", INT64_MAX);
+    return pid == 0 || pid == getpid() ? environment_number("WATCHDOG_USEC", INT64_MAX) : 0;
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,15 +17,24 @@
 /* One address, as configured. */
 struct place {
     char text[ADDRESS_TEXT];
-    const char *path; /* of a unix socket that has been opened */
+    const char *path; /* of a unix socket's file that is to be removed; NULL: none */
+    dev_t device;     /* which file that is: by now it may be another's */
+    ino_t inode;
     struct entrance entrance;
+    struct heirloom *sockets;
+    size_t n_sockets;
+};
+
+struct watched {
+    struct opening *openings;
+    size_t n;
 };
 
 struct listening {
     struct place *places;
     size_t n_places;
     unsigned workers;
-    struct opening *openings; /* worker by worker, n_places each */
+    struct watched *watched; /* by worker */
 };
 
 static void say_cannot_listen(const char *where, bool is_admin, int error)
@@ -49,23 +59,78 @@ static int open_socket(struct endpoint *at, bool is_admin)
     return fd;
 }
 
-static bool open_for_all(struct listening *l, size_t i, struct endpoint *at)
+static void add_socket(struct place *place, int fd, bool is_systemds)
 {
-    struct place *place = &l->places[i];
-    int fd = -1;
-    for (unsigned w = 0; w < l->workers; w++) {
-        if (w == 0 || !place->entrance.is_unix)
-            fd = open_socket(at, place->entrance.is_admin);
-        if (fd < 0) {
+    place->sockets = mem_realloc(place->sockets, place->n_sockets + 1, sizeof *place->sockets);
+    place->sockets[place->n_sockets++] = (struct heirloom){fd, is_systemds};
+}
+
+static void watch(struct listening *l, unsigned worker, int fd, const struct place *place)
+{
+    struct watched *watched = &l->watched[worker];
+    watched->openings = mem_realloc(watched->openings, watched->n + 1, sizeof *watched->openings);
+    watched->openings[watched->n++] = (struct opening){fd, &place->entrance};
+}
+
+/* Every inherited socket is somebody's to accept from: connections may be waiting in it. */
+static void take_inherited(struct listening *l, struct place *place, struct endpoint *at, struct inherited *inherited)
+{
+    int fd;
+    bool is_systemds;
+    while ((fd = inherit_take(inherited, at, &is_systemds)) >= 0) {
+        watch(l, (unsigned)(place->n_sockets % l->workers), fd, place);
+        add_socket(place, fd, is_systemds);
+        if (is_systemds)
+            place->path = NULL;
+    }
+}
+
+/* Can there be another socket at the same address? */
+static bool has_peers(const struct place *place)
+{
+    int is_shared = 0;
+    socklen_t size = sizeof is_shared;
+    return !place->entrance.is_unix &&
+           (place->n_sockets == 0 ||
+            (getsockopt(place->sockets[0].fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, &size) == 0 && is_shared != 0));
+}
+
+static bool open_for_all(struct listening *l, struct place *place, struct endpoint *at, struct inherited *inherited)
+{
+    take_inherited(l, place, at, inherited);
+    for (unsigned w = (unsigned)place->n_sockets; w < l->workers; w++) {
+        int fd = place->n_sockets == 0 || has_peers(place) ? open_socket(at, place->entrance.is_admin) : -1;
+        if (fd >= 0) {
+            add_socket(place, fd, false);
+        } else if (place->n_sockets == 0 || has_peers(place)) {
             say_cannot_listen(place->text, place->entrance.is_admin, -fd);
             return false;
         }
-        l->openings[w * l->n_places + i] = (struct opening){fd, &place->entrance};
+        watch(l, w, fd >= 0 ? fd : place->sockets[0].fd, place);
     }
     return true;
 }
 
-static bool listen_on(struct listening *l, size_t i, const struct listen *listen, bool is_admin)
+static void note_file(struct place *place)
+{
+    struct stat file;
+    if (place->path && lstat(place->path, &file) == 0) {
+        place->device = file.st_dev;
+        place->inode = file.st_ino;
+    }
+}
+
+/* Unless it is no more the file that was made here. */
+static void remove_file(struct place *place)
+{
+    struct stat file;
+    if (place->path && lstat(place->path, &file) == 0 && file.st_dev == place->device && file.st_ino == place->inode)
+        unlink(place->path);
+    place->path = NULL;
+}
+
+static bool listen_on(struct listening *l, size_t i, const struct listen *listen, bool is_admin,
+                      struct inherited *inherited)
 {
     const struct address *address = &listen->address;
     struct place *place = &l->places[i];
@@ -84,11 +149,13 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
     const char *why = endpoint_resolve(address, &at);
     if (why)
         log_error("cannot listen on %s: %s", place->text, why);
-    if (why || !open_for_all(l, i, &at))
+    place->path = address->is_unix ? address->host : NULL;
+    if (why || !open_for_all(l, place, &at, inherited)) {
+        place->path = NULL; /* it may be a file of somebody else's */
         return false;
-    if (address->is_unix)
-        place->path = address->host;
-    else
+    }
+    note_file(place);
+    if (!address->is_unix)
         shown.port = endpoint_port(&at);
     address_print(&shown, text, sizeof text);
     log_info("%s %s%s", is_admin ? "operators' socket:" : "listening on", text,
@@ -96,42 +163,49 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
     return true;
 }
 
-static bool listen_everywhere(struct listening *l, const struct config *config)
+static bool listen_everywhere(struct listening *l, const struct config *config, struct inherited *inherited)
 {
     for (size_t i = 0; i < config->n_listens; i++)
-        if (!listen_on(l, i, &config->listens[i], false))
+        if (!listen_on(l, i, &config->listens[i], false, inherited))
             return false;
     const struct listen admin = {.address = {.host = config->admin_socket, .is_unix = true}};
-    return !config->admin_socket || listen_on(l, config->n_listens, &admin, true);
+    return !config->admin_socket || listen_on(l, config->n_listens, &admin, true, inherited);
 }
 
-struct listening *listening_open(const struct config *config)
+struct listening *listening_open(const struct config *config, struct inherited *inherited)
 {
     struct listening *l = mem_zalloc(1, sizeof *l);
     l->workers = config->workers;
     l->n_places = config->n_listens + (config->admin_socket != NULL);
     l->places = mem_zalloc(l->n_places, sizeof *l->places);
-    l->openings = mem_zalloc(l->n_places * l->workers, sizeof *l->openings);
-    for (size_t i = 0; i < l->n_places * l->workers; i++)
-        l->openings[i].fd = -1;
-    if (listen_everywhere(l, config))
+    l->watched = mem_zalloc(l->workers, sizeof *l->watched);
+    if (listen_everywhere(l, config, inherited))
         return l;
     listening_close(l);
     return NULL;
 }
 
+struct heirloom listening_socket(const struct listening *l, size_t i)
+{
+    for (size_t p = 0; p < l->n_places; i -= l->places[p++].n_sockets)
+        if (i < l->places[p].n_sockets)
+            return l->places[p].sockets[i];
+    return (struct heirloom){.fd = -1};
+}
+
+void listening_hand_over(struct listening *l)
+{
+    for (size_t i = 0; i < l->n_places; i++)
+        l->places[i].path = NULL;
+}
+
 void listening_shut(struct listening *l)
 {
-    for (size_t i = 0; i < l->n_places * l->workers; i++) {
-        bool is_shared = i >= l->n_places && l->places[i % l->n_places].entrance.is_unix;
-        if (l->openings[i].fd >= 0 && !is_shared)
-            close(l->openings[i].fd);
-        l->openings[i].fd = -1;
-    }
     for (size_t i = 0; i < l->n_places; i++) {
-        if (l->places[i].path)
-            unlink(l->places[i].path);
-        l->places[i].path = NULL;
+        struct place *place = &l->places[i];
+        while (place->n_sockets > 0)
+            close(place->sockets[--place->n_sockets].fd);
+        remove_file(place);
     }
 }
 
@@ -140,8 +214,12 @@ void listening_close(struct listening *l)
     if (!l)
         return;
     listening_shut(l);
+    for (size_t i = 0; i < l->n_places; i++)
+        free(l->places[i].sockets);
+    for (unsigned w = 0; w < l->workers; w++)
+        free(l->watched[w].openings);
     free(l->places);
-    free(l->openings);
+    free(l->watched);
     free(l);
 }
 
@@ -150,7 +228,13 @@ size_t listening_count(const struct listening *l)
     return l->n_places;
 }
 
-const struct opening *listening_openings(const struct listening *l, unsigned worker)
+const struct entrance *listening_entrance(const struct listening *l, size_t i)
 {
-    return l->openings + worker * l->n_places;
+    return &l->places[i].entrance;
+}
+
+const struct opening *listening_openings(const struct listening *l, unsigned worker, size_t *n)
+{
+    *n = l->watched[worker].n;
+    return l->watched[worker].openings;
 }

@@ -1,5 +1,6 @@
 /*
- * The sockets that weir listens on: one of each TCP address for every worker, one of each unix socket for all of them.
+ * The sockets that weir listens on: of each TCP address one for every worker, of each unix socket one for all of them. Of
+ * those that were inherited there may be more or fewer.
  */
 #ifndef WEIR_RUN_LISTENING_H
 #define WEIR_RUN_LISTENING_H
@@ -9,6 +10,8 @@
 
 #include "front/front.h"
 #include "run/config.h"
+#include "run/inherit.h"
+#include "run/upgrade.h"
 
 struct opening {
     int fd;
@@ -17,8 +20,17 @@ struct opening {
 
 struct listening;
 
-/* Everything that the configuration names, the operators' socket included. NULL: the log says why. */
-struct listening *listening_open(const struct config *config);
+/*
+ * Everything that the configuration names, the operators' socket included; what has been inherited for it is used. NULL:
+ * the log says why.
+ */
+struct listening *listening_open(const struct config *config, struct inherited *inherited);
+
+/* The i-th of all its sockets, fd -1 from their number on; for a successor. */
+struct heirloom listening_socket(const struct listening *listening, size_t i);
+
+/* A successor has the sockets too: the files of unix sockets are its. */
+void listening_hand_over(struct listening *listening);
 
 /* Close the sockets and remove the files of unix sockets: nobody watches them any more. */
 void listening_shut(struct listening *listening);
@@ -26,8 +38,11 @@ void listening_shut(struct listening *listening);
 /* The same, unless it has been done, and free. NULL may be closed. */
 void listening_close(struct listening *listening);
 
-/* How many openings each worker has, and the first of those of one worker; they live until listening_close. */
+/* How many addresses there are, and how clients come in at one of them. */
 size_t listening_count(const struct listening *listening);
-const struct opening *listening_openings(const struct listening *listening, unsigned worker);
+const struct entrance *listening_entrance(const struct listening *listening, size_t i);
+
+/* Where one worker accepts, *n openings; they live until listening_close. */
+const struct opening *listening_openings(const struct listening *listening, unsigned worker, size_t *n);
 
 #endif

@@ -2,9 +2,11 @@
  * The command line.
  */
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/log.h"
@@ -40,6 +42,7 @@ static void print_help(void)
           "\n"
           "SIGHUP makes it read FILE again; if there is a mistake in it, what ran before goes on.\n"
           "SIGUSR1 makes it open its log file again, after it was moved away.\n"
+          "SIGUSR2 starts the program anew, which takes over without a refused connection; then this one stops.\n"
           "SIGTERM lets clients go between two commands, then stops it; a second one, or SIGINT, stops it at once.\n"
           "Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
           stdout);
@@ -105,7 +108,7 @@ static bool open_log(const struct config *config)
     return why == NULL;
 }
 
-static int run(const struct options *options, struct command_table *builtin)
+static int run(const struct options *options, struct command_table *builtin, const struct program *program)
 {
     struct config_file file = {.path = options->file, .report = report};
     struct config *config = config_read(&file, builtin);
@@ -113,7 +116,7 @@ static int run(const struct options *options, struct command_table *builtin)
     if (config != NULL && open_log(config)) {
         if (config->is_default)
             log_info("no configuration file (-c FILE): forwarding 127.0.0.1:6380 to 127.0.0.1:6379, no limits");
-        status = proxy_run(config, &file, builtin);
+        status = proxy_run(config, &file, builtin, program);
         log_close();
     }
     config_file_fini(&file);
@@ -123,9 +126,13 @@ static int run(const struct options *options, struct command_table *builtin)
 
 int main(int argc, char **argv)
 {
+    char path[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1); /* later another file may be there */
+    path[len < 0 ? 0 : len] = '\0';
+    const struct program program = {len > 0 ? path : argv[0], argv};
     struct options options = parse(argc, argv);
     struct command_table *builtin = command_table_builtin();
-    int status = options.is_test ? test(&options, builtin) : run(&options, builtin);
+    int status = options.is_test ? test(&options, builtin) : run(&options, builtin, &program);
     command_table_put(builtin);
     return status;
 }

@@ -11,6 +11,8 @@
 
 #define MESSAGE_ROOM 1024
 
+static bool is_held; /* the main thread's */
+
 /* A path, or "@name" for an abstract one. Its length; 0: it is none. */
 static socklen_t find(const char *name, struct sockaddr_un *to)
 {
@@ -29,7 +31,7 @@ void notify(const char *format, ...)
 {
     struct sockaddr_un to;
     char message[MESSAGE_ROOM];
-    socklen_t to_len = find(getenv("NOTIFY_SOCKET"), &to);
+    socklen_t to_len = is_held ? 0 : find(getenv("NOTIFY_SOCKET"), &to);
     if (to_len == 0)
         return;
     va_list args;
@@ -42,4 +44,9 @@ void notify(const char *format, ...)
     size_t n = (size_t)len < sizeof message ? (size_t)len : sizeof message - 1;
     (void)!sendto(fd, message, n, MSG_NOSIGNAL, (const struct sockaddr *)&to, to_len);
     close(fd);
+}
+
+void notify_hold(bool is_held_now)
+{
+    is_held = is_held_now;
 }

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "admin/http.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -13,19 +12,23 @@
 #include "run/governor.h"
 #include "run/heart.h"
 #include "run/herald.h"
+#include "run/inherit.h"
 #include "run/listening.h"
 #include "run/notice.h"
+#include "run/notify.h"
 #include "run/reporter.h"
+#include "run/succession.h"
+#include "run/upgrade.h"
 #include "run/watch.h"
 #include "upstream/control.h"
 #include "upstream/sentry.h"
 
 #define LOOK_MS 1000 /* between two looks at what limits do, and two snapshots of it */
 
-enum { ON_TERM, ON_INT, ON_HUP, ON_USR1, SIGNALS };
+enum { ON_TERM, ON_INT, ON_HUP, ON_USR1, ON_USR2, SIGNALS };
 
 static const int signal_numbers[SIGNALS] = {
-    [ON_TERM] = SIGTERM, [ON_INT] = SIGINT, [ON_HUP] = SIGHUP, [ON_USR1] = SIGUSR1};
+    [ON_TERM] = SIGTERM, [ON_INT] = SIGINT, [ON_HUP] = SIGHUP, [ON_USR1] = SIGUSR1, [ON_USR2] = SIGUSR2};
 
 struct proxy {
     const struct config *config;
@@ -38,7 +41,7 @@ struct proxy {
     struct listening *listening;
     struct crew *crew;   /* NULL: not yet */
     struct watch *watch; /* NULL: not yet */
-    struct http *http;   /* NULL: none is wanted */
+    struct reporter reporter;
     struct history *history;
     uint64_t started_unix_ms;
     struct control *control;
@@ -49,6 +52,8 @@ struct proxy {
     struct heart heart;
     struct drain drain;
     struct memory memory;
+    struct upgrade upgrade;       /* a process that is to take over from this one */
+    struct succession succession; /* a process that this one takes over from */
     bool is_settled;
     bool is_stopping;
     bool is_closing;
@@ -131,7 +136,7 @@ static void report(struct proxy *proxy)
         .started_unix_ms = proxy->started_unix_ms,
         .is_stopping = proxy->is_stopping,
     };
-    reporter_tell(proxy->http, &census);
+    reporter_tell(&proxy->reporter, &census);
     herald_tell(&proxy->herald, &census);
 }
 
@@ -174,6 +179,8 @@ static void close_main(void *arg)
     heart_close(&proxy->heart);
     memory_close(&proxy->memory);
     drain_close(&proxy->drain);
+    upgrade_close(&proxy->upgrade);
+    succession_close(&proxy->succession);
     loop_close(&proxy->loop);
 }
 
@@ -209,6 +216,48 @@ static void on_hup(uv_signal_t *handle, int number)
     herald_reloaded(&proxy->herald);
 }
 
+/* ---- one process takes over from another ---- */
+
+static void on_usr2(uv_signal_t *handle, int number)
+{
+    struct proxy *proxy = handle->data;
+    (void)number;
+    if (proxy->is_stopping || proxy->crew == NULL)
+        return;
+    struct heirloom *sockets = NULL, one;
+    size_t n = 0;
+    for (; (one = listening_socket(proxy->listening, n)).fd >= 0; n++) {
+        sockets = mem_realloc(sockets, n + 2, sizeof *sockets);
+        sockets[n] = one;
+    }
+    if (proxy->reporter.fd >= 0)
+        sockets[n++] = (struct heirloom){.fd = proxy->reporter.fd};
+    upgrade_start(&proxy->upgrade, &proxy->loop, sockets, n);
+    free(sockets);
+}
+
+static void on_served(void *arg, int pid)
+{
+    struct proxy *proxy = arg;
+    if (proxy->is_stopping)
+        return;
+    log_info("upgrade: process %d has taken over: stopping", pid);
+    notify("MAINPID=%d", pid);
+    notify_hold(true);
+    listening_hand_over(proxy->listening);
+    reporter_quiesce(&proxy->reporter);
+    upgrade_let_go(&proxy->upgrade);
+    stop(proxy, false, true);
+}
+
+static void on_alone(void *arg)
+{
+    struct proxy *proxy = arg;
+    notify_hold(false);
+    proxy->herald = (struct herald){0};
+    report(proxy);
+}
+
 static void on_usr1(uv_signal_t *handle, int number)
 {
     (void)handle;
@@ -219,7 +268,7 @@ static void on_usr1(uv_signal_t *handle, int number)
 static void watch_signals(struct proxy *proxy)
 {
     static const uv_signal_cb acts[SIGNALS] = {
-        [ON_TERM] = on_stop, [ON_INT] = on_stop, [ON_HUP] = on_hup, [ON_USR1] = on_usr1};
+        [ON_TERM] = on_stop, [ON_INT] = on_stop, [ON_HUP] = on_hup, [ON_USR1] = on_usr1, [ON_USR2] = on_usr2};
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < SIGNALS; i++) {
         uv_signal_init(&proxy->loop.uv, &proxy->signals[i]);
@@ -307,6 +356,7 @@ static void start_workers(struct proxy *proxy)
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);
     log_info("ready");
+    succession_serve(&proxy->succession, &proxy->loop);
 }
 
 static void end_workers(struct proxy *proxy)
@@ -318,13 +368,24 @@ static void end_workers(struct proxy *proxy)
 
 /* ---- the life of the process ---- */
 
+/* From a predecessor, if there is one: it serves clients better as long as this process has no upstream. */
+static bool can_take_over(struct proxy *proxy)
+{
+    if (proxy->succession.fd < 0)
+        return true;
+    if (!control_is_up(proxy->control))
+        log_error("upstream %s is away: not taking over", proxy->upstream_text);
+    return control_is_up(proxy->control) && reporter_start(&proxy->reporter);
+}
+
 static int serve(struct proxy *proxy)
 {
     loop_init(&proxy->loop);
     watch_signals(proxy);
     start_control(proxy);
     bool is_barred = atomic_load(&proxy->upstream.is_barred);
-    if (is_barred || proxy->is_stopping)
+    bool has_failed = is_barred || (!proxy->is_stopping && !can_take_over(proxy));
+    if (has_failed || proxy->is_stopping)
         close_main(proxy);
     else
         start_workers(proxy);
@@ -332,24 +393,42 @@ static int serve(struct proxy *proxy)
     if (proxy->crew != NULL)
         end_workers(proxy);
     loop_fini(&proxy->loop);
-    return is_barred ? 1 : 0;
+    return has_failed ? 1 : 0;
 }
 
-int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin)
+static bool open_sockets(struct proxy *proxy)
+{
+    struct inherited *inherited = inherit_find();
+    if (inherited == NULL)
+        return false;
+    proxy->succession.fd = inherit_predecessor(inherited);
+    notify_hold(proxy->succession.fd >= 0);
+    proxy->listening = listening_open(proxy->config, inherited);
+    bool is_good = proxy->listening != NULL && reporter_open(&proxy->reporter, proxy->config, inherited) &&
+                   inherit_check(inherited) && (proxy->succession.fd >= 0 || reporter_start(&proxy->reporter));
+    inherit_free(inherited);
+    return is_good;
+}
+
+int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
+              const struct program *program)
 {
     struct proxy *proxy = mem_zalloc(1, sizeof *proxy);
     int status = 1;
     signal(SIGHUP, SIG_IGN);  /* until they are watched: the file has just been read */
     signal(SIGUSR1, SIG_IGN); /* and the log opened */
+    signal(SIGUSR2, SIG_IGN);
     proxy->config = config;
+    proxy->reporter.fd = -1;
+    proxy->upgrade = (struct upgrade){.program = program, .on_served = on_served, .arg = proxy};
+    proxy->succession = (struct succession){.fd = -1, .on_alone = on_alone, .arg = proxy};
     proxy->journal = journal_new();
     proxy->history = history_new();
     proxy->governor = governor_new(config, file, builtin, proxy->journal);
     proxy->started_unix_ms = clock_unix_ms();
-    if (find_upstream(proxy) && (proxy->listening = listening_open(config)) != NULL &&
-        reporter_open(config, &proxy->http))
+    if (find_upstream(proxy) && open_sockets(proxy))
         status = serve(proxy);
-    http_stop(proxy->http);
+    reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
     governor_free(proxy->governor);
     history_free(proxy->history);

@@ -7,11 +7,13 @@
 #include "limit/command.h"
 #include "run/config.h"
 #include "run/config_file.h"
+#include "run/upgrade.h"
 
 /*
- * Runs until SIGTERM or SIGINT with `config`, which was built from `file`. Returns the process' exit status: 0, or 1
+ * Runs until SIGTERM or SIGINT with `config`, which was built from `file`. At SIGUSR2 `program` takes over. Returns the process' exit status: 0, or 1
  * when it could not start (said in the log).
  */
-int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin);
+int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
+              const struct program *program);
 
 #endif

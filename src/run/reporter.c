@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "admin/http.h"
 #include "base/log.h"
@@ -17,33 +18,60 @@ static const char *why_not(int error)
     return strerror(error);
 }
 
-bool reporter_open(const struct config *config, struct http **http)
+bool reporter_open(struct reporter *reporter, const struct config *config, struct inherited *inherited)
 {
     struct address shown = config->admin_listen;
     struct endpoint at;
-    char text[ADDRESS_TEXT];
-    *http = NULL;
+    bool is_systemds;
+    *reporter = (struct reporter){.fd = -1};
     if (shown.host == NULL)
         return true;
-    address_print(&shown, text, sizeof text);
+    address_print(&shown, reporter->text, sizeof reporter->text);
     const char *why = endpoint_resolve(&shown, &at);
-    int fd = why ? -1 : listen_open(&at);
+    int fd = why ? -1 : inherit_take(inherited, &at, &is_systemds);
+    if (!why && fd < 0)
+        fd = listen_open(&at);
     if (fd < 0) {
-        log_error("cannot listen on %s: %s", text, why ? why : why_not(-fd));
+        log_error("cannot listen on %s: %s", reporter->text, why ? why : why_not(-fd));
         return false;
     }
     shown.port = endpoint_port(&at);
-    address_print(&shown, text, sizeof text);
-    *http = http_start(fd);
-    if (*http)
-        log_info("metrics and health: http://%s/metrics", text);
-    else
-        log_error("cannot serve metrics on %s: out of threads or memory", text);
-    return *http != NULL;
+    address_print(&shown, reporter->text, sizeof reporter->text);
+    reporter->fd = fd;
+    return true;
 }
 
-void reporter_tell(struct http *http, const struct census *census)
+bool reporter_start(struct reporter *reporter)
 {
-    if (http)
-        http_publish(http, census_take(census));
+    if (reporter->fd < 0)
+        return true;
+    reporter->http = http_start(reporter->fd);
+    if (reporter->http) {
+        log_info("metrics and health: http://%s/metrics", reporter->text);
+        return true;
+    }
+    reporter->fd = -1;
+    log_error("cannot serve metrics on %s: out of threads or memory", reporter->text);
+    return false;
+}
+
+void reporter_quiesce(struct reporter *reporter)
+{
+    if (reporter->http)
+        http_quiesce(reporter->http);
+}
+
+void reporter_tell(struct reporter *reporter, const struct census *census)
+{
+    if (reporter->http)
+        http_publish(reporter->http, census_take(census));
+}
+
+void reporter_close(struct reporter *reporter)
+{
+    if (reporter->http)
+        http_stop(reporter->http);
+    else if (reporter->fd >= 0)
+        close(reporter->fd);
+    *reporter = (struct reporter){.fd = -1};
 }

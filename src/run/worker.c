@@ -240,8 +240,7 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
 {
     struct worker *worker = mem_zalloc(1, sizeof *worker);
     worker->ops = ops;
-    worker->openings = listening_openings(listening, index);
-    worker->n_listeners = listening_count(listening);
+    worker->openings = listening_openings(listening, index, &worker->n_listeners);
     atomic_init(&worker->generation, tables->generation);
     pthread_mutex_init(&worker->inbox.lock, NULL);
     list_init(&worker->inbox.orders);

@@ -1,5 +1,8 @@
 """Private servers: a redis-server and a weir on addresses of their own, and waiting on states."""
 
+import contextlib
+import ctypes
+import math
 import os
 import random
 import re
@@ -192,6 +195,47 @@ class Redis(Process):
             conn.ask("FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT")
 
 
+class Heir:
+    """A process that is no child of ours from the beginning: the part of Popen that tests use."""
+
+    PR_SET_CHILD_SUBREAPER = 36
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.returncode = None
+
+    @classmethod
+    @contextlib.contextmanager
+    def expected(cls):
+        """Children whose parents end become ours."""
+        ctypes.CDLL(None).prctl(cls.PR_SET_CHILD_SUBREAPER, 1)
+        try:
+            yield
+        finally:
+            ctypes.CDLL(None).prctl(cls.PR_SET_CHILD_SUBREAPER, 0)
+
+    def poll(self):
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, seconds=None):
+        until = time.monotonic() + seconds if seconds is not None else math.inf
+        while self.poll() is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("weir", seconds)
+            time.sleep(0.002)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
 class Weir(Process):
     """weir with a configuration file. `settings` are lines of [weir], `sections` the text after it, `env` what
     is added to the environment.
@@ -219,6 +263,19 @@ class Weir(Process):
     def start(self):
         argv = [*self.prefix, str(WEIR), "-c", str(self.config)]
         self.launch(argv, env={**os.environ, **self.env}, **self.streams)
+
+    def upgrade(self):
+        """Let a new process take over; when the old one has ended, this is the new one."""
+        with Heir.expected():
+            seen = len(self.log())
+            self.signal(signal.SIGUSR2)
+            said = "upgrade: process (\\d+) has taken over"
+            pid = wait_until(lambda: re.search(said, self.log()[seen:]), "the new process takes over", START_SECONDS)[1]
+            heir = Heir(int(pid))
+            code = self.wait()
+            self.child = heir
+            running.append(self)
+            assert code == 0, f"the old process exited with {code}\n{self.log()}"
 
     def wait_ready(self):
         wait_until(lambda: self.is_ready() or not self.is_running(), "weir is ready", START_SECONDS)

@@ -1,0 +1,153 @@
+#include "run/inherit.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/endpoint.h"
+#include "run/environment.h"
+#include "run/upgrade.h"
+
+#define FIRST_FD 3
+#define SOCKETS_MAX 65536
+
+struct found {
+    int fd; /* -1: taken */
+    bool is_systemds;
+    struct endpoint at;
+};
+
+struct inherited {
+    struct found *sockets;
+    size_t n;
+    int predecessor; /* where it is answered; -1: there is none */
+};
+
+/* ---- what the environment says ---- */
+
+static void forget_environment(void)
+{
+    static const char *const names[] = {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", UPGRADE_PID, UPGRADE_SOCKETS};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unsetenv(names[i]);
+}
+
+/* A listening stream socket, as only those can be used. */
+static bool adopt(struct found *found, int fd)
+{
+    int type = 0, listens = 0;
+    socklen_t type_size = sizeof type, listens_size = sizeof listens;
+    found->at.length = sizeof found->at.address;
+    bool is_good = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 && type == SOCK_STREAM &&
+                   getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_size) == 0 && listens != 0 &&
+                   getsockname(fd, (struct sockaddr *)&found->at.address, &found->at.length) == 0 &&
+                   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+    if (!is_good)
+        log_error("descriptor %d, which weir was started with, is no listening stream socket", fd);
+    found->fd = is_good ? fd : -1;
+    return is_good;
+}
+
+static bool adopt_all(struct inherited *inherited, int first, size_t n)
+{
+    inherited->sockets = mem_zalloc(n, sizeof *inherited->sockets);
+    for (inherited->n = 0; inherited->n < n; inherited->n++)
+        if (!adopt(&inherited->sockets[inherited->n], first + (int)inherited->n))
+            return false;
+    return true;
+}
+
+struct inherited *inherit_find(void)
+{
+    struct inherited *inherited = mem_zalloc(1, sizeof *inherited);
+    bool is_upgrade = environment_number(UPGRADE_PID, INT32_MAX) == getppid();
+    bool is_activated = !is_upgrade && environment_number("LISTEN_PID", INT32_MAX) == getpid();
+    const char *letters = is_upgrade ? getenv(UPGRADE_SOCKETS) : NULL;
+    size_t n = is_activated ? (size_t)environment_number("LISTEN_FDS", SOCKETS_MAX) : letters ? strlen(letters) : 0;
+    inherited->predecessor = is_upgrade ? FIRST_FD : -1;
+    if (is_upgrade)
+        fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
+    bool is_good = adopt_all(inherited, FIRST_FD + is_upgrade, n);
+    for (size_t i = 0; i < inherited->n; i++)
+        inherited->sockets[i].is_systemds = is_activated || letters[i] == UPGRADE_SYSTEMD;
+    forget_environment();
+    if (is_good)
+        return inherited;
+    inherit_free(inherited);
+    return NULL;
+}
+
+/* ---- whose is which ---- */
+
+static bool is_same_ip(const struct endpoint *a, const struct endpoint *b)
+{
+    const struct sockaddr_in *a4 = (const void *)&a->address, *b4 = (const void *)&b->address;
+    const struct sockaddr_in6 *a6 = (const void *)&a->address, *b6 = (const void *)&b->address;
+    if (a->address.ss_family == AF_INET)
+        return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+    return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
+}
+
+/* Is the socket at `bound` what `wanted` asks for? Port 0 is any. */
+static bool is_wanted(const struct endpoint *bound, const struct endpoint *wanted)
+{
+    if (bound->address.ss_family != wanted->address.ss_family)
+        return false;
+    if (bound->address.ss_family != AF_UNIX)
+        return is_same_ip(bound, wanted) &&
+               (endpoint_port(wanted) == 0 || endpoint_port(wanted) == endpoint_port(bound));
+    const struct sockaddr_un *a = (const void *)&bound->address, *b = (const void *)&wanted->address;
+    return strcmp(a->sun_path, b->sun_path) == 0;
+}
+
+int inherit_take(struct inherited *inherited, struct endpoint *at, bool *is_systemds)
+{
+    for (size_t i = 0; i < inherited->n; i++) {
+        struct found *found = &inherited->sockets[i];
+        if (found->fd < 0 || !is_wanted(&found->at, at))
+            continue;
+        int fd = found->fd;
+        found->fd = -1;
+        *is_systemds = found->is_systemds;
+        *at = found->at;
+        return fd;
+    }
+    return -1;
+}
+
+int inherit_predecessor(const struct inherited *inherited)
+{
+    return inherited->predecessor;
+}
+
+bool inherit_check(const struct inherited *inherited)
+{
+    for (size_t i = 0; i < inherited->n && inherited->predecessor < 0; i++)
+        if (inherited->sockets[i].fd >= 0) {
+            char text[ENDPOINT_TEXT];
+            endpoint_print(&inherited->sockets[i].at, text);
+            log_error("systemd listens on %s, which no listen= or socket= names: set it in [weir], or take it out of "
+                      "weir.socket",
+                      text);
+            return false;
+        }
+    return true;
+}
+
+void inherit_free(struct inherited *inherited)
+{
+    if (inherited == NULL)
+        return;
+    for (size_t i = 0; i < inherited->n; i++)
+        if (inherited->sockets[i].fd >= 0)
+            close(inherited->sockets[i].fd);
+    free(inherited->sockets);
+    free(inherited);
+}

@@ -1,0 +1,165 @@
+#include "run/upgrade.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define STANDARD_FDS 3 /* stay as they are; then the socket pair, then the sockets */
+
+/* ---- what the new process gets ---- */
+
+/* Is it meant for this process, or an answer to what is new? */
+static bool is_ours(const char *variable)
+{
+    static const char *const names[] = {"WATCHDOG_PID=", UPGRADE_PID "=", UPGRADE_SOCKETS "="};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(variable, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The strings remain the environment's, and the two more the caller's; the array is to be freed. */
+static char **environment_with(char *one, char *other)
+{
+    size_t n = 0, kept = 0;
+    while (environ[n] != NULL)
+        n++;
+    char **all = mem_zalloc(n + 3, sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        if (!is_ours(environ[i]))
+            all[kept++] = environ[i];
+    all[kept++] = one;
+    all[kept] = other;
+    return all;
+}
+
+/* To be freed. */
+static char *letters(const struct heirloom *sockets, size_t n)
+{
+    static const char name[] = UPGRADE_SOCKETS "=";
+    char *text = mem_zalloc(sizeof name + n, 1);
+    memcpy(text, name, sizeof name);
+    for (size_t i = 0; i < n; i++)
+        text[sizeof name - 1 + i] = sockets[i].is_systemds ? UPGRADE_SYSTEMD : UPGRADE_OWN;
+    return text;
+}
+
+/* To be freed. */
+static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets, size_t n)
+{
+    uv_stdio_container_t *all = mem_zalloc(STANDARD_FDS + 1 + n, sizeof *all);
+    for (int fd = 0; fd < STANDARD_FDS; fd++)
+        all[fd] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fd};
+    all[STANDARD_FDS].flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE);
+    all[STANDARD_FDS].data.stream = (uv_stream_t *)&upgrade->answer;
+    for (size_t i = 0; i < n; i++)
+        all[STANDARD_FDS + 1 + i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = sockets[i].fd};
+    return all;
+}
+
+/* ---- how it fares ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct upgrade *upgrade = handle->data;
+    upgrade->open--;
+}
+
+static void close_handle(uv_handle_t *handle)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, on_closed);
+}
+
+static void close_both(struct upgrade *upgrade)
+{
+    close_handle((uv_handle_t *)&upgrade->answer);
+    close_handle((uv_handle_t *)&upgrade->process);
+}
+
+static void on_exit_of(uv_process_t *process, int64_t status, int number)
+{
+    struct upgrade *upgrade = process->data;
+    if (upgrade->state == UPGRADE_RUNS)
+        log_error("upgrade: process %d has ended (status %" PRId64 ", signal %d) before it served: this one goes on",
+                  process->pid, status, number);
+    else
+        log_warn("upgrade: process %d, which has taken over, has ended", process->pid);
+    upgrade->state = UPGRADE_NONE;
+    close_both(upgrade);
+}
+
+static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
+{
+    static char byte; /* all that comes, and it says nothing but that it comes */
+    (void)handle;
+    (void)size;
+    *buf = uv_buf_init(&byte, 1);
+}
+
+static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct upgrade *upgrade = stream->data;
+    (void)buf;
+    uv_read_stop(stream);
+    if (n <= 0 || upgrade->state != UPGRADE_RUNS)
+        return; /* on_exit_of follows */
+    upgrade->state = UPGRADE_DONE;
+    upgrade->on_served(upgrade->arg, upgrade->process.pid);
+}
+
+/* ---- its life ---- */
+
+void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n)
+{
+    if (upgrade->open > 0) {
+        log_warn("upgrade: one is under way already");
+        return;
+    }
+    char pid[64];
+    char *kinds = letters(sockets, n);
+    snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
+    uv_pipe_init(&loop->uv, &upgrade->answer, 0);
+    uv_process_options_t options = {
+        .exit_cb = on_exit_of,
+        .file = upgrade->program->path,
+        .args = upgrade->program->argv,
+        .env = environment_with(pid, kinds),
+        .stdio_count = (int)(STANDARD_FDS + 1 + n),
+        .stdio = descriptors(upgrade, sockets, n),
+    };
+    int error = uv_spawn(&loop->uv, &upgrade->process, &options);
+    free(options.env);
+    free(kinds);
+    free(options.stdio);
+    upgrade->process.data = upgrade->answer.data = upgrade;
+    upgrade->open = 2;
+    if (error != 0) {
+        log_error("upgrade: cannot start %s: %s", upgrade->program->path, uv_strerror(error));
+        close_both(upgrade);
+        return;
+    }
+    upgrade->state = UPGRADE_RUNS;
+    log_info("upgrade: process %d is starting", upgrade->process.pid);
+    uv_read_start((uv_stream_t *)&upgrade->answer, on_room, on_answer);
+}
+
+void upgrade_let_go(struct upgrade *upgrade)
+{
+    close_handle((uv_handle_t *)&upgrade->answer);
+}
+
+void upgrade_close(struct upgrade *upgrade)
+{
+    if (upgrade->open == 0)
+        return;
+    if (upgrade->state == UPGRADE_RUNS)
+        uv_process_kill(&upgrade->process, SIGTERM);
+    close_both(upgrade);
+}

@@ -1,0 +1,338 @@
+"""Another process takes over (SIGUSR2), or systemd holds the sockets: no connection is refused or reset, no reply lost."""
+
+import os
+import re
+import select
+import signal
+import socket
+import stat
+import threading
+import time
+import urllib.request
+
+import pytest
+from harness import WEIR, Weir, wait_until
+from manager import Manager
+from resp import Closed, Conn, encode, pipeline
+
+PATIENCE = "15s"  # of drain-timeout
+SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody
+
+
+@pytest.fixture
+def weir(farm, redis):
+    return farm.weir(redis, drain_timeout=PATIENCE)
+
+
+def has_ended(conn):
+    """Has the other side let this connection go, between two commands? That it was reset is an error."""
+    return bool(select.select([conn.sock], [], [], 0)[0]) and conn.sock.recv(1, socket.MSG_PEEK) == b""
+
+
+class Load:
+    """Clients that connect, ask and go, and clients that stay and pipeline; each looks before it sends, as pools do."""
+
+    def __init__(self, addresses, **acts):
+        """`acts` say how many clients do what."""
+        self.addresses = addresses
+        self.wrong = []
+        self.asked = self.connected = 0
+        self.is_over = threading.Event()
+        self.lock = threading.Lock()
+        acts = [getattr(self, name) for name, n in acts.items() for _ in range(n)]
+        self.threads = [threading.Thread(target=self.run, args=(act, i)) for i, act in enumerate(acts)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in self.threads)
+
+    def goes_on(self, n=300):
+        """So much more has been asked."""
+        before = self.asked
+        wait_until(lambda: self.asked > before + n or self.wrong, "clients are served", 30)
+
+    def run(self, act, number):
+        while not self.is_over.is_set():
+            try:
+                with Conn(self.addresses[number % len(self.addresses)]) as conn:
+                    with self.lock:
+                        self.connected += 1
+                    act(conn, f"{number}.{self.connected}")
+            except Exception as error:  # whatever goes wrong with a client is what this is about
+                self.wrong.append(f"client {number}: {error!r}")
+                return
+
+    def ask(self, conn, *commands):
+        """Their replies; None when the connection has ended before they were sent."""
+        since = time.monotonic()
+        if has_ended(conn):
+            return None
+        conn.sock.sendall(pipeline(*commands))
+        was_silent = time.monotonic() - since > SILENCE
+        try:
+            replies = [conn.read() for _ in commands]
+        except Closed:
+            if was_silent and not conn.buffer:
+                return None
+            raise
+        with self.lock:
+            self.asked += 1
+        return replies
+
+    def come_and_go(self, conn, word):
+        for command, reply in ((f"SET {word} x", "OK"), (f"GET {word}", b"x"), (f"DEL {word}", 1), ("PING", "PONG")):
+            replies = self.ask(conn, command)
+            if replies is None:
+                return
+            assert replies == [reply]
+
+    def ask_once(self, conn, word):
+        assert self.ask(conn, f"ECHO {word}") in ([word.encode()], None)
+
+    def stay(self, conn, word):
+        n = 0
+        while not self.is_over.is_set():
+            replies = self.ask(conn, *[f"INCR {word}"] * 10, f"ECHO {word}")
+            if replies is None:
+                return
+            assert replies == [*range(n + 1, n + 11), word.encode()]
+            n += 10
+
+
+@pytest.mark.parametrize("before, after", [(1, 1), (2, 2), (1, 3), (3, 1)], ids=lambda n: str(n))
+def test_under_load(before, after, farm, redis):
+    weir = farm.weir(redis, workers=before, drain_timeout=PATIENCE, listen="127.0.0.1:0, [::1]:0")
+    with Load(weir.addresses, come_and_go=6, stay=4) as load:
+        load.goes_on()
+        weir.config.write_text(weir.config.read_text().replace(f"workers = {before}", f"workers = {after}"))
+        for _ in range(3):
+            weir.upgrade()
+            load.goes_on()
+    assert not load.wrong
+    assert f"with {after} worker" in weir.log()
+
+
+def test_under_load_on_a_unix_socket(farm, redis):
+    """There the end cannot travel with the last reply, so those who ask once are the ones who cannot meet it."""
+    weir = farm.weir(redis, drain_timeout=PATIENCE, listen="unix:{folder}/weir.sock")
+    with Load(weir.addresses, ask_once=8) as load:
+        load.goes_on()
+        for _ in range(3):
+            weir.upgrade()
+            load.goes_on()
+    assert not load.wrong
+
+
+# ---- what is handed over ----
+
+
+def test_everything_is_handed_over(farm, redis):
+    sections = "[admin]\nlisten = 127.0.0.1:0\nsocket = {folder}/admin.sock\n"
+    weir = farm.weir(redis, drain_timeout=PATIENCE, listen="127.0.0.1:0, unix:{folder}/weir.sock, 127.0.0.1:0", sections=sections)
+    addresses = weir.addresses
+    metrics = re.search(r"(http://\S+)/metrics", weir.log())[1]
+    admin = str(weir.folder / "admin.sock")
+    inodes = [os.stat(path).st_ino for path in (admin, addresses[1])]
+    for _ in range(2):
+        old = weir.child.pid
+        weir.upgrade()
+        assert weir.child.pid != old
+        assert weir.addresses == addresses  # no other port, and nothing new
+        for address in addresses:
+            with Conn(address) as a:
+                assert a.call("PING") == "PONG"
+        with Conn(admin) as a:
+            assert a.call("LIMIT", "MODE") in (b"enforce", "enforce")
+        assert urllib.request.urlopen(metrics + "/readyz", timeout=10).read() == b"ready\n"
+    assert inodes == [os.stat(path).st_ino for path in (admin, addresses[1])]
+    assert stat.S_IMODE(os.stat(admin).st_mode) == 0o600
+    weir.stop()
+    assert not os.path.exists(admin) and not os.path.exists(addresses[1])
+
+
+def test_nothing_else_is_handed_over(farm, redis):
+    """No descriptor of a client, of a connection to Redis, or of a log."""
+    weir = farm.weir(redis, drain_timeout=PATIENCE)
+
+    def descriptors():
+        folder = f"/proc/{weir.child.pid}/fd"
+        return sorted(re.sub(r"[0-9:]+", "", os.readlink(f"{folder}/{fd}")) for fd in os.listdir(folder))
+
+    before = wait_until(lambda: descriptors(), "there are some")
+    with weir.connect() as a:
+        assert a.call("PING") == "PONG"
+        assert len(descriptors()) > len(before)
+        weir.upgrade()
+        assert a.is_closed()
+    wait_until(lambda: len(descriptors()) <= len(before), f"{descriptors()} is not more than {before}")
+    assert not [name for name in os.environ if name.startswith("WEIR_UPGRADE")]
+
+
+def test_who_is_in_the_middle_of_something_stays_with_the_old_one(weir, redis):
+    with weir.connect() as blocked, weir.connect() as idle:
+        blocked.send(encode("BLPOP", "list", 0))
+        assert idle.call("PING") == "PONG"
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        old = weir.child
+        thread = threading.Thread(target=weir.upgrade)
+        thread.start()
+        wait_until(lambda: "has taken over" in weir.log(), "the new process takes over")
+        assert idle.read_to_end() == b""
+        assert weir.serves()
+        assert old.poll() is None
+        redis.call("RPUSH", "list", "x")
+        assert blocked.read() == [b"list", b"x"] and blocked.read_to_end() == b""
+        thread.join()
+        assert weir.serves()
+
+
+# ---- what may go wrong ----
+
+
+def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
+    good = weir.config.read_text()
+    weir.config.write_text(good + "nonsense = 1\n")
+    with weir.connect() as a:
+        weir.signal(signal.SIGUSR2)
+        wait_until(lambda: "before it served: this one goes on" in weir.log(), "the new process has ended")
+        assert a.call("PING") == "PONG" and weir.serves()
+        weir.config.write_text(good)
+        weir.upgrade()
+        assert a.is_closed() and weir.serves()
+
+
+def test_an_upstream_that_is_away_changes_nothing(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis)
+    redis.kill()
+    weir.signal(signal.SIGUSR2)
+    wait_until(lambda: "before it served: this one goes on" in weir.log(), "the new process has ended")
+    assert "is away: not taking over" in weir.log()
+    redis.start()
+    wait_until(weir.serves, "weir serves again")
+
+
+def test_an_address_that_is_no_more_wanted(farm, redis):
+    weir = farm.weir(redis, listen="127.0.0.1:0, unix:{folder}/weir.sock")
+    (host, port), path = weir.addresses
+    text = weir.config.read_text()
+    weir.config.write_text(re.sub(r"listen = .*", f"listen = {host}:{port}", text))
+    weir.upgrade()
+    assert weir.serves()
+    with pytest.raises(ConnectionRefusedError):
+        Conn(path)
+
+
+def test_stopping_while_the_new_process_starts(weir):
+    weir.signal(signal.SIGUSR2)
+    weir.signal(signal.SIGUSR2)
+    weir.stop()
+    pids = re.findall(r"upgrade: process (\d+) is starting", weir.log())
+    for pid in pids:
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}") or is_zombie(pid), "it has ended too")
+
+
+def is_zombie(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+# ---- systemd ----
+
+
+def test_systemd_is_told_who_serves(farm, redis):
+    with Manager(watchdog_us=1_000_000) as manager:
+        weir = farm.weir(redis, drain_timeout=PATIENCE, env={**manager.env, "WATCHDOG_PID": ""})
+        manager.wait_for("READY=1")
+        old = weir.child.pid
+        weir.upgrade()
+        assert weir.child.pid != old
+        assert manager.wait_for(f"MAINPID={weir.child.pid}") == [f"MAINPID={weir.child.pid}"]
+        heard = [manager.wait_for("READY=1"), manager.wait_for("WATCHDOG=1")]
+        assert "STOPPING=1" not in sum(heard, [])
+        weir.stop()
+        manager.wait_for("STOPPING=1")
+
+
+class Activated(Weir):
+    """weir as systemd starts it, with sockets that are open already."""
+
+    def __init__(self, upstream, sockets, **kwargs):
+        super().__init__(upstream, **kwargs)
+        self.sockets = sockets
+
+    def start(self):
+        fds = [sock.fileno() for sock in self.sockets]
+        # High numbers first, so that no redirection overwrites what a later one reads.
+        high = " ".join(f"{100 + i}<&{fd}" for i, fd in enumerate(fds))
+        low = " ".join(f"{3 + i}<&{100 + i} {100 + i}<&-" for i in range(len(fds)))
+        script = f'exec {high}; exec {low}; LISTEN_PID=$$ LISTEN_FDS={len(fds)} exec "$0" "$@"'
+        self.launch(["bash", "-c", script, str(WEIR), "-c", str(self.config)], pass_fds=fds)
+
+
+@pytest.fixture
+def activated(farm, redis):
+    def start(sockets, **kwargs):
+        weir = Activated(redis, sockets, drain_timeout=PATIENCE, **kwargs)
+        farm.servers.append(weir)
+        weir.start()
+        return weir
+
+    return start
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_sockets_of_systemd(workers, activated, tmp_path):
+    path = str(tmp_path / "weir.sock")
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(path)
+        unix.listen()
+        addresses = [tcp.getsockname(), path]
+        early = [Conn(address) for address in addresses for _ in range(5)]
+        for conn in early:
+            conn.send(encode("ECHO", "early"))
+        listen = "%s:%d, unix:%s, 127.0.0.1:0" % (*tcp.getsockname(), path)
+        weir = activated([tcp, unix], workers=workers, listen=listen).wait_ready()
+        for conn in early:
+            assert conn.read() == b"early"
+            conn.close()
+        for address in [*addresses, weir.addresses[2]]:
+            with Conn(address) as a:
+                assert a.call("PING") == "PONG"
+        weir.stop()
+        late = [Conn(address) for address in addresses]  # a restart refuses nobody
+        for conn in late:
+            conn.send(encode("ECHO", "late"))
+        weir.start()
+        for conn in late:
+            assert conn.read() == b"late"
+            conn.close()
+        weir.upgrade()
+        for address in addresses:
+            with Conn(address) as a:
+                assert a.call("PING") == "PONG"
+        weir.stop()
+        assert os.path.exists(path)
+
+
+def test_a_socket_of_systemd_that_is_not_configured(activated):
+    with socket.create_server(("127.0.0.1", 0)) as tcp:
+        weir = activated([tcp], listen="unix:{folder}/weir.sock")
+        assert weir.wait() == 1
+        assert "systemd listens on %s:%d" % tcp.getsockname() in weir.log()
+
+
+def test_a_descriptor_that_is_no_listening_socket(activated, tmp_path):
+    with open(tmp_path / "file", "w") as file:
+        weir = activated([file])
+        assert weir.wait() == 1
+        assert "descriptor 3" in weir.log()
