@@ -104,6 +104,15 @@ static void on_written(struct loop *loop)
 
 static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused, .has_epoch = has_epoch};
 
+/* New lanes of weir's own log in with the password that the rules have. */
+static void adopt_password(struct front *front)
+{
+    const char *password = front->rules->upstream_password;
+    const struct login *own = front->lanes.own;
+    if (password != NULL && (own == NULL || !slice_eq(login_password(own), slice_str(password))))
+        lanes_set_own(&front->lanes, front->settings->upstream_user, slice_str(password));
+}
+
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
                 struct command_table *commands, struct rules *rules)
 {
@@ -124,6 +133,8 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     parting_init(front);
     prober_init(&front->prober, &front->lanes);
     lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, &lanes_ops, front);
+    adopt_password(front);
+    lanes_start(&front->lanes);
     front->quota = quota_new(&front->lanes, &front->alarms, &settings->quota, decisions_done);
 }
 
@@ -144,6 +155,7 @@ void front_adopt(struct front *front, struct command_table *commands, struct rul
     front->rules = rules;
     slowlog_keep(front->settings->slowlog, rules->slow_entries);
     memset(&front->recent, 0, sizeof front->recent);
+    adopt_password(front);
     front->told.limit = NULL;
     for_each_client(front, account_moor);
     alarms_ring(&front->alarms);

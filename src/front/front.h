@@ -40,6 +40,7 @@ struct front_settings {
     struct slowlog *slowlog;
     struct tally **tallies; /* of each worker */
     struct top **tops;      /* the same */
+    struct slice upstream_user; /* weir's own */
     struct quota_settings quota;
     unsigned n_workers;
     struct record *unlimited; /* of subjects that no policy binds */

@@ -1,6 +1,7 @@
 #include "front/rules.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -11,6 +12,8 @@ struct rules *rules_new(const struct rules *model, struct policies *policies)
     atomic_init(&rules->holders, 1);
     rules->policies = policies;
     named_get(rules->named);
+    if (model->upstream_password != NULL)
+        rules->upstream_password = mem_strndup(model->upstream_password, strlen(model->upstream_password));
     return rules;
 }
 
@@ -26,5 +29,8 @@ void rules_put(struct rules *rules)
         return;
     policies_put(rules->policies);
     named_put(rules->named);
+    if (rules->upstream_password != NULL)
+        explicit_bzero(rules->upstream_password, strlen(rules->upstream_password));
+    free(rules->upstream_password);
     free(rules);
 }

@@ -20,6 +20,7 @@ struct rules {
     char error_prefix[33];
     unsigned max_clients;
     size_t output_limit_bytes;
+    char *upstream_password;  /* weir's own; heap; NULL: it does not log in */
     struct networks proxies;  /* whom the PROXY protocol is believed */
     size_t memory_limit_bytes; /* 0: none */
     uint64_t idle_timeout_ns; /* 0: none; so of the other two */

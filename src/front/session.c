@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "front/account.h"
+#include "front/place.h"
 #include "resp/argv.h"
 #include "upstream/login.h"
 
@@ -50,12 +51,19 @@ static struct session *session_of(struct client *client)
 
 /* ---- what is known ---- */
 
+/* As whom Redis sees it; NULL: as whomever it takes a stranger for. */
+static struct login *login_of(const struct client *client)
+{
+    const struct session *session = client->session;
+    return session != NULL && session->login != NULL ? session->login : lanes_lent(&client->front->lanes);
+}
+
 struct lane_key session_key(const struct client *client)
 {
     const struct session *session = client->session;
     if (session == NULL)
-        return (struct lane_key){.protocol = 2, .epoch = client->epoch};
-    return (struct lane_key){session->protocol, session->database, session->login, client->epoch};
+        return (struct lane_key){.protocol = 2, .login = login_of(client), .epoch = client->epoch};
+    return (struct lane_key){session->protocol, session->database, login_of(client), client->epoch};
 }
 
 struct slice session_name(const struct client *client)
@@ -70,12 +78,12 @@ uint8_t session_protocol(const struct client *client)
 
 bool session_has_login(const struct client *client, const struct login *login)
 {
-    return login_eq(client->session != NULL ? client->session->login : NULL, login);
+    return login_eq(login_of(client), login);
 }
 
 bool session_is_anonymous(const struct client *client)
 {
-    if (client->session != NULL && client->session->login != NULL)
+    if (login_of(client) != NULL)
         return false;
     /* Redis lets those stay who came before there was a password, and lets everybody in once there is none. */
     return (client->epoch & upstream_epoch(client->front->settings->upstream) & EPOCH_NEEDS_AUTH) != 0;
@@ -207,6 +215,9 @@ void session_answered(struct client *client, enum effect effect, uint32_t argume
     bool is_ok = glimpse_type(reply) != '-' && !glimpse_starts(reply, SLICE("+QUEUED"));
     struct session *session = session_of(client);
     if (is_ok && effect == EFFECT_RESET) {
+        /* To Redis its own lane is a stranger's now, and so none for it. */
+        if (client->has_own_lane && lanes_lent(&client->front->lanes) != NULL)
+            place_abandon(client);
         session_reset(client, argument);
         return;
     }
@@ -235,7 +246,8 @@ static bool is_user(const struct glimpse *whoami, struct slice user)
 bool session_confirm(struct client *client, const struct glimpse *whoami)
 {
     struct session *session = session_of(client);
-    struct slice now = session->login != NULL ? login_user(session->login) : SLICE("default");
+    const struct login *login = login_of(client);
+    struct slice now = login != NULL ? login_user(login) : SLICE("default");
     if (session->asked_login != NULL && is_user(whoami, login_user(session->asked_login)))
         hold_login(session);
     else if (!is_user(whoami, now))

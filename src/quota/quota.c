@@ -342,16 +342,12 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
                         quota_on_done on_done)
 {
     struct quota *quota = mem_zalloc(1, sizeof *quota);
-    struct login *login = NULL;
-    if (settings->upstream_password.len > 0)
-        login = login_new(settings->upstream_user.len > 0 ? settings->upstream_user : SLICE("default"),
-                          settings->upstream_password);
     quota->alarms = alarms;
     quota->settings = settings;
     quota->on_done = on_done;
     quota->denials = denials_new();
-    exchange_init(&quota->exchange, lanes, login_get(login), &settings->resets, &exchange_ops);
-    wakes_init(&quota->wakes, lanes, login, try);
+    exchange_init(&quota->exchange, lanes, login_get(lanes->own), &settings->resets, &exchange_ops);
+    wakes_init(&quota->wakes, lanes, login_get(lanes->own), try);
     return quota;
 }
 

@@ -20,8 +20,6 @@
 
 /* The same for every worker. */
 struct quota_settings {
-    struct slice upstream_user; /* empty: none */
-    struct slice upstream_password;
     _Atomic uint32_t resets; /* how often a RESET has been answered: what was remembered before is void */
 };
 

@@ -36,7 +36,7 @@ static struct slice key_name(const void *arg, size_t i)
 
 static bool is_wanted(const struct loading *l, const struct config_key *key)
 {
-    return l->part == CONFIG_WHOLE || !config_key_needs_restart(key);
+    return l->part == CONFIG_WHOLE || config_key_is_live(key);
 }
 
 static void set_key(struct loading *l, enum section_kind section, const struct entry *entry,
@@ -92,6 +92,10 @@ static void load_keys(struct loading *l)
     if (listen && networks_are_none(&l->config->proxies) && wants_proxies(l->config))
         entry_error(l->file, listen,
                     "whose PROXY headers are believed? set proxy-protocol-from to the addresses of your proxies");
+    const struct entry *guise = firsts[config_key_find(SECTION_WEIR, SLICE("clients-as"))];
+    if (guise && l->config->clients_as_upstream &&
+        !firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))])
+        entry_error(l->file, guise, "upstream needs upstream-password-file beside it");
     free(firsts);
 }
 

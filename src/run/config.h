@@ -33,8 +33,9 @@ struct config {
     size_t n_listens;
     struct networks proxies; /* whom such headers are believed */
     struct address upstream;
-    char *upstream_user;     /* NULL: none */
-    char *upstream_password; /* NULL: none; without the trailing line end of the file it came from */
+    char *upstream_user;      /* NULL: none */
+    char *upstream_password;  /* NULL: none; without the trailing line end of the file it came from */
+    bool clients_as_upstream; /* who does not log in travels as upstream_user */
     unsigned workers;
     bool lanes_private;
     unsigned max_clients;

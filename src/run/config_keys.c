@@ -35,6 +35,7 @@ struct config_key {
     bool is_list;
     bool is_admin;      /* of [admin] */
     bool needs_restart; /* a reload does not change it */
+    bool names_file;    /* its file is read only when the whole configuration is */
 };
 
 /* ---- numbers, bytes, times ---- */
@@ -235,6 +236,17 @@ static enum key_result set_password_file(const struct config_key *key, struct co
     return result;
 }
 
+static enum key_result set_clients_as(const struct config_key *key, struct config *config, struct slice value,
+                                      char *why, size_t why_size)
+{
+    (void)key;
+    config->clients_as_upstream = slice_eq_nocase(value, SLICE("upstream"));
+    if (config->clients_as_upstream || slice_eq_nocase(value, SLICE("client")))
+        return KEY_SET;
+    why_set(why, why_size, "\"%.*s\" is neither client nor upstream", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
 static enum key_result set_lanes(const struct config_key *key, struct config *config, struct slice value, char *why,
                                  size_t why_size)
 {
@@ -427,7 +439,8 @@ static const struct config_key keys[] = {
     {.name = "proxy-protocol-from", .set = set_proxies, .is_list = true},
     {.name = "upstream", .initial = "127.0.0.1:6379", .set = set_upstream, STAYS},
     {.name = "upstream-user", .set = set_user, STAYS},
-    {.name = "upstream-password-file", .set = set_password_file, STAYS},
+    {.name = "upstream-password-file", .set = set_password_file, .names_file = true},
+    {.name = "clients-as", .initial = "client", .set = set_clients_as, STAYS},
     {.name = "workers", .initial = "cores", .set = set_workers, NUMBER(workers, "1", "256"), STAYS},
     {.name = "lanes", .initial = "shared", .set = set_lanes, STAYS},
     {.name = "max-clients", .initial = "10000", .set = set_count, NUMBER(max_clients, "1", "1000000")},
@@ -453,7 +466,6 @@ static const struct config_key keys[] = {
     {.name = "listen", .set = set_admin_listen, .is_admin = true, STAYS},
     {.name = "socket", .set = set_admin_socket, .is_admin = true, STAYS},
     /* not yet supported */
-    {.name = "clients-as"},
     {.name = "lane-stall"},
 };
 
@@ -494,6 +506,11 @@ bool config_key_is_list(const struct config_key *key)
 bool config_key_needs_restart(const struct config_key *key)
 {
     return key->needs_restart;
+}
+
+bool config_key_is_live(const struct config_key *key)
+{
+    return !key->needs_restart && !key->names_file;
 }
 
 const char *config_key_default(const struct config_key *key)

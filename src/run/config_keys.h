@@ -28,6 +28,7 @@ enum section_kind config_key_section(const struct config_key *key);
 const char *config_key_name(const struct config_key *key);
 bool config_key_is_list(const struct config_key *key);        /* given twice, it adds up */
 bool config_key_needs_restart(const struct config_key *key);  /* a reload does not change it */
+bool config_key_is_live(const struct config_key *key);        /* and one line may be changed, without the file */
 const char *config_key_default(const struct config_key *key); /* as in a file; NULL: none */
 
 /* Set the member of `config` that is behind the key. Unless the result is KEY_SET, `why` says something about it. */

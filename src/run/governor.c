@@ -87,6 +87,14 @@ static unsigned fit_clients(struct governor *g, unsigned asked)
     return g->max_clients;
 }
 
+/* A whole file brings it anew, but whether there is one is settled at the start. */
+static char *password_of(const struct governor *g, const struct config *config)
+{
+    if (!g->start->upstream_password)
+        return NULL;
+    return config->upstream_password ? config->upstream_password : g->rules->upstream_password;
+}
+
 /* Let it run. False: there have been too many limits since the start. */
 static bool adopt(struct governor *g, const struct config *config)
 {
@@ -96,6 +104,7 @@ static bool adopt(struct governor *g, const struct config *config)
         .identity = config->identity,
         .max_clients = fit_clients(g, config->max_clients),
         .output_limit_bytes = config->output_limit_bytes,
+        .upstream_password = password_of(g, config),
         .proxies = networks_are_none(&config->proxies) && g->rules ? g->rules->proxies : config->proxies,
         .memory_limit_bytes = config->memory_limit_bytes,
         .idle_timeout_ns = config->idle_timeout_ns,
@@ -136,17 +145,10 @@ static void drop_file(struct config_file *file)
     *file = (struct config_file){0};
 }
 
-static bool is_other_password(const struct config *a, const struct config *b)
-{
-    const char *mine = a->upstream_password ? a->upstream_password : "";
-    const char *theirs = b->upstream_password ? b->upstream_password : "";
-    return strcmp(mine, theirs) != 0;
-}
-
-static void take_over(struct governor *g, struct config_file *file, const struct config *config)
+static void take_over(struct governor *g, struct config_file *file)
 {
     reload_name_dropped(g->journal, &g->running, &g->loaded, file);
-    reload_keep_settings(g->journal, &g->running, file, is_other_password(g->start, config));
+    reload_keep_settings(g->journal, &g->running, file);
     drop_file(&g->loaded);
     drop_file(&g->running);
     g->loaded = *file;
@@ -164,7 +166,7 @@ static char *read_again(struct governor *g)
     struct config *config = config_read(&file, g->builtin);
     char *why = config ? adopt_or_say(g, config) : complaints.first;
     if (config && !why)
-        take_over(g, &file, config);
+        take_over(g, &file);
     drop_file(&file);
     config_free(config);
     return why;

@@ -74,6 +74,7 @@ static bool find_upstream(struct proxy *proxy)
     proxy->upstream.text = proxy->upstream_text;
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
     proxy->upstream.timeout_ns = config->upstream_timeout_ns;
+    proxy->upstream.lends_login = config->clients_as_upstream;
     return true;
 }
 
@@ -294,10 +295,7 @@ static void make_settings(struct proxy *proxy)
     settings->slowlog = slowlog_new();
     settings->n_workers = config->workers;
     settings->unlimited = governor_unlimited(proxy->governor);
-    if (config->upstream_user != NULL)
-        settings->quota.upstream_user = slice_str(config->upstream_user);
-    if (config->upstream_password != NULL)
-        settings->quota.upstream_password = slice_str(config->upstream_password);
+    settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
     settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
     for (unsigned w = 0; w < config->workers; w++) {
@@ -322,6 +320,7 @@ static void free_settings(struct front_settings *settings)
 static void on_change(void *arg)
 {
     struct proxy *proxy = arg;
+    control_set_password(proxy->control, governor_rules(proxy->governor)->upstream_password);
     crew_publish(proxy->crew, governor_commands(proxy->governor), governor_rules(proxy->governor));
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
 }

@@ -30,26 +30,28 @@ static void add_word(char *text, size_t size, const char *word)
     snprintf(text + len, size - len, "%s%s", len > 0 ? ", " : "", word);
 }
 
-void reload_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file,
-                          bool is_other_password)
+/* Whether there is a password is settled at the start; which one it is, is not. */
+static bool must_stay(const struct difference *difference)
 {
-    static const char password_key[] = "upstream-password-file";
+    bool is_password = strcmp(difference->what, "upstream-password-file") == 0;
+    return difference_needs_restart(difference) ||
+           (is_password && (difference->running[0] == '\0' || difference->file[0] == '\0'));
+}
+
+void reload_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file)
+{
     char names[TEXT_ROOM] = "";
-    bool has_password = false;
     struct differences d = config_diff(running, file);
     for (size_t i = 0; i < d.count; i++) {
-        if (!difference_needs_restart(&d.at[i]))
+        if (!must_stay(&d.at[i]))
             continue;
         struct line_name name = difference_line(&d.at[i]);
         char *value = config_file_value(running, &name);
         config_file_replace(file, &name, value);
         free(value);
-        has_password |= strcmp(d.at[i].what, password_key) == 0;
         add_word(names, sizeof names, name.kind == SECTION_ADMIN ? "[admin] socket" : d.at[i].what);
     }
     differences_fini(&d);
-    if (!has_password && is_other_password)
-        add_word(names, sizeof names, password_key);
     if (names[0])
         notice(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
 }

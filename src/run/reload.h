@@ -14,7 +14,6 @@ void reload_name_dropped(struct journal *journal, const struct config_file *runn
                          const struct config_file *file);
 
 /* Name the settings that differ and need a restart, in one line, and let them stand in `file` as they run. */
-void reload_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file,
-                          bool is_other_password);
+void reload_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file);
 
 #endif

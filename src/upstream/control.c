@@ -20,7 +20,8 @@ struct control {
     struct link link;
     struct loop *loop;
     struct upstream *upstream;
-    struct credentials credentials;
+    const char *user; /* NULL: only a password */
+    char *password;   /* heap; NULL: none */
     const struct control_ops *ops;
     void *arg;
     uv_timer_t timer; /* the next attempt, or the deadline of the current step */
@@ -245,7 +246,7 @@ static void settled_well(struct control *control)
 
 static void next_step(struct control *control)
 {
-    if (control->step < N_STEPS && steps[control->step].judge == judge_auth && control->credentials.password == NULL)
+    if (control->step < N_STEPS && steps[control->step].judge == judge_auth && control->password == NULL)
         control->step++;
     if (control->step >= N_STEPS) {
         settled_well(control);
@@ -255,9 +256,9 @@ static void next_step(struct control *control)
     struct slice words[MAX_WORDS] = {slice_str(step->request)};
     size_t n = 1;
     if (step->judge == judge_auth) {
-        if (control->credentials.user != NULL)
-            words[n++] = slice_str(control->credentials.user);
-        words[n++] = slice_str(control->credentials.password);
+        if (control->user != NULL)
+            words[n++] = slice_str(control->user);
+        words[n++] = slice_str(control->password);
     } else if (step->judge == judge_info) {
         words[n++] = SLICE("server");
     }
@@ -313,8 +314,24 @@ static void on_end(struct link *link, int status)
     lose(control_of(link), status == UV_EOF ? "it closed the connection" : uv_strerror(status));
 }
 
+static void forget_password(struct control *control)
+{
+    if (control->password != NULL)
+        explicit_bzero(control->password, strlen(control->password));
+    free(control->password);
+    control->password = NULL;
+}
+
+void control_set_password(struct control *control, const char *password)
+{
+    forget_password(control);
+    if (password != NULL)
+        control->password = mem_strndup(password, strlen(password));
+}
+
 static void on_timer_closed(uv_handle_t *handle)
 {
+    forget_password(handle->data);
     free(handle->data);
 }
 
@@ -366,7 +383,8 @@ struct control *control_open(struct loop *loop, struct upstream *upstream, const
     struct control *control = mem_zalloc(1, sizeof *control);
     control->loop = loop;
     control->upstream = upstream;
-    control->credentials = *credentials;
+    control->user = credentials->user;
+    control_set_password(control, credentials->password);
     control->ops = ops;
     control->arg = arg;
     uv_timer_init(&loop->uv, &control->timer);

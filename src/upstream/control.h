@@ -31,9 +31,12 @@ struct credentials {
 
 struct control;
 
-/* The strings must outlive it. Out of memory ends the process. */
+/* The user must outlive it; the password is copied. Out of memory ends the process. */
 struct control *control_open(struct loop *loop, struct upstream *upstream, const struct credentials *credentials,
                              const struct control_ops *ops, void *arg);
+
+/* For when it logs in next; copied. */
+void control_set_password(struct control *control, const char *password);
 
 /* Of the library that reads the replies. */
 const char *control_reader_version(void);

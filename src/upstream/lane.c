@@ -109,6 +109,11 @@ static void on_data(struct link *link, const char *data, size_t n)
 static bool greet(struct lane *lane, bool is_used)
 {
     size_t n;
+    struct lane_key key = lane->key;
+    if (key.login != NULL && key.login->is_own && lane->home->own != NULL) {
+        key.login = lane->home->own; /* the password may be another by now */
+        lane_set_key(lane, &key);
+    }
     char *greeting = greeting_new(&lane->key, is_used, &lane->greeting, &n);
     if (greeting == NULL)
         return false;

@@ -18,7 +18,19 @@ static struct lane *find(struct list *list, const struct lane_key *key, enum lan
 
 struct lane_key lanes_newcomer(const struct lanes *lanes)
 {
+    return (struct lane_key){.protocol = 2, .login = lanes_lent(lanes), .epoch = upstream_epoch(lanes->upstream)};
+}
+
+static struct lane_key stranger(const struct lanes *lanes)
+{
     return (struct lane_key){.protocol = 2, .epoch = upstream_epoch(lanes->upstream)};
+}
+
+/* Redis has just refused weir's own login, and would again. */
+static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
+{
+    return key->login != NULL && key->login->is_own && lanes->own_refused_ns != 0 &&
+           clock_ns() < lanes->own_refused_ns + LANES_OWN_AGAIN_NS;
 }
 
 static enum lane_home home_of(const struct lanes *lanes, const struct list *list)
@@ -79,7 +91,7 @@ static void cannot_open(struct lanes *lanes, int error)
 static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner)
 {
     int error;
-    if (clock_ns() < lanes->starved.due_ns)
+    if (clock_ns() < lanes->starved.due_ns || is_refused(lanes, key))
         return NULL;
     struct lane *lane = lane_open(lanes, key, role, owner, &error);
     if (lane == NULL) {
@@ -259,11 +271,11 @@ struct lane *lanes_door(struct lanes *lanes, enum door door)
 {
     if (!is_up(lanes))
         return NULL;
-    const struct lane_key newcomer = lanes_newcomer(lanes);
-    if (lanes->doors[door] != NULL && lanes->doors[door]->key.epoch != newcomer.epoch)
+    const struct lane_key nobody = stranger(lanes);
+    if (lanes->doors[door] != NULL && lanes->doors[door]->key.epoch != nobody.epoch)
         replace_door(lanes, door);
     if (lanes->doors[door] == NULL)
-        lanes->doors[door] = open_lane(lanes, &newcomer, LANE_DOOR, NULL);
+        lanes->doors[door] = open_lane(lanes, &nobody, LANE_DOOR, NULL);
     return lanes->doors[door];
 }
 
@@ -296,8 +308,23 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstrea
     list_init(&lanes->private);
     list_init(&lanes->idle);
     timers_init(lanes);
+}
+
+void lanes_set_own(struct lanes *lanes, struct slice user, struct slice password)
+{
+    struct login *own = login_new(user, password);
+    if (own == NULL)
+        return;
+    own->is_own = true;
+    login_put(lanes->own);
+    lanes->own = own;
+    lanes->own_refused_ns = 0;
+}
+
+void lanes_start(struct lanes *lanes)
+{
     const struct lane_key newcomer = lanes_newcomer(lanes);
-    if (keeps_shared)
+    if (lanes->keeps_shared)
         (void)open_lane(lanes, &newcomer, LANE_SHARED, NULL);
 }
 
@@ -359,6 +386,13 @@ static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
+    if (lane->greeting_end == GREETING_LOGIN_ENDED && lane->key.login->is_own) {
+        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+               "upstream %s does not accept upstream-user and upstream-password-file: no new connections of weir's own",
+               lanes->upstream->text);
+        lanes->own_refused_ns = clock_ns();
+        return;
+    }
     if (lane->greeting_end == GREETING_LOGIN_ENDED) {
         log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
                "upstream %s does not accept the login of a user any more: its clients are closed",
@@ -483,4 +517,6 @@ void lanes_close(struct lanes *lanes)
     close_all(&lanes->private);
     close_all(&lanes->idle);
     timers_close(lanes);
+    login_put(lanes->own);
+    lanes->own = NULL;
 }

@@ -13,13 +13,15 @@
 #include "upstream/backoff.h"
 #include "upstream/lane.h"
 #include "upstream/lane_counts.h"
+#include "upstream/login.h"
 #include "upstream/upstream.h"
 
 #define LANES_IDLE_MAX 128              /* a worker's idle lanes; more are closed at once */
 #define LANES_IDLE_NS (3 * NS_PER_S)    /* and these after so long */
 #define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
 #define LANES_SLUGGISH_NS                                                                                              \
-    (10 * NS_PER_MS)                     /* a shared lane silent for so long, and four round trips, gets no new calls */
+    (10 * NS_PER_MS) /* a shared lane silent for so long, and four round trips, gets no new calls */
+#define LANES_OWN_AGAIN_NS (500 * NS_PER_MS) /* after Redis has refused weir's own login it is not asked for so long */
 #define LANES_SPARE 2                    /* idle lanes that a shared one leaves behind when it takes no more calls */
 #define LANES_ABSORB_BYTES 8388608       /* a worker's memory for replies that are taken in for others' sake at once */
 #define LANES_ABSORB_LATE_BYTES 67108864 /* and for those whose readers have done nothing for a tick */
@@ -49,12 +51,14 @@ struct lanes {
     struct list idle; /* the one that fell idle last at the end */
     struct lane *doors[DOOR_COUNT];
     uint32_t n_idle;
-    uint32_t version; /* changes whenever a shared lane may have come or gone */
-    uv_timer_t tick;  /* runs while a lane is being opened or is retired, or a reconnect is due */
-    uv_timer_t sweep; /* runs while lanes are idle, and always with an upstream-timeout */
+    uint32_t version;        /* changes whenever a shared lane may have come or gone */
+    uv_timer_t tick;         /* runs while a lane is being opened or is retired, or a reconnect is due */
+    uv_timer_t sweep;        /* runs while lanes are idle, and always with an upstream-timeout */
+    struct login *own;       /* weir's own, as it is now; NULL: it does not log in */
+    uint64_t own_refused_ns; /* when Redis refused it last; 0: it has not since it was set */
     struct backoff backoff;
     struct backoff starved; /* the system has refused a descriptor or memory: no lane is opened before it is over */
-    uint32_t absorbed; /* bytes of replies that were taken in, until their readers have caught up */
+    uint32_t absorbed;      /* bytes of replies that were taken in, until their readers have caught up */
     enum err down;     /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
     bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */
     bool cannot_reset; /* this Redis has no RESET: a used lane serves its own session only */
@@ -64,6 +68,18 @@ struct lanes {
 
 void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared,
                 const struct lanes_ops *ops, void *arg);
+
+/* Weir's own login from now on, for lanes that are opened; those that are open stay. Out of memory: nothing changes. */
+void lanes_set_own(struct lanes *lanes, struct slice user, struct slice password);
+
+/* Open what is kept open for new clients. */
+void lanes_start(struct lanes *lanes);
+
+/* The login of clients that do not log in; NULL: none. */
+static inline struct login *lanes_lent(const struct lanes *lanes)
+{
+    return lanes->upstream->lends_login ? lanes->own : NULL;
+}
 
 /* The session of a client that connects now. */
 struct lane_key lanes_newcomer(const struct lanes *lanes);

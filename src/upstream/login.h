@@ -12,17 +12,18 @@
 
 struct login {
     unsigned holders;
+    bool is_own; /* weir's, whose password may be replaced: see lanes_set_own */
     size_t user_len;
     size_t password_len;
     char text[]; /* the user, then the password; both may hold any byte */
 };
 
-/* One holder. NULL: out of memory. */
+/* One holder; nobody's own. NULL: out of memory. */
 struct login *login_new(struct slice user, struct slice password);
 struct login *login_get(struct login *login); /* NULL is nobody, and stays NULL */
 void login_put(struct login *login);
 
-/* The same user with the same password? Nobody equals nobody. */
+/* The same user with the same password? Nobody equals nobody, and weir's own login only itself, with any password. */
 bool login_eq(const struct login *a, const struct login *b);
 
 static inline struct slice login_user(const struct login *login)

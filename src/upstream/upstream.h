@@ -14,6 +14,7 @@ struct upstream {
     struct endpoint endpoint;
     const char *text;                 /* the address as configured, for the log */
     uint64_t connect_timeout_ns;      /* for connecting, and for each answer until a connection is ready */
+    bool lends_login;                 /* who does not log in travels as weir's own user */
     uint64_t timeout_ns;              /* for any answer to a call that does not block; 0: none */
     _Atomic bool is_barred;           /* it cannot be served (a cluster, too old): nobody may use it */
     _Atomic bool is_doubted;          /* somebody counts on an epoch that wants a password: does it still? */
