@@ -1,6 +1,5 @@
 #include "front/route.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +12,13 @@
 #include "front/request.h"
 #include "front/session.h"
 #include "front/special.h"
+#include "front/unknown.h"
 #include "front/timing.h"
 #include "limit/gate.h"
 #include "limit/refusal.h"
 #include "limit/own.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
-
-#define UNKNOWN_SHOWN 128 /* bytes of an unknown command, and of its arguments, that Redis repeats */
 
 void route_flush(struct front *front)
 {
@@ -205,69 +203,6 @@ static bool is_ours(const struct client *client, enum effect effect)
     return effect == EFFECT_RESET || (effect == EFFECT_GETNAME && !session_is_anonymous(client));
 }
 
-static size_t append_printable(char *out, struct slice text, size_t max)
-{
-    size_t n = text.len < max ? text.len : max;
-    size_t len = 0;
-    for (; len < n && text.at[len] != '\0'; len++)
-        out[len] = text.at[len] == '\r' || text.at[len] == '\n' ? ' ' : text.at[len];
-    return len;
-}
-
-/*
- * Redis finds commands by a hash of the whole name but compares up to a NUL, so that "GET\0x" can happen to run as GET:
- * such a name is answered here, as Redis answers a name that it does not find.
- */
-static enum route unknown_command(struct client *client, struct lane *lane, struct request *request)
-{
-    char text[3 * UNKNOWN_SHOWN + 128];
-    size_t len = (size_t)snprintf(text, sizeof text, "-ERR unknown command '");
-    len += append_printable(text + len, request->name, UNKNOWN_SHOWN);
-    len += (size_t)snprintf(text + len, sizeof text - len, "', with args beginning with: ");
-    struct argv_walk walk;
-    struct slice arg;
-    argv_walk_init(&walk, request->bytes);
-    size_t shown = 0;
-    bool is_first = true;
-    while (!request->is_large && shown < UNKNOWN_SHOWN && argv_next(&walk, &arg)) {
-        if (!is_first) {
-            size_t start = len;
-            text[len++] = '\'';
-            len += append_printable(text + len, arg, UNKNOWN_SHOWN - shown);
-            text[len++] = '\'';
-            text[len++] = ' ';
-            shown += len - start;
-        }
-        is_first = false;
-    }
-    text[len++] = '\r';
-    text[len++] = '\n';
-    return refuse_wrong(client, lane, request, slice_of(text, len));
-}
-
-static bool has_nul(struct slice name)
-{
-    return memchr(name.at, '\0', name.len) != NULL;
-}
-
-/* Subcommands are found in the same way. */
-static bool is_lucky_subcommand(const struct front *front, const struct request *request)
-{
-    return has_nul(request->args[0]) && command_find(front->commands, request->name, slice_of("", 0))->has_subcommands;
-}
-
-static enum route unknown_subcommand(struct client *client, struct lane *lane, struct request *request)
-{
-    char text[UNKNOWN_SHOWN + COMMAND_NAME_MAX + 64];
-    size_t len = (size_t)snprintf(text, sizeof text, "-ERR unknown subcommand '");
-    len += append_printable(text + len, request->args[0], UNKNOWN_SHOWN);
-    len += (size_t)snprintf(text + len, sizeof text - len, "'. Try ");
-    for (size_t i = 0; i < request->name.len; i++)
-        text[len++] = ascii_upper(request->name.at[i]);
-    len += (size_t)snprintf(text + len, sizeof text - len, " HELP.\r\n");
-    return refuse_wrong(client, lane, request, slice_of(text, len));
-}
-
 /* ---- weir's own commands ---- */
 
 /* By row of own.def. */
@@ -312,6 +247,11 @@ static enum route run_own(struct client *client, struct request *request)
 }
 
 /* ---- the whole way ---- */
+
+static bool has_subcommands(const struct front *front, struct slice name)
+{
+    return command_find(front->commands, name, slice_of("", 0))->has_subcommands;
+}
 
 /* Redis' own words if it has said any. */
 static struct slice why_placeless(const struct client *client)
@@ -391,12 +331,13 @@ static enum route route(struct client *client, struct request *request)
     }
     if (request_is_unseen(request))
         return refuse_wrong(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
-    if (has_nul(request->name))
-        return unknown_command(client, lane, request);
+    char unknown[UNKNOWN_ROOM];
+    if (unknown_by_luck(request->name))
+        return refuse_wrong(client, lane, request, unknown_command(request, unknown));
     if (command->flow == FLOW_OWN)
         return refuse_own(client, lane, request);
-    if (is_lucky_subcommand(client->front, request))
-        return unknown_subcommand(client, lane, request);
+    if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))
+        return refuse_wrong(client, lane, request, unknown_subcommand(request, unknown));
 
     struct verdict verdict;
     bool has_waited = account_is_waiting(client);
@@ -434,7 +375,7 @@ static const struct command *find_command(const struct front *front, struct slic
         if (container->flow == FLOW_OWN)
             return container;
     }
-    if (command->id != 0 || !has_nul(name))
+    if (command->id != 0 || !unknown_by_luck(name))
         return command;
     /* Redis recognizes POST and Host: up to a NUL. */
     const struct command *cut = command_find(front->commands, slice_str(name.at), slice_of("", 0));
