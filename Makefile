@@ -195,6 +195,7 @@ install: build/weir ## install under PREFIX=/usr/local (and DESTDIR)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/weir
 	install -m 755 build/weir $(DESTDIR)$(PREFIX)/bin/weir
 	install -m 644 README.md LICENSE CHANGELOG.md conf/weir.conf $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/weir
+	cp -r docs/grafana docs/prometheus $(DESTDIR)$(PREFIX)/share/doc/weir
 
 format: ## clang-format all C files in place
 	clang-format -i $(SRC) $(HEADERS) $(wildcard tests/unit/*.[ch] tests/fuzz/*.[ch] bench/*/*.[ch])

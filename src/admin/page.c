@@ -91,6 +91,11 @@ static void put_workers(struct page *p)
     text_print(p->out, "%u", p->s->workers);
 }
 
+static void put_subjects(struct page *p)
+{
+    figure_count(p->out, p->s->subjects + p->s->key_subjects);
+}
+
 static void put_alerts(struct page *p)
 {
     if (p->s->not_ready[0]) {
@@ -98,6 +103,8 @@ static void put_alerts(struct page *p)
         escaped(p, p->s->not_ready);
         text_add(p->out, SLICE("</li>"));
     }
+    if (p->s->is_overflowed)
+        text_add(p->out, SLICE("<li>All max-subjects places are taken: newcomers share one subject.</li>"));
     if (!p->s->is_reload_good) {
         text_add(p->out, SLICE("<li>The last reload failed, what ran before goes on: "));
         escaped(p, p->s->reload_error);
@@ -302,6 +309,7 @@ static const struct slot {
     {"config", .put = put_config},
     {"reload", .put = put_reload},
     {"workers", .put = put_workers},
+    {"subjects", .put = put_subjects},
     {"alerts", .put = put_alerts},
     {"commands", .figure = figure_rate, .series = SERIES_COMMANDS},
     {"refused", .figure = figure_rate, .series = SERIES_REFUSED},

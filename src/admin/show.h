@@ -29,6 +29,9 @@ void show_rates(struct sheet *s);
 void show_bursts(struct sheet *s);
 void show_rules(struct sheet *s);
 void show_tracked(struct sheet *s);
+void show_subjects(struct sheet *sheet);
+void show_subjects_limit(struct sheet *sheet);
+void show_overflow(struct sheet *sheet);
 void show_delays(struct sheet *s);
 
 /* show_upstream.c */

@@ -74,6 +74,22 @@ void show_rules(struct sheet *s)
     }
 }
 
+void show_subjects(struct sheet *s)
+{
+    put(s, LABELS({"of", "connections"}), s->snapshot->subjects);
+    put(s, LABELS({"of", "keys"}), s->snapshot->key_subjects);
+}
+
+void show_subjects_limit(struct sheet *s)
+{
+    put(s, NO_LABELS, s->snapshot->max_subjects);
+}
+
+void show_overflow(struct sheet *s)
+{
+    put(s, NO_LABELS, s->snapshot->is_overflowed);
+}
+
 void show_delays(struct sheet *s)
 {
     put_histo(s, &s->snapshot->counts.times.delay);

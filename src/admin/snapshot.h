@@ -93,6 +93,10 @@ struct snapshot {
     struct histo turns;                                                    /* of the workers' loops */
     uint64_t client_read, client_written, upstream_read, upstream_written; /* bytes */
 
+    size_t subjects, key_subjects; /* remembered now */
+    size_t max_subjects;           /* of either kind */
+    bool is_overflowed;            /* newcomers have had to share one */
+
     struct snapshot_limit *limits;
     size_t n_limits;
     struct snapshot_top tops[TOP_BY_COUNT];

@@ -124,6 +124,16 @@ static void write_track(struct text *out, const struct snapshot *s, size_t i, ui
     json_close_object(out);
 }
 
+static void write_subjects(struct text *out, const struct snapshot *s)
+{
+    json_open_object(out, "subjects");
+    json_number(out, "of_connections", s->subjects);
+    json_number(out, "of_keys", s->key_subjects);
+    json_number(out, "max", s->max_subjects);
+    json_flag(out, "overflowed", s->is_overflowed);
+    json_close_object(out);
+}
+
 static void write_limits(struct text *out, const struct snapshot *s, uint64_t after)
 {
     json_open_list(out, "limits");
@@ -191,6 +201,7 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     write_upstream(out, s);
     write_clients(out, s);
     write_commands(out, s);
+    write_subjects(out, s);
     write_limits(out, s, after);
     json_open_object(out, "top");
     write_top(out, "commands", &s->tops[TOP_COMMANDS]);

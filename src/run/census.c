@@ -153,6 +153,18 @@ static void take_upstream(struct snapshot *s, const struct census *census)
     s->is_draining = census->is_stopping;
 }
 
+static void take_subjects(struct snapshot *s, const struct census *census)
+{
+    s->max_subjects = census->config->max_subjects;
+    if (!census->crew)
+        return;
+    struct subjects *subjects = census->settings->subjects;
+    struct subjects *key_subjects = census->settings->key_subjects;
+    s->subjects = subjects_count(subjects);
+    s->key_subjects = subjects_count(key_subjects);
+    s->is_overflowed = subjects_overflowed(subjects) || subjects_overflowed(key_subjects);
+}
+
 static void take_reloads(struct snapshot *s, const struct census *census)
 {
     const struct reloads *reloads = governor_reloads(census->governor);
@@ -197,6 +209,7 @@ struct snapshot *census_take(const struct census *census)
     take_listeners(s, census);
     take_upstream(s, census);
     take_reloads(s, census);
+    take_subjects(s, census);
     take_limits(s, census);
     take_tops(s, census);
     s->n_events = journal_last(census->journal, s->events, SNAPSHOT_EVENTS);

@@ -1,6 +1,7 @@
 """The operators' page as the server makes it: read without a browser, and without JavaScript."""
 
 import re
+import signal
 from html.parser import HTMLParser
 
 import pytest
@@ -261,3 +262,12 @@ def test_modes_and_an_upstream_that_is_away(farm):
     assert page.fields["mode"] == "shadow" and page.fields["upstream"] == "away"
     assert page.tables["limits"][1] == ["No limits are configured."]
     assert "<li>Not ready: upstream 127.0.0.1:" in get(weir, "/")[2]
+
+
+def test_while_it_drains(weir):
+    with weir.connect() as conn:
+        conn.call("MULTI")
+        weir.signal(signal.SIGTERM)
+        wait_until(lambda: page_of(weir).fields["mode"] == "draining", "the page says so")
+        assert stats(weir)["draining"] is True
+    assert weir.wait() == 0

@@ -170,7 +170,7 @@
           return (typeof x === 'number' ? x - y : String(x).localeCompare(String(y))) * (down ? -1 : 1);
         });
       }
-      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const words = (filtered.includes(this) ? filter.value : '').toLowerCase().split(/\s+/).filter(Boolean);
       const shown = rows.filter((row) => {
         const text = words.length ? row.node.textContent.toLowerCase() : '';
         return words.every((word) => text.includes(word));
@@ -289,7 +289,7 @@
   const classes = new Table('classes', fillClass, '');
   const listeners = new Table('listeners', fillListener, '');
   const events = new Table('events', fillEvent, 'Nothing has happened yet.');
-  const tables = [limits, ...tops.map(([, table]) => table), classes, listeners, events];
+  const filtered = [limits, ...tops.map(([, table]) => table), events];
 
   /* ---- everything else ---- */
 
@@ -303,8 +303,10 @@
     show('config', s.config_file || 'none');
     show('reload', reloads.last_successful ? (reloads.success ? 'OK, ' : 'none since ') + time(reloads.last_success_ms) : 'failed');
     show('workers', String(s.workers));
+    show('subjects', count(s.subjects.of_connections + s.subjects.of_keys));
     const alerts = [];
     if (!s.ready) alerts.push('Not ready: ' + s.not_ready_because);
+    if (s.subjects.overflowed) alerts.push('All max-subjects places are taken: newcomers share one subject.');
     if (!reloads.last_successful) alerts.push('The last reload failed, what ran before goes on: ' + reloads.last_error);
     const shown = [...$('alerts').children].map((node) => node.textContent);
     if (shown.join('\n') !== alerts.join('\n')) $('alerts').replaceChildren(...alerts.map((text) => make('li', '', text)));
@@ -398,7 +400,7 @@
     if (isPaused) say('paused at ' + time(Date.now()), '');
     else poll();
   });
-  filter.addEventListener('input', () => tables.forEach((table) => table.arrange()));
+  filter.addEventListener('input', () => filtered.forEach((table) => table.arrange()));
   document.addEventListener('visibilitychange', () => { if (!document.hidden && !isPaused) poll(); });
   pause.hidden = filter.hidden = false;
   poll();
