@@ -8,7 +8,8 @@ T       = 60
 WARN  = -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef -Wstrict-prototypes -Wmissing-prototypes -Werror
 INIH  = $(or $(shell pkg-config --modversion inih 2>/dev/null),unknown)
 BASE  = -std=gnu11 -g $(WARN) -Isrc -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -DINIH_VERSION='"$(INIH)"' -pthread
-LIBS  = -luv -lhiredis -linih -lmicrohttpd
+TLS   = -lssl -lcrypto
+LIBS  = -luv -lhiredis -linih -lmicrohttpd $(TLS)
 
 # ---- flavours: <name>_CC, <name>_CFLAGS, <name>_LDFLAGS; objects live under build/<name>/ ----
 
@@ -47,7 +48,7 @@ HEADERS = $(wildcard src/*/*.h)
 SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
 PAGE    = $(wildcard src/admin/page/*)
 PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/quota/,rule.c ask.c question.c outcome.c)
-CONFIG  = src/quota/named.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c)
+CONFIG  = src/quota/named.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c) src/net/tls_context.c
 GOVERN  = $(addprefix src/,run/governor.c run/reload.c run/notice.c run/order_line.c run/descriptors.c front/order.c front/rules.c)
 DOCS    = src/quota/docs.c src/quota/splice.c
 UNITS   = $(wildcard tests/unit/test_*.c)
@@ -79,10 +80,10 @@ build/$(1)/weir: $(call objects,$(1),$(SRC))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(LIBS)
 
 build/$(1)/test_%: build/$(1)/tests/unit/test_%.o $(call objects,$(1),$(PURE))
-	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lcmocka -lhiredis -linih -lm
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lcmocka -lhiredis -linih $(TLS) -lm
 
 build/$(1)/fuzz_%: build/$(1)/tests/fuzz/fuzz_%.o $(call objects,$(1),$(PURE))
-	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lhiredis -linih
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lhiredis -linih $(TLS)
 
 build/$(1)/drive: $(call objects,$(1),$(DRIVE) $(wildcard src/base/*.c src/resp/*.c))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@

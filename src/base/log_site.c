@@ -11,6 +11,7 @@ static const char *const names[LOG_SITE_COUNT] = {
     [LOG_SITE_DESCRIPTORS] = "descriptors",
     [LOG_SITE_OPERATOR] = "operator",
     [LOG_SITE_PROXY] = "proxy",
+    [LOG_SITE_TLS] = "tls",
     [LOG_SITE_UPSTREAM_AWAY] = "upstream_away",
     [LOG_SITE_UPSTREAM_BACK] = "upstream_back",
     [LOG_SITE_UPSTREAM_CLOSED] = "upstream_closed",

@@ -34,6 +34,7 @@ static struct meter *meter_of(struct client *client)
 struct facts account_facts(const struct client *client)
 {
     struct facts facts = {.user = session_user(client), .name = session_name(client)};
+    facts.tls = link_tls_name(&client->link);
     facts.ip = announced_address(client).ip;
     facts.listener = slice_str(client->entrance->listener);
     return facts;

@@ -47,7 +47,8 @@ void announced_begin(struct client *client)
     timeouts_begin_handshake(client);
 }
 
-static void end(struct client *client)
+/* Returns how many of the bytes behind it are dealt with: in TLS they are not yet requests. */
+static size_t end(struct client *client, const char *rest, size_t n)
 {
     struct proxy_header *header = client->extra->header;
     if (header->ip.family != 0) {
@@ -57,7 +58,12 @@ static void end(struct client *client)
     timeouts_end_handshake(client);
     client->is_announcing = false;
     client_drop_extra(client); /* there is nothing else in it yet */
+    if (client->entrance->is_tls) {
+        client_secure(client, rest, n);
+        return n;
+    }
     client_admit(client);
+    return 0;
 }
 
 size_t announced_take(struct client *client, const char *data, size_t n)
@@ -68,6 +74,6 @@ size_t announced_take(struct client *client, const char *data, size_t n)
     if (result == SCAN_BAD)
         turn_away(client, header->why);
     else if (result == SCAN_FRAME)
-        end(client);
+        used += end(client, data + used, n - used);
     return used;
 }

@@ -26,8 +26,8 @@ struct client_address announced_address(const struct client *client);
 /* It has just connected: wait for its header, or close it if it is not to be believed. */
 void announced_begin(struct client *client);
 
-/* While client->is_announcing. Returns how many of the bytes were the header's; when it ends in them, the client has
- * been admitted. It may be closed. */
+/* While client->is_announcing. Returns how many of the bytes were the header's, or TLS' behind it; when the header
+ * ends in them and TLS does not begin, the client has been admitted. It may be closed. */
 size_t announced_take(struct client *client, const char *data, size_t n);
 
 #endif

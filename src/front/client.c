@@ -411,7 +411,28 @@ static void on_drained(struct link *link)
         lane_catch_up(&client->rider);
 }
 
+static void handshake_failed(struct client *client, const char *why)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name, client->entrance->listener, why);
+    count_add(&client->front->counts.listeners[client->entrance->index].rejected[REJECTED_TLS], 1);
+    client_close_for(client, CLOSED_HANDSHAKE);
+}
+
+/* The handshake of TLS has ended. */
+static void on_connected(struct link *link, int status)
+{
+    struct client *client = client_of_link(link);
+    timeouts_end_handshake(client);
+    if (status == 0)
+        client_admit(client);
+    else
+        handshake_failed(client, link_why(link, status));
+}
+
 static const struct link_ops link_ops = {
+    .on_connected = on_connected,
     .on_room = on_room,
     .on_data = on_data,
     .on_end = on_end,
@@ -425,6 +446,13 @@ void client_admit(struct client *client)
     client->epoch = upstream_epoch(client->front->settings->upstream);
     if (!account_identify(client))
         client_turn_away(client);
+}
+
+void client_secure(struct client *client, const char *data, size_t n)
+{
+    timeouts_begin_handshake(client);
+    if (!link_secure(&client->link, client->front->rules->tls, data, n))
+        handshake_failed(client, "out of memory");
 }
 
 bool client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
@@ -442,6 +470,8 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
     timeouts_enter(client);
     if (entrance->has_proxy_header)
         announced_begin(client);
+    else if (entrance->is_tls)
+        client_secure(client, "", 0);
     else
         client_admit(client);
     return true;

@@ -154,6 +154,9 @@ __attribute__((warn_unused_result)) bool client_open(struct client *client, stru
 /* Where it comes from is known: it is one of the clients now, unless there are too many. */
 void client_admit(struct client *client);
 
+/* It goes on in TLS, of which `n` bytes have come already; it is admitted when the handshake is over. */
+void client_secure(struct client *client, const char *data, size_t n);
+
 /* Output of any kind; may close the client when it is more than output-limit. */
 void client_output(struct client *client, const char *data, size_t n);
 

@@ -36,10 +36,12 @@ static bool is_short_of_memory(const struct front *front)
     return atomic_load_explicit(&front->settings->relief.step, memory_order_relaxed) >= LADDER_REFUSE;
 }
 
-static void turn_away(int fd, enum err reason)
+/* Without a handshake there is nothing to say in TLS. */
+static void turn_away(int fd, const struct entrance *entrance, enum err reason)
 {
     struct slice text = err_text(reason);
-    (void)!send(fd, text.at, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!entrance->is_tls)
+        (void)!send(fd, text.at, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(fd);
 }
 
@@ -55,13 +57,13 @@ void front_accept(struct front *front, int fd, const struct entrance *entrance)
     count_add(&counts->accepted, 1);
     if (!entrance->is_admin && is_full(front)) {
         count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
-        turn_away(fd, ERR_MAX_CLIENTS);
+        turn_away(fd, entrance, ERR_MAX_CLIENTS);
         return;
     }
     if (!entrance->is_admin && is_short_of_memory(front)) {
         count_add(&counts->rejected[REJECTED_MEMORY], 1);
         front_leave(front, entrance);
-        turn_away(fd, ERR_MAX_CLIENTS);
+        turn_away(fd, entrance, ERR_MAX_CLIENTS);
         return;
     }
     struct client *client = calloc(1, sizeof *client);
@@ -70,7 +72,7 @@ void front_accept(struct front *front, int fd, const struct entrance *entrance)
     count_add(&counts->closed[CLOSED_BY_CLIENT], 1);
     front_leave(front, entrance);
     if (client == NULL)
-        turn_away(fd, ERR_OUT_OF_MEMORY);
+        turn_away(fd, entrance, ERR_OUT_OF_MEMORY);
 }
 
 static void on_login_refused(void *arg, const struct login *login)

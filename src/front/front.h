@@ -56,6 +56,7 @@ struct front_settings {
 struct entrance {
     const char *listener; /* the address it connected to, as configured */
     bool is_unix;
+    bool is_tls;
     bool has_proxy_header; /* a header says first whom the connection comes from */
     bool is_admin;         /* the operator's socket */
     uint8_t index;         /* in counts.listeners */

@@ -14,6 +14,8 @@ struct rules *rules_new(const struct rules *model, struct policies *policies)
     named_get(rules->named);
     if (model->upstream_password != NULL)
         rules->upstream_password = mem_strndup(model->upstream_password, strlen(model->upstream_password));
+    tls_context_get(rules->tls);
+    tls_context_get(rules->upstream_tls);
     return rules;
 }
 
@@ -32,5 +34,7 @@ void rules_put(struct rules *rules)
     if (rules->upstream_password != NULL)
         explicit_bzero(rules->upstream_password, strlen(rules->upstream_password));
     free(rules->upstream_password);
+    tls_context_put(rules->tls);
+    tls_context_put(rules->upstream_tls);
     free(rules);
 }

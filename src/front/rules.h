@@ -6,10 +6,12 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "limit/identity.h"
 #include "limit/networks.h"
 #include "limit/policy.h"
+#include "net/tls_context.h"
 #include "quota/named.h"
 #include "quota/quota.h"
 
@@ -31,9 +33,11 @@ struct rules {
     struct named *named; /* one reference */
     enum quota_when_down when_down;
     char limit_prefix[129];
+    struct tls_context *tls;          /* of listeners; one reference; NULL: none of them speaks it */
+    struct tls_context *upstream_tls; /* one reference; NULL: plain */
 };
 
-/* A copy of `model` with one holder and a reference of its own to `named`; takes over that to `policies`. */
+/* A copy of `model` with one holder and references of its own, but for `policies`, whose reference it takes over. */
 struct rules *rules_new(const struct rules *model, struct policies *policies);
 struct rules *rules_get(struct rules *rules); /* one more holder; any thread */
 void rules_put(struct rules *rules);

@@ -11,7 +11,10 @@ const char *counted_result_name(enum counted_result result)
 
 const char *rejection_name(enum rejection rejection)
 {
-    static const char *const names[REJECTED_COUNT] = {[REJECTED_MAX_CLIENTS] = "maxclients", [REJECTED_RATE] = "rate", [REJECTED_MEMORY] = "memory"};
+    static const char *const names[REJECTED_COUNT] = {[REJECTED_MAX_CLIENTS] = "maxclients",
+                                                      [REJECTED_RATE] = "rate",
+                                                      [REJECTED_MEMORY] = "memory",
+                                                      [REJECTED_TLS] = "tls"};
     return names[rejection];
 }
 

@@ -26,7 +26,7 @@ enum counted_result {
 };
 
 /* Why a newcomer was turned away. */
-enum rejection { REJECTED_MAX_CLIENTS, REJECTED_RATE, REJECTED_MEMORY, REJECTED_COUNT };
+enum rejection { REJECTED_MAX_CLIENTS, REJECTED_RATE, REJECTED_MEMORY, REJECTED_TLS, REJECTED_COUNT };
 
 /* Why a client is gone. */
 enum ending_reason {
@@ -38,7 +38,7 @@ enum ending_reason {
     CLOSED_PROXY,     /* no good header of the PROXY protocol, or from somebody who may not send one */
     CLOSED_IDLE,      /* idle-timeout, */
     CLOSED_REQUEST,   /* request-timeout, */
-    CLOSED_HANDSHAKE, /* handshake-timeout */
+    CLOSED_HANDSHAKE, /* handshake-timeout, or it failed */
     CLOSED_DRAIN,     /* weir stops */
     CLOSED_COUNT
 };

@@ -12,14 +12,14 @@
 #include "base/split.h"
 #include "base/why.h"
 
-enum kind { BY_USER, BY_NAME, BY_IP, BY_IP4, BY_IP6, BY_LISTENER, BY_KEY, BY_LATER };
+enum kind { BY_USER, BY_NAME, BY_IP, BY_IP4, BY_IP6, BY_LISTENER, BY_KEY, BY_TLS };
 
 static const struct source {
     const char *name;
     enum kind kind;
 } sources[] = {
-    {"user", BY_USER},         {"name", BY_NAME}, {"ip", BY_IP},     {"ip6", BY_IP6},
-    {"listener", BY_LISTENER}, {"key", BY_KEY},   {"tls", BY_LATER},
+    {"user", BY_USER},         {"name", BY_NAME}, {"ip", BY_IP},   {"ip6", BY_IP6},
+    {"listener", BY_LISTENER}, {"key", BY_KEY},   {"tls", BY_TLS},
 };
 
 #define KEY_SEGMENTS_MAX 32
@@ -45,7 +45,7 @@ static bool why_unknown(struct slice text, struct slice name, char *why, size_t 
     if (near.len > 0)
         return why_set(why, why_size, "unknown source \"%.*s\" (did you mean %.*s?)", WHY_SLICE(text), WHY_SLICE(near));
     return why_set(why, why_size,
-                   "unknown source \"%.*s\": there are user, name, ip, ip/24, ip6/64, listener and key:2",
+                   "unknown source \"%.*s\": there are user, name, tls, ip, ip/24, ip6/64, listener and key:2",
                    WHY_SLICE(text));
 }
 
@@ -94,12 +94,10 @@ static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, ch
     const struct source *source = find_source(name);
     if (!source)
         return why_unknown(text, name, why, why_size);
-    if (source->kind == BY_LATER)
-        return why_set(why, why_size, "\"%.*s\" is not yet supported as a source", WHY_SLICE(text));
     *kind = source->kind;
     if (*kind == BY_KEY)
         return parse_segments(text, after, prefix, why, why_size);
-    bool is_bare = *kind == BY_USER || *kind == BY_NAME || *kind == BY_LISTENER;
+    bool is_bare = *kind == BY_USER || *kind == BY_NAME || *kind == BY_TLS || *kind == BY_LISTENER;
     if (after.len > 0 && (after.at[0] == ':' || is_bare))
         return why_set(why, why_size, "\"%.*s\": only ip and ip6 take a length (ip/24, ip6/64)", WHY_SLICE(text));
     if (is_bare)
@@ -251,8 +249,8 @@ static size_t name_by(enum kind kind, uint8_t prefix, const struct facts *facts,
         return name_text(out, SLICE("listener:"), facts->listener);
     case BY_KEY:
         return name_key(out, facts->key, prefix);
-    case BY_LATER:
-        break;
+    case BY_TLS:
+        return name_text(out, SLICE("tls:"), facts->tls);
     }
     return 0;
 }

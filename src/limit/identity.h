@@ -16,6 +16,7 @@
 struct facts {
     struct slice user;     /* empty until a user other than `default` has logged in */
     struct slice name;     /* CLIENT SETNAME; empty if none */
+    struct slice tls;      /* the name in its certificate, which has been verified; empty if none */
     struct slice listener; /* the address it connected to, as configured; empty if it does not matter */
     struct slice key;      /* the first key of the command in question; at NULL if there is none */
     struct ip ip;          /* family 0 on a unix socket */
@@ -53,7 +54,7 @@ bool identity_needs_key(const struct identity *identity, const struct facts *fac
 /* "ip:10.1.2.3", whatever the identity: whom failed logins are counted for. Needs SUBJECT_NAME_MAX bytes. */
 size_t identity_address(const struct facts *facts, char *out);
 
-/* One term of a policy's match: user:GLOB, name:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */
+/* One term of a policy's match: user:GLOB, name:GLOB, tls:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */
 struct match {
     uint8_t kind;
     struct network network; /* for ip */

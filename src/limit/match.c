@@ -8,9 +8,9 @@
 #include "base/why.h"
 #include "limit/identity.h"
 
-enum kind { MATCH_USER, MATCH_NAME, MATCH_LISTENER, MATCH_KEY, MATCH_IP, N_KINDS };
+enum kind { MATCH_USER, MATCH_NAME, MATCH_TLS, MATCH_LISTENER, MATCH_KEY, MATCH_IP, N_KINDS };
 
-static const char *const kind_names[N_KINDS] = {"user", "name", "listener", "key", "ip"};
+static const char *const kind_names[N_KINDS] = {"user", "name", "tls", "listener", "key", "ip"};
 
 static struct slice kind_name(const void *arg, size_t i)
 {
@@ -25,8 +25,8 @@ static bool why_unknown(struct slice text, struct slice name, char *why, size_t 
         return why_set(why, why_size, "unknown term \"%.*s\" (did you mean %.*s:...?)", WHY_SLICE(text),
                        WHY_SLICE(near));
     return why_set(why, why_size,
-                   "unknown term \"%.*s\": write user:PATTERN, name:PATTERN, listener:PATTERN, key:PATTERN or "
-                   "ip:ADDRESS/N",
+                   "unknown term \"%.*s\": write user:PATTERN, name:PATTERN, tls:PATTERN, listener:PATTERN, "
+                   "key:PATTERN or ip:ADDRESS/N",
                    WHY_SLICE(text));
 }
 
@@ -103,6 +103,8 @@ bool match_holds(const struct match *match, const struct facts *facts)
         return glob_holds(match, facts->user);
     case MATCH_NAME:
         return glob_holds(match, facts->name);
+    case MATCH_TLS:
+        return glob_holds(match, facts->tls);
     case MATCH_LISTENER:
         return glob_holds(match, facts->listener);
     case MATCH_KEY:

@@ -9,10 +9,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "net/tls.h"
+
 #define WRITE_PIECES 64      /* chunks in one write: half a megabyte */
 #define KEEPALIVE_SECONDS 60 /* idle time before the first probe; Redis' is 300, middleboxes forget sooner */
 
-enum link_state { LINK_CONNECTING, LINK_OPEN, LINK_ENDED, LINK_CLOSED };
+enum link_state { LINK_CONNECTING, LINK_SHAKING, LINK_OPEN, LINK_ENDED, LINK_CLOSED };
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
@@ -33,6 +35,8 @@ static int wanted_events(const struct link *link)
 {
     if (link->state == LINK_CONNECTING)
         return UV_WRITABLE;
+    if (link->state == LINK_SHAKING)
+        return UV_READABLE | (tls_is_full(link->tls) ? UV_WRITABLE : 0);
     return (link->is_paused ? 0 : UV_READABLE) | (link->is_full ? UV_WRITABLE : 0);
 }
 
@@ -67,6 +71,25 @@ static char *room_for(struct link *link, size_t *room)
     return at != NULL ? at : link_loop(link)->read_buffer;
 }
 
+static ssize_t receive(const struct link *link, char *at, size_t room)
+{
+    if (link->tls != NULL)
+        return tls_read(link->tls, link->fd, at, room);
+    return read(link->fd, at, room);
+}
+
+/* Is there something to read that the socket will not tell of again? Then the next flush does. */
+static bool has_unread(const struct link *link)
+{
+    return link->tls != NULL && link->state == LINK_OPEN && !link->is_paused && tls_has_news(link->tls);
+}
+
+/* Does TLS hold output that the socket has not taken? */
+static bool holds_output(const struct link *link)
+{
+    return link->tls != NULL && tls_is_full(link->tls);
+}
+
 static void read_failed(struct link *link, int error)
 {
     if (error == EAGAIN || error == EINTR)
@@ -88,7 +111,7 @@ static void read_share(struct link *link)
     while (share > 0 && link->state == LINK_OPEN && !link->is_paused) {
         size_t room;
         char *at = room_for(link, &room);
-        ssize_t n = read(link->fd, at, room);
+        ssize_t n = receive(link, at, room);
         if (n < 0) {
             read_failed(link, errno);
             return;
@@ -101,9 +124,11 @@ static void read_share(struct link *link)
         count_add(&link_loop(link)->traffic[link->rank].read, (uint64_t)n);
         link->ops->on_data(link, at, (size_t)n);
         if ((size_t)n < room)
-            return;
+            break;
         share -= (size_t)n < share ? (size_t)n : share;
     }
+    if (has_unread(link) || holds_output(link))
+        mark_dirty(link);
 }
 
 /* It stays polled for until something comes: most are resumed before that. */
@@ -119,17 +144,26 @@ void link_resume(struct link *link)
         return;
     link->is_paused = false;
     poll_anew(link);
+    if (has_unread(link))
+        mark_dirty(link);
 }
 
 /* ---- writing ---- */
 
+static ssize_t write_pieces(const struct link *link, const struct slice *pieces, unsigned n)
+{
+    struct iovec iov[WRITE_PIECES];
+    if (link->tls != NULL)
+        return tls_write(link->tls, link->fd, pieces, n);
+    for (unsigned i = 0; i < n; i++)
+        iov[i] = (struct iovec){(char *)(uintptr_t)pieces[i].at, pieces[i].len};
+    return n == 1 ? write(link->fd, iov->iov_base, iov->iov_len) : writev(link->fd, iov, (int)n);
+}
+
 /* Returns how much of it the socket has taken, or a negative libuv error. */
 static ssize_t send_pieces(struct link *link, const struct slice *pieces, unsigned n)
 {
-    struct iovec iov[WRITE_PIECES];
-    for (unsigned i = 0; i < n; i++)
-        iov[i] = (struct iovec){(char *)(uintptr_t)pieces[i].at, pieces[i].len};
-    ssize_t sent = n == 1 ? write(link->fd, iov->iov_base, iov->iov_len) : writev(link->fd, iov, (int)n);
+    ssize_t sent = write_pieces(link, pieces, n);
     if (sent >= 0) {
         count_add(&link_loop(link)->traffic[link->rank].written, (uint64_t)sent);
         return sent;
@@ -146,9 +180,13 @@ static void check_drained(struct link *link)
         link->ops->on_drained(link);
 }
 
+static void shake(struct link *link);
+
 static void shut(struct link *link)
 {
     link->is_parting = false;
+    if (link->tls != NULL)
+        tls_end(link->tls, link->fd);
     shutdown(link->fd, SHUT_WR);
 }
 
@@ -158,9 +196,13 @@ void link_flush(struct link *link)
         end(link, link->error);
         return;
     }
+    if (link->state == LINK_SHAKING)
+        shake(link);
+    else if (has_unread(link))
+        read_share(link);
     if (link->state != LINK_OPEN || link->is_full)
         return;
-    if (link->out.bytes > 0) {
+    if (link->out.bytes > 0 || holds_output(link)) {
         if (link->ops->on_flush != NULL)
             link->ops->on_flush(link);
         struct slice pieces[WRITE_PIECES];
@@ -170,13 +212,14 @@ void link_flush(struct link *link)
             return;
         }
         chain_drop(&link->out, &link_loop(link)->pool, (size_t)sent);
-        link->is_full = link->out.bytes > 0;
+        link->is_full = link->out.bytes > 0 || holds_output(link);
         poll_anew(link);
     }
     check_drained(link);
-    if (link->out.bytes == 0 && link->is_finishing)
+    bool is_all_sent = link->out.bytes == 0 && !link->is_full;
+    if (is_all_sent && link->is_finishing)
         end(link, 0);
-    else if (link->out.bytes == 0 && link->is_parting)
+    else if (is_all_sent && link->is_parting)
         shut(link);
 }
 
@@ -198,6 +241,8 @@ void link_write(struct link *link, const char *data, size_t n)
         size_t left = write_direct(link, data, n);
         data += n - left;
         n = left;
+        if (holds_output(link))
+            mark_dirty(link);
         if (n == 0)
             return;
     }
@@ -242,6 +287,13 @@ static int open_on(struct link *link, struct loop *loop, enum rank rank, int fd,
     return status;
 }
 
+static bool take_tls(struct link *link, struct tls_context *tls)
+{
+    struct loop *loop = link_loop(link);
+    link->tls = tls_new(tls, &loop->pool, loop_tls_scratch(loop));
+    return link->tls != NULL;
+}
+
 static void set_option(const struct link *link, int level, int name, int value)
 {
     setsockopt(link->fd, level, name, &value, sizeof value); /* it works without, only less well */
@@ -249,7 +301,7 @@ static void set_option(const struct link *link, int level, int name, int value)
 
 static void opened(struct link *link)
 {
-    link->state = LINK_OPEN;
+    link->state = link->tls != NULL ? LINK_SHAKING : LINK_OPEN;
     if (!link->is_unix) {
         set_option(link, IPPROTO_TCP, TCP_NODELAY, 1);
         set_option(link, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -270,6 +322,39 @@ void link_init_hollow(struct link *link, struct loop *loop, const struct link_op
     link->poll.loop = &loop->uv;
 }
 
+/* Go on with TLS' handshake; what the peer has sent after it is read at once. */
+static void shake(struct link *link)
+{
+    int done = tls_shake(link->tls, link->fd);
+    if (done == 0) {
+        poll_anew(link);
+        return;
+    }
+    if (done < 0) {
+        int error = uv_translate_sys_error(errno);
+        link->state = LINK_ENDED;
+        link->polled = 0;
+        uv_poll_stop(&link->poll);
+        link->ops->on_connected(link, error);
+        return;
+    }
+    link->state = LINK_OPEN;
+    link->is_full = tls_is_full(link->tls);
+    poll_anew(link);
+    link->ops->on_connected(link, 0);
+    if (has_unread(link) || (link->state == LINK_OPEN && link->out.bytes > 0))
+        mark_dirty(link);
+}
+
+bool link_secure(struct link *link, struct tls_context *tls, const char *data, size_t n)
+{
+    if (!take_tls(link, tls) || !tls_feed(link->tls, data, n))
+        return false;
+    link->state = LINK_SHAKING;
+    mark_dirty(link);
+    return true;
+}
+
 int link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops)
 {
     int status = open_on(link, loop, rank, fd, is_unix, ops);
@@ -279,7 +364,7 @@ int link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, boo
 }
 
 int link_connect(struct link *link, struct loop *loop, enum rank rank, const struct endpoint *to,
-                 const struct link_ops *ops)
+                 struct tls_context *tls, const struct link_ops *ops)
 {
     int family = to->address.ss_family;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -288,6 +373,10 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
     int status = open_on(link, loop, rank, fd, family == AF_UNIX, ops);
     if (status != 0)
         return status;
+    if (tls != NULL && !take_tls(link, tls)) {
+        fail_later(link, UV_ENOMEM);
+        return 0;
+    }
     if (connect(fd, (const struct sockaddr *)&to->address, to->length) != 0 && errno != EINPROGRESS)
         fail_later(link, uv_translate_sys_error(errno));
     else
@@ -306,7 +395,7 @@ void link_part(struct link *link)
 bool link_has_unread(const struct link *link)
 {
     int n = 0;
-    return ioctl(link->fd, FIONREAD, &n) == 0 && n > 0;
+    return (link->tls != NULL && tls_has_news(link->tls)) || (ioctl(link->fd, FIONREAD, &n) == 0 && n > 0);
 }
 
 static void connected(struct link *link)
@@ -316,7 +405,10 @@ static void connected(struct link *link)
     getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &length);
     if (error == 0)
         opened(link);
-    link->ops->on_connected(link, uv_translate_sys_error(error));
+    if (link->state == LINK_SHAKING)
+        shake(link);
+    else
+        link->ops->on_connected(link, uv_translate_sys_error(error));
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -327,8 +419,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         link->polled = 0;
         events = UV_READABLE | UV_WRITABLE;
     }
-    if (link->state == LINK_CONNECTING) {
-        connected(link);
+    if (link->state == LINK_CONNECTING || link->state == LINK_SHAKING) {
+        link->state == LINK_CONNECTING ? connected(link) : shake(link);
         return;
     }
     bool was_full = link->is_full;
@@ -347,6 +439,7 @@ static void on_close(uv_handle_t *handle)
 {
     struct link *link = container_of(handle, struct link, poll);
     chain_clear(&link->out, &link_loop(link)->pool);
+    tls_free(link->tls);
     link->ops->on_closed(link);
 }
 
@@ -357,8 +450,20 @@ void link_close(struct link *link)
     link->state = LINK_CLOSED;
     list_take(&link->dirty);
     list_take(&link->woken);
+    if (link->tls != NULL)
+        tls_end(link->tls, link->fd);
     uv_close((uv_handle_t *)&link->poll, on_close);
     close(link->fd);
+}
+
+const char *link_why(const struct link *link, int status)
+{
+    return status == UV_EPROTO && link->tls != NULL && link->tls->why != NULL ? link->tls->why : uv_strerror(status);
+}
+
+struct slice link_tls_name(const struct link *link)
+{
+    return link->tls != NULL && link->tls->name != NULL ? slice_str(link->tls->name) : slice_of("", 0);
 }
 
 bool link_is_closed(const struct link *link)

@@ -1,5 +1,5 @@
 /*
- * A byte stream over TCP or a unix socket: a client's or an upstream's connection.
+ * A byte stream over TCP or a unix socket, in TLS if wanted: a client's or an upstream's connection.
  *
  * Owned by one loop's thread. Writing only appends; the loop writes once a turn. Closing is asked once and finished in
  * on_closed, the first moment the memory may go; no other callback comes after link_close.
@@ -22,9 +22,11 @@
 #define LINK_DIRECT 16384      /* output of this size skips the chain when nothing is ahead of it */
 
 struct link;
+struct tls;
+struct tls_context;
 
 struct link_ops {
-    /* Connecting has ended: 0 or a negative libuv error. */
+    /* Connecting has ended, the handshake of TLS included: 0 or a negative libuv error. NULL without either. */
     void (*on_connected)(struct link *link, int status);
     /*
      * Where the next read goes, *room its size; NULL: into the loop's buffer, but no more than *room, which is that
@@ -52,9 +54,10 @@ struct link {
     struct chain out;
     struct list dirty;
     struct list woken;
+    struct tls *tls; /* NULL: plain */
     int fd;
     int16_t error;     /* to be reported at the next flush */
-    uint8_t state : 2; /* enum link_state */
+    uint8_t state : 3; /* enum link_state */
     uint8_t rank : 1;
     uint8_t polled : 2; /* the events that are polled for; some of them may not be wanted any more */
     bool is_unix : 1;
@@ -71,13 +74,29 @@ struct endpoint {
     socklen_t length;
 };
 
-/* Take over an accepted, non-blocking socket; reading starts at once. On an error the socket is closed. */
+/*
+ * Take over an accepted, non-blocking socket; reading starts at once. On an error the socket is closed.
+ */
 __attribute__((warn_unused_result)) int link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd,
                                                    bool is_unix, const struct link_ops *ops);
 
+/*
+ * From now on in TLS: a plain link that is open. `n` bytes of it have been read already. on_connected follows when the
+ * handshake is over. False: out of memory; the link is good only to close.
+ */
+__attribute__((warn_unused_result)) bool link_secure(struct link *link, struct tls_context *tls, const char *data,
+                                                     size_t n);
+
 /* Begin to connect; on_connected follows, unless the answer is an error (then the link is as good as unused). */
 __attribute__((warn_unused_result)) int link_connect(struct link *link, struct loop *loop, enum rank rank,
-                                                     const struct endpoint *to, const struct link_ops *ops);
+                                                     const struct endpoint *to, struct tls_context *tls,
+                                                     const struct link_ops *ops);
+
+/* What an error that the link has told means: libuv's words, or TLS' own. */
+const char *link_why(const struct link *link, int status);
+
+/* The name in the peer's certificate; empty without one. */
+struct slice link_tls_name(const struct link *link);
 
 /* One without a connection, only to be woken: for whoever waits for links and is none. Never closed. */
 void link_init_hollow(struct link *link, struct loop *loop, const struct link_ops *ops);
@@ -119,7 +138,7 @@ static inline struct loop *link_loop(const struct link *link)
     return (struct loop *)link->poll.loop->data;
 }
 
-/* For the loop: write what is pending, once. */
+/* For the loop: read what no event tells of, and write what is pending, once. */
 void link_flush(struct link *link);
 
 #endif

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "net/link.h"
+#include "net/tls.h"
 
 #define TRIM_BYTES 1048576 /* less is not worth the walk through the heap */
 #define TRIM_MS 1000
@@ -114,12 +116,20 @@ void loop_init(struct loop *loop)
         list_init(&loop->dirty[rank]);
     list_init(&loop->woken);
     pool_init(&loop->pool);
+    loop->tls_scratch = NULL;
     loop->now_ns = clock_ns();
     loop->read_buffer = malloc(READ_BUFFER_BYTES);
     if (loop->read_buffer == NULL) {
         log_error("cannot create an event loop: out of memory");
         exit(2);
     }
+}
+
+struct tls_scratch *loop_tls_scratch(struct loop *loop)
+{
+    if (loop->tls_scratch == NULL)
+        loop->tls_scratch = mem_alloc(sizeof *loop->tls_scratch);
+    return loop->tls_scratch;
 }
 
 void loop_run(struct loop *loop)
@@ -142,4 +152,5 @@ void loop_fini(struct loop *loop)
         log_error("an event loop was closed with handles open: this is a bug");
     pool_fini(&loop->pool);
     free(loop->read_buffer);
+    free(loop->tls_scratch);
 }

@@ -22,7 +22,9 @@
 
 enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* the order of writing */
 
-/* What all links of a rank have carried, in bytes. */
+struct tls_scratch;
+
+/* What all links of a rank have carried, in bytes; of TLS only what it carries. */
 struct traffic {
     _Atomic uint64_t read;
     _Atomic uint64_t written;
@@ -47,6 +49,7 @@ struct loop {
     void (*on_written)(struct loop *loop);
     void *owner;       /* for on_written */
     char *read_buffer; /* one for all links of the thread: what is read is used up or copied before the next read */
+    struct tls_scratch *tls_scratch; /* the same for TLS; NULL: not yet needed */
 };
 
 /* Something has come. */
@@ -62,6 +65,9 @@ void loop_init(struct loop *loop);
 void loop_run(struct loop *loop);
 /* After the last handle has been closed. */
 void loop_fini(struct loop *loop);
+
+/* Made when it is first asked for; out of memory ends the process. */
+struct tls_scratch *loop_tls_scratch(struct loop *loop);
 
 /* Close the loop's own handles; loop_run returns once every other handle is closed too. */
 void loop_close(struct loop *loop);

@@ -1,4 +1,4 @@
-/* Addresses as a configuration writes them: host:port, [v6]:port, unix:/path. */
+/* Addresses as a configuration writes them: host:port, [v6]:port, unix:/path, tls:host:port. */
 #include "run/address.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define HOST_MAX 253
 #define PATH_MAX_BYTES (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 
-static const struct slice unix_scheme = {"unix:", 5};
+static const struct slice unix_scheme = {"unix:", 5}, tls_scheme = {"tls:", 4};
 
 static bool is_host(struct slice text)
 {
@@ -82,21 +82,43 @@ static bool parse_tcp(struct address *address, struct slice text, bool may_choos
     return true;
 }
 
+static bool has_scheme(struct slice text, struct slice scheme)
+{
+    return text.len >= scheme.len && slice_eq_nocase(slice_of(text.at, scheme.len), scheme);
+}
+
 bool address_is_unix(struct slice text)
 {
-    return text.len >= unix_scheme.len && slice_eq_nocase(slice_of(text.at, unix_scheme.len), unix_scheme);
+    return has_scheme(text, unix_scheme);
 }
 
 bool address_parse_tcp(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
 {
+    if (has_scheme(text, tls_scheme))
+        return why_set(why, why_size, "\"%.*s\": there is no TLS here", WHY_SLICE(text));
     return parse_tcp(address, text, may_choose_port, "host:port or [v6]:port", why, why_size);
+}
+
+static bool parse_tls(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
+{
+    struct slice rest = text;
+    split_take(&rest, tls_scheme.len);
+    if (address_is_unix(rest))
+        return why_set(why, why_size, "\"%.*s\": there is no TLS on a unix socket", WHY_SLICE(text));
+    bool is_good = parse_tcp(address, rest, may_choose_port, "tls:host:port or tls:[v6]:port", why, why_size);
+    if (is_good)
+        address->is_tls = true;
+    return is_good;
 }
 
 bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
 {
     struct slice rest = text;
+    if (has_scheme(text, tls_scheme))
+        return parse_tls(address, text, may_choose_port, why, why_size);
     if (!address_is_unix(text))
-        return parse_tcp(address, text, may_choose_port, "host:port, [v6]:port or unix:/path", why, why_size);
+        return parse_tcp(address, text, may_choose_port, "host:port, [v6]:port, tls:host:port or unix:/path", why,
+                         why_size);
     split_take(&rest, unix_scheme.len);
     return parse_path(address, rest, why, why_size);
 }
@@ -114,10 +136,11 @@ void address_fini(struct address *address)
 
 void address_print(const struct address *address, char *out, size_t size)
 {
+    const char *tls = address->is_tls ? "tls:" : "";
     if (address->is_unix)
         snprintf(out, size, "unix:%s", address->host);
     else if (strchr(address->host, ':'))
-        snprintf(out, size, "[%s]:%u", address->host, (unsigned)address->port);
+        snprintf(out, size, "%s[%s]:%u", tls, address->host, (unsigned)address->port);
     else
-        snprintf(out, size, "%s:%u", address->host, (unsigned)address->port);
+        snprintf(out, size, "%s%s:%u", tls, address->host, (unsigned)address->port);
 }

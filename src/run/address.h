@@ -1,5 +1,5 @@
 /*
- * Addresses as a configuration writes them: host:port, [v6]:port or unix:/path.
+ * Addresses as a configuration writes them: host:port, [v6]:port or unix:/path; tls: in front of the first two.
  */
 #ifndef WEIR_RUN_ADDRESS_H
 #define WEIR_RUN_ADDRESS_H

@@ -15,6 +15,7 @@
 #include "run/address.h"
 #include "run/config_file.h"
 #include "run/config_keys.h"
+#include "run/config_tls.h"
 
 struct loading {
     struct config_file *file;
@@ -301,6 +302,8 @@ static void load(struct loading *l)
     for (size_t i = 0; i < l->file->n_sections; i++)
         l->file->sections[i].is_done = false;
     load_keys(l);
+    if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
+        config_tls_load(l->config, l->file);
     load_classes(l);
     load_costs(l);
     load_policies(l);
@@ -354,6 +357,10 @@ void config_free(struct config *config)
     if (config->upstream_password)
         explicit_bzero(config->upstream_password, strlen(config->upstream_password));
     free(config->upstream_password);
+    tls_settings_fini(&config->tls_settings);
+    tls_settings_fini(&config->upstream_tls_settings);
+    tls_context_put(config->tls);
+    tls_context_put(config->upstream_tls);
     policies_put(config->policies);
     named_put(config->named);
     free(config);

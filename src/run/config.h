@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "limit/identity.h"
 #include "limit/policy.h"
+#include "net/tls_context.h"
 #include "quota/named.h"
 #include "quota/quota.h"
 
@@ -20,6 +21,7 @@ struct address {
     char *host; /* heap; a path when is_unix */
     uint16_t port;
     bool is_unix;
+    bool is_tls;
 };
 
 /* Where clients connect. */
@@ -54,12 +56,16 @@ struct config {
     enum quota_when_down when_down;
     uint64_t slow_ns; /* SLOWLOG_OFF: nothing is */
     unsigned slow_entries;
-    struct named *named;         /* [limit NAME] */
-    bool is_shadow;              /* count what would be refused, refuse nothing */
-    char *admin_socket;          /* path; NULL: none */
-    struct address admin_listen; /* of HTTP; host NULL: none */
-    struct policies *policies;   /* bound to the table it was built with */
-    char *log_path;              /* NULL: no file */
+    struct named *named;              /* [limit NAME] */
+    bool is_shadow;                   /* count what would be refused, refuse nothing */
+    char *admin_socket;               /* path; NULL: none */
+    struct address admin_listen;      /* of HTTP; host NULL: none */
+    struct tls_settings tls_settings; /* of listeners */
+    struct tls_settings upstream_tls_settings;
+    struct tls_context *tls;          /* made of them; NULL: no listener wants it, or the part was not read */
+    struct tls_context *upstream_tls; /* the same */
+    struct policies *policies;        /* bound to the table it was built with */
+    char *log_path;                   /* NULL: no file */
     bool log_to_stderr;
     enum log_format log_format;
     enum log_level log_level;
@@ -71,8 +77,8 @@ enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
 
 /*
  * Build a configuration from what stands in `file`, which remains. All errors and warnings go to file->report, one line
- * each; the result is NULL when there was an error, now or in reading. With CONFIG_LIVE the settings that need a restart
- * are not looked at, and remain zero.
+ * each; the result is NULL when there was an error, now or in reading. With CONFIG_LIVE the settings that need a restart,
+ * and those that name files, are not looked at, and remain zero.
  */
 struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part);
 
@@ -84,7 +90,7 @@ struct config *config_load(const char *path, const struct command_table *table,
                            void (*report)(void *arg, bool is_error, const char *line), void *arg);
 void config_free(struct config *config);
 
-/* "127.0.0.1:6379", "[::1]:6379" or "unix:/path" into out. */
+/* "127.0.0.1:6379", "tls:[::1]:6379" or "unix:/path" into out. */
 void address_print(const struct address *address, char *out, size_t size);
 
 #endif

@@ -16,6 +16,7 @@
 #include "limit/rate.h"
 #include "limit/slowlog.h"
 #include "run/address.h"
+#include "run/config_tls.h"
 #include "run/secret.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -35,7 +36,7 @@ struct config_key {
     bool is_list;
     bool is_admin;      /* of [admin] */
     bool needs_restart; /* a reload does not change it */
-    bool names_file;    /* its file is read only when the whole configuration is */
+    bool names_file;    /* or says how files are used, which are read only when the whole configuration is */
 };
 
 /* ---- numbers, bytes, times ---- */
@@ -429,10 +430,48 @@ static enum key_result set_log_level(const struct config_key *key, struct config
     return KEY_BAD;
 }
 
+/* ---- TLS ---- */
+
+static enum key_result set_text(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                size_t why_size)
+{
+    (void)why;
+    (void)why_size;
+    *(char **)member(key, config) = mem_strndup(value.at, value.len);
+    return KEY_SET;
+}
+
+static enum key_result set_tls_auth(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                    size_t why_size)
+{
+    (void)key;
+    return tls_auth_parse(value, &config->tls_settings.auth, why, why_size) ? KEY_SET : KEY_BAD;
+}
+
+static enum key_result set_tls_protocols(const struct config_key *key, struct config *config, struct slice value,
+                                         char *why, size_t why_size)
+{
+    (void)key;
+    return tls_protocols_parse(value, &config->tls_settings, why, why_size) ? KEY_SET : KEY_BAD;
+}
+
+static enum key_result set_tls_verify(const struct config_key *key, struct config *config, struct slice value,
+                                      char *why, size_t why_size)
+{
+    (void)key;
+    config->upstream_tls_settings.is_unverified = slice_eq_nocase(value, SLICE("no"));
+    if (config->upstream_tls_settings.is_unverified || slice_eq_nocase(value, SLICE("yes")))
+        return KEY_SET;
+    why_set(why, why_size, "\"%.*s\" is neither yes nor no", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
 /* ---- the table ---- */
 
 #define NUMBER(field, from, to) .offset = offsetof(struct config, field), .least = (from), .most = (to)
+#define TEXT(field) .offset = offsetof(struct config, field)
 #define STAYS .needs_restart = true
+#define FILES .names_file = true
 
 static const struct config_key keys[] = {
     {.name = "listen", .initial = "127.0.0.1:6380", .set = set_listen, .is_list = true, STAYS},
@@ -463,6 +502,18 @@ static const struct config_key keys[] = {
     {.name = "log", .initial = "stderr", .set = set_log, .is_list = true, STAYS},
     {.name = "log-format", .initial = "text", .set = set_log_format},
     {.name = "log-level", .initial = "info", .set = set_log_level},
+    {.name = "tls-cert-file", .set = set_text, TEXT(tls_settings.texts[TLS_CERT]), FILES},
+    {.name = "tls-key-file", .set = set_text, TEXT(tls_settings.texts[TLS_KEY]), FILES},
+    {.name = "tls-ca-cert-file", .set = set_text, TEXT(tls_settings.texts[TLS_CA]), FILES},
+    {.name = "tls-auth-clients", .initial = "no", .set = set_tls_auth, FILES},
+    {.name = "tls-protocols", .initial = "TLSv1.2, TLSv1.3", .set = set_tls_protocols, FILES},
+    {.name = "tls-ciphers", .set = set_text, TEXT(tls_settings.texts[TLS_CIPHERS]), FILES},
+    {.name = "tls-ciphersuites", .set = set_text, TEXT(tls_settings.texts[TLS_CIPHERSUITES]), FILES},
+    {.name = "upstream-tls-ca-file", .set = set_text, TEXT(upstream_tls_settings.texts[TLS_CA]), FILES},
+    {.name = "upstream-tls-cert-file", .set = set_text, TEXT(upstream_tls_settings.texts[TLS_CERT]), FILES},
+    {.name = "upstream-tls-key-file", .set = set_text, TEXT(upstream_tls_settings.texts[TLS_KEY]), FILES},
+    {.name = "upstream-tls-server-name", .set = set_text, TEXT(upstream_tls_settings.texts[TLS_SERVER_NAME]), FILES},
+    {.name = "upstream-tls-verify", .initial = "yes", .set = set_tls_verify, FILES},
     {.name = "listen", .set = set_admin_listen, .is_admin = true, STAYS},
     {.name = "socket", .set = set_admin_socket, .is_admin = true, STAYS},
     /* not yet supported */

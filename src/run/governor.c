@@ -95,6 +95,12 @@ static char *password_of(const struct governor *g, const struct config *config)
     return config->upstream_password ? config->upstream_password : g->rules->upstream_password;
 }
 
+/* Only a whole file brings new contexts; and a listener speaks TLS until a restart, whatever the file says now. */
+static struct tls_context *kept(struct tls_context *fresh, struct tls_context *running)
+{
+    return fresh ? fresh : running;
+}
+
 /* Let it run. False: there have been too many limits since the start. */
 static bool adopt(struct governor *g, const struct config *config)
 {
@@ -114,6 +120,8 @@ static bool adopt(struct governor *g, const struct config *config)
         .when_down = config->when_down,
         .slow_ns = config->slow_ns,
         .slow_entries = config->slow_entries,
+        .tls = kept(config->tls, g->rules ? g->rules->tls : NULL),
+        .upstream_tls = kept(config->upstream_tls, g->rules ? g->rules->upstream_tls : NULL),
     };
     log_set_format(config->log_format);
     log_set_level(config->log_level);

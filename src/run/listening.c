@@ -142,6 +142,7 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
     place->entrance = (struct entrance){
         .listener = place->text,
         .is_unix = address->is_unix,
+        .is_tls = address->is_tls,
         .has_proxy_header = listen->has_proxy_header,
         .is_admin = is_admin,
         .index = index,

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "base/log.h"
+#include "net/tls_context.h"
 #include "run/config.h"
 #include "run/config_file.h"
 #include "run/proxy.h"
@@ -24,8 +25,8 @@ struct options {
 
 static void print_version(void)
 {
-    printf("weir %s (libuv %s, hiredis %s, inih %s)\n", WEIR_VERSION, uv_version_string(), control_reader_version(),
-           INIH_VERSION);
+    printf("weir %s (libuv %s, hiredis %s, inih %s, OpenSSL %s)\n", WEIR_VERSION, uv_version_string(),
+           control_reader_version(), INIH_VERSION, tls_version());
 }
 
 static void print_help(void)

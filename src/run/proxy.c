@@ -320,7 +320,9 @@ static void free_settings(struct front_settings *settings)
 static void on_change(void *arg)
 {
     struct proxy *proxy = arg;
-    control_set_password(proxy->control, governor_rules(proxy->governor)->upstream_password);
+    const struct rules *rules = governor_rules(proxy->governor);
+    upstream_set_tls(&proxy->upstream, rules->upstream_tls);
+    control_set_password(proxy->control, rules->upstream_password);
     crew_publish(proxy->crew, governor_commands(proxy->governor), governor_rules(proxy->governor));
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
 }
@@ -424,12 +426,15 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     proxy->journal = journal_new();
     proxy->history = history_new();
     proxy->governor = governor_new(config, file, builtin, proxy->journal);
+    upstream_init(&proxy->upstream);
+    upstream_set_tls(&proxy->upstream, config->upstream_tls);
     proxy->started_unix_ms = clock_unix_ms();
     if (find_upstream(proxy) && open_sockets(proxy))
         status = serve(proxy);
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
     governor_free(proxy->governor);
+    upstream_fini(&proxy->upstream);
     history_free(proxy->history);
     journal_free(proxy->journal);
     free(proxy);

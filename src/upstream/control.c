@@ -272,7 +272,7 @@ static void on_connected(struct link *link, int status)
 {
     struct control *control = control_of(link);
     if (status != 0) {
-        lose(control, uv_strerror(status));
+        lose(control, link_why(link, status));
         return;
     }
     control->step = 0;
@@ -311,7 +311,7 @@ static void on_data(struct link *link, const char *data, size_t n)
 
 static void on_end(struct link *link, int status)
 {
-    lose(control_of(link), status == UV_EOF ? "it closed the connection" : uv_strerror(status));
+    lose(control_of(link), status == UV_EOF ? "it closed the connection" : link_why(link, status));
 }
 
 static void forget_password(struct control *control)
@@ -361,11 +361,10 @@ static const struct link_ops link_ops = {
 
 static void connect_now(struct control *control)
 {
-    const struct endpoint *endpoint = &control->upstream->endpoint;
     control->reader = redisReaderCreate();
     int status = UV_ENOMEM;
     if (control->reader != NULL)
-        status = link_connect(&control->link, control->loop, RANK_LANE, endpoint, &link_ops);
+        status = upstream_connect(control->upstream, &control->link, control->loop, &link_ops);
     if (status != 0) {
         if (control->reader != NULL)
             redisReaderFree(control->reader);

@@ -130,14 +130,14 @@ static void on_connected(struct link *link, int status)
 {
     struct lane *lane = lane_of(link);
     if (status != 0)
-        lane_fail(lane, uv_strerror(status));
+        lane_fail(lane, link_why(link, status));
     else if (!greet(lane, false))
         lane_fail(lane, "out of memory");
 }
 
 static void on_end(struct link *link, int status)
 {
-    lane_fail(lane_of(link), status == UV_EOF ? "it closed the connection" : uv_strerror(status));
+    lane_fail(lane_of(link), status == UV_EOF ? "it closed the connection" : link_why(link, status));
 }
 
 /* So many more, or, with a negative number, fewer. */
@@ -215,7 +215,7 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane
     lane->state = LANE_CONNECTING;
     list_init(&lane->in_home);
     list_init(&lane->waiting);
-    *error = link_connect(&lane->link, home->loop, RANK_LANE, &home->upstream->endpoint, &link_ops);
+    *error = upstream_connect(home->upstream, &lane->link, home->loop, &link_ops);
     if (*error != 0) {
         free(lane);
         return NULL;

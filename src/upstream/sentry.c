@@ -108,8 +108,7 @@ static void on_timer(uv_timer_t *timer)
     sentry->waited = 0;
     memset(&sentry->scan, 0, sizeof sentry->scan);
     glimpse_reset(&sentry->answer);
-    const struct endpoint *endpoint = &sentry->upstream->endpoint;
-    sentry->is_open = link_connect(&sentry->link, sentry->loop, RANK_LANE, endpoint, &link_ops) == 0;
+    sentry->is_open = upstream_connect(sentry->upstream, &sentry->link, sentry->loop, &link_ops) == 0;
 }
 
 struct sentry *sentry_open(struct loop *loop, struct upstream *upstream)

@@ -4,15 +4,19 @@
 #ifndef WEIR_UPSTREAM_UPSTREAM_H
 #define WEIR_UPSTREAM_UPSTREAM_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "net/link.h"
+#include "net/tls_context.h"
 
 struct upstream {
     struct endpoint endpoint;
     const char *text;                 /* the address as configured, for the log */
+    pthread_mutex_t tls_lock;         /* of the next, which a reload replaces */
+    struct tls_context *tls;          /* one reference; NULL: plain */
     uint64_t connect_timeout_ns;      /* for connecting, and for each answer until a connection is ready */
     bool lends_login;                 /* who does not log in travels as weir's own user */
     uint64_t timeout_ns;              /* for any answer to a call that does not block; 0: none */
@@ -21,6 +25,16 @@ struct upstream {
     _Atomic uint32_t epoch;           /* upstream_epoch */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
+
+void upstream_init(struct upstream *upstream); /* of zeroed memory */
+void upstream_fini(struct upstream *upstream);
+
+/* What connections use from now on; those there are keep theirs. Takes a reference of its own. NULL: plain. */
+void upstream_set_tls(struct upstream *upstream, struct tls_context *tls);
+
+/* As link_connect, to the upstream. */
+__attribute__((warn_unused_result)) int upstream_connect(struct upstream *upstream, struct link *link,
+                                                         struct loop *loop, const struct link_ops *ops);
 
 /*
  * Whom Redis takes a connection for that does not log in is settled when it is opened, and stays whatever becomes of

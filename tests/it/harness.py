@@ -290,7 +290,7 @@ class Weir(Process):
         """What it listens on, in the order of its configuration."""
         found = []
         for text in re.findall(r'listening on ([^\s"]+)', self.log()):
-            host, _, port = text.rpartition(":")
+            host, _, port = text.removeprefix("tls:").rpartition(":")
             address = text[5:] if text.startswith("unix:") else (host.strip("[]"), int(port))
             if address not in found:
                 found.append(address)

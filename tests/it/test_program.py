@@ -24,7 +24,7 @@ def test_version():
     done = run_weir("--version")
     assert done.returncode == 0
     assert re.match(r"weir \d+\.\d+\.\d+\S*", done.stdout)
-    for library in ("libuv", "hiredis", "inih"):
+    for library in ("libuv", "hiredis", "inih", "OpenSSL"):
         assert re.search(rf"{library} \S*\d", done.stdout), library
 
 

@@ -26,6 +26,7 @@ need libuv1-dev has_header uv.h
 need libhiredis-dev has_header hiredis/read.h
 need libinih-dev has_header ini.h
 need libmicrohttpd-dev has_header microhttpd.h
+need libssl-dev has_header openssl/ssl.h
 
 if [ "$want" = run ] || [ "$want" = test ]; then
     need redis-server has_command redis-server
@@ -43,6 +44,7 @@ if [ "$want" = test ]; then
     need haproxy has_server haproxy
     need nodejs has_command node
     need npm has_command npm
+    need openssl has_command openssl
     need chromium has_command chromium
     need chromium-driver has_command chromedriver
     need python3-selenium has_module selenium

@@ -130,18 +130,18 @@ static const struct mistake key_mistakes[] = {
 
 static const struct mistake address_mistakes[] = {
     {"[weir]\nlisten = 6380\n",
-     "weir.conf:2: [weir] listen: \"6380\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+     "weir.conf:2: [weir] listen: \"6380\" is not an address: write host:port, [v6]:port, tls:host:port or unix:/path\n"},
     {"[weir]\nlisten = 127.0.0.1:6380,\n",
-     "weir.conf:2: [weir] listen: \"\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+     "weir.conf:2: [weir] listen: \"\" is not an address: write host:port, [v6]:port, tls:host:port or unix:/path\n"},
     {"[weir]\nlisten = [::1]\n",
-     "weir.conf:2: [weir] listen: \"[::1]\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+     "weir.conf:2: [weir] listen: \"[::1]\" is not an address: write host:port, [v6]:port, tls:host:port or unix:/path\n"},
     {"[weir]\nlisten = 127.0.0.1:1 proxy\n",
      "weir.conf:2: [weir] listen: whose PROXY headers are believed? set proxy-protocol-from to the addresses of your "
      "proxies\n"},
     {"[weir]\nlisten = 127.0.0.1:1 proxy proxy\nproxy-protocol-from = unix\n",
      "weir.conf:2: [weir] listen: \"1 proxy\" is not a port: a port is a number from 0 to 65535\n"},
     {"[weir]\nlisten = proxy\n",
-     "weir.conf:2: [weir] listen: \"proxy\" is not an address: write host:port, [v6]:port or unix:/path\n"},
+     "weir.conf:2: [weir] listen: \"proxy\" is not an address: write host:port, [v6]:port, tls:host:port or unix:/path\n"},
     {"[weir]\nlisten = 127.0.0.1:1, 127.0.0.1:1 proxy\nproxy-protocol-from = unix\n",
      "weir.conf:2: [weir] listen: 127.0.0.1:1 is given twice\n"},
     {"[weir]\nproxy-protocol-from = localhost\n",

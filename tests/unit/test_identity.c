@@ -237,6 +237,19 @@ static void all_sources_at_once(void **state)
     assert_int_equal(identity.count, 7);
 }
 
+static void certificates_name_subjects(void **state)
+{
+    (void)state;
+    struct facts known = facts("u", "n", "10.1.2.3");
+    known.tls = SLICE("spiffe://acme/billing");
+    assert_subject("tls, user, ip", known, "tls:spiffe://acme/billing");
+    assert_subject("user, TLS", known, "user:u");
+    known.tls = SLICE("My Client%");
+    assert_subject("tls", known, "tls:My%20Client%25");
+    known.tls = SLICE("");
+    assert_subject("tls, ip", known, "ip:10.1.2.3");
+}
+
 static void wrong_sources_are_named(void **state)
 {
     (void)state;
@@ -247,8 +260,8 @@ static void wrong_sources_are_named(void **state)
         {"user,,ip", "missing beside a comma"},
         {"user,", "missing beside a comma"},
         {"usr, ip", "did you mean user?"},
-        {"nonsense", "there are user, name, ip"},
-        {"tls", "\"tls\" is not yet supported"},
+        {"nonsense", "there are user, name, tls, ip"},
+        {"tls/8", "only ip and ip6 take a length"},
         {"key, ip", "needs a number of segments"},
         {"key/2", "needs a number of segments"},
         {"key:0", "must be 1 to 32"},
@@ -349,10 +362,22 @@ static void terms_of_keys_and_listeners(void **state)
     match_fini(&match);
 }
 
+static void terms_of_certificates(void **state)
+{
+    (void)state;
+    struct facts known = facts("", "", "");
+    known.tls = SLICE("spiffe://acme/billing");
+    assert_true(holds("tls:spiffe://acme/*", known));
+    assert_true(holds("TLS:*", known));
+    assert_false(holds("tls:billing", known));
+    assert_false(holds("tls:*", facts("spiffe://acme/billing", "spiffe://acme/billing", "")));
+}
+
 static void what_is_unknown_never_matches(void **state)
 {
     (void)state;
     struct facts nobody = facts("", "", "");
+    assert_false(holds("tls:*", nobody));
     assert_false(holds("user:*", nobody));
     assert_false(holds("name:*", nobody));
     assert_false(holds("listener:*", nobody));
@@ -408,6 +433,7 @@ int main(void)
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(long_names_are_cut_and_told_apart),
         cmocka_unit_test(any_name_is_printable_and_fits),
+        cmocka_unit_test(certificates_name_subjects),
         cmocka_unit_test(wrong_sources_are_named),
         cmocka_unit_test(socket_addresses),
         cmocka_unit_test(listeners_name_subjects),
@@ -417,6 +443,7 @@ int main(void)
         cmocka_unit_test(all_sources_at_once),
         cmocka_unit_test(terms_hold),
         cmocka_unit_test(terms_of_keys_and_listeners),
+        cmocka_unit_test(terms_of_certificates),
         cmocka_unit_test(what_is_unknown_never_matches),
         cmocka_unit_test(wrong_terms_are_named),
     };

@@ -2,8 +2,12 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
 
-const host = '127.0.0.1';
+// With the file of a certificate authority in the environment, the port speaks TLS.
+const ca = process.env.CA;
+const tls = ca ? { ca: fs.readFileSync(ca) } : undefined;
+const host = ca ? 'localhost' : '127.0.0.1';
 const port = Number(process.argv[2]);
 
 async function step(name, work) {
@@ -19,4 +23,4 @@ function main(work) {
   });
 }
 
-module.exports = { assert, host, main, port, step };
+module.exports = { assert, host, main, port, step, tls };

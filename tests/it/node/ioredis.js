@@ -2,12 +2,12 @@
 'use strict';
 
 const Redis = require('ioredis');
-const { assert, host, main, port, step } = require('./check');
+const { assert, host, main, port, step, tls } = require('./check');
 
 const protocol = Number(process.argv[3]);
 
 main(async () => {
-  const redis = new Redis({ host, port, protocol, maxRetriesPerRequest: 0 });
+  const redis = new Redis({ host, port, protocol, tls, maxRetriesPerRequest: 0 });
   const other = redis.duplicate();
 
   await step('strings', async () => {

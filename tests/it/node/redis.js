@@ -2,7 +2,7 @@
 'use strict';
 
 const { createClient, createClientPool, defineScript, ErrorReply, WatchError } = require('redis');
-const { assert, host, main, port, step } = require('./check');
+const { assert, host, main, port, step, tls } = require('./check');
 
 const RESP = Number(process.argv[3]);
 
@@ -16,7 +16,8 @@ const addTo = defineScript({
   transformReply: undefined,
 });
 
-const options = { RESP, socket: { host, port, reconnectStrategy: false }, scripts: { addTo } };
+const socket = { host, port, reconnectStrategy: false, ...(tls && { tls: true, ...tls }) };
+const options = { RESP, socket, scripts: { addTo } };
 
 main(async () => {
   const redis = await createClient(options).on('error', () => {}).connect();

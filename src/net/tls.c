@@ -1,0 +1,393 @@
+#include "net/tls.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "net/tls_name.h"
+
+#define WHY_ROOM 256
+#define FETCH_LEAST 4096 /* bytes asked of the socket, however little room the caller has */
+#define WRITE_PIECES (TLS_AHEAD / CHUNK_BYTES + 4)
+
+/* ---- what OpenSSL sees of the connection: memory ---- */
+
+static int on_bio_read(BIO *bio, char *out, int room)
+{
+    struct tls *tls = BIO_get_data(bio);
+    struct slice piece = tls->fed;
+    BIO_clear_retry_flags(bio);
+    bool is_kept = tls->kept.bytes > 0 && chain_peek(&tls->kept, &piece, 1) > 0;
+    if (piece.len == 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    size_t n = piece.len < (size_t)room ? piece.len : (size_t)room;
+    memcpy(out, piece.at, n);
+    if (is_kept)
+        chain_drop(&tls->kept, tls->pool, n);
+    else
+        tls->fed = slice_of(piece.at + n, piece.len - n);
+    return (int)n;
+}
+
+static int on_bio_write(BIO *bio, const char *data, int n)
+{
+    struct tls *tls = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    return chain_append(&tls->sealed, tls->pool, data, (size_t)n) ? n : -1;
+}
+
+static long on_bio_ctrl(BIO *bio, int what, long number, void *arg)
+{
+    (void)bio;
+    (void)number;
+    (void)arg;
+    return what == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *method; /* one for all; made once, it stays */
+
+static void make_method(void)
+{
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weir");
+    if (method == NULL)
+        return;
+    BIO_meth_set_read(method, on_bio_read);
+    BIO_meth_set_write(method, on_bio_write);
+    BIO_meth_set_ctrl(method, on_bio_ctrl);
+}
+
+static BIO *bio_new(struct tls *tls)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_method);
+    BIO *bio = method != NULL ? BIO_new(method) : NULL;
+    if (bio == NULL)
+        return NULL;
+    BIO_set_data(bio, tls);
+    BIO_set_init(bio, 1);
+    return bio;
+}
+
+/* ---- what went wrong ---- */
+
+static void set_why(struct tls *tls, const char *what, const char *detail)
+{
+    char text[WHY_ROOM];
+    snprintf(text, sizeof text, "%s%s", what, detail);
+    free(tls->why);
+    tls->why = mem_strndup(text, strlen(text));
+}
+
+/* OpenSSL has failed for good; its queue of errors is empty again, as every call expects. */
+static void broke(struct tls *tls)
+{
+    unsigned long error = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(error);
+    long verdict = SSL_get_verify_result(tls->ssl);
+    int code = ERR_GET_REASON(error);
+    tls->is_broken = true;
+    if (verdict != X509_V_OK && !tls->is_ready)
+        set_why(tls, "its certificate is refused: ", X509_verify_cert_error_string(verdict));
+    else if (code == SSL_R_WRONG_VERSION_NUMBER || code == SSL_R_HTTP_REQUEST)
+        set_why(tls, "it does not speak TLS", "");
+    else
+        set_why(tls, "TLS: ", reason != NULL ? reason : "it ended early");
+    ERR_clear_error();
+}
+
+static ssize_t fail(int error)
+{
+    errno = error;
+    return -1;
+}
+
+/* ---- the socket ---- */
+
+/* As read(), into tls->fed. */
+static ssize_t fetch(struct tls *tls, int fd, size_t want)
+{
+    assert(tls->fed.len == 0);
+    ssize_t n = read(fd, tls->scratch->in, want);
+    if (n > 0)
+        tls->fed = slice_of(tls->scratch->in, (size_t)n);
+    return n;
+}
+
+/* The scratch memory is about to be somebody else's. */
+static void keep(struct tls *tls)
+{
+    if (tls->fed.len > 0 && !tls->is_ended && !tls->is_broken &&
+        !chain_append(&tls->kept, tls->pool, tls->fed.at, tls->fed.len)) {
+        tls->is_broken = true;
+        set_why(tls, "out of memory", "");
+    }
+    tls->fed = slice_of(NULL, 0);
+}
+
+/* Write what is encrypted. False with errno: the socket is broken; that it takes no more is no error. */
+static bool send_sealed(struct tls *tls, int fd)
+{
+    struct slice pieces[WRITE_PIECES];
+    struct iovec iov[WRITE_PIECES];
+    if (tls->sealed.bytes == 0)
+        return true;
+    unsigned n = chain_peek(&tls->sealed, pieces, WRITE_PIECES);
+    for (unsigned i = 0; i < n; i++)
+        iov[i] = (struct iovec){(char *)(uintptr_t)pieces[i].at, pieces[i].len};
+    ssize_t sent = n == 1 ? write(fd, iov->iov_base, iov->iov_len) : writev(fd, iov, (int)n);
+    if (sent < 0)
+        return errno == EAGAIN || errno == EINTR;
+    chain_drop(&tls->sealed, tls->pool, (size_t)sent);
+    return true;
+}
+
+/* ---- the handshake ---- */
+
+bool tls_feed(struct tls *tls, const char *data, size_t n)
+{
+    return chain_append(&tls->kept, tls->pool, data, n);
+}
+
+static bool know_peer(struct tls *tls)
+{
+    const char *why = NULL;
+    bool is_good = !tls->is_accepting || tls_name_read(tls->ssl, &tls->name, &why);
+    ERR_clear_error();
+    if (is_good)
+        return true;
+    tls->is_broken = true;
+    set_why(tls, why, "");
+    return false;
+}
+
+int tls_shake(struct tls *tls, int fd)
+{
+    ssize_t n = fetch(tls, fd, sizeof tls->scratch->in);
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        return -1;
+    int done = SSL_do_handshake(tls->ssl);
+    if (done != 1 && SSL_get_error(tls->ssl, done) != SSL_ERROR_WANT_READ)
+        broke(tls);
+    keep(tls);
+    bool is_sent = send_sealed(tls, fd);
+    if (tls->is_broken || (done == 1 && !know_peer(tls)))
+        return (int)fail(EPROTO);
+    if (!is_sent)
+        return -1;
+    if (n == 0 && done != 1)
+        return (int)fail(ECONNRESET);
+    tls->is_ready = done == 1;
+    return tls->is_ready;
+}
+
+/* ---- reading ---- */
+
+static bool has_input(const struct tls *tls)
+{
+    return tls->fed.len > 0 || tls->kept.bytes > 0 || SSL_pending(tls->ssl) > 0;
+}
+
+/* As much as there is and has room. */
+static size_t decrypt(struct tls *tls, char *at, size_t room)
+{
+    size_t got = 0;
+    while (got < room && !tls->is_ended && has_input(tls)) {
+        size_t n;
+        if (SSL_read_ex(tls->ssl, at + got, room - got, &n) == 1) {
+            got += n;
+            continue;
+        }
+        int error = SSL_get_error(tls->ssl, 0);
+        if (error == SSL_ERROR_WANT_READ)
+            break; /* the rest of a record is still to come */
+        if (error == SSL_ERROR_ZERO_RETURN)
+            tls->is_ended = true;
+        else
+            broke(tls);
+        chain_clear(&tls->kept, tls->pool);
+        break;
+    }
+    return got;
+}
+
+/* The same with what the socket has; as read(), but 0 is nothing. */
+static ssize_t decrypt_more(struct tls *tls, int fd, char *at, size_t room)
+{
+    size_t got = decrypt(tls, at, room);
+    while (got < room && !tls->is_ended && !tls->is_broken) {
+        size_t want = room - got < FETCH_LEAST ? FETCH_LEAST : room - got;
+        if (want > sizeof tls->scratch->in)
+            want = sizeof tls->scratch->in;
+        ssize_t n = fetch(tls, fd, want);
+        if (n <= 0 && got > 0)
+            break; /* the socket says it again */
+        if (n <= 0)
+            return n == 0 ? fail(ECONNRESET) : -1;
+        got += decrypt(tls, at + got, room - got);
+        if ((size_t)n < want)
+            break;
+    }
+    return (ssize_t)got;
+}
+
+ssize_t tls_read(struct tls *tls, int fd, char *at, size_t room)
+{
+    ssize_t got = decrypt_more(tls, fd, at, room);
+    if (got < 0)
+        return -1;
+    keep(tls);
+    (void)!send_sealed(tls, fd); /* answers of TLS' own; if the socket is broken, writing tells */
+    if (got > 0)
+        return got;
+    if (tls->is_broken)
+        return fail(EPROTO);
+    return tls->is_ended ? 0 : fail(EAGAIN);
+}
+
+bool tls_has_news(const struct tls *tls)
+{
+    return tls->is_ended || tls->is_broken || has_input(tls);
+}
+
+/* ---- writing ---- */
+
+/* Where writing stands in the pieces. */
+struct place {
+    const struct slice *pieces;
+    unsigned n, i;
+    size_t at; /* in pieces[i] */
+};
+
+static struct slice take(struct place *place, size_t most)
+{
+    const struct slice *piece = &place->pieces[place->i];
+    size_t left = piece->len - place->at;
+    struct slice taken = slice_of(piece->at + place->at, left < most ? left : most);
+    place->at += taken.len;
+    if (place->at == piece->len) {
+        place->i++;
+        place->at = 0;
+    }
+    return taken;
+}
+
+/* What goes into one record: of one piece if that fills it or is the last, else gathered from several. */
+static struct slice next_record(struct tls *tls, struct place *place)
+{
+    struct slice first = take(place, TLS_RECORD);
+    if (first.len == TLS_RECORD || place->i == place->n)
+        return first;
+    size_t len = first.len;
+    memcpy(tls->scratch->record, first.at, first.len);
+    while (len < TLS_RECORD && place->i < place->n) {
+        struct slice more = take(place, TLS_RECORD - len);
+        memcpy(tls->scratch->record + len, more.at, more.len);
+        len += more.len;
+    }
+    return slice_of(tls->scratch->record, len);
+}
+
+static bool encrypt(struct tls *tls, struct slice record)
+{
+    size_t written;
+    if (SSL_write_ex(tls->ssl, record.at, record.len, &written) == 1)
+        return true;
+    broke(tls);
+    errno = EPROTO;
+    return false;
+}
+
+ssize_t tls_write(struct tls *tls, int fd, const struct slice *pieces, unsigned n)
+{
+    struct place place = {pieces, n, 0, 0};
+    size_t taken = 0;
+    if (tls->is_broken)
+        return fail(EPROTO);
+    if (!send_sealed(tls, fd))
+        return -1;
+    while (place.i < place.n && !tls_is_full(tls)) {
+        while (place.i < place.n && tls->sealed.bytes < TLS_AHEAD) {
+            struct slice record = next_record(tls, &place);
+            if (!encrypt(tls, record))
+                return -1;
+            taken += record.len;
+        }
+        if (!send_sealed(tls, fd))
+            return -1;
+    }
+    return (ssize_t)taken;
+}
+
+void tls_end(struct tls *tls, int fd)
+{
+    bool is_said = (SSL_get_shutdown(tls->ssl) & SSL_SENT_SHUTDOWN) != 0;
+    if (!tls->is_ready || tls->is_broken || tls_is_full(tls) || is_said)
+        return;
+    SSL_shutdown(tls->ssl);
+    ERR_clear_error();
+    (void)!send_sealed(tls, fd);
+}
+
+/* ---- its life ---- */
+
+/* Whom the certificate of the other side must name. */
+static bool expect(SSL *ssl, const char *name)
+{
+    if (name == NULL || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1)
+        return true;
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1;
+}
+
+static bool begin(struct tls *tls, const struct tls_context *context)
+{
+    tls->ssl = SSL_new(tls_context_ssl(context));
+    BIO *bio = tls->ssl != NULL ? bio_new(tls) : NULL;
+    if (bio == NULL)
+        return false;
+    SSL_set_bio(tls->ssl, bio, bio);
+    tls->is_accepting = tls_context_side(context) == TLS_ACCEPT;
+    if (tls->is_accepting)
+        SSL_set_accept_state(tls->ssl);
+    else
+        SSL_set_connect_state(tls->ssl);
+    return expect(tls->ssl, tls_context_server_name(context));
+}
+
+struct tls *tls_new(struct tls_context *context, struct pool *pool, struct tls_scratch *scratch)
+{
+    struct tls *tls = calloc(1, sizeof *tls);
+    if (tls == NULL)
+        return NULL;
+    tls->pool = pool;
+    tls->scratch = scratch;
+    bool is_good = begin(tls, context);
+    ERR_clear_error();
+    if (is_good)
+        return tls;
+    tls_free(tls);
+    return NULL;
+}
+
+void tls_free(struct tls *tls)
+{
+    if (tls == NULL)
+        return;
+    SSL_free(tls->ssl);
+    chain_clear(&tls->kept, tls->pool);
+    chain_clear(&tls->sealed, tls->pool);
+    free(tls->name);
+    free(tls->why);
+    free(tls);
+}

@@ -1,0 +1,166 @@
+"""TLS to the Redis behind: every kind of connection, whom weir trusts, and what it says when it does not."""
+
+import re
+import signal
+
+import pytest
+from harness import wait_until
+from resp import Error
+from tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
+
+LANES = ["shared", "private"]
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def pair(ca):
+    return ca.issue("redis", "/CN=redis")
+
+
+@pytest.fixture
+def serve(farm, ca, pair):
+    """A redis-server with a TLS port, and with that certificate if one is given."""
+    return lambda shown=pair, *options, **how: farm._start(TlsRedis(ca, shown, *options, **how))
+
+
+def away(weir):
+    """What a client is told while weir does not trust the upstream; nothing of it may get through."""
+    with weir.connect() as conn:
+        reply = conn.call("SET", "k", "v")
+        assert isinstance(reply, Error) and reply.startswith("UPSTREAM"), reply
+
+
+def says(weir, text):
+    wait_until(lambda: re.search(text, weir.log()), f"the log says {text}")
+
+
+# ---- every kind of connection ----
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_all_lanes(lanes, farm, serve, ca):
+    redis = serve()
+    weir = farm.weir(redis, lanes=lanes, upstream_tls_ca_file=ca.cert)
+    with weir.connect() as conn, weir.connect() as other:
+        assert conn.ask("SET k v", "GET k") == ["OK", b"v"]
+        assert conn.ask("MULTI", "INCR n", "EXEC") == ["OK", "QUEUED", [1]]
+        assert conn.call("EVAL", "return 7", 0) == 7
+        assert other.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+        assert conn.call("PUBLISH", "c", "m") == 1
+        assert conn.call("LIMIT", "FIXED", "x", "1/60s")[0] == 0
+        assert conn.call("LIMIT", "FIXED", "x", "1/60s")[0] == 1
+        assert conn.call("SELECT", 3) == "OK" and conn.call("GET", "k") is None
+
+
+def test_tls_on_both_sides(farm, serve, ca, pair):
+    weir = farm.weir(serve(), upstream_tls_ca_file=ca.cert, **tls_settings(pair))
+    with TlsConn(weir.address, trusting(ca)) as conn:
+        value = b"v" * (8 << 20)
+        assert conn.call("SET", "k", value) == "OK" and conn.call("GET", "k") == value
+
+
+def test_by_address(farm, serve, ca):
+    """The certificate names 127.0.0.1 as an address."""
+    redis = serve()
+    weir = farm.weir(f"tls:127.0.0.1:{redis.tls_port}", upstream_tls_ca_file=ca.cert)
+    assert weir.serves()
+
+
+def test_login(farm, serve, ca, tmp_path):
+    redis = serve(ca.issue("redis-login"), "--requirepass", "word")
+    secret = tmp_path / "secret"
+    secret.write_text("word")
+    secret.chmod(0o600)
+    weir = farm.weir(redis, upstream_tls_ca_file=ca.cert, upstream_password_file=secret)
+    with weir.connect() as conn:
+        assert conn.call("GET", "k").startswith("NOAUTH")
+        assert conn.call("AUTH", "word") == "OK" and conn.call("GET", "k") is None
+
+
+def test_redis_comes_back(farm, serve, ca):
+    redis = serve()
+    weir = farm.weir(redis, upstream_tls_ca_file=ca.cert)
+    assert weir.serves()
+    redis.kill()
+    redis.launch(redis.child.args)
+    wait_until(weir.serves, "Redis is served again", 20)
+
+
+# ---- whom to trust ----
+
+
+def test_a_client_certificate(farm, serve, ca):
+    redis = serve(auth="yes")
+    mine = ca.issue("client", "/CN=weir", names=None)
+    weir = farm.weir(
+        redis, upstream_tls_ca_file=ca.cert, upstream_tls_cert_file=mine.cert, upstream_tls_key_file=mine.key
+    )
+    assert weir.serves()
+
+
+def test_without_the_certificate_it_wants(farm, serve, ca):
+    away(farm.weir(serve(auth="yes"), upstream_tls_ca_file=ca.cert))
+
+
+def test_a_stranger_s_certificate(farm, serve, ca, tmp_path):
+    redis = serve()
+    weir = farm.weir(redis, upstream_tls_ca_file=Authority(tmp_path, "stranger").cert)
+    away(weir)
+    says(weir, "its certificate is refused: ")
+    assert redis.call("DBSIZE") == 0
+
+
+def test_by_default_the_system_is_trusted(farm, serve):
+    weir = farm.weir(serve())
+    away(weir)
+    says(weir, "its certificate is refused: ")
+
+
+@pytest.mark.parametrize("name", ["redis.example", "127.0.0.2"])
+def test_another_name(name, farm, serve, ca):
+    weir = farm.weir(serve(), upstream_tls_ca_file=ca.cert, upstream_tls_server_name=name)
+    away(weir)
+    says(weir, "its certificate is refused: .*mismatch")
+
+
+def test_the_name_to_verify(farm, serve, ca):
+    redis = serve(ca.issue("elsewhere", names="DNS:*.redis.example"))
+    assert farm.weir(redis, upstream_tls_ca_file=ca.cert, upstream_tls_server_name="a.redis.example").serves()
+
+
+def test_an_expired_certificate(farm, serve, ca):
+    weir = farm.weir(serve(ca.issue("expired", days=-1)), upstream_tls_ca_file=ca.cert)
+    away(weir)
+    says(weir, "its certificate is refused: certificate has expired")
+
+
+def test_without_verification(farm, serve, ca):
+    assert farm.weir(serve(ca.issue("anybody", days=-1)), upstream_tls_verify="no").serves()
+
+
+def test_a_plain_redis(farm, redis, ca):
+    """It takes the handshake for a command that never ends, or answers with an error."""
+    weir = farm.weir(f"tls:127.0.0.1:{redis.port}", upstream_tls_ca_file=ca.cert, connect_timeout="200ms")
+    away(weir)
+
+
+def test_a_tls_redis_taken_for_plain(farm, serve):
+    away(farm.weir(f"127.0.0.1:{serve().tls_port}", connect_timeout="200ms"))
+
+
+# ---- reload ----
+
+
+def test_trust_is_read_anew(farm, serve, ca, tmp_path):
+    """A wrong authority is put right while weir runs, and then Redis is found by itself."""
+    trust = tmp_path / "trust.crt"
+    trust.write_bytes(Authority(tmp_path, "stranger").cert.read_bytes())
+    weir = farm.weir(serve(), upstream_tls_ca_file=trust)
+    away(weir)
+    trust.write_bytes(ca.cert.read_bytes())
+    weir.signal(signal.SIGHUP)
+    wait_until(weir.serves, "Redis is trusted", 20)

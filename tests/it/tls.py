@@ -1,0 +1,136 @@
+"""Certificates made for a test by the openssl command, and connections that use them."""
+
+import socket
+import ssl
+import subprocess
+from collections import namedtuple
+
+from harness import Redis, free_port
+from resp import TIMEOUT, Conn, dial
+
+Pair = namedtuple("Pair", "cert key")
+
+EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+HERE = "DNS:localhost,IP:127.0.0.1"
+
+
+def openssl(*argv, data=None):
+    done = subprocess.run(["openssl", *map(str, argv)], input=data, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+class Authority:
+    """A certificate authority in a folder. What it issues is named after `file`."""
+
+    def __init__(self, folder, file="ca"):
+        self.folder = folder
+        self.cert, self.key = folder / f"{file}.crt", folder / f"{file}.key"
+        where = ["-keyout", self.key, "-out", self.cert]
+        openssl("req", "-x509", *EC, "-days", 30, "-subj", f"/CN=weir test {file}", *where)
+
+    @classmethod
+    def at(cls, folder, file="ca"):
+        """One that has been made there."""
+        authority = cls.__new__(cls)
+        authority.folder, authority.cert, authority.key = folder, folder / f"{file}.crt", folder / f"{file}.key"
+        return authority
+
+    def issue(self, file, subject="/CN=weir", names=HERE, days=30):
+        """A certificate and its key; `names` are alternative names as openssl writes them, None: none."""
+        pair = Pair(self.folder / f"{file}.crt", self.folder / f"{file}.key")
+        request = self.folder / f"{file}.csr"
+        more = ["-addext", f"subjectAltName={names}"] if names else []
+        openssl("req", *EC, "-subj", subject, *more, "-keyout", pair.key, "-out", request)
+        sign = ["-CA", self.cert, "-CAkey", self.key, "-CAcreateserial", "-copy_extensions", "copy"]
+        openssl("x509", "-req", "-in", request, *sign, "-days", days, "-out", pair.cert)
+        return pair
+
+    def issue_bytes(self, file, written, meant, **how):
+        """As issue, with the bytes `meant` where the request has the equally long `written`: openssl escapes none."""
+        pair = self.issue(file, **how)
+        der = openssl("x509", "-in", pair.cert, "-outform", "DER")
+        _, start, _ = der_element(der, 0)
+        _, _, end = der_element(der, start)
+        _, _, algorithm_end = der_element(der, end)
+        assert der[start:end].count(written) == 1 and len(written) == len(meant)
+        body = der[start:end].replace(written, meant)
+        signature = openssl("dgst", "-sha256", "-sign", self.key, data=body)
+        der = der_wrap(0x30, body + der[end:algorithm_end] + der_wrap(0x03, b"\0" + signature))
+        pair.cert.write_text(ssl.DER_cert_to_PEM_cert(der))
+        return pair
+
+
+def der_element(data, at):
+    """(tag, where its content begins, where it ends)"""
+    first = data[at + 1]
+    if first < 0x80:
+        return data[at], at + 2, at + 2 + first
+    start = at + 2 + (first & 0x7F)
+    return data[at], start, start + int.from_bytes(data[at + 2 : start], "big")
+
+
+def der_wrap(tag, content):
+    length = len(content)
+    if length < 0x80:
+        return bytes([tag, length]) + content
+    size = (length.bit_length() + 7) // 8
+    return bytes([tag, 0x80 | size]) + length.to_bytes(size, "big") + content
+
+
+def trusting(authority, pair=None):
+    """What a client needs to verify a server, and to show a certificate of its own."""
+    context = ssl.create_default_context(cafile=authority.cert)
+    if pair:
+        context.load_cert_chain(pair.cert, pair.key)
+    return context
+
+
+def shaken(address, context, timeout=TIMEOUT, **how):
+    """A TLS socket to that address whose handshake is over."""
+    return context.wrap_socket(dial(address, timeout), server_hostname="localhost", **how)
+
+
+class TlsConn(Conn):
+    def __init__(self, address, context, timeout=TIMEOUT, **how):
+        self.sock = shaken(address, context, timeout, **how)
+        self.buffer = bytearray()
+
+
+def is_refused(address, context):
+    """Does the server refuse this client, in the handshake or, as TLS 1.3 does, after it?"""
+    try:
+        with TlsConn(address, context) as conn:
+            conn.sock.sendall(b"PING\r\n")
+            return conn.sock.recv(100) == b""
+    except (ssl.SSLError, ConnectionError):
+        return True
+
+
+def tls_settings(pair, **more):
+    """Settings of weir for listeners with that certificate."""
+    return {"listen": "tls:127.0.0.1:0", "tls_cert_file": pair.cert, "tls_key_file": pair.key, **more}
+
+
+class TlsRedis(Redis):
+    """redis-server that also listens for TLS."""
+
+    def __init__(self, authority, pair, *options, auth="no"):
+        files = ["--tls-auth-clients", auth]
+        files += ["--tls-cert-file", pair.cert, "--tls-key-file", pair.key, "--tls-ca-cert-file", authority.cert]
+        super().__init__(*map(str, files), *options)
+
+    @property
+    def upstream(self):
+        return f"tls:localhost:{self.tls_port}"
+
+    def _launch(self, where):
+        self.tls_port = free_port()
+        return super()._launch([*where, "--tls-port", str(self.tls_port)])
+
+
+def cut_connection(sock):
+    """End a TLS connection without TLS' own end."""
+    raw = socket.socket(fileno=sock.detach())
+    raw.shutdown(socket.SHUT_WR)
+    return raw
