@@ -3,6 +3,7 @@
 VERSION = 0.1.0-dev
 PREFIX  = /usr/local
 DESTDIR =
+SYSCONFDIR = /etc
 T       = 60
 
 WARN  = -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef -Wstrict-prototypes -Wmissing-prototypes -Werror
@@ -192,11 +193,31 @@ build/clang/%.tidy: build/clang/%.o .clang-tidy
 list-checks: # for tests/tools/run-tests.sh
 	@echo $(CHECKS)
 
-install: build/weir ## install under PREFIX=/usr/local (and DESTDIR)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/weir
-	install -m 755 build/weir $(DESTDIR)$(PREFIX)/bin/weir
-	install -m 644 README.md LICENSE CHANGELOG.md conf/weir.conf $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/weir
-	cp -r docs/grafana docs/prometheus $(DESTDIR)$(PREFIX)/share/doc/weir
+ROOT = $(DESTDIR)$(PREFIX)
+MAN  = $(wildcard docs/man/*.[1-9])
+
+install: build/weir ## install under PREFIX=/usr/local (and DESTDIR); a /etc/weir/weir.conf that is there stays
+	install -D -m 755 build/weir $(ROOT)/bin/weir
+	install -d $(ROOT)/share/doc/weir $(ROOT)/lib/systemd/system $(DESTDIR)$(SYSCONFDIR)/weir
+	install -m 644 README.md CHANGELOG.md $(wildcard docs/*.md) $(ROOT)/share/doc/weir
+	cp -r docs/grafana docs/prometheus $(ROOT)/share/doc/weir
+	install -m 644 LICENSE $(ROOT)/share/doc/weir/copyright
+	for page in $(MAN); do install -D -m 644 $$page $(ROOT)/share/man/man$${page##*.}/$${page##*/} || exit; done
+	install -D -m 644 conf/bash-completion/weir $(ROOT)/share/bash-completion/completions/weir
+	install -D -m 644 conf/sysusers.d/weir.conf $(ROOT)/lib/sysusers.d/weir.conf
+	install -D -m 644 conf/weir.logrotate $(DESTDIR)$(SYSCONFDIR)/logrotate.d/weir
+	install -m 644 conf/systemd/weir.socket $(ROOT)/lib/systemd/system
+	sed -e 's|/usr/bin/weir|$(PREFIX)/bin/weir|' -e 's|/etc/weir|$(SYSCONFDIR)/weir|' conf/systemd/weir.service \
+	    >$(ROOT)/lib/systemd/system/weir.service
+	chmod 644 $(ROOT)/lib/systemd/system/weir.service
+	[ -e $(DESTDIR)$(SYSCONFDIR)/weir/weir.conf ] || install -m 644 conf/weir.conf $(DESTDIR)$(SYSCONFDIR)/weir/weir.conf
+
+DEB = build/weir_$(VERSION).deb
+
+deb: build/weir ## a Debian package, build/weir_VERSION.deb
+	@rm -rf $(DEB).root
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/$(DEB).root PREFIX=/usr SYSCONFDIR=/etc
+	@conf/debian/make-deb $(VERSION) $(DEB)
 
 format: ## clang-format all C files in place
 	clang-format -i $(SRC) $(HEADERS) $(wildcard tests/unit/*.[ch] tests/fuzz/*.[ch] bench/*/*.[ch])
@@ -207,4 +228,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz bench bench-quick bench-limit bench-micro bench-fairness soak conformance check $(CHECKS) list-checks install format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz bench bench-quick bench-limit bench-micro bench-fairness soak conformance check $(CHECKS) list-checks install deb format clean help

@@ -42,6 +42,10 @@ if [ "$want" = test ]; then
     need python3-pytest-xdist has_module xdist
     need python3-redis has_module redis
     need haproxy has_server haproxy
+    need dpkg-dev has_command dpkg-shlibdeps
+    need iproute2 has_command ip
+    need mandoc has_command mandoc
+    need systemd has_command systemd-analyze
     need nodejs has_command node
     need npm has_command npm
     need openssl has_command openssl

@@ -42,8 +42,9 @@ done
 part "unit (ASan, UBSan)" quiet_make unit
 part "tsan" quiet_make tsan
 part "it (ASan, UBSan)" quiet_make it
+part "package" tests/tools/test-package.sh
 
 grep '^skipped:' "$TALLY"
-echo "ran: check, unit and it under ASan and UBSan, thread tests under TSan ($SECONDS s)"
+echo "ran: check, unit and it under ASan and UBSan, thread tests under TSan, the package ($SECONDS s)"
 awk '/^[0-9]/ { p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' "$TALLY"
