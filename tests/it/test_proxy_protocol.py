@@ -295,10 +295,10 @@ class Haproxy(Process):
         super().__init__("haproxy")
         self.address = ("127.0.0.1", free_port())
         (self.folder / "haproxy.cfg").write_text(
-            "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n"
+            "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n  timeout check 20s\n"
             f"frontend in\n  bind 127.0.0.1:{self.address[1]}\n  default_backend out\n"
             "backend out\n  option tcp-check\n  tcp-check connect send-proxy\n  tcp-check send PING\\r\\n\n  tcp-check expect string +PONG\n"
-            f"  server weir {weir.address[0]}:{weir.address[1]} {option} check inter 200ms\n"
+            f"  server weir {weir.address[0]}:{weir.address[1]} {option} check inter 200ms fall 100000\n"
         )
 
     def start(self):
