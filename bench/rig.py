@@ -130,7 +130,10 @@ class Haproxy(PortProcess):
 
 
 class Grind(Weir):
-    """weir under callgrind: how many instructions it has spent is known when it has stopped."""
+    """weir under callgrind: how many instructions it has spent is known when it has stopped. There everything is slow."""
+
+    def __init__(self, *args, **settings):
+        super().__init__(*args, slowlog_log_slower_than="off", **settings)
 
     def start(self):
         self.counted = self.folder / "callgrind"

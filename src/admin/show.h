@@ -18,6 +18,7 @@ void show_commands(struct sheet *s);
 void show_protocol_errors(struct sheet *s);
 void show_read(struct sheet *s);
 void show_written(struct sheet *s);
+void show_pauses(struct sheet *s);
 void show_limit_commands(struct sheet *s);
 void show_requests(struct sheet *s);
 void show_upstream_times(struct sheet *s);
@@ -32,12 +33,15 @@ void show_tracked(struct sheet *s);
 void show_subjects(struct sheet *sheet);
 void show_subjects_limit(struct sheet *sheet);
 void show_overflow(struct sheet *sheet);
+void show_near(struct sheet *s);
 void show_delays(struct sheet *s);
 
 /* show_upstream.c */
 void show_up(struct sheet *s);
 void show_lanes(struct sheet *s);
 void show_in_flight(struct sheet *s);
+void show_blocking(struct sheet *s);
+void show_subscribed(struct sheet *s);
 void show_opened(struct sheet *s);
 void show_losses(struct sheet *s);
 

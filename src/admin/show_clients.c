@@ -85,6 +85,12 @@ void show_written(struct sheet *s)
     put(s, LABELS({"side", "upstream"}), s->snapshot->upstream_written);
 }
 
+void show_pauses(struct sheet *s)
+{
+    put(s, LABELS({"side", "client"}), s->snapshot->client_pauses);
+    put(s, LABELS({"side", "upstream"}), s->snapshot->upstream_pauses);
+}
+
 void show_limit_commands(struct sheet *s)
 {
     for (size_t i = 0; i < own_count() && i < COUNTED_OWN; i++) {

@@ -53,6 +53,11 @@ static uint64_t tracked(const struct snapshot_limit *limit)
     return limit->subjects;
 }
 
+static uint64_t near(const struct snapshot_limit *limit)
+{
+    return limit->near;
+}
+
 void show_bursts(struct sheet *s)
 {
     put_each(s, burst);
@@ -61,6 +66,16 @@ void show_bursts(struct sheet *s)
 void show_tracked(struct sheet *s)
 {
     put_each(s, tracked);
+}
+
+/* The others together under _other. */
+void show_near(struct sheet *s)
+{
+    uint64_t others = 0;
+    put_each(s, near);
+    for (size_t i = METRICS_RULES; i < s->snapshot->n_limits; i++)
+        others += s->snapshot->limits[i].near;
+    put(s, LABELS({"rule", "_other"}), others);
 }
 
 void show_rules(struct sheet *s)

@@ -25,6 +25,16 @@ void show_in_flight(struct sheet *s)
     put_one(s, count_read(&s->snapshot->lanes.in_flight));
 }
 
+void show_blocking(struct sheet *s)
+{
+    put_one(s, count_read(&s->snapshot->lanes.blocking));
+}
+
+void show_subscribed(struct sheet *s)
+{
+    put_one(s, count_read(&s->snapshot->lanes.subscribed));
+}
+
 void show_opened(struct sheet *s)
 {
     put_one(s, count_read(&s->snapshot->lanes.opened));

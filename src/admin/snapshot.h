@@ -32,7 +32,7 @@ struct snapshot_limit {
     bool is_shadow;
     double per_s; /* 0: a number at one moment, or nothing ever */
     uint64_t burst;
-    uint64_t admitted, delayed, refused, shadowed;
+    uint64_t admitted, delayed, refused, shadowed, near;
     uint64_t subjects; /* of its policy, remembered now */
     uint16_t id;       /* of this limit as long as the process lives */
     double used;       /* 0 to 1, by the fullest holder that is known, or by the rate where there is one holder */
@@ -92,6 +92,7 @@ struct snapshot {
     struct counts counts;
     struct histo turns;                                                    /* of the workers' loops */
     uint64_t client_read, client_written, upstream_read, upstream_written; /* bytes */
+    uint64_t client_pauses, upstream_pauses;
 
     size_t subjects, key_subjects; /* remembered now */
     size_t max_subjects;           /* of either kind */

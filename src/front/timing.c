@@ -8,7 +8,7 @@
 /*
  * Entries of one worker in a second: where everything is slow, telling so must not make it slower.
  */
-#define SLOW_PER_S 1000
+#define SLOW_PER_S 100
 
 static uint64_t now_ns(const struct client *client)
 {
@@ -39,9 +39,9 @@ static void print(char *out, size_t room, struct slice text)
     snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), text.at);
 }
 
-static void log_slow(struct client *client, const struct timed *timed, uint32_t tag)
+static void add_entry(const struct client *client, const struct timed *timed, uint32_t tag)
 {
-    struct front *front = client->front;
+    const struct front *front = client->front;
     uint64_t upstream_ns =
         timed->sent_ns != 0 && timed->answered_ns > timed->sent_ns ? timed->answered_ns - timed->sent_ns : 0;
     char address[SESSION_TEXT];
@@ -52,13 +52,20 @@ static void log_slow(struct client *client, const struct timed *timed, uint32_t 
         .upstream_us = upstream_ns / NS_PER_US,
         .argc = tag & UINT16_MAX,
     };
-    if (!may_log(&front->slow, timed->answered_ns))
-        return;
     session_print_address(client, address);
     print(entry.command, sizeof entry.command, name_of(front, tag, timed->arrived_ns));
     print(entry.address, sizeof entry.address, slice_str(address));
     print(entry.client, sizeof entry.client, session_name(client));
     slowlog_add(front->settings->slowlog, &entry);
+}
+
+/* False: there have been enough in this second. */
+static bool log_slow(struct client *client, const struct timed *timed, uint32_t tag)
+{
+    if (!may_log(&client->front->slow, timed->answered_ns))
+        return false;
+    add_entry(client, timed, tag);
+    return true;
 }
 
 /* ---- what has been answered ---- */
@@ -75,9 +82,10 @@ static bool note(struct client *client, const struct timed *timed)
 static void log_run(struct client *client, const struct timed *timed)
 {
     const struct tags *tags = &client->rider.lane->tags;
-    for (uint32_t i = 0; i < timed->n; i++)
+    bool goes_on = true;
+    for (uint32_t i = 0; i < timed->n && goes_on; i++)
         if (i == 0 || tags_at(tags, i) != tags_at(tags, i - 1))
-            log_slow(client, timed, tags_at(tags, i));
+            goes_on = log_slow(client, timed, tags_at(tags, i));
 }
 
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
@@ -104,7 +112,7 @@ void timing_local(struct client *client, uint32_t tag)
         .n = 1,
     };
     if (note(client, &timed))
-        log_slow(client, &timed, tag);
+        (void)log_slow(client, &timed, tag);
 }
 
 void timing_decided(struct client *client, const struct quota_call *call)
@@ -117,5 +125,5 @@ void timing_decided(struct client *client, const struct quota_call *call)
         .n = 1,
     };
     if (call->arrived_ns != 0 && note(client, &timed))
-        log_slow(client, &timed, call->tag);
+        (void)log_slow(client, &timed, call->tag);
 }

@@ -1,6 +1,12 @@
 /* Works out a rate's numbers once, so that a take needs one multiplication and no division. */
 #include "limit/funnel.h"
 
+static void set_burst(struct rate *rate, uint64_t burst_ns)
+{
+    rate->burst_ns = burst_ns;
+    rate->near_ns = burst_ns - burst_ns / 5;
+}
+
 bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t burst)
 {
     if (count == 0 || period_ns == 0 || burst == 0)
@@ -11,7 +17,8 @@ bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t b
     /* Rounding up at most doubles the interval, unless the rate is beyond one a nanosecond. */
     if (burst > 2 * RATE_LONGEST_NS / interval_ns)
         return false;
-    *rate = (struct rate){count, period_ns, burst, interval_ns, burst * interval_ns};
+    *rate = (struct rate){.count = count, .period_ns = period_ns, .burst = burst, .interval_ns = interval_ns};
+    set_burst(rate, burst * interval_ns);
     return true;
 }
 
@@ -26,6 +33,6 @@ bool rate_init_bytes(struct rate *rate, uint64_t count, uint64_t period_ns, uint
     if (!rate_init(rate, count, period_ns, burst))
         return false;
     uint64_t burst_ns = (uint64_t)((unsigned __int128)burst * period_ns / count);
-    rate->burst_ns = burst_ns > rate->interval_ns ? burst_ns : rate->interval_ns;
+    set_burst(rate, burst_ns > rate->interval_ns ? burst_ns : rate->interval_ns);
     return true;
 }

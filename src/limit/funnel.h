@@ -26,6 +26,7 @@ struct rate {
     uint64_t burst;       /* units that pass at once from rest */
     uint64_t interval_ns; /* one unit's time: period / count, rounded up */
     uint64_t burst_ns;    /* burst * interval; of bytes, which are charged by the piece, burst * period / count */
+    uint64_t near_ns;     /* more debt than four fifths of that is near the limit */
 };
 
 struct funnel {
@@ -90,12 +91,16 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const stru
     return funnel_rule(rate, atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed), now_ns, cost, &next_ns);
 }
 
-/* Charge without asking: only after funnel_ask answered 0, under the lock that keeps others away in between. */
-static inline void funnel_charge(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+/*
+ * Charge without asking: only after funnel_ask answered 0, under the lock that keeps others away in between. Returns what
+ * the word has become.
+ */
+static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
-    uint64_t start_ns = tat_ns > now_ns ? tat_ns : now_ns;
-    atomic_store_explicit(&funnel->tat_ns, start_ns + cost * rate->interval_ns, memory_order_relaxed);
+    uint64_t next_ns = (tat_ns > now_ns ? tat_ns : now_ns) + cost * rate->interval_ns;
+    atomic_store_explicit(&funnel->tat_ns, next_ns, memory_order_relaxed);
+    return next_ns;
 }
 
 /* Charge what has passed already, whatever the debt, from any thread: `span_ns` from rate_span_ns. */
@@ -128,6 +133,17 @@ static inline uint64_t funnel_queue(const struct funnel *funnel, const struct ra
     uint64_t then_ns = (tat_ns > now_ns ? tat_ns : now_ns) + funnel_queue_span(rate, cost);
     uint64_t latest_ns = now_ns + rate->burst_ns;
     return then_ns > latest_ns ? then_ns - latest_ns : 0;
+}
+
+/* Is, with this word, more than four fifths of the burst used? */
+static inline bool funnel_is_near(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
+{
+    return tat_ns > now_ns + rate->near_ns;
+}
+
+static inline uint64_t funnel_word(const struct funnel *funnel)
+{
+    return atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
 }
 
 /* ---- the same word as a number at one moment: calls in flight, connections ---- */

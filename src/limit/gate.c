@@ -61,13 +61,22 @@ static bool refuse_plainly(const struct limit *limit, uint64_t wait_ns, struct t
     return false;
 }
 
+/* It has passed and is charged. */
+static inline void note_near(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, struct tally *tallies)
+{
+    if (funnel_is_near(&limit->rate, tat_ns, now_ns))
+        tally_add(&tallies[limit->id].near, 1);
+}
+
 static bool pass_one(const struct limit *limit, struct subject *subject, uint64_t now_ns, struct tally *tallies,
                      struct verdict *verdict)
 {
-    uint64_t wait_ns = funnel_take(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
+    struct funnel *funnel = subject_funnel(subject, limit->slot);
+    uint64_t wait_ns = funnel_take(funnel, &limit->rate, now_ns, 1);
     if (wait_ns > 0)
         return refuse_plainly(limit, wait_ns, tallies, verdict);
     tally_add(&tallies[limit->id].admitted, 1);
+    note_near(limit, funnel_word(funnel), now_ns, tallies);
     return true;
 }
 
@@ -96,8 +105,9 @@ static bool pass_several(const struct limit *limits, uint64_t binds, struct subj
     }
     for (uint64_t left = longest_ns == 0 ? binds : 0; left; left &= left - 1) {
         const struct limit *limit = &limits[lowest(left)];
-        funnel_charge(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
+        uint64_t tat_ns = funnel_charge(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
         tally_add(&tallies[limit->id].admitted, 1);
+        note_near(limit, tat_ns, now_ns, tallies);
     }
     subject_unlock(subject);
     return longest_ns == 0 || refuse_plainly(slowest, longest_ns, tallies, verdict);
@@ -178,6 +188,13 @@ static uint64_t longest_wait(const struct trial *trial, uint64_t limits, const s
     return longest_ns;
 }
 
+static bool is_near(const struct limit *limit, const struct funnel *funnel, uint64_t now_ns)
+{
+    if (unit_is_gauge((enum unit)limit->unit))
+        return gauge_value(funnel) > limit->rate.count / 5 * 4 + limit->rate.count % 5 * 4 / 5;
+    return funnel_is_near(&limit->rate, funnel_word(funnel), now_ns);
+}
+
 static void charge(const struct trial *trial, uint64_t limits)
 {
     for (; trial->tallies && limits; limits &= limits - 1) {
@@ -194,6 +211,8 @@ static void charge(const struct trial *trial, uint64_t limits)
         else
             funnel_charge(funnel, &limit->rate, trial->ask->now_ns, units);
         tally_add(&trial->tallies[limit->id].admitted, units);
+        if (is_near(limit, funnel, trial->ask->now_ns))
+            tally_add(&trial->tallies[limit->id].near, 1);
     }
 }
 
@@ -332,6 +351,7 @@ void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, u
         const struct limit *limit = &account->policy->limits[i];
         funnel_owe(funnel_of(account, i), now_ns, rate_span_ns(&limit->rate, n));
         tally_add(&tallies[limit->id].admitted, n);
+        note_near(limit, funnel_word(funnel_of(account, i)), now_ns, tallies);
     }
 }
 

@@ -39,6 +39,7 @@ struct tally {
     _Atomic uint64_t delayed;
     _Atomic uint64_t refused;
     _Atomic uint64_t shadowed; /* would have been refused */
+    _Atomic uint64_t near;     /* times that what passed left more than four fifths of the burst used */
 };
 
 struct ledger;

@@ -99,8 +99,8 @@ static void read_failed(struct link *link, int error)
 
 static void read_end(struct link *link)
 {
-    link_pause(link);
     link->is_eof = true;
+    link_pause(link);
     link->ops->on_end(link, UV_EOF); /* the other direction may still be open */
 }
 
@@ -134,8 +134,11 @@ static void read_share(struct link *link)
 /* It stays polled for until something comes: most are resumed before that. */
 void link_pause(struct link *link)
 {
-    if (link->state == LINK_OPEN)
-        link->is_paused = true;
+    if (link->state != LINK_OPEN || link->is_paused)
+        return;
+    link->is_paused = true;
+    if (!link->is_eof && !link->is_finishing)
+        count_add(&link_loop(link)->traffic[link->rank].pauses, 1);
 }
 
 void link_resume(struct link *link)
@@ -257,8 +260,8 @@ void link_write(struct link *link, const char *data, size_t n)
 
 void link_finish(struct link *link)
 {
-    link_pause(link);
     link->is_finishing = true;
+    link_pause(link);
     mark_dirty(link);
 }
 

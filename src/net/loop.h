@@ -24,10 +24,11 @@ enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* the order of writing */
 
 struct tls_scratch;
 
-/* What all links of a rank have carried, in bytes; of TLS only what it carries. */
+/* What all links of a rank have carried, in bytes (of TLS only what it carries), and how often they would not. */
 struct traffic {
     _Atomic uint64_t read;
     _Atomic uint64_t written;
+    _Atomic uint64_t pauses; /* times that reading stopped because what had been read could not go on */
 };
 
 struct loop {

@@ -39,6 +39,7 @@ static void sum_tallies(struct snapshot_limit *to, const struct census *census, 
         to->delayed += count_read(&tally->delayed);
         to->refused += count_read(&tally->refused);
         to->shadowed += count_read(&tally->shadowed);
+        to->near += count_read(&tally->near);
     }
 }
 
@@ -90,6 +91,8 @@ static void take_worker(struct snapshot *s, const struct front *front)
     s->client_written += count_read(&traffic[RANK_CLIENT].written);
     s->upstream_read += count_read(&traffic[RANK_LANE].read);
     s->upstream_written += count_read(&traffic[RANK_LANE].written);
+    s->client_pauses += count_read(&traffic[RANK_CLIENT].pauses);
+    s->upstream_pauses += count_read(&traffic[RANK_LANE].pauses);
 }
 
 /* The numbers are not of one moment: fewer may seem to have come than gone. */

@@ -4,6 +4,7 @@
 
 #include "limit/command.h"
 #include "upstream/lanes.h"
+#include "upstream/underway.h"
 
 static struct call *oldest(struct lane *lane)
 {
@@ -39,8 +40,7 @@ static void finish_oldest(struct lane *lane)
 static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
     bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
-    if (call->sent_ns != 0)
-        count_add(&lane->home->counts.in_flight, -(uint64_t)n);
+    underway_end(lane, call, n);
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);
     tags_drop(&lane->tags, n);
@@ -157,8 +157,10 @@ static void note_confirmation(struct lane *lane, uint32_t *count)
 {
     int64_t total = glimpse_last_integer(&lane->glimpse);
     uint32_t others = count == &lane->channels ? lane->patterns : count == &lane->patterns ? lane->channels : 0;
+    bool was_subscribed = lane_is_subscribed(lane);
     if (total >= (int64_t)others && total <= UINT32_MAX)
         *count = (uint32_t)total - others;
+    underway_subscribe(lane, was_subscribed);
 }
 
 static bool is_message_word(struct slice word)
@@ -184,7 +186,9 @@ static void note_reply(struct lane *lane, const struct call *call)
     if (call->flow == FLOW_MONITOR)
         lane->is_monitoring = true;
     if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET"))) {
+        bool was_subscribed = lane_is_subscribed(lane);
         lane->channels = lane->patterns = lane->shard_channels = 0;
+        underway_subscribe(lane, was_subscribed);
         lane->is_monitoring = false;
     }
 }

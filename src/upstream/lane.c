@@ -9,6 +9,7 @@
 #include "upstream/deliver.h"
 #include "upstream/greeting.h"
 #include "upstream/lanes.h"
+#include "upstream/underway.h"
 
 static struct lane *lane_of(struct link *link)
 {
@@ -140,23 +141,10 @@ static void on_end(struct link *link, int status)
     lane_fail(lane_of(link), status == UV_EOF ? "it closed the connection" : link_why(link, status));
 }
 
-/* So many more, or, with a negative number, fewer. */
-static void count_in_flight(struct lane *lane, int64_t n)
-{
-    count_add(&lane->home->counts.in_flight, (uint64_t)n);
-}
-
 /* What has been noted since the last time goes now. */
 static void on_flush(struct link *link)
 {
-    struct lane *lane = lane_of(link);
-    for (uint32_t at = lane->calls.tail; at != lane->calls.head; at--) {
-        struct call *call = calls_at(&lane->calls, at - 1);
-        if (call->sent_ns != 0)
-            return;
-        call->sent_ns = link_loop(link)->writing_ns;
-        count_in_flight(lane, call_requests(call));
-    }
+    underway_send(lane_of(link), link_loop(link)->writing_ns);
 }
 
 static void on_drained(struct link *link)
@@ -239,9 +227,7 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *own
 static void close_quietly(struct lane *lane)
 {
     lane->state = LANE_CLOSED;
-    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
-        if (calls_at(&lane->calls, at)->sent_ns != 0)
-            count_in_flight(lane, -(int64_t)call_requests(calls_at(&lane->calls, at)));
+    underway_close(lane);
     lanes_take(lane);
     link_close(&lane->link);
 }
@@ -351,8 +337,7 @@ void lane_withdraw(struct rider *rider)
     struct call *newest = calls_at(calls, calls->tail - 1);
     assert(newest->rider == rider && newest->local_bytes == 0);
     tags_drop_newest(&rider->lane->tags);
-    if (newest->sent_ns != 0)
-        count_in_flight(rider->lane, -1);
+    underway_end(rider->lane, newest, 1);
     if (newest->flow == FLOW_ONE && newest->n > 1) {
         newest->n--; /* equal ones before it */
         return;

@@ -15,6 +15,8 @@ enum lane_loss { LOSS_CONNECT, LOSS_TIMEOUT, LOSS_PROTOCOL, LOSS_CLOSED, LOSS_AU
 struct lane_counts {
     _Atomic uint64_t homes[HOME_COUNT]; /* lanes there now */
     _Atomic uint64_t in_flight;         /* requests sent and not answered, now */
+    _Atomic uint64_t blocking;          /* of them those that may wait in Redis */
+    _Atomic uint64_t subscribed;        /* connections with subscriptions, now */
     _Atomic uint64_t opened;            /* connections begun */
     _Atomic uint64_t lost[LOSS_COUNT];
     _Atomic uint64_t is_down; /* 1: the upstream is away, as far as this worker knows */

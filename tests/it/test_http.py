@@ -332,3 +332,58 @@ def test_an_address_that_cannot_be_had(farm, redis, tmp_path):
         assert f"cannot listen on 127.0.0.1:{port}: it is in use: set listen= in [admin]" in done.stderr
     path.write_text("[admin]\nlisten = unix:/tmp/x\n")
     assert "[admin] listen: HTTP needs host:port" in run_weir("-t", "-c", path).stderr
+
+
+def test_who_is_near_a_limit(farm, redis):
+    """More than 80 % of ten is nine, and ten."""
+    weir = farm.weir(redis, sections="[policy default]\ncmd.get = 10/d\ncmd.set = 5/d\n" + ADMIN)
+    assert value(metrics(weir), "weir_near_limit_total", rule="_other") == 0
+    with weir.connect() as conn:
+        for _ in range(12):
+            conn.call("GET", "x")
+        for _ in range(4):
+            conn.call("SET", "x", 1)
+    wait_metric(weir, 2, "weir_decisions_total", rule="default/cmd.get", decision="throttled")
+    found = metrics(weir)
+    assert value(found, "weir_near_limit_total", rule="default/cmd.get") == 2
+    assert value(found, "weir_near_limit_total", rule="default/cmd.set") == 0
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_who_listens_and_who_blocks(farm, redis, lanes):
+    weir = farm.weir(redis, sections=ADMIN, lanes=lanes)
+    upstream = {"upstream": redis.upstream}
+    with weir.connect() as listener, weir.connect() as blocked, weir.connect() as leaver:
+        listener.ask("SUBSCRIBE a", "PSUBSCRIBE b*")
+        leaver.ask("SUBSCRIBE a")
+        blocked.send(b"BLPOP nothing 0\r\n")
+        wait_metric(weir, 2, "weir_upstream_subscribed_connections", **upstream)
+        wait_metric(weir, 1, "weir_upstream_blocking_requests", **upstream)
+        leaver.close()
+        wait_metric(weir, 1, "weir_upstream_subscribed_connections", **upstream)
+        listener.ask("UNSUBSCRIBE a")
+        assert redis.call("RPUSH", "nothing", "x") == 1
+        wait_metric(weir, 0, "weir_upstream_blocking_requests", **upstream)
+        assert value(metrics(weir), "weir_upstream_subscribed_connections", **upstream) == 1
+        listener.ask("PUNSUBSCRIBE b*")
+        wait_metric(weir, 0, "weir_upstream_subscribed_connections", **upstream)
+
+
+def test_pauses(farm, redis):
+    """Who does not read stops the upstream; an upstream that does not read stops a client."""
+    weir = farm.weir(redis, sections=ADMIN)
+
+    def pauses(side):
+        return value(metrics(weir), "weir_backpressure_pauses_total", side=side)
+
+    redis.call("SET", "big", "x" * (30 << 20))
+    with weir.connect(timeout=60) as reader:
+        reader.send(b"GET big\r\n")
+        wait_until(lambda: pauses("upstream") > 0, "the upstream waits", 20)
+        assert len(reader.read()) == 30 << 20
+    before = pauses("client")
+    with weir.connect(timeout=60) as writer, redis.connect() as direct:
+        assert writer.call("PING") == "PONG"
+        direct.send(b"DEBUG SLEEP 1\r\n")
+        assert writer.call("SET", "big", "y" * (30 << 20)) == "OK"
+    wait_until(lambda: pauses("client") > before, "the client has waited", 20)

@@ -375,9 +375,27 @@ static void a_queue_waits_as_long_as_a_take_refuses(void **state)
     assert_int_equal(funnel_queue_span(&rate, 7), 7 * S / 10);
 }
 
+static void near_is_more_than_four_fifths(void **state)
+{
+    (void)state;
+    struct rate rate = rate_of(10, 10 * S, 10);
+    struct funnel funnel = {0};
+    for (int i = 1; i <= 10; i++) {
+        assert_int_equal(funnel_take(&funnel, &rate, DAY, 1), 0);
+        assert_int_equal(funnel_is_near(&rate, funnel_word(&funnel), DAY), i > 8);
+    }
+    assert_false(funnel_is_near(&rate, funnel_word(&funnel), DAY + 2 * S));
+    rate = rate_of(1, S, 1);
+    assert_true(funnel_is_near(&rate, DAY + S, DAY)); /* all of one */
+    assert_true(rate_init_bytes(&rate, 1000, S, 5000));
+    assert_false(funnel_is_near(&rate, DAY + 4 * S, DAY));
+    assert_true(funnel_is_near(&rate, DAY + 4 * S + 1, DAY));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_is_more_than_four_fifths),
         cmocka_unit_test(rates_are_rounded_up),
         cmocka_unit_test(rates_beyond_meaning_are_refused),
         cmocka_unit_test(burst_passes_from_rest),

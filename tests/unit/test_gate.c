@@ -581,6 +581,46 @@ static void assert_refusal(enum action action, int64_t wait_ns, const char *expe
     free(out);
 }
 
+/* By one limit alone, by several, and by a number of calls. */
+static void who_is_near_a_limit_is_counted(void **state)
+{
+    (void)state;
+    limit("cmd.get", "10/s");
+    limit("cmd.set", "10/s");
+    limit("cmd.set", "100/m burst 5");
+    limit("cmd.del", "20/s");
+    limit("inflight", "5");
+    open_gate();
+    for (int i = 0; i < 5; i++)
+        assert_true(pass("set", START));
+    assert_false(pass("set", START));
+    assert_int_equal(atomic_load(&tally(1)->near), 0);
+    assert_int_equal(atomic_load(&tally(2)->near), 1); /* of five, the last */
+    assert_int_equal(atomic_load(&tally(4)->near), 1);
+    gate_calls_end(&account, 5, 0);
+    for (int i = 0; i < 10; i++) {
+        assert_true(pass("get", START));
+        gate_calls_end(&account, 1, 0);
+    }
+    assert_int_equal(atomic_load(&tally(0)->near), 2);
+    assert_int_equal(atomic_load(&tally(3)->near), 0);
+}
+
+static void who_is_near_plain_limits_is_counted(void **state)
+{
+    (void)state;
+    limit("read", "10/s");
+    limit("all", "10/s burst 20");
+    open_gate();
+    assert_true(policy->is_plain);
+    for (int i = 0; i < 10; i++)
+        assert_true(pass("get", START));
+    for (int i = 0; i < 8; i++)
+        assert_true(pass("set", START));
+    assert_int_equal(atomic_load(&tally(0)->near), 2);
+    assert_int_equal(atomic_load(&tally(1)->near), 2); /* the 17th and the 18th of 20 */
+}
+
 static void refusals_are_read_as_printed(void **state)
 {
     (void)state;
@@ -639,6 +679,8 @@ int main(void)
         TEST(what_remains_passes),
         TEST(scopes_share_as_they_say),
         TEST(every_ask_is_counted_once),
+        TEST(who_is_near_a_limit_is_counted),
+        TEST(who_is_near_plain_limits_is_counted),
         TEST(refusals_are_read_as_printed),
         TEST(the_longest_refusal_fits),
     };
