@@ -87,7 +87,7 @@ build/$(1)/fuzz_%: build/$(1)/tests/fuzz/fuzz_%.o $(call objects,$(1),$(PURE))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lhiredis -linih $(TLS)
 
 build/$(1)/drive: $(call objects,$(1),$(DRIVE) $(wildcard src/base/*.c src/resp/*.c))
-	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(TLS)
 
 build/$(1)/micro: $(call objects,$(1),$(MICRO) $(PURE))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@

@@ -41,7 +41,7 @@ LOADS = {"GET": get, "SET": set_}
 QUIET = "nutcracker -v 4"
 ALSO = {
     "GET 16 B c50 P1": (QUIET, "weir, no limits", "weir, all refused", "weir, two workers"),
-    "GET 16 B c50 P16": (QUIET, "weir, no limits", "weir, all refused", "weir, two workers"),
+    "GET 16 B c50 P16": ("weir, TLS", "haproxy, TLS", QUIET, "weir, no limits", "weir, all refused", "weir, two workers"),
     "GET 16 B c50 P64": (QUIET, "weir, no limits"),
     "GET 16 B c500 P16": ("weir, two workers",),
 }
@@ -130,6 +130,7 @@ GOALS = (
     Goal("gate", "a refusal / a pass, one limit", None, "<", 1.0),
     Goal("idle", "idle", None, "<=", 450),
     Goal("idle", "after one SET and GET", None, "<=", 600),
+    small("c50 P16", "proxy_us", "haproxy, TLS", "<=", 1.1, who="weir, TLS"),
     small("c50 P1", "proxy_us", "weir", "<=", 1.10, who="weir, two workers"),
     small("c50 P16", "proxy_us", "weir", "<=", 1.10, who="weir, two workers"),
 )

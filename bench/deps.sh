@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 tests/tools/deps.sh run
 
 missing=()
-for program in nutcracker haproxy valgrind strace; do # each is in the package of its name
+for program in nutcracker haproxy valgrind strace openssl; do # each is in the package of its name
     PATH=$PATH:/usr/sbin command -v $program >/dev/null || missing+=("$program")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0

@@ -17,6 +17,7 @@ sys.path.insert(0, str(REPO / "tests/it"))
 
 from harness import WEIR, Process, Redis, Weir, free_port, wait_until  # noqa: E402
 from resp import Closed, Conn, dial, encode  # noqa: E402
+from tls import Authority  # noqa: E402
 
 DRIVE = Path(os.environ.get("DRIVE", REPO / "build/release/drive"))
 MAX_CLIENTS = 20000
@@ -116,6 +117,8 @@ class Nutcracker(PortProcess):
 
 
 class Haproxy(PortProcess):
+    bind = ""
+
     def __init__(self, redis):
         super().__init__("haproxy")
         self.redis = redis
@@ -123,10 +126,38 @@ class Haproxy(PortProcess):
     def prepare(self):
         conf = self.write(
             f"global\n  nbthread 1\n  maxconn 9800\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n"
-            f"  timeout server 1h\nlisten bench\n  bind 127.0.0.1:{self.port}\n"
+            f"  timeout server 1h\nlisten bench\n  bind 127.0.0.1:{self.port}{self.bind}\n"
             f"  server redis 127.0.0.1:{self.redis.port}\n"
         )
         return ["haproxy", "-f", conf, "-db"]
+
+
+def certificate(folder):
+    return Authority(folder).issue("server")
+
+
+class TlsHaproxy(Haproxy):
+    """It ends TLS, as weir does; what the two offer is OpenSSL's own choice."""
+
+    def prepare(self):
+        pair = certificate(self.folder)
+        both = self.folder / "both.pem"
+        both.write_bytes(pair.cert.read_bytes() + pair.key.read_bytes())
+        self.bind = f" ssl crt {both}"
+        return super().prepare()
+
+    def answers(self):
+        with contextlib.suppress(OSError), dial(self.address, 1):
+            return True
+        return False
+
+
+class TlsWeir(Weir):
+    def start(self):
+        pair = certificate(self.folder)
+        lines = f"[weir]\ntls-cert-file = {pair.cert}\ntls-key-file = {pair.key}\n"
+        self.config.write_text(lines + self.config.read_text())
+        super().start()
 
 
 class Grind(Weir):
@@ -146,8 +177,8 @@ class Grind(Weir):
         return sum(int(line.split()[1]) for line in lines if line.startswith("totals:"))
 
 
-def make_weir(redis, sections=LIMITS, workers=1, kind=Weir):
-    return kind(redis, workers=workers, lanes="shared", sections=sections, max_clients=MAX_CLIENTS)
+def make_weir(redis, sections=LIMITS, workers=1, kind=Weir, **settings):
+    return kind(redis, workers=workers, lanes="shared", sections=sections, max_clients=MAX_CLIENTS, **settings)
 
 
 # name -> how it is made. "weir" has three limits that bind; variants only take part in cells that ask for them.
@@ -157,6 +188,8 @@ VARIANTS = {
     "weir, no limits": lambda redis: make_weir(redis, ""),
     "weir, all refused": lambda redis: make_weir(redis, NONE_PASSES),
     "weir, writes refused": lambda redis: make_weir(redis, READS_PASS),
+    "weir, TLS": lambda redis: make_weir(redis, kind=TlsWeir, listen="tls:127.0.0.1:0"),
+    "haproxy, TLS": TlsHaproxy,
     "weir, two workers": lambda redis: make_weir(redis, LIMITS, 2),
 }
 SERVERS = {"weir": make_weir, **PEERS, **VARIANTS}
@@ -167,6 +200,10 @@ class Endpoint:
     name: str
     address: tuple
     pid: int = None  # None: it is Redis itself
+
+    @property
+    def is_tls(self):
+        return self.name.endswith(", TLS")
 
 
 @dataclass(frozen=True)
@@ -244,6 +281,7 @@ class Rig:
         host, port = endpoint.address
         argv = [DRIVE, "-c", load.clients, "-P", load.pipeline, "-k", load.keys, "-v", load.size, "-S", seed]
         argv += ["-s", seconds, "-w", warm_up, *(("-n", count) if count else ()), *load.flags]
+        argv += ["-T"] if endpoint.is_tls else []
         for pid in filter(None, (self.redis.child.pid, endpoint.pid)):
             argv += ["-p", pid]
         run = subprocess.Popen(

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@
 #include "cpu.h"
 #include "histogram.h"
 #include "resp/scan.h"
+#include "stream.h"
 
 #define READ_BYTES ((size_t)256 << 10)
 #define EVENTS 512
@@ -39,7 +41,7 @@
 #define CHURN_SOURCES 16 /* addresses on 127/8, so that ports are not used up */
 
 struct conn {
-    int fd;
+    struct stream stream;
     bool wants_write;
     unsigned kind; /* with -C: which request it has sent last */
     unsigned awaited;
@@ -57,7 +59,7 @@ struct options {
     unsigned conns, pipeline;
     double seconds, warm_up;
     uint64_t count; /* replies after which the run is over; 0: time decides */
-    bool is_resp3, is_churn;
+    bool is_resp3, is_tls, is_churn;
     long pids[PIDS_MAX];
     unsigned n_pids;
     struct recipe recipe;
@@ -84,7 +86,7 @@ static void conn_watch(struct conn *conn, int how, bool wants_write)
 {
     struct epoll_event event = {.events = EPOLLIN | (wants_write ? EPOLLOUT : 0u), .data.ptr = conn};
     conn->wants_write = wants_write;
-    if (epoll_ctl(poller, how, conn->fd, &event) < 0)
+    if (epoll_ctl(poller, how, conn->stream.fd, &event) < 0)
         err(1, "epoll_ctl");
 }
 
@@ -101,16 +103,20 @@ static void bind_elsewhere(int fd)
 }
 
 /* Speak RESP3 from here on. */
-static void say_hello(int fd)
+static void say_hello(struct stream *stream)
 {
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
     struct reply_scan scan = {0};
     enum scan_result result = SCAN_MORE;
-    if (send(fd, hello, sizeof hello - 1, 0) < 0)
+    struct pollfd readable = {.fd = stream->fd, .events = POLLIN};
+    if (stream_send(stream, hello, sizeof hello - 1) < 0)
         err(1, "HELLO");
     while (result == SCAN_MORE) {
         size_t used;
-        ssize_t n = recv(fd, read_buffer, sizeof read_buffer, 0);
+        poll(&readable, 1, -1);
+        ssize_t n = stream_recv(stream, read_buffer, sizeof read_buffer);
+        if (n < 0 && errno == EAGAIN)
+            continue;
         if (n <= 0)
             err(1, "HELLO");
         result = reply_scan(&scan, read_buffer, (size_t)n, &used);
@@ -123,22 +129,24 @@ static void conn_open(struct conn *conn)
 {
     int on = 1;
     int flags = SOCK_STREAM | SOCK_CLOEXEC | (options.is_churn ? SOCK_NONBLOCK : 0);
-    *conn = (struct conn){.fd = socket(AF_INET, flags, 0)};
-    if (conn->fd < 0)
+    int fd = socket(AF_INET, flags, 0);
+    if (fd < 0)
         err(1, "socket");
-    setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (options.is_churn)
-        bind_elsewhere(conn->fd);
-    if (connect(conn->fd, (struct sockaddr *)&options.to, sizeof options.to) < 0 && errno != EINPROGRESS)
+        bind_elsewhere(fd);
+    if (connect(fd, (struct sockaddr *)&options.to, sizeof options.to) < 0 && errno != EINPROGRESS)
         err(1, "connect");
+    *conn = (struct conn){0};
+    stream_open(&conn->stream, fd);
     if (options.is_resp3)
-        say_hello(conn->fd);
+        say_hello(&conn->stream);
     conn_watch(conn, EPOLL_CTL_ADD, options.is_churn);
 }
 
 static void conn_reopen(struct conn *conn)
 {
-    close(conn->fd);
+    stream_close(&conn->stream);
     conn_open(conn);
     conn_start(conn);
 }
@@ -157,7 +165,7 @@ static void conn_lose(struct conn *conn)
 static void conn_write(struct conn *conn)
 {
     while (conn->sent < conn->sent_end) {
-        ssize_t n = send(conn->fd, conn->sent, (size_t)(conn->sent_end - conn->sent), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = stream_send(&conn->stream, conn->sent, (size_t)(conn->sent_end - conn->sent));
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -249,7 +257,7 @@ static unsigned count_replies(struct conn *conn, const char *at, size_t n)
 
 static void conn_read(struct conn *conn)
 {
-    ssize_t n = recv(conn->fd, read_buffer, sizeof read_buffer, MSG_DONTWAIT);
+    ssize_t n = stream_recv(&conn->stream, read_buffer, sizeof read_buffer);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     uint64_t now_ns = clock_ns();
@@ -378,8 +386,8 @@ static void usage(void)
     fprintf(
         stderr,
         "usage: drive [-c CONNECTIONS] [-P PIPELINE] [-s SECONDS] [-w WARM_UP_SECONDS] [-n REPLIES] [-k KEYS]\n"
-        "             [-v VALUE_BYTES] [-S SEED] [-3] [-C] [-p PID]... IP:PORT WORD... [+ WORD...]\n"
-        "  \"{k}\" in a word is a random key's number, a word \"{v}\" the value; -3 speaks RESP3; -C: connect, ask\n"
+        "             [-v VALUE_BYTES] [-S SEED] [-3] [-T] [-C] [-p PID]... IP:PORT WORD... [+ WORD...]\n"
+        "  \"{k}\" in a word is a random key's number, a word \"{v}\" the value; -3 speaks RESP3, -T TLS; -C: connect, ask\n"
         "  each request once, close, and again; -p: also measure that process\n");
     exit(2);
 }
@@ -426,6 +434,10 @@ static void read_option(int letter)
     case '3':
         options.is_resp3 = true;
         break;
+    case 'T':
+        streams_use_tls();
+        options.is_tls = true;
+        break;
     case 'C':
         options.is_churn = true;
         break;
@@ -442,13 +454,15 @@ static void read_option(int letter)
 int main(int argc, char **argv)
 {
     int letter;
-    while ((letter = getopt(argc, argv, "+c:P:s:w:n:k:v:S:3Cp:")) != -1)
+    while ((letter = getopt(argc, argv, "+c:P:s:w:n:k:v:S:3TCp:")) != -1)
         read_option(letter);
     if (argc - optind < 2 || options.conns == 0 || options.pipeline == 0)
         usage();
     options.to = address_of(argv[optind]);
     options.recipe.words = argv + optind + 1;
     options.recipe.n_words = argc - optind - 1;
+    if (options.is_churn && options.is_tls)
+        errx(2, "-C and -T cannot be combined");
     if (options.is_churn)
         options.pipeline = 1;
     if (options.count > 0)
