@@ -1,9 +1,11 @@
 #include "admin/page_rows.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "admin/chart.h"
 #include "admin/figures.h"
+#include "limit/rate.h"
 
 #define SPARK_HEIGHT 28.0
 
@@ -27,6 +29,21 @@ static void count_cell(struct text *out, const char *label, const char *class, u
 
 /* ---- limits ---- */
 
+static bool is_of_bytes(const struct snapshot_limit *limit)
+{
+    return strncmp(limit->unit, "bytes", 5) == 0;
+}
+
+/* As it is written in the file: "burst 400", "burst 8mb". */
+static void put_burst(struct text *out, const struct snapshot_limit *limit)
+{
+    char bytes[32];
+    if (is_of_bytes(limit) && rate_print_bytes(limit->burst, bytes, sizeof bytes) > 0)
+        text_print(out, " burst %s", bytes);
+    else
+        text_print(out, " burst %" PRIu64, limit->burst);
+}
+
 /* "write 200/s burst 400, per subject, refuse" */
 static void describe(struct text *out, const struct snapshot_limit *limit)
 {
@@ -35,12 +52,12 @@ static void describe(struct text *out, const struct snapshot_limit *limit)
         text_add(out, SLICE(" "));
     escaped(out, limit->amount);
     if (limit->per_s > 0)
-        text_print(out, " burst %llu", (unsigned long long)limit->burst);
+        put_burst(out, limit);
     text_add(out, SLICE(", per "));
     escaped(out, limit->scope);
     text_add(out, SLICE(", "));
     escaped(out, limit->action);
-    if (limit->is_shadow)
+    if (limit->is_shadow && strcmp(limit->action, "shadow") != 0)
         text_add(out, SLICE(", shadow"));
 }
 
@@ -80,7 +97,7 @@ static void use(struct text *out, const struct snapshot_limit *limit)
 /* "133/s of 60/s each" */
 static void passing(struct text *out, const struct snapshot_limit *limit)
 {
-    if (strncmp(limit->unit, "bytes", 5) == 0)
+    if (is_of_bytes(limit))
         figure_bytes(out, limit->allowed_per_s);
     else
         figure_per_s(out, limit->allowed_per_s);

@@ -202,3 +202,53 @@ def test_contrast_and_narrow_screens(browser, weir, load, scheme):
     assert browser.run("return document.documentElement.scrollWidth") <= 390
     shoot(browser, f"narrow-{scheme}")
     assert browser.complaints() == []
+
+
+KINDS = """
+[policy default]
+cmd.get = 2000/d, 100000/s per policy
+cmd.set = deny
+bytes-in = 2mb/s burst 8mb
+bytes-out = 1gb/h burst 100001
+inflight = 1000
+connections = 5
+connects = 3/s over shadow
+cmd.incr = 7/m over delay 2s
+"""
+CELLS = """
+const texts = {};
+for (const id of ['limits', 'classes', 'listeners'])
+  texts[id] = [...document.querySelectorAll(`#${id} tr`)].map((row) => [...row.cells].map((cell) => cell.textContent));
+texts.kinds = [...document.querySelectorAll('#limits tbody > *, #limits tbody th, #limits tbody td')].map((e) => e.className);
+texts.meters = [...document.querySelectorAll('.meter rect')].map((e) => Number(e.getAttribute('width')).toFixed(0));
+texts.lanes = [...document.querySelectorAll('#lanes div')].map((e) => e.textContent);
+for (const e of document.querySelectorAll('[data-f]')) texts[e.dataset.f] = [e.textContent, e.className];
+for (const moving of ['live', 'uptime', 'reload', 'turn-p99', 'lanes']) delete texts[moving];
+return texts;
+"""
+
+
+def test_the_script_writes_what_the_server_wrote(browser, farm, shared_redis):
+    weir = farm.weir(shared_redis, sections=KINDS + ADMIN)
+    with weir.connect() as conn:
+        for _ in range(18):
+            conn.ask(*["GET x"] * 100)
+
+        def is_calm():
+            found = stats(weir, 0)
+            points = found["history"]["commands_per_second"]
+            busy = [limit for limit in found["limits"] if limit["allowed_per_second"] > 0]
+            has_been = found["commands"]["read"]["forwarded"] == 1800 and max(points, default=0) > 0
+            return has_been and points[-1] == 0 and not busy
+
+        wait_until(is_calm, "all is counted and nothing moves", 20)
+        open_page(browser, weir, script=False)
+        served = browser.run(CELLS)
+        open_page(browser, weir)
+        wait_live(browser)
+        live = browser.run(CELLS)
+    for name, texts in served.items():
+        assert live[name] == texts, name
+    assert live["limits"][1][0] == "default/cmd.getcommands 2000/d burst 2000, per subject, refuse"
+    assert live["kinds"][0] == "near" and any("burst 8mb" in row[0] for row in live["limits"])
+    assert browser.complaints() == []

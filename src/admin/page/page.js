@@ -205,8 +205,14 @@
   /* ---- limits ---- */
 
   const ranks = ['ok', 'near', 'shadowing', 'delaying', 'refusing'];
-  const describe = (l) => l.unit + (l.amount ? ' ' + l.amount : '') + (l.per_second > 0 ? ' burst ' + l.burst : '') +
-    ', per ' + l.scope + ', ' + l.over + (l.mode === 'shadow' ? ', shadow' : '');
+  const isOfBytes = (l) => l.unit.startsWith('bytes');
+  const exactBytes = (n) => {
+    const unit = [['gb', 2 ** 30], ['mb', 2 ** 20], ['kb', 2 ** 10]].find(([, size]) => n > 0 && n % size === 0);
+    return unit ? n / unit[1] + unit[0] : String(n);
+  };
+  const describe = (l) => l.unit + (l.amount ? ' ' + l.amount : '') +
+    (l.per_second > 0 ? ' burst ' + (isOfBytes(l) ? exactBytes(l.burst) : l.burst) : '') +
+    ', per ' + l.scope + ', ' + l.over + (l.mode === 'shadow' && l.over !== 'shadow' ? ', shadow' : '');
 
   const buildLimit = (row) => {
     const [name, state, passing, chart, use] = row.cells;
@@ -243,7 +249,7 @@
     write(state.firstChild, limit.state);
     row.values[0] = limit.rule;
     row.values[1] = ranks.indexOf(limit.state);
-    const figure = limit.unit.startsWith('bytes') ? bytes : perSecond;
+    const figure = isOfBytes(limit) ? bytes : perSecond;
     write(passing.firstChild, figure(limit.allowed_per_second));
     write(passing.lastChild, limit.per_second > 0 ? 'of ' + limit.amount + (limit.scope === 'policy' ? '' : ' each') : '');
     row.values[2] = limit.allowed_per_second;
