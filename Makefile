@@ -200,7 +200,7 @@ install: build/weir ## install under PREFIX=/usr/local (and DESTDIR); a /etc/wei
 	install -D -m 755 build/weir $(ROOT)/bin/weir
 	install -d $(ROOT)/share/doc/weir $(ROOT)/lib/systemd/system $(DESTDIR)$(SYSCONFDIR)/weir
 	install -m 644 README.md CHANGELOG.md $(wildcard docs/*.md) $(ROOT)/share/doc/weir
-	cp -r docs/grafana docs/prometheus $(ROOT)/share/doc/weir
+	cp -r docs/grafana docs/images docs/prometheus $(ROOT)/share/doc/weir
 	install -m 644 LICENSE $(ROOT)/share/doc/weir/copyright
 	for page in $(MAN); do install -D -m 644 $$page $(ROOT)/share/man/man$${page##*.}/$${page##*/} || exit; done
 	install -D -m 644 conf/bash-completion/weir $(ROOT)/share/bash-completion/completions/weir
