@@ -160,7 +160,7 @@ soak: build/asan/weir ## the crossing test with a fault every second for T=60 se
 conformance: build/weir ## Redis' own test suite through weir: REDIS_SRC=a checkout of redis/redis (UNIT=unit/multi picks units)
 	@tests/tools/conformance.py $(UNIT)
 
-CHECKS = check-layers check-keys check-metrics check-headers check-clang check-lint check-docs
+CHECKS = check-layers check-keys check-metrics check-man check-headers check-clang check-lint check-docs
 check: $(CHECKS) ## includes, configuration keys, metrics, headers, a clang build, lint, docs
 
 check-layers: # no include points up a layer
@@ -174,6 +174,9 @@ check-metrics: # code and docs name the same metrics
 
 check-docs: build/clang/weir # links, files, examples, transcripts and alerts of the docs
 	@WEIR=build/clang/weir tests/tools/check-docs
+
+check-man: # the manual pages are good, and name everything
+	@tests/tools/check-man
 
 check-headers: $(HEADERS:%=build/clang/%.alone) # every header compiles alone
 
