@@ -46,7 +46,7 @@ static void on_tick(uv_timer_t *tick)
         if (client->is_overdue)
             client_close_for(client, CLOSED_DRAIN);
         else if (client->is_parted)
-            client->is_overdue = link_pending(&client->link) == 0;
+            client->is_overdue = !link_is_sending(&client->link);
         else
             parting_look(client);
     }

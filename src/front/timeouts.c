@@ -141,7 +141,7 @@ static bool is_busy(const struct client *client)
 {
     return client->subject == NULL || client->is_leaving || client->rider.in_flight > 0 || listens(client) ||
            is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->order != NULL ||
-           link_pending(&client->link) > 0;
+           link_is_sending(&client->link);
 }
 
 static void look_at(struct client *client)

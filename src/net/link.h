@@ -110,6 +110,12 @@ static inline size_t link_pending(const struct link *link)
     return link->out.bytes;
 }
 
+/* Is something still to be sent, be it only what TLS has made of it? */
+static inline bool link_is_sending(const struct link *link)
+{
+    return link->out.bytes > 0 || link->is_full;
+}
+
 void link_pause(struct link *link);  /* stop reading */
 void link_resume(struct link *link); /* and go on */
 void link_wake(struct link *link);   /* on_wake, later in this turn or at the start of the next */
