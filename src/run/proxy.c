@@ -17,6 +17,7 @@
 #include "run/notice.h"
 #include "run/notify.h"
 #include "run/reporter.h"
+#include "run/settings.h"
 #include "run/succession.h"
 #include "run/upgrade.h"
 #include "run/watch.h"
@@ -283,40 +284,6 @@ static void watch_signals(struct proxy *proxy)
 
 /* ---- the workers ---- */
 
-static void make_settings(struct proxy *proxy)
-{
-    const struct config *config = proxy->config;
-    struct front_settings *settings = &proxy->settings;
-    settings->lanes_private = config->lanes_private;
-    settings->subjects = subjects_new(config->max_subjects);
-    settings->key_subjects = subjects_new(config->max_subjects);
-    settings->upstream = &proxy->upstream;
-    settings->journal = proxy->journal;
-    settings->slowlog = slowlog_new();
-    settings->n_workers = config->workers;
-    settings->unlimited = governor_unlimited(proxy->governor);
-    settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
-    settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
-    settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
-    for (unsigned w = 0; w < config->workers; w++) {
-        settings->tallies[w] = tallies_new();
-        settings->tops[w] = top_new();
-    }
-}
-
-static void free_settings(struct front_settings *settings)
-{
-    for (unsigned w = 0; w < settings->n_workers; w++) {
-        free(settings->tallies[w]);
-        top_free(settings->tops[w]);
-    }
-    free(settings->tallies);
-    free(settings->tops);
-    subjects_free(settings->subjects);
-    subjects_free(settings->key_subjects);
-    slowlog_free(settings->slowlog);
-}
-
 static void on_change(void *arg)
 {
     struct proxy *proxy = arg;
@@ -336,7 +303,10 @@ static void on_order(void *arg, struct order *order)
 static void start_workers(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
-    make_settings(proxy);
+    settings_init(&proxy->settings, config);
+    proxy->settings.upstream = &proxy->upstream;
+    proxy->settings.journal = proxy->journal;
+    proxy->settings.unlimited = governor_unlimited(proxy->governor);
     proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, governor_commands(proxy->governor),
                              governor_rules(proxy->governor));
     crew_obey(proxy->crew, on_order, proxy);
@@ -364,7 +334,7 @@ static void end_workers(struct proxy *proxy)
 {
     crew_join(proxy->crew);
     watch_free(proxy->watch);
-    free_settings(&proxy->settings);
+    settings_fini(&proxy->settings);
 }
 
 /* ---- the life of the process ---- */
