@@ -1,6 +1,7 @@
 #include "admin/stats.h"
 
 #include "admin/json.h"
+#include "base/clock.h"
 
 static void write_process(struct text *out, const struct snapshot *s)
 {
@@ -124,6 +125,26 @@ static void write_track(struct text *out, const struct snapshot *s, size_t i, ui
     json_close_object(out);
 }
 
+static void write_time(struct text *out, const char *key, const struct histo *histo)
+{
+    json_open_object(out, key);
+    json_number(out, "count", histo_count(histo));
+    json_real(out, "sum_seconds", (double)count_read(&histo->sum_ns) / (double)NS_PER_S);
+    json_real(out, "p50_seconds", (double)histo_quantile_ns(histo, 0.5) / (double)NS_PER_S);
+    json_real(out, "p99_seconds", (double)histo_quantile_ns(histo, 0.99) / (double)NS_PER_S);
+    json_close_object(out);
+}
+
+static void write_times(struct text *out, const struct times *times)
+{
+    json_open_object(out, "times");
+    write_time(out, "request", &times->request);
+    write_time(out, "upstream", &times->upstream);
+    write_time(out, "own", &times->own);
+    write_time(out, "delay", &times->delay);
+    json_close_object(out);
+}
+
 static void write_subjects(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "subjects");
@@ -153,6 +174,7 @@ static void write_limits(struct text *out, const struct snapshot *s, uint64_t af
         json_number(out, "delayed", limit->delayed);
         json_number(out, "throttled", limit->refused);
         json_number(out, "shadow_throttled", limit->shadowed);
+        json_number(out, "near_limit", limit->near);
         json_number(out, "subjects", limit->subjects);
         json_string(out, "state", limit_state_name(limit->state));
         json_real(out, "allowed_per_second", limit->allowed_per_s);
@@ -201,6 +223,7 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     write_upstream(out, s);
     write_clients(out, s);
     write_commands(out, s);
+    write_times(out, &s->counts.times);
     write_subjects(out, s);
     write_limits(out, s, after);
     json_open_object(out, "top");

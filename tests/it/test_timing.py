@@ -1,12 +1,13 @@
 """How long commands take, as metrics tell it: every command is in the histograms, and in the parts it belongs to."""
 
+import json
 import socket
 import time
 
 import pytest
 from harness import MODE_IDS, MODES, wait_until
 from resp import Error
-from test_http import ADMIN, metrics, value
+from test_http import ADMIN, get, metrics, value
 
 REQUEST = "weir_request_duration_seconds"
 UPSTREAM = "weir_upstream_request_duration_seconds"
@@ -66,6 +67,9 @@ def test_the_parts_add_up(weir):
     assert parts[UPSTREAM] > 0.2
     assert parts[REQUEST] == pytest.approx(parts[UPSTREAM] + parts[OWN], abs=1e-6)
     found = metrics(weir)
+    times = json.loads(get(weir, "/api/v1/stats")[2])["times"]
+    assert times["upstream"]["count"] == 401 and times["delay"] == dict.fromkeys(times["delay"], 0)
+    assert times["request"]["p99_seconds"] >= times["request"]["p50_seconds"] > times["own"]["p50_seconds"] * 0.5
     slow = value(found, UPSTREAM + "_bucket", le="+Inf") - value(found, UPSTREAM + "_bucket", le="0.1")
     assert slow >= 1
 
