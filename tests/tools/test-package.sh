@@ -87,8 +87,7 @@ if ! command -v dpkg-shlibdeps >/dev/null; then
     skip "dpkg-dev is not installed"
     exit 0
 fi
-make -s -j"$(nproc)" deb >/dev/null
-deb=$(ls "$PWD"/build/weir_*.deb)
+deb=$(make -s -j"$(nproc)" deb | tail -n 1)
 root=$deb.root
 pass
 
