@@ -127,7 +127,7 @@ static void read_share(struct link *link)
             break;
         share -= (size_t)n < share ? (size_t)n : share;
     }
-    if (has_unread(link) || holds_output(link))
+    if (link->tls != NULL && (has_unread(link) || holds_output(link)))
         mark_dirty(link);
 }
 
@@ -193,16 +193,23 @@ static void shut(struct link *link)
     shutdown(link->fd, SHUT_WR);
 }
 
+/* What TLS has waiting that no event tells of. */
+static void catch_up(struct link *link)
+{
+    if (link->state == LINK_SHAKING)
+        shake(link);
+    else if (has_unread(link))
+        read_share(link);
+}
+
 void link_flush(struct link *link)
 {
     if (link->error != 0) {
         end(link, link->error);
         return;
     }
-    if (link->state == LINK_SHAKING)
-        shake(link);
-    else if (has_unread(link))
-        read_share(link);
+    if (link->tls != NULL)
+        catch_up(link);
     if (link->state != LINK_OPEN || link->is_full)
         return;
     if (link->out.bytes > 0 || holds_output(link)) {
