@@ -21,8 +21,8 @@ static uint16_t port_of(const struct sockaddr_storage *peer)
 struct client_address announced_address(const struct client *client)
 {
     struct sockaddr_storage peer;
-    if (client->announced != NULL)
-        return *client->announced;
+    if (client_extra(client)->is_announced)
+        return client_extra(client)->announced;
     link_peer(&client->link, &peer);
     return (struct client_address){ip_of((const struct sockaddr *)&peer), port_of(&peer)};
 }
@@ -51,13 +51,13 @@ void announced_begin(struct client *client)
 static size_t end(struct client *client, const char *rest, size_t n)
 {
     struct proxy_header *header = client->extra->header;
-    if (header->ip.family != 0) {
-        client->announced = mem_alloc(sizeof *client->announced);
-        *client->announced = (struct client_address){header->ip, header->port};
-    }
+    struct extra *extra = client->extra;
+    extra->is_announced = header->ip.family != 0;
+    extra->announced = (struct client_address){header->ip, header->port};
+    extra->header = NULL;
+    free(header);
     timeouts_end_handshake(client);
     client->is_announcing = false;
-    client_drop_extra(client); /* there is nothing else in it yet */
     if (client->entrance->is_tls) {
         client_secure(client, rest, n);
         return n;

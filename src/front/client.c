@@ -126,7 +126,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     if (client->is_leaving && !is_owed(client))
         return;
     account_bytes_out(client, n, rider->counted);
-    client->waited_for.active_ns = client->front->loop->now_ns;
+    client->was_active = true;
     /* A message of which a part has gone out already goes on. */
     if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
         return;
@@ -171,7 +171,7 @@ static void on_refused(struct rider *rider, struct slice reply)
 static void on_heavy(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
-    client_need_extra(client)->heavy_until_ns = link_loop(rider->link)->now_ns + HEAVY_NS;
+    client_need_extra(client)->heavy_until_ns = link_loop(rider_link(rider))->now_ns + HEAVY_NS;
     client->reader = READER_NEW;
 }
 
@@ -201,6 +201,7 @@ static const struct rider_ops rider_ops = {
     .on_unread = on_unread,
     .on_blocking = on_blocking,
     .on_lost = on_lost,
+    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
 };
 
 /* ---- leaving ---- */
@@ -300,7 +301,6 @@ static void on_closed(struct link *link)
     feed_free(client);
     client_drop_extra(client);
     session_free(client);
-    free(client->announced);
     free(client);
 }
 
@@ -354,7 +354,7 @@ static void check_eof(struct client *client)
 static void on_data(struct link *link, const char *data, size_t n)
 {
     struct client *client = client_of_link(link);
-    client->waited_for.active_ns = client->front->loop->now_ns;
+    client->was_active = true;
     if (client->is_announcing) {
         size_t used = announced_take(client, data, n);
         data += used;
@@ -460,7 +460,6 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
     client->front = front;
     client->entrance = entrance;
     client->rider.ops = &rider_ops;
-    client->rider.link = &client->link;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);
     if (link_adopt(&client->link, front->loop, RANK_CLIENT, fd, entrance->is_unix, &link_ops) != 0) {

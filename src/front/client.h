@@ -69,6 +69,8 @@ struct extra {
     struct gather *gather;   /* NULL: replies are passed on as they come */
     struct queued queued;
     struct proxy_header *header; /* being read; NULL: none, or it is whole */
+    bool is_announced;           /* by that header: */
+    struct client_address announced;
 };
 
 /* What is known of the size of the values that a client reads: nothing, soon something, they are not huge. */
@@ -98,18 +100,19 @@ struct client {
     struct extra *extra;     /* NULL: it has needed nothing of that yet; see client_extra */
     struct session *session; /* NULL: nothing but the address is known */
     const struct entrance *entrance;
-    struct client_address *announced; /* heap; NULL: its own is its address */
-    struct subject *subject;          /* never NULL from admission to close */
-    const struct policy *bound;       /* NULL: unlimited */
-    struct meter *meter;              /* NULL: its limits need none */
-    struct lane *shared;              /* the lane of its session, while lanes_version is still current */
+    struct subject *subject;    /* never NULL from admission to close */
+    const struct policy *bound; /* NULL: unlimited */
+    struct meter *meter;        /* NULL: its limits need none */
+    struct lane *shared;        /* the lane of its session, while lanes_version is still current */
     uint32_t lanes_version;
     uint32_t epoch;      /* in which it came; see upstream_epoch */
     uint32_t n_commands; /* for LIMIT TOP, since it was told last */
     uint32_t n_refused;
     uint32_t n_bytes;
+    uint8_t silent_looks;         /* since bytes passed last, either way: see front/timeouts.c ... */
     uint8_t holds;                /* HOLD_*: why its private lane is still needed */
     uint8_t reason;               /* enum ending_reason: why it is leaving */
+    bool was_active : 1;          /* ... or since the last look */
     uint8_t reader : 2;           /* enum reader: what it has read on shared lanes */
     bool is_urgent : 1;           /* its own lane is in whatever database: for one call */
     bool has_own_lane : 1;        /* rider.lane is its own, or is being opened */

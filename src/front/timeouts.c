@@ -5,7 +5,7 @@
 #include "front/client.h"
 #include "front/session.h"
 
-#define LOOKS 8        /* at each client in idle-timeout */
+#define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
 #define LOOKS_MAX 1024 /* in one go; the others have their turn in between */
 
 static struct client *waiting_at(struct list *at)
@@ -18,10 +18,24 @@ static struct client *client_at(struct list *at)
     return container_of(at, struct client, in_front);
 }
 
-static void wake_at(struct front *front, struct alarm *alarm, uint64_t due_ns)
+static uint32_t now_ms(const struct front *front)
 {
+    return (uint32_t)(front->loop->now_ns / NS_PER_MS);
+}
+
+/* Both times are cut to milliseconds: one more has to pass, or it would be early. */
+static bool is_over(const struct front *front, uint32_t since_ms, uint64_t timeout_ns)
+{
+    return now_ms(front) - since_ms > ns_to_ms_up(timeout_ns);
+}
+
+/* When is_over will be true. */
+static void wake_when_over(struct front *front, struct alarm *alarm, uint32_t since_ms, uint64_t timeout_ns)
+{
+    uint64_t passed_ms = now_ms(front) - since_ms, wanted_ms = ns_to_ms_up(timeout_ns) + 1;
+    uint64_t left_ms = passed_ms < wanted_ms ? wanted_ms - passed_ms : 0;
     if (!alarm_is_set(alarm))
-        alarm_set(&front->timeouts.alarms, alarm, due_ns);
+        alarm_set(&front->timeouts.alarms, alarm, front->loop->now_ns + left_ms * NS_PER_MS);
 }
 
 /* ---- for the end of a handshake, for the rest of a request ---- */
@@ -30,14 +44,14 @@ static void wake_at(struct front *front, struct alarm *alarm, uint64_t due_ns)
 static void arm(struct front *front, struct alarm *alarm, const struct list *list, uint64_t timeout_ns)
 {
     if (timeout_ns > 0 && !list_is_empty(list))
-        wake_at(front, alarm, waiting_at(list->next)->waited_for.since_ns + timeout_ns);
+        wake_when_over(front, alarm, waiting_at(list->next)->waited_for.since_ms, timeout_ns);
 }
 
 static void begin(struct client *client, struct list *list, struct alarm *alarm, uint64_t timeout_ns)
 {
     struct waited_for *waited_for = &client->waited_for;
     list_take(&waited_for->in_list);
-    waited_for->since_ns = client->front->loop->now_ns;
+    waited_for->since_ms = now_ms(client->front);
     list_push(list, &waited_for->in_list);
     arm(client->front, alarm, list, timeout_ns);
 }
@@ -48,7 +62,7 @@ static struct client *take_late(const struct front *front, struct list *list, ui
     if (timeout_ns == 0 || list_is_empty(list))
         return NULL;
     struct client *client = waiting_at(list->next);
-    if (front->loop->now_ns < client->waited_for.since_ns + timeout_ns)
+    if (!is_over(front, client->waited_for.since_ms, timeout_ns))
         return NULL;
     list_take(&client->waited_for.in_list);
     return client;
@@ -126,7 +140,8 @@ static uint64_t period_ns(const struct front *front)
 static void arm_idle(struct front *front)
 {
     if (front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients))
-        wake_at(front, &front->timeouts.idle, client_at(front->clients.next)->waited_for.looked_ns + period_ns(front));
+        wake_when_over(front, &front->timeouts.idle, client_at(front->clients.next)->waited_for.looked_ms,
+                       period_ns(front));
 }
 
 /* Frames may come to it unasked: it only listens. */
@@ -146,15 +161,11 @@ static bool is_busy(const struct client *client)
 
 static void look_at(struct client *client)
 {
-    const struct front *front = client->front;
-    struct waited_for *waited_for = &client->waited_for;
-    uint64_t now_ns = front->loop->now_ns;
-    waited_for->looked_ns = now_ns;
-    if (is_busy(client))
-        waited_for->active_ns = 0;
-    else if (waited_for->active_ns == 0)
-        waited_for->active_ns = now_ns;
-    else if (now_ns - waited_for->active_ns >= front->rules->idle_timeout_ns)
+    bool is_now_busy = is_busy(client);
+    client->waited_for.looked_ms = now_ms(client->front);
+    client->silent_looks = is_now_busy || client->was_active ? 0 : (uint8_t)(client->silent_looks + 1);
+    client->was_active = is_now_busy; /* it may be until just before the next look */
+    if (client->silent_looks == LOOKS)
         client_close_for(client, CLOSED_IDLE);
 }
 
@@ -163,7 +174,7 @@ static void on_look(struct alarm *alarm)
     struct front *front = container_of(alarm, struct front, timeouts.idle);
     for (int n = 0; n < LOOKS_MAX && front->rules->idle_timeout_ns > 0 && !list_is_empty(&front->clients); n++) {
         struct client *client = client_at(front->clients.next);
-        if (front->loop->now_ns < client->waited_for.looked_ns + period_ns(front))
+        if (!is_over(front, client->waited_for.looked_ms, period_ns(front)))
             break;
         list_take(&client->in_front);
         list_push(&front->clients, &client->in_front);
@@ -189,7 +200,7 @@ void timeouts_enter(struct client *client)
 {
     struct front *front = client->front;
     list_init(&client->waited_for.in_list);
-    client->waited_for.active_ns = client->waited_for.looked_ns = front->loop->now_ns;
+    client->waited_for.looked_ms = now_ms(front);
     list_push(&front->clients, &client->in_front);
     arm_idle(front);
 }
@@ -203,6 +214,8 @@ void timeouts_leave(struct client *client)
 void timeouts_adopt(struct front *front)
 {
     struct timeouts *timeouts = &front->timeouts;
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next)
+        client_at(at)->silent_looks = 0; /* the next ones are as far apart as the new time wants */
     alarm_stop(&timeouts->alarms, &timeouts->handshake);
     alarm_stop(&timeouts->alarms, &timeouts->request);
     alarm_stop(&timeouts->alarms, &timeouts->idle);

@@ -28,9 +28,8 @@ struct timeouts {
 /* Of one client. */
 struct waited_for {
     struct list in_list; /* handshakes or unfinished */
-    uint64_t since_ns;   /* there */
-    uint64_t active_ns;  /* when bytes passed last, either way; 0: it was busy when it was looked at */
-    uint64_t looked_ns;  /* when it was looked at; front->clients is in this order */
+    uint32_t since_ms;   /* there; it wraps, so that only differences say anything */
+    uint32_t looked_ms;  /* the same: when it was looked at; front->clients is in this order */
 };
 
 void timeouts_init(struct front *front);

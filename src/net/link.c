@@ -36,7 +36,7 @@ static int wanted_events(const struct link *link)
     if (link->state == LINK_CONNECTING)
         return UV_WRITABLE;
     if (link->state == LINK_SHAKING)
-        return UV_READABLE | (tls_is_full(link->tls) ? UV_WRITABLE : 0);
+        return UV_READABLE | (tls_is_full(link_tls(link)) ? UV_WRITABLE : 0);
     return (link->is_paused ? 0 : UV_READABLE) | (link->is_full ? UV_WRITABLE : 0);
 }
 
@@ -73,21 +73,21 @@ static char *room_for(struct link *link, size_t *room)
 
 static ssize_t receive(const struct link *link, char *at, size_t room)
 {
-    if (link->tls != NULL)
-        return tls_read(link->tls, link->fd, at, room);
+    if (link_tls(link) != NULL)
+        return tls_read(link_tls(link), link->fd, at, room);
     return read(link->fd, at, room);
 }
 
 /* Is there something to read that the socket will not tell of again? Then the next flush does. */
 static bool has_unread(const struct link *link)
 {
-    return link->tls != NULL && link->state == LINK_OPEN && !link->is_paused && tls_has_news(link->tls);
+    return link_tls(link) != NULL && link->state == LINK_OPEN && !link->is_paused && tls_has_news(link_tls(link));
 }
 
 /* Does TLS hold output that the socket has not taken? */
 static bool holds_output(const struct link *link)
 {
-    return link->tls != NULL && tls_is_full(link->tls);
+    return link_tls(link) != NULL && tls_is_full(link_tls(link));
 }
 
 static void read_failed(struct link *link, int error)
@@ -127,7 +127,7 @@ static void read_share(struct link *link)
             break;
         share -= (size_t)n < share ? (size_t)n : share;
     }
-    if (link->tls != NULL && (has_unread(link) || holds_output(link)))
+    if (link_tls(link) != NULL && (has_unread(link) || holds_output(link)))
         mark_dirty(link);
 }
 
@@ -156,8 +156,8 @@ void link_resume(struct link *link)
 static ssize_t write_pieces(const struct link *link, const struct slice *pieces, unsigned n)
 {
     struct iovec iov[WRITE_PIECES];
-    if (link->tls != NULL)
-        return tls_write(link->tls, link->fd, pieces, n);
+    if (link_tls(link) != NULL)
+        return tls_write(link_tls(link), link->fd, pieces, n);
     for (unsigned i = 0; i < n; i++)
         iov[i] = (struct iovec){(char *)(uintptr_t)pieces[i].at, pieces[i].len};
     return n == 1 ? write(link->fd, iov->iov_base, iov->iov_len) : writev(link->fd, iov, (int)n);
@@ -188,8 +188,8 @@ static void shake(struct link *link);
 static void shut(struct link *link)
 {
     link->is_parting = false;
-    if (link->tls != NULL)
-        tls_end(link->tls, link->fd);
+    if (link_tls(link) != NULL)
+        tls_end(link_tls(link), link->fd);
     shutdown(link->fd, SHUT_WR);
 }
 
@@ -208,7 +208,7 @@ void link_flush(struct link *link)
         end(link, link->error);
         return;
     }
-    if (link->tls != NULL)
+    if (link_tls(link) != NULL)
         catch_up(link);
     if (link->state != LINK_OPEN || link->is_full)
         return;
@@ -300,8 +300,8 @@ static int open_on(struct link *link, struct loop *loop, enum rank rank, int fd,
 static bool take_tls(struct link *link, struct tls_context *tls)
 {
     struct loop *loop = link_loop(link);
-    link->tls = tls_new(tls, &loop->pool, loop_tls_scratch(loop));
-    return link->tls != NULL;
+    link->poll.data = tls_new(tls, &loop->pool, loop_tls_scratch(loop));
+    return link_tls(link) != NULL;
 }
 
 static void set_option(const struct link *link, int level, int name, int value)
@@ -311,7 +311,7 @@ static void set_option(const struct link *link, int level, int name, int value)
 
 static void opened(struct link *link)
 {
-    link->state = link->tls != NULL ? LINK_SHAKING : LINK_OPEN;
+    link->state = link_tls(link) != NULL ? LINK_SHAKING : LINK_OPEN;
     if (!link->is_unix) {
         set_option(link, IPPROTO_TCP, TCP_NODELAY, 1);
         set_option(link, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -335,7 +335,7 @@ void link_init_hollow(struct link *link, struct loop *loop, const struct link_op
 /* Go on with TLS' handshake; what the peer has sent after it is read at once. */
 static void shake(struct link *link)
 {
-    int done = tls_shake(link->tls, link->fd);
+    int done = tls_shake(link_tls(link), link->fd);
     if (done == 0) {
         poll_anew(link);
         return;
@@ -349,7 +349,7 @@ static void shake(struct link *link)
         return;
     }
     link->state = LINK_OPEN;
-    link->is_full = tls_is_full(link->tls);
+    link->is_full = tls_is_full(link_tls(link));
     poll_anew(link);
     link->ops->on_connected(link, 0);
     if (has_unread(link) || (link->state == LINK_OPEN && link->out.bytes > 0))
@@ -358,7 +358,7 @@ static void shake(struct link *link)
 
 bool link_secure(struct link *link, struct tls_context *tls, const char *data, size_t n)
 {
-    if (!take_tls(link, tls) || !tls_feed(link->tls, data, n))
+    if (!take_tls(link, tls) || !tls_feed(link_tls(link), data, n))
         return false;
     link->state = LINK_SHAKING;
     mark_dirty(link);
@@ -405,7 +405,7 @@ void link_part(struct link *link)
 bool link_has_unread(const struct link *link)
 {
     int n = 0;
-    return (link->tls != NULL && tls_has_news(link->tls)) || (ioctl(link->fd, FIONREAD, &n) == 0 && n > 0);
+    return (link_tls(link) != NULL && tls_has_news(link_tls(link))) || (ioctl(link->fd, FIONREAD, &n) == 0 && n > 0);
 }
 
 static void connected(struct link *link)
@@ -449,7 +449,7 @@ static void on_close(uv_handle_t *handle)
 {
     struct link *link = container_of(handle, struct link, poll);
     chain_clear(&link->out, &link_loop(link)->pool);
-    tls_free(link->tls);
+    tls_free(link_tls(link));
     link->ops->on_closed(link);
 }
 
@@ -460,20 +460,21 @@ void link_close(struct link *link)
     link->state = LINK_CLOSED;
     list_take(&link->dirty);
     list_take(&link->woken);
-    if (link->tls != NULL)
-        tls_end(link->tls, link->fd);
+    if (link_tls(link) != NULL)
+        tls_end(link_tls(link), link->fd);
     uv_close((uv_handle_t *)&link->poll, on_close);
     close(link->fd);
 }
 
 const char *link_why(const struct link *link, int status)
 {
-    return status == UV_EPROTO && link->tls != NULL && link->tls->why != NULL ? link->tls->why : uv_strerror(status);
+    return status == UV_EPROTO && link_tls(link) != NULL && link_tls(link)->why != NULL ? link_tls(link)->why
+                                                                                        : uv_strerror(status);
 }
 
 struct slice link_tls_name(const struct link *link)
 {
-    return link->tls != NULL && link->tls->name != NULL ? slice_str(link->tls->name) : slice_of("", 0);
+    return link_tls(link) != NULL && link_tls(link)->name != NULL ? slice_str(link_tls(link)->name) : slice_of("", 0);
 }
 
 bool link_is_closed(const struct link *link)

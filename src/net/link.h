@@ -49,12 +49,12 @@ struct link_ops {
 #define LINK_LOW 65536
 
 struct link {
-    uv_poll_t poll; /* no stream of libuv's: that is half as large again, and there are thousands of idle links */
+    /* No stream of libuv's: that is half as large again, and there are thousands of idle links. data: see link_tls. */
+    uv_poll_t poll;
     const struct link_ops *ops;
     struct chain out;
     struct list dirty;
     struct list woken;
-    struct tls *tls; /* NULL: plain */
     int fd;
     int16_t error;     /* to be reported at the next flush */
     uint8_t state : 3; /* enum link_state */
@@ -68,6 +68,12 @@ struct link {
     bool is_finishing : 1;
     bool is_parting : 1;
 };
+
+/* NULL: it is plain. */
+static inline struct tls *link_tls(const struct link *link)
+{
+    return link->poll.data;
+}
 
 struct endpoint {
     struct sockaddr_storage address;

@@ -103,6 +103,7 @@ static const struct rider_ops rider_ops = {
     .on_answer = on_answer,
     .on_refused = on_refused,
     .on_lost = on_lost,
+    .to_link = (ptrdiff_t)offsetof(struct line, hollow) - (ptrdiff_t)offsetof(struct line, rider),
 };
 
 static void on_wake(struct link *link)
@@ -117,7 +118,6 @@ void line_init(struct line *line, struct lanes *lanes, struct login *login, cons
 {
     *line = (struct line){.ops = ops, .lanes = lanes, .key = {.protocol = 2, .login = login}};
     line->rider.ops = &rider_ops;
-    line->rider.link = &line->hollow;
     list_init(&line->rider.waiting);
     link_init_hollow(&line->hollow, lanes->loop, &link_ops);
 }

@@ -128,6 +128,7 @@ static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_refused = on_refused,
     .on_lost = on_lost,
+    .to_link = (ptrdiff_t)offsetof(struct wakes, hollow) - (ptrdiff_t)offsetof(struct wakes, rider),
 };
 
 static void on_link_wake(struct link *link)
@@ -143,7 +144,6 @@ void wakes_init(struct wakes *wakes, struct lanes *lanes, struct login *login, v
 {
     *wakes = (struct wakes){.lanes = lanes, .lane_key = {.protocol = 2, .login = login}, .on_wake = on_wake};
     wakes->rider.ops = &rider_ops;
-    wakes->rider.link = &wakes->hollow;
     list_init(&wakes->rider.waiting);
     list_init(&wakes->waiting);
     link_init_hollow(&wakes->hollow, lanes->loop, &link_ops);

@@ -16,7 +16,7 @@ static void wake_if_idle(struct rider *rider)
     if (rider->in_flight > 0 || !rider->wants_idle)
         return;
     rider->wants_idle = false;
-    link_wake(rider->link);
+    link_wake(rider_link(rider));
 }
 
 static void finish_oldest(struct lane *lane)
@@ -73,13 +73,13 @@ static void stall(struct lane *lane, struct rider *rider)
  */
 static void check_huge(struct lane *lane, struct rider *rider)
 {
-    if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider->link))
+    if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider_link(rider)))
         return;
     if (lane->role == LANE_SHARED)
         (void)lanes_retire(lane->home, lane);
     if (lane->role == LANE_RETIRED)
         rider->ops->on_heavy(rider);
-    if (rider->link->is_congested && !lanes_absorb(lane->home, lane, rider))
+    if (rider_link(rider)->is_congested && !lanes_absorb(lane->home, lane, rider))
         stall(lane, rider);
 }
 
@@ -382,7 +382,7 @@ bool lane_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
 {
     if (lane->stalled == NULL)
         return false;
-    size_t pending = link_pending(lane->stalled->link);
+    size_t pending = link_pending(rider_link(lane->stalled));
     if (pending != lane->stalled_pending) {
         lane->stalled_pending = pending;
         lane->stalled_ns = now_ns;

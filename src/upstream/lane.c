@@ -23,7 +23,7 @@ static void wake_waiting(struct lane *lane)
     while (!list_is_empty(&lane->waiting)) {
         struct rider *rider = container_of(lane->waiting.next, struct rider, waiting);
         list_take(&rider->waiting);
-        link_wake(rider->link);
+        link_wake(rider_link(rider));
     }
 }
 
@@ -35,7 +35,7 @@ static void refuse_waiting(struct lane *lane, struct slice reply)
         struct rider *rider = container_of(now.next, struct rider, waiting);
         list_take(&rider->waiting);
         rider->ops->on_refused(rider, reply);
-        link_wake(rider->link);
+        link_wake(rider_link(rider));
     }
 }
 
@@ -243,7 +243,7 @@ static void tell_owner(struct lane *lane, struct slice reply)
         owner->ops->on_lost(owner);
     } else {
         owner->ops->on_refused(owner, reply);
-        link_wake(owner->link);
+        link_wake(rider_link(owner));
     }
 }
 

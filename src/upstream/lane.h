@@ -52,6 +52,8 @@ struct rider_ops {
     void (*on_unread)(struct rider *rider, uint64_t bytes);
     /* The lane is gone with this rider's calls or state on it. */
     void (*on_lost)(struct rider *rider);
+    /* From the rider to the link that is woken when what it waits for has come: it is a part of the same struct. */
+    ptrdiff_t to_link;
 };
 
 /* Where a greeting stands. */
@@ -65,18 +67,22 @@ struct greeting {
 /* Somebody who sends requests. All its calls in flight are on one lane. */
 struct rider {
     const struct rider_ops *ops;
-    struct link *link;   /* woken when what the rider waits for has come */
     struct lane *lane;   /* where its calls are, or its own lane; not to be trusted otherwise */
     struct list waiting; /* in lane->waiting */
+    uint64_t arrived_ns; /* of its next call: since when it is the next; 0: on_timed is not wanted */
+    uint32_t waited_us;  /* the same: what a limit has made it wait */
     uint32_t in_flight;  /* entries in lane->calls */
     uint32_t last_call;  /* position of the newest of them */
-    bool wants_idle;     /* wake when in_flight falls to 0 */
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
-    uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
     uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
-    uint32_t waited_us;  /* of its next call: what a limit has made it wait */
-    uint64_t arrived_ns; /* the same: since when it is the next; 0: on_timed is not wanted */
+    bool wants_idle;     /* wake when in_flight falls to 0 */
+    uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
 };
+
+static inline struct link *rider_link(struct rider *rider)
+{
+    return (struct link *)((char *)rider + rider->ops->to_link);
+}
 
 /* What makes lanes equal: two sessions with the same key see the same replies. */
 struct lane_key {
