@@ -41,6 +41,30 @@ def weir_before(fake, farm, **settings):
     return weir
 
 
+def send_in_one_turn(fake, *sent):
+    """Each (connection, bytes) in this order, from RESP3 clients, so that all of it may go to the same shared lane.
+
+    A lane on which calls have waited for some milliseconds gets no new ones, and between two clients a busy machine takes
+    longer: so they all wait for a lane that is being opened, and go when it is ready.
+    """
+    held = []
+
+    def hold(lane):
+        hang(lane)
+        held.append(lane)
+
+    for conn, _ in sent:
+        conn.call("HELLO", "3")  # for which there is no shared lane yet
+    fake.on_accept = hold
+    for conn, data in sent:
+        conn.send(encode("LIMIT", "HELP") + data)
+        conn.read()  # weir's own answer: it has read what came with the question
+    wait_until(lambda: held, "weir opens a lane")
+    fake.on_accept = None
+    for lane in held:
+        lane.answer_again()
+
+
 def is_told(reply):
     """One of weir's own errors about Redis being away."""
     return isinstance(reply, Error) and reply.startswith("UPSTREAM ")
@@ -720,10 +744,8 @@ def test_leaving_before_the_reply(leave, fake, farm):
     """Its place among the calls stays: the reply goes to nobody, and the next one to whom it belongs."""
     weir = weir_before(fake, farm, lanes="shared")
     with weir.connect() as leaver, weir.connect() as stays:
-        stays.send(encode("INCR", "first"))
-        lane = fake.expect(encode("INCR", "first"))
-        leaver.send(INCR_K * 3)
-        lane.expect(INCR_K * 3)
+        send_in_one_turn(fake, (stays, encode("INCR", "first")), (leaver, INCR_K * 3))
+        lane = fake.expect(encode("INCR", "first") + INCR_K * 3)
         stays.send(encode("INCR", "second"))
         lane.expect(encode("INCR", "second"))
         leave(leaver)
@@ -737,10 +759,8 @@ def test_leaving_before_the_reply(leave, fake, farm):
 def test_leaving_in_the_middle_of_a_reply(leave, fake, farm):
     weir = weir_before(fake, farm, lanes="shared")
     with weir.connect() as leaver, weir.connect() as stays:
-        leaver.send(GET_K)
-        lane = fake.expect(GET_K)
-        stays.send(encode("GET", "second"))
-        lane.expect(encode("GET", "second"))
+        send_in_one_turn(fake, (leaver, GET_K), (stays, encode("GET", "second")))
+        lane = fake.expect(GET_K + encode("GET", "second"))
         lane.send(b"*2\r\n+half\r\n$16\r\n+mine\r\n")
         wait_until(lambda: leaver.buffer or select.select([leaver.sock], [], [], 0)[0], "half of it is here")
         leave(leaver)
@@ -1140,12 +1160,9 @@ def test_who_pipelines_huge_values_holds_up_nobody(fake, farm):
     huge = b"$1000000\r\n" + b"x" * 1000000 + b"\r\n"
     weir = weir_before(fake, farm, lanes="shared")
     with weir.connect() as first, weir.connect() as second, weir.connect() as other:
-        first.send(GET_K * 2)
-        lane = fake.expect(GET_K)
-        second.send(GET_K * 2)
-        lane.expect(GET_K)
-        other.send(INCR_K * 2)
-        lane.expect(INCR_K * 2)
+        send_in_one_turn(fake, (first, GET_K * 2), (second, GET_K * 2), (other, INCR_K * 2))
+        lane = fake.expect(GET_K * 2 + INCR_K * 2)
+        assert not lane.data
         lane.send(huge)
         lane.send(huge)
         lane.send(b":1\r\n")
