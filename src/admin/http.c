@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/signals.h"
 
 #define GUESTS_MANY (HTTP_GUESTS / 2)   /* from here on each has but little time */
 #define GUEST_NS (10 * NS_PER_S)        /* for a request and its answer */
@@ -304,11 +305,14 @@ struct http *http_start(int fd)
     http->fd = fd;
     list_init(&http->guests);
     pthread_mutex_init(&http->lock, NULL);
+    sigset_t before;
+    signals_block(&before);
     http->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET,
         (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_GUESTS, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)GUEST_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)GUEST_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
         1, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+    signals_restore(&before);
     if (http->daemon)
         return http;
     close(fd);

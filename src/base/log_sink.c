@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log_form.h"
 #include "base/mem.h"
+#include "base/signals.h"
 
 #define BATCH_BYTES 4096 /* as much as a pipe takes in one piece */
 #define FILE_MODE 0640
@@ -209,14 +209,12 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are the main thread's. */
 static int start(struct log_sink *sink)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    signals_block(&before);
     int error = pthread_create(&sink->thread, NULL, run, sink);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    signals_restore(&before);
     return error;
 }
 

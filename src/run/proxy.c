@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "run/crew.h"
 #include "run/drain.h"
 #include "run/endpoint.h"
@@ -171,6 +172,7 @@ static void close_main(void *arg)
     if (proxy->is_closing)
         return;
     proxy->is_closing = true;
+    signals_block(NULL); /* for good: without their handlers they would end the process, and its exit status would lie */
     if (proxy->crew != NULL)
         crew_stop(proxy->crew);
     control_close(proxy->control);

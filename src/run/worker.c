@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "net/listen.h"
 
 /* What the worker has been told and has not heard yet; under the lock. */
@@ -249,7 +250,10 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
     uv_async_init(&worker->loop.uv, &worker->told, on_told);
     worker->told.data = worker;
     start_listeners(worker);
+    sigset_t before;
+    signals_block(&before);
     int error = pthread_create(&worker->thread, NULL, run, worker);
+    signals_restore(&before);
     if (error != 0) {
         log_error("cannot start a worker thread: %s", uv_strerror(-error));
         exit(2);

@@ -246,7 +246,9 @@ def test_a_pipe_that_nobody_reads(farm, redis):
     assert "stopping: SIGTERM" in text and text.count("lost here") == 1
 
 
-def test_its_end_waits_for_no_reader(farm, redis):
+@pytest.fixture
+def full_pipe():
+    """To which nothing more can be written."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
     os.set_blocking(writer, False)
@@ -255,9 +257,28 @@ def test_its_end_waits_for_no_reader(farm, redis):
             os.write(writer, b"x" * 4096)
     except BlockingIOError:
         os.set_blocking(writer, True)
-    weir = farm.weir(redis, wait=False, stderr=writer, listen="unix:{folder}/weir.sock")
+    yield writer
+    os.close(reader)
+    os.close(writer)
+
+
+def test_its_end_waits_for_no_reader(full_pipe, farm, redis):
+    weir = farm.weir(redis, wait=False, stderr=full_pipe, listen="unix:{folder}/weir.sock")
     wait_until(lambda: answers(str(weir.folder / "weir.sock")), "weir serves", 20)
     weir.signal(signal.SIGTERM)
     assert weir.wait() == 0
-    os.close(reader)
-    os.close(writer)
+
+
+def threads(weir):
+    return len(os.listdir(f"/proc/{weir.child.pid}/task"))
+
+
+@pytest.mark.parametrize("late", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_in_the_last_moments_changes_nothing(late, full_pipe, farm, redis):
+    """The last lines cannot be written, which takes a moment: all workers have ended by then."""
+    weir = farm.weir(redis, wait=False, stderr=full_pipe, listen="unix:{folder}/weir.sock", workers=3)
+    wait_until(lambda: answers(str(weir.folder / "weir.sock")), "weir serves", 20)
+    weir.signal(signal.SIGTERM)
+    wait_until(lambda: not weir.is_running() or threads(weir) <= 2, "only the log's thread is left beside the main one")
+    weir.signal(late)
+    assert weir.wait() == 0
