@@ -1,0 +1,449 @@
+/* Defaults and bounds are written as values in the file would be, and read the same way. */
+#include "run/config_values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/split.h"
+#include "base/why.h"
+#include "limit/rate.h"
+#include "limit/slowlog.h"
+#include "run/address.h"
+#include "run/config_tls.h"
+#include "run/secret.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define WORKERS_MAX 256
+#define LISTENS_MAX 64
+#define USER_MAX 255
+#define ADDRESS_TEXT 512
+
+/* ---- numbers, bytes, times ---- */
+
+typedef bool (*parse_number)(struct slice text, uint64_t *number, char *why, size_t why_size);
+
+static bool parse_bounded(const struct config_key *key, parse_number parse, struct slice value, uint64_t *number,
+                          char *why, size_t why_size)
+{
+    uint64_t least, most;
+    if (!parse(value, number, why, why_size) || !parse(slice_str(key->least), &least, why, why_size) ||
+        !parse(slice_str(key->most), &most, why, why_size))
+        return false;
+    if (*number < least || *number > most)
+        return why_set(why, why_size, "must be from %s to %s", key->least, key->most);
+    return true;
+}
+
+static void *member(const struct config_key *key, struct config *config)
+{
+    return (char *)config + key->offset;
+}
+
+enum key_result key_count(const struct config_key *key, struct config *config, struct slice value, char *why,
+                          size_t why_size)
+{
+    uint64_t number;
+    if (!parse_bounded(key, rate_parse_count, value, &number, why, why_size))
+        return KEY_BAD;
+    *(unsigned *)member(key, config) = (unsigned)number;
+    return KEY_SET;
+}
+
+enum key_result key_subjects(const struct config_key *key, struct config *config, struct slice value, char *why,
+                             size_t why_size)
+{
+    uint64_t number;
+    if (!parse_bounded(key, rate_parse_count, value, &number, why, why_size))
+        return KEY_BAD;
+    *(size_t *)member(key, config) = number;
+    return KEY_SET;
+}
+
+enum key_result key_bytes(const struct config_key *key, struct config *config, struct slice value, char *why,
+                          size_t why_size)
+{
+    uint64_t bytes;
+    if (!parse_bounded(key, rate_parse_bytes, value, &bytes, why, why_size))
+        return KEY_BAD;
+    *(size_t *)member(key, config) = bytes;
+    return KEY_SET;
+}
+
+enum key_result key_time(const struct config_key *key, struct config *config, struct slice value, char *why,
+                         size_t why_size)
+{
+    uint64_t ns;
+    if (!parse_bounded(key, rate_parse_time, value, &ns, why, why_size))
+        return KEY_BAD;
+    *(uint64_t *)member(key, config) = ns;
+    return KEY_SET;
+}
+
+/* 0: none. */
+enum key_result key_timeout(const struct config_key *key, struct config *config, struct slice value, char *why,
+                            size_t why_size)
+{
+    if (!slice_eq(value, SLICE("0")))
+        return key_time(key, config, value, why, why_size);
+    *(uint64_t *)member(key, config) = 0;
+    return KEY_SET;
+}
+
+/* 0: everything is slow, as in Redis. */
+enum key_result key_slow(const struct config_key *key, struct config *config, struct slice value, char *why,
+                         size_t why_size)
+{
+    if (!slice_eq_nocase(value, SLICE("off")))
+        return key_timeout(key, config, value, why, why_size);
+    config->slow_ns = SLOWLOG_OFF;
+    return KEY_SET;
+}
+
+/* 0: none. */
+enum key_result key_bytes_or_none(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                  size_t why_size)
+{
+    if (!slice_eq(value, SLICE("0")))
+        return key_bytes(key, config, value, why, why_size);
+    *(size_t *)member(key, config) = 0;
+    return KEY_SET;
+}
+
+enum key_result key_workers(const struct config_key *key, struct config *config, struct slice value, char *why,
+                            size_t why_size)
+{
+    if (!slice_eq_nocase(value, SLICE("cores")))
+        return key_count(key, config, value, why, why_size);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    config->workers = cores < 1 ? 1 : cores > WORKERS_MAX ? WORKERS_MAX : (unsigned)cores;
+    return KEY_SET;
+}
+
+/* ---- addresses ---- */
+
+/* "... proxy": without the word. */
+static bool take_proxy_word(struct slice *text)
+{
+    static const struct slice word = {" proxy", 6};
+    if (text->len <= word.len || !slice_eq_nocase(slice_of(text->at + text->len - word.len, word.len), word))
+        return false;
+    *text = split_trim(slice_of(text->at, text->len - word.len));
+    return true;
+}
+
+static enum key_result add_listen(struct config *config, struct slice text, char *why, size_t why_size)
+{
+    struct listen listen = {.has_proxy_header = take_proxy_word(&text)};
+    const struct address *address = &listen.address;
+    if (config->n_listens == LISTENS_MAX) {
+        why_set(why, why_size, "at most %d addresses", LISTENS_MAX);
+        return KEY_BAD;
+    }
+    if (!address_parse(&listen.address, text, true, why, why_size))
+        return KEY_BAD;
+    for (size_t i = 0; i < config->n_listens; i++)
+        if (address_eq(&config->listens[i].address, address) && (address->port || address->is_unix)) {
+            address_fini(&listen.address);
+            why_set(why, why_size, "%.*s is given twice", WHY_SLICE(text));
+            return KEY_BAD;
+        }
+    config->listens = mem_realloc(config->listens, config->n_listens + 1, sizeof listen);
+    config->listens[config->n_listens++] = listen;
+    return KEY_SET;
+}
+
+enum key_result key_listen(const struct config_key *key, struct config *config, struct slice value, char *why,
+                           size_t why_size)
+{
+    struct slice text;
+    (void)key;
+    while (split_next(&value, ',', &text))
+        if (add_listen(config, text, why, why_size) != KEY_SET)
+            return KEY_BAD;
+    return KEY_SET;
+}
+
+enum key_result key_proxies(const struct config_key *key, struct config *config, struct slice value, char *why,
+                            size_t why_size)
+{
+    struct slice text;
+    (void)key;
+    while (split_next(&value, ',', &text))
+        if (!networks_add(&config->proxies, text, why, why_size))
+            return KEY_BAD;
+    return KEY_SET;
+}
+
+enum key_result key_upstream(const struct config_key *key, struct config *config, struct slice value, char *why,
+                             size_t why_size)
+{
+    (void)key;
+    return address_parse(&config->upstream, value, false, why, why_size) ? KEY_SET : KEY_BAD;
+}
+
+/* ---- words ---- */
+
+enum key_result key_user(const struct config_key *key, struct config *config, struct slice value, char *why,
+                         size_t why_size)
+{
+    struct slice rest = value, word;
+    (void)key;
+    if (!split_word(&rest, &word) || rest.len > 0 || word.len > USER_MAX) {
+        why_set(why, why_size, "a user is one word of at most %d bytes", USER_MAX);
+        return KEY_BAD;
+    }
+    config->upstream_user = mem_strndup(word.at, word.len);
+    return KEY_SET;
+}
+
+enum key_result key_password_file(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                  size_t why_size)
+{
+    char *path = mem_strndup(value.at, value.len);
+    (void)key;
+    enum key_result result = KEY_BAD;
+    switch (secret_read(path, &config->upstream_password, why, why_size)) {
+    case SECRET_READ:
+        result = KEY_SET;
+        break;
+    case SECRET_READ_BY_OTHERS:
+        result = KEY_SET_WITH_WARNING;
+        break;
+    case SECRET_BAD:
+        break;
+    }
+    free(path);
+    return result;
+}
+
+enum key_result key_clients_as(const struct config_key *key, struct config *config, struct slice value, char *why,
+                               size_t why_size)
+{
+    (void)key;
+    config->clients_as_upstream = slice_eq_nocase(value, SLICE("upstream"));
+    if (config->clients_as_upstream || slice_eq_nocase(value, SLICE("client")))
+        return KEY_SET;
+    why_set(why, why_size, "\"%.*s\" is neither client nor upstream", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+enum key_result key_lanes(const struct config_key *key, struct config *config, struct slice value, char *why,
+                          size_t why_size)
+{
+    (void)key;
+    config->lanes_private = slice_eq_nocase(value, SLICE("private"));
+    if (config->lanes_private || slice_eq_nocase(value, SLICE("shared")))
+        return KEY_SET;
+    why_set(why, why_size, "\"%.*s\" is neither shared nor private", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+enum key_result key_mode(const struct config_key *key, struct config *config, struct slice value, char *why,
+                         size_t why_size)
+{
+    (void)key;
+    config->is_shadow = slice_eq_nocase(value, SLICE("shadow"));
+    if (config->is_shadow || slice_eq_nocase(value, SLICE("enforce")))
+        return KEY_SET;
+    why_set(why, why_size, "\"%.*s\" is neither enforce nor shadow", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+enum key_result key_limit_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                 size_t why_size)
+{
+    (void)key;
+    if (value.len >= sizeof config->limit_prefix) {
+        why_set(why, why_size, "at most %zu bytes", sizeof config->limit_prefix - 1);
+        return KEY_BAD;
+    }
+    memcpy(config->limit_prefix, value.at, value.len);
+    config->limit_prefix[value.len] = '\0';
+    return KEY_SET;
+}
+
+enum key_result key_when_down(const struct config_key *key, struct config *config, struct slice value, char *why,
+                              size_t why_size)
+{
+    static const char *const words[] = {
+        [QUOTA_DOWN_ERROR] = "error", [QUOTA_DOWN_ALLOW] = "allow", [QUOTA_DOWN_DENY] = "deny"};
+    (void)key;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (slice_eq_nocase(value, slice_str(words[i]))) {
+            config->when_down = (enum quota_when_down)i;
+            return KEY_SET;
+        }
+    why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+enum key_result key_admin_socket(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                 size_t why_size)
+{
+    struct address address;
+    char text[ADDRESS_TEXT];
+    (void)key;
+    if (value.at[0] != '/') {
+        why_set(why, why_size, "\"%.*s\" is not a path: the path of a unix socket starts with /", WHY_SLICE(value));
+        return KEY_BAD;
+    }
+    snprintf(text, sizeof text, "unix:%.*s", (int)value.len, value.at);
+    if (!address_parse(&address, slice_str(text), false, why, why_size))
+        return KEY_BAD;
+    config->admin_socket = address.host;
+    return KEY_SET;
+}
+
+enum key_result key_admin_listen(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                 size_t why_size)
+{
+    (void)key;
+    if (address_is_unix(value))
+        why_set(why, why_size, "HTTP needs host:port");
+    else if (address_parse_tcp(&config->admin_listen, value, true, why, why_size))
+        return KEY_SET;
+    return KEY_BAD;
+}
+
+enum key_result key_identity(const struct config_key *key, struct config *config, struct slice value, char *why,
+                             size_t why_size)
+{
+    struct identity more;
+    (void)key;
+    if (!identity_parse(&more, value, why, why_size))
+        return KEY_BAD;
+    if (config->identity.count + more.count > IDENTITY_MAX_SOURCES) {
+        why_set(why, why_size, "at most %d sources", IDENTITY_MAX_SOURCES);
+        return KEY_BAD;
+    }
+    for (size_t i = 0; i < more.count; i++)
+        config->identity.sources[config->identity.count++] = more.sources[i];
+    return KEY_SET;
+}
+
+static bool is_acted_on(struct slice prefix)
+{
+    static const char *const words[] = {"ASK",      "BUSY",     "CLUSTERDOWN", "EXECABORT", "LOADING",  "MASTERDOWN",
+                                        "MISCONF",  "MOVED",    "NOAUTH",      "NOPERM",    "NOSCRIPT", "OOM",
+                                        "READONLY", "TRYAGAIN", "UNBLOCKED",   "WRONGPASS"};
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (slice_eq(prefix, slice_str(words[i])))
+            return true;
+    return false;
+}
+
+enum key_result key_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,
+                           size_t why_size)
+{
+    (void)key;
+    bool is_good = value.len > 0 && value.len < sizeof config->error_prefix;
+    for (size_t i = 0; i < value.len; i++)
+        is_good = is_good && value.at[i] >= 'A' && value.at[i] <= 'Z';
+    if (!is_good)
+        why_set(why, why_size, "\"%.*s\" is not 1 to %zu capital letters", WHY_SLICE(value),
+                sizeof config->error_prefix - 1);
+    else if (is_acted_on(value))
+        why_set(why, why_size,
+                "clients act on %.*s by themselves (retry, reconnect, log in again): choose another word",
+                WHY_SLICE(value));
+    else {
+        memcpy(config->error_prefix, value.at, value.len);
+        config->error_prefix[value.len] = '\0';
+        return KEY_SET;
+    }
+    return KEY_BAD;
+}
+
+/* ---- the log ---- */
+
+static enum key_result add_log(struct config *config, struct slice where, char *why, size_t why_size)
+{
+    bool is_stderr = slice_eq_nocase(where, SLICE("stderr"));
+    if (!is_stderr && (where.len == 0 || where.at[0] != '/'))
+        why_set(why, why_size, "\"%.*s\" is neither stderr nor a path, which starts with /", WHY_SLICE(where));
+    else if (is_stderr ? config->log_to_stderr : config->log_path != NULL)
+        why_set(why, why_size, "stderr and one file at most");
+    else {
+        config->log_to_stderr |= is_stderr;
+        if (!is_stderr)
+            config->log_path = mem_strndup(where.at, where.len);
+        return KEY_SET;
+    }
+    return KEY_BAD;
+}
+
+enum key_result key_log(const struct config_key *key, struct config *config, struct slice value, char *why,
+                        size_t why_size)
+{
+    struct slice where;
+    (void)key;
+    while (split_next(&value, ',', &where))
+        if (add_log(config, where, why, why_size) != KEY_SET)
+            return KEY_BAD;
+    return KEY_SET;
+}
+
+enum key_result key_log_format(const struct config_key *key, struct config *config, struct slice value, char *why,
+                               size_t why_size)
+{
+    (void)key;
+    for (int i = 0; i < LOG_FORMATS; i++)
+        if (slice_eq_nocase(value, slice_str(log_format_name((enum log_format)i)))) {
+            config->log_format = (enum log_format)i;
+            return KEY_SET;
+        }
+    why_set(why, why_size, "\"%.*s\" is neither text nor logfmt nor json", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+enum key_result key_log_level(const struct config_key *key, struct config *config, struct slice value, char *why,
+                              size_t why_size)
+{
+    (void)key;
+    for (int i = 0; i < LOG_LEVELS; i++)
+        if (slice_eq_nocase(value, slice_str(log_level_name((enum log_level)i)))) {
+            config->log_level = (enum log_level)i;
+            return KEY_SET;
+        }
+    why_set(why, why_size, "\"%.*s\" is neither debug nor info nor warn nor error", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
+/* ---- TLS ---- */
+
+enum key_result key_text(const struct config_key *key, struct config *config, struct slice value, char *why,
+                         size_t why_size)
+{
+    (void)why;
+    (void)why_size;
+    *(char **)member(key, config) = mem_strndup(value.at, value.len);
+    return KEY_SET;
+}
+
+enum key_result key_tls_auth(const struct config_key *key, struct config *config, struct slice value, char *why,
+                             size_t why_size)
+{
+    (void)key;
+    return tls_auth_parse(value, &config->tls_settings.auth, why, why_size) ? KEY_SET : KEY_BAD;
+}
+
+enum key_result key_tls_protocols(const struct config_key *key, struct config *config, struct slice value, char *why,
+                                  size_t why_size)
+{
+    (void)key;
+    return tls_protocols_parse(value, &config->tls_settings, why, why_size) ? KEY_SET : KEY_BAD;
+}
+
+enum key_result key_tls_verify(const struct config_key *key, struct config *config, struct slice value, char *why,
+                               size_t why_size)
+{
+    (void)key;
+    config->upstream_tls_settings.is_unverified = slice_eq_nocase(value, SLICE("no"));
+    if (config->upstream_tls_settings.is_unverified || slice_eq_nocase(value, SLICE("yes")))
+        return KEY_SET;
+    why_set(why, why_size, "\"%.*s\" is neither yes nor no", WHY_SLICE(value));
+    return KEY_BAD;
+}

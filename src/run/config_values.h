@@ -1,0 +1,44 @@
+/*
+ * What the values of keys mean: a setter for each kind, used by the rows of the table in config_keys.c.
+ */
+#ifndef WEIR_RUN_CONFIG_VALUES_H
+#define WEIR_RUN_CONFIG_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+#include "run/config.h"
+#include "run/config_keys.h"
+
+/* Sets a member of `config`. Unless the result is KEY_SET, `why` says something about the value, which is not empty. */
+typedef enum key_result config_setter(const struct config_key *key, struct config *config, struct slice value,
+                                      char *why, size_t why_size);
+
+/* A row of the table. */
+struct config_key {
+    const char *name;
+    const char *initial; /* NULL: none */
+    /* NULL: the key is known, and not yet supported */
+    config_setter *set;
+    size_t offset; /* of a number in struct config */
+    const char *least, *most;
+    bool is_list;
+    bool is_admin;      /* of [admin] */
+    bool needs_restart; /* a reload does not change it */
+    bool names_file;    /* or says how files are used, which are read only when the whole configuration is */
+};
+
+/* numbers, bytes, times */
+config_setter key_count, key_subjects, key_bytes, key_time, key_timeout, key_slow, key_bytes_or_none, key_workers;
+/* addresses */
+config_setter key_listen, key_proxies, key_upstream, key_admin_listen, key_admin_socket;
+/* words */
+config_setter key_user, key_password_file, key_clients_as, key_lanes, key_mode, key_limit_prefix, key_when_down,
+    key_identity, key_prefix;
+/* the log */
+config_setter key_log, key_log_format, key_log_level;
+/* TLS */
+config_setter key_text, key_tls_auth, key_tls_protocols, key_tls_verify;
+
+#endif
