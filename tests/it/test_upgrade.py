@@ -5,6 +5,7 @@ import re
 import select
 import signal
 import socket
+import ssl
 import stat
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 from harness import WEIR, Weir, wait_until
 from manager import Manager
 from resp import Closed, Conn, encode, pipeline
+from tls import Authority, TlsConn, tls_settings, trusting
 
 PATIENCE = "15s"  # of drain-timeout
 SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody
@@ -26,15 +28,18 @@ def weir(farm, redis):
 
 def has_ended(conn):
     """Has the other side let this connection go, between two commands? That it was reset is an error."""
+    if isinstance(conn, TlsConn):
+        return conn.has_ended()
     return bool(select.select([conn.sock], [], [], 0)[0]) and conn.sock.recv(1, socket.MSG_PEEK) == b""
 
 
 class Load:
     """Clients that connect, ask and go, and clients that stay and pipeline; each looks before it sends, as pools do."""
 
-    def __init__(self, addresses, **acts):
+    def __init__(self, addresses, connect=Conn, **acts):
         """`acts` say how many clients do what."""
         self.addresses = addresses
+        self.connect = connect
         self.wrong = []
         self.asked = self.connected = 0
         self.is_over = threading.Event()
@@ -60,8 +65,10 @@ class Load:
 
     def run(self, act, number):
         while not self.is_over.is_set():
+            since = time.monotonic()
             try:
-                with Conn(self.addresses[number % len(self.addresses)]) as conn:
+                with self.connect(self.addresses[number % len(self.addresses)]) as conn:
+                    conn.heard = since
                     with self.lock:
                         self.connected += 1
                     act(conn, f"{number}.{self.connected}")
@@ -71,17 +78,17 @@ class Load:
 
     def ask(self, conn, *commands):
         """Their replies; None when the connection has ended before they were sent."""
-        since = time.monotonic()
         if has_ended(conn):
             return None
         conn.sock.sendall(pipeline(*commands))
-        was_silent = time.monotonic() - since > SILENCE
+        was_silent = time.monotonic() - conn.heard > SILENCE
         try:
             replies = [conn.read() for _ in commands]
-        except Closed:
+        except (Closed, ssl.SSLError):
             if was_silent and not conn.buffer:
                 return None
             raise
+        conn.heard = time.monotonic()
         with self.lock:
             self.asked += 1
         return replies
@@ -123,6 +130,30 @@ def test_under_load_on_a_unix_socket(farm, redis):
     """There the end cannot travel with the last reply, so those who ask once are the ones who cannot meet it."""
     weir = farm.weir(redis, drain_timeout=PATIENCE, listen="unix:{folder}/weir.sock")
     with Load(weir.addresses, ask_once=8) as load:
+        load.goes_on()
+        for _ in range(3):
+            weir.upgrade()
+            load.goes_on()
+    assert not load.wrong
+
+
+def test_under_load_in_tls(farm, redis, tmp_path):
+    """Each connection ends as TLS wants it; the handshakes of some are under way when another process takes over."""
+    ca = Authority(tmp_path)
+    trust = trusting(ca)
+    trust.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
+    weir = farm.weir(redis, drain_timeout=PATIENCE, **tls_settings(ca.issue("weir")))
+
+    def connect(address):
+        while True:
+            since = time.monotonic()
+            try:
+                return TlsConn(address, trust, suppress_ragged_eofs=False)
+            except (ssl.SSLError, ConnectionResetError):
+                if time.monotonic() - since < SILENCE:
+                    raise
+
+    with Load(weir.addresses, connect, come_and_go=4, stay=3) as load:
         load.goes_on()
         for _ in range(3):
             weir.upgrade()

@@ -96,6 +96,19 @@ class TlsConn(Conn):
         self.sock = shaken(address, context, timeout, **how)
         self.buffer = bytearray()
 
+    def has_ended(self):
+        """Has the other side said, in TLS, that nothing more comes? Does not wait; that anything else came is an error."""
+        timeout = self.sock.gettimeout()
+        self.sock.setblocking(False)  # TLS' own messages may wait there: only reading tells
+        try:
+            data = self.sock.recv(1)
+        except ssl.SSLWantReadError:
+            return False
+        finally:
+            self.sock.settimeout(timeout)
+        assert not data, "nobody asked for anything"
+        return True
+
 
 def is_refused(address, context):
     """Does the server refuse this client, in the handshake or, as TLS 1.3 does, after it?"""
