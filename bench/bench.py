@@ -175,6 +175,7 @@ def main():
     with Rig(("weir", *PEERS, *VARIANTS), args.redis_port, extras) as rig:
         rig.fill()
         results["meta"] = {
+            **results.get("meta", {}),
             "date": time.strftime("%Y-%m-%d"),
             "versions": versions(),
             "machine": machine(),
