@@ -23,6 +23,7 @@ enum err {
     ERR_MAX_CLIENTS,
     ERR_UPSTREAM_UNAVAILABLE,
     ERR_UPSTREAM_TIMEOUT,
+    ERR_UPSTREAM_BUSY, /* as many connections as max-lanes allows, or as are this subject's share */
     ERR_OUT_OF_MEMORY,
     ERR_COUNT
 };

@@ -1,5 +1,6 @@
 #include "front/client.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #include "front/account.h"
 #include "front/decisions.h"
 #include "front/feed.h"
-#include "front/gather.h"
 #include "front/effect.h"
+#include "front/gather.h"
+#include "front/login.h"
 #include "front/place.h"
 #include "front/relief.h"
 #include "front/session.h"
@@ -190,6 +192,33 @@ static void on_lost(struct rider *rider)
     client_close_for(client_of_rider(rider), CLOSED_UPSTREAM);
 }
 
+/* An address stands for all who come from it, whoever they say they are. */
+static struct room_share share(const struct rider *rider)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    const struct hash_key key = client->front->settings->share_key;
+    struct client_address address = announced_address(client);
+    char ip[IP_TEXT_MAX];
+    struct slice text = slice_of(ip, address.ip.family != 0 ? ip_print(&address.ip, ip) : 0);
+    return room_share_of(client->subject != NULL ? client->subject->hash : 0,
+                         text.len > 0 ? hash_bytes(key, text) : 0);
+}
+
+/* A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be judged. */
+static void audit(const struct rider *rider, const struct lane *lane)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    const struct lane_key key = session_key(client);
+    if (lane->role == LANE_PRIVATE) {
+        assert(client->has_own_lane);
+    } else {
+        assert(lane->role == LANE_SHARED && !client->has_own_lane);
+        assert(login_eq(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
+        assert(lane_key_eq(&lane->key, &key) || client->is_held);
+        assert(!lane_key_eq(&lane->key, &key) || client->is_held || rider->lane == lane);
+    }
+}
+
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_local = on_local,
@@ -201,6 +230,8 @@ static const struct rider_ops rider_ops = {
     .on_unread = on_unread,
     .on_blocking = on_blocking,
     .on_lost = on_lost,
+    .share = share,
+    .audit = audit,
     .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
 };
 
@@ -253,6 +284,10 @@ void client_close(struct client *client)
     struct lane *lane = client->rider.lane;
     if (lane != NULL && (client->has_own_lane || client->rider.in_flight > 0))
         lane_forget(lane, &client->rider);
+    lease_drop(&client->shared);
+    login_end(client);
+    if (client->extra != NULL)
+        lease_drop(&client->extra->kept);
     list_take(&client->rider.waiting);
     timeouts_leave(client);
     relief_forget(client);
@@ -291,6 +326,8 @@ void client_drop_extra(struct client *client)
     free(client->extra->ending);
     free(client->extra->refusal);
     free(client->extra->header);
+    login_put(client->extra->queued.login);
+    free(client->extra->queued.name);
     free(client->extra);
     client->extra = NULL;
 }

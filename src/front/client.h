@@ -51,6 +51,10 @@ struct ending {
 
 /* What has been queued since MULTI and will be of use at EXEC. */
 struct queued {
+    struct login *login; /* of the last AUTH, or HELLO ... AUTH; counted; NULL: none */
+    bool is_short;       /* see struct question */
+    uint8_t protocol;    /* that HELLO asked for with it; 0: none */
+    char *name;          /* the same; heap; NULL: none */
     uint32_t pause_ms;   /* of CLIENT PAUSE ... WRITE; 0: none */
     uint32_t requests;   /* of a silent client */
     uint32_t heard_from; /* which of them, from 1, is the first that even the silent hear of; 0: none */
@@ -68,6 +72,8 @@ struct extra {
     uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
     struct gather *gather;   /* NULL: replies are passed on as they come */
     struct queued queued;
+    struct login_step *login; /* what it waits for at the door; NULL: nothing */
+    struct lease kept;        /* on the private lane that it had last */
     struct proxy_header *header; /* being read; NULL: none, or it is whole */
     bool is_announced;           /* by that header: */
     struct client_address announced;
@@ -79,6 +85,7 @@ enum reader { READER_NEW, READER_ASKS, READER_KNOWN };
 struct session;
 struct proxy_header;
 struct gather;
+struct login_step;
 struct meter;
 
 /* What Redis remembers of a client, so that its lane cannot be anybody else's. */
@@ -103,8 +110,7 @@ struct client {
     struct subject *subject;    /* never NULL from admission to close */
     const struct policy *bound; /* NULL: unlimited */
     struct meter *meter;        /* NULL: its limits need none */
-    struct lane *shared;        /* the lane of its session, while lanes_version is still current */
-    uint32_t lanes_version;
+    struct lease shared;        /* on the lane of its session */
     uint32_t epoch;      /* in which it came; see upstream_epoch */
     uint32_t n_commands; /* for LIMIT TOP, since it was told last */
     uint32_t n_refused;
@@ -117,7 +123,8 @@ struct client {
     bool is_urgent : 1;           /* its own lane is in whatever database: for one call */
     bool has_own_lane : 1;        /* rider.lane is its own, or is being opened */
     bool is_dressed : 1;          /* its own lane bears its name */
-    bool is_identity_queued : 1;  /* inside MULTI something was queued that changes who it is */
+    bool wants_new_lane : 1;      /* the lane it was to get had had another owner, and was not clean */
+    bool is_forging_queued : 1;   /* inside MULTI something was queued that may forge replies */
     bool is_admission_queued : 1; /* and something with EFFECT_ADMIT */
     bool was_refused : 1;         /* the lane it waited for could not be opened */
     bool is_stalled : 1;          /* nothing is read or taken: it holds too much memory, see front/relief.h */

@@ -1,37 +1,29 @@
 #include "front/effect.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
-#include "base/log.h"
-#include "front/account.h"
 #include "front/catalog.h"
-#include "front/gather.h"
-#include "front/place.h"
+#include "front/login.h"
 #include "front/session.h"
 
 void effect_be_raw(struct client *client)
 {
     client->is_raw = true;
     client->in_multi = false;
+    effect_pin(client);
+}
+
+void effect_pin(struct client *client)
+{
     client->holds |= HOLD_PINNED;
+    if (client->has_own_lane && client->rider.lane != NULL)
+        client->rider.lane->is_spent = true;
 }
 
 static void hold(struct client *client, uint8_t what, bool is_on)
 {
     client->holds = (uint8_t)(is_on ? client->holds | what : client->holds & ~what);
-}
-
-static void confirm_identity(struct client *client, const struct glimpse *whoami)
-{
-    client->is_held = false;
-    link_wake(&client->link);
-    if (session_confirm(client, whoami))
-        return;
-    char name[SESSION_TEXT];
-    session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
-           "client %s is closed: it changed its user inside MULTI, and Redis does not tell to whom", name);
-    place_abandon(client);
-    client_leave(client);
 }
 
 static void hold_reply_mode(struct client *client, enum reply_mode mode, bool is_ok)
@@ -42,6 +34,16 @@ static void hold_reply_mode(struct client *client, enum reply_mode mode, bool is
         return;
     client->skips_next = mode == REPLY_SKIP && !client->is_silent;
     client->is_silent = mode == REPLY_OFF || (mode == REPLY_SKIP && client->is_silent);
+}
+
+/* DISCARD, or what ends the transaction otherwise. */
+void effect_forget_queued(struct client *client)
+{
+    if (client->extra == NULL)
+        return;
+    login_put(client->extra->queued.login);
+    free(client->extra->queued.name);
+    client->extra->queued = (struct queued){0};
 }
 
 /* EXEC has been answered, and if it was carried out, the tail follows. */
@@ -55,14 +57,14 @@ static void end_silence(struct client *client)
     client->is_silent = false;
 }
 
-/* Redis does not know the command: it has done nothing. Else weir does not know what it did. */
+/* Redis does not know the command: it has done nothing. Else weir does not know what it did, or will do at EXEC. */
 static void judge_unknown(struct client *client, const struct glimpse *reply)
 {
-    static const struct slice harmless[] = {{"-ERR unknown ", 13}, {"-NOAUTH", 7}, {"-NOPERM", 7}, {"+QUEUED", 7}};
+    static const struct slice harmless[] = {{"-ERR unknown ", 13}, {"-NOAUTH", 7}, {"-NOPERM", 7}};
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
         if (glimpse_starts(reply, harmless[i]))
             return;
-    client->holds |= HOLD_PINNED;
+    effect_pin(client);
 }
 
 static void end_urgent(struct client *client)
@@ -97,8 +99,8 @@ void effect_apply(struct client *client, const struct call *call, const struct g
             upstream_pause(client->front->settings->upstream, 0);
         end_urgent(client);
         break;
-    case EFFECT_WHOAMI:
-        confirm_identity(client, reply);
+    case EFFECT_LOGIN:
+        login_lane_answered(client, reply);
         break;
     case EFFECT_REPLY:
         hold_reply_mode(client, (enum reply_mode)call->argument, is_ok);
@@ -115,11 +117,14 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         note_pause(client, call, is_ok);
         if ((call->flags & CALL_TAIL) != 0)
             end_silence(client);
+        else if (client_extra(client)->queued.login != NULL)
+            login_after_exec(client, is_ok && glimpse_type(reply) == '*' && !glimpse_starts(reply, SLICE("*-")));
         break;
     case EFFECT_DISCARD:
         client->is_multi_unsure = false;
         client->in_multi |= !is_ok;
-        client->is_identity_queued &= !is_ok;
+        if (is_ok)
+            effect_forget_queued(client);
         hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
         break;
     case EFFECT_WATCH:
@@ -140,18 +145,10 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         if (is_ok)
             hold(client, HOLD_NO_TOUCH, call->argument != 0);
         break;
-    case EFFECT_RESET:
-        if (is_ok)
-            hold(client, HOLD_WATCH | HOLD_TRACKING | HOLD_NO_TOUCH, false);
-        /* fall through */
-    case EFFECT_AUTH:
     case EFFECT_HELLO:
     case EFFECT_SELECT:
     case EFFECT_NAME:
         session_answered(client, (enum effect)call->effect, call->argument, reply);
-        if (glimpse_starts(reply, SLICE("-WRONGPASS")))
-            account_login_failed(client);
-        gather_release(client);
         client->is_held = false;
         link_wake(&client->link);
         break;

@@ -8,8 +8,8 @@
 #include "resp/glimpse.h"
 #include "upstream/lane.h"
 
-/* An effect of weir's own request behind EXEC. */
-#define EFFECT_WHOAMI 255
+/* An effect of weir's own AUTH on a client's lane. */
+#define EFFECT_LOGIN 255
 
 /* And of CLIENT REPLY, which is a flow: its argument says what is to hold. */
 #define EFFECT_REPLY 254
@@ -17,6 +17,12 @@ enum reply_mode { REPLY_NONE, REPLY_ON, REPLY_OFF, REPLY_SKIP };
 
 /* A call with CALL_LOOK has been answered. */
 void effect_apply(struct client *client, const struct call *call, const struct glimpse *reply);
+
+/* What was queued since MULTI will not be carried out, or has been. */
+void effect_forget_queued(struct client *client);
+
+/* It keeps its own lane for good, and nobody has it afterwards. */
+void effect_pin(struct client *client);
 
 /* From here on its replies cannot be told apart. */
 void effect_be_raw(struct client *client);

@@ -21,11 +21,10 @@ static inline bool is_unburdened(const struct client *client)
 static inline struct lane *find_lane(const struct client *client)
 {
     const struct rider *rider = &client->rider;
-    const struct lanes *lanes = &client->front->lanes;
-    struct lane *lane = client->shared;
-    if (lane == NULL || client->lanes_version != lanes->version || !lane_is_ready(lane))
+    struct lane *lane = client->shared.lane;
+    if (!lease_holds(&client->shared) || !lane_is_ready(lane))
         return NULL;
-    bool is_there = rider->in_flight > 0 ? rider->lane == lane : !lanes_is_sluggish(lanes, lane);
+    bool is_there = rider->in_flight > 0 ? rider->lane == lane : !lanes_is_sluggish(&client->front->lanes, lane);
     return is_there ? lane : NULL;
 }
 
@@ -84,13 +83,13 @@ enum route express_run(struct client *client, const struct request_limits *limit
         } else {
             front_count(front, command, RESULT_THROTTLED);
             timing_local(client, timing_tag(command, argc));
-            route_send(front, lane, slice_of(from, (size_t)(at - from)));
+            route_send(client, lane, slice_of(from, (size_t)(at - from)));
             from = next;
             result = route_refuse(client, &verdict);
         }
         at = next;
     }
-    route_send(front, lane, slice_of(from, (size_t)(at - from)));
+    route_send(client, lane, slice_of(from, (size_t)(at - from)));
     *used = (size_t)(at - bytes.at);
     return result;
 }

@@ -143,7 +143,7 @@ static size_t pass(struct client *client, const char *data, size_t n)
         return n;
     }
     if (!passage->is_refused && client->rider.lane != NULL) {
-        lane_send(client->rider.lane, data, used);
+        lane_send(client->rider.lane, &client->rider, data, used);
         account_bytes_in(client, used, passage->counted);
     }
     if (result == SCAN_FRAME) {

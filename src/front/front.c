@@ -106,6 +106,11 @@ static void on_written(struct loop *loop)
 
 static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused, .has_epoch = has_epoch};
 
+static void adopt_room(struct front *front)
+{
+    atomic_store_explicit(&front->settings->upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
+}
+
 /* New lanes of weir's own log in with the password that the rules have. */
 static void adopt_password(struct front *front)
 {
@@ -135,7 +140,9 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     parting_init(front);
     prober_init(&front->prober, &front->lanes);
     lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, &lanes_ops, front);
+    doors_init(&front->doors, &front->lanes);
     adopt_password(front);
+    adopt_room(front);
     lanes_start(&front->lanes);
     front->quota = quota_new(&front->lanes, &front->alarms, &settings->quota, decisions_done);
 }
@@ -158,6 +165,7 @@ void front_adopt(struct front *front, struct command_table *commands, struct rul
     slowlog_keep(front->settings->slowlog, rules->slow_entries);
     memset(&front->recent, 0, sizeof front->recent);
     adopt_password(front);
+    adopt_room(front);
     front->told.limit = NULL;
     for_each_client(front, account_moor);
     alarms_ring(&front->alarms);
@@ -170,6 +178,7 @@ void front_close(struct front *front)
     while (!list_is_empty(&front->clients))
         client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);
     quota_free(front->quota);
+    doors_fini(&front->doors);
     alarms_close(&front->alarms);
     timeouts_close(front);
     lanes_close(&front->lanes);

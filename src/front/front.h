@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/slice.h"
 #include "front/order.h"
@@ -28,6 +29,7 @@
 #include "limit/top.h"
 #include "net/alarms.h"
 #include "net/loop.h"
+#include "upstream/doors.h"
 #include "upstream/lanes.h"
 
 /* The same for every worker, never changed after the start. */
@@ -50,6 +52,7 @@ struct front_settings {
     void (*on_empty)(void *worker);
     _Atomic unsigned clients; /* on all workers */
     struct relief relief;
+    struct hash_key share_key; /* of addresses, see upstream/room.h */
 };
 
 /* How a client came in. */
@@ -65,6 +68,7 @@ struct entrance {
 /* Requests that passed the gate, lie next to one another in the read buffer and go to the same lane: one copy. */
 struct run {
     struct lane *lane; /* NULL: none */
+    const struct rider *rider; /* whose requests these are */
     const char *at;
     size_t len;
 };
@@ -93,6 +97,7 @@ struct front {
     struct top *top;
     void *worker; /* for settings->give */
     struct lanes lanes;
+    struct doors doors;
     struct prober prober;
     struct quota *quota;  /* the LIMIT commands that Redis decides */
     struct alarms alarms; /* of commands that wait for their turn */

@@ -55,13 +55,6 @@ static bool fits_arity(int arity, uint32_t argc)
     return arity >= 0 ? argc == (uint32_t)arity : argc >= (uint32_t)-arity;
 }
 
-/* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
-static bool may_only_subscribe(const struct client *client)
-{
-    return client->has_own_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane) &&
-           session_protocol(client) == 2;
-}
-
 size_t own_check(const struct client *client, const struct request *request, char *out)
 {
     const struct own *own = own_row(request->command->own - 1U);
@@ -74,7 +67,7 @@ size_t own_check(const struct client *client, const struct request *request, cha
                        request->args[0].at);
     else if (!fits_arity(own->arity, request->argc))
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command", own->name);
-    else if (may_only_subscribe(client))
+    else if (session_may_only_subscribe(client))
         len = snprintf(out, OWN_ERROR_ROOM,
                        "-ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
                        "allowed in this context",

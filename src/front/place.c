@@ -3,8 +3,8 @@
 #include "base/num.h"
 #include "front/account.h"
 #include "front/session.h"
-#include "resp/argv.h"
 #include "resp/emit.h"
+#include "upstream/lend.h"
 
 void place_wait_for_idle(struct client *client)
 {
@@ -40,14 +40,24 @@ static bool dress(struct client *client, struct lane *lane)
     call->arrived_ns = 0;
     char out[4096 + 4 * EMIT_HEADER_MAX + 32];
     const struct slice words[] = {SLICE("CLIENT"), SLICE("SETNAME"), name};
-    lane_send(lane, out, emit_array(out, words, 3));
+    lane_send(lane, &client->rider, out, emit_array(out, words, 3));
     lane->has_name = name.len > 0;
     return true;
+}
+
+/* A lane that had had another owner was not clean: it is closed, and the next is a new one. */
+static void note_unclean(struct client *client)
+{
+    if (!client->has_own_lane || client->rider.lane != NULL)
+        return;
+    client->has_own_lane = false;
+    client->wants_new_lane = true;
 }
 
 static enum finding find_own(struct client *client, const struct request *request, struct lane **found)
 {
     struct rider *rider = &client->rider;
+    note_unclean(client);
     if (!client->has_own_lane) {
         if (rider->in_flight > 0) {
             place_wait_for_idle(client);
@@ -57,11 +67,17 @@ static enum finding find_own(struct client *client, const struct request *reques
         client->is_urgent = request->command->is_urgent && key.database != 0;
         if (client->is_urgent)
             key.database = 0;
-        if (lanes_private(&client->front->lanes, &key, rider) == NULL)
+        struct lease *kept = &client_need_extra(client)->kept;
+        const struct lane *before = lease_holds(kept) ? kept->lane : NULL;
+        const struct lane *lane =
+            lend_private(&client->front->lanes, &key, rider, kept, client->wants_new_lane);
+        if (lane == NULL)
             return PLACE_NONE;
         client->has_own_lane = true;
-        /* Who needs it for SELECT alone makes it a shared one. */
-        client->is_dressed = request_effect(request) == EFFECT_SELECT && !is_strict(client) && !is_heavy(client);
+        client->wants_new_lane = false;
+        /* Who needs it for SELECT alone gives it back at once. */
+        client->is_dressed = (client->is_dressed && lane == before && lane_is_ready(lane)) ||
+                             (request_effect(request) == EFFECT_SELECT && !is_strict(client) && !is_heavy(client));
     }
     *found = rider->lane;
     return PLACE_FOUND;
@@ -88,7 +104,7 @@ static void give_back(struct client *client)
     client->is_urgent = false;
     rider->lane = NULL;
     list_take(&rider->waiting);
-    lanes_release(&client->front->lanes, lane);
+    lend_take_back(&client->front->lanes, lane, &client_need_extra(client)->kept);
 }
 
 static bool may_give_back(const struct client *client)
@@ -107,6 +123,20 @@ void place_abandon(struct client *client)
     client->rider.in_flight = 0;
     client->has_own_lane = client->is_urgent = false;
     account_calls_lost(client);
+}
+
+void place_leave(struct client *client)
+{
+    struct lane *lane = client->rider.lane;
+    if (lane == NULL) {
+        client->has_own_lane = false;
+        return;
+    }
+    lane_catch_up(&client->rider);
+    list_take(&client->rider.waiting);
+    client->rider.lane = NULL;
+    client->has_own_lane = client->is_urgent = false;
+    lend_take_back_as_is(&client->front->lanes, lane);
 }
 
 void place_withdraw(struct client *client)
@@ -136,45 +166,27 @@ static struct lane *find_shared(struct client *client)
 {
     struct lanes *lanes = &client->front->lanes;
     const struct rider *rider = &client->rider;
-    bool is_known = client->shared != NULL && client->lanes_version == lanes->version;
-    if (is_known && (rider->in_flight > 0 || !lanes_is_sluggish(lanes, client->shared)))
-        return client->shared;
+    struct lease *lease = &client->shared;
+    if (lease_holds(lease) && (rider->in_flight > 0 || !lanes_is_sluggish(lanes, lease->lane)))
+        return lease->lane;
     const struct lane_key key = session_key(client);
     /* Its own calls are what that lane waits for: to go elsewhere would be to wait for them too. */
-    if (rider->in_flight > 0 && rider->lane->role == LANE_SHARED && lane_key_eq(&rider->lane->key, &key))
+    if (rider->in_flight > 0 && rider->lane->in == HOME_SHARED && lane_key_eq(&rider->lane->key, &key))
         return rider->lane;
-    client->shared = lanes_shared(lanes, &key);
-    client->lanes_version = lanes->version;
-    return client->shared;
+    struct lane *lane = lanes_shared(lanes, &key, rider);
+    if (lane != NULL)
+        lease_take(lease, lane);
+    return lane;
 }
 
-static bool has_auth(const struct request *request)
-{
-    struct argv_walk walk;
-    struct slice word;
-    argv_walk_init(&walk, request->bytes);
-    for (uint32_t i = 0; argv_next(&walk, &word); i++)
-        if (i >= 2 && slice_is_word(word, SLICE("auth")))
-            return true;
-    return false;
-}
-
-/* Whoever may be logged in by it is judged at a door; else HELLO changes nothing on a lane of the protocol it asks for. */
+/* HELLO changes nothing on a lane of the protocol it asks for; whom Redis lets in nowhere it does not let in there. */
 static struct lane *find_for_hello(struct client *client, const struct request *request)
 {
-    struct lanes *lanes = &client->front->lanes;
-    int64_t version;
-    if (request->argc < 2)
-        return find_shared(client);
-    if (has_auth(request))
-        return lanes_door(lanes, DOOR_LOGIN);
     struct lane_key key = session_key(client);
-    if (key.login == NULL)
-        return lanes_door(lanes, DOOR_ANONYMOUS);
-    if (!num_parse(request->args[0], &version) || (version != 2 && version != 3))
+    if (request->hello->protocol == 0 || request->hello->protocol == key.protocol || session_is_anonymous(client))
         return find_shared(client);
-    key.protocol = (uint8_t)version;
-    return lanes_shared(lanes, &key);
+    key.protocol = request->hello->protocol;
+    return lanes_shared(&client->front->lanes, &key, &client->rider);
 }
 
 /* SELECT changes nothing on a lane of that database. NULL: there is none yet. */
@@ -207,9 +219,6 @@ static enum finding find(struct client *client, const struct request *request, s
     if (needs_own(client, request))
         return find_own(client, request, found);
     switch (request_effect(request)) {
-    case EFFECT_AUTH:
-        *found = lanes_door(&client->front->lanes, DOOR_LOGIN);
-        break;
     case EFFECT_HELLO:
         *found = find_for_hello(client, request);
         break;

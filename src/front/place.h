@@ -25,6 +25,9 @@ void place_wait_for_idle(struct client *client);
 /* Leave its private lane as it is, which closes it: what it still had in flight is not answered. */
 void place_abandon(struct client *client);
 
+/* The same for one that is to be nobody's again: nothing is in flight on it. */
+void place_leave(struct client *client);
+
 /*
  * Only half of its newest request was sent on its private lane, and no more will be. Earlier ones are still answered;
  * the client must be leaving.

@@ -23,7 +23,7 @@ static struct lane *ask(struct prober *prober)
     if (prober->is_asking || list_is_empty(&prober->waiting))
         return NULL;
     const struct lane_key newcomer = lanes_newcomer(prober->lanes);
-    struct lane *lane = lanes_shared(prober->lanes, &newcomer);
+    struct lane *lane = lanes_shared(prober->lanes, &newcomer, &prober->rider);
     if (lane != NULL && !lane_is_ready(lane))
         return lane;
     struct call *call = lane != NULL ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1, 0) : NULL;
@@ -33,7 +33,7 @@ static struct lane *ask(struct prober *prober)
     }
     prober->is_asking = true;
     call->flags = CALL_MUTE | CALL_LOOK;
-    lane_send(lane, ping_request, sizeof ping_request - 1);
+    lane_send(lane, &prober->rider, ping_request, sizeof ping_request - 1);
     return NULL;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/slice.h"
 #include "limit/command.h"
+#include "limit/hello.h"
 
 struct request {
     const struct command *command;
@@ -16,6 +17,7 @@ struct request {
     struct slice name;
     struct slice args[2]; /* the two after the name, where they are at hand */
     uint32_t argc;
+    const struct hello *hello; /* of HELLO, once the door has been passed */
     uint8_t counted; /* COUNTED*: it was, by limits on calls in flight */
     bool is_large;
     bool is_refused; /* found on its way: nothing of it travels */
@@ -25,15 +27,16 @@ struct request {
 static inline bool request_effect_is_known(const struct request *request)
 {
     enum effect effect = (enum effect)request->command->effect;
-    return !request->is_large || effect == EFFECT_EXEC || effect == EFFECT_WATCH || effect == EFFECT_TRACKING ||
+    return !request->is_large || effect == EFFECT_EXEC || effect == EFFECT_WATCH ||
            effect == EFFECT_ADMIT;
 }
 
-/* Would it change who the client is or what it is called, unseen? Then it must not travel. */
+/* Would it change who the client is, what it is called or whom it points at, unseen? Then it must not travel. */
 static inline bool request_is_unseen(const struct request *request)
 {
     enum effect effect = (enum effect)request->command->effect;
-    return request->is_large && (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME);
+    return request->is_large && (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME ||
+                                 effect == EFFECT_TRACKING);
 }
 
 /*

@@ -1,5 +1,6 @@
 #include "front/route.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "base/log.h"
 #include "front/account.h"
 #include "front/decisions.h"
+#include "front/effect.h"
+#include "front/login.h"
 #include "front/own.h"
 #include "front/place.h"
 #include "front/request.h"
@@ -18,19 +21,21 @@
 #include "limit/refusal.h"
 #include "limit/own.h"
 #include "resp/argv.h"
+#include "resp/build.h"
 #include "resp/emit.h"
 
 void route_flush(struct front *front)
 {
     if (front->run.lane == NULL)
         return;
-    lane_send(front->run.lane, front->run.at, front->run.len);
+    lane_send(front->run.lane, front->run.rider, front->run.at, front->run.len);
     front->run.lane = NULL;
 }
 
 /* Requests that follow one another in memory become one piece. */
-void route_send(struct front *front, struct lane *lane, struct slice bytes)
+void route_send(struct client *client, struct lane *lane, struct slice bytes)
 {
+    struct front *front = client->front;
     struct run *run = &front->run;
     if (bytes.len == 0)
         return;
@@ -39,7 +44,7 @@ void route_send(struct front *front, struct lane *lane, struct slice bytes)
         return;
     }
     route_flush(front);
-    *run = (struct run){lane, bytes.at, bytes.len};
+    *run = (struct run){lane, &client->rider, bytes.at, bytes.len};
 }
 
 /* ---- refusing ---- */
@@ -148,18 +153,40 @@ static bool note_call(struct client *client, struct lane *lane, const struct req
     return call != NULL;
 }
 
+/* What is true of its lane from here on: it may forge replies; nobody else may ever have it. */
+static void note_lane(struct client *client, struct lane *lane, const struct request *request)
+{
+    const struct command *command = request->command;
+    bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
+                   command->effect == EFFECT_NO_TOUCH;
+    lane->is_spent |= command->pins || is_mark || command->flow == FLOW_MONITOR;
+    if (!command->may_forge)
+        return;
+    if (client->in_multi)
+        client->is_forging_queued = true;
+    else
+        lane->is_suspect = true;
+}
+
 static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
 {
     if (client->reader == READER_NEW && !client->has_own_lane && (request->command->flags & CMD_READONLY) != 0)
         client->reader = READER_ASKS;
-    if (!special_is_plain(client, request))
-        return special_send(client, lane, request) ? ROUTE_TAKEN : out_of_memory(client);
+    bool is_plain = special_is_plain(client, request);
+    if (!is_plain && !special_send(client, lane, request))
+        return out_of_memory(client);
+    if (client_is_closed(client))
+        return ROUTE_STOP;
+    if (client->has_own_lane)
+        note_lane(client, lane, request);
+    if (!is_plain)
+        return ROUTE_TAKEN;
     if (lane_has_few_calls(&client->rider, SHARED_CALLS_FEW))
         client->rider.sent_bytes = 0;
     if (!note_call(client, lane, request))
         return out_of_memory(client);
     client->rider.sent_bytes += (uint32_t)request->bytes.len;
-    route_send(client->front, lane, request->bytes);
+    route_send(client, lane, request->bytes);
     return ROUTE_TAKEN;
 }
 
@@ -172,10 +199,25 @@ static enum route quit(struct client *client)
     return ROUTE_STOP;
 }
 
-/* On a shared lane there is nothing to reset. */
+/*
+ * Its own lane is left as it is, and whoever gets it next finds it clean or not at all: what Redis says to RESET there could
+ * be forged. All that was asked before is answered first.
+ */
 static enum route reset(struct client *client)
 {
-    client->is_silent = false;
+    bool is_busy = client->has_own_lane && client->rider.lane != NULL &&
+                   (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
+    if (is_busy) {
+        place_wait_for_idle(client);
+        return ROUTE_WAIT;
+    }
+    if (client->has_own_lane)
+        place_leave(client);
+    client->holds = 0;
+    client->is_silent = client->skips_next = false;
+    client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
+    client->is_admission_queued = client->is_forging_queued = client->was_refused = false;
+    effect_forget_queued(client);
     session_reset(client, upstream_epoch(client->front->settings->upstream));
     if (client->is_leaving)
         return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
@@ -195,12 +237,13 @@ static enum route get_name(struct client *client)
     return answer(client, SLICE("\r\n"));
 }
 
-/* What concerns the session alone, for a client that has no lane of its own. */
+/* What concerns the session alone: its name, for a client that has no lane of its own. */
 static bool is_ours(const struct client *client, enum effect effect)
 {
-    if (client->has_own_lane || client->front->settings->lanes_private)
-        return false;
-    return effect == EFFECT_RESET || (effect == EFFECT_GETNAME && !session_is_anonymous(client));
+    if (effect == EFFECT_RESET)
+        return !client->is_raw;
+    bool has_lane = client->has_own_lane || client->front->settings->lanes_private;
+    return effect == EFFECT_GETNAME && !has_lane && !session_is_anonymous(client);
 }
 
 /* ---- weir's own commands ---- */
@@ -244,6 +287,99 @@ static enum route run_own(struct client *client, struct request *request)
         count(client, request, RESULT_LOCAL);
     }
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
+/* ---- the gate ---- */
+
+/* ROUTE_GOES_ON: it has passed. */
+static enum route ask_gate(struct client *client, struct lane *lane, struct request *request)
+{
+    struct verdict verdict;
+    bool has_waited = account_is_waiting(client);
+    enum gate gate = account_ask(client, request, &verdict);
+    if (gate == GATE_WAIT)
+        return ROUTE_WAIT;
+    if (gate != GATE_PASS)
+        return throttle(client, lane, request, gate, &verdict);
+    request->counted = verdict.counted;
+    count(client, request, has_waited ? RESULT_DELAYED : verdict.is_shadowed ? RESULT_SHADOW : RESULT_FORWARDED);
+    return ROUTE_GOES_ON;
+}
+
+/* ---- who it says it is ---- */
+
+static enum route refuse_text(struct client *client, struct request *request, const char *text)
+{
+    struct build out;
+    build_init(&out, false);
+    build_error(&out, slice_str(text));
+    struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
+    enum route result = refuse_wrong(client, lane, request, slice_of(out.at, out.len));
+    build_fini(&out);
+    return result;
+}
+
+static enum route refuse_subscribed(struct client *client, struct request *request)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+             "context",
+             request->command->name);
+    return refuse_text(client, request, text);
+}
+
+/* ROUTE_GOES_ON: HELLO has its answer from a lane. */
+static enum route end_login(struct client *client, const struct request *request, enum login_result result)
+{
+    enum route route = ROUTE_TAKEN;
+    switch (result) {
+    case LOGIN_WAITS:
+        return ROUTE_WAIT;
+    case LOGIN_GONE:
+        return ROUTE_STOP;
+    case LOGIN_BARRED:
+        login_end(client);
+        return refuse_login(client, request);
+    case LOGIN_WRONG:
+        route = answer(client, login_reply(client));
+        break;
+    case LOGIN_PASSED:
+        if (request->command->effect == EFFECT_HELLO)
+            return ROUTE_GOES_ON;
+        route = answer(client, SLICE("+OK\r\n"));
+        break;
+    }
+    login_end(client);
+    return route;
+}
+
+/* AUTH and HELLO never travel as they are. Inside MULTI they do, but not unless every version reads them alike. */
+static enum route log_in(struct client *client, struct request *request, struct hello *hello)
+{
+    char error[HELLO_ERROR_ROOM];
+    bool is_hello = request->command->effect == EFFECT_HELLO;
+    bool is_read = is_hello ? hello_read(hello, request->bytes, error) : hello_read_auth(hello, request->bytes, error);
+    request->hello = hello;
+    if (!login_has_begun(client)) {
+        bool is_subscribed = session_may_only_subscribe(client);
+        if (client->has_own_lane && client->rider.in_flight > 0 && (is_subscribed || hello->has_auth) &&
+            !client->in_multi) {
+            place_wait_for_idle(client); /* what is on its way may end the subscriptions */
+            return ROUTE_WAIT;
+        }
+        if (is_subscribed)
+            return refuse_subscribed(client, request);
+        if (!is_read)
+            return refuse_text(client, request, error);
+        if (client->in_multi || !hello->has_auth)
+            return ROUTE_GOES_ON;
+        place_release(client);
+        enum route result = ask_gate(client, NULL, request);
+        if (result != ROUTE_GOES_ON)
+            return result;
+    }
+    return end_login(client, request, login_ask(client, hello));
 }
 
 /* ---- the whole way ---- */
@@ -307,20 +443,30 @@ static enum route route(struct client *client, struct request *request)
         return answer_broken_multi(client, request);
     client->is_multi_broken = false;
     if (effect != EFFECT_NONE && is_ours(client, effect)) {
-        count(client, request, RESULT_LOCAL);
-        return effect == EFFECT_RESET ? reset(client) : get_name(client);
+        enum route result = effect == EFFECT_RESET ? reset(client) : get_name(client);
+        if (result != ROUTE_WAIT)
+            count(client, request, RESULT_LOCAL);
+        return result;
     }
 
     if (command->flow == FLOW_OWN && !client->in_multi)
         return run_own(client, request);
-    if (effect != EFFECT_NONE && is_barred(client, request))
+    struct hello hello;
+    bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->is_raw;
+    if (is_login && is_barred(client, request))
         return refuse_login(client, request);
+    if (is_login) {
+        enum route result = log_in(client, request, &hello);
+        if (result != ROUTE_GOES_ON)
+            return result;
+    }
 
     struct lane *lane = NULL;
     switch (place_find(client, request, &lane)) {
     case PLACE_NOT_YET:
         return ROUTE_WAIT;
     case PLACE_NONE:
+        login_end(client);
         return refuse_placeless(client, request);
     case PLACE_FOUND:
         break;
@@ -339,15 +485,12 @@ static enum route route(struct client *client, struct request *request)
     if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))
         return refuse_wrong(client, lane, request, unknown_subcommand(request, unknown));
 
-    struct verdict verdict;
-    bool has_waited = account_is_waiting(client);
-    enum gate gate = account_ask(client, request, &verdict);
-    if (gate == GATE_WAIT)
-        return ROUTE_WAIT;
-    if (gate != GATE_PASS)
-        return throttle(client, lane, request, gate, &verdict);
-    request->counted = verdict.counted;
-    count(client, request, has_waited ? RESULT_DELAYED : verdict.is_shadowed ? RESULT_SHADOW : RESULT_FORWARDED);
+    if (!login_has_begun(client)) { /* else it has been asked before the door */
+        enum route result = ask_gate(client, lane, request);
+        if (result != ROUTE_GOES_ON)
+            return result;
+    }
+    login_end(client);
     return send_on(client, lane, request);
 }
 

@@ -13,6 +13,7 @@ enum route {
     ROUTE_TAKEN, /* it is on its way, or has been answered */
     ROUTE_WAIT,  /* not yet; the client's link will be woken */
     ROUTE_STOP,  /* the client takes nothing more */
+    ROUTE_GOES_ON, /* within route: the next step is to be taken */
 };
 
 /* A whole request: `bytes` as it came, located by `scan`. */
@@ -27,7 +28,7 @@ __attribute__((warn_unused_result)) enum route route_large(struct client *client
                                                            struct slice bytes);
 
 /* For express: `bytes` go to the lane; the command is beyond a limit. */
-void route_send(struct front *front, struct lane *lane, struct slice bytes);
+void route_send(struct client *client, struct lane *lane, struct slice bytes);
 enum route route_refuse(struct client *client, const struct verdict *verdict);
 
 /* Send what has gathered in front->run. */

@@ -21,6 +21,7 @@ struct rules {
     struct identity identity;
     char error_prefix[33];
     unsigned max_clients;
+    unsigned max_lanes; /* see upstream/room.h */
     size_t output_limit_bytes;
     char *upstream_password;  /* weir's own; heap; NULL: it does not log in */
     struct networks proxies;  /* whom the PROXY protocol is believed */

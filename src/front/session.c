@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "front/account.h"
-#include "front/place.h"
-#include "resp/argv.h"
+#include "front/route.h"
 #include "upstream/login.h"
 
 struct text {
@@ -22,7 +20,6 @@ struct session {
     uint32_t database;
     uint8_t protocol;
     /* asked for by a request that is not answered yet */
-    struct login *asked_login;
     struct text asked_name;
     uint8_t asked_protocol;
     bool has_asked_name;
@@ -76,6 +73,12 @@ uint8_t session_protocol(const struct client *client)
     return client->session != NULL ? client->session->protocol : 2;
 }
 
+bool session_may_only_subscribe(const struct client *client)
+{
+    return client->has_own_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane) &&
+           session_protocol(client) == 2;
+}
+
 bool session_has_login(const struct client *client, const struct login *login)
 {
     return login_eq(login_of(client), login);
@@ -99,162 +102,70 @@ struct slice session_user(const struct client *client)
 
 /* ---- what is asked for ---- */
 
-static void forget_asked(struct session *session)
-{
-    login_put(session->asked_login);
-    session->asked_login = NULL;
-    session->has_asked_name = false;
-    session->asked_protocol = session->protocol;
-}
-
-static void ask_login(struct session *session, struct slice user, struct slice password)
-{
-    login_put(session->asked_login);
-    session->asked_login = login_new(user, password);
-}
-
-/* AUTH [user] password */
-static void note_auth(struct session *session, struct argv_walk *walk)
-{
-    struct slice first;
-    struct slice second;
-    if (!argv_next(walk, &first))
-        return;
-    if (argv_next(walk, &second))
-        ask_login(session, first, second);
-    else
-        ask_login(session, SLICE("default"), first);
-}
-
-static void note_name(struct session *session, struct slice name)
-{
-    set_text(&session->asked_name, name);
-    session->has_asked_name = true;
-}
-
-/* HELLO [version [AUTH user password] [SETNAME name]] */
-static void note_hello(struct session *session, struct argv_walk *walk)
-{
-    struct slice word;
-    struct slice user;
-    struct slice value;
-    int64_t version;
-    if (!argv_next(walk, &word))
-        return;
-    if (num_parse(word, &version) && (version == 2 || version == 3))
-        session->asked_protocol = (uint8_t)version;
-    while (argv_next(walk, &word)) {
-        if (slice_is_word(word, SLICE("auth")) && argv_next(walk, &user) && argv_next(walk, &value))
-            ask_login(session, user, value);
-        else if (slice_is_word(word, SLICE("setname")) && argv_next(walk, &value))
-            note_name(session, value);
-        else
-            return;
-    }
-}
-
-void session_note(struct client *client, enum effect effect, bool is_queued, struct slice request)
+void session_ask(struct client *client, uint8_t protocol, bool has_name, struct slice name)
 {
     struct session *session = session_of(client);
-    if (!is_queued)
-        forget_asked(session);
-    struct argv_walk walk;
-    struct slice word;
-    argv_walk_init(&walk, request);
-    if (!argv_next(&walk, &word))
-        return;
-    if (effect == EFFECT_AUTH)
-        note_auth(session, &walk);
-    else if (effect == EFFECT_HELLO)
-        note_hello(session, &walk);
-    else if (effect == EFFECT_NAME && argv_next(&walk, &word) && argv_next(&walk, &word)) /* CLIENT SETNAME name */
-        note_name(session, word);
+    session->asked_protocol = protocol != 0 ? protocol : session->protocol;
+    session->has_asked_name = has_name;
+    if (has_name)
+        set_text(&session->asked_name, name);
 }
 
 /* ---- what holds ---- */
 
-static void hold_login(struct session *session)
+void session_hold(struct client *client)
 {
-    if (session->asked_login == NULL)
-        return;
-    login_put(session->login);
-    session->login = session->asked_login;
-    session->asked_login = NULL;
-}
-
-static void hold_asked(struct session *session)
-{
-    hold_login(session);
+    struct session *session = session_of(client);
     session->protocol = session->asked_protocol;
-    if (session->has_asked_name)
+    if (session->has_asked_name) {
         set_text(&session->name, known(&session->asked_name));
-    forget_asked(session);
+        client->is_dressed = client->has_own_lane; /* one that it had before bears another */
+    }
+    session->has_asked_name = false;
 }
 
 /* The lane of its session is another now, unless it has a lane of its own, which has changed along. */
-static void session_changed(struct client *client)
+static bool session_changed(struct client *client)
 {
-    client->shared = NULL;
+    lease_drop(&client->shared);
     if (client->has_own_lane && client->rider.lane != NULL) {
         struct lane_key key = session_key(client);
         lane_set_key(client->rider.lane, &key);
     }
-    if (!account_identify(client))
-        client_turn_away(client);
+    if (account_identify(client))
+        return true;
+    client_turn_away(client);
+    return false;
+}
+
+bool session_log_in(struct client *client, struct login *login)
+{
+    struct session *session = session_of(client);
+    route_flush(client->front); /* what it has sent so far it has sent as whoever it was */
+    login_get(login);
+    login_put(session->login);
+    session->login = login;
+    return session_changed(client);
 }
 
 void session_reset(struct client *client, uint32_t epoch)
 {
+    route_flush(client->front);
     session_free(client);
     client->epoch = epoch;
-    session_changed(client);
+    (void)session_changed(client);
 }
 
 void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply)
 {
-    bool is_ok = glimpse_type(reply) != '-' && !glimpse_starts(reply, SLICE("+QUEUED"));
     struct session *session = session_of(client);
-    if (is_ok && effect == EFFECT_RESET) {
-        /* To Redis its own lane is a stranger's now, and so none for it. */
-        if (client->has_own_lane && lanes_lent(&client->front->lanes) != NULL)
-            place_abandon(client);
-        session_reset(client, argument);
+    if (glimpse_type(reply) == '-')
         return;
-    }
-    if (is_ok && effect == EFFECT_SELECT)
+    if (effect == EFFECT_SELECT)
         session->database = argument;
-    else if (is_ok)
-        hold_asked(session);
-    else if (effect == EFFECT_HELLO && glimpse_starts(reply, SLICE("-ERR Client names cannot")))
-        hold_login(session); /* HELLO logs in before it looks at the name */
     else
-        return;
-    session_changed(client);
-}
-
-/* Is `whoami` ("$5\r\nalice\r\n", cut where a glimpse ends) this user? */
-static bool is_user(const struct glimpse *whoami, struct slice user)
-{
-    char text[GLIMPSE_BYTES + 1];
-    int header = snprintf(text, sizeof text, "$%zu\r\n", user.len);
-    size_t room = GLIMPSE_BYTES - (size_t)header;
-    size_t part = user.len < room ? user.len : room;
-    memcpy(text + header, user.at, part);
-    return glimpse_starts(whoami, slice_of(text, (size_t)header + part));
-}
-
-bool session_confirm(struct client *client, const struct glimpse *whoami)
-{
-    struct session *session = session_of(client);
-    const struct login *login = login_of(client);
-    struct slice now = login != NULL ? login_user(login) : SLICE("default");
-    if (session->asked_login != NULL && is_user(whoami, login_user(session->asked_login)))
-        hold_login(session);
-    else if (!is_user(whoami, now))
-        return false;
-    forget_asked(session);
-    session_changed(client);
-    return true;
+        session_hold(client);
+    (void)session_changed(client);
 }
 
 void session_print_address(const struct client *client, char *out)
@@ -285,7 +196,6 @@ void session_free(struct client *client)
     if (session == NULL)
         return;
     login_put(session->login);
-    login_put(session->asked_login);
     free(session->name.at);
     free(session->asked_name.at);
     free(session);

@@ -1,7 +1,8 @@
 /*
  * A client's session: who it is, in which protocol and database.
  *
- * Redis judges AUTH, HELLO, SELECT and CLIENT SETNAME; what they ask for is noted when they are sent and holds once they
+ * Who it is changes in session_log_in and session_reset and nowhere else: front/login.h says when. Redis judges SELECT, the
+ * protocol of HELLO and CLIENT SETNAME where they travel; what they ask for is noted when they are sent and holds once they
  * have been answered well.
  */
 #ifndef WEIR_FRONT_SESSION_H
@@ -25,25 +26,28 @@ struct lane_key session_key(const struct client *client);
 struct slice session_name(const struct client *client); /* empty: none */
 uint8_t session_protocol(const struct client *client);
 
+/* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
+bool session_may_only_subscribe(const struct client *client);
+
 /* Has it come in by this login? */
 bool session_has_login(const struct client *client, const struct login *login);
 
 /* Would Redis answer it NOAUTH? */
 bool session_is_anonymous(const struct client *client);
 
-/* An AUTH, HELLO or CLIENT SETNAME is about to be sent; several may be queued before any is answered. */
-void session_note(struct client *client, enum effect effect, bool is_queued, struct slice request);
+/* Redis has said at the door that it is who this login says. False: as that it is one too many, and is leaving. */
+__attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login);
 
-/* It, or a SELECT of database `argument`, or a RESET sent in epoch `argument`, has been answered. */
+/* It asks for a protocol (0: for none), or for a name, or both; only one is asked for at a time. */
+void session_ask(struct client *client, uint8_t protocol, bool has_name, struct slice name);
+
+/* What it has asked for holds. */
+void session_hold(struct client *client);
+
+/* That has been answered, or a SELECT of database `argument`. */
 void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply);
 
-/*
- * What was noted last was queued in MULTI, and EXEC is over: ACL WHOAMI's answer tells who the client is. False: it does
- * not.
- */
-bool session_confirm(struct client *client, const struct glimpse *whoami);
-
-/* Back to what a new connection in this epoch is. */
+/* Back to what a new connection in this epoch is. It may be one too many as that, and is leaving then. */
 void session_reset(struct client *client, uint32_t epoch);
 
 /* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */

@@ -1,22 +1,26 @@
 #include "front/special.h"
 
+#include <stdlib.h>
+
 #include "base/num.h"
 #include "front/account.h"
 #include "front/catalog.h"
-#include "front/gather.h"
 #include "front/effect.h"
+#include "front/login.h"
 #include "front/route.h"
 #include "front/session.h"
 #include "front/timing.h"
 #include "resp/argv.h"
+#include "resp/emit.h"
+#include "upstream/owned.h"
 
+#define NOBODYS_ID "9223372036854775807"
 #define REQUEST(words) words, sizeof(words) - 1
 
 static const char refused_request[] = "*1\r\n$12\r\nWEIR.REFUSED\r\n";
 static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n";
 static const char reply_off_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n";
 static const char ping_request[] = "*1\r\n$4\r\nPING\r\n";
-static const char whoami_request[] = "*2\r\n$3\r\nACL\r\n$6\r\nWHOAMI\r\n";
 static const char no_name_request[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
 
 /* REPLY_NONE: it is no CLIENT REPLY that does anything. */
@@ -36,14 +40,19 @@ static enum reply_mode reply_mode_of(const struct request *request)
 static bool is_queued(const struct client *client, enum effect effect)
 {
     return client->in_multi && effect != EFFECT_EXEC && effect != EFFECT_DISCARD && effect != EFFECT_MULTI &&
-           effect != EFFECT_WATCH && effect != EFFECT_RESET;
+           effect != EFFECT_WATCH;
 }
 
-/* Whose answer decides who the client is or where it goes on: nothing is taken until it has come. */
+/* Whose answer decides where the client goes on, or by which name: nothing is taken until it has come. */
 static bool is_session(enum effect effect)
 {
-    return effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME || effect == EFFECT_RESET ||
-           effect == EFFECT_SELECT;
+    return effect == EFFECT_HELLO || effect == EFFECT_NAME || effect == EFFECT_SELECT;
+}
+
+/* What Redis remembers of a connection, and may remember after it has been RESET. */
+static bool is_mark(enum effect effect)
+{
+    return effect == EFFECT_TRACKING || effect == EFFECT_NO_EVICT || effect == EFFECT_NO_TOUCH;
 }
 
 static bool makes_raw(const struct client *client, const struct request *request)
@@ -65,14 +74,17 @@ static bool hears(const struct client *client)
     return !client->in_multi && !client->is_silent && !client->skips_next;
 }
 
-/* Whose answer may be kept from the client, who is then one connection too many; or is changed on its way. */
+/* Whose answer is changed on its way. */
 static bool must_gather(const struct client *client, const struct request *request)
 {
-    enum effect effect = request_effect(request);
-    if (effect == EFFECT_COMMAND)
-        return hears(client);
-    return (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->in_multi &&
-           policies_limit_connections(client->front->rules->policies);
+    return request_effect(request) == EFFECT_COMMAND && hears(client);
+}
+
+/* Is something concluded from its answer? */
+static bool is_looked_at(const struct client *client, const struct request *request)
+{
+    return !client->in_multi && (request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE ||
+                                 request->command->id == 0);
 }
 
 bool special_must_wait(const struct client *client, const struct request *request)
@@ -80,6 +92,8 @@ bool special_must_wait(const struct client *client, const struct request *reques
     if (client->rider.in_flight == 0 || client->is_raw)
         return false;
     if (must_gather(client, request))
+        return true;
+    if (client->has_own_lane && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
         return true;
     bool is_special = request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE;
     bool is_exec = request_effect(request) == EFFECT_EXEC;
@@ -104,7 +118,7 @@ static struct call *send_muted(struct client *client, struct lane *lane, const c
     call->flags = CALL_MUTE;
     call->arrived_ns = 0;
     route_flush(client->front);
-    lane_send(lane, request, n);
+    lane_send(lane, &client->rider, request, n);
     return call;
 }
 
@@ -124,9 +138,7 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
         effect_be_raw(client);
         lane_set_raw(lane);
     }
-    if (account_is_login(request))
-        account_login_failed(client); /* nobody will look for its answer */
-    lane_send(lane, request->bytes.at, request->bytes.len);
+    lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
     return true;
 }
 
@@ -145,7 +157,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     if (mode == REPLY_NONE) {
         if (is_silenced(client))
             call->flags |= CALL_MUTE;
-        lane_send(lane, request->bytes.at, request->bytes.len);
+        lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
         return true;
     }
     if (mode != REPLY_ON && !client->is_silent)
@@ -156,7 +168,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     call->effect = EFFECT_REPLY;
     call->argument = mode;
     client->is_held = true; /* Redis may refuse it, and then what follows is heard */
-    lane_send(lane, REQUEST(reply_on_request));
+    lane_send(lane, &client->rider, REQUEST(reply_on_request));
     return true;
 }
 
@@ -213,8 +225,8 @@ static bool admits(const struct request *request, enum effect effect)
                                       has_word(request, SLICE("requirepass")));
 }
 
-/* The number that the effect is about: a database, on and off, the epoch that it is sent in, or milliseconds. */
-static uint32_t argument_of(const struct request *request, enum effect effect, uint32_t epoch)
+/* The number that the effect is about: a database, on and off, or milliseconds. */
+static uint32_t argument_of(const struct request *request, enum effect effect)
 {
     int64_t number;
     switch (effect) {
@@ -224,8 +236,6 @@ static uint32_t argument_of(const struct request *request, enum effect effect, u
     case EFFECT_NO_EVICT:
     case EFFECT_NO_TOUCH:
         return slice_is_word(request->args[1], SLICE("on"));
-    case EFFECT_RESET:
-        return epoch;
     case EFFECT_PAUSE:
         return pause_ms(request);
     default:
@@ -245,17 +255,13 @@ static void count_silent(struct queued *queued, const struct request *request)
         queued->heard_from = queued->requests;
 }
 
-static void forget_queued(struct client *client)
-{
-    if (client->extra != NULL)
-        client->extra->queued = (struct queued){0};
-}
-
 /* What is queued takes effect at EXEC, among replies that nobody looks into. */
-static void note_queued(struct client *client, const struct request *request, enum effect effect)
+static void note_queued(struct client *client, const struct request *request, enum effect effect, struct call *call)
 {
-    if (request->command->pins || is_session(effect))
-        client->holds |= HOLD_PINNED;
+    if (request->command->pins || is_session(effect) || is_mark(effect))
+        effect_pin(client);
+    if (request->command->id == 0)
+        call->flags |= CALL_LOOK; /* is it there? */
     client->is_admission_queued |= admits(request, effect);
     if (effect == EFFECT_PAUSE)
         client_need_extra(client)->queued.pause_ms = pause_ms(request);
@@ -263,11 +269,9 @@ static void note_queued(struct client *client, const struct request *request, en
         count_silent(&client_need_extra(client)->queued, request);
     if (effect == EFFECT_HELLO)
         client->rider.lane->is_unsure = true;
-    if (effect == EFFECT_AUTH || effect == EFFECT_HELLO) {
-        client->is_identity_queued = true;
-        if (account_is_login(request))
-            account_login_failed(client); /* nobody will look for its answer in what EXEC answers */
-        session_note(client, effect, true, request->bytes);
+    if (request->hello != NULL && request->hello->has_auth) {
+        account_login_failed(client); /* nobody will look for its answer in what EXEC answers */
+        login_queue(client, request->hello);
     }
 }
 
@@ -279,11 +283,20 @@ static void expect_tail(struct client *client, struct call *call)
     client->is_held = true;
 }
 
+/* What was queued is of no use any more, but for a login, which EXEC's answer is waited for with. */
+static void end_queued(struct client *client, const struct call *call)
+{
+    struct queued *queued = client->extra != NULL ? &client->extra->queued : NULL;
+    if (queued == NULL || (client->in_multi && call->effect != EFFECT_MULTI))
+        return;
+    queued->pause_ms = queued->requests = queued->heard_from = 0;
+}
+
 static void note_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
 {
     enum effect effect = (enum effect)call->effect;
     if (request->command->pins)
-        client->holds |= HOLD_PINNED;
+        effect_pin(client);
     if (effect == EFFECT_MULTI && client->in_multi)
         call->effect = EFFECT_NONE; /* refused: they do not nest */
     if ((effect == EFFECT_EXEC || effect == EFFECT_DISCARD) && !client->in_multi)
@@ -296,15 +309,21 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         expect_tail(client, call);
     if (admits(request, effect) || (effect == EFFECT_EXEC && client->is_admission_queued))
         call->flags |= CALL_ADMITS;
-    if (effect == EFFECT_MULTI)
+    if (effect == EFFECT_MULTI) {
         client->in_multi = true;
-    else if (effect == EFFECT_EXEC || effect == EFFECT_DISCARD || effect == EFFECT_RESET)
+        client->is_forging_queued = false;
+    }
+    if (effect == EFFECT_EXEC || effect == EFFECT_DISCARD)
         client->in_multi = client->is_raw_after_exec = false;
-    client->is_admission_queued &= effect != EFFECT_EXEC && effect != EFFECT_RESET;
+    client->is_admission_queued &= effect != EFFECT_EXEC;
     if (effect == EFFECT_EXEC && (call->flags & CALL_TAIL) == 0)
         call->argument = client_extra(client)->queued.pause_ms;
-    if (!client->in_multi || call->effect == EFFECT_MULTI)
-        forget_queued(client);
+    if (effect == EFFECT_EXEC && client_extra(client)->queued.login != NULL)
+        client->is_held = true; /* who it is then is not known before it has been answered */
+    if (effect == EFFECT_EXEC && client->is_forging_queued)
+        lane->is_suspect = true;
+    client->is_forging_queued &= effect != EFFECT_EXEC;
+    end_queued(client, call);
     if (effect == EFFECT_NAME)
         lane->has_name |= client->has_own_lane;
     if (client->is_urgent) {
@@ -313,48 +332,82 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     }
     if (effect == EFFECT_COMMAND && (call->flags & CALL_MUTE) == 0)
         catalog_ask(client, request->bytes);
-    if (is_session(effect)) {
-        client->is_held = true;
-        if (effect != EFFECT_SELECT && effect != EFFECT_RESET)
-            session_note(client, effect, false, request->bytes);
-        if (must_gather(client, request))
-            gather_begin(client, slice_of("", 0));
-    }
+    if (!is_session(effect))
+        return;
+    client->is_held = true;
+    if (effect == EFFECT_HELLO)
+        session_ask(client, request->hello->protocol, request->hello->has_name, request->hello->name);
+    else if (effect == EFFECT_NAME)
+        session_ask(client, 0, true, request->args[1]);
 }
 
-/* Is every byte of the name printable, as Redis wants it? */
-static bool is_good_name(struct slice name)
+/* In weir's own words, and without a login: that has been settled. A name is on no lane but its owner's. */
+static bool send_hello(struct client *client, struct lane *lane, const struct hello *hello)
 {
-    for (size_t i = 0; i < name.len; i++)
-        if (name.at[i] < '!' || name.at[i] > '~')
-            return false;
+    const bool has_name = hello->has_name && client->has_own_lane;
+    uint8_t protocol = lane->role == LANE_SHARED && hello->protocol != 0 ? lane->key.protocol : hello->protocol;
+    char *out = malloc(hello->name.len + 4 * EMIT_HEADER_MAX + 64);
+    if (out == NULL)
+        return false;
+    const struct slice words[] = {SLICE("HELLO"), protocol == 3 ? SLICE("3") : SLICE("2"), SLICE("SETNAME"),
+                                  hello->name};
+    size_t n = protocol == 0 ? 1 : has_name ? 4 : 2;
+    lane_send(lane, &client->rider, out, emit_array(out, words, n));
+    free(out);
     return true;
 }
 
-static void send_bytes(struct client *client, struct lane *lane, const struct request *request, enum effect effect)
+/* CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}: which words are ids. */
+static bool is_id(const struct slice *words, uint32_t i)
 {
-    route_flush(client->front);
-    /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
-    if (effect == EFFECT_NAME && !client->has_own_lane && is_good_name(request->args[1]))
-        lane_send(lane, REQUEST(no_name_request));
-    else if (client->is_silent && heard_from(client) == 0 && reply_mode_of(request) != REPLY_NONE)
-        lane_send(lane, REQUEST(reply_on_request)); /* queued: no lane falls silent */
-    else
-        lane_send(lane, request->bytes.at, request->bytes.len);
+    uint32_t at = 3;
+    while (at < i) {
+        bool is_redirect = slice_is_word(words[at], SLICE("redirect"));
+        if (is_redirect && at + 1 == i)
+            return true;
+        at += is_redirect || slice_is_word(words[at], SLICE("prefix")) ? 2 : 1;
+    }
+    return false;
 }
 
-/* Where EXEC could have changed who the client is, Redis is asked who it is now. */
-static bool ask_who(struct client *client, struct lane *lane)
+/* Nobody points at another's lane: an id that is none of his own application's becomes one that nobody has. */
+static bool send_tracking(struct client *client, struct lane *lane, const struct request *request)
 {
-    if (!client->is_identity_queued)
-        return true;
-    struct call *call = send_muted(client, lane, REQUEST(whoami_request));
-    if (call == NULL)
-        return false;
-    call->flags |= CALL_LOOK;
-    call->effect = EFFECT_WHOAMI;
-    client->is_identity_queued = false;
-    client->is_held = true;
+    const struct lane_key key = session_key(client);
+    struct slice *words = malloc(request->argc * sizeof *words);
+    char *out = malloc(request->bytes.len + request->argc * (EMIT_HEADER_MAX + sizeof NOBODYS_ID));
+    struct argv_walk walk;
+    bool is_good = words != NULL && out != NULL;
+    argv_walk_init(&walk, request->bytes);
+    for (uint32_t i = 0; is_good && i < request->argc && argv_next(&walk, &words[i]); i++) {
+        int64_t id;
+        if (is_id(words, i) && num_parse(words[i], &id) && id != 0 &&
+            !owned_point(client->front->settings->upstream->owned, id, key.login))
+            words[i] = SLICE(NOBODYS_ID);
+    }
+    if (is_good)
+        lane_send(lane, &client->rider, out, emit_array(out, words, request->argc));
+    free(words);
+    free(out);
+    return is_good;
+}
+
+static bool send_bytes(struct client *client, struct lane *lane, const struct request *request)
+{
+    enum effect effect = request_effect(request);
+    struct rider *rider = &client->rider;
+    route_flush(client->front);
+    if (effect == EFFECT_HELLO && !client->in_multi)
+        return send_hello(client, lane, request->hello);
+    if (effect == EFFECT_TRACKING)
+        return send_tracking(client, lane, request);
+    /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
+    if (effect == EFFECT_NAME && !client->has_own_lane && hello_is_name(request->args[1]))
+        lane_send(lane, rider, REQUEST(no_name_request));
+    else if (client->is_silent && client->in_multi && heard_from(client) == 0 && reply_mode_of(request) != REPLY_NONE)
+        lane_send(lane, rider, REQUEST(reply_on_request)); /* queued: no lane falls silent */
+    else
+        lane_send(lane, rider, request->bytes.at, request->bytes.len);
     return true;
 }
 
@@ -362,6 +415,9 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
 {
     enum effect effect = request_effect(request);
     bool is_later = is_queued(client, effect);
+    route_flush(client->front);
+    if (client->has_own_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
+        return false;
     /* WAIT asks how far its connection's last command has come; this makes that everything the client has written. */
     bool needs_ping = effect == EFFECT_WAIT && !is_later && !lane_is_subscribed(lane);
     if (needs_ping && send_muted(client, lane, REQUEST(ping_request)) == NULL)
@@ -378,27 +434,35 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (call == NULL)
         return false;
     call->counted = request->counted;
-    if (effect == EFFECT_RESET)
-        client->is_silent = false; /* its own reply is heard */
     /* Confirmations are pushes to Redis, and come even to the silenced. */
     if (is_silenced(client) && flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE)
         call->flags |= CALL_MUTE;
     if (request->command->blocks && !is_later)
         call->flags |= CALL_MAY_WAIT;
     if (is_later) {
-        note_queued(client, request, effect);
+        note_queued(client, request, effect, call);
     } else {
         call->effect = (uint8_t)effect;
-        call->argument = argument_of(request, effect, upstream_epoch(client->front->settings->upstream));
+        call->argument = argument_of(request, effect);
         note_sent(client, lane, request, call);
     }
-    send_bytes(client, lane, request, effect);
-    return effect == EFFECT_EXEC && (call->flags & CALL_TAIL) == 0 ? ask_who(client, lane) : true;
+    return send_bytes(client, lane, request);
+}
+
+/* Who it is, and what answers nobody can tell apart, is not to be known together. */
+static bool hides_login(const struct client *client, const struct request *request, bool is_raw)
+{
+    bool ends_queue = request_effect(request) == EFFECT_EXEC && client_extra(client)->queued.login != NULL;
+    return (ends_queue && (is_raw || heard_from(client) > 0)) || (client->is_raw && account_is_login(request));
 }
 
 bool special_send(struct client *client, struct lane *lane, const struct request *request)
 {
     bool is_raw = client->is_raw || makes_raw(client, request);
+    if (hides_login(client, request, is_raw)) {
+        client_close_for(client, CLOSED_PROTOCOL);
+        return true;
+    }
     bool is_reply = request->command->flow == FLOW_REPLY && !client->in_multi && !request->is_large;
     if (!is_raw && !is_reply)
         return send_call(client, lane, request);

@@ -149,7 +149,7 @@ static bool send_call(struct line *line, uint8_t effect, unsigned argument, cons
     call->flags = CALL_LOOK;
     call->effect = effect;
     call->argument = argument;
-    lane_send(line->rider.lane, request, n);
+    lane_send(line->rider.lane, &line->rider, request, n);
     return true;
 }
 
@@ -180,7 +180,7 @@ enum line_state line_find(struct line *line)
         if (line->refused_ns != 0 && line->lanes->loop->now_ns < line->refused_ns + AGAIN_NS)
             return LINE_NONE;
         line->key.epoch = upstream_epoch(line->lanes->upstream);
-        line->is_open = lanes_private(line->lanes, &line->key, &line->rider) != NULL;
+        line->is_open = lanes_open_own(line->lanes, &line->key, LANE_SCRIPT, &line->rider) != NULL;
         if (!line->is_open)
             return LINE_NONE;
         free(line->refusal);

@@ -85,7 +85,7 @@ static void subscribe(struct wakes *wakes)
     char out[512];
     if (words[1].len > 256 || lane_call_special(wakes->rider.lane, &wakes->rider, FLOW_SUBSCRIBE, 1, 0) == NULL)
         return;
-    lane_send(wakes->rider.lane, out, emit_array(out, words, 2));
+    lane_send(wakes->rider.lane, &wakes->rider, out, emit_array(out, words, 2));
 }
 
 /* While anybody waits. Without Redis they are told when they try again. */
@@ -94,7 +94,7 @@ static void open_if_needed(struct wakes *wakes)
     if (list_is_empty(&wakes->waiting) || wakes->is_open)
         return;
     wakes->lane_key.epoch = upstream_epoch(wakes->lanes->upstream);
-    if (lanes_private(wakes->lanes, &wakes->lane_key, &wakes->rider) == NULL)
+    if (lanes_open_own(wakes->lanes, &wakes->lane_key, LANE_SCRIPT, &wakes->rider) == NULL)
         return;
     wakes->is_open = true;
     if (lane_is_ready(wakes->rider.lane))

@@ -5,8 +5,10 @@
 #ifndef WEIR_RESP_GLIMPSE_H
 #define WEIR_RESP_GLIMPSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/slice.h"
 
@@ -36,6 +38,12 @@ static inline char glimpse_type(const struct glimpse *glimpse)
 
 /* Does the frame begin with this text? */
 bool glimpse_starts(const struct glimpse *glimpse, struct slice text);
+
+/* Is this the whole frame? `text` must be shorter than GLIMPSE_BYTES. */
+static inline bool glimpse_is(const struct glimpse *glimpse, struct slice text)
+{
+    return glimpse->n_head == text.len && memcmp(glimpse->head, text.at, text.len) == 0;
+}
 
 /* The first element of an array or a push, when that is a bulk and all of it was seen; else empty. */
 struct slice glimpse_first_bulk(const struct glimpse *glimpse);

@@ -41,6 +41,7 @@ struct config {
     unsigned workers;
     bool lanes_private;
     unsigned max_clients;
+    unsigned max_lanes; /* 0: by descriptors and Redis' maxclients */
     size_t max_subjects;
     size_t output_limit_bytes;
     size_t memory_limit_bytes; /* 0: none */

@@ -25,6 +25,7 @@ static const struct config_key keys[] = {
     {.name = "lanes", .initial = "shared", .set = key_lanes, STAYS},
     {.name = "max-clients", .initial = "10000", .set = key_count, NUMBER(max_clients, "1", "1000000")},
     {.name = "max-subjects", .initial = "1000000", .set = key_subjects, NUMBER(max_subjects, "1", "100000000"), STAYS},
+    {.name = "max-lanes", .initial = "0", .set = key_count, NUMBER(max_lanes, "0", "1000000")},
     {.name = "output-limit", .initial = "64mb", .set = key_bytes, NUMBER(output_limit_bytes, "64kb", "64gb")},
     {.name = "memory-limit", .initial = "0", .set = key_bytes_or_none, NUMBER(memory_limit_bytes, "1mb", "1024gb")},
     {.name = "connect-timeout", .initial = "1s", .set = key_time, NUMBER(connect_timeout_ns, "1ms", "1h"), STAYS},

@@ -37,3 +37,11 @@ unsigned descriptors_fit(const struct descriptors *wanted)
              wanted->max_clients, (unsigned long)fits, (unsigned long)limit.rlim_cur);
     return (unsigned)fits;
 }
+
+uint32_t descriptors_allowed(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX)
+        return INT32_MAX;
+    return (uint32_t)limit.rlim_cur;
+}

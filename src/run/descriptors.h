@@ -5,6 +5,7 @@
 #define WEIR_RUN_DESCRIPTORS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Who wants descriptors. */
 struct descriptors {
@@ -20,5 +21,8 @@ struct descriptors {
  * needs for itself, which the log then says.
  */
 unsigned descriptors_fit(const struct descriptors *wanted);
+
+/* How many there may be now. */
+uint32_t descriptors_allowed(void);
 
 #endif

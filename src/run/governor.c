@@ -109,6 +109,7 @@ static bool adopt(struct governor *g, const struct config *config)
     struct rules model = {
         .identity = config->identity,
         .max_clients = fit_clients(g, config->max_clients),
+        .max_lanes = config->max_lanes,
         .output_limit_bytes = config->output_limit_bytes,
         .upstream_password = password_of(g, config),
         .proxies = networks_are_none(&config->proxies) && g->rules ? g->rules->proxies : config->proxies,

@@ -8,8 +8,10 @@
 #include "base/mem.h"
 #include "base/signals.h"
 #include "run/crew.h"
+#include "run/descriptors.h"
 #include "run/drain.h"
 #include "run/endpoint.h"
+#include "run/environment.h"
 #include "run/governor.h"
 #include "run/heart.h"
 #include "run/herald.h"
@@ -400,6 +402,8 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     proxy->governor = governor_new(config, file, builtin, proxy->journal);
     upstream_init(&proxy->upstream);
     upstream_set_tls(&proxy->upstream, config->upstream_tls);
+    proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
+    atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
     proxy->started_unix_ms = clock_unix_ms();
     if (find_upstream(proxy) && open_sockets(proxy))
         status = serve(proxy);

@@ -1,6 +1,7 @@
 #include "run/settings.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "base/mem.h"
 
@@ -14,6 +15,8 @@ void settings_init(struct front_settings *settings, const struct config *config)
     settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
     settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
+    if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
+        abort();
     for (unsigned w = 0; w < config->workers; w++) {
         settings->tallies[w] = tallies_new();
         settings->tops[w] = top_new();

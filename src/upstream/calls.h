@@ -26,6 +26,7 @@ enum {
      * there on; anything else is thrown away.
      */
     CALL_TAIL = 1 << 6,
+    CALL_NONCE = 1 << 7, /* the lane's own question: anything but its nonce ends the lane */
 };
 
 struct call {

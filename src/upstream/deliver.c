@@ -23,7 +23,7 @@ static void finish_oldest(struct lane *lane)
 {
     struct call done = *calls_oldest(&lane->calls);
     calls_pop(&lane->calls);
-    if (lane->role == LANE_RETIRED && calls_is_empty(&lane->calls))
+    if (lane_is_retired(lane) && calls_is_empty(&lane->calls))
         lanes_on_emptied(lane->home, lane);
     if (done.rider == NULL)
         return;
@@ -46,9 +46,17 @@ static void note_answered(struct lane *lane, const struct call *call, uint32_t n
     tags_drop(&lane->tags, n);
 }
 
+/* May a push come at all? */
 static bool may_push(const struct lane *lane)
 {
-    return lane->owner != NULL && (lane->key.protocol == 3 || lane->is_unsure);
+    return lane->key.protocol == 3 || lane->is_unsure;
+}
+
+/* Has anybody on this lane asked for pushes, or another connection for him? */
+static bool wants_push(const struct lane *lane)
+{
+    return lane->owner != NULL && (lane->is_watching || lane->is_spent || lane->is_suspect ||
+                                   (lane->id != 0 && owned_is_pointed_at(lane->home->upstream->owned, lane->id)));
 }
 
 static bool is_plain(struct lane *lane)
@@ -75,9 +83,9 @@ static void check_huge(struct lane *lane, struct rider *rider)
 {
     if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider_link(rider)))
         return;
-    if (lane->role == LANE_SHARED)
+    if (lane->in == HOME_SHARED)
         (void)lanes_retire(lane->home, lane);
-    if (lane->role == LANE_RETIRED)
+    if (lane_is_retired(lane))
         rider->ops->on_heavy(rider);
     if (rider_link(rider)->is_congested && !lanes_absorb(lane->home, lane, rider))
         stall(lane, rider);
@@ -103,15 +111,15 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
         note_progress(lane, SCAN_FRAME, used);
     call->n -= n_plain;
     p += used;
-    while (call->n > 0 && p < end) {
+    /* A push is no reply: whose it is, if anybody's, is looked at apart. */
+    while (call->n > 0 && p < end && (result == SCAN_MORE || !(*p == '>' && lane->frame_bytes == 0))) {
         result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
-        bool is_push = result == SCAN_FRAME && lane->scan.kind == '>';
-        if (result == SCAN_BAD || (is_push && !may_push(lane))) {
+        if (result == SCAN_BAD) {
             lane_break(lane, "it broke the protocol");
             return NULL;
         }
         p += used;
-        call->n -= result == SCAN_FRAME && !is_push;
+        call->n -= result == SCAN_FRAME;
         note_progress(lane, result, used);
     }
     lane->is_in_frame = result == SCAN_MORE;
@@ -168,13 +176,19 @@ static bool is_message_word(struct slice word)
     return slice_eq(word, SLICE("message")) || slice_eq(word, SLICE("pmessage")) || slice_eq(word, SLICE("smessage"));
 }
 
+/* In RESP3 what is unasked is a push, and an array a reply, whatever is in it. */
+static bool has_arrays_aside(const struct lane *lane)
+{
+    return lane_is_subscribed(lane) && (lane->key.protocol != 3 || lane->is_unsure);
+}
+
 /* Does the frame just ended answer no call? (a message, an invalidation, a MONITOR line) */
 static bool is_aside(const struct lane *lane, struct slice word)
 {
     if (lane->scan.kind == '>')
         return true;
     if (lane->scan.kind == '*')
-        return lane_is_subscribed(lane) && is_message_word(word);
+        return has_arrays_aside(lane) && is_message_word(word);
     return lane->scan.kind == '+' && lane->is_monitoring && lane->glimpse.n_head > 1 &&
            (unsigned char)(lane->glimpse.head[1] - '0') <= 9;
 }
@@ -193,10 +207,22 @@ static void note_reply(struct lane *lane, const struct call *call)
     }
 }
 
+/* The lane's own question. False: its answer is another, so nothing that came before it can be believed. */
+static bool check_nonce(struct lane *lane)
+{
+    lane->is_asked = false;
+    if (nonce_is_answered(&lane->nonce, &lane->glimpse))
+        return true;
+    lane_break(lane, "its answers are not what was asked");
+    return false;
+}
+
 /* The oldest call has been answered. False: the lane is gone. */
 static bool end_call(struct lane *lane, const struct call *call)
 {
     note_answered(lane, call, 1);
+    if ((call->flags & CALL_NONCE) != 0 && !check_nonce(lane))
+        return false;
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
         upstream_end_epoch(lane->home->upstream); /* before anybody hears of it, and though its rider may have gone */
     if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
@@ -253,8 +279,7 @@ static bool may_be_message(const struct lane *lane, struct slice head)
 {
     if (head.at[0] == '>')
         return true;
-    bool is_resp2 = lane->key.protocol == 2 || lane->is_unsure;
-    return head.at[0] == '*' && is_resp2 && lane_is_subscribed(lane) && !(head.len > 1 && head.at[1] == '2');
+    return head.at[0] == '*' && has_arrays_aside(lane) && !(head.len > 1 && head.at[1] == '2');
 }
 
 static bool is_unheard(const struct call *call, char type)
@@ -349,12 +374,32 @@ static const char *take_raw(struct lane *lane, const char *p, const char *end)
     return p + used;
 }
 
+/* A push that nobody has asked for is nobody's. */
+static const char *take_dropped(struct lane *lane, const char *p, const char *end)
+{
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD) {
+        lane_break(lane, "it broke the protocol");
+        return NULL;
+    }
+    lane->is_in_frame = result == SCAN_MORE;
+    note_progress(lane, result, used);
+    if (result == SCAN_FRAME)
+        count_add(&lane->home->counts.pushes_dropped, 1);
+    return p + used;
+}
+
 /* A frame begins. */
 static void choose_way(struct lane *lane, char type)
 {
     const struct call *call = oldest(lane);
     lane->is_unasked = call == NULL;
-    if (is_plain(lane))
+    if (type == '>' && may_push(lane) && !wants_push(lane))
+        lane->take = take_dropped;
+    else if (type == '>')
+        lane->take = take_special;
+    else if (is_plain(lane))
         lane->take = take_plain;
     else if (call != NULL && (call->flags & CALL_TAIL) != 0 && type != '>')
         lane->take = take_head;

@@ -4,106 +4,187 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "resp/emit.h"
+#include "upstream/lane.h"
 
-#define MAX_WORDS 5
+#define ROOM 512 /* for everything but a login, twice over */
 
-enum step { STEP_RESET, STEP_SELECT, STEP_LOGIN, STEP_HELLO, STEP_SELECT_AGAIN, STEP_PING };
+enum step { STEP_RESET, STEP_SELECT, STEP_LOGIN, STEP_SELECT_AGAIN, STEP_HELLO, STEP_PING, STEP_NONCE };
 
-struct writer {
-    struct greeting *greeting;
-    char *at;
-    size_t len;
-};
+/* ---- what is said ---- */
 
-static void say(struct writer *w, enum step step, const struct slice *words, size_t n)
+static void add(struct greeting *greeting, enum step step)
 {
-    w->len += emit_array(w->at + w->len, words, n);
-    w->greeting->steps[w->greeting->count++] = (uint8_t)step;
-}
-
-static void say_select(struct writer *w, enum step step, uint32_t database)
-{
-    char number[16];
-    snprintf(number, sizeof number, "%u", database);
-    const struct slice words[] = {SLICE("SELECT"), slice_str(number)};
-    say(w, step, words, 2);
-}
-
-/* HELLO logs in too, and unlike SELECT no ACL can forbid either. */
-static void say_who(struct writer *w, const struct lane_key *key)
-{
-    const struct login *login = key->login;
-    struct slice user = login != NULL ? login_user(login) : SLICE("");
-    struct slice password = login != NULL ? login_password(login) : SLICE("");
-    const struct slice hello[MAX_WORDS] = {SLICE("HELLO"), SLICE("3"), SLICE("AUTH"), user, password};
-    const struct slice auth[] = {SLICE("AUTH"), user, password};
-    if (key->protocol == 3)
-        say(w, login != NULL ? STEP_LOGIN : STEP_HELLO, hello, login != NULL ? 5 : 2);
-    else if (login != NULL)
-        say(w, STEP_LOGIN, auth, 3);
+    greeting->steps[greeting->count++] = (uint8_t)step;
 }
 
 /*
  * A client may have chosen its database before it became a user who may not: so it is chosen before and after logging
- * in, and one of the two must work.
+ * in, and one of the two must work. HELLO needs no rights, and tells by an error that a password is wanted, as PING
+ * does; it is only for strangers that this is to be found out.
  */
-char *greeting_new(const struct lane_key *key, bool is_used, struct greeting *greeting, size_t *n)
+void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind)
 {
-    size_t secrets = key->login != NULL ? key->login->user_len + key->login->password_len : 0;
-    *greeting = (struct greeting){0};
-    struct writer w = {greeting, malloc(secrets + 512), 0};
-    if (w.at == NULL)
-        return NULL;
-    const struct slice reset[] = {SLICE("RESET")};
-    if (is_used)
-        say(&w, STEP_RESET, reset, 1);
+    *greeting = (struct greeting){.kind = (uint8_t)kind, .is_about_id = key->protocol != 3};
+    bool is_again = kind == GREETING_AGAIN;
+    if (is_again)
+        add(greeting, STEP_RESET);
     if (key->database != 0)
-        say_select(&w, STEP_SELECT, key->database);
-    say_who(&w, key);
+        add(greeting, STEP_SELECT);
+    if (key->login != NULL)
+        add(greeting, STEP_LOGIN);
     if (key->database != 0 && key->login != NULL)
-        say_select(&w, STEP_SELECT_AGAIN, key->database);
-    const struct slice ping[] = {SLICE("PING")};
-    say(&w, STEP_PING, ping, 1);
-    *n = w.len;
-    return w.at;
+        add(greeting, STEP_SELECT_AGAIN);
+    if (key->login == NULL && !is_again && key->protocol != 3)
+        add(greeting, STEP_PING);
+    if (key->protocol == 3 || kind == GREETING_OWNED)
+        add(greeting, STEP_HELLO);
+    if (is_again)
+        add(greeting, STEP_NONCE);
 }
+
+static size_t say_select(char *out, const struct lane_key *key)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%u", key->database);
+    const struct slice words[] = {SLICE("SELECT"), slice_str(number)};
+    return emit_array(out, words, 2);
+}
+
+static size_t say_hello(char *out, const struct lane_key *key)
+{
+    const struct slice words[] = {SLICE("HELLO"), SLICE("3")};
+    return emit_array(out, words, key->protocol == 3 ? 2 : 1);
+}
+
+static size_t say_step(enum step step, const struct lane_key *key, const struct nonce *nonce, char *out)
+{
+    const struct slice reset[] = {SLICE("RESET")};
+    const struct slice ping[] = {SLICE("PING")};
+    switch (step) {
+    case STEP_RESET:
+        return emit_array(out, reset, 1);
+    case STEP_SELECT:
+    case STEP_SELECT_AGAIN:
+        return say_select(out, key);
+    case STEP_LOGIN:
+        return login_emit(key->login, false, out);
+    case STEP_HELLO:
+        return say_hello(out, key);
+    case STEP_PING:
+        return emit_array(out, ping, 1);
+    case STEP_NONCE:
+        break;
+    }
+    return nonce_request(nonce, out);
+}
+
+/* Nothing may be pending when a fresh connection logs in; of a used one the nonce at the end tells. */
+static bool must_wait(const struct greeting *greeting)
+{
+    return greeting->kind != GREETING_AGAIN && greeting->steps[greeting->said] == STEP_LOGIN &&
+           greeting->said != greeting->at;
+}
+
+char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce, size_t *n)
+{
+    char *out = malloc((key->login != NULL ? login_room(key->login) : 0) + ROOM);
+    if (out == NULL)
+        return NULL;
+    *n = 0;
+    while (greeting->said < greeting->count && !must_wait(greeting))
+        *n += say_step((enum step)greeting->steps[greeting->said++], key, nonce, out + *n);
+    return out;
+}
+
+/* ---- what is answered ---- */
 
 bool greeting_turns_away(const struct glimpse *answer)
 {
     return glimpse_starts(answer, SLICE("-ERR max number of clients")) || glimpse_starts(answer, SLICE("-DENIED"));
 }
 
-static enum greeting_verdict judge_ping(const struct glimpse *answer)
+static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step step, const struct glimpse *answer)
 {
-    if (glimpse_starts(answer, SLICE("-NOAUTH")))
-        return GREETING_NEEDS_AUTH;
-    /* LOADING, MISCONF, MASTERDOWN, BUSY, NOPERM for PING: the server talks to us, and will tell the client the same. */
-    return GREETING_GOOD;
-}
-
-enum greeting_verdict greeting_judge(struct greeting *greeting, const struct glimpse *answer)
-{
-    enum step step = (enum step)greeting->steps[greeting->at++];
-    bool is_ok = glimpse_type(answer) != '-';
+    bool is_error = glimpse_type(answer) == '-';
     if (greeting_turns_away(answer))
         return GREETING_TURNED_AWAY;
     switch (step) {
-    case STEP_RESET:
-        return glimpse_starts(answer, SLICE("+RESET")) ? GREETING_GOOD : GREETING_NO_RESET;
     case STEP_SELECT:
-        greeting->is_selected = is_ok;
-        return is_ok || greeting->steps[greeting->at] == STEP_LOGIN ? GREETING_GOOD : GREETING_REFUSED;
+        greeting->is_selected = !is_error;
+        return !is_error || greeting->steps[greeting->at] == STEP_LOGIN ? GREETING_GOOD : GREETING_REFUSED;
     case STEP_SELECT_AGAIN:
-        return is_ok || greeting->is_selected ? GREETING_GOOD : GREETING_REFUSED;
+        return !is_error || greeting->is_selected ? GREETING_GOOD : GREETING_REFUSED;
     case STEP_LOGIN:
-        if (is_ok)
+        if (glimpse_is(answer, SLICE("+OK\r\n")))
             return GREETING_GOOD;
         return glimpse_starts(answer, SLICE("-WRONGPASS")) ? GREETING_LOGIN_REFUSED : GREETING_REFUSED;
+    case STEP_PING:
+        /* LOADING, MISCONF, MASTERDOWN, BUSY: the server talks to us, and will tell the client the same. */
+        greeting->needs_auth = glimpse_starts(answer, SLICE("-NOAUTH"));
+        return GREETING_GOOD;
     case STEP_HELLO:
-        return is_ok ? GREETING_GOOD : GREETING_REFUSED;
+        if (is_error) /* a stranger without a password has no id that anybody could name */
+            return greeting->is_about_id ? GREETING_GOOD : GREETING_REFUSED;
+        return greeting->kind == GREETING_OWNED ? GREETING_TELLS_ID : GREETING_GOOD;
+    default:
+        return GREETING_UNCLEAN;
+    }
+}
+
+static enum greeting_verdict judge_again(struct greeting *greeting, enum step step, const struct nonce *nonce,
+                                         const struct glimpse *answer)
+{
+    bool is_good = false;
+    switch (step) {
+    case STEP_RESET:
+        if (glimpse_type(answer) == '-')
+            return GREETING_NO_RESET;
+        is_good = glimpse_is(answer, SLICE("+RESET\r\n"));
+        break;
+    case STEP_SELECT: /* as nobody may do less than the user: it is chosen again */
+        greeting->is_selected = glimpse_is(answer, SLICE("+OK\r\n"));
+        is_good = greeting->is_selected ||
+                  (glimpse_type(answer) == '-' && greeting->steps[greeting->at] == STEP_LOGIN);
+        break;
+    case STEP_SELECT_AGAIN:
+        is_good = greeting->is_selected || glimpse_is(answer, SLICE("+OK\r\n"));
+        break;
+    case STEP_LOGIN:
+        is_good = glimpse_is(answer, SLICE("+OK\r\n"));
+        break;
+    case STEP_HELLO:
+        is_good = glimpse_type(answer) == '%';
+        break;
+    case STEP_NONCE:
+        is_good = nonce_is_answered(nonce, answer);
+        break;
     case STEP_PING:
         break;
     }
-    return judge_ping(answer);
+    return is_good ? GREETING_GOOD : GREETING_UNCLEAN;
+}
+
+enum greeting_verdict greeting_judge(struct greeting *greeting, const struct nonce *nonce,
+                                     const struct glimpse *answer)
+{
+    if (greeting->at == greeting->said)
+        return GREETING_UNCLEAN; /* it answers what it was not asked */
+    enum step step = (enum step)greeting->steps[greeting->at++];
+    if (greeting->kind == GREETING_AGAIN)
+        return judge_again(greeting, step, nonce, answer);
+    return judge_fresh(greeting, step, answer);
+}
+
+int64_t greeting_id(struct slice answer)
+{
+    static const char field[] = "$2\r\nid\r\n:";
+    const char *at = memmem(answer.at, answer.len, field, sizeof field - 1);
+    if (at == NULL)
+        return 0;
+    at += sizeof field - 1;
+    const char *end = memchr(at, '\r', answer.len - (size_t)(at - answer.at));
+    int64_t id;
+    return end != NULL && num_parse(slice_of(at, (size_t)(end - at)), &id) && id > 0 ? id : 0;
 }

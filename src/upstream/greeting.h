@@ -1,5 +1,10 @@
 /*
- * What a new upstream connection says before anything else, and how the answers are judged.
+ * What weir says on a connection before anybody's requests, and how the answers are judged: the login of a fresh one,
+ * or between two owners of a used one: RESET, the login, a nonce.
+ *
+ * On a used connection nothing is believed but exactly what was asked for, in its order, with the nonce at its end: what
+ * the owner before has left on its way there could be anything. On a fresh one nothing is pending when AUTH is asked:
+ * from 7.2 on Redis leaves a failed one without an answer otherwise.
  */
 #ifndef WEIR_UPSTREAM_GREETING_H
 #define WEIR_UPSTREAM_GREETING_H
@@ -9,32 +14,65 @@
 #include <stdint.h>
 
 #include "resp/glimpse.h"
-#include "upstream/lane.h"
+#include "upstream/nonce.h"
+
+struct lane_key;
+
+enum greeting_kind {
+    GREETING_FRESH, /* of a new connection */
+    GREETING_OWNED, /* the same, and it asks for the connection's id */
+    GREETING_AGAIN, /* of one that has had another owner */
+};
+
+/* Where a greeting stands: steps[0, at) have been answered, steps[at, said) have been sent. */
+struct greeting {
+    uint8_t steps[6]; /* enum step */
+    uint8_t count;
+    uint8_t said;
+    uint8_t at;
+    uint8_t kind; /* enum greeting_kind */
+    bool is_selected;
+    bool is_about_id; /* HELLO is said for the id alone */
+    bool needs_auth;  /* clients that have not logged in will hear NOAUTH from Redis */
+};
+
+void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind);
 
 /*
- * The requests that make the session of `key`, ending in a PING, which proves that the server lets us in; on a used
- * connection they begin with RESET. Fills *greeting; returns heap memory of *n bytes, or NULL: out of memory.
+ * The requests that can go now: heap memory of *n bytes, which holds a password. NULL: out of memory. Only while all
+ * that was said is answered, and the greeting is not over. `nonce` is asked at the end of GREETING_AGAIN.
  */
-char *greeting_new(const struct lane_key *key, bool is_used, struct greeting *greeting, size_t *n);
+char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce, size_t *n);
 
 enum greeting_verdict {
     GREETING_GOOD,
-    GREETING_NEEDS_AUTH,    /* good; clients that have not logged in will hear NOAUTH from Redis */
+    GREETING_TELLS_ID,      /* good; it tells the connection's id, see greeting_id */
     GREETING_LOGIN_REFUSED, /* the password holds no more */
     GREETING_TURNED_AWAY,   /* too many connections, protected mode: no answer to anybody's request */
-    GREETING_NO_RESET,      /* a used connection cannot become another's */
+    GREETING_NO_RESET,      /* a used connection whose user may not RESET */
+    GREETING_UNCLEAN,       /* a used connection that answers anything but what it was asked */
     GREETING_REFUSED,       /* what Redis says is what the client would hear from it */
 };
 
-/* Judge the next answer. */
-enum greeting_verdict greeting_judge(struct greeting *greeting, const struct glimpse *answer);
+/* Judge the next answer, a whole frame. */
+enum greeting_verdict greeting_judge(struct greeting *greeting, const struct nonce *nonce,
+                                     const struct glimpse *answer);
 
 /* Is this what Redis says to a connection that it will not have, whatever it asks? */
 bool greeting_turns_away(const struct glimpse *answer);
 
+/* The id in HELLO's answer, in either protocol; 0: there is none. */
+int64_t greeting_id(struct slice answer);
+
 static inline bool greeting_is_over(const struct greeting *greeting)
 {
     return greeting->at == greeting->count;
+}
+
+/* Has all that was said been answered, and is more to be said? */
+static inline bool greeting_goes_on(const struct greeting *greeting)
+{
+    return greeting->at == greeting->said && !greeting_is_over(greeting);
 }
 
 #endif

@@ -7,9 +7,10 @@
 #include "base/clock.h"
 #include "limit/command.h"
 #include "upstream/deliver.h"
-#include "upstream/greeting.h"
 #include "upstream/lanes.h"
 #include "upstream/underway.h"
+
+#define GREETED_MAX 4096 /* of one answer to a greeting: HELLO's is the longest */
 
 static struct lane *lane_of(struct link *link)
 {
@@ -50,44 +51,67 @@ static void become_ready(struct lane *lane, bool needs_auth)
 
 static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, struct slice reply)
 {
-    static const char *const why[] = {
-        [GREETING_LOGIN_REFUSED] = "it does not accept a user's password any more",
-        [GREETING_TURNED_AWAY] = "it turns new connections away",
-        [GREETING_NO_RESET] = "it has no RESET, by which connections are used again",
-        [GREETING_REFUSED] = "it refuses what the connection needs",
+    static const struct {
+        const char *why;
+        enum greeting_end end;
+    } ends[] = {
+        [GREETING_LOGIN_REFUSED] = {"it does not accept a user's password any more", GREETING_LOGIN_ENDED},
+        [GREETING_TURNED_AWAY] = {"it turns new connections away", GREETING_NOT_ANSWERED},
+        [GREETING_NO_RESET] = {"its user may not RESET it, so nobody else may have it", GREETING_NOT_RESET},
+        [GREETING_UNCLEAN] = {"it was not clean when its owner had gone", GREETING_NOT_CLEAN},
+        [GREETING_REFUSED] = {"it refuses what the connection needs", GREETING_ANSWERED_NO},
     };
-    if (verdict == GREETING_LOGIN_REFUSED)
-        lane->greeting_end = GREETING_LOGIN_ENDED;
-    else if (verdict == GREETING_REFUSED)
-        lane->greeting_end = GREETING_ANSWERED_NO;
-    else if (verdict == GREETING_NO_RESET)
-        lane->greeting_end = GREETING_NOT_RESET;
-    close_for(lane, why[verdict], verdict == GREETING_REFUSED ? reply : slice_of("", 0));
+    lane->greeting_end = ends[verdict].end;
+    close_for(lane, ends[verdict].why, verdict == GREETING_REFUSED ? reply : slice_of("", 0));
+}
+
+static bool say_more(struct lane *lane)
+{
+    size_t n;
+    char *words = greeting_say(&lane->greeting, &lane->key, &lane->nonce, &n);
+    if (words == NULL)
+        return false;
+    link_write(&lane->link, words, n);
+    explicit_bzero(words, n);
+    free(words);
+    return true;
+}
+
+/* A whole answer has come. False: the lane is gone. */
+static bool end_answer(struct lane *lane)
+{
+    struct slice reply = bytes_slice(&lane->greeted);
+    enum greeting_verdict verdict = greeting_judge(&lane->greeting, &lane->nonce, &lane->glimpse);
+    if (verdict == GREETING_TELLS_ID) {
+        lane->id = greeting_id(reply);
+    } else if (verdict != GREETING_GOOD) {
+        refuse_greeting(lane, verdict, reply);
+        return false;
+    }
+    lane->greeted.len = 0;
+    glimpse_reset(&lane->glimpse);
+    if (greeting_goes_on(&lane->greeting) && !say_more(lane)) {
+        lane_fail(lane, "out of memory");
+        return false;
+    }
+    if (greeting_is_over(&lane->greeting))
+        become_ready(lane, lane->greeting.needs_auth);
+    return !lane_is_closed(lane);
 }
 
 static const char *take_greeting(struct lane *lane, const char *p, const char *end)
 {
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
-    if (result == SCAN_BAD) {
+    if (result == SCAN_BAD || !bytes_add(&lane->greeted, slice_of(p, used), GREETED_MAX)) {
         lane->greeting_end = GREETING_GARBLED;
         lane_fail(lane, "it does not speak RESP");
         return NULL;
     }
     glimpse_feed(&lane->glimpse, p, used);
-    /* An error is repeated to those who wait only if it came whole, as errors do. */
-    struct slice reply = slice_of(p, lane->is_in_frame ? 0 : used);
     lane->is_in_frame = result == SCAN_MORE;
-    if (result == SCAN_MORE)
-        return p + used;
-    enum greeting_verdict verdict = greeting_judge(&lane->greeting, &lane->glimpse);
-    if (verdict != GREETING_GOOD && verdict != GREETING_NEEDS_AUTH) {
-        refuse_greeting(lane, verdict, reply);
+    if (result == SCAN_FRAME && !end_answer(lane))
         return NULL;
-    }
-    glimpse_reset(&lane->glimpse);
-    if (greeting_is_over(&lane->greeting))
-        become_ready(lane, verdict == GREETING_NEEDS_AUTH);
     return p + used;
 }
 
@@ -107,24 +131,26 @@ static void on_data(struct link *link, const char *data, size_t n)
     }
 }
 
-static bool greet(struct lane *lane, bool is_used)
+/* False: out of memory. */
+static bool greet(struct lane *lane, enum greeting_kind kind)
 {
-    size_t n;
     struct lane_key key = lane->key;
     if (key.login != NULL && key.login->is_own && lane->home->own != NULL) {
         key.login = lane->home->own; /* the password may be another by now */
         lane_set_key(lane, &key);
     }
-    char *greeting = greeting_new(&lane->key, is_used, &lane->greeting, &n);
-    if (greeting == NULL)
-        return false;
     lane->state = LANE_GREETING;
     glimpse_reset(&lane->glimpse);
+    memset(&lane->scan, 0, sizeof lane->scan);
+    if (kind == GREETING_AGAIN)
+        nonce_draw(&lane->nonce);
+    greeting_init(&lane->greeting, &lane->key, kind);
+    if (greeting_is_over(&lane->greeting)) {
+        become_ready(lane, false);
+        return true;
+    }
     lanes_on_connected(lane->home, lane);
-    link_write(&lane->link, greeting, n);
-    explicit_bzero(greeting, n);
-    free(greeting);
-    return true;
+    return say_more(lane);
 }
 
 static void on_connected(struct link *link, int status)
@@ -132,7 +158,7 @@ static void on_connected(struct link *link, int status)
     struct lane *lane = lane_of(link);
     if (status != 0)
         lane_fail(lane, link_why(link, status));
-    else if (!greet(lane, false))
+    else if (!greet(lane, lane->role == LANE_PRIVATE ? GREETING_OWNED : GREETING_FRESH))
         lane_fail(lane, "out of memory");
 }
 
@@ -157,13 +183,43 @@ static void on_wake(struct link *link)
     (void)link;
 }
 
+static void free_if_done(struct lane *lane)
+{
+    if (!lane->is_gone || lane->n_leases > 0)
+        return;
+    free(lane);
+}
+
 static void on_closed(struct link *link)
 {
     struct lane *lane = lane_of(link);
     calls_fini(&lane->calls);
     tags_fini(&lane->tags);
+    bytes_fini(&lane->greeted);
     login_put(lane->key.login);
-    free(lane);
+    login_put(lane->last_login);
+    lane->is_gone = true;
+    free_if_done(lane);
+}
+
+void lease_drop(struct lease *lease)
+{
+    struct lane *lane = lease->lane;
+    lease->lane = NULL;
+    if (lane == NULL)
+        return;
+    lane->n_leases--;
+    if (lane->is_gone)
+        free_if_done(lane);
+    else if (lane->n_leases == 0)
+        lanes_on_unleased(lane->home, lane);
+}
+
+void lease_take(struct lease *lease, struct lane *lane)
+{
+    lane->n_leases++;
+    lease_drop(lease);
+    *lease = (struct lease){lane, lane->generation};
 }
 
 bool lane_key_eq(const struct lane_key *a, const struct lane_key *b)
@@ -216,20 +272,30 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane
 
 bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner)
 {
+    login_put(lane->last_login);
+    lane->last_login = login_get(lane->key.login);
     lane_set_key(lane, key);
-    lane->role = LANE_PRIVATE;
+    lane_end_leases(lane);
     lane->owner = owner;
-    lane->has_name = lane->is_watching = lane->is_used = false;
+    lane->is_lent = true;
+    lane->has_name = lane->is_watching = lane->is_used = lane->is_suspect = lane->is_unsure = false;
     owner->lane = lane;
-    return greet(lane, true);
+    return greet(lane, GREETING_AGAIN);
 }
 
 static void close_quietly(struct lane *lane)
 {
     lane->state = LANE_CLOSED;
+    lane_end_leases(lane);
     underway_close(lane);
     lanes_take(lane);
     link_close(&lane->link);
+}
+
+void lane_end(struct lane *lane)
+{
+    if (!lane_is_closed(lane))
+        close_quietly(lane);
 }
 
 static void tell_owner(struct lane *lane, struct slice reply)
@@ -238,9 +304,11 @@ static void tell_owner(struct lane *lane, struct slice reply)
     if (owner == NULL)
         return;
     owner->lane = NULL;
-    /* Who never used it has lost nothing. */
+    /* Who never used it has lost nothing, and gets another in place of one that had an owner before. */
     if (lane->is_used) {
         owner->ops->on_lost(owner);
+    } else if (lane->is_lent) {
+        link_wake(rider_link(owner));
     } else {
         owner->ops->on_refused(owner, reply);
         link_wake(rider_link(owner));
@@ -254,6 +322,8 @@ static void tell_riders(struct lane *lane, bool was_ready, struct slice reply)
         if (rider != NULL && rider != lane->owner)
             rider->ops->on_lost(rider);
     }
+    if (lane->owner != NULL)
+        list_take(&lane->owner->waiting);
     if (was_ready)
         wake_waiting(lane);
     else
@@ -283,6 +353,26 @@ void lane_break(struct lane *lane, const char *why)
 }
 
 /* ---- requests ---- */
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+/* What is sent on a lane is its owner's, or of somebody who may share it: held against what our own code has done. */
+static void audit(const struct lane *lane, const struct rider *rider)
+{
+    bool is_shared = lane->role == LANE_SHARED;
+    assert(lane_is_ready(lane));
+    assert(is_shared ? lane->owner == NULL : lane->owner == rider && rider->lane == lane);
+    assert(is_shared ? lane->in == HOME_SHARED || rider->in_flight > 0 : lane->in != HOME_IDLE);
+    assert(!is_shared || !(lane->is_watching || lane->is_suspect || lane->is_spent));
+    if (rider->ops->audit != NULL)
+        rider->ops->audit(rider, lane);
+}
+#else
+static inline void audit(const struct lane *lane, const struct rider *rider)
+{
+    (void)lane;
+    (void)rider;
+}
+#endif
 
 static struct call *push(struct lane *lane, struct rider *rider, uint32_t tag)
 {
@@ -325,10 +415,31 @@ struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t f
     return call;
 }
 
-void lane_send(struct lane *lane, const char *data, size_t n)
+void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n)
 {
+    if (lane_is_closed(lane))
+        return;
+    audit(lane, rider);
     lane->is_used = true;
     link_write(&lane->link, data, n);
+}
+
+bool lane_vouch(struct lane *lane, struct rider *rider)
+{
+    char request[NONCE_REQUEST_LEN];
+    if (!lane->is_suspect)
+        return true;
+    assert(!lane->is_asked);
+    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, 0);
+    if (call == NULL)
+        return false;
+    call->flags = CALL_MUTE | CALL_NONCE;
+    call->arrived_ns = 0;
+    nonce_draw(&lane->nonce);
+    lane->is_asked = true;
+    lane->is_suspect = false;
+    lane_send(lane, rider, request, nonce_request(&lane->nonce, request));
+    return true;
 }
 
 void lane_withdraw(struct rider *rider)

@@ -1,9 +1,10 @@
 /*
  * A lane: one upstream connection with a fixed session, and the calls in flight on it.
  *
- * Without an owner many riders use it, each reply is exactly one frame, and nothing else may arrive. With one, messages
- * and pushes pass to the owner at any frame's end. Replies reach the oldest call's rider or nobody; a lane that receives
- * what nobody waits for, or what is no RESP, is closed, with every rider that has a call on it, and with its owner.
+ * It has one role for life. On a shared one each reply is exactly one frame, and nothing else may arrive. A private one
+ * has one owner at a time, and messages and pushes pass to the owner at any frame's end; between two owners it is greeted
+ * anew (greeting.h). Replies reach the oldest call's rider or nobody; a lane that receives what nobody waits for, or what
+ * is no RESP, is closed, with every rider that has a call on it, and with its owner.
  */
 #ifndef WEIR_UPSTREAM_LANE_H
 #define WEIR_UPSTREAM_LANE_H
@@ -12,13 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/list.h"
 #include "base/slice.h"
 #include "net/link.h"
 #include "resp/glimpse.h"
 #include "resp/scan.h"
 #include "upstream/calls.h"
+#include "upstream/greeting.h"
+#include "upstream/lane_counts.h"
 #include "upstream/login.h"
+#include "upstream/nonce.h"
+#include "upstream/room.h"
 #include "upstream/tags.h"
 
 struct lane;
@@ -52,16 +58,12 @@ struct rider_ops {
     void (*on_unread)(struct rider *rider, uint64_t bytes);
     /* The lane is gone with this rider's calls or state on it. */
     void (*on_lost)(struct rider *rider);
+    /* Who it is, where there can be too many lanes for one. NULL: weir itself. */
+    struct room_share (*share)(const struct rider *rider);
+    /* In builds with sanitizers, whenever it sends: ends the process unless the lane is one that may carry its bytes. */
+    void (*audit)(const struct rider *rider, const struct lane *lane);
     /* From the rider to the link that is woken when what it waits for has come: it is a part of the same struct. */
     ptrdiff_t to_link;
-};
-
-/* Where a greeting stands. */
-struct greeting {
-    uint8_t steps[5];
-    uint8_t count;
-    uint8_t at;
-    bool is_selected;
 };
 
 /* Somebody who sends requests. All its calls in flight are on one lane. */
@@ -94,12 +96,12 @@ struct lane_key {
 
 enum lane_state { LANE_CONNECTING, LANE_GREETING, LANE_READY, LANE_CLOSED };
 
+/* What it is opened as, and stays until it is closed. */
 enum lane_role {
     LANE_SHARED,  /* for every client of its key */
-    LANE_RETIRED, /* was shared: no new calls, since those on it take their time */
-    LANE_DOOR,    /* where AUTH and HELLO are judged, and nothing else travels */
-    LANE_PRIVATE, /* has an owner */
-    LANE_IDLE,    /* was private, holds no state, waits for the next owner */
+    LANE_PRIVATE, /* for one client at a time */
+    LANE_SCRIPT,  /* weir's own, for what LIMIT asks of Redis */
+    LANE_DOOR,    /* where Redis says who somebody is, and nothing else travels */
 };
 
 #define LANE_HUGE                                                                                                      \
@@ -111,6 +113,7 @@ enum greeting_end {
     GREETING_LOGIN_ENDED,
     GREETING_GARBLED,
     GREETING_NOT_RESET,
+    GREETING_NOT_CLEAN,
 };
 
 struct lane {
@@ -119,7 +122,8 @@ struct lane {
     struct list in_home;
     struct list waiting;
     struct lane_key key;
-    struct rider *owner;    /* NULL unless private */
+    struct login *last_login; /* of the session before, while it is greeted for another owner; counted */
+    struct rider *owner;    /* NULL: shared, or private and kept for the next */
     struct rider *stalled;  /* whose huge reply has stopped the reading */
     size_t stalled_pending; /* what it had not read yet ... */
     uint64_t stalled_ns;    /* ... since when */
@@ -130,6 +134,7 @@ struct lane {
     /* How the frame being read is taken. Returns where the next byte to take is; NULL: none, or the lane is gone. */
     const char *(*take)(struct lane *lane, const char *p, const char *end);
     uint64_t deadline_ns;   /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
+    uint64_t answer_by_ns;  /* when the answer that says who somebody is must have come; 0: none is waited for */
     uint64_t moved_ns;      /* when the oldest call became that, or the last bytes came, or it fell idle */
     uint64_t frame_bytes;   /* of the reply being read */
     uint64_t ready_ns;      /* since when it is ready */
@@ -138,9 +143,16 @@ struct lane {
     uint32_t unheard;       /* frames that are thrown away before a raw lane is that */
     uint32_t local_bytes;   /* weir's own replies that follow the unasked frame being read, waiting in the owner */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
+    uint32_t generation;     /* another whenever it is no longer what it was to those who have a lease on it */
+    uint32_t n_leases;       /* how many there are: its memory stays until they are dropped */
+    int64_t id;              /* as Redis calls a private one; 0: it has not said */
+    struct room_share share; /* whose it is */
+    struct nonce nonce;      /* asked, and not answered yet */
+    struct bytes greeted;    /* the answer that its greeting is at; heap */
     uint8_t state;
-    uint8_t role; /* enum lane_role */
-    uint8_t in;   /* enum lane_home: the list it is in */
+    uint8_t role;    /* enum lane_role */
+    uint8_t in;      /* enum lane_home: the list it is in */
+    uint8_t returns; /* how often its owner came back to it at once, see lend.c */
     struct greeting greeting;
     bool is_in_frame;
     bool is_unasked;  /* this frame began when no call was in flight */
@@ -153,6 +165,12 @@ struct lane {
     bool is_unsure;                 /* its protocol may not be its key's: HELLO was queued in MULTI */
     bool is_retry;                  /* opened in place of one that was closed */
     bool is_used;                   /* whoever uses it now has sent something */
+    bool is_lent;                   /* it has had another owner, and is greeted anew for this one */
+    bool is_spare;                  /* shared, for when the one in use takes no more calls */
+    bool is_spent;                  /* nobody else may have it after its owner */
+    bool is_suspect;                /* something may have forged replies since the last nonce */
+    bool is_asked;                  /* a nonce is on its way */
+    bool is_gone;                   /* the connection is closed; the memory waits for leases */
     bool has_name;                  /* CLIENT SETNAME was sent on it */
     bool is_late;                   /* it failed because an answer did not come in time */
     bool is_hung;                   /* the same, when it was ready */
@@ -169,11 +187,37 @@ bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
 struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner,
                        int *error);
 
-/* For lanes: make a used, clean lane that of another session; it is greeted anew. False: out of memory. */
+/*
+ * For lend: an idle private lane becomes that of another owner; it is greeted anew, and nothing of the owner's goes before
+ * that has been answered. False: out of memory.
+ */
 __attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner);
 
 /* The session on a private lane has become another. */
 void lane_set_key(struct lane *lane, const struct lane_key *key);
+
+/* ---- leases ---- */
+
+/* What somebody remembers of a lane. One comparison says whether it still is what it was. */
+struct lease {
+    struct lane *lane; /* NULL: none */
+    uint32_t generation;
+};
+
+static inline bool lease_holds(const struct lease *lease)
+{
+    return lease->lane != NULL && lease->generation == lease->lane->generation;
+}
+
+/* In place of the lease there was. */
+void lease_take(struct lease *lease, struct lane *lane);
+void lease_drop(struct lease *lease);
+
+/* Every lease on it is void. */
+static inline void lane_end_leases(struct lane *lane)
+{
+    lane->generation++;
+}
 
 static inline bool lane_is_ready(const struct lane *lane)
 {
@@ -183,6 +227,12 @@ static inline bool lane_is_ready(const struct lane *lane)
 static inline bool lane_is_closed(const struct lane *lane)
 {
     return lane->state == LANE_CLOSED;
+}
+
+/* Was it shared, and takes no new calls, since those on it take their time? */
+static inline bool lane_is_retired(const struct lane *lane)
+{
+    return lane->in == HOME_RETIRED;
 }
 
 /* Has Redis confirmed a subscription that still holds? */
@@ -234,14 +284,26 @@ static inline bool lane_is_in_message(const struct lane *lane)
 /* `bytes` of the rider's own replies follow its newest call, or if none is in flight the frame being read. */
 void lane_attach_local(const struct rider *rider, uint32_t bytes);
 
+static inline bool lane_must_settle(const struct lane *lane)
+{
+    return lane->is_suspect && lane->is_asked;
+}
+
 /*
  * The rider's newest call will not be answered: only a part of its request is sent, and nothing more will be. Only on its
  * own lane, which it must leave in the end.
  */
 void lane_withdraw(struct rider *rider);
 
-/* The bytes of requests noted before. */
-void lane_send(struct lane *lane, const char *data, size_t n);
+/* The bytes of requests noted before, which are this rider's. */
+void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n);
+
+/*
+ * What is concluded from the next answers on this private lane must be true: if something may have forged replies, a nonce
+ * is asked first, and the lane closed unless it is answered in its place. False: out of memory. Not while
+ * lane_must_settle: one nonce at a time.
+ */
+__attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct rider *rider);
 
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_set_raw(struct lane *lane);
@@ -272,6 +334,9 @@ bool lane_has_others_waiting(const struct lane *lane);
 
 /* A rider leaves: replies to its calls are dropped. A private lane is closed. */
 void lane_forget(struct lane *lane, struct rider *rider);
+
+/* Close one that nobody has calls or state on. */
+void lane_end(struct lane *lane);
 
 /* Close, tell everybody who has calls or state on it. */
 void lane_fail(struct lane *lane, const char *why);

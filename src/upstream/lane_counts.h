@@ -7,10 +7,33 @@
 #include "base/count.h"
 
 /* The list that a lane is in. */
-enum lane_home { HOME_NONE, HOME_OPENING, HOME_SHARED, HOME_RETIRED, HOME_PRIVATE, HOME_IDLE, HOME_COUNT };
+enum lane_home {
+    HOME_NONE,
+    HOME_OPENING, /* connecting or greeting, of any role */
+    HOME_SHARED,
+    HOME_RETIRED, /* shared, and takes no new calls: those on it take their time */
+    HOME_SPARE,   /* shared, for when the one in use is retired */
+    HOME_PRIVATE, /* has an owner */
+    HOME_IDLE,    /* private, kept for its last owner or the next */
+    HOME_SCRIPT,
+    HOME_DOOR,
+    HOME_COUNT
+};
 
-/* Why a lane has failed. LOSS_SYSTEM: there was no descriptor or no memory to open one. */
-enum lane_loss { LOSS_CONNECT, LOSS_TIMEOUT, LOSS_PROTOCOL, LOSS_CLOSED, LOSS_AUTH, LOSS_SYSTEM, LOSS_COUNT };
+/*
+ * Why a lane has failed. LOSS_SYSTEM: there was no descriptor or no memory to open one. LOSS_UNCLEAN: between two owners
+ * it answered otherwise than it must.
+ */
+enum lane_loss {
+    LOSS_CONNECT,
+    LOSS_TIMEOUT,
+    LOSS_PROTOCOL,
+    LOSS_CLOSED,
+    LOSS_AUTH,
+    LOSS_SYSTEM,
+    LOSS_UNCLEAN,
+    LOSS_COUNT
+};
 
 struct lane_counts {
     _Atomic uint64_t homes[HOME_COUNT]; /* lanes there now */
@@ -19,6 +42,7 @@ struct lane_counts {
     _Atomic uint64_t subscribed;        /* connections with subscriptions, now */
     _Atomic uint64_t opened;            /* connections begun */
     _Atomic uint64_t lost[LOSS_COUNT];
+    _Atomic uint64_t pushes_dropped; /* that nobody on the lane had asked for */
     _Atomic uint64_t is_down; /* 1: the upstream is away, as far as this worker knows */
 };
 

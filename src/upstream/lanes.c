@@ -4,14 +4,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "upstream/lend.h"
 #include "upstream/timers.h"
 
 #define FRESH_NS NS_PER_S /* a lane that breaks sooner, and was never used, counts as not opened */
 
-static struct lane *find(struct list *list, const struct lane_key *key, enum lane_role role)
+static struct lane *find(struct lanes *lanes, enum lane_home home, const struct lane_key *key)
 {
+    struct list *list = &lanes->homes[home];
     for (struct list *at = list->next; at != list; at = at->next)
-        if (lanes_at(at)->role == role && lane_key_eq(&lanes_at(at)->key, key))
+        if (lanes_at(at)->role == LANE_SHARED && lane_key_eq(&lanes_at(at)->key, key))
             return lanes_at(at);
     return NULL;
 }
@@ -21,11 +23,6 @@ struct lane_key lanes_newcomer(const struct lanes *lanes)
     return (struct lane_key){.protocol = 2, .login = lanes_lent(lanes), .epoch = upstream_epoch(lanes->upstream)};
 }
 
-static struct lane_key stranger(const struct lanes *lanes)
-{
-    return (struct lane_key){.protocol = 2, .epoch = upstream_epoch(lanes->upstream)};
-}
-
 /* Redis has just refused weir's own login, and would again. */
 static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
 {
@@ -33,37 +30,38 @@ static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
            clock_ns() < lanes->own_refused_ns + LANES_OWN_AGAIN_NS;
 }
 
-static enum lane_home home_of(const struct lanes *lanes, const struct list *list)
+uint64_t lanes_time(const struct lanes *lanes, uint64_t ns)
 {
-    const struct list *const lists[HOME_COUNT] = {
-        [HOME_OPENING] = &lanes->opening, [HOME_SHARED] = &lanes->shared, [HOME_RETIRED] = &lanes->retired,
-        [HOME_PRIVATE] = &lanes->private, [HOME_IDLE] = &lanes->idle,
-    };
-    int home = HOME_COUNT - 1;
-    while (home > HOME_NONE && lists[home] != list)
-        home--;
-    return (enum lane_home)home;
+    return lanes->upstream->hurry > 0 ? ns / lanes->upstream->hurry : ns;
 }
 
 static void note_home(struct lane *lane, enum lane_home home)
 {
-    struct lane_counts *counts = &lane->home->counts;
-    count_add(&counts->homes[lane->in], UINT64_MAX); /* one less */
-    count_add(&counts->homes[home], 1);
+    struct lanes *lanes = lane->home;
+    count_add(&lanes->counts.homes[lane->in], UINT64_MAX); /* one less */
+    count_add(&lanes->counts.homes[home], 1);
+    lanes->n_idle += (home == HOME_IDLE) - (uint32_t)(lane->in == HOME_IDLE);
     lane->in = (uint8_t)home;
 }
 
-void lanes_move(struct lane *lane, struct list *list)
+void lanes_move(struct lane *lane, enum lane_home home)
 {
     list_take(&lane->in_home);
-    list_push(list, &lane->in_home);
-    note_home(lane, home_of(lane->home, list));
+    list_push(&lane->home->homes[home], &lane->in_home);
+    note_home(lane, home);
 }
 
 void lanes_take(struct lane *lane)
 {
+    struct upstream *upstream = lane->home->upstream;
     list_take(&lane->in_home);
     note_home(lane, HOME_NONE);
+    if (lane->role == LANE_PRIVATE && lane->owner != NULL)
+        lend_end_use(lane);
+    if (lane->role == LANE_SHARED)
+        room_give_back(&upstream->room, lane->share);
+    if (lane->role == LANE_SHARED || lane->role == LANE_PRIVATE)
+        room_close(&upstream->room);
 }
 
 /* Nobody is served until a lane could be opened again, which is tried in the background. */
@@ -83,55 +81,79 @@ static void cannot_open(struct lanes *lanes, int error)
     log_at(LOG_SITE_DESCRIPTORS, LOG_WARN, "upstream %s: cannot open a connection: %s", lanes->upstream->text,
            uv_strerror(error));
     const struct lane_key newcomer = lanes_newcomer(lanes);
-    if (lanes->keeps_shared && lanes->down == ERR_NONE && list_is_empty(&lanes->shared) &&
-        find(&lanes->opening, &newcomer, LANE_SHARED) == NULL)
+    if (lanes->keeps_shared && lanes->down == ERR_NONE && list_is_empty(&lanes->homes[HOME_SHARED]) &&
+        find(lanes, HOME_OPENING, &newcomer) == NULL)
         go_down(lanes, ERR_UPSTREAM_UNAVAILABLE);
 }
 
-static struct lane *open_lane(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner)
+/* Room for one more of clients' own: what is kept without use goes first. */
+static bool make_room(struct lanes *lanes)
+{
+    while (!room_open(&lanes->upstream->room))
+        if (!lend_close_one(lanes)) {
+            lanes->why_none = ERR_UPSTREAM_BUSY;
+            return false;
+        }
+    return true;
+}
+
+static bool is_clients(enum lane_role role)
+{
+    return role == LANE_SHARED || role == LANE_PRIVATE;
+}
+
+struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider)
 {
     int error;
     if (clock_ns() < lanes->starved.due_ns || is_refused(lanes, key))
         return NULL;
-    struct lane *lane = lane_open(lanes, key, role, owner, &error);
+    if (is_clients(role) && !make_room(lanes))
+        return NULL;
+    struct lane *lane = lane_open(lanes, key, role, rider, &error);
     if (lane == NULL) {
+        if (is_clients(role))
+            room_close(&lanes->upstream->room);
         cannot_open(lanes, error);
         return NULL;
     }
     backoff_reset(&lanes->starved);
     lane->deadline_ns = clock_ns() + lanes->upstream->connect_timeout_ns;
-    lanes_move(lane, &lanes->opening);
+    lanes_move(lane, HOME_OPENING);
     count_add(&lanes->counts.opened, 1);
     timers_tick(lanes);
     return lane;
 }
 
-void lanes_keep_idle(struct lanes *lanes, struct lane *lane)
+static struct room_share share_of(const struct rider *rider)
 {
-    lane->role = LANE_IDLE;
-    lane->owner = NULL;
-    lane->moved_ns = clock_ns();
-    lanes_move(lane, &lanes->idle);
-    lanes->n_idle++;
-    timers_sweep(lanes);
-    if (lanes->n_idle > LANES_IDLE_MAX)
-        lane_fail(lanes_at(lanes->idle.next), "there are enough idle ones");
+    return rider != NULL && rider->ops->share != NULL ? rider->ops->share(rider) : (struct room_share){0};
 }
 
-static void share(struct lanes *lanes, struct lane *lane)
+/* A shared lane counts for whom it was opened, for as long as it is there. */
+static struct lane *open_shared(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
 {
-    lane->role = LANE_SHARED;
-    lane->owner = NULL;
-    lane->is_watching = false;
-    lanes->version++;
-    lanes_move(lane, &lanes->shared);
-    timers_sweep(lanes);
+    struct room_share share = share_of(rider);
+    if (!room_use(&lanes->upstream->room, share)) {
+        lanes->why_none = ERR_UPSTREAM_BUSY;
+        return NULL;
+    }
+    struct lane *lane = lanes_open(lanes, key, LANE_SHARED, NULL);
+    if (lane == NULL)
+        room_give_back(&lanes->upstream->room, share);
+    else
+        lane->share = share;
+    return lane;
+}
+
+struct lane *lanes_open_own(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider)
+{
+    return lanes_are_up(lanes) ? lanes_open(lanes, key, role, rider) : NULL;
 }
 
 bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane)
 {
     const struct lane_key newcomer = lanes_newcomer(lanes);
-    return lane->role == LANE_SHARED && lane_key_eq(&lane->key, &newcomer);
+    return lane->role == LANE_SHARED && !lane->is_spare && lane_key_eq(&lane->key, &newcomer);
 }
 
 /* Opened when no password was wanted, and now one is: there will be no other like it. */
@@ -155,9 +177,9 @@ bool lanes_retry(struct lanes *lanes, uint64_t now_ns)
 {
     const struct lane_key newcomer = lanes_newcomer(lanes);
     bool is_due = lanes->backoff.due_ns != 0 && now_ns >= lanes->backoff.due_ns;
-    if (is_due && lanes->keeps_shared && find(&lanes->opening, &newcomer, LANE_SHARED) == NULL) {
+    if (is_due && lanes->keeps_shared && find(lanes, HOME_OPENING, &newcomer) == NULL) {
         lanes->backoff.due_ns = 0;
-        if (open_lane(lanes, &newcomer, LANE_SHARED, NULL) == NULL)
+        if (open_shared(lanes, &newcomer, NULL) == NULL)
             backoff_fail(&lanes->backoff, now_ns);
     }
     return lanes->backoff.due_ns != 0 && lanes->keeps_shared;
@@ -165,7 +187,7 @@ bool lanes_retry(struct lanes *lanes, uint64_t now_ns)
 
 /* ---- asking for a lane ---- */
 
-static bool is_up(const struct lanes *lanes)
+bool lanes_are_up(const struct lanes *lanes)
 {
     if (atomic_load_explicit(&lanes->upstream->is_barred, memory_order_relaxed))
         return false;
@@ -175,13 +197,15 @@ static bool is_up(const struct lanes *lanes)
 
 enum err lanes_why_none(const struct lanes *lanes)
 {
-    return lanes->down != ERR_NONE ? lanes->down : ERR_UPSTREAM_UNAVAILABLE;
+    if (lanes->down != ERR_NONE)
+        return lanes->down;
+    return lanes->why_none != ERR_NONE ? lanes->why_none : ERR_UPSTREAM_UNAVAILABLE;
 }
 
 struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key)
 {
-    struct lane *lane = find(&lanes->shared, key, LANE_SHARED);
-    return lane != NULL ? lane : find(&lanes->opening, key, LANE_SHARED);
+    struct lane *lane = find(lanes, HOME_SHARED, key);
+    return lane != NULL ? lane : find(lanes, HOME_OPENING, key);
 }
 
 /* A client may be held back in Redis (CLIENT PAUSE WRITE ...): others must not be for its sake. */
@@ -192,102 +216,38 @@ bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane)
            !is_irreplaceable(lanes, lane);
 }
 
-static struct lane *share_idle(struct lanes *lanes, const struct lane_key *key)
+static struct lane *take_spare(struct lanes *lanes, const struct lane_key *key)
 {
-    struct lane *lane = find(&lanes->idle, key, LANE_IDLE);
-    if (lane == NULL || lane->has_name)
+    struct lane *lane = find(lanes, HOME_SPARE, key);
+    if (lane == NULL)
         return NULL;
-    lanes->n_idle--;
-    share(lanes, lane);
+    lane->is_spare = false;
+    lane->moved_ns = clock_ns();
+    lanes_move(lane, HOME_SHARED);
+    timers_sweep(lanes);
     return lane;
 }
 
-struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key)
+struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
 {
-    if (!is_up(lanes))
+    lanes->why_none = ERR_NONE;
+    if (!lanes_are_up(lanes))
         return NULL;
     if (key->login == NULL && (key->epoch & EPOCH_NEEDS_AUTH) != 0)
         atomic_store_explicit(&lanes->upstream->is_doubted, true, memory_order_relaxed);
     struct lane *lane = lanes_find_shared(lanes, key);
-    if (lane != NULL && !lanes_is_sluggish(lanes, lane))
+    if (lane != NULL && !lanes_is_sluggish(lanes, lane)) {
+        lane->is_spare = false; /* one that is being opened is in use before it is spare */
         return lane;
-    struct lane *fresh = share_idle(lanes, key);
+    }
+    struct lane *fresh = take_spare(lanes, key);
     if (fresh == NULL)
-        fresh = open_lane(lanes, key, LANE_SHARED, NULL);
+        fresh = open_shared(lanes, key, rider);
     if (fresh == NULL)
         return lane; /* better slow than none */
     if (lane != NULL)
         (void)lanes_retire(lanes, lane);
     return fresh;
-}
-
-/* The one that has been idle longest, made over: no new connection. */
-static struct lane *renew_idle(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
-{
-    struct lane *lane = lanes_at(lanes->idle.next);
-    lanes->n_idle--;
-    lanes_move(lane, &lanes->opening);
-    timers_tick(lanes);
-    if (lane_renew(lane, key, owner))
-        return lane;
-    lane_fail(lane, "out of memory");
-    return NULL;
-}
-
-struct lane *lanes_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
-{
-    if (!is_up(lanes))
-        return NULL;
-    struct lane *lane = find(&lanes->idle, key, LANE_IDLE);
-    if (lane == NULL && lanes->n_idle > 0 && !lanes->cannot_reset)
-        return renew_idle(lanes, key, owner);
-    if (lane == NULL)
-        return open_lane(lanes, key, LANE_PRIVATE, owner);
-    lanes->n_idle--;
-    lane->role = LANE_PRIVATE;
-    lane->owner = owner;
-    lane->is_watching = false;
-    lane->is_used = false;
-    lane->ready_ns = clock_ns();
-    owner->lane = lane;
-    lanes_move(lane, &lanes->private);
-    return lane;
-}
-
-/* It finishes what it has. Nobody knows in which protocol HELLO has left it: it is nobody's as it is. */
-static void replace_door(struct lanes *lanes, enum door door)
-{
-    struct lane *lane = lanes->doors[door];
-    lanes->doors[door] = NULL;
-    lane->key.protocol = 0;
-    lane->role = lane_is_ready(lane) ? LANE_RETIRED : LANE_IDLE;
-    if (lane_is_ready(lane) && calls_is_empty(&lane->calls))
-        lanes_keep_idle(lanes, lane);
-    else if (lane_is_ready(lane))
-        lanes_move(lane, &lanes->retired);
-}
-
-struct lane *lanes_door(struct lanes *lanes, enum door door)
-{
-    if (!is_up(lanes))
-        return NULL;
-    const struct lane_key nobody = stranger(lanes);
-    if (lanes->doors[door] != NULL && lanes->doors[door]->key.epoch != nobody.epoch)
-        replace_door(lanes, door);
-    if (lanes->doors[door] == NULL)
-        lanes->doors[door] = open_lane(lanes, &nobody, LANE_DOOR, NULL);
-    return lanes->doors[door];
-}
-
-/* ---- giving one back ---- */
-
-void lanes_release(struct lanes *lanes, struct lane *lane)
-{
-    if (lanes->keeps_shared && !lane->has_name && lanes_find_shared(lanes, &lane->key) == NULL) {
-        share(lanes, lane);
-        return;
-    }
-    lanes_keep_idle(lanes, lane);
 }
 
 /* ---- from a lane ---- */
@@ -301,12 +261,8 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstrea
     lanes->loop = loop;
     lanes->upstream = upstream;
     lanes->keeps_shared = keeps_shared;
-    lanes->version = 1;
-    list_init(&lanes->opening);
-    list_init(&lanes->shared);
-    list_init(&lanes->retired);
-    list_init(&lanes->private);
-    list_init(&lanes->idle);
+    for (int home = 0; home < HOME_COUNT; home++)
+        list_init(&lanes->homes[home]);
     timers_init(lanes);
 }
 
@@ -325,29 +281,38 @@ void lanes_start(struct lanes *lanes)
 {
     const struct lane_key newcomer = lanes_newcomer(lanes);
     if (lanes->keeps_shared)
-        (void)open_lane(lanes, &newcomer, LANE_SHARED, NULL);
+        (void)open_shared(lanes, &newcomer, NULL);
 }
 
 /* How long the first answers may take is upstream-timeout's to say: CLIENT PAUSE holds them back too. */
 void lanes_on_connected(struct lanes *lanes, struct lane *lane)
 {
-    uint64_t timeout_ns = lanes->upstream->timeout_ns;
+    uint64_t timeout_ns = lane->is_lent ? lanes_time(lanes, LANES_CLEAN_NS) : lanes->upstream->timeout_ns;
     lane->greeted_ns = clock_ns();
     lane->deadline_ns = timeout_ns > 0 ? lane->greeted_ns + timeout_ns : 0;
+}
+
+static enum lane_home home_of(const struct lane *lane)
+{
+    static const enum lane_home homes[] = {
+        [LANE_SHARED] = HOME_SHARED,
+        [LANE_PRIVATE] = HOME_PRIVATE,
+        [LANE_SCRIPT] = HOME_SCRIPT,
+        [LANE_DOOR] = HOME_DOOR,
+    };
+    return lane->is_spare ? HOME_SPARE : homes[lane->role];
 }
 
 void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
 {
     lane->deadline_ns = 0;
-    lane->ready_ns = clock_ns();
+    lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
-    if (lane->role == LANE_IDLE)
-        lanes_keep_idle(lanes, lane);
-    else
-        lanes_move(lane, lane->role == LANE_PRIVATE ? &lanes->private : &lanes->shared);
+    lanes_move(lane, home_of(lane));
+    if (lane->role == LANE_PRIVATE)
+        lend_note_owner(lane);
     timers_sweep(lanes);
-    lanes->version++;
-    if (lane->key.login == NULL)
+    if (lane->key.login == NULL && !lane->is_lent)
         upstream_note_auth(lanes->upstream, needs_auth);
     if (lanes->down != ERR_NONE)
         log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes->upstream->text);
@@ -365,14 +330,16 @@ static bool broke_at_once(const struct lane *lane)
 
 static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
 {
+    static const char *const names[] = {
+        [LANE_SHARED] = "shared", [LANE_PRIVATE] = "private", [LANE_SCRIPT] = "script", [LANE_DOOR] = "login"};
     log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s", lanes->upstream->text,
-           lane->role == LANE_PRIVATE ? "private" : "shared", why);
-    if (lane->role != LANE_SHARED || lanes_find_shared(lanes, &lane->key) != NULL)
+           names[lane->role], why);
+    if (lane->role != LANE_SHARED || lane->is_spare || lanes_find_shared(lanes, &lane->key) != NULL)
         return;
     /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
     if (lane->is_retry && broke_at_once(lane))
         return;
-    struct lane *again = open_lane(lanes, &lane->key, LANE_SHARED, NULL);
+    struct lane *again = open_shared(lanes, &lane->key, NULL);
     if (again != NULL)
         again->is_retry = true;
 }
@@ -402,7 +369,7 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     }
     if (lane->greeting_end == GREETING_ANSWERED_NO)
         return;
-    if (!lanes_is_newcomers(lanes, lane) && (!list_is_empty(&lanes->shared) || is_its_own_affair(lanes, lane))) {
+    if (!lanes_is_newcomers(lanes, lane) && (!list_is_empty(&lanes->homes[HOME_SHARED]) || is_its_own_affair(lanes, lane))) {
         lanes->is_garbled |= lane->greeting_end == GREETING_GARBLED;
         log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
                lanes->upstream->text, why);
@@ -415,6 +382,8 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
 
 static enum lane_loss loss_of(const struct lane *lane, bool was_ready)
 {
+    if (lane->is_lent && !was_ready)
+        return LOSS_UNCLEAN;
     if (lane->is_late || lane->is_hung)
         return LOSS_TIMEOUT;
     if (lane->is_broken || lane->greeting_end == GREETING_GARBLED)
@@ -424,20 +393,33 @@ static enum lane_loss loss_of(const struct lane *lane, bool was_ready)
     return was_ready ? LOSS_CLOSED : LOSS_CONNECT;
 }
 
+/* The user of the session that it had: whoever it would have been for had nothing to do with it. */
+static void remember_no_reset(struct lanes *lanes, const struct lane *lane)
+{
+    struct login **place = &lanes->no_reset[lanes->next_no_reset++ % LANES_NO_RESET];
+    login_put(*place);
+    *place = login_get(lane->last_login);
+}
+
+/* One more connection takes its place: nobody needs to know, but whoever counts. */
+static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    if (lane->greeting_end == GREETING_NOT_RESET)
+        remember_no_reset(lanes, lane);
+    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a used connection is closed: %s", lanes->upstream->text,
+           why);
+}
+
 void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
 {
-    lanes->version++;
-    for (int door = 0; door < DOOR_COUNT; door++)
-        if (lanes->doors[door] == lane)
-            lanes->doors[door] = NULL;
-    if (lane->role == LANE_IDLE && was_ready)
-        lanes->n_idle--;
-    if (lanes->is_closing || lane->role == LANE_IDLE)
+    bool is_idle = lane->role == LANE_PRIVATE && lane->owner == NULL;
+    if (lanes->is_closing || is_idle || lane->is_spare)
         return;
     count_add(&lanes->counts.lost[loss_of(lane, was_ready)], 1);
-    lanes->cannot_reset |= lane->greeting_end == GREETING_NOT_RESET;
     bool is_storm = lanes_is_newcomers(lanes, lane) && lane->is_retry && broke_at_once(lane);
-    if (was_ready && !is_storm)
+    if (lane->is_lent && !was_ready)
+        lose_lent(lanes, lane, why);
+    else if (was_ready && !is_storm)
         lose_ready(lanes, lane, why);
     else
         lose_opening(lanes, lane, why);
@@ -447,31 +429,39 @@ void lanes_on_stalled(struct lanes *lanes, struct lane *lane)
 {
     timers_sweep(lanes);
     lane->deadline_ns = clock_ns() + LANES_STALL_NS;
-    if (lane->role == LANE_SHARED)
+    if (lane->in == HOME_SHARED)
         (void)lanes_retire(lanes, lane);
+}
+
+static unsigned count_spare(struct lanes *lanes, enum lane_home home, const struct lane_key *key)
+{
+    unsigned n = 0;
+    struct list *list = &lanes->homes[home];
+    for (struct list *at = list->next; at != list; at = at->next)
+        n += lanes_at(at)->is_spare && lane_key_eq(&lanes_at(at)->key, key);
+    return n;
 }
 
 /* Who comes next should not have to wait for a connection to be made. */
 static void keep_spares(struct lanes *lanes, const struct lane_key *key)
 {
-    unsigned n = 0;
-    for (struct list *at = lanes->idle.next; at != &lanes->idle; at = at->next)
-        n += lane_key_eq(&lanes_at(at)->key, key);
-    for (struct list *at = lanes->opening.next; at != &lanes->opening; at = at->next)
-        n += lanes_at(at)->role == LANE_IDLE && lane_key_eq(&lanes_at(at)->key, key);
-    for (; n < LANES_SPARE; n++)
-        (void)open_lane(lanes, key, LANE_IDLE, NULL);
+    unsigned n = count_spare(lanes, HOME_SPARE, key) + count_spare(lanes, HOME_OPENING, key);
+    for (; n < LANES_SPARE && !room_is_tight(&lanes->upstream->room); n++) {
+        struct lane *lane = open_shared(lanes, key, NULL);
+        if (lane == NULL)
+            return;
+        lane->is_spare = true;
+    }
 }
 
 bool lanes_retire(struct lanes *lanes, struct lane *lane)
 {
     if (is_irreplaceable(lanes, lane) && lane->stalled == NULL)
         return false;
-    keep_spares(lanes, &lane->key);
-    lane->role = LANE_RETIRED;
+    lanes_move(lane, HOME_RETIRED);
+    lane_end_leases(lane);
     lane->deadline_ns = clock_ns() + LANES_STALL_NS;
-    lanes->version++;
-    lanes_move(lane, &lanes->retired);
+    keep_spares(lanes, &lane->key);
     timers_tick(lanes);
     return true;
 }
@@ -482,7 +472,7 @@ bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider)
         return true;
     uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
     uint64_t room = lane->is_unread ? LANES_ABSORB_LATE_BYTES : LANES_ABSORB_BYTES;
-    if (lane->role != LANE_RETIRED || lanes->absorbed + size > room || !lane_has_others_waiting(lane))
+    if (!lane_is_retired(lane) || lanes->absorbed + size > room || !lane_has_others_waiting(lane))
         return false;
     lane->is_absorbing = true;
     rider->absorbed += (uint32_t)size;
@@ -499,7 +489,30 @@ void lanes_absorbed(struct lanes *lanes, struct rider *rider)
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane)
 {
     lane->deadline_ns = 0;
-    lanes_keep_idle(lanes, lane);
+    lane->is_spare = true;
+    lane->moved_ns = clock_ns();
+    lanes_move(lane, HOME_SPARE);
+    timers_sweep(lanes);
+}
+
+/* A client that wanders from session to session leaves one behind in each: a few are kept. */
+void lanes_on_unleased(struct lanes *lanes, struct lane *lane)
+{
+    unsigned n = 0;
+    struct lane *oldest = NULL;
+    if (lane->role != LANE_SHARED || lanes->is_closing)
+        return;
+    struct list *shared = &lanes->homes[HOME_SHARED];
+    for (struct list *at = shared->next; at != shared; at = at->next) {
+        struct lane *other = lanes_at(at);
+        if (other->n_leases > 0 || !lanes_is_expendable(lanes, other))
+            continue;
+        n++;
+        if (oldest == NULL || other->moved_ns < oldest->moved_ns)
+            oldest = other;
+    }
+    if (n > LANES_UNLEASED_MAX)
+        lane_end(oldest);
 }
 
 static void close_all(struct list *list)
@@ -511,11 +524,10 @@ static void close_all(struct list *list)
 void lanes_close(struct lanes *lanes)
 {
     lanes->is_closing = true;
-    close_all(&lanes->opening);
-    close_all(&lanes->shared);
-    close_all(&lanes->retired);
-    close_all(&lanes->private);
-    close_all(&lanes->idle);
+    for (int home = 0; home < HOME_COUNT; home++)
+        close_all(&lanes->homes[home]);
+    for (unsigned i = 0; i < LANES_NO_RESET; i++)
+        login_put(lanes->no_reset[i]);
     timers_close(lanes);
     login_put(lanes->own);
     lanes->own = NULL;

@@ -1,6 +1,6 @@
 /*
- * All lanes of one worker: finds the shared one for a session, lends private ones and takes them back, reconnects, and
- * knows whether the upstream is there.
+ * All lanes of one worker: which list each is in, the shared one for a session, reconnecting, and whether the upstream is
+ * there. Private ones are lent by lend.h, doors are doors.h's.
  */
 #ifndef WEIR_UPSTREAM_LANES_H
 #define WEIR_UPSTREAM_LANES_H
@@ -17,18 +17,19 @@
 #include "upstream/upstream.h"
 
 #define LANES_IDLE_MAX 128              /* a worker's idle lanes; more are closed at once */
-#define LANES_IDLE_NS (3 * NS_PER_S)    /* and these after so long */
+#define LANES_IDLE_NS (3 * NS_PER_S)    /* and these after so long, spare ones too */
 #define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
+#define LANES_UNLEASED_MAX 16           /* shared lanes of a worker that nobody remembers: the oldest goes first */
 #define LANES_SLUGGISH_NS                                                                                              \
     (10 * NS_PER_MS) /* a shared lane silent for so long, and four round trips, gets no new calls */
 #define LANES_OWN_AGAIN_NS (500 * NS_PER_MS) /* after Redis has refused weir's own login it is not asked for so long */
-#define LANES_SPARE 2                    /* idle lanes that a shared one leaves behind when it takes no more calls */
+#define LANES_SPARE 2                    /* shared lanes opened beforehand when one takes no more calls */
 #define LANES_ABSORB_BYTES 8388608       /* a worker's memory for replies that are taken in for others' sake at once */
 #define LANES_ABSORB_LATE_BYTES 67108864 /* and for those whose readers have done nothing for a tick */
 #define LANES_UNREAD_NS (5 * NS_PER_S)   /* how long a reader may do nothing before output-limit is held against it */
 #define LANES_STALL_NS (1 * NS_PER_S)    /* how long calls may wait behind a reply that is not read */
-
-enum door { DOOR_LOGIN, DOOR_ANONYMOUS, DOOR_COUNT };
+#define LANES_CLEAN_NS (1 * NS_PER_S)    /* how long a used lane may take to say that it is clean */
+#define LANES_NO_RESET 8                 /* logins whose lanes are known not to be reset */
 
 struct lanes_ops {
     /* Redis does not accept this login any more: who came in by it must go. */
@@ -44,14 +45,8 @@ struct lanes {
     const struct lanes_ops *ops;
     void *arg;
 
-    struct list opening; /* connecting or greeting, of any role */
-    struct list shared;
-    struct list retired;
-    struct list private;
-    struct list idle; /* the one that fell idle last at the end */
-    struct lane *doors[DOOR_COUNT];
+    struct list homes[HOME_COUNT]; /* enum lane_home; who came last at the end */
     uint32_t n_idle;
-    uint32_t version;        /* changes whenever a shared lane may have come or gone */
     uv_timer_t tick;         /* runs while a lane is being opened or is retired, or a reconnect is due */
     uv_timer_t sweep;        /* runs while lanes are idle, and always with an upstream-timeout */
     struct login *own;       /* weir's own, as it is now; NULL: it does not log in */
@@ -60,9 +55,11 @@ struct lanes {
     struct backoff starved; /* the system has refused a descriptor or memory: no lane is opened before it is over */
     uint32_t absorbed;      /* bytes of replies that were taken in, until their readers have caught up */
     enum err down;     /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
+    enum err why_none; /* why the last one who asked got none, if not for that; else ERR_NONE */
     bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */
-    bool cannot_reset; /* this Redis has no RESET: a used lane serves its own session only */
     bool is_closing;
+    struct login *no_reset[LANES_NO_RESET]; /* held; the newest in place of the oldest */
+    unsigned next_no_reset;
     struct lane_counts counts;
 };
 
@@ -84,26 +81,26 @@ static inline struct login *lanes_lent(const struct lanes *lanes)
 /* The session of a client that connects now. */
 struct lane_key lanes_newcomer(const struct lanes *lanes);
 
+/* May lanes be asked for? If not, lanes_why_none says what clients are told. */
+bool lanes_are_up(const struct lanes *lanes);
+
 /* What a client is told when there is no lane for it. */
 enum err lanes_why_none(const struct lanes *lanes);
 
 /* Has the lane been silent for long, though calls wait for answers? Then new ones had better go elsewhere. */
 bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane);
 
-/* The shared lane for a session: ready, or to be waited for; NULL when the upstream is away or memory is out. */
-struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key);
+/*
+ * The shared lane for a session, opened for `rider` if there is none: ready, or to be waited for; NULL when the upstream
+ * is away, there are too many lanes, or memory is out.
+ */
+struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
 
 /* The same, if there is one; opens none. */
 struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key);
 
-/* A private lane for `owner`, new or used but clean; ready, or to be waited for. NULL as above. */
-struct lane *lanes_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner);
-
-/* The lane on which Redis judges who somebody is. Ready, or to be waited for. NULL as above. */
-struct lane *lanes_door(struct lanes *lanes, enum door door);
-
-/* Its owner needs this private lane no longer, and it is clean: it is shared, kept for the next, or closed. */
-void lanes_release(struct lanes *lanes, struct lane *lane);
+/* A lane of weir's own, of role LANE_SCRIPT or LANE_DOOR; ready never, to be waited for. NULL as above. */
+struct lane *lanes_open_own(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider);
 
 /* Close every lane; asynchronous. No rider may be left. */
 void lanes_close(struct lanes *lanes);
@@ -123,17 +120,24 @@ bool lanes_absorb(struct lanes *lanes, struct lane *lane, struct rider *rider);
 void lanes_absorbed(struct lanes *lanes, struct rider *rider);
 /* A retired lane has answered everything. */
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane);
+/* Nobody remembers this lane any more. */
+void lanes_on_unleased(struct lanes *lanes, struct lane *lane);
 
-/* ---- for upstream/timers ---- */
+/* ---- for upstream/lend and upstream/timers ---- */
 
 static inline struct lane *lanes_at(struct list *at)
 {
     return container_of(at, struct lane, in_home);
 }
 
-void lanes_move(struct lane *lane, struct list *list);
-void lanes_take(struct lane *lane); /* out of its list */
-void lanes_keep_idle(struct lanes *lanes, struct lane *lane);
+/* A new connection. NULL: there may be none now. */
+struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider);
+
+void lanes_move(struct lane *lane, enum lane_home home);
+void lanes_take(struct lane *lane); /* out of its list, for good: it is closed */
+
+/* So long, but for tests in a hurry. */
+uint64_t lanes_time(const struct lanes *lanes, uint64_t ns);
 
 /* Is it the shared one for clients that have just connected? */
 bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane);

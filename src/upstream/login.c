@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "resp/emit.h"
+
 struct login *login_new(struct slice user, struct slice password)
 {
     struct login *login = malloc(sizeof *login + user.len + password.len);
@@ -30,6 +32,18 @@ void login_put(struct login *login)
         return;
     explicit_bzero(login->text, login->user_len + login->password_len);
     free(login);
+}
+
+size_t login_room(const struct login *login)
+{
+    return login->user_len + login->password_len + sizeof "AUTH" + 4 * EMIT_HEADER_MAX + 6;
+}
+
+size_t login_emit(const struct login *login, bool is_short, char *out)
+{
+    const struct slice words[] = {SLICE("AUTH"), login_user(login), login_password(login)};
+    const struct slice without_user[] = {SLICE("AUTH"), login_password(login)};
+    return is_short ? emit_array(out, without_user, 2) : emit_array(out, words, 3);
 }
 
 bool login_eq(const struct login *a, const struct login *b)

@@ -11,7 +11,7 @@
 static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
-    for (struct list *at = lanes->opening.next; at != &lanes->opening; at = next) {
+    for (struct list *at = lanes->homes[HOME_OPENING].next; at != &lanes->homes[HOME_OPENING]; at = next) {
         next = at->next;
         uint64_t deadline_ns = lanes_at(at)->deadline_ns;
         if (deadline_ns == 0 || now_ns < deadline_ns)
@@ -25,7 +25,7 @@ static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 static void expire_retired(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
-    for (struct list *at = lanes->retired.next; at != &lanes->retired; at = next) {
+    for (struct list *at = lanes->homes[HOME_RETIRED].next; at != &lanes->homes[HOME_RETIRED]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (lane->stalled == NULL || !lane_has_others_waiting(lane))
@@ -48,38 +48,54 @@ static void on_tick(uv_timer_t *timer)
     expire_opening(lanes, now_ns);
     expire_retired(lanes, now_ns);
     bool is_waiting = lanes_retry(lanes, now_ns);
-    if (list_is_empty(&lanes->opening) && list_is_empty(&lanes->retired) && !is_waiting)
+    if (list_is_empty(&lanes->homes[HOME_OPENING]) && list_is_empty(&lanes->homes[HOME_RETIRED]) && !is_waiting)
         uv_timer_stop(timer);
 }
 
 /* ---- and of seconds ---- */
 
-static void fail_hung(struct list *list, uint64_t since_ns)
+static void fail_hung(struct lanes *lanes, enum lane_home home, uint64_t since_ns)
 {
     struct list now;
-    list_take_all(&now, list);
+    list_take_all(&now, &lanes->homes[home]);
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
-        lanes_move(lane, list);
+        lanes_move(lane, home);
         lane->is_hung = lane_is_hung(lane, since_ns);
         if (lane->is_hung)
             lane_fail(lane, "it does not answer within upstream-timeout");
     }
 }
 
-static void close_old(struct lanes *lanes, uint64_t now_ns)
-{
-    while (!list_is_empty(&lanes->idle) && now_ns - lanes_at(lanes->idle.next)->moved_ns > LANES_IDLE_NS)
-        lane_fail(lanes_at(lanes->idle.next), "it was idle");
-}
-
-static void judge_unread(struct list *list, uint64_t now_ns)
+/* A question whose answer says who somebody is has a time of its own. */
+static void fail_unanswered(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
 {
     struct list now;
-    list_take_all(&now, list);
+    list_take_all(&now, &lanes->homes[home]);
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
-        lanes_move(lane, list);
+        lanes_move(lane, home);
+        lane->is_hung = lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns;
+        if (lane->is_hung)
+            lane_fail(lane, "it does not say who somebody is");
+    }
+}
+
+static void close_old(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
+{
+    uint64_t most_ns = room_is_tight(&lanes->upstream->room) ? 0 : lanes_time(lanes, LANES_IDLE_NS);
+    struct list *list = &lanes->homes[home];
+    while (!list_is_empty(list) && now_ns - lanes_at(list->next)->moved_ns > most_ns)
+        lane_end(lanes_at(list->next));
+}
+
+static void judge_unread(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
+{
+    struct list now;
+    list_take_all(&now, &lanes->homes[home]);
+    while (!list_is_empty(&now)) {
+        struct lane *lane = lanes_at(now.next);
+        lanes_move(lane, home);
         if (lane_is_unread(lane, now_ns, now_ns - LANES_UNREAD_NS))
             lane->stalled->ops->on_unread(lane->stalled, lane->frame_bytes + lane->scan.bulk_left);
     }
@@ -95,21 +111,39 @@ static bool has_stalled(const struct list *list)
 
 static bool has_only_newcomers(const struct lanes *lanes)
 {
-    for (const struct list *at = lanes->shared.next; at != &lanes->shared; at = at->next)
+    for (const struct list *at = lanes->homes[HOME_SHARED].next; at != &lanes->homes[HOME_SHARED]; at = at->next)
         if (!lanes_is_newcomers(lanes, container_of(at, struct lane, in_home)))
             return false;
     return true;
 }
 
+/* Its clients, if it has any, open another when they come back. */
 static void close_unused(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
-    for (struct list *at = lanes->shared.next; at != &lanes->shared; at = next) {
+    for (struct list *at = lanes->homes[HOME_SHARED].next; at != &lanes->homes[HOME_SHARED]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
-        if (now_ns - lane->moved_ns > LANES_UNUSED_NS && lanes_is_expendable(lanes, lane))
-            lanes_keep_idle(lanes, lane);
+        if (now_ns - lane->moved_ns > lanes_time(lanes, LANES_UNUSED_NS) && lanes_is_expendable(lanes, lane))
+            lane_end(lane);
     }
+}
+
+static bool has_question(const struct list *list)
+{
+    for (const struct list *at = list->next; at != list; at = at->next)
+        if (container_of(at, struct lane, in_home)->answer_by_ns != 0)
+            return true;
+    return false;
+}
+
+/* Is there anything to be looked at again? */
+static bool is_done(const struct lanes *lanes)
+{
+    const struct list *homes = lanes->homes;
+    return lanes->upstream->timeout_ns == 0 && list_is_empty(&homes[HOME_IDLE]) && list_is_empty(&homes[HOME_SPARE]) &&
+           list_is_empty(&homes[HOME_RETIRED]) && has_only_newcomers(lanes) && !has_stalled(&homes[HOME_PRIVATE]) &&
+           !has_question(&homes[HOME_PRIVATE]) && !has_question(&homes[HOME_DOOR]);
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -117,19 +151,17 @@ static void on_sweep(uv_timer_t *timer)
     struct lanes *lanes = timer->data;
     uint64_t now_ns = clock_ns();
     uint64_t timeout_ns = lanes->upstream->timeout_ns;
-    close_old(lanes, now_ns);
+    close_old(lanes, HOME_IDLE, now_ns);
+    close_old(lanes, HOME_SPARE, now_ns);
     close_unused(lanes, now_ns);
-    judge_unread(&lanes->retired, now_ns);
-    judge_unread(&lanes->private, now_ns);
-    if (timeout_ns > 0) {
-        uint64_t since_ns = now_ns - timeout_ns;
-        fail_hung(&lanes->shared, since_ns);
-        fail_hung(&lanes->retired, since_ns);
-        fail_hung(&lanes->private, since_ns);
-    } else if (list_is_empty(&lanes->idle) && has_only_newcomers(lanes) && list_is_empty(&lanes->retired) &&
-               !has_stalled(&lanes->private)) {
+    judge_unread(lanes, HOME_RETIRED, now_ns);
+    judge_unread(lanes, HOME_PRIVATE, now_ns);
+    fail_unanswered(lanes, HOME_PRIVATE, now_ns);
+    fail_unanswered(lanes, HOME_DOOR, now_ns);
+    for (int home = HOME_SHARED; timeout_ns > 0 && home < HOME_COUNT; home++)
+        fail_hung(lanes, (enum lane_home)home, now_ns - timeout_ns);
+    if (is_done(lanes))
         uv_timer_stop(timer);
-    }
 }
 
 /* ---- the two timers ---- */
@@ -143,7 +175,8 @@ void timers_tick(struct lanes *lanes)
 void timers_sweep(struct lanes *lanes)
 {
     uint64_t timeout_ms = lanes->upstream->timeout_ns / NS_PER_MS;
-    uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < SWEEP_MS ? timeout_ms / SWEEP_PARTS + 1 : SWEEP_MS;
+    uint64_t most_ms = lanes_time(lanes, SWEEP_MS * NS_PER_MS) / NS_PER_MS;
+    uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < most_ms ? timeout_ms / SWEEP_PARTS + 1 : most_ms;
     if (!uv_is_active((uv_handle_t *)&lanes->sweep))
         uv_timer_start(&lanes->sweep, on_sweep, every_ms, every_ms);
 }

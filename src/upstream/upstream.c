@@ -3,11 +3,13 @@
 void upstream_init(struct upstream *upstream)
 {
     pthread_mutex_init(&upstream->tls_lock, NULL);
+    upstream->owned = owned_new();
 }
 
 void upstream_fini(struct upstream *upstream)
 {
     tls_context_put(upstream->tls);
+    owned_free(upstream->owned);
     pthread_mutex_destroy(&upstream->tls_lock);
 }
 

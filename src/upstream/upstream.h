@@ -11,6 +11,8 @@
 
 #include "net/link.h"
 #include "net/tls_context.h"
+#include "upstream/owned.h"
+#include "upstream/room.h"
 
 struct upstream {
     struct endpoint endpoint;
@@ -23,6 +25,9 @@ struct upstream {
     _Atomic bool is_barred;           /* it cannot be served (a cluster, too old): nobody may use it */
     _Atomic bool is_doubted;          /* somebody counts on an epoch that wants a password: does it still? */
     _Atomic uint32_t epoch;           /* upstream_epoch */
+    struct room room;                 /* for connections of clients' */
+    struct owned *owned;              /* those of them that have an owner now */
+    uint32_t hurry;                   /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
 

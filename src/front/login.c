@@ -1,0 +1,235 @@
+#include "front/login.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "front/account.h"
+#include "front/effect.h"
+#include "front/place.h"
+#include "front/session.h"
+#include "upstream/timers.h"
+
+enum stage {
+    STAGE_ASKED,   /* the door has not spoken */
+    STAGE_JUDGED,  /* it has */
+    STAGE_ON_LANE, /* its own lane is being logged in */
+    STAGE_PASSED,
+};
+
+struct login_step {
+    struct question question;
+    struct client *client;
+    enum stage stage;
+    enum judgement judgement;
+    char *reply; /* Redis' words against it; heap; NULL: none */
+};
+
+static struct login_step *step_of(struct question *question)
+{
+    return container_of(question, struct login_step, question);
+}
+
+bool login_has_begun(const struct client *client)
+{
+    return client_extra(client)->login != NULL;
+}
+
+void login_end(struct client *client)
+{
+    struct login_step *step = client_extra(client)->login;
+    if (step == NULL)
+        return;
+    client->extra->login = NULL;
+    doors_forget(&step->question);
+    login_put(step->question.login);
+    free(step->reply);
+    free(step);
+}
+
+/* ---- at the door ---- */
+
+/* Others from its address may have failed while it waited for its turn. */
+static bool may_ask(struct question *question)
+{
+    return account_may_login(step_of(question)->client);
+}
+
+static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
+{
+    struct login_step *step = step_of(question);
+    step->stage = STAGE_JUDGED;
+    step->judgement = judgement;
+    if (reply.len > 0 && reply.at[0] == '-')
+        step->reply = strndup(reply.at, reply.len);
+    if (judgement == JUDGED_FALSE && reply.len > 10 && memcmp(reply.at, "-WRONGPASS", 10) == 0)
+        account_login_failed(step->client);
+    link_wake(&step->client->link);
+}
+
+static void ask_door(struct client *client, struct login *login, bool is_short,
+                     void (*on)(struct question *question, enum judgement judgement, struct slice reply))
+{
+    struct login_step *step = mem_zalloc(1, sizeof *step);
+    step->client = client;
+    step->question = (struct question){.login = login, .is_short = is_short, .may_ask = may_ask, .on_judged = on};
+    list_init(&step->question.in_doors);
+    client_need_extra(client)->login = step;
+    doors_ask(&client->front->doors, &step->question);
+}
+
+/* ---- and on a lane of its own ---- */
+
+/* In weir's own words, too: nobody hears the answer but weir. False: out of memory. */
+static bool tell_lane(struct client *client, struct login *login)
+{
+    struct lane *lane = client->rider.lane;
+    if (!lane_vouch(lane, &client->rider))
+        return false;
+    char *request = malloc(login_room(login));
+    struct call *call = request != NULL ? lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0) : NULL;
+    if (call != NULL) {
+        call->flags = CALL_MUTE | CALL_LOOK;
+        call->effect = EFFECT_LOGIN;
+        call->arrived_ns = 0;
+        size_t n = login_emit(login, false, request);
+        lane_send(lane, &client->rider, request, n);
+        explicit_bzero(request, n);
+        lane->answer_by_ns = clock_ns() + lanes_time(lane->home, DOORS_PATIENCE_NS);
+        timers_sweep(lane->home);
+    }
+    free(request);
+    return call != NULL;
+}
+
+static void refuse_lane(struct client *client, const char *why)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: %s", name, why);
+    login_end(client);
+    place_abandon(client);
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
+void login_lane_answered(struct client *client, const struct glimpse *reply)
+{
+    client->rider.lane->answer_by_ns = 0;
+    if (!glimpse_is(reply, SLICE("+OK\r\n"))) {
+        refuse_lane(client, "its own connection does not accept the login that Redis has just accepted");
+        return;
+    }
+    client->extra->login->stage = STAGE_PASSED;
+    client->is_held = false;
+    link_wake(&client->link);
+}
+
+/* ---- a request ---- */
+
+static enum login_result pass(struct client *client, struct login_step *step)
+{
+    bool has_lane = client->has_own_lane && client->rider.lane != NULL;
+    step->stage = STAGE_PASSED;
+    if (!session_log_in(client, step->question.login))
+        return LOGIN_GONE;
+    if (!has_lane)
+        return LOGIN_PASSED;
+    step->stage = STAGE_ON_LANE;
+    client->is_held = true;
+    if (tell_lane(client, step->question.login))
+        return LOGIN_WAITS;
+    client_close(client);
+    return LOGIN_GONE;
+}
+
+static enum login_result go_on(struct client *client, struct login_step *step)
+{
+    if (step->stage == STAGE_PASSED)
+        return LOGIN_PASSED;
+    if (step->stage != STAGE_JUDGED)
+        return LOGIN_WAITS;
+    switch (step->judgement) {
+    case JUDGED_TRUE:
+        return pass(client, step);
+    case JUDGED_BARRED:
+        return LOGIN_BARRED;
+    default:
+        return LOGIN_WRONG;
+    }
+}
+
+enum login_result login_ask(struct client *client, const struct hello *hello)
+{
+    if (login_has_begun(client))
+        return go_on(client, client->extra->login);
+    struct login *login = login_new(hello->user, hello->password);
+    if (login == NULL) {
+        client_close(client);
+        return LOGIN_GONE;
+    }
+    ask_door(client, login, hello->is_short, on_judged);
+    return LOGIN_WAITS;
+}
+
+struct slice login_reply(const struct client *client)
+{
+    const struct login_step *step = client_extra(client)->login;
+    if (step->reply != NULL)
+        return slice_str(step->reply);
+    return err_text(lanes_why_none(&client->front->lanes));
+}
+
+/* ---- inside MULTI ---- */
+
+void login_queue(struct client *client, const struct hello *hello)
+{
+    struct queued *queued = &client_need_extra(client)->queued;
+    login_put(queued->login);
+    free(queued->name);
+    queued->login = login_new(hello->user, hello->password);
+    queued->is_short = hello->is_short;
+    queued->protocol = hello->protocol;
+    queued->name = hello->has_name ? mem_strndup(hello->name.at, hello->name.len) : NULL;
+    if (queued->login == NULL)
+        client_close(client);
+}
+
+static void let_go_on(struct client *client)
+{
+    effect_forget_queued(client);
+    login_end(client);
+    client->is_held = false;
+    link_wake(&client->link);
+}
+
+static void on_judged_after_exec(struct question *question, enum judgement judgement, struct slice reply)
+{
+    struct client *client = step_of(question)->client;
+    const struct queued *queued = &client->extra->queued;
+    (void)reply;
+    if (judgement != JUDGED_TRUE) {
+        refuse_lane(client, "it changed its user inside MULTI, and Redis does not take it for that user");
+        return;
+    }
+    place_leave(client);
+    client->holds = 0;
+    session_ask(client, queued->protocol, queued->name != NULL, slice_str(queued->name != NULL ? queued->name : ""));
+    session_hold(client);
+    if (session_log_in(client, question->login))
+        let_go_on(client);
+}
+
+void login_after_exec(struct client *client, bool is_carried_out)
+{
+    const struct queued *queued = &client->extra->queued;
+    client->is_held = true;
+    if (is_carried_out) {
+        ask_door(client, login_get(queued->login), queued->is_short, on_judged_after_exec);
+        return;
+    }
+    place_abandon(client);
+    client->holds = 0;
+    let_go_on(client);
+}

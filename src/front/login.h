@@ -1,0 +1,46 @@
+/*
+ * Who a client says it is: AUTH and HELLO are read here, whole and strictly, and asked at the door in weir's own words.
+ *
+ * Only the door's +OK changes who somebody is. A lane of the client's own is logged in after that, and must say +OK too.
+ * What was queued in MULTI is asked after EXEC; only a yes lets the client go on.
+ */
+#ifndef WEIR_FRONT_LOGIN_H
+#define WEIR_FRONT_LOGIN_H
+
+#include "front/client.h"
+#include "front/request.h"
+#include "upstream/doors.h"
+
+enum login_result {
+    LOGIN_WAITS,  /* its link will be woken: ask again then */
+    LOGIN_PASSED, /* it is who it says: AUTH is answered +OK, HELLO goes on */
+    LOGIN_WRONG,  /* login_reply is the answer */
+    LOGIN_BARRED, /* too many have failed */
+    LOGIN_GONE,   /* the client is leaving */
+};
+
+/* Has it begun? Then the gate has been passed. */
+bool login_has_begun(const struct client *client);
+
+/* Begin, or go on, once login_end has not come in between. Not inside MULTI. */
+enum login_result login_ask(struct client *client, const struct hello *hello);
+
+/* Good until login_end. */
+struct slice login_reply(const struct client *client);
+
+/* The request has been answered, or goes its way. Safe when nothing has begun. */
+void login_end(struct client *client);
+
+/* The lane of the client's own has answered the AUTH that followed the door's yes. */
+void login_lane_answered(struct client *client, const struct glimpse *reply);
+
+/* AUTH, or HELLO ... AUTH, has been queued in MULTI. */
+void login_queue(struct client *client, const struct hello *hello);
+
+/*
+ * EXEC has been answered after something was queued: the client is held until the door has spoken. What has not been
+ * carried out has changed nothing, but the lane is not trusted with that.
+ */
+void login_after_exec(struct client *client, bool is_carried_out);
+
+#endif

@@ -1,0 +1,228 @@
+#include "upstream/doors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "limit/command.h"
+#include "upstream/timers.h"
+
+static struct door *door_of(struct rider *rider)
+{
+    return container_of(rider, struct door, rider);
+}
+
+static struct question *question_of(struct list *in_doors)
+{
+    return container_of(in_doors, struct question, in_doors);
+}
+
+/* Later in the turn: nobody is called back from within what he asks. */
+static void wake(struct door *door)
+{
+    link_wake(&door->hollow);
+}
+
+static void judge(struct door *door, enum judgement judgement, struct slice reply)
+{
+    struct question *question = door->asked;
+    door->asked = NULL;
+    door->is_busy = false;
+    if (question == NULL)
+        return;
+    question->door = NULL;
+    question->on_judged(question, judgement, reply);
+}
+
+/* ---- what comes back ---- */
+
+/* The whole error, up to what fits: the client hears Redis' own words. */
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct bytes *reply = &rider->lane->greeted;
+    if (!bytes_add(reply, slice_of(data, n), DOORS_REPLY_MAX))
+        lane_break(rider->lane, "its answer to a login is too long");
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
+{
+    struct door *door = door_of(rider);
+    struct lane *lane = rider->lane;
+    struct slice reply = bytes_slice(&lane->greeted);
+    (void)call;
+    lane->answer_by_ns = 0;
+    lane->greeted.len = 0; /* the bytes stay until the next answer */
+    if (glimpse_is(glimpse, SLICE("+OK\r\n")))
+        judge(door, JUDGED_TRUE, reply);
+    else if (glimpse_type(glimpse) == '-')
+        judge(door, JUDGED_FALSE, reply);
+    else
+        lane_break(lane, "it answers a login with neither yes nor no");
+    wake(door);
+}
+
+static void forget_lane(struct door *door)
+{
+    door->is_open = false;
+    door->rider.lane = NULL;
+    door->rider.in_flight = 0;
+}
+
+static void on_lost(struct rider *rider)
+{
+    struct door *door = door_of(rider);
+    forget_lane(door);
+    judge(door, JUDGED_NOT, SLICE(""));
+    wake(door);
+}
+
+/* ---- asking ---- */
+
+static void judge_all(struct doors *doors)
+{
+    struct list now;
+    list_take_all(&now, &doors->waiting);
+    while (!list_is_empty(&now)) {
+        struct question *question = question_of(now.next);
+        list_take(&question->in_doors);
+        question->on_judged(question, JUDGED_NOT, SLICE(""));
+    }
+}
+
+/* If no door can be had, nobody waits for one. */
+static void on_refused(struct rider *rider, struct slice reply)
+{
+    struct door *door = door_of(rider);
+    struct doors *doors = door->doors;
+    (void)reply;
+    forget_lane(door);
+    for (unsigned i = 0; i < DOORS_MAX; i++)
+        if (doors->doors[i].is_open)
+            return;
+    judge_all(doors);
+}
+
+static bool send_question(struct door *door, struct question *question)
+{
+    struct lane *lane = door->rider.lane;
+    char *request = malloc(login_room(question->login));
+    struct call *call = request != NULL ? lane_call_special(lane, &door->rider, FLOW_ONE, 1, 0) : NULL;
+    if (call == NULL) {
+        free(request);
+        return false;
+    }
+    uint64_t patience_ns = lane->home->upstream->timeout_ns;
+    call->flags = CALL_LOOK;
+    size_t n = login_emit(question->login, question->is_short, request);
+    lane_send(lane, &door->rider, request, n);
+    explicit_bzero(request, n);
+    free(request);
+    lane->answer_by_ns =
+        clock_ns() + (patience_ns > 0 ? patience_ns : lanes_time(lane->home, DOORS_PATIENCE_NS));
+    timers_sweep(lane->home);
+    question->door = door;
+    door->asked = question;
+    door->is_busy = true;
+    return true;
+}
+
+/* The oldest that still may. */
+static void ask_next(struct door *door)
+{
+    struct doors *doors = door->doors;
+    while (!list_is_empty(&doors->waiting) && !door->is_busy) {
+        struct question *question = question_of(doors->waiting.next);
+        list_take(&question->in_doors);
+        if (!question->may_ask(question))
+            question->on_judged(question, JUDGED_BARRED, SLICE(""));
+        else if (!send_question(door, question))
+            question->on_judged(question, JUDGED_NOT, SLICE(""));
+    }
+}
+
+static bool open_door(struct door *door)
+{
+    struct lanes *lanes = door->doors->lanes;
+    const struct lane_key nobody = {.protocol = 2, .epoch = upstream_epoch(lanes->upstream)};
+    door->is_open = lanes_open_own(lanes, &nobody, LANE_DOOR, &door->rider) != NULL;
+    if (door->is_open)
+        lane_wait(door->rider.lane, &door->rider);
+    return door->is_open;
+}
+
+/* Who waits goes to a door that is free; while somebody has to wait another is opened, one at a time. */
+static void pump(struct doors *doors)
+{
+    struct door *closed = NULL;
+    bool is_opening = false;
+    bool is_any = false;
+    for (unsigned i = 0; i < DOORS_MAX; i++) {
+        struct door *door = &doors->doors[i];
+        if (!door->is_open)
+            closed = door;
+        else if (lane_is_ready(door->rider.lane))
+            ask_next(door);
+        else
+            is_opening = true;
+        is_any |= door->is_open;
+    }
+    if (list_is_empty(&doors->waiting) || is_opening)
+        return;
+    if (closed != NULL && !open_door(closed) && !is_any)
+        judge_all(doors);
+}
+
+static void on_wake(struct link *link)
+{
+    pump(container_of(link, struct door, hollow)->doors);
+}
+
+static const struct link_ops link_ops = {.on_wake = on_wake};
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_answer = on_answer,
+    .on_refused = on_refused,
+    .on_lost = on_lost,
+    .to_link = (ptrdiff_t)offsetof(struct door, hollow) - (ptrdiff_t)offsetof(struct door, rider),
+};
+
+void doors_ask(struct doors *doors, struct question *question)
+{
+    question->door = NULL;
+    list_push(&doors->waiting, &question->in_doors);
+    wake(&doors->doors[0]);
+}
+
+void doors_forget(struct question *question)
+{
+    list_take(&question->in_doors);
+    if (question->door != NULL)
+        question->door->asked = NULL;
+    question->door = NULL;
+}
+
+void doors_init(struct doors *doors, struct lanes *lanes)
+{
+    *doors = (struct doors){.lanes = lanes};
+    list_init(&doors->waiting);
+    for (unsigned i = 0; i < DOORS_MAX; i++) {
+        struct door *door = &doors->doors[i];
+        door->doors = doors;
+        door->rider.ops = &rider_ops;
+        list_init(&door->rider.waiting);
+        link_init_hollow(&door->hollow, lanes->loop, &link_ops);
+    }
+}
+
+void doors_fini(struct doors *doors)
+{
+    for (unsigned i = 0; i < DOORS_MAX; i++) {
+        struct door *door = &doors->doors[i];
+        list_take(&door->rider.waiting);
+        list_take(&door->hollow.woken);
+        if (door->rider.lane != NULL)
+            lane_forget(door->rider.lane, &door->rider);
+        forget_lane(door);
+    }
+}

@@ -1,0 +1,169 @@
+#include "upstream/lend.h"
+
+#include "base/clock.h"
+#include "upstream/timers.h"
+
+/*
+ * For how long a lane is left to its last owner: once, and twice as long each time that he came back within it. Who sends
+ * one script after the other keeps a lane for good; who sends one a second leaves it to others.
+ */
+#define LEFT_NS (NS_PER_MS / 2)
+#define LEFT_DOUBLINGS 6
+
+/* ---- whose it is ---- */
+
+/* It may be that there are too many for one subject. */
+static bool begin_use(struct lane *lane, const struct rider *owner)
+{
+    struct lanes *lanes = lane->home;
+    struct room_share share = owner->ops->share != NULL ? owner->ops->share(owner) : (struct room_share){0};
+    if (!room_use(&lanes->upstream->room, share)) {
+        lanes->why_none = ERR_UPSTREAM_BUSY;
+        return false;
+    }
+    lane->share = share;
+    return true;
+}
+
+void lend_note_owner(struct lane *lane)
+{
+    if (lane->id != 0)
+        owned_enter(lane->home->upstream->owned, lane->id, lane->key.login);
+}
+
+void lend_end_use(struct lane *lane)
+{
+    struct upstream *upstream = lane->home->upstream;
+    room_give_back(&upstream->room, lane->share);
+    if (lane->id != 0 && owned_leave(upstream->owned, lane->id))
+        lane->is_spent = true; /* what is sent there is for the owner that has gone */
+}
+
+/* ---- lending ---- */
+
+/* It is its last owner's again, as it was. */
+static struct lane *resume(struct lane *lane, struct rider *owner)
+{
+    if (!begin_use(lane, owner))
+        return NULL;
+    if (clock_ns() - lane->moved_ns < LEFT_NS << lane->returns && lane->returns < LEFT_DOUBLINGS)
+        lane->returns++;
+    lane->owner = owner;
+    lane->is_used = false;
+    lane->is_lent = true;
+    owner->lane = lane;
+    lanes_move(lane, HOME_PRIVATE);
+    lend_note_owner(lane);
+    return lane;
+}
+
+/* Made over for another owner: no new connection. */
+static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct rider *owner)
+{
+    if (!begin_use(lane, owner))
+        return NULL;
+    lanes_move(lane, HOME_OPENING);
+    lane->returns = 0;
+    timers_tick(lanes);
+    if (lane_renew(lane, key, owner))
+        return lane;
+    lane_fail(lane, "out of memory");
+    return NULL;
+}
+
+static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
+{
+    struct room_share share = owner->ops->share != NULL ? owner->ops->share(owner) : (struct room_share){0};
+    if (!room_use(&lanes->upstream->room, share)) {
+        lanes->why_none = ERR_UPSTREAM_BUSY;
+        return NULL;
+    }
+    struct lane *lane = lanes_open(lanes, key, LANE_PRIVATE, owner);
+    if (lane == NULL)
+        room_give_back(&lanes->upstream->room, share);
+    else
+        lane->share = share;
+    return lane;
+}
+
+/* The one that has been kept longest, of those that their last owners do not come back to. NULL: there is none. */
+static struct lane *find_left(struct lanes *lanes)
+{
+    uint64_t now_ns = clock_ns();
+    struct list *idle = &lanes->homes[HOME_IDLE];
+    for (struct list *at = idle->next; at != idle; at = at->next) {
+        struct lane *lane = lanes_at(at);
+        if (lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns)
+            return lane;
+    }
+    return NULL;
+}
+
+struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct lease *last,
+                          bool wants_new)
+{
+    lanes->why_none = ERR_NONE;
+    if (!lanes_are_up(lanes))
+        return NULL;
+    if (last != NULL && lease_holds(last) && last->lane->in == HOME_IDLE && lane_key_eq(&last->lane->key, key))
+        return resume(last->lane, owner);
+    struct lane *left = wants_new ? NULL : find_left(lanes);
+    return left != NULL ? renew(lanes, left, key, owner) : open_new(lanes, key, owner);
+}
+
+/* ---- taking back ---- */
+
+/* Is the user of this lane one whose lanes are known not to be reset? */
+static bool cannot_reset(const struct lanes *lanes, const struct lane *lane)
+{
+    for (unsigned i = 0; i < LANES_NO_RESET; i++)
+        if (lanes->no_reset[i] != NULL && login_eq(lanes->no_reset[i], lane->key.login))
+            return true;
+    return false;
+}
+
+bool lend_close_one(struct lanes *lanes)
+{
+    if (lanes->n_idle == 0)
+        return false;
+    lane_end(lanes_at(lanes->homes[HOME_IDLE].next));
+    return true;
+}
+
+static void keep(struct lanes *lanes, struct lane *lane)
+{
+    lend_end_use(lane);
+    lane->owner = NULL;
+    if (lane->is_spent || cannot_reset(lanes, lane) || room_is_tight(&lanes->upstream->room)) {
+        lane_end(lane);
+        return;
+    }
+    lane->moved_ns = clock_ns();
+    lanes_move(lane, HOME_IDLE);
+    timers_sweep(lanes);
+}
+
+static void keep_few(struct lanes *lanes)
+{
+    if (lanes->n_idle > LANES_IDLE_MAX)
+        (void)lend_close_one(lanes);
+}
+
+void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last)
+{
+    keep(lanes, lane);
+    if (lane->in == HOME_IDLE && !(lease_holds(last) && last->lane == lane))
+        lease_take(last, lane);
+    keep_few(lanes);
+}
+
+void lend_take_back_as_is(struct lanes *lanes, struct lane *lane)
+{
+    lane_end_leases(lane);
+    if (!lane_is_ready(lane) || lane->is_raw || lane->is_in_frame || !calls_is_empty(&lane->calls)) {
+        lane_end(lane);
+        return;
+    }
+    keep(lanes, lane);
+    keep_few(lanes);
+}

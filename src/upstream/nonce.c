@@ -1,0 +1,33 @@
+#include "upstream/nonce.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+void nonce_draw(struct nonce *nonce)
+{
+    unsigned char bits[NONCE_LEN];
+    if (getrandom(bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+        abort(); /* the system has no random numbers: nothing would be safe */
+    for (size_t i = 0; i < NONCE_LEN; i++)
+        nonce->text[i] = alphabet[bits[i] % (sizeof alphabet - 1)];
+}
+
+size_t nonce_request(const struct nonce *nonce, char *out)
+{
+    static const char head[] = "*2\r\n$10\r\nWEIR.NONCE\r\n$22\r\n";
+    const size_t n = sizeof head - 1;
+    memcpy(out, head, n);
+    memcpy(out + n, nonce->text, NONCE_LEN);
+    memcpy(out + n + NONCE_LEN, "\r\n", 2);
+    return n + NONCE_LEN + 2;
+}
+
+/* "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ", in backquotes and with a comma before 7.0. */
+bool nonce_is_answered(const struct nonce *nonce, const struct glimpse *frame)
+{
+    return glimpse_starts(frame, SLICE("-ERR unknown command ")) &&
+           memmem(frame->tail, frame->n_tail, nonce->text, NONCE_LEN) != NULL;
+}
