@@ -1,0 +1,430 @@
+"""The lane's contract: who shares a connection reads no reply of another's, and is nobody but who Redis says he is."""
+
+import socket
+import threading
+import time
+
+import pytest
+from harness import wait_until
+from resp import Closed, Error, Push, encode, pipeline
+
+WRONGPASS = Error("WRONGPASS invalid username-password pair or user is disabled.")
+NO_OPERATOR = "NOPERM this command is for operators"
+NO_CLIENT = Error("ERR The client ID you want redirect to does not exist")
+OPERATORS = "[policy operators]\nmatch = user:admin\nadmin = yes\n"
+HURRY = {"WEIR_HURRY": "30"}  # what takes a minute takes two seconds
+
+
+def forgery(*frames):
+    """A script whose error holds these frames too: its first line is unescaped before Redis repeats it."""
+    text = "".join(frame.replace("\r\n", r"\r\n") for frame in frames)
+    return encode("EVAL", '#!"x\\r\\n' + text.removesuffix(r"\r\n") + '"\nreturn 1', 0)
+
+
+SLOW = encode("EVAL", "local t = redis.call('TIME') local e = t[1] * 1e6 + t[2] + ARGV[1] * 1000 "
+              "repeat t = redis.call('TIME') until t[1] * 1e6 + t[2] > e return 'slow'", 0, 150)
+
+
+def add_users(redis):
+    redis.call("ACL", "SETUSER", "admin", "on", ">secret", "~*", "&*", "+@all")
+    redis.call("ACL", "SETUSER", "tenant", "on", ">pw", "~*", "&*", "+@all")
+    redis.call("ACL", "SETUSER", "open", "on", "nopass", "~*", "&*", "+@all")
+
+
+def connections(redis):
+    with redis.connect() as conn:
+        return len(conn.call("CLIENT", "LIST").splitlines()) - 1
+
+
+def opened(redis):
+    return int(redis.info("total_connections_received"))
+
+
+def drain(conn):
+    """All that comes until the other side closes, or is silent; the client is not to be trusted."""
+    conn.sock.settimeout(0.5)
+    try:
+        while True:
+            conn.more()
+    except (Closed, OSError):
+        data = bytes(conn.buffer)
+        conn.buffer.clear()
+        return data
+
+
+def is_operator(weir, *before):
+    """Does this client, after what it sends first, get an order carried out?"""
+    with weir.connect() as conn:
+        for data in before:
+            conn.send(data)
+        conn.send(encode("LIMIT", "MODE", "shadow"))
+        drain(conn)
+    with weir.connect() as operator:
+        assert operator.ask("AUTH admin secret", "LIMIT MODE") == ["OK", b"enforce"]
+    return False
+
+
+# ---- one role for life ----
+
+
+@pytest.mark.parametrize("how", [["AUTH tenant pw"], ["SELECT 3"], ["HELLO 3"], ["AUTH tenant pw", "SELECT 3", "HELLO 3"]],
+                         ids=" ".join)
+def test_a_shared_connection_that_rests_is_nobody_elses_afterwards(how, farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1, env=HURRY)
+    with weir.connect() as quiet, weir.connect() as other:
+        quiet.ask(*how, "SET mine 1", "GET mine")
+        seen = connections(redis)
+        wait_until(lambda: connections(redis) < seen, "it is given up", 20)
+        other.ask(*how)
+        assert other.ask("MULTI", "SET secret mine") == ["OK", "QUEUED"]
+        assert [quiet.call("GET", "mine") for _ in range(20)] == [b"1"] * 20
+        assert other.call("EXEC") == ["OK"]
+        assert quiet.ask("GET mine", "GET secret") == [b"1", b"mine"]
+
+
+# ---- what is shared cannot be shaped ----
+
+
+FORGING = {
+    "SCRIPT LOAD": encode("SCRIPT", "LOAD", '#!"x\\r\\n$8\\r\\nATTACKER"\nreturn 1'),
+    "EVAL": forgery("$8\r\nATTACKER"),
+    "FUNCTION LOAD": encode("FUNCTION", "LOAD", '#!"x\\r\\n$8\\r\\nATTACKER"\nreturn 1'),
+    "FUNCTION LIST": encode("FUNCTION", "LIST", "x\r\n$8\r\nATTACKER"),
+    "an unknown subcommand": encode("CONFIG", "x\r\n$8\r\nATTACKER"),
+    "an unknown command": encode("x\r\n$8\r\nATTACKER", "y\r\n$8\r\nATTACKER"),
+    "ACL SETUSER": encode("ACL", "SETUSER", "u", "x\r\n$8\r\nATTACKER"),
+    "ACL SETUSER of a key": encode("ACL", "SETUSER", "u", "%x\r\n$8\r\nATTACKER~"),
+    "CONFIG SET": encode("CONFIG", "SET", "x\r\n$8\r\nATTACKER", "y"),
+    "a script's error in MULTI": encode("MULTI") + forgery("$8\r\nATTACKER") + encode("EXEC"),
+}
+
+
+@pytest.mark.parametrize("request_bytes", FORGING.values(), ids=FORGING.keys())
+def test_who_forges_replies_forges_his_own(request_bytes, farm):
+    weir = farm.weir(farm.redis(), workers=1)
+    with weir.connect() as victim:
+        for i in range(10):
+            with weir.connect() as forger:
+                assert forger.call("ECHO", "before") == b"before"
+                forger.send(request_bytes)
+                assert [victim.call("ECHO", f"{i}-{k}") for k in range(30)] == [b"%d-%d" % (i, k) for k in range(30)]
+
+
+# ---- who somebody is, is one question with one answer ----
+
+
+NO_LOGIN = {
+    "a bad name first": "HELLO 3 SETNAME",
+    "a bad name behind": "HELLO 3 AUTH admin wrong SETNAME",
+}
+LIES = [
+    encode("HELLO", 3, "SETNAME", "b d", "AUTH", "admin", "wrong"),
+    encode("HELLO", 3, "AUTH", "admin", "wrong", "SETNAME", "b d"),
+    encode("HELLO", 2, "AUTH", "tenant", "pw", "AUTH", "admin", "wrong"),
+    encode("HELLO", 3, "AUTH", "tenant", "pw", "AUTH", "admin", "wrong", "SETNAME", "x y"),
+    encode("HELLO", 3, "AUTH", "admin", "wrong", "BOGUS"),
+    encode("HELLO", 3, "BOGUS", "AUTH", "admin", "wrong"),
+    encode("HELLO", 4, "AUTH", "admin", "wrong"),
+    encode("HELLO", 3, "AUTH", "admin"),
+    encode("HELLO", "AUTH", "admin", "wrong"),
+    encode("AUTH", "admin", "wrong"),
+    encode("AUTH", "admin", "secret", "more"),
+    encode("AUTH", "secret"),
+    encode("AUTH", "admin"),
+    encode("AUTH", "open", "anything") + encode("AUTH", "admin", "wrong"),
+    encode("MULTI") + encode("AUTH", "admin", "wrong") + encode("EXEC"),
+    encode("MULTI") + encode("HELLO", 3, "AUTH", "admin", "wrong") + encode("EXEC"),
+    encode("MULTI") + encode("AUTH", "admin", "wrong") + encode("DISCARD"),
+    encode("WATCH", "k") + encode("AUTH", "admin", "wrong"),
+    encode("CLIENT", "ID") + encode("AUTH", "admin", "wrong") + encode("GET", "k"),
+    encode("CLIENT", "REPLY", "OFF") + encode("AUTH", "admin", "wrong"),
+    # What a script makes of replies proves nothing.
+    SLOW + forgery("+OK\r\n", "+OK\r\n") + encode("AUTH", "admin", "wrong"),
+    forgery("+OK\r\n") + encode("AUTH", "admin", "wrong"),
+    forgery("+OK\r\n", "+OK\r\n", "+OK\r\n") + encode("HELLO", 3, "AUTH", "admin", "wrong"),
+    forgery("+OK\r\n") + encode("MULTI") + encode("AUTH", "admin", "wrong") + encode("EXEC"),
+    SLOW + forgery("+OK\r\n", "+QUEUED\r\n", "*1\r\n+OK\r\n", "$5\r\nadmin\r\n") + encode("MULTI")
+    + encode("AUTH", "admin", "wrong") + encode("EXEC"),
+    encode("MULTI") + forgery("+OK\r\n") + encode("AUTH", "admin", "wrong") + encode("EXEC"),
+    forgery("+RESET\r\n", "+OK\r\n") + encode("RESET") + encode("AUTH", "admin", "wrong"),
+    encode("SUBSCRIBE", "c") + encode("AUTH", "admin", "wrong"),
+    encode("MULTI") + encode("SUBSCRIBE", "c") + encode("EXEC") + encode("AUTH", "admin", "wrong"),
+]
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_nobody_becomes_operator_without_the_password(lanes, farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1, lanes=lanes, sections=OPERATORS)
+    for lie in LIES:
+        is_operator(weir, lie)
+        is_operator(weir, encode("AUTH", "tenant", "pw"), lie)
+        is_operator(weir, encode("AUTH", "tenant", "pw"), SLOW, lie)
+    with weir.connect() as conn:
+        assert conn.ask("AUTH admin secret", "LIMIT MODE shadow", "LIMIT MODE enforce") == ["OK", "OK", "OK"]
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_hello_means_one_thing(lanes, farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    syntax = "ERR Syntax error in HELLO option '%s'"
+    name = Error("ERR Client names cannot contain spaces, newlines or special characters.")
+    with weir.connect() as conn:
+        who = lambda: conn.call("ACL", "WHOAMI")  # noqa: E731
+        assert conn.call("HELLO", 2, "AUTH", "tenant", "pw", "AUTH", "admin", "wrong") == Error(syntax % "AUTH")
+        assert conn.call("HELLO", 2, "AUTH", "tenant", "pw", "BOGUS") == Error(syntax % "BOGUS") and who() == b"default"
+        assert conn.call("HELLO", 2, "AUTH", "tenant", "pw", "SETNAME", "b d") == name and who() == b"default"
+        assert conn.call("HELLO", 2, "SETNAME", "auth")[1] == b"redis" and conn.call("CLIENT", "GETNAME") == b"auth"
+        assert conn.call("HELLO", 2, "AUTH", "tenant", "wrong", "SETNAME", "n") == WRONGPASS and who() == b"default"
+        assert conn.call("CLIENT", "GETNAME") == b"auth"
+        assert conn.call("HELLO", 3, "SETNAME", "n", "AUTH", "tenant", "pw")[b"proto"] == 3 and who() == b"tenant"
+        assert conn.call("CLIENT", "GETNAME") == b"n"
+        assert conn.call("HELLO", 9, "AUTH", "admin", "secret").startswith("NOPROTO") and who() == b"tenant"
+        assert conn.call("HELLO", "x").startswith("ERR Protocol version") and who() == b"tenant"
+        assert conn.call("HELLO")[b"proto"] == 3
+        assert conn.call("AUTH", "a", "b", "c") == Error("ERR syntax error") and who() == b"tenant"
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_concurrent_logins_are_not_taken_for_each_other(lanes, farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=2, lanes=lanes, sections=OPERATORS)
+    wrong = []
+
+    def log_in(i):
+        with weir.connect() as conn:
+            for k in range(6):
+                is_right = (i + k) % 2 == 0
+                reply = conn.call("AUTH", "admin" if k % 3 else "tenant", ("secret" if k % 3 else "pw") if is_right else "no")
+                if (reply == "OK") != is_right or (not is_right and reply != WRONGPASS):
+                    wrong.append((i, k, reply))
+
+    threads = [threading.Thread(target=log_in, args=(i,)) for i in range(100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_failed_login_behind_pending_replies_is_answered(farm):
+    redis = farm.redis()
+    add_users(redis)
+    for lanes in ("shared", "private"):
+        weir = farm.weir(redis, workers=1, lanes=lanes)
+        for first in ([], ["WATCH w"], ["CLIENT ID"], ["EVAL 1 0"]):
+            with weir.connect() as conn:
+                conn.ask(*first)
+                assert conn.ask("GET k", "AUTH x wrong", "GET j", "HELLO 2 AUTH x wrong", "PING") == [
+                    None, WRONGPASS, None, WRONGPASS, "PONG"]
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_the_password_alone_is_asked_as_it_was_said(lanes, farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    with weir.connect() as conn, redis.connect() as direct:
+        assert conn.call("AUTH", "pw") == direct.call("AUTH", "pw")
+        assert direct.call("CONFIG", "SET", "requirepass", "pw") == "OK"
+        assert conn.ask("AUTH wrong", "AUTH pw", "PING") == [
+            Error("WRONGPASS invalid username-password pair or user is disabled."), "OK", "PONG"]
+
+
+# ---- one owner at a time ----
+
+
+def test_who_comes_next_finds_a_private_connection_clean(farm):
+    """An owner makes his lane look idle while Redis still works for him there."""
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1)
+    for leftover in (encode("BLPOP", "theirs", 0), SLOW + encode("SET", "a", 1), encode("SUBSCRIBE", "c"),
+                     encode("MULTI"), encode("WATCH", "k"), encode("SELECT", 5)):
+        for frames in (["+x\r\n"] * 1, ["+OK\r\n"] * 2, ["+RESET\r\n", "+OK\r\n", "+OK\r\n"]):
+            attacker = weir.connect()
+            attacker.send(forgery(*frames) + leftover)
+            drain(attacker)
+            with weir.connect() as victim, redis.connect() as direct:
+                victim.sock.settimeout(8)
+                direct.call("DEL", "mine", "theirs")
+                direct.call("RPUSH", "mine", "job")
+                assert victim.call("BLPOP", "mine", 5) == [b"mine", b"job"]
+                direct.call("RPUSH", "theirs", "loot")
+                assert victim.ask("MULTI", "GET none", "EXEC") == ["OK", "QUEUED", [None]]
+                assert victim.call("EVAL", "return 'me'", 0) == b"me"
+            attacker.close()
+
+
+def test_nothing_of_the_next_owner_goes_before_the_nonce(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1)
+    with redis.connect() as monitor, weir.connect() as a, weir.connect() as b:
+        assert a.call("EVAL", "return 1", 0) == 1
+        time_of_rest = time.monotonic()
+        wait_until(lambda: time.monotonic() > time_of_rest + 0.01, "its owner does not come back")
+        assert monitor.call("MONITOR") == "OK"
+        assert b.call("EVAL", "return 2", 0) == 2
+        seen = drain(monitor)
+    assert seen.index(b'"RESET"') < seen.index(b'"EVAL"')
+    assert b"WEIR.NONCE" not in seen, "Redis looks for the command before it shows it"
+
+
+def test_a_connection_that_does_not_come_clean_holds_nobody_up(farm):
+    """The lane's last owner has left it blocked: the next one gets another, within the second."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, env={"WEIR_HURRY": "5"})
+    attacker = weir.connect()
+    attacker.send(forgery("+x\r\n") + encode("BLPOP", "theirs", 0))
+    assert b"+x" in drain(attacker)
+    with weir.connect() as victim:
+        assert victim.ask("MULTI", "PING", "EXEC") == ["OK", "QUEUED", ["PONG"]]
+    attacker.close()
+
+
+# ---- nobody points at another's lane ----
+
+
+def test_redirect_reaches_only_ones_own(farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=2)
+    with weir.connect() as a, weir.connect() as b, weir.connect() as other, weir.connect() as busy:
+        assert busy.call("GET", "k") is None
+        for conn in (a, b):
+            assert conn.call("AUTH", "tenant", "pw") == "OK"
+        own = a.call("CLIENT", "ID")
+        assert a.call("SUBSCRIBE", "__redis__:invalidate")[0] == b"subscribe"
+        with redis.connect() as direct:
+            ids = [int(line.split(b" ")[0].split(b"=")[1]) for line in direct.call("CLIENT", "LIST").splitlines()]
+        for conn in (b, other):
+            for id in ids:
+                if conn is b and id == own:
+                    continue
+                assert conn.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "BCAST") == NO_CLIENT, id
+                assert conn.ask("MULTI", f"CLIENT TRACKING ON REDIRECT {id}", "EXEC")[2] == [NO_CLIENT]
+        assert other.call("CLIENT", "TRACKING", "ON", "PREFIX", "REDIRECT", "BCAST", "REDIRECT", own) == NO_CLIENT
+        assert b.call("CLIENT", "TRACKING", "ON", "REDIRECT", own, "BCAST") == "OK"
+        assert busy.ask("SET k v", "GET k") == ["OK", b"v"]
+        assert a.read() == [b"message", b"__redis__:invalidate", [b"k"]]
+        # When it leaves, its connection goes with it.
+        a.close()
+        wait_until(lambda: own not in [int(line.split(b" ")[0].split(b"=")[1])
+                                       for line in redis.call("CLIENT", "LIST").splitlines()], "the target is closed")
+
+
+def test_the_process_outlives_a_redirect_to_weirs_own_connections(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as holder, weir.connect() as waiter, weir.connect() as attacker, redis.connect() as direct:
+        assert holder.call("LIMIT", "ACQUIRE", "k", 1, 60_000)[0] == 0
+        waiter.send(encode("LIMIT", "ACQUIRE", "k", 1, 60_000, "WAIT", 20_000))
+        wait_until(lambda: b"sub=1" in direct.call("CLIENT", "LIST"), "weir listens")
+        ids = [int(line.split(b" ")[0].split(b"=")[1]) for line in direct.call("CLIENT", "LIST").splitlines()]
+        for id in ids:
+            attacker.call("CLIENT", "TRACKING", "OFF")
+            attacker.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "BCAST")
+            # Who goes round weir can do so in truth.
+            direct.call("CLIENT", "TRACKING", "OFF")
+            if id != direct.call("CLIENT", "ID"):
+                direct.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "BCAST")
+            assert attacker.call("SET", "x", id) == "OK"
+        assert attacker.call("PING") == "PONG"
+
+
+# ---- what arrives without having been asked for ----
+
+
+def test_in_resp3_an_array_is_a_reply_whatever_is_in_it(weir, redis):
+    with weir.connect() as conn, redis.connect() as direct:
+        assert conn.call("HELLO", 3)[b"proto"] == 3
+        conn.send(encode("SUBSCRIBE", "c"))
+        assert conn.read() == Push([b"subscribe", b"c", 1])
+        for word in ("message", "pmessage", "smessage", "subscribe", "unsubscribe", "invalidate"):
+            direct.call("DEL", "l")
+            direct.call("RPUSH", "l", word, "c", "1")
+            assert conn.call("LRANGE", "l", 0, -1) == [word.encode(), b"c", b"1"]
+            assert conn.call("ECHO", word) == word.encode()
+
+
+# ---- there is room for all ----
+
+
+def wander(conn, databases=range(16)):
+    for protocol in (2, 3):
+        conn.call("HELLO", protocol)
+        for database in databases:
+            assert conn.ask(f"SELECT {database}", "GET k") == ["OK", None]
+
+
+def test_who_wanders_leaves_few_connections_behind(farm):
+    redis = farm.redis("--databases", "64")
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as conn, weir.connect() as neighbour:
+        neighbour.ask("SELECT 60", "GET k")
+        wander(conn, range(60))
+        assert connections(redis) <= 16 + 16
+        assert neighbour.call("GET", "k") is None
+
+
+def test_who_invents_passwords_leaves_few_connections_behind(farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as conn:
+        for i in range(300):
+            assert conn.ask(f"AUTH open {i}", "GET k") == ["OK", None]
+        assert connections(redis) <= 16 + 16
+
+
+BUSY = Error("UPSTREAM busy max-lanes")
+
+
+def test_there_are_no_more_connections_than_max_lanes(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, max_lanes=12)
+    clients = [weir.connect() for _ in range(30)]
+    for conn in clients:
+        conn.send(encode("BLPOP", "none", 0))
+    wait_until(lambda: sum(conn.sock in ready(clients) for conn in clients) > 10, "some are told")
+    told = [conn for conn in clients if conn.sock in ready(clients)]
+    assert {str(conn.read()) for conn in told} == {str(BUSY)}
+    # Up to half of it anybody has what he asks for; the rest is for others, too.
+    assert 6 <= len(clients) - len(told) <= 11
+    with weir.connect() as other:
+        assert other.ask("SET k v", "GET k") == ["OK", b"v"]
+    for conn in clients:
+        conn.close()
+    with weir.connect() as later:
+        wait_until(lambda: later.call("EVAL", "return 1", 0) == 1, "there is room again")
+
+
+def ready(conns):
+    import select
+
+    return select.select([conn.sock for conn in conns], [], [], 0.05)[0]
+
+
+def test_what_is_kept_makes_room(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, max_lanes=10)
+    clients = [weir.connect() for _ in range(8)]
+    try:
+        for _ in range(5):
+            for conn in clients:
+                assert conn.ask("MULTI", "EXEC") == ["OK", []]
+        assert connections(redis) <= 14
+    finally:
+        for conn in clients:
+            conn.close()
+
+
+def test_a_short_name_for_a_socket_is_no_crash(weir):
+    """Half a greeting, then nothing."""
+    with socket.create_connection(weir.address) as sock:
+        sock.sendall(b"*2\r\n$4\r\nAUTH\r\n$3\r\nab")
