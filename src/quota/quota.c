@@ -195,7 +195,9 @@ static void try(struct quota_call *call)
 static void on_alarm(struct alarm *alarm)
 {
     struct quota_call *call = container_of(alarm, struct quota_call, alarm);
-    if (call->is_placed)
+    if (call->is_placed && now_of(call->quota) < alarm->due_ns)
+        wait_until(call, alarm->due_ns); /* whoever woke it: a turn is never early */
+    else if (call->is_placed)
         done(call);
     else
         try(call);

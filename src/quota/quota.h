@@ -28,6 +28,7 @@ struct quota;
 /* A call has been answered: call->reply. */
 typedef void (*quota_on_done)(struct quota_call *call);
 
+/* `alarms` go off at their time only: nobody rings them for another reason. */
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done);
 void quota_free(struct quota *quota);
