@@ -28,7 +28,8 @@ struct splice {
 static bool take_head(struct slice *rest, char *type, int64_t *count)
 {
     const char *end = rest->len >= 2 ? memmem(rest->at, rest->len, "\r\n", 2) : NULL;
-    if (end == NULL || end == rest->at || !num_parse(slice_of(rest->at + 1, (size_t)(end - rest->at) - 1), count))
+    if (end == NULL || end == rest->at || !num_parse(slice_of(rest->at + 1, (size_t)(end - rest->at) - 1), count) ||
+        *count > SCAN_COUNT_MAX)
         return false;
     *type = rest->at[0];
     size_t used = (size_t)(end - rest->at) + 2;
