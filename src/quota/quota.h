@@ -58,4 +58,10 @@ void quota_end(struct quota_call *call);
 /* Is it one of the commands that Redis decides? */
 bool quota_decides(const struct command *command);
 
+/* Is it CL.THROTTLE? No other one's key is the word behind its name. */
+static inline bool quota_is_cell(const struct command *command)
+{
+    return command->flow == FLOW_OWN && command->first_key == 1;
+}
+
 #endif
