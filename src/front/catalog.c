@@ -31,7 +31,7 @@ static void pass_on(struct client *client, struct slice bytes)
     struct slice reply = slice_of(bytes.at + before, bytes.len - before);
     struct build spliced;
     build_init(&spliced, session_protocol(client) == 3);
-    if (splice_command(gather_request(client), reply, &spliced)) {
+    if (splice_command(gather_request(client), reply, client->front->rules->cell != QUOTA_CELL_OFF, &spliced)) {
         if (before > 0)
             client_output(client, bytes.at, before);
         client_output(client, spliced.at, spliced.len);

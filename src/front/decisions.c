@@ -45,6 +45,7 @@ void decisions_ask(struct client *client, const struct request *request)
         .database = session_key(client).database,
         .is_resp3 = session_protocol(client) == 3,
         .when_down = rules->when_down,
+        .cell = rules->cell,
         .named = rules->named,
     };
     struct build error;

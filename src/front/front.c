@@ -136,6 +136,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->worker = worker;
     list_init(&front->clients);
     alarms_init(&front->alarms, loop);
+    alarms_init(&front->turns, loop);
     timeouts_init(front);
     parting_init(front);
     prober_init(&front->prober, &front->lanes);
@@ -144,7 +145,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     adopt_password(front);
     adopt_room(front);
     lanes_start(&front->lanes);
-    front->quota = quota_new(&front->lanes, &front->alarms, &settings->quota, decisions_done);
+    front->quota = quota_new(&front->lanes, &front->turns, &settings->quota, decisions_done);
 }
 
 static void for_each_client(struct front *front, void (*act)(struct client *client))
@@ -180,6 +181,7 @@ void front_close(struct front *front)
     quota_free(front->quota);
     doors_fini(&front->doors);
     alarms_close(&front->alarms);
+    alarms_close(&front->turns);
     timeouts_close(front);
     lanes_close(&front->lanes);
 }
@@ -187,6 +189,7 @@ void front_close(struct front *front)
 void front_fini(struct front *front)
 {
     alarms_fini(&front->alarms);
+    alarms_fini(&front->turns);
     timeouts_fini(front);
     command_table_put(front->commands);
     rules_put(front->rules);

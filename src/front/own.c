@@ -213,7 +213,8 @@ static void explain(struct client *client, const struct words *words, struct bui
     }
     struct request request = {.argc = (uint32_t)n, .name = words->at[2]};
     request.bytes = slice_of(bytes, emit_array(bytes, words->at + 2, n));
-    request.command = command_find(client->front->commands, words->at[2], n > 1 ? words->at[3] : SLICE(""));
+    request.command = own_as_configured(
+        client->front, command_find(client->front->commands, words->at[2], n > 1 ? words->at[3] : SLICE("")));
     about(client, out, words->at[words->n - 1], has_other, tell_explained, &request);
     free(bytes);
 }

@@ -7,9 +7,17 @@
 #include "base/slice.h"
 #include "front/client.h"
 #include "front/request.h"
+#include "quota/quota.h"
 
 /* Answer `request`, or hold the client until an order has come back. The gate has let it pass. */
 void own_run(struct client *client, const struct request *request);
+
+/* `command`, unless the operator leaves it to Redis: then it is unknown here. */
+static inline const struct command *own_as_configured(const struct front *front, const struct command *command)
+{
+    bool is_left = front->rules->cell == QUOTA_CELL_OFF && quota_is_cell(command);
+    return is_left ? command_table_row(front->commands, 0) : command;
+}
 
 /* What is wrong with it, as a complete error reply in `out`; 0: nothing. */
 #define OWN_ERROR_ROOM 512

@@ -533,7 +533,7 @@ static void describe(struct request *request, const struct front *front, const s
     request->name = located(scan, bytes, 0);
     request->args[0] = located(scan, bytes, 1);
     request->args[1] = located(scan, bytes, 2);
-    request->command = find_command(front, request->name, request->args[0]);
+    request->command = own_as_configured(front, find_command(front, request->name, request->args[0]));
 }
 
 /* An inline request travels as multibulk. */

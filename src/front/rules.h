@@ -33,6 +33,7 @@ struct rules {
     size_t slow_entries; /* that are kept there */
     struct named *named; /* one reference */
     enum quota_when_down when_down;
+    enum quota_cell cell;
     char limit_prefix[129];
     struct tls_context *tls;          /* of listeners; one reference; NULL: none of them speaks it */
     struct tls_context *upstream_tls; /* one reference; NULL: plain */

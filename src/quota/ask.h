@@ -25,7 +25,8 @@ struct quota_ask {
     int64_t max;            /* of ACQUIRE: holders at once */
     int64_t ttl_ms;         /* of ACQUIRE and RENEW: a holder's time */
     bool is_peek;           /* nothing is to be written */
-    bool is_cell;           /* CL.THROTTLE: the key as it is, in the client's database */
+    bool is_cell;           /* CL.THROTTLE */
+    bool is_raw;            /* the key as it is, in the client's database: whoever knows the settings says so */
 };
 
 /*

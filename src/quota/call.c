@@ -115,7 +115,8 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     if (asked.rule.kind == QUOTA_CHECK && !resolve(&asked, context->named, error))
         return NULL;
     bool is_reset = asked.rule.kind == QUOTA_RESET;
-    struct slice prefix = asked.is_cell ? slice_of("", 0) : context->prefix;
+    asked.is_raw = asked.is_cell && context->cell == QUOTA_CELL_RAW;
+    struct slice prefix = asked.is_raw ? slice_of("", 0) : context->prefix;
     size_t per_key = is_reset ? prefix.len + EMIT_HEADER_MAX : prefix.len;
     size_t room = request.len + (is_reset ? asked.keys.left : 1) * per_key + 1;
     struct quota_call *call = calloc(1, sizeof *call + room);
@@ -125,7 +126,7 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     }
     init(call, quota, owner, context->is_resp3);
     keep(call, &asked, prefix);
-    call->database = asked.is_cell ? context->database : 0;
+    call->database = asked.is_raw ? context->database : 0;
     call->when_down = context->when_down;
     return call;
 }

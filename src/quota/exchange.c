@@ -1,6 +1,5 @@
 #include "quota/exchange.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -48,6 +47,9 @@ bool exchange_ask(struct exchange *exchange, struct quota_call *call, const stru
 
 /* ---- answers ---- */
 
+static const struct slice amiss = {"-ERR the upstream has answered amiss",
+                                   sizeof "-ERR the upstream has answered amiss" - 1};
+
 struct quota_call *exchange_take(struct batch_entry *entry)
 {
     struct quota_call *call = container_of(entry->calls.next, struct quota_call, in_entry);
@@ -79,41 +81,66 @@ static bool read_entry(struct answer *answer, const struct batch_entry *entry, i
     return true;
 }
 
+/* Who was refused by Redis has its words, of which no more than a line is shown. */
+static void fail_with(const struct exchange *exchange, struct batch_entry *entry, struct slice error)
+{
+    char line[256] = "-";
+    size_t len = error.len < sizeof line - 1 ? error.len : sizeof line - 1;
+    memcpy(line + 1, error.at, len);
+    fail_entry(exchange, entry, slice_of(line, 1 + len), false);
+}
+
+static void answer_entry(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
+                         struct answer *answer)
+{
+    const struct quota_call *first = container_of(entry->calls.next, struct quota_call, in_entry);
+    int64_t numbers[QUOTA_NUMBERS_MAX];
+    struct slice error = slice_of(NULL, 0);
+    bool is_read = read_entry(answer, entry, numbers, &error);
+    if (is_read && error.at != NULL)
+        fail_with(exchange, entry, error);
+    else if (is_read && quota_numbers_are_sane(&first->ask, numbers, entry->n))
+        exchange->ops->on_numbers(exchange, batch, entry, numbers);
+    else
+        fail_entry(exchange, entry, amiss, false);
+}
+
+/* How many the script is to answer. */
+static size_t numbers_of(const struct batch *batch)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < batch->n; i++) {
+        const struct quota_call *first = container_of(batch->entries[i].calls.next, struct quota_call, in_entry);
+        n += quota_numbers(&first->ask);
+    }
+    return n;
+}
+
+/* All of it is looked at before anything of it is believed. */
 static void answer_batch(struct exchange *exchange, struct batch *batch, struct slice text)
 {
-    struct answer answer = {text.at, text.at + text.len};
-    char type;
-    struct slice header;
-    bool is_good = answer_line(&answer, &type, &header) && type == '*';
-    for (uint32_t i = 0; i < batch->n; i++) {
-        int64_t numbers[QUOTA_NUMBERS_MAX];
-        struct slice error = slice_of(NULL, 0);
-        char whole[256];
-        is_good = is_good && read_entry(&answer, &batch->entries[i], numbers, &error);
-        if (is_good && error.at == NULL) {
-            exchange->ops->on_numbers(exchange, batch, &batch->entries[i], numbers);
-            continue;
-        }
-        int len = is_good ? snprintf(whole, sizeof whole, "-%.*s", (int)error.len, error.at)
-                          : snprintf(whole, sizeof whole, "-ERR the upstream has answered a script amiss");
-        fail_entry(exchange, &batch->entries[i],
-                   slice_of(whole, (size_t)len < sizeof whole ? (size_t)len : sizeof whole - 1), false);
+    struct answer answer;
+    if (!answer_begin(text, numbers_of(batch), &answer)) {
+        fail_batch(exchange, batch, amiss, false);
+        return;
     }
+    for (uint32_t i = 0; i < batch->n; i++)
+        answer_entry(exchange, batch, &batch->entries[i], &answer);
     batch_free(batch);
 }
 
 static void answer_delete(struct exchange *exchange, struct batch *batch, struct slice text)
 {
-    struct answer answer = {text.at, text.at + text.len};
+    struct answer answer = answer_of(text);
     int64_t deleted = 0;
     struct slice error = slice_of(NULL, 0);
-    bool is_good = answer_number(&answer, &deleted, &error) && error.at == NULL;
+    bool is_number = answer_number(&answer, &deleted, &error) && error.at == NULL && answer_is_over(&answer);
     while (!list_is_empty(&batch->entries[0].calls)) {
         struct quota_call *call = exchange_take(&batch->entries[0]);
-        if (is_good)
+        if (is_number && deleted >= 0 && deleted <= (int64_t)call->n_keys)
             exchange->ops->on_deleted(call, deleted);
         else
-            exchange->ops->on_failed(call, SLICE("-ERR the upstream has answered amiss"), false);
+            exchange->ops->on_failed(call, amiss, false);
     }
     batch_free(batch);
 }
@@ -137,6 +164,8 @@ static bool repair(struct exchange *exchange, struct batch *batch)
 static void on_reply(struct line *line, struct slice reply)
 {
     struct exchange *exchange = container_of(line, struct exchange, line);
+    if (list_is_empty(&exchange->sent))
+        return; /* a lane gives no answer that nobody waits for */
     struct batch *batch = container_of(exchange->sent.next, struct batch, in_exchange);
     list_take(&batch->in_exchange);
     if (is_noscript(reply) && !batch->is_repaired && batch->script != SCRIPT_COUNT && repair(exchange, batch))

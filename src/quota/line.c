@@ -1,5 +1,6 @@
 #include "quota/line.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "resp/emit.h"
 
 #define AGAIN_NS (500 * NS_PER_MS) /* Redis lets weir in no sooner for being asked more often */
+#define LOST_MAX 2                 /* in a row, while scripts are loaded: somebody may be killing connections */
 #define REPLY_MAX (4 << 20)        /* far more than any answer to what is asked */
 
 /* What a call was, for on_answer: EFFECT_* are not used on this lane. */
@@ -33,13 +35,22 @@ static void keep_refusal(struct line *line, struct slice reply)
     line->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
 }
 
+static bool is_hex(struct slice text)
+{
+    size_t i = 0;
+    while (i < text.len && isxdigit((unsigned char)text.at[i]))
+        i++;
+    return i == text.len;
+}
+
 /* "$40\r\n<sha>\r\n", or why not: BUSY, LOADING. Once they are known it does not matter: NOSCRIPT is repaired. */
 static void keep_sha(struct line *line, unsigned script, struct slice reply)
 {
     if (line->n_loads == SCRIPT_COUNT)
         return;
     line->n_loads++;
-    if (reply.len == SCRIPT_SHA_LEN + 7 && memcmp(reply.at, "$40\r\n", 5) == 0)
+    if (reply.len == SCRIPT_SHA_LEN + 7 && memcmp(reply.at, "$40\r\n", 5) == 0 &&
+        is_hex(slice_of(reply.at + 5, SCRIPT_SHA_LEN)))
         memcpy(line->shas[script], reply.at + 5, SCRIPT_SHA_LEN);
     else
         line->is_unloaded = true;
@@ -48,6 +59,7 @@ static void keep_sha(struct line *line, unsigned script, struct slice reply)
     if (line->n_loads < SCRIPT_COUNT)
         return;
     if (!line->is_unloaded) {
+        line->n_lost = 0;
         line_wake(line);
         return;
     }
@@ -81,10 +93,16 @@ static void forget_lane(struct line *line)
         line->n_loads = 0;
 }
 
+/* Again and again before the scripts are there: who waits for them is not to wait for ever. */
 static void on_lost(struct rider *rider)
 {
     struct line *line = line_of(rider);
+    bool is_hopeless = line->n_loads < SCRIPT_COUNT && ++line->n_lost > LOST_MAX;
     forget_lane(line);
+    if (is_hopeless) {
+        line->refused_ns = line->lanes->loop->now_ns;
+        line->ops->on_unloaded(line);
+    }
     line->ops->on_lost(line);
 }
 

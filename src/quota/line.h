@@ -38,6 +38,7 @@ struct line {
     struct link hollow; /* what the rider is woken by */
     char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
     unsigned n_loads;    /* answered of those that were sent first; SCRIPT_COUNT: the hashes are known */
+    unsigned n_lost;     /* how often in a row it was lost while they were loaded */
     struct bytes reply;  /* to the oldest question, as far as it has come */
     char *refusal;       /* why Redis did not let it be opened or loaded, as an error reply; NULL: nothing said */
     uint64_t refused_ns; /* when that was, or 0 */

@@ -44,6 +44,35 @@ unsigned quota_numbers(const struct quota_ask *ask)
     return HOLDERS_NUMBERS;
 }
 
+static bool is_within(int64_t number, int64_t least, int64_t most)
+{
+    return number >= least && number <= most;
+}
+
+static bool window_is_sane(const int64_t *numbers, unsigned i)
+{
+    return is_within(of_window(numbers, i, USED), 0, 2 * QUOTA_MOST) &&
+           is_within(of_window(numbers, i, RETRY_US), -1, 2 * QUOTA_MOST) &&
+           is_within(of_window(numbers, i, RESET_US), 0, 2 * QUOTA_MOST);
+}
+
+bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    if (quota_is_funnel(ask->rule.kind)) {
+        for (unsigned i = 0; i < ask->rule.n_rates; i++)
+            if (!is_within(numbers[i], 0, QUOTA_MOST))
+                return false;
+        return true;
+    }
+    if (!quota_is_window(ask->rule.kind))
+        return is_within(numbers[GRANTED], 0, 1) && is_within(numbers[HELD], 0, QUOTA_MOST) &&
+               is_within(numbers[RETRY_MS], -1, QUOTA_MOST);
+    for (unsigned i = 0; i < ask->rule.n_rates; i++)
+        if (!window_is_sane(numbers, i))
+            return false;
+    return numbers[GRANTED] >= 0 && (uint64_t)numbers[GRANTED] <= n;
+}
+
 /* ---- funnels ---- */
 
 /* How many calls fit over this debt. Without an inc (a refund, or nothing) all or none. */

@@ -21,6 +21,9 @@
 #define QUOTA_NUMBERS_MAX (1 + 3 * QUOTA_RATES_MAX)
 unsigned quota_numbers(const struct quota_ask *ask);
 
+/* Can they be what a script of weir's has returned for n such calls? What cannot is believed in nothing. */
+bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
+
 struct quota_outcome {
     int64_t limit, remaining;
     int64_t retry_ns; /* -1: allowed, or never */

@@ -91,7 +91,7 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
                        unsigned *n_words)
 {
     struct words words = {.at = out};
-    put_number(&words, ask->is_cell ? (int64_t)database : 0);
+    put_number(&words, ask->is_raw ? (int64_t)database : 0);
     put(&words, SLICE("")); /* Redis' own clock */
     put_number(&words, ask->is_peek);
     put_parameters(ask, channel, &words);

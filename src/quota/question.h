@@ -20,7 +20,7 @@ enum script quota_ask_script(const struct quota_ask *ask);
  * Everything in EVALSHA's ARGV that does not belong to one key, as RESP bulks one behind the other: database, clock,
  * peek, parameters. Two asks with the same script and the same bytes may travel in one call; with the same key besides,
  * and without a token, they may be one with a count. *n_words is how many bulks there are; returns how many bytes.
- * `database` is the client's, used by CL.THROTTLE only; `channel` is where a release is told, used by RELEASE and its
+ * `database` is the client's, used only where the key is raw; `channel` is where a release is told, used by RELEASE and its
  * like. `out` needs QUOTA_WORDS_ROOM bytes and the channel's length.
  */
 #define QUOTA_WORDS_ROOM 1024 /* 3 + 2 + 3 * 8 numbers of 16 digits with headers take 700 */

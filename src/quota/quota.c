@@ -56,10 +56,10 @@ static void done(struct quota_call *call)
 /* An error reply, whole. */
 static void done_with(struct quota_call *call, struct slice error)
 {
-    struct slice text = slice_of(error.at + 1, error.len - 1);
+    struct slice text = error.len > 1 ? slice_of(error.at + 1, error.len - 1) : slice_of("", 0);
     while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
         text.len--;
-    build_error(&call->reply, text);
+    build_error(&call->reply, text.len > 0 ? text : SLICE("ERR"));
     done(call);
 }
 
@@ -195,7 +195,9 @@ static void try(struct quota_call *call)
 static void on_alarm(struct alarm *alarm)
 {
     struct quota_call *call = container_of(alarm, struct quota_call, alarm);
-    if (call->is_placed)
+    if (call->is_placed && now_of(call->quota) < alarm->due_ns)
+        wait_until(call, alarm->due_ns); /* whoever woke it: a turn is never early */
+    else if (call->is_placed)
         done(call);
     else
         try(call);

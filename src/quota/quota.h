@@ -28,6 +28,7 @@ struct quota;
 /* A call has been answered: call->reply. */
 typedef void (*quota_on_done)(struct quota_call *call);
 
+/* `alarms` go off at their time only: nobody rings them for another reason. */
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done);
 void quota_free(struct quota *quota);
@@ -56,5 +57,11 @@ void quota_end(struct quota_call *call);
 
 /* Is it one of the commands that Redis decides? */
 bool quota_decides(const struct command *command);
+
+/* Is it CL.THROTTLE? No other one's key is the word behind its name. */
+static inline bool quota_is_cell(const struct command *command)
+{
+    return command->flow == FLOW_OWN && command->first_key == 1;
+}
 
 #endif

@@ -21,14 +21,38 @@ struct splice {
     struct argv_walk words; /* behind the subcommand */
     struct slice rest;
     struct build *out;
+    bool has_cell; /* CL.THROTTLE is weir's */
 };
+
+static bool is_shown(const struct splice *splice, const struct own *own)
+{
+    return splice->has_cell || own->first_key != 1;
+}
+
+/* NULL: there is none of that name. */
+static const struct own *find_shown(const struct splice *splice, struct slice name)
+{
+    const struct own *own = own_find(name);
+    return own != NULL && is_shown(splice, own) ? own : NULL;
+}
+
+static bool is_top(const struct splice *splice, size_t row)
+{
+    return docs_is_top(own_row(row)) && is_shown(splice, own_row(row));
+}
+
+static int64_t top_count(const struct splice *splice)
+{
+    return docs_top_count() - !splice->has_cell;
+}
 
 /* ---- reading the reply ---- */
 
 static bool take_head(struct slice *rest, char *type, int64_t *count)
 {
     const char *end = rest->len >= 2 ? memmem(rest->at, rest->len, "\r\n", 2) : NULL;
-    if (end == NULL || end == rest->at || !num_parse(slice_of(rest->at + 1, (size_t)(end - rest->at) - 1), count))
+    if (end == NULL || end == rest->at || !num_parse(slice_of(rest->at + 1, (size_t)(end - rest->at) - 1), count) ||
+        *count > SCAN_COUNT_MAX)
         return false;
     *type = rest->at[0];
     size_t used = (size_t)(end - rest->at) + 2;
@@ -96,10 +120,10 @@ static bool all_info(struct splice *splice)
     entries = splice->rest;
     if (!take_element(&splice->rest, &first) || elements_of(first) < 1)
         return false;
-    put_head(splice->out, type, count + docs_top_count());
+    put_head(splice->out, type, count + top_count(splice));
     build_raw(splice->out, entries);
     for (size_t i = 0; i < own_count(); i++)
-        if (docs_is_top(own_row(i)))
+        if (is_top(splice, i))
             docs_info(splice->out, own_row(i), elements_of(first));
     return true;
 }
@@ -127,7 +151,7 @@ static bool some_info(struct splice *splice)
         struct slice entry;
         if (!take_element(&splice->rest, &entry))
             return false;
-        const struct own *own = is_nil(entry) ? own_find(name) : NULL;
+        const struct own *own = is_nil(entry) ? find_shown(splice, name) : NULL;
         if (own != NULL)
             docs_info(splice->out, own, elements);
         else
@@ -165,10 +189,10 @@ static bool all_docs(struct splice *splice)
     int64_t count;
     if (!take_map(splice, &type, &count))
         return false;
-    put_map(splice->out, type, count + docs_top_count());
+    put_map(splice->out, type, count + top_count(splice));
     build_raw(splice->out, splice->rest);
     for (size_t i = 0; i < own_count(); i++)
-        if (docs_is_top(own_row(i)))
+        if (is_top(splice, i))
             docs_entry(splice->out, own_row(i));
     return true;
 }
@@ -199,7 +223,7 @@ static int64_t count_missing(struct splice splice)
     struct slice element;
     while (argv_next(&splice.words, &name)) {
         if (!is_next(splice.rest, name))
-            missing += own_find(name) != NULL;
+            missing += find_shown(&splice, name) != NULL;
         else if (!take_element(&splice.rest, &element) || !take_element(&splice.rest, &element))
             return 0;
     }
@@ -222,7 +246,7 @@ static bool some_docs(struct splice *splice)
     put_map(splice->out, type, count + missing);
     struct slice name;
     while (argv_next(&splice->words, &name) && is_good(splice->out)) {
-        const struct own *own = own_find(name);
+        const struct own *own = find_shown(splice, name);
         if (is_next(splice->rest, name)) {
             if (!copy_pair(splice))
                 return false;
@@ -265,9 +289,11 @@ static bool take_filter(struct argv_walk *words, struct filter *filter)
     return true;
 }
 
-static bool is_listed(const struct own *own, const struct filter *filter)
+static bool is_listed(const struct splice *splice, const struct own *own, const struct filter *filter)
 {
     struct slice pattern = slice_of(filter->pattern, filter->pattern_len);
+    if (!is_shown(splice, own))
+        return false;
     if (filter->kind.len == 0)
         return true;
     if (slice_eq_nocase(filter->kind, SLICE("aclcat")))
@@ -286,11 +312,11 @@ static bool list(struct splice *splice)
         return false;
     int64_t ours = 0;
     for (size_t i = 0; i < own_count(); i++)
-        ours += is_listed(own_row(i), &filter);
+        ours += is_listed(splice, own_row(i), &filter);
     put_head(splice->out, type, count + ours);
     build_raw(splice->out, splice->rest);
     for (size_t i = 0; i < own_count(); i++)
-        if (is_listed(own_row(i), &filter))
+        if (is_listed(splice, own_row(i), &filter))
             build_bulk_str(splice->out, own_row(i)->name);
     return true;
 }
@@ -303,20 +329,20 @@ static bool count(struct splice *splice)
     int64_t number;
     if (!take_head(&splice->rest, &type, &number) || type != ':' || number < 0 || number > INT32_MAX)
         return false;
-    build_int(splice->out, number + docs_top_count());
+    build_int(splice->out, number + top_count(splice));
     return true;
 }
 
 /* ---- COMMAND GETKEYS, GETKEYSANDFLAGS ---- */
 
 /* By its first two words: a container is told by its subcommand, if there is one. */
-static const struct own *find_call(struct argv_walk words)
+static const struct own *find_call(const struct splice *splice, struct argv_walk words)
 {
     struct slice name;
     struct slice sub;
     if (!argv_next(&words, &name))
         return NULL;
-    const struct own *own = own_find(name);
+    const struct own *own = find_shown(splice, name);
     if (own == NULL || !docs_is_top(own) || !docs_is_container(own) || !argv_next(&words, &sub))
         return own != NULL && docs_is_top(own) ? own : NULL;
     char full[PATTERN_MAX];
@@ -328,7 +354,7 @@ static const struct own *find_call(struct argv_walk words)
 
 static bool call_keys(struct splice *splice, bool with_flags)
 {
-    const struct own *own = find_call(splice->words);
+    const struct own *own = find_call(splice, splice->words);
     if (own == NULL || !slice_eq(splice->rest, SLICE("-ERR Invalid command specified\r\n")))
         return false;
     docs_keys(splice->out, own, splice->words, with_flags);
@@ -355,9 +381,9 @@ static const struct {
     {{"count", 5}, count}, {{"getkeys", 7}, getkeys}, {{"getkeysandflags", 15}, getkeysandflags},
 };
 
-bool splice_command(struct slice request, struct slice reply, struct build *out)
+bool splice_command(struct slice request, struct slice reply, bool has_cell, struct build *out)
 {
-    struct splice splice = {.rest = reply, .out = out};
+    struct splice splice = {.rest = reply, .out = out, .has_cell = has_cell};
     struct slice command;
     struct slice sub;
     argv_walk_init(&splice.words, request);

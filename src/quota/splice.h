@@ -16,8 +16,9 @@
 
 /*
  * `request` is a whole multibulk request for COMMAND, `reply` the whole frame that answers it; `out` is fresh, and says
- * which version of RESP it is. True: `out` holds what to answer. False: `reply` does; `out` holds nothing of use.
+ * which version of RESP it is. Without `has_cell` CL.THROTTLE is none of weir's. True: `out` holds what to answer. False: `reply` does; `out` holds nothing of use.
  */
-__attribute__((warn_unused_result)) bool splice_command(struct slice request, struct slice reply, struct build *out);
+__attribute__((warn_unused_result)) bool splice_command(struct slice request, struct slice reply, bool has_cell,
+                                                        struct build *out);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "limit/command.h"
-#include "resp/argv.h"
+#include "quota/release.h"
 #include "resp/emit.h"
 
 #define FRAME_MAX (1 << 20)
@@ -30,28 +30,27 @@ static void wake(struct wakes *wakes, bool has_key, struct slice key)
 
 /* ---- what is published ---- */
 
-/* "message", channel, key: written as a request would be. */
-static void read_frame(struct wakes *wakes, struct slice frame)
+static void take_frame(struct wakes *wakes, struct slice frame)
 {
-    struct argv_walk walk;
-    struct slice kind, channel, key;
-    if (frame.len < 4 || frame.at[0] != '*' || frame.at[1] != '3')
-        return;
-    if (memmem(frame.at, frame.len, "\r\n:", 3) != NULL) {
+    struct slice key;
+    switch (release_read(frame, slice_str(wakes->channel), &key)) {
+    case RELEASE_NOTHING:
+        break;
+    case RELEASE_SUBSCRIBED:
         wakes->is_subscribed = true; /* what was released before that may have been missed */
         wake(wakes, false, SLICE(""));
-        return;
-    }
-    argv_walk_init(&walk, frame);
-    if (argv_next(&walk, &kind) && argv_next(&walk, &channel) && argv_next(&walk, &key) &&
-        slice_eq(kind, SLICE("message")))
+        break;
+    case RELEASE_KEY:
         wake(wakes, true, key);
+        break;
+    }
 }
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct wakes *wakes = wakes_of(rider);
-    while (n > 0 && wakes->is_open) {
+    const struct lane *lane = rider->lane;
+    while (n > 0 && rider->lane == lane) { /* nobody waiting any more, it is let go */
         size_t used;
         enum scan_result result = reply_scan(&wakes->scan, data, n, &used);
         if (result == SCAN_BAD || !bytes_add(&wakes->frame, slice_of(data, used), FRAME_MAX)) {
@@ -64,7 +63,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
             continue;
         struct slice frame = bytes_slice(&wakes->frame);
         wakes->frame.len = 0;
-        read_frame(wakes, frame);
+        take_frame(wakes, frame);
     }
 }
 

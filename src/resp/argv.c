@@ -1,47 +1,53 @@
 /*
- * Reads the arguments of a request that the scanner has accepted.
+ * Reads the arguments of a request.
  *
- * A walk trusts the scanner; a split trusts nobody, it is given what somebody typed. Both stay inside their slice.
+ * Neither a walk nor a split trusts what it is given: both stay inside their slice, whatever is in it.
  */
 #include "resp/argv.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "resp/cursor.h"
 #include "resp/emit.h"
+#include "resp/plain.h"
 
-#define HEADER_LEAST 4 /* "*0\r\n": no number of the scanner's is shorter */
-
-/* The number of the header line at *at, which is left behind its LF. Negative counts are empty requests: 0. */
-static uint64_t header_take(const char **at)
+/* The number of a header line of this type, which is passed. False: there is none, or it is negative. */
+static bool header_take(struct argv_walk *walk, char type, uint64_t *number)
 {
-    const char *p = *at + 1;
-    uint64_t value = 0;
-    bool negative = *p == '-';
-    for (p += negative; *p != '\r'; p++)
-        value = value * 10 + (uint64_t)(*p - '0');
-    *at = p + 2;
-    return negative ? 0 : value;
+    if (walk->at == walk->end || *walk->at != type)
+        return false;
+    struct cursor c = {walk->at, walk->at + 1, walk->end};
+    *number = 0;
+    size_t digits = digits_take(&c, number);
+    if (!digits_are_number(*number, digits, false) || c.end - c.at < CRLF_LEN || !is_crlf(c.at))
+        return false;
+    walk->at = c.at + CRLF_LEN;
+    return true;
 }
 
 void argv_walk_init(struct argv_walk *walk, struct slice request)
 {
-    assert(request.len >= HEADER_LEAST && request.at[0] == '*');
-    walk->at = request.at;
-    walk->end = request.at + request.len;
-    walk->left = (uint32_t)header_take(&walk->at);
+    uint64_t count;
+    if (request.len == 0)
+        request = SLICE(""); /* no arithmetic on NULL */
+    *walk = (struct argv_walk){request.at, request.at + request.len, 0};
+    if (header_take(walk, '*', &count) && count <= INT32_MAX)
+        walk->left = (uint32_t)count;
 }
 
+/* What is no bulk ends the walk, and so does one that is not all there. */
 bool argv_next(struct argv_walk *walk, struct slice *arg)
 {
-    if (walk->left == 0)
+    uint64_t len;
+    bool is_there = walk->left > 0 && header_take(walk, '$', &len) && walk->end - walk->at >= CRLF_LEN &&
+                    len <= (uint64_t)(walk->end - walk->at) - CRLF_LEN;
+    if (!is_there) {
+        walk->left = 0;
         return false;
-    assert(walk->end - walk->at >= HEADER_LEAST && walk->at[0] == '$');
+    }
     walk->left--;
-    arg->len = header_take(&walk->at);
-    arg->at = walk->at;
-    walk->at += arg->len + 2;
-    assert(walk->at <= walk->end);
+    *arg = slice_of(walk->at, len);
+    walk->at += len + CRLF_LEN;
     return true;
 }
 

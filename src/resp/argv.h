@@ -11,8 +11,9 @@
 #include "base/slice.h"
 
 /*
- * A walk over the arguments of a complete multibulk request that request_scan has accepted.
- * argv_next answers false after the last one.
+ * A walk over the arguments of a complete multibulk request. argv_next answers false after the last one; of bytes that
+ * are no such request it gives the bulks that stand at their beginning, and no more: who must know that there were as many
+ * as announced lets request_scan look first, or counts.
  */
 struct argv_walk {
     const char *at;

@@ -55,6 +55,7 @@ struct config {
     char error_prefix[33];
     char limit_prefix[129];
     enum quota_when_down when_down;
+    enum quota_cell cell;
     uint64_t slow_ns; /* SLOWLOG_OFF: nothing is */
     unsigned slow_entries;
     struct named *named;              /* [limit NAME] */

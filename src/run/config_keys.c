@@ -40,6 +40,7 @@ static const struct config_key keys[] = {
     {.name = "limit-prefix", .initial = "limit:", .set = key_limit_prefix},
     {.name = "slowlog-log-slower-than", .initial = "10ms", .set = key_slow, NUMBER(slow_ns, "1ms", "1d")},
     {.name = "slowlog-max-len", .initial = "128", .set = key_count, NUMBER(slow_entries, "0", "10000")},
+    {.name = "cl-throttle", .initial = "prefix", .set = key_cell},
     {.name = "limit-when-down", .initial = "error", .set = key_when_down},
     {.name = "log", .initial = "stderr", .set = key_log, .is_list = true, STAYS},
     {.name = "log-format", .initial = "text", .set = key_log_format},

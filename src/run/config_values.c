@@ -265,6 +265,21 @@ enum key_result key_limit_prefix(const struct config_key *key, struct config *co
     return KEY_SET;
 }
 
+enum key_result key_cell(const struct config_key *key, struct config *config, struct slice value, char *why,
+                         size_t why_size)
+{
+    static const char *const words[] = {
+        [QUOTA_CELL_PREFIX] = "prefix", [QUOTA_CELL_RAW] = "raw", [QUOTA_CELL_OFF] = "off"};
+    (void)key;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (slice_eq_nocase(value, slice_str(words[i]))) {
+            config->cell = (enum quota_cell)i;
+            return KEY_SET;
+        }
+    why_set(why, why_size, "\"%.*s\" is neither prefix nor raw nor off", WHY_SLICE(value));
+    return KEY_BAD;
+}
+
 enum key_result key_when_down(const struct config_key *key, struct config *config, struct slice value, char *why,
                               size_t why_size)
 {

@@ -35,7 +35,7 @@ config_setter key_count, key_subjects, key_bytes, key_time, key_timeout, key_slo
 config_setter key_listen, key_proxies, key_upstream, key_admin_listen, key_admin_socket;
 /* words */
 config_setter key_user, key_password_file, key_clients_as, key_lanes, key_mode, key_limit_prefix, key_when_down,
-    key_identity, key_prefix;
+    key_cell, key_identity, key_prefix;
 /* the log */
 config_setter key_log, key_log_format, key_log_level;
 /* TLS */

@@ -119,6 +119,7 @@ static bool adopt(struct governor *g, const struct config *config)
         .request_timeout_ns = config->request_timeout_ns,
         .named = config->named,
         .when_down = config->when_down,
+        .cell = config->cell,
         .slow_ns = config->slow_ns,
         .slow_entries = config->slow_entries,
         .tls = kept(config->tls, g->rules ? g->rules->tls : NULL),

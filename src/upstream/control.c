@@ -7,14 +7,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "resp/emit.h"
 #include "upstream/backoff.h"
+#include "upstream/control_reply.h"
 
 #define MAX_WORDS 3
-#define MIN_MAJOR 6
-#define MIN_MINOR 2
-#define MAX_CATEGORIES 64
 
 struct control {
     struct link link;
@@ -25,7 +22,7 @@ struct control {
     const struct control_ops *ops;
     void *arg;
     uv_timer_t timer; /* the next attempt, or the deadline of the current step */
-    redisReader *reader;
+    struct control_inbox inbox;
     struct backoff backoff;
     uint8_t step;
     bool is_open; /* the link is in use */
@@ -85,135 +82,48 @@ static void on_deadline(uv_timer_t *timer)
 
 /* ---- the steps: a request each, and what its answer means ---- */
 
-/* The value of "field:value" in INFO's text; empty if there is none. */
-static struct slice info_field(const redisReply *info, const char *field)
+static void judge_ping(struct control *control, const struct redisReply *reply)
 {
-    size_t len = strlen(field);
-    const char *end = info->str + info->len;
-    for (const char *line = info->str; line < end;) {
-        const char *eol = memchr(line, '\n', (size_t)(end - line));
-        const char *stop = eol != NULL ? eol : end;
-        if ((size_t)(stop - line) > len && line[len] == ':' && memcmp(line, field, len) == 0) {
-            const char *value = line + len + 1;
-            size_t n = (size_t)(stop - value);
-            return slice_of(value, n > 0 && value[n - 1] == '\r' ? n - 1 : n);
-        }
-        line = stop + 1;
-    }
-    return slice_of(NULL, 0);
-}
-
-static bool is_old(struct slice version)
-{
-    int64_t major = 0;
-    int64_t minor = 0;
-    const char *dot = version.len > 0 ? memchr(version.at, '.', version.len) : NULL;
-    if (dot == NULL || !num_parse(slice_of(version.at, (size_t)(dot - version.at)), &major))
-        return false; /* not for us to judge */
-    const char *rest = dot + 1;
-    size_t left = version.len - (size_t)(rest - version.at);
-    const char *second = memchr(rest, '.', left);
-    if (!num_parse(slice_of(rest, second != NULL ? (size_t)(second - rest) : left), &minor))
-        return false;
-    return major < MIN_MAJOR || (major == MIN_MAJOR && minor < MIN_MINOR);
-}
-
-static void judge_ping(struct control *control, const redisReply *reply)
-{
-    bool is_error = reply->type == REDIS_REPLY_ERROR;
-    bool needs_auth = is_error && strncmp(reply->str, "NOAUTH", 6) == 0;
-    bool is_turned_away = is_error && (strncmp(reply->str, "ERR max", 7) == 0 || strncmp(reply->str, "DENIED", 6) == 0);
-    if (is_turned_away)
-        lose(control, reply->str);
+    bool needs_auth;
+    const char *why = control_judge_ping(reply, &needs_auth);
+    if (why != NULL)
+        lose(control, why);
     else
         upstream_note_auth(control->upstream, needs_auth);
 }
 
-static void judge_auth(struct control *control, const redisReply *reply)
+static void judge_auth(struct control *control, const struct redisReply *reply)
 {
-    if (reply->type == REDIS_REPLY_ERROR)
-        lose(control, "it does not accept upstream-user and upstream-password-file");
+    const char *why = control_judge_auth(reply);
+    if (why != NULL)
+        lose(control, why);
 }
 
-static void judge_info(struct control *control, const redisReply *reply)
+static void judge_info(struct control *control, const struct redisReply *reply)
 {
-    const char *why = NULL;
-    if (reply->type == REDIS_REPLY_ERROR) {
-        lose(control, strncmp(reply->str, "NOAUTH", 6) == 0
-                          ? "it wants a password: set upstream-user and upstream-password-file"
-                          : reply->str);
-        return;
-    }
-    if (reply->type == REDIS_REPLY_STRING) {
-        if (slice_eq(info_field(reply, "redis_mode"), SLICE("cluster")))
-            why = "it is a node of a cluster, whose redirections would lead clients around weir";
-        else if (is_old(info_field(reply, "redis_version")))
-            why = "it is older than Redis 6.2";
-    }
-    atomic_store_explicit(&control->upstream->is_barred, why != NULL, memory_order_relaxed);
-    if (why == NULL)
-        return;
-    control->ops->on_barred(control->arg, why);
-    lose(control, why);
+    bool is_barred;
+    const char *why = control_judge_info(reply, &is_barred);
+    if (why == NULL || is_barred)
+        atomic_store_explicit(&control->upstream->is_barred, is_barred, memory_order_relaxed);
+    if (is_barred)
+        control->ops->on_barred(control->arg, why);
+    if (why != NULL)
+        lose(control, why);
 }
 
-static struct slice text_of(const redisReply *reply)
+static void judge_command(struct control *control, const struct redisReply *reply)
 {
-    bool is_text = reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS;
-    return is_text ? slice_of(reply->str, (size_t)reply->len) : slice_of("", 0);
-}
-
-static int64_t integer_of(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-}
-
-/* One element of COMMAND: name, arity, flags, first, last, step, categories, tips, key specs, subcommands. */
-static void add_command(struct command_table *table, const redisReply *row)
-{
-    if (row->type != REDIS_REPLY_ARRAY || row->elements < 7)
-        return;
-    struct slice categories[MAX_CATEGORIES];
-    struct command_info info = {
-        .name = text_of(row->element[0]),
-        .arity = integer_of(row->element[1]),
-        .first_key = integer_of(row->element[3]),
-        .last_key = integer_of(row->element[4]),
-        .key_step = integer_of(row->element[5]),
-        .categories = categories,
-    };
-    const redisReply *flags = row->element[2];
-    for (size_t i = 0; flags->type == REDIS_REPLY_ARRAY && i < flags->elements; i++)
-        info.flags |= command_flag(text_of(flags->element[i]));
-    const redisReply *listed = row->element[6];
-    for (size_t i = 0; listed->type == REDIS_REPLY_ARRAY && i < listed->elements && i < MAX_CATEGORIES; i++) {
-        struct slice name = text_of(listed->element[i]);
-        if (name.len > 1)
-            categories[info.n_categories++] = slice_of(name.at + 1, name.len - 1);
-    }
-    command_table_add(table, &info);
-    if (row->elements < 10 || row->element[9]->type != REDIS_REPLY_ARRAY)
-        return;
-    for (size_t i = 0; i < row->element[9]->elements; i++)
-        add_command(table, row->element[9]->element[i]);
-}
-
-static void judge_command(struct control *control, const redisReply *reply)
-{
-    if (reply->type != REDIS_REPLY_ARRAY) {
+    struct command_table *table = control_read_commands(reply);
+    if (table != NULL)
+        control->ops->on_table(control->arg, table);
+    else
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s does not answer COMMAND: the built-in command table is used",
                control->upstream->text);
-        return;
-    }
-    struct command_table *table = command_table_new();
-    for (size_t i = 0; i < reply->elements; i++)
-        add_command(table, reply->element[i]);
-    control->ops->on_table(control->arg, table);
 }
 
 static const struct step {
     const char *request;
-    void (*judge)(struct control *control, const redisReply *reply);
+    void (*judge)(struct control *control, const struct redisReply *reply);
 } steps[] = {
     {"PING", judge_ping}, /* before logging in: does the server let us in at all? */
     {"AUTH", judge_auth},
@@ -279,13 +189,15 @@ static void on_connected(struct link *link, int status)
     next_step(control);
 }
 
-static void take_reply(struct control *control, const redisReply *reply)
+static void take_frame(struct control *control, struct slice frame)
 {
-    if (control->step >= N_STEPS) {
-        lose(control, "it sent a reply that nobody waits for");
+    struct redisReply *reply = control_read(frame);
+    if (reply == NULL) {
+        lose(control, "its reply cannot be read");
         return;
     }
     steps[control->step].judge(control, reply);
+    control_reply_free(reply);
     if (link_is_closed(&control->link))
         return;
     control->step++;
@@ -295,17 +207,22 @@ static void take_reply(struct control *control, const redisReply *reply)
 static void on_data(struct link *link, const char *data, size_t n)
 {
     struct control *control = control_of(link);
-    redisReaderFeed(control->reader, data, n);
-    void *reply = NULL;
-    while (!link_is_closed(link)) {
-        if (redisReaderGetReply(control->reader, &reply) != REDIS_OK) {
+    while (n > 0 && !link_is_closed(link)) {
+        size_t used;
+        struct slice frame;
+        if (control->step >= N_STEPS) {
+            lose(control, "it sent a reply that nobody waits for");
+            return;
+        }
+        enum scan_result result = control_inbox_take(&control->inbox, data, n, &used, &frame);
+        if (result == SCAN_BAD) {
             lose(control, "its reply cannot be read");
             return;
         }
-        if (reply == NULL)
-            return;
-        take_reply(control, reply);
-        freeReplyObject(reply);
+        data += used;
+        n -= used;
+        if (result == SCAN_FRAME)
+            take_frame(control, frame);
     }
 }
 
@@ -344,8 +261,7 @@ static void on_closed(struct link *link)
 {
     struct control *control = control_of(link);
     control->is_open = false;
-    redisReaderFree(control->reader);
-    control->reader = NULL;
+    control_inbox_fini(&control->inbox);
     if (control->is_closing)
         finish_closing(control);
     else
@@ -361,14 +277,8 @@ static const struct link_ops link_ops = {
 
 static void connect_now(struct control *control)
 {
-    control->reader = redisReaderCreate();
-    int status = UV_ENOMEM;
-    if (control->reader != NULL)
-        status = upstream_connect(control->upstream, &control->link, control->loop, &link_ops);
+    int status = upstream_connect(control->upstream, &control->link, control->loop, &link_ops);
     if (status != 0) {
-        if (control->reader != NULL)
-            redisReaderFree(control->reader);
-        control->reader = NULL;
         lose(control, uv_strerror(status));
         return;
     }

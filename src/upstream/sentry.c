@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "resp/glimpse.h"
-#include "resp/scan.h"
 #include "upstream/greeting.h"
+#include "upstream/sentry_answer.h"
 
 #define EVERY_MS 1000
 #define PATIENCE 10 /* rounds without an answer; CLIENT PAUSE may hold it back */
@@ -16,8 +15,7 @@ struct sentry {
     uv_timer_t timer;
     struct loop *loop;
     struct upstream *upstream;
-    struct reply_scan scan;
-    struct glimpse answer;
+    struct sentry_answer answer;
     unsigned waited;
     bool is_open; /* the link is in use */
     bool is_closing;
@@ -48,16 +46,14 @@ static void on_connected(struct link *link, int status)
 static void on_data(struct link *link, const char *data, size_t n)
 {
     struct sentry *sentry = sentry_of(link);
-    size_t used;
-    enum scan_result result = reply_scan(&sentry->scan, data, n, &used);
-    glimpse_feed(&sentry->answer, data, used);
-    if (result == SCAN_MORE)
+    enum sentry_verdict verdict = sentry_answer_take(&sentry->answer, data, n);
+    if (verdict == SENTRY_MORE)
         return;
-    if (result == SCAN_BAD || greeting_turns_away(&sentry->answer)) {
+    if (verdict == SENTRY_UNKNOWN || greeting_turns_away(&sentry->answer.glimpse)) {
         give_up(sentry);
         return;
     }
-    upstream_note_auth(sentry->upstream, glimpse_starts(&sentry->answer, SLICE("-NOAUTH")));
+    upstream_note_auth(sentry->upstream, verdict == SENTRY_NEEDS_AUTH);
     link_close(link);
 }
 
@@ -106,8 +102,7 @@ static void on_timer(uv_timer_t *timer)
     if (!must_ask(sentry->upstream))
         return;
     sentry->waited = 0;
-    memset(&sentry->scan, 0, sizeof sentry->scan);
-    glimpse_reset(&sentry->answer);
+    memset(&sentry->answer, 0, sizeof sentry->answer);
     sentry->is_open = upstream_connect(sentry->upstream, &sentry->link, sentry->loop, &link_ops) == 0;
 }
 

@@ -162,8 +162,21 @@ static uint64_t trace(const uint8_t *data, size_t n, const struct request_limits
     return sum;
 }
 
+/* What no scanner has looked at: a walk stays inside it. */
+static void walk_raw(const uint8_t *data, size_t n)
+{
+    char *copy = piece_copy(data, n);
+    struct argv_walk walk;
+    struct slice arg;
+    argv_walk_init(&walk, slice_of(copy, n));
+    while (argv_next(&walk, &arg))
+        REQUIRE(arg.at > copy && arg.at + arg.len + 2 <= copy + n);
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
+    walk_raw(data, n);
     const struct request_limits *limits[] = {&request_limits_normal, &request_limits_before_auth};
     for (size_t i = 0; i < 2; i++) {
         uint64_t whole = trace(data, n, limits[i], CUT_NOT);

@@ -217,7 +217,7 @@ def test_noauth(farm):
             assert conn.ask("LIMIT FUNNEL k 1/h", "PING", "AUTH secret") == [NOAUTH, NOAUTH, "OK"]
             key = fresh()
             assert [d.limited for d in decisions(conn, *[f"LIMIT FUNNEL {key} 1/h"] * 2)] == [0, 1]
-            assert conn.call("CL.THROTTLE", key, 0, 1, 99)[0] == 0
+            assert conn.call("CL.THROTTLE", fresh(), 0, 1, 99)[0] == 0
 
 
 def test_weirs_own_user(farm, redis):
@@ -248,7 +248,7 @@ def test_policy_refuses(limited, redis, protocol):
         key = fresh()
         asked = script_calls(redis)
         replies = conn.ask(f"LIMIT FUNNEL {key} 9/h", f"LIMIT FIXED {key} 9/h", f"LIMIT FUNNEL {key} 9/h", "ECHO a",
-                           f"CL.THROTTLE {key} 9 9 9", f"CL.THROTTLE {key} 9 9 9", f"LIMIT FUNNEL {key} 9/h", "ECHO b")  # fmt: skip
+                           f"CL.THROTTLE {key}c 9 9 9", f"CL.THROTTLE {key}c 9 9 9", f"LIMIT FUNNEL {key} 9/h", "ECHO b")  # fmt: skip
         assert [decision(replies[i]).remaining for i in (0, 2)] == [8, 7]
         assert replies[1] == Error("NOPERM denied by policy default")
         assert replies[4][0] == 0

@@ -17,6 +17,8 @@ from decisions import (
     written,
 )
 from harness import wait_until
+from limits import plain
+from reloading import reload
 from resp import Error, encode
 
 FUNNELS = ["FUNNEL", "BUCKET"]
@@ -142,12 +144,15 @@ T3 = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name, prefix, db", [("LIMIT THROTTLE", "limit:", 0), ("CL.THROTTLE", "", 0), ("cl.throttle", "", 3)])
-def test_cell_tables(conn, redis, name, prefix, db):
-    """As an array, whatever the protocol; LIMIT THROTTLE is in database 0 whatever the client's."""
-    conn.call("SELECT", 3)
-    if db == 0 and not prefix:
-        conn.call("SELECT", 0)
+@pytest.fixture(params=["shared", "private"])
+def raw(request, farm, redis, protocol):
+    """A client where CL.THROTTLE's keys are as redis-cell has them."""
+    with speaking(farm.weir(redis, workers=2, lanes=request.param, cl_throttle="raw").connect(), protocol) as conn:
+        yield conn
+
+
+def cell_tables(conn, redis, name, prefix, db):
+    """As an array, whatever the protocol."""
     rows = [(f"4 1 1 {quantity}", debt, reply) for debt, quantity, reply in T1] + T3
     with redis.connect() as direct:
         direct.call("SELECT", db)
@@ -160,6 +165,21 @@ def test_cell_tables(conn, redis, name, prefix, db):
             assert direct.call("TYPE", prefix + key) in ("string", "none")
             if not debt and reply[0]:
                 assert direct.call("EXISTS", prefix + key) == 0
+
+
+@pytest.mark.parametrize("name", ["LIMIT THROTTLE", "CL.THROTTLE", "cl.throttle"])
+def test_cell_tables(conn, redis, name):
+    """Under the prefix, and in database 0 whatever the client's."""
+    conn.call("SELECT", 3)
+    cell_tables(conn, redis, name, "limit:", 0)
+
+
+@pytest.mark.parametrize("db", [0, 3])
+def test_raw_cell_tables(raw, redis, db):
+    raw.call("SELECT", db)
+    cell_tables(raw, redis, "CL.THROTTLE", "", db)
+    raw.call("SELECT", 3 - db)
+    cell_tables(raw, redis, "LIMIT THROTTLE", "limit:", 0)
 
 
 def test_cell_documented(conn, redis):
@@ -177,27 +197,101 @@ def test_cell_documented(conn, redis):
     assert found[10][:2] == [1, 10] and found[10][3] in (0, 1) and found[10][4] == 6
 
 
-def test_cell_writes_as_redis_cell(conn, redis):
-    key = fresh()
+def writes_as_redis_cell(conn, redis, key, stored):
     before = clock_us(redis) * 1000
     conn.call("CL.THROTTLE", key, 4, 1, 100)
-    assert before + 100 * 10**9 <= int(redis.call("GET", key)) <= clock_us(redis) * 1000 + 100 * 10**9
-    assert near(redis.call("PTTL", key), 100_000)
+    assert before + 100 * 10**9 <= int(redis.call("GET", stored)) <= clock_us(redis) * 1000 + 100 * 10**9
+    assert near(redis.call("PTTL", stored), 100_000)
     assert conn.call("CL.THROTTLE", key, 4, 1, 100, -1) == [0, 5, 5, -1, 0]
-    assert redis.call("EXISTS", key) == 0, "a refund of all"
+    assert redis.call("EXISTS", stored) == 0, "a refund of all"
 
 
-def test_cell_and_limit_are_apart(conn):
+def test_cell_writes_as_redis_cell(conn, redis):
+    key = fresh()
+    writes_as_redis_cell(conn, redis, key, f"limit:{key}")
+
+
+def test_raw_cell_writes_as_redis_cell(raw, redis):
+    key = fresh()
+    writes_as_redis_cell(raw, redis, key, key)
+
+
+def test_cell_is_limit_throttle(conn, redis):
+    """By another name: the same key, whatever the database."""
     key = fresh()
     conn.call("SELECT", 3)
     assert conn.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 0
     conn.call("SELECT", 4)
-    assert conn.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 0, "another database"
-    assert conn.call("LIMIT", "THROTTLE", key, 0, 1, 1000)[0] == 0, "another key"
     assert conn.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 1
-    conn.call("SELECT", 3)
-    assert conn.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 1
-    assert conn.call("EXISTS", key) == 1
+    assert conn.call("LIMIT", "THROTTLE", key, 0, 1, 1000)[0] == 1
+    assert conn.call("EXISTS", key) == 0 and redis.call("KEYS", "*") == [f"limit:{key}".encode()]
+    assert conn.call("LIMIT", "RESET", key) == 1
+    assert conn.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 0
+
+
+def test_raw_cell_and_limit_are_apart(raw):
+    key = fresh()
+    raw.call("SELECT", 3)
+    assert raw.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 0
+    raw.call("SELECT", 4)
+    assert raw.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 0, "another database"
+    assert raw.call("LIMIT", "THROTTLE", key, 0, 1, 1000)[0] == 0, "another key"
+    assert raw.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 1
+    raw.call("SELECT", 3)
+    assert raw.call("CL.THROTTLE", key, 0, 1, 1000)[0] == 1
+    assert raw.call("EXISTS", key) == 1
+
+
+def test_cell_gives_no_rights(farm, redis):
+    """Who may do nothing in Redis changes no key of others, and learns of none whether it is there or what it holds."""
+    weir = farm.weir(redis, workers=1)
+    redis.call("ACL", "SETUSER", "poor", "on", ">pw", "resetkeys", "-@all", "+ping")
+    try:
+        text, number = fresh("text"), fresh("number")
+        redis.call("SET", text, "x")
+        redis.call("SET", number, "17")
+        with weir.connect() as conn:
+            assert conn.call("AUTH", "poor", "pw") == "OK"
+            found = [conn.call("CL.THROTTLE", key, 4, 1, 100) for key in (text, number, fresh())]
+            assert found[0] == found[1] == found[2] == [0, 5, 4, -1, 100]
+            assert conn.call("CL.THROTTLE", number, 4, 1, 100, -9)[0] == 0
+        assert redis.call("GET", text) == b"x" and redis.call("GET", number) == b"17"
+        assert redis.call("TTL", number) == -1
+    finally:
+        redis.call("ACL", "DELUSER", "poor")
+
+
+def test_cell_is_left_to_redis(farm, redis, protocol):
+    """It travels as what weir does not know, also in MULTI; and nothing tells of it."""
+    weir = farm.weir(redis, workers=2, cl_throttle="off")
+    key = fresh()
+    with speaking(weir.connect(), protocol) as conn, speaking(redis.connect(), protocol) as direct:
+        for command in ("CL.THROTTLE K 4 1 100", "cl.throttle K 4 1", "COMMAND INFO cl.throttle", "COMMAND GETKEYS CL.THROTTLE K 4 1 2",
+                        "COMMAND LIST FILTERBY PATTERN cl.*"):  # fmt: skip
+            words = command.replace("K", key).split()
+            assert conn.call(*words) == direct.call(*words), command
+        assert conn.call("COMMAND", "COUNT") == direct.call("COMMAND", "COUNT") + 1
+        assert conn.ask("MULTI", "CL.THROTTLE k 1 1 1", "EXEC") == direct.ask("MULTI", "CL.THROTTLE k 1 1 1", "EXEC")
+        assert conn.call("LIMIT", "THROTTLE", key, 4, 1, 100) == [0, 5, 4, -1, 100]
+        explained = plain(conn.call("LIMIT", "EXPLAIN", "CL.THROTTLE", key, 4, 1, 100))
+        explained = explained if isinstance(explained, dict) else dict(zip(explained[::2], explained[1::2]))
+        assert explained["lane"] == "private" and "@limit" not in explained["classes"]
+
+
+def test_cell_changes_with_a_reload(farm, redis):
+    weir = farm.weir(redis, workers=2)
+    conns = [weir.connect() for _ in range(4)]
+    key = fresh()
+    assert [conn.call("CL.THROTTLE", key, 0, 1, 1000)[0] for conn in conns] == [0, 1, 1, 1]
+    assert reload(weir, "", cl_throttle="raw")
+    wait_until(lambda: redis.call("EXISTS", key) or conns[0].call("CL.THROTTLE", key, 0, 1, 1000)[0] == 0, "another key")
+    assert redis.call("EXISTS", key, f"limit:{key}") == 2
+    assert reload(weir, "", cl_throttle="off")
+    wait_until(lambda: all(isinstance(c.call("CL.THROTTLE", key, 0, 1, 1000), Error) for c in conns), "Redis' own answer")
+    assert reload(weir, "", cl_throttle="prefix")
+    wait_until(lambda: not any(isinstance(c.call("CL.THROTTLE", key, 0, 1, 1000), Error) for c in conns), "weir's again")
+    for conn in conns:
+        conn.close()
 
 
 def test_a_refund_is_heard(conn):
@@ -376,7 +470,7 @@ def test_keys(conn, redis, key):
     assert conn.call("LIMIT", "RENEW", key, taken.token, 9000) == 1
     assert conn.call("LIMIT", "RELEASE", key, taken.token) == 1
     assert conn.call("CL.THROTTLE", key, 0, 1, 99)[0] == 0
-    assert redis.call("KEYS", "*") == [key]
+    assert redis.call("KEYS", "*") == [b"limit:" + key]
 
 
 def test_keys_too_long(conn):

@@ -110,9 +110,19 @@ def test_memory_is_of_one_rate(conn):
     assert [d.limited for d in decisions(conn, *[f"LIMIT FUNNEL {key} 1/h"] * 2)] == [0, 1]
     assert decide(conn, f"LIMIT FUNNEL {key} 1/h BURST 2").limited == 0
     assert conn.call("LIMIT", "BUCKET", key, "1/h").startswith("WRONGTYPE")
+    assert conn.call("CL.THROTTLE", key, 0, 1, 999).startswith("WRONGTYPE")
+    assert conn.call("LIMIT", "RESET", key) == 1
     assert [conn.call("CL.THROTTLE", key, 0, 1, 999)[0] for _ in range(2)] == [0, 1]
-    conn.call("SELECT", 5)
-    assert conn.call("CL.THROTTLE", key, 0, 1, 999)[0] == 0
+
+
+def test_memory_is_of_one_database(farm, redis):
+    """Where CL.THROTTLE's keys are the client's own."""
+    weir = farm.weir(redis, workers=1, cl_throttle="raw")
+    key = fresh()
+    with weir.connect() as conn:
+        assert [conn.call("CL.THROTTLE", key, 0, 1, 999)[0] for _ in range(2)] == [0, 1]
+        conn.call("SELECT", 5)
+        assert [conn.call("CL.THROTTLE", key, 0, 1, 999)[0] for _ in range(2)] == [0, 1]
 
 
 def test_the_same_counts_with_and_without_memory(redis, farm):

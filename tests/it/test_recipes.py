@@ -462,7 +462,7 @@ def test_cell_needs_no_module(direct, r):
     assert BLOCKS[CELL][0] == BLOCKS[CELL][1]  # the same line
     assert admitted(20, new(CELL).allowed, r, "ann") == 16
     assert r.execute_command("CL.THROTTLE", "replies:ann", 15, 30, 60)[:2] == [1, 16]
-    assert direct.get("replies:ann").isdigit()
+    assert direct.get("limit:replies:ann").isdigit() and not direct.exists("replies:ann")
 
 
 def test_a_counter_of_what_is_running_never_forgets_the_dead(direct, r):

@@ -157,7 +157,7 @@ def application(conn):
     """Calls of every command, in every form that asks Redis otherwise; the replies."""
     commands = ["LIMIT FUNNEL f 5/s", "LIMIT BUCKET b 5/s 100/h", "LIMIT SLIDING s 2/60s", "LIMIT SLIDING s 2/60s"]
     commands += ["LIMIT SLIDING s 2/60s", "LIMIT SLIDING a 2/60s APPROX", "LIMIT FIXED x 5/d", "LIMIT CHECK signup c"]
-    commands += ["LIMIT THROTTLE t 15 30 60", "LIMIT THROTTLE t 15 30 60 -1", "CL.THROTTLE limit:cell 15 30 60"]
+    commands += ["LIMIT THROTTLE t 15 30 60", "LIMIT THROTTLE t 15 30 60 -1", "CL.THROTTLE cell 15 30 60"]
     replies = conn.ask(*commands, "LIMIT ACQUIRE p 1 60000", "LIMIT RENEW p x 60000", "LIMIT RELEASE p x")
     replies += conn.ask(f"LIMIT RENEW p {replies[-3][1].decode()} 200", "LIMIT ACQUIRE p 1 60000 WAIT 10000")
     replies += conn.ask(f"LIMIT RELEASE p {replies[-1][1].decode()}", "LIMIT RESET f b p none")

@@ -1,11 +1,13 @@
 """WAIT: turns of a queue, windows that are asked again when they can pass, and clients that leave while they wait."""
 
+import re
 import time
 
 import pytest
-from decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, script_calls
+from decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, place, script_calls
 from harness import wait_until
-from limits import plain
+from limits import OPERATOR, order, plain
+from reloading import reload
 from resp import Closed, pipeline
 
 FUNNELS = ["FUNNEL", "BUCKET"]
@@ -255,3 +257,61 @@ def test_weir_stops_while_they_wait(farm, redis):
     weir.stop()
     for conn in conns:
         conn.close()
+
+
+# ---- while rules change ----
+
+
+def change(weir, redis, how):
+    """What gives every worker new rules, or a new command table: none of it is a reason to go before one's turn."""
+    if how == "reload":
+        assert reload(weir, "[policy default]\nwrite = 900/s\n")
+    elif how == "set":
+        assert order(weir, "SET", "default", "write", "1000/s") == "OK"
+    elif how == "table":
+        redis.call("CLIENT", "KILL", "ID", control_id(redis))
+        wait_until(lambda: "control connection is back" in weir.log(), "its command table has come anew")
+    with weir.connect() as conn:  # every worker has them
+        conn.call("LIMIT", "STATUS")
+
+
+def control_id(redis):
+    """weir's own connection: it asked for COMMAND last, and has been silent since."""
+    lines = redis.call("CLIENT", "LIST").decode().splitlines()
+    return next(re.match(r"id=(\d+)", line)[1] for line in lines if re.search(r" cmd=command(\|\S+)? ", line))
+
+
+@pytest.mark.parametrize("how", ["reload", "set", "table"])
+def test_rules_change_while_they_wait(farm, redis, how):
+    """Turns are Redis': who waits for one, or for a place, goes neither early nor asks again."""
+    weir = farm.weir(redis, workers=2, sections="[policy default]\nwrite = 800/s\n" + OPERATOR)
+    key = fresh()
+    queue = [weir.connect() for _ in range(4)]
+    with weir.connect() as holder, weir.connect() as acquirer, weir.connect() as window:
+        assert decide(holder, f"LIMIT SLIDING {key}w 1/100s").limited == 0
+        window.send(pipeline(f"LIMIT SLIDING {key}w 1/100s WAIT 200000"))
+        held = place(holder.call("LIMIT", "ACQUIRE", key + "p", 1, 100_000))
+        acquirer.send(pipeline(f"LIMIT ACQUIRE {key}p 1 100000 WAIT 100000"))
+        wait_until(lambda: redis.waiting()[1] > 0, "it waits for a place")
+        assert decide(holder, f"LIMIT FUNNEL {key} 1/100s BURST 1").limited == 0
+        send_one_by_one(redis, key, queue, f"LIMIT FUNNEL {key} 1/100s BURST 1 WAIT 1000000")
+        asked = script_calls(redis)
+        change(weir, redis, how)
+        for conn in [*queue, acquirer, window]:
+            assert not conn.is_closed() and not conn.buffer, "none is let through early"
+        assert script_calls(redis) <= asked, "nor do they ask again, all at once"
+        assert holder.call("LIMIT", "RELEASE", key + "p", held.token) == 1
+        assert place(acquirer.read()).limited == 0, "and a place that comes free is still heard of"
+    for conn in queue:
+        conn.close()
+
+
+def test_a_turn_after_a_reload(farm, redis):
+    """It comes when it was said to come."""
+    weir = farm.weir(redis, workers=1)
+    key = fresh()
+    with weir.connect() as a, weir.connect() as b:
+        started = send_one_by_one(redis, key, [a, b], f"LIMIT FUNNEL {key} 1/600ms BURST 1 WAIT 60000")
+        assert reload(weir, "")
+        assert decision(a.read()).limited == 0 and decision(b.read()).limited == 0
+        assert 0.6 - 0.001 <= time.monotonic() - started <= 0.6 + 5

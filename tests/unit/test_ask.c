@@ -363,14 +363,13 @@ static void arities_agree(void **state)
 
 /* ---- what a script is asked ---- */
 
-static void assert_words(const char *line, unsigned database, const char *expected)
+static void assert_asked(const struct quota_ask *ask, unsigned database, const char *expected)
 {
-    struct quota_ask ask = kit_ask(line);
     char request[QUOTA_WORDS_ROOM + EMIT_HEADER_MAX];
     char out[QUOTA_WORDS_ROOM];
     char text[QUOTA_WORDS_ROOM] = "";
     unsigned n_words;
-    size_t len = quota_ask_words(&ask, database, SLICE("limit:free"), out, &n_words);
+    size_t len = quota_ask_words(ask, database, SLICE("limit:free"), out, &n_words);
     size_t head = emit_header(request, '*', n_words);
     memcpy(request + head, out, len);
     struct argv_walk walk;
@@ -381,6 +380,20 @@ static void assert_words(const char *line, unsigned database, const char *expect
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", at > 0 ? "," : "", (int)word.len, word.at);
     assert_true(walk.at == walk.end);
     assert_string_equal(text, expected);
+}
+
+static void assert_words(const char *line, unsigned database, const char *expected)
+{
+    struct quota_ask ask = kit_ask(line);
+    assert_asked(&ask, database, expected);
+}
+
+/* Where the operator has it so. */
+static void assert_raw_words(const char *line, unsigned database, const char *expected)
+{
+    struct quota_ask ask = kit_ask(line);
+    ask.is_raw = true;
+    assert_asked(&ask, database, expected);
 }
 
 static void questions(void **state)
@@ -397,8 +410,9 @@ static void questions(void **state)
     assert_words("LIMIT FUNNEL k 1/d BURST 104 WAIT 86400000", 0,
                  "0,,0,f,1,86400000000000,9007199254740991,8985600000000000");
     assert_words("LIMIT THROTTLE k 4 1 1 2", 7, "0,,0,,1,2000000000,5000000000,5000000000");
-    assert_words("CL.THROTTLE k 4 1 1 -1", 7, "7,,0,,1,-1000000000,5000000000,5000000000");
-    assert_words("CL.THROTTLE k 4 1 1 0", 7, "7,,1,,1,0,5000000000,5000000000");
+    assert_words("CL.THROTTLE k 4 1 1 2", 7, "0,,0,,1,2000000000,5000000000,5000000000");
+    assert_raw_words("CL.THROTTLE k 4 1 1 -1", 7, "7,,0,,1,-1000000000,5000000000,5000000000");
+    assert_raw_words("CL.THROTTLE k 4 1 1 0", 7, "7,,1,,1,0,5000000000,5000000000");
     assert_words("LIMIT SLIDING k 5/60s 100/d COST 2 WAIT 9", 7, "0,,0,2,2,5,60000000,100,86400000000");
     assert_words("LIMIT SLIDING k 5/60s APPROX PEEK", 7, "0,,1,1,1,5,60000000");
     assert_words("LIMIT FIXED k 5/60s", 7, "0,,0,1,1,5,60000000");

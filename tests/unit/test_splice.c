@@ -53,7 +53,7 @@ static bool splice(const char *line, struct slice reply, bool is_resp3, struct b
 {
     build_init(out, is_resp3);
     struct slice placed = slice_of(guard_place(&reply_guard, reply.at, reply.len), reply.len);
-    return splice_command(request_of(line), placed, out);
+    return splice_command(request_of(line), placed, true, out);
 }
 
 /* Bytes, and between \1s an entry of an own command: I in COMMAND INFO, i the same before Redis 7, D in DOCS. */
@@ -235,6 +235,33 @@ static void the_count_is_ours_too(void **state)
     assert_unchanged("COMMAND COUNT", ":99999999999999999\r\n", false);
 }
 
+/* Where the operator leaves CL.THROTTLE to Redis, nothing is said of it. */
+static void what_is_left_to_redis_is_not_ours(void **state)
+{
+    static const struct {
+        const char *line, *reply, *expected;
+    } rows[] = {
+        {"COMMAND COUNT", ":240\r\n", ":241\r\n"},
+        {"COMMAND INFO cl.throttle", "*1\r\n*-1\r\n", "*1\r\n*-1\r\n"},
+        {"COMMAND LIST FILTERBY PATTERN cl.*", "*0\r\n", "*0\r\n"},
+        {"COMMAND LIST FILTERBY PATTERN limit", "*0\r\n", "*1\r\n$5\r\nlimit\r\n"},
+        {"COMMAND DOCS cl.throttle", "*0\r\n", NULL},
+        {"COMMAND GETKEYS cl.throttle k 1 2 3", "-ERR Invalid command specified\r\n", NULL},
+    };
+    (void)state;
+    assert_int_equal(docs_top_count(), 2);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct build out;
+        build_init(&out, false);
+        struct slice reply = slice_str(rows[i].reply);
+        reply = slice_of(guard_place(&reply_guard, reply.at, reply.len), reply.len);
+        assert_int_equal(splice_command(request_of(rows[i].line), reply, false, &out), rows[i].expected != NULL);
+        if (rows[i].expected != NULL)
+            assert_true(slice_eq(slice_of(out.at, out.len), slice_str(rows[i].expected)));
+        build_fini(&out);
+    }
+}
+
 static void keys_of_ours_are_told(void **state)
 {
     (void)state;
@@ -301,7 +328,7 @@ static void no_reply_grows_beyond_the_bound(void **state)
     assert_non_null(request);
     struct build out;
     build_init(&out, true);
-    assert_false(splice_command(slice_of(request, emit_array(request, words, NAMES + 2)), SLICE("%0\r\n"), &out));
+    assert_false(splice_command(slice_of(request, emit_array(request, words, NAMES + 2)), SLICE("%0\r\n"), true, &out));
     assert_true(out.len < SPLICE_MAX + 65536);
     build_fini(&out);
     free(request);
@@ -315,6 +342,7 @@ int main(void)
         cmocka_unit_test(docs_that_are_ours_are_added_in_order),
         cmocka_unit_test(lists_are_filtered),
         cmocka_unit_test(the_count_is_ours_too),
+        cmocka_unit_test(what_is_left_to_redis_is_not_ours),
         cmocka_unit_test(keys_of_ours_are_told),
         cmocka_unit_test(what_is_not_as_expected_passes),
         cmocka_unit_test(no_reply_grows_beyond_the_bound),

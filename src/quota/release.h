@@ -1,0 +1,19 @@
+/*
+ * What comes on the connection on which weir listens for places that come free: told from anything else that may come
+ * there, as whoever may publish, or point tracking at a connection, writes what he likes.
+ */
+#ifndef WEIR_QUOTA_RELEASE_H
+#define WEIR_QUOTA_RELEASE_H
+
+#include "base/slice.h"
+
+enum release_news {
+    RELEASE_NOTHING,    /* for nobody here */
+    RELEASE_SUBSCRIBED, /* from now on releases are told */
+    RELEASE_KEY,        /* a place of *key has become free */
+};
+
+/* `frame` is any bytes; *key points into it. Exactly "message" or "subscribe", this channel, and a bulk or a count. */
+enum release_news release_read(struct slice frame, struct slice channel, struct slice *key);
+
+#endif

@@ -1,0 +1,207 @@
+/* Judges replies, each by its type first: a string is only looked at where there is one. */
+#include "upstream/control_reply.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#include "base/num.h"
+
+#define MIN_MAJOR 6
+#define MIN_MINOR 2
+#define MAX_CATEGORIES 64
+
+/* ---- coming in ---- */
+
+enum scan_result control_inbox_take(struct control_inbox *inbox, const char *data, size_t n, size_t *used,
+                                    struct slice *frame)
+{
+    enum scan_result result = reply_scan(&inbox->scan, data, n, used);
+    if (result == SCAN_BAD || !bytes_add(&inbox->bytes, slice_of(data, *used), CONTROL_REPLY_MAX))
+        return SCAN_BAD;
+    *frame = bytes_slice(&inbox->bytes);
+    if (result == SCAN_FRAME)
+        inbox->bytes.len = 0;
+    return result;
+}
+
+void control_inbox_fini(struct control_inbox *inbox)
+{
+    bytes_fini(&inbox->bytes);
+    memset(&inbox->scan, 0, sizeof inbox->scan);
+}
+
+struct redisReply *control_read(struct slice frame)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    if (reader == NULL)
+        return NULL;
+    bool is_read =
+        redisReaderFeed(reader, frame.at, frame.len) == REDIS_OK && redisReaderGetReply(reader, &reply) == REDIS_OK;
+    redisReaderFree(reader);
+    return is_read ? reply : NULL;
+}
+
+void control_reply_free(struct redisReply *reply)
+{
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+/* ---- what is in a reply ---- */
+
+static struct slice text_of(const redisReply *reply)
+{
+    bool is_text =
+        reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS || reply->type == REDIS_REPLY_ERROR;
+    return is_text && reply->str != NULL ? slice_of(reply->str, (size_t)reply->len) : slice_of("", 0);
+}
+
+static int64_t integer_of(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+}
+
+static size_t elements_of(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+}
+
+static bool is_error(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR;
+}
+
+static bool starts(const redisReply *reply, const char *word)
+{
+    struct slice text = text_of(reply);
+    size_t len = strlen(word);
+    return text.len >= len && memcmp(text.at, word, len) == 0;
+}
+
+/* ---- PING, AUTH ---- */
+
+const char *control_judge_ping(const struct redisReply *reply, bool *needs_auth)
+{
+    *needs_auth = is_error(reply) && starts(reply, "NOAUTH");
+    if (is_error(reply) && (starts(reply, "ERR max") || starts(reply, "DENIED")))
+        return reply->str;
+    if (!is_error(reply) && reply->type != REDIS_REPLY_STATUS)
+        return "it answers PING as no Redis does";
+    return NULL;
+}
+
+const char *control_judge_auth(const struct redisReply *reply)
+{
+    bool is_ok = reply->type == REDIS_REPLY_STATUS && slice_eq(text_of(reply), SLICE("OK"));
+    return is_ok ? NULL : "it does not accept upstream-user and upstream-password-file";
+}
+
+/* ---- INFO ---- */
+
+/* The value of "field:value" in INFO's text; empty if there is none. */
+static struct slice info_field(struct slice info, struct slice field)
+{
+    const char *end = info.at + info.len;
+    for (const char *line = info.at; line < end;) {
+        const char *eol = memchr(line, '\n', (size_t)(end - line));
+        const char *stop = eol != NULL ? eol : end;
+        if ((size_t)(stop - line) > field.len && line[field.len] == ':' && memcmp(line, field.at, field.len) == 0) {
+            const char *value = line + field.len + 1;
+            size_t n = (size_t)(stop - value);
+            return slice_of(value, n > 0 && value[n - 1] == '\r' ? n - 1 : n);
+        }
+        line = eol != NULL ? eol + 1 : end;
+    }
+    return slice_of("", 0);
+}
+
+static bool is_old(struct slice version)
+{
+    int64_t major = 0;
+    int64_t minor = 0;
+    const char *dot = version.len > 0 ? memchr(version.at, '.', version.len) : NULL;
+    if (dot == NULL || !num_parse(slice_of(version.at, (size_t)(dot - version.at)), &major))
+        return false; /* not for us to judge */
+    const char *rest = dot + 1;
+    size_t left = version.len - (size_t)(rest - version.at);
+    const char *second = memchr(rest, '.', left);
+    if (!num_parse(slice_of(rest, second != NULL ? (size_t)(second - rest) : left), &minor))
+        return false;
+    return major < MIN_MAJOR || (major == MIN_MAJOR && minor < MIN_MINOR);
+}
+
+const char *control_judge_info(const struct redisReply *reply, bool *is_barred)
+{
+    const char *why = NULL;
+    *is_barred = false;
+    if (is_error(reply))
+        return starts(reply, "NOAUTH") ? "it wants a password: set upstream-user and upstream-password-file"
+                                       : reply->str;
+    if (reply->type != REDIS_REPLY_STRING)
+        return "it answers INFO as no Redis does";
+    if (slice_eq(info_field(text_of(reply), SLICE("redis_mode")), SLICE("cluster")))
+        why = "it is a node of a cluster, whose redirections would lead clients around weir";
+    else if (is_old(info_field(text_of(reply), SLICE("redis_version"))))
+        why = "it is older than Redis 6.2";
+    *is_barred = why != NULL;
+    return why;
+}
+
+/* ---- COMMAND ---- */
+
+/* Names are looked up, shown and logged: what is none of Redis' is left out. */
+static bool is_name(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.at[i] <= ' ' || name.at[i] > '~')
+            return false;
+    return name.len > 0;
+}
+
+static size_t take_categories(const redisReply *listed, struct slice *categories)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < elements_of(listed) && n < MAX_CATEGORIES; i++) {
+        struct slice name = text_of(listed->element[i]);
+        if (name.len > 1 && is_name(name))
+            categories[n++] = slice_of(name.at + 1, name.len - 1);
+    }
+    return n;
+}
+
+/* One element of COMMAND: name, arity, flags, first, last, step, categories, tips, key specs, subcommands. */
+static void add_command(struct command_table *table, const redisReply *row, bool is_container, size_t *left)
+{
+    if (elements_of(row) < 7 || *left == 0 || !is_name(text_of(row->element[0])))
+        return;
+    struct slice categories[MAX_CATEGORIES];
+    struct command_info info = {
+        .name = text_of(row->element[0]),
+        .arity = integer_of(row->element[1]),
+        .first_key = integer_of(row->element[3]),
+        .last_key = integer_of(row->element[4]),
+        .key_step = integer_of(row->element[5]),
+        .categories = categories,
+        .n_categories = take_categories(row->element[6], categories),
+    };
+    const redisReply *flags = row->element[2];
+    for (size_t i = 0; i < elements_of(flags); i++)
+        info.flags |= command_flag(text_of(flags->element[i]));
+    --*left;
+    command_table_add(table, &info);
+    const redisReply *subcommands = is_container && row->elements >= 10 ? row->element[9] : NULL;
+    for (size_t i = 0; subcommands != NULL && i < elements_of(subcommands); i++)
+        add_command(table, subcommands->element[i], false, left);
+}
+
+struct command_table *control_read_commands(const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return NULL;
+    size_t left = CONTROL_COMMANDS_MAX;
+    struct command_table *table = command_table_new();
+    for (size_t i = 0; i < reply->elements; i++)
+        add_command(table, reply->element[i], true, &left);
+    return table;
+}

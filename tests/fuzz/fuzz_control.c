@@ -1,0 +1,84 @@
+/*
+ * Any bytes as what the control lane is told: however they are cut, the same replies are read, and each is judged as
+ * whatever it was asked for.
+ */
+#include "limit/keys.h"
+#include "upstream/control_reply.h"
+
+#include "pieces.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* The table serves whatever is looked up in it, and finds keys where it says they are. */
+static void look_up(const struct command_table *table)
+{
+    static const char request[] = "*3\r\n$3\r\nGET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+    size_t count = command_table_count(table);
+    REQUIRE(count > 0 && count <= UINT16_MAX + 1);
+    REQUIRE(command_table_categories(table) <= 64);
+    for (size_t i = 0; i < count; i++) {
+        const struct command *row = command_table_row(table, i);
+        struct slice key;
+        if (keys_first(row, slice_of(request, sizeof request - 1), 3, &key))
+            REQUIRE(key.at > request && key.at + key.len < request + sizeof request);
+        REQUIRE(keys_count(row, slice_of(request, sizeof request - 1), 3) <= 3);
+        REQUIRE(i == 0 || command_by_name(table, slice_of(row->name, row->name_len)) == row);
+        REQUIRE(command_kind_name(row->kind) != NULL);
+    }
+}
+
+static void judge(struct slice frame, uint64_t *sum)
+{
+    bool needs_auth;
+    bool is_barred;
+    char *copy = piece_copy((const uint8_t *)frame.at, frame.len);
+    struct redisReply *reply = control_read(slice_of(copy, frame.len));
+    free(copy);
+    digest(sum, reply != NULL);
+    if (reply == NULL)
+        return;
+    digest(sum, control_judge_ping(reply, &needs_auth) != NULL);
+    digest(sum, needs_auth);
+    digest(sum, control_judge_auth(reply) != NULL);
+    const char *why = control_judge_info(reply, &is_barred);
+    REQUIRE(!is_barred || why != NULL);
+    digest(sum, why != NULL);
+    struct command_table *table = control_read_commands(reply);
+    if (table != NULL) {
+        digest(sum, command_table_count(table));
+        look_up(table);
+        command_table_put(table);
+    }
+    control_reply_free(reply);
+}
+
+/* A digest of all that is seen of the input. */
+static uint64_t trace(const uint8_t *data, size_t n, enum cut cut)
+{
+    struct control_inbox inbox = {0};
+    uint64_t dice = digest_of(data, n);
+    uint64_t sum = 0;
+    enum scan_result result = SCAN_MORE;
+    for (size_t at = 0, size; at < n && result != SCAN_BAD; at += size) {
+        size = piece_size(cut, &dice, n - at);
+        char *piece = piece_copy(data + at, size);
+        for (size_t off = 0, used; off < size && result != SCAN_BAD; off += used) {
+            struct slice frame;
+            result = control_inbox_take(&inbox, piece + off, size - off, &used, &frame);
+            REQUIRE(used <= size - off);
+            if (result == SCAN_FRAME)
+                judge(frame, &sum);
+        }
+        free(piece);
+    }
+    digest(&sum, result == SCAN_BAD);
+    control_inbox_fini(&inbox);
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    uint64_t whole = trace(data, n, CUT_NOT);
+    REQUIRE(trace(data, n, CUT_RANDOM) == whole);
+    return 0;
+}

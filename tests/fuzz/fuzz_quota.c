@@ -1,0 +1,115 @@
+/*
+ * Any bytes as what Redis answers to a script, and as what it publishes: they are refused, or what is made of them is
+ * within what it can mean; no call is let through that the numbers do not let through.
+ */
+#include "quota/answer.h"
+#include "quota/outcome.h"
+#include "quota/release.h"
+
+#include "pieces.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+#define CHANNEL "limit:released"
+
+/* The first bytes choose what was asked. */
+static struct quota_ask ask_of(const uint8_t *head)
+{
+    static const struct quota_rate rates[] = {{1, 1}, {10, 1000000}, {10000, 60000000}, {1, QUOTA_MOST - 2}};
+    struct quota_ask ask = {
+        .rule = {.kind = head[0] % QUOTA_RESET, .n_rates = 1 + head[1] % QUOTA_RATES_MAX},
+        .cost = 1 + head[2] % 16,
+        .max = 1 + head[2],
+        .wait_ns = head[3] * UINT64_C(1000000),
+        .is_peek = (head[3] & 1) != 0 && head[3] < 128,
+    };
+    for (unsigned i = 0; i < ask.rule.n_rates; i++)
+        ask.rule.rates[i] = rates[(head[1] + i) % 4];
+    if (ask.rule.kind == QUOTA_THROTTLE)
+        ask.cost = (int64_t)(head[2] % 16) - 8;
+    if (!quota_is_funnel(ask.rule.kind) && !quota_is_window(ask.rule.kind))
+        ask.rule.n_rates = 0;
+    return ask;
+}
+
+static void check_outcome(const struct quota_outcome *outcome)
+{
+    REQUIRE(outcome->remaining >= 0 && outcome->remaining <= outcome->limit);
+    REQUIRE(outcome->retry_ns >= -1 && outcome->reset_ns >= 0 && outcome->wait_ns >= 0);
+    REQUIRE(!outcome->is_limited || outcome->wait_ns == 0);
+}
+
+static void decide(const struct quota_ask *ask, const int64_t *numbers, uint64_t calls)
+{
+    struct quota_memory memory;
+    struct quota_outcome outcome;
+    struct build reply;
+    uint64_t granted = quota_granted(ask, numbers, calls);
+    REQUIRE(granted <= calls);
+    for (uint64_t k = 0; k < calls; k++) {
+        quota_outcome(ask, numbers, calls, k, &outcome);
+        check_outcome(&outcome);
+        REQUIRE(outcome.is_limited == ((ask->is_peek ? 0 : k) >= granted));
+        build_init(&reply, k % 2 == 0);
+        quota_reply(&reply, ask, &outcome);
+        build_fini(&reply);
+    }
+    if (quota_remember(ask, numbers, calls, &memory) && quota_recall(&memory, ask, 1000, &outcome))
+        check_outcome(&outcome);
+}
+
+static void read_numbers(const struct quota_ask *ask, struct slice text, uint64_t calls)
+{
+    unsigned n = quota_numbers(ask);
+    struct answer answer;
+    if (!answer_begin(text, n, &answer))
+        return;
+    int64_t numbers[QUOTA_NUMBERS_MAX];
+    struct slice error = slice_of(NULL, 0);
+    for (unsigned i = 0; i < n; i++)
+        REQUIRE(answer_number(&answer, &numbers[i], &error));
+    REQUIRE(answer_is_over(&answer));
+    REQUIRE(error.at == NULL || (error.len > 0 && error.at > text.at && error.at + error.len < text.at + text.len));
+    if (!quota_numbers_are_sane(ask, numbers, calls))
+        return;
+    if (ask->rule.n_rates > 0) {
+        decide(ask, numbers, calls);
+        return;
+    }
+    struct build reply;
+    build_init(&reply, true);
+    quota_reply_holding(&reply, ask, numbers, SLICE("token"));
+    build_fini(&reply);
+}
+
+static void read_release(struct slice text)
+{
+    static const char confirmed[] = "*3\r\n$9\r\nsubscribe\r\n$14\r\n" CHANNEL "\r\n:1\r\n";
+    static const char message[] = "*3\r\n$7\r\nmessage\r\n$14\r\n" CHANNEL "\r\n$";
+    struct slice key = slice_of(NULL, 0);
+    bool is_message = text.len > sizeof message - 1 && memcmp(text.at, message, sizeof message - 1) == 0;
+    switch (release_read(text, SLICE(CHANNEL), &key)) {
+    case RELEASE_NOTHING:
+        REQUIRE(!slice_eq(text, slice_of(confirmed, sizeof confirmed - 1)));
+        break;
+    case RELEASE_SUBSCRIBED:
+        REQUIRE(!is_message);
+        break;
+    case RELEASE_KEY:
+        REQUIRE(is_message && key.at > text.at && key.at + key.len + 2 == text.at + text.len);
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    if (n < 5)
+        return 0;
+    const struct quota_ask ask = ask_of(data);
+    char *copy = piece_copy(data + 5, n - 5);
+    struct slice text = slice_of(copy, n - 5);
+    read_numbers(&ask, text, 1 + data[4] % 8);
+    read_release(text);
+    free(copy);
+    return 0;
+}

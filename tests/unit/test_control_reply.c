@@ -1,0 +1,157 @@
+/* What the control lane is told: taken in whole or not at all, and judged whatever it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "upstream/control_reply.h"
+
+/* The last reply in `text`, to be freed; NULL: none. */
+static struct redisReply *read_text(const char *text)
+{
+    struct control_inbox inbox = {0};
+    struct redisReply *reply = NULL;
+    struct slice frame;
+    size_t used;
+    for (const char *at = text; *at; at++) { /* byte for byte */
+        enum scan_result result = control_inbox_take(&inbox, at, 1, &used, &frame);
+        if (result == SCAN_BAD)
+            break;
+        if (result == SCAN_FRAME)
+            reply = control_read(frame);
+    }
+    control_inbox_fini(&inbox);
+    return reply;
+}
+
+static void test_too_long(void **state)
+{
+    static char piece[65536];
+    struct control_inbox inbox = {0};
+    struct slice frame;
+    size_t used;
+    size_t taken = 0;
+    enum scan_result result = control_inbox_take(&inbox, "$68719476736\r\n", 14, &used, &frame);
+    (void)state;
+    memset(piece, 'x', sizeof piece);
+    for (; result == SCAN_MORE && taken <= CONTROL_REPLY_MAX; taken += used)
+        result = control_inbox_take(&inbox, piece, sizeof piece, &used, &frame);
+    assert_int_equal(result, SCAN_BAD);
+    assert_true(inbox.bytes.room <= 2 * CONTROL_REPLY_MAX);
+    control_inbox_fini(&inbox);
+    assert_null(read_text("*2147483647\r\n:1\r\n"));
+}
+
+static void test_judgements(void **state)
+{
+    static const struct {
+        const char *text;
+        bool ping, auth, info;
+    } rows[] = {
+        {"+PONG\r\n", true, false, false},
+        {"+OK\r\n", true, true, false},
+        {"-NOAUTH Authentication required.\r\n", true, false, false},
+        {"-NOPERM x\r\n", true, false, false},
+        {"-ERR max number of clients reached\r\n", false, false, false},
+        {"-DENIED x\r\n", false, false, false},
+        {"-\r\n", true, false, false},
+        {":1\r\n", false, false, false},
+        {"$-1\r\n", false, false, false},
+        {"*-1\r\n", false, false, false},
+        {"*0\r\n", false, false, false},
+        {"*1\r\n$-1\r\n", false, false, false},
+        {"$0\r\n\r\n", false, false, true},
+        {"$19\r\nredis_version:7.0.0\r\n", false, false, true},
+        {"$19\r\nredis_version:6.0.9\r\n", false, false, false},
+        {"$18\r\nredis_mode:cluster\r\n", false, false, false},
+        {"$14\r\nredis_version:\r\n", false, false, true},
+        {"$3\r\n::\n\r\n", false, false, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool flag;
+        struct redisReply *reply = read_text(rows[i].text);
+        if (reply == NULL)
+            fail_msg("%s", rows[i].text);
+        assert_int_equal(control_judge_ping(reply, &flag) == NULL, rows[i].ping);
+        assert_int_equal(flag, strncmp(rows[i].text, "-NOAUTH", 7) == 0);
+        assert_int_equal(control_judge_auth(reply) == NULL, rows[i].auth);
+        assert_int_equal(control_judge_info(reply, &flag) == NULL, rows[i].info);
+        control_reply_free(reply);
+    }
+}
+
+static struct command_table *table_of(const char *text)
+{
+    struct redisReply *reply = read_text(text);
+    struct command_table *table = reply != NULL ? control_read_commands(reply) : NULL;
+    control_reply_free(reply);
+    return table;
+}
+
+#define REST ":2\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n*0\r\n"
+
+static void test_commands(void **state)
+{
+    struct command_table *empty = table_of("*0\r\n");
+    size_t none = command_table_count(empty);
+    (void)state;
+    command_table_put(empty);
+    static const struct {
+        const char *text;
+        size_t more;
+    } rows[] = {
+        {"*1\r\n*7\r\n$3\r\nabc\r\n" REST, 1},
+        {"*1\r\n*7\r\n+abc\r\n" REST, 1},
+        {"*1\r\n*6\r\n$3\r\nabc\r\n:2\r\n*0\r\n:1\r\n:1\r\n:1\r\n", 0},
+        {"*1\r\n*7\r\n$0\r\n\r\n" REST, 0},
+        {"*1\r\n*7\r\n$3\r\na c\r\n" REST, 0},
+        {"*1\r\n*7\r\n$3\r\na\r\n\r\n" REST, 0},
+        {"*1\r\n*7\r\n$-1\r\n" REST, 0},
+        {"*1\r\n*7\r\n*0\r\n" REST, 0},
+        {"*2\r\n$-1\r\n:1\r\n", 0},
+        {"*1\r\n*7\r\n$3\r\nabc\r\n*0\r\n:1\r\n$1\r\nx\r\n*0\r\n+x\r\n:1\r\n", 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct command_table *table = table_of(rows[i].text);
+        if (table == NULL)
+            fail_msg("%s", rows[i].text);
+        assert_int_equal(command_table_count(table), none + rows[i].more);
+        command_table_put(table);
+    }
+    assert_null(table_of(":1\r\n"));
+    assert_null(table_of("-ERR no\r\n"));
+}
+
+static void test_many_commands(void **state)
+{
+    char *text;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    (void)state;
+    fprintf(out, "*%d\r\n", 3 * CONTROL_COMMANDS_MAX);
+    for (unsigned i = 0; i < 3 * CONTROL_COMMANDS_MAX; i++)
+        fprintf(out, "*7\r\n$6\r\n%06u\r\n" REST, i);
+    fclose(out);
+    struct command_table *table = table_of(text);
+    assert_non_null(table);
+    assert_in_range(command_table_count(table), CONTROL_COMMANDS_MAX, CONTROL_COMMANDS_MAX + 100);
+    command_table_put(table);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_judgements),
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_many_commands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
