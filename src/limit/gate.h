@@ -75,6 +75,20 @@ __attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *p
                                                           const struct command *command, uint64_t now_ns,
                                                           struct tally *tallies, struct verdict *verdict);
 
+/*
+ * What is never refused (class control) is not held up by limits on bytes in gate_ask; it waits here for as long as its
+ * connection is in debt. GATE_WAIT: for verdict->wait_ns, and then it may go, whatever others owe by then. GATE_PASS:
+ * nothing is owed. Without `tallies` nothing is counted.
+ */
+__attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns,
+                                                              struct tally *tallies, struct verdict *verdict);
+
+/*
+ * How long until no more than one burst is owed beyond the limit on bytes; 0: no more is. For so long nothing more that
+ * can be stopped is to pass: the rest of a large request or reply, messages.
+ */
+uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64_t now_ns);
+
 /* `n` bytes have passed, of a call that was let through with these flags, or of none (0). */
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies);
@@ -114,10 +128,10 @@ struct standing {
 
 struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns);
 
-/* Can a limit that delays, and is enforced, make the command wait? */
+/* Can a limit that is enforced make the command wait? */
 bool gate_delays(const struct policy *policy, const struct command *command);
 
-/* Does limit `index` bind the command when it wants to pass? */
+/* Does limit `index` bind the command when it wants to pass, or make it wait? */
 bool gate_binds(const struct policy *policy, unsigned index, const struct command *command);
 
 #endif
