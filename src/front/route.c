@@ -203,6 +203,19 @@ static bool is_ours(const struct client *client, enum effect effect)
     return effect == EFFECT_RESET || (effect == EFFECT_GETNAME && !session_is_anonymous(client));
 }
 
+static enum route run_ours(struct client *client, struct request *request, enum effect effect)
+{
+    struct verdict verdict;
+    enum gate gate = account_ask(client, request, &verdict);
+    if (gate == GATE_WAIT)
+        return ROUTE_WAIT;
+    if (gate != GATE_PASS)
+        return throttle(client, NULL, request, gate, &verdict);
+    account_answered(client, verdict.counted);
+    count(client, request, RESULT_LOCAL);
+    return effect == EFFECT_RESET ? reset(client) : get_name(client);
+}
+
 /* ---- weir's own commands ---- */
 
 /* By row of own.def. */
@@ -306,10 +319,8 @@ static enum route route(struct client *client, struct request *request)
     if (client->is_multi_broken && effect != EFFECT_RESET)
         return answer_broken_multi(client, request);
     client->is_multi_broken = false;
-    if (effect != EFFECT_NONE && is_ours(client, effect)) {
-        count(client, request, RESULT_LOCAL);
-        return effect == EFFECT_RESET ? reset(client) : get_name(client);
-    }
+    if (effect != EFFECT_NONE && is_ours(client, effect))
+        return run_ours(client, request, effect);
 
     if (command->flow == FLOW_OWN && !client->in_multi)
         return run_own(client, request);
@@ -393,6 +404,15 @@ static void describe(struct request *request, const struct front *front, const s
     request->command = find_command(front, request->name, request->args[0]);
 }
 
+/* It asks for nothing and is answered by nothing, but its bytes count. */
+static enum route route_nothing(struct client *client, size_t n_bytes)
+{
+    if (account_ask_idly(client, n_bytes) == GATE_WAIT)
+        return ROUTE_WAIT;
+    account_bytes_in(client, n_bytes, 0);
+    return ROUTE_TAKEN;
+}
+
 /* An inline request travels as multibulk. */
 static enum route route_inline(struct client *client, struct slice line)
 {
@@ -408,7 +428,9 @@ static enum route route_inline(struct client *client, struct slice line)
         client_answer(client, err_text(ERR_PROTO_UNBALANCED_QUOTES));
         client_leave_for(client, CLOSED_PROTOCOL);
         result = ROUTE_STOP;
-    } else if (len > 0 && request_scan(&scan, &request_limits_normal, out, len, &used) == SCAN_FRAME) {
+    } else if (len == 0) {
+        result = route_nothing(client, line.len);
+    } else if (request_scan(&scan, &request_limits_normal, out, len, &used) == SCAN_FRAME) {
         struct request request = {0};
         describe(&request, client->front, &scan, slice_of(out, len));
         result = route_counted(client, &request, line.len);
@@ -423,7 +445,7 @@ enum route route_request(struct client *client, const struct request_scan *scan,
     if (scan->is_inline)
         return route_inline(client, bytes);
     if (scan->argc == 0)
-        return ROUTE_TAKEN;
+        return route_nothing(client, bytes.len);
     if (bytes.len > LARGE_REQUEST) /* it has come whole, and others should not wait behind it all the same */
         client_need_extra(client)->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
     struct request request = {0};
