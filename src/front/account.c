@@ -46,12 +46,20 @@ static struct meter *meter_of(struct client *client)
     return client->meter;
 }
 
-struct facts account_facts(const struct client *client)
+/* What was known when it came, and nothing it says can change. */
+static struct facts arrival_facts(const struct client *client)
 {
-    struct facts facts = {.user = session_user(client), .name = session_name(client)};
-    facts.tls = link_tls_name(&client->link);
+    struct facts facts = {.tls = link_tls_name(&client->link)};
     facts.ip = announced_address(client).ip;
     facts.listener = slice_str(client->entrance->listener);
+    return facts;
+}
+
+struct facts account_facts(const struct client *client)
+{
+    struct facts facts = arrival_facts(client);
+    facts.user = session_user(client);
+    facts.name = session_name(client);
     return facts;
 }
 
@@ -489,13 +497,17 @@ bool account_is_login(const struct request *request)
     return false;
 }
 
+/*
+ * Whose failures they are: the address', under the policy that bound it when it came. Whoever it is by now could have
+ * logged in as somebody whom that policy does not bind, to guess the others' passwords.
+ */
 static struct account account_of_address(struct client *client)
 {
-    const struct policy *policy = client->bound;
+    const struct facts facts = arrival_facts(client);
+    const struct policy *policy = client->entrance->is_admin ? NULL : policies_match(policies_of(client), &facts);
     char name[SUBJECT_NAME_MAX];
     if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
         return (struct account){0};
-    struct facts facts = account_facts(client);
     size_t len = identity_address(&facts, name);
     struct subject *subject = subject_get(client->front->settings->subjects, policy->record, slice_of(name, len),
                                           client->front->loop->now_ns);

@@ -101,7 +101,7 @@ void account_calls_lost(struct client *client);
 /* Does it try to log in? */
 bool account_is_login(const struct request *request);
 
-/* May it try to log in? False: too many have failed. */
+/* May it try to log in? False: too many from its address have failed, under the policy that binds newcomers from there. */
 bool account_may_login(struct client *client);
 void account_login_failed(struct client *client);
 

@@ -512,6 +512,49 @@ def test_logins_that_succeed_are_not_counted(limited, users):
             assert a.call("RESET") == "RESET"
 
 
+GUESSER = {
+    "logged in": ["AUTH bob pw"],
+    "by HELLO": ["HELLO 3 AUTH bob pw"],
+    "named": ["CLIENT SETNAME friend"],
+    "named in HELLO": ["HELLO 2 SETNAME friend"],
+    "logged in and reset": ["AUTH bob pw", "RESET"],
+    "twice": ["AUTH bob pw", "AUTH vip-1 pw"],
+}
+
+
+@pytest.mark.parametrize("become", GUESSER.values(), ids=GUESSER)
+@pytest.mark.parametrize("guess", ["AUTH alice guess", "HELLO 2 AUTH alice guess"])
+def test_guessing_as_somebody_else(become, guess, limited, users):
+    """Whoever one has become: failures count for the address, by the policy that bound it when it came."""
+    policies = "[policy friends]\nmatch = user:*, name:friend\nauth-failures = 100/d\n[policy default]\nauth-failures = 3/d\n"
+    weir = limited(policies + OPERATOR)
+    with weir.connect() as a:
+        a.ask(*become)
+        a.send(pipeline(*[guess] * 20))
+        replies = [a.read() for _ in range(4)]
+        assert [reply.split()[0] for reply in replies] == ["WRONGPASS"] * 3 + ["ERR"]
+        assert a.read_to_end() == b""
+    assert tallies(weir) == [("friends/auth-failures", 0, 0, 0, 0), ("default/auth-failures", 3, 0, 1, 0)]
+
+
+def test_guessing_inside_multi_as_somebody_else(limited, users):
+    weir = limited("[policy friends]\nmatch = user:*\nread = 100/s\n[policy default]\nauth-failures = 3/d\n")
+    with weir.connect() as a:
+        a.call("AUTH", "bob", "pw")
+        a.send(pipeline("MULTI", *["AUTH alice guess"] * 20, "EXEC"))
+        assert [a.read() for _ in range(5)] == ["OK", *["QUEUED"] * 3, BARRED]
+        assert a.read_to_end() == b""
+
+
+def test_failures_of_newcomers_by_listener(farm, redis, users):
+    """The policy of the listener that it came by, and not of who it has become."""
+    sections = "[policy users]\nmatch = user:*\nauth-failures = 1/d\n[policy default]\nread = 1000/s\n"
+    weir = farm.weir(redis, sections=sections)
+    with weir.connect() as a:
+        a.call("AUTH", "bob", "pw")
+        assert all(reply.startswith("WRONGPASS") for reply in a.ask(*["AUTH alice x"] * 5))
+
+
 def test_guessing_in_a_pipeline(limited, users):
     weir = limited("[policy default]\nauth-failures = 3/d\n")
     with weir.connect() as a:
