@@ -134,6 +134,11 @@ struct account account_for(struct client *client, const struct request *request)
     return account_of(client);
 }
 
+bool account_is_hidden(const struct client *client, const struct request *request)
+{
+    return client->is_keyed && request->is_large && keys_are_hidden(request->command, request->bytes, request->argc);
+}
+
 /* ---- coming, changing, going ---- */
 
 /* Who it is to be from now on; the old one is still held. */
@@ -395,6 +400,7 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     else if (ask_debtor(client, &own, request->bytes.len, verdict) == GATE_WAIT)
         return wait(client, now_ns, verdict);
     struct ask ask = {.command = request->command, .cost = 1, .now_ns = now_ns, .headed_ns = now_ns};
+    ask.blocks = request_blocks(request);
     if (account.policy != NULL && account.policy->of_unit[UNIT_COST] != 0)
         ask.cost = policies_cost(policies_of(client), request->command, request->bytes, request->argc);
     if (has_delays(&account) || has_delays(&own)) {

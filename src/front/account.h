@@ -52,6 +52,9 @@ struct account account_of(struct client *client);
 /* The same for one request, whose key may name somebody else. Good until the next call. */
 struct account account_for(struct client *client, const struct request *request);
 
+/* Does it depend on a key whose funnels these are, and the key is out of sight? Nobody else is to be charged instead. */
+bool account_is_hidden(const struct client *client, const struct request *request);
+
 /* May the request go? GATE_PASS: it is charged. GATE_WAIT: its link will be woken, ask again then. */
 enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict);
 

@@ -342,6 +342,8 @@ static enum route route(struct client *client, struct request *request)
     }
     if (request_is_unseen(request))
         return refuse_wrong(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
+    if (account_is_hidden(client, request))
+        return refuse_wrong(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
     char unknown[UNKNOWN_ROOM];
     if (unknown_by_luck(request->name))
         return refuse_wrong(client, lane, request, unknown_command(request, unknown));

@@ -335,7 +335,8 @@ static enum gate pass_any(const struct trial *trial, uint64_t binds, struct verd
 enum gate gate_ask(const struct account *account, const struct ask *ask, struct tally *tallies, struct verdict *verdict)
 {
     const struct policy *policy = account->policy;
-    uint64_t binds = bound(policy, ask->command) & asked(policy, ask->part);
+    uint64_t exempt = ask->blocks ? policy->of_unit[UNIT_INFLIGHT] : 0;
+    uint64_t binds = bound(policy, ask->command) & asked(policy, ask->part) & ~exempt;
     verdict->counted = 0;
     verdict->is_shadowed = false;
     if (!binds)

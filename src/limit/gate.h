@@ -41,6 +41,7 @@ struct ask {
     uint64_t headed_ns;  /* since when it is the next of its connection */
     bool may_wait;       /* its connection can be held; else a limit that delays refuses */
     uint32_t waited_for; /* 1 + the id of the limit that has delayed it, when its place there has come; 0: none has */
+    bool blocks;         /* it may wait in Redis, though not all of its name do: then it is not in flight */
     bool is_dry;         /* decide; charge and count nothing */
 };
 

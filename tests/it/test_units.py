@@ -103,6 +103,26 @@ def test_a_large_request_costs_its_keys(limited):
         assert a.call("EXISTS", *"abcdefg") == 4
 
 
+LONG_SCRIPT = b"--" + b"x" * MIB + b"\nreturn #KEYS"
+
+
+def test_what_cannot_be_seen_costs_the_most_it_could(limited):
+    """The number of keys comes behind a script that is not kept: all arguments behind it may be keys."""
+    weir = limited("[cost]\neval = 10 per key\n[policy default]\ncost = 100/d\n" + OPERATOR)
+
+    def costs(*args):
+        before = tallies(weir)[0][1]
+        assert a.call("EVAL", *args) == args[1]
+        return tallies(weir)[0][1] - before
+
+    with weir.connect() as a:
+        assert costs("return #KEYS", 2, "a", "b", "x") == 20
+        assert costs(LONG_SCRIPT, 2, "a", "b") == 20
+        assert costs(LONG_SCRIPT, 1, "a", "x", "y") == 30
+        assert costs(LONG_SCRIPT, 0) == 10
+        assert limit_of(a.call("EVAL", LONG_SCRIPT, 3, "a", "b", "c")) == "default/cost"
+
+
 def test_functions_cost(limited, redis):
     redis.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
     weir = limited("[cost]\nfcall = 2 per key\neval_ro = 4\nevalsha = 4\n[policy default]\ncost = 16/d\n")
@@ -302,6 +322,31 @@ def test_a_pipeline_in_flight(limited, pause):
         assert [limit_of(a.read()) for _ in range(6)] == [None] * 3 + ["default/inflight"] * 2 + [None]
         assert [b.read(), b.read()] == ["OK", "OK"]
         assert passed(a.ask(*["GET k"] * 3)) == 3
+
+
+def test_reading_a_stream_is_in_flight_unless_it_blocks(limited, redis):
+    weir = limited("[policy default]\ninflight = 2\n" + OPERATOR)
+    redis.call("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
+    waiting = [
+        ("XREAD", "BLOCK", 0, "STREAMS", "s", "$"),
+        ("XREAD", "COUNT", 1, "BLOCK", 0, "STREAMS", "s", "$"),
+        ("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">"),
+    ]
+    conns = [weir.connect() for _ in waiting]
+    for conn, command in zip(conns, waiting):
+        conn.send(encode(*command))
+    wait_until(lambda: redis.waiting()[0] == 3, "they block")
+    with weir.connect() as a:
+        assert remaining(a) == 2
+        a.send(pipeline("XREAD STREAMS s 0", "XREAD COUNT 1 STREAMS s 0", "XREADGROUP GROUP g c STREAMS s 0", "PING"))
+        replies = [a.read() for _ in range(4)]
+        assert [limit_of(reply) for reply in replies] == [None, None, "default/inflight", None]
+        assert a.call("XREAD", "STREAMS", "s", 0) is None
+        assert remaining(a) == 2
+    redis.call("XADD", "s", "*", "f", "v")
+    for conn in conns:
+        assert conn.read()[0][0] == b"s"
+        conn.close()
 
 
 def test_calls_in_flight_of_clients_that_leave(limited, pause):

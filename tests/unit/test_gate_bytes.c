@@ -250,6 +250,24 @@ static void calls_in_flight(void **state)
     assert_tally(0, 4, 0, 1, 0);
 }
 
+static void who_may_block_says_so(void **state)
+{
+    (void)state;
+    limit("inflight", "1");
+    open_gate();
+    struct ask wish = ask_of("xread", 1, START);
+    wish.blocks = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(verdict.counted, 0);
+    }
+    wish.blocks = false;
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(verdict.counted, COUNTED);
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
+    gate_calls_end(&account, 1, 0);
+}
+
 static void calls_move_between_subjects(void **state)
 {
     (void)state;
@@ -460,6 +478,7 @@ int main(void)
         TEST(a_slowed_stream_gets_the_rate),
         TEST(bytes_of_scopes),
         TEST(calls_in_flight),
+        TEST(who_may_block_says_so),
         TEST(calls_move_between_subjects),
         TEST(moves_to_a_policy_without_such_limits),
         TEST(what_is_counted_is_taken_back),
