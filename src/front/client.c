@@ -455,6 +455,7 @@ static const struct link_ops link_ops = {
 void client_admit(struct client *client)
 {
     client->epoch = upstream_epoch(client->front->settings->upstream);
+    client->is_fresh = true;
     if (!account_identify(client))
         client_turn_away(client);
 }
@@ -470,6 +471,7 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
 {
     client->front = front;
     client->entrance = entrance;
+    client->is_fresh = true;
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);

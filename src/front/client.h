@@ -136,6 +136,7 @@ struct client {
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
     bool counts_bytes_out : 1; /* its policy has limits on them */
     bool counts_calls : 1;     /* and on calls in flight */
+    bool is_fresh : 1;         /* has come, or its handshake has ended, since weir looked who may be let go */
     bool is_parted : 1;        /* has been told that nothing more will come; it may go by itself ... */
     bool is_overdue : 1;       /* ... and has not, for a while */
 };
