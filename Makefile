@@ -96,6 +96,7 @@ build/$(1)/test_config build/$(1)/fuzz_config build/$(1)/test_governor: $(call o
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
 build/$(1)/test_history: $(call objects,$(1),src/admin/history.c src/admin/chart.c)
+build/$(1)/test_calls: $(call objects,$(1),src/upstream/calls.c src/upstream/tags.c)
 build/$(1)/test_host: $(call objects,$(1),src/admin/host.c)
 build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
 build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),src/net/proxy_header.c)
