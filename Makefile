@@ -49,7 +49,7 @@ HEADERS = $(wildcard src/*/*.h)
 SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
 PAGE    = $(wildcard src/admin/page/*)
 PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/quota/,rule.c ask.c question.c outcome.c answer.c release.c)
-CONFIG  = src/quota/named.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c) src/net/tls_context.c
+CONFIG  = src/quota/named.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c) src/net/tls_context.c src/admin/host.c
 GOVERN  = $(addprefix src/,run/governor.c run/reload.c run/notice.c run/order_line.c run/descriptors.c front/order.c front/rules.c)
 DOCS    = src/quota/docs.c src/quota/splice.c
 CONTROL = src/upstream/control_reply.c
@@ -97,6 +97,8 @@ build/$(1)/test_config build/$(1)/fuzz_config build/$(1)/test_governor: $(call o
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
 build/$(1)/test_history: $(call objects,$(1),src/admin/history.c src/admin/chart.c)
+build/$(1)/test_calls: $(call objects,$(1),src/upstream/calls.c src/upstream/tags.c)
+build/$(1)/test_host: $(call objects,$(1),src/admin/host.c)
 build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
 build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),src/net/proxy_header.c)
 build/$(1)/test_docs build/$(1)/test_splice build/$(1)/fuzz_splice: $(call objects,$(1),$(DOCS))

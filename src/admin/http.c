@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "admin/host.h"
 #include "admin/metrics.h"
 #include "admin/page.h"
 #include "admin/stats.h"
@@ -33,7 +34,8 @@ struct guest {
 
 struct http {
     struct MHD_Daemon *daemon;
-    int fd; /* the listening socket */
+    int fd;      /* the listening socket */
+    char *hosts; /* names by which it may be asked for */
     bool is_quiesced;
     pthread_mutex_t lock;    /* for the rest; held for moments only */
     struct snapshot *latest; /* NULL: none yet */
@@ -169,12 +171,22 @@ static struct snapshot *latest(struct http *http)
 
 /* ---- requests ---- */
 
+/* Without a Host it is no browser that asks. */
+static bool is_meant(const struct http *http, struct MHD_Connection *connection)
+{
+    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    return !host || host_is_known(slice_str(host), slice_str(http->hosts));
+}
+
 static void make(struct answer *answer, struct http *http, struct MHD_Connection *connection, const char *path,
                  const char *method)
 {
     const struct page *page = find_page(path);
     struct snapshot *snapshot = latest(http);
-    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+    if (!is_meant(http, connection))
+        fail(answer, MHD_HTTP_MISDIRECTED_REQUEST,
+             "not by this name: ask by address, or let weir know the name: host = NAME in [admin]");
+    else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
     else if (!page)
         fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /, /metrics, /healthz, /readyz or /api/v1/stats");
@@ -299,10 +311,11 @@ void http_publish(struct http *http, struct snapshot *snapshot)
     snapshot_put(older);
 }
 
-struct http *http_start(int fd)
+struct http *http_start(int fd, const char *hosts)
 {
     struct http *http = mem_zalloc(1, sizeof *http);
     http->fd = fd;
+    http->hosts = mem_strndup(hosts ? hosts : "", hosts ? strlen(hosts) : 0);
     list_init(&http->guests);
     pthread_mutex_init(&http->lock, NULL);
     sigset_t before;
@@ -317,6 +330,7 @@ struct http *http_start(int fd)
         return http;
     close(fd);
     pthread_mutex_destroy(&http->lock);
+    free(http->hosts);
     free(http);
     return NULL;
 }
@@ -337,5 +351,6 @@ void http_stop(struct http *http)
     close(http->fd);
     snapshot_put(http->latest);
     pthread_mutex_destroy(&http->lock);
+    free(http->hosts);
     free(http);
 }

@@ -14,8 +14,11 @@
 
 struct http;
 
-/* Serve at the listening socket `fd`, which it takes over. NULL: the system refuses; the socket is closed. */
-struct http *http_start(int fd);
+/*
+ * Serve at the listening socket `fd`, which it takes over, whoever asks by address or by one of the names in `hosts`
+ * (see admin/host.h; NULL: none). NULL: the system refuses; the socket is closed.
+ */
+struct http *http_start(int fd, const char *hosts);
 
 /* Show this from now on; takes over the reference. To be called once a second: it also ends what takes too long. */
 void http_publish(struct http *http, struct snapshot *snapshot);

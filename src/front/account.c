@@ -9,6 +9,8 @@
 #include "resp/argv.h"
 
 #define TOP_BYTES_LATEST (1 << 20)
+#define GREETING_MAX 4096 /* what a client says before it asks for anything is a few lines */
+#define LONG_NS (10 * NS_PER_S)
 
 static const struct policies *policies_of(const struct client *client)
 {
@@ -21,22 +23,43 @@ static void on_turn(struct alarm *delay)
     link_wake(container_of(delay, struct meter, delay)->link);
 }
 
+/* It owes no more than it may. */
+static void on_paid_in(struct alarm *payment)
+{
+    link_wake(container_of(payment, struct meter, payments[0])->link);
+}
+
+static void on_paid_out(struct alarm *payment)
+{
+    link_wake(container_of(payment, struct meter, payments[1])->link);
+}
+
 static struct meter *meter_of(struct client *client)
 {
     if (client->meter == NULL) {
         client->meter = mem_zalloc(1, sizeof *client->meter);
         client->meter->delay.on_due = on_turn;
+        client->meter->payments[0].on_due = on_paid_in;
+        client->meter->payments[1].on_due = on_paid_out;
         client->meter->link = &client->link;
     }
     return client->meter;
 }
 
-struct facts account_facts(const struct client *client)
+/* What was known when it came, and nothing it says can change. */
+static struct facts arrival_facts(const struct client *client)
 {
-    struct facts facts = {.user = session_user(client), .name = session_name(client)};
-    facts.tls = link_tls_name(&client->link);
+    struct facts facts = {.tls = link_tls_name(&client->link)};
     facts.ip = announced_address(client).ip;
     facts.listener = slice_str(client->entrance->listener);
+    return facts;
+}
+
+struct facts account_facts(const struct client *client)
+{
+    struct facts facts = arrival_facts(client);
+    facts.user = session_user(client);
+    facts.name = session_name(client);
     return facts;
 }
 
@@ -109,6 +132,11 @@ struct account account_for(struct client *client, const struct request *request)
     if (client->is_keyed && keys_first(request->command, request->bytes, request->argc, &key))
         return account_by_key(client, key);
     return account_of(client);
+}
+
+bool account_is_hidden(const struct client *client, const struct request *request)
+{
+    return client->is_keyed && request->is_large && keys_are_hidden(request->command, request->bytes, request->argc);
 }
 
 /* ---- coming, changing, going ---- */
@@ -213,6 +241,8 @@ void account_leave(struct client *client)
     if (client->meter == NULL)
         return;
     alarm_stop(&client->front->alarms, &client->meter->delay);
+    for (int i = 0; i < 2; i++)
+        alarm_stop(&client->front->alarms, &client->meter->payments[i]);
     while (client->meter->owns != NULL) {
         struct subject *own = client->meter->owns;
         client->meter->owns = own->next;
@@ -234,6 +264,11 @@ static bool may_wait(const struct client *client)
 bool account_is_waiting(const struct client *client)
 {
     return client->meter != NULL && client->meter->headed_ns != 0;
+}
+
+bool account_waits_long(const struct client *client)
+{
+    return account_is_waiting(client) && client->meter->delay.due_ns > client->front->loop->now_ns + LONG_NS;
 }
 
 static enum gate wait(struct client *client, uint64_t headed_ns, const struct verdict *verdict)
@@ -260,18 +295,55 @@ static enum gate wait_on(struct client *client)
     return GATE_WAIT;
 }
 
-/* It goes, or is refused: either way the next command is next. */
-static enum gate end_wait(struct client *client, enum gate gate)
+static void end_wait(struct client *client)
 {
-    if (account_is_waiting(client)) {
-        uint64_t waited_ns = client->front->loop->now_ns - client->meter->headed_ns;
-        uint64_t waited_us = waited_ns / NS_PER_US;
-        histo_add(&client->front->counts.times.delay, waited_ns, 1);
-        client->rider.waited_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
-        client->meter->headed_ns = 0;
-    }
+    if (!account_is_waiting(client))
+        return;
+    uint64_t waited_ns = client->front->loop->now_ns - client->meter->headed_ns;
+    uint64_t waited_us = waited_ns / NS_PER_US;
+    histo_add(&client->front->counts.times.delay, waited_ns, 1);
+    client->rider.waited_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
+    client->meter->headed_ns = 0;
+}
+
+/* It goes, or is refused: either way the next command is next. */
+static enum gate settle(struct client *client, enum gate gate)
+{
+    end_wait(client);
     client->n_commands++;
     return gate;
+}
+
+/* A handshake is never late, whatever others of its subject owe: what a connection sends before its first command. */
+static bool is_greeting(const struct client *client, size_t n)
+{
+    return client->greeted_bytes + n <= GREETING_MAX;
+}
+
+static void count_greeting(struct client *client, uint64_t n)
+{
+    uint64_t sum = client->greeted_bytes + n;
+    client->greeted_bytes = sum < GREETING_MAX ? (uint16_t)sum : GREETING_MAX;
+}
+
+/* What is never refused waits once, for what is owed when it comes: whatever others do meanwhile, it arrives. */
+static enum gate ask_debtor(struct client *client, const struct account *own, size_t n, struct verdict *verdict)
+{
+    if (own->policy == NULL || account_is_waiting(client) || is_greeting(client, n))
+        return GATE_PASS;
+    return gate_ask_debtor(own, client->front->loop->now_ns, client->front->tallies, verdict);
+}
+
+enum gate account_ask_idly(struct client *client, size_t n)
+{
+    struct verdict verdict;
+    if (account_is_waiting(client) && alarm_is_set(&client->meter->delay))
+        return GATE_WAIT;
+    const struct account own = account_of(client);
+    if (ask_debtor(client, &own, n, &verdict) == GATE_WAIT)
+        return wait(client, client->front->loop->now_ns, &verdict);
+    end_wait(client);
+    return GATE_PASS;
 }
 
 static void count_call(struct client *client, uint8_t counted)
@@ -313,17 +385,22 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     verdict->counted = 0;
     verdict->is_shadowed = false;
     if (client->bound == NULL && !client->is_keyed)
-        return end_wait(client, GATE_PASS);
+        return settle(client, GATE_PASS);
     if (account_is_waiting(client) && alarm_is_set(&client->meter->delay))
         return GATE_WAIT; /* woken by something else */
     const struct account account = account_for(client, request);
     const struct account own = client->is_keyed ? account_of(client) : account;
     if (account.policy == NULL && own.policy == NULL)
-        return end_wait(client, GATE_PASS);
+        return settle(client, GATE_PASS);
     if (is_early(client, &own, &account, request->command))
         return wait_on(client);
     bool has_waited = account_is_waiting(client);
+    if ((request->command->flags & CMD_CONTROL) == 0)
+        client->greeted_bytes = GREETING_MAX;
+    else if (ask_debtor(client, &own, request->bytes.len, verdict) == GATE_WAIT)
+        return wait(client, now_ns, verdict);
     struct ask ask = {.command = request->command, .cost = 1, .now_ns = now_ns, .headed_ns = now_ns};
+    ask.blocks = request_blocks(request);
     if (account.policy != NULL && account.policy->of_unit[UNIT_COST] != 0)
         ask.cost = policies_cost(policies_of(client), request->command, request->bytes, request->argc);
     if (has_delays(&account) || has_delays(&own)) {
@@ -339,7 +416,7 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     client->n_refused += gate != GATE_PASS;
     if (verdict->counted != 0 && gate == GATE_PASS)
         count_call(client, verdict->counted);
-    return end_wait(client, gate);
+    return settle(client, gate);
 }
 
 /* ---- what has passed ---- */
@@ -353,23 +430,37 @@ static void count_bytes(struct client *client, uint64_t n)
         account_tell_top(client);
 }
 
+bool account_is_paying(const struct client *client, enum unit unit)
+{
+    return client->meter != NULL && alarm_is_set(&client->meter->payments[unit == UNIT_BYTES_OUT]);
+}
+
+/* Each piece that has passed is paid for before the next: so it gets on, however many others owe at the same limit. */
+static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t counted)
+{
+    struct front *front = client->front;
+    uint64_t now_ns = front->loop->now_ns;
+    const struct account account = account_of(client);
+    gate_owe_bytes(&account, unit, n, counted, now_ns, front->tallies);
+    uint64_t over_ns = gate_overdraft_ns(&account, unit, now_ns);
+    if (over_ns > 0 && !account_is_paying(client, unit))
+        alarm_set(&front->alarms, &meter_of(client)->payments[unit == UNIT_BYTES_OUT], now_ns + over_ns);
+}
+
 void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)
 {
     const struct policy *policy = client->bound;
     count_bytes(client, n);
-    if (policy == NULL || policy->of_unit[UNIT_BYTES_IN] == 0)
-        return;
-    const struct account account = account_of(client);
-    gate_owe_bytes(&account, UNIT_BYTES_IN, n, counted, client->front->loop->now_ns, client->front->tallies);
+    count_greeting(client, n);
+    if (policy != NULL && policy->of_unit[UNIT_BYTES_IN] != 0)
+        owe(client, UNIT_BYTES_IN, n, counted);
 }
 
 void account_bytes_out(struct client *client, uint64_t n, uint8_t counted)
 {
     count_bytes(client, n);
-    if (!client->counts_bytes_out)
-        return;
-    const struct account account = account_of(client);
-    gate_owe_bytes(&account, UNIT_BYTES_OUT, n, counted, client->front->loop->now_ns, client->front->tallies);
+    if (client->counts_bytes_out)
+        owe(client, UNIT_BYTES_OUT, n, counted);
 }
 
 void account_answered(struct client *client, uint8_t counted)
@@ -412,13 +503,17 @@ bool account_is_login(const struct request *request)
     return false;
 }
 
+/*
+ * Whose failures they are: the address', under the policy that bound it when it came. Whoever it is by now could have
+ * logged in as somebody whom that policy does not bind, to guess the others' passwords.
+ */
 static struct account account_of_address(struct client *client)
 {
-    const struct policy *policy = client->bound;
+    const struct facts facts = arrival_facts(client);
+    const struct policy *policy = client->entrance->is_admin ? NULL : policies_match(policies_of(client), &facts);
     char name[SUBJECT_NAME_MAX];
     if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
         return (struct account){0};
-    struct facts facts = account_facts(client);
     size_t len = identity_address(&facts, name);
     struct subject *subject = subject_get(client->front->settings->subjects, policy->record, slice_of(name, len),
                                           client->front->loop->now_ns);

@@ -18,15 +18,16 @@
 
 /* What only clients need whose limits are more than a count of their commands. */
 struct meter {
-    struct subject *owns;    /* the connection's own funnels, one holder for each policy it has met; linked by next */
-    struct subject *keyed;   /* held: the last that a command's key has named; NULL: none */
-    uint8_t connected;       /* COUNTED*: as what this connection counts */
-    uint32_t counted;        /* its calls in flight that count */
-    uint32_t counted_shadow; /* and those that would */
-    uint32_t waited_for;     /* see struct ask; while a limit delays it */
-    uint64_t headed_ns;      /* since when its next command is the next, while a limit delays it; 0: none does */
-    struct alarm delay;      /* set while a limit delays it */
-    struct link *link;       /* the client's, to be woken */
+    struct subject *owns;     /* the connection's own funnels, one holder for each policy it has met; linked by next */
+    struct subject *keyed;    /* held: the last that a command's key has named; NULL: none */
+    uint8_t connected;        /* COUNTED*: as what this connection counts */
+    uint32_t counted;         /* its calls in flight that count */
+    uint32_t counted_shadow;  /* and those that would */
+    uint32_t waited_for;      /* see struct ask; while a limit delays it */
+    uint64_t headed_ns;       /* since when its next command is the next, while a limit delays it; 0: none does */
+    struct alarm delay;       /* set while a limit delays it */
+    struct alarm payments[2]; /* set while it owes so many bytes, in and out, that what can be stopped is */
+    struct link *link;        /* the client's, to be woken */
 };
 
 /* Who the client is has become known, or has changed. False: it is one too many, and has been told and is leaving. */
@@ -51,11 +52,24 @@ struct account account_of(struct client *client);
 /* The same for one request, whose key may name somebody else. Good until the next call. */
 struct account account_for(struct client *client, const struct request *request);
 
+/* Does it depend on a key whose funnels these are, and the key is out of sight? Nobody else is to be charged instead. */
+bool account_is_hidden(const struct client *client, const struct request *request);
+
 /* May the request go? GATE_PASS: it is charged. GATE_WAIT: its link will be woken, ask again then. */
 enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict);
 
-/* Is its next command one that a limit delays? */
+/* The same for `n` bytes that are no command (an empty line): only debt of bytes makes them wait. */
+enum gate account_ask_idly(struct client *client, size_t n);
+
+/* Is its next command one that a limit delays? And for much longer? */
 bool account_is_waiting(const struct client *client);
+bool account_waits_long(const struct client *client);
+
+/*
+ * Does it owe more bytes than one burst? Then (UNIT_BYTES_IN) the rest of a large request is not read, or (UNIT_BYTES_OUT)
+ * its own lane, and a large reply that nobody waits behind. Its link is woken when that is over.
+ */
+bool account_is_paying(const struct client *client, enum unit unit);
 
 /*
  * For requests on the short way. Are its limits, if it has any, no more than a count of its commands? Then
@@ -90,7 +104,7 @@ void account_calls_lost(struct client *client);
 /* Does it try to log in? */
 bool account_is_login(const struct request *request);
 
-/* May it try to log in? False: too many have failed. */
+/* May it try to log in? False: too many from its address have failed, under the policy that binds newcomers from there. */
 bool account_may_login(struct client *client);
 void account_login_failed(struct client *client);
 

@@ -133,8 +133,9 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
         return;
     client_output(client, data, n);
-    /* A slow reader stops its own lane, and Redis sees what it would see without weir. */
-    if (client->has_own_lane && client->link.is_congested && rider->lane != NULL)
+    /* A slow reader stops its own lane, and Redis sees what it would see without weir; so does who must read slowly. */
+    rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
+    if (client->has_own_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
         lane_stall(rider->lane);
 }
 
@@ -150,7 +151,8 @@ static void on_counted(struct rider *rider, uint8_t counted)
 
 static void on_unread(struct rider *rider, uint64_t bytes)
 {
-    limit_unread(client_of_rider(rider), bytes);
+    if (!rider->is_paying)
+        limit_unread(client_of_rider(rider), bytes);
 }
 
 void client_forget_refusal(struct client *client)
@@ -378,7 +380,7 @@ static void check_eof(struct client *client)
     if (!client->is_eof || client_is_closed(client))
         return;
     end_waiting(client);
-    if (!decisions_hurry(client))
+    if (!decisions_hurry(client) || account_waits_long(client))
         client_close(client);
     if (client->is_leaving || client_is_closed(client))
         return;
@@ -408,11 +410,21 @@ static char *on_room(struct link *link, size_t *room)
     return feed_room(client_of_link(link), room);
 }
 
+/* Does it read, and may it? Then a lane that has been stopped for it goes on. */
+static void catch_up(struct client *client)
+{
+    client->rider.is_paying = account_is_paying(client, UNIT_BYTES_OUT);
+    if (!client->rider.is_paying && (client->has_own_lane || client->rider.in_flight > 0))
+        lane_catch_up(&client->rider);
+}
+
 static void on_wake(struct link *link)
 {
     struct client *client = client_of_link(link);
     if (client_is_closed(client))
         return;
+    if (client->rider.is_paying && !client->link.is_congested)
+        catch_up(client);
     if (client->is_parted)
         return;
     if (client->is_leaving) {
@@ -444,8 +456,7 @@ static void on_drained(struct link *link)
     struct client *client = client_of_link(link);
     if (client->rider.absorbed > 0)
         lanes_absorbed(&client->front->lanes, &client->rider);
-    if (client->has_own_lane || client->rider.in_flight > 0)
-        lane_catch_up(&client->rider);
+    catch_up(client);
 }
 
 static void handshake_failed(struct client *client, const char *why)
@@ -481,6 +492,7 @@ static const struct link_ops link_ops = {
 void client_admit(struct client *client)
 {
     client->epoch = upstream_epoch(client->front->settings->upstream);
+    client->is_fresh = true;
     if (!account_identify(client))
         client_turn_away(client);
 }
@@ -496,6 +508,7 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
 {
     client->front = front;
     client->entrance = entrance;
+    client->is_fresh = true;
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);

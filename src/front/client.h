@@ -115,6 +115,7 @@ struct client {
     uint32_t n_commands; /* for LIMIT TOP, since it was told last */
     uint32_t n_refused;
     uint32_t n_bytes;
+    uint16_t greeted_bytes;       /* sent before its first command that is not of class control */
     uint8_t silent_looks;         /* since bytes passed last, either way: see front/timeouts.c ... */
     uint8_t holds;                /* HOLD_*: why its private lane is still needed */
     uint8_t reason;               /* enum ending_reason: why it is leaving */
@@ -142,6 +143,7 @@ struct client {
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
     bool counts_bytes_out : 1; /* its policy has limits on them */
     bool counts_calls : 1;     /* and on calls in flight */
+    bool is_fresh : 1;         /* has come, or its handshake has ended, since weir looked who may be let go */
     bool is_parted : 1;        /* has been told that nothing more will come; it may go by itself ... */
     bool is_overdue : 1;       /* ... and has not, for a while */
 };

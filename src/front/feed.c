@@ -132,6 +132,19 @@ static void abandon_passage(struct client *client)
     client_leave(client);
 }
 
+/* The rest is not read while Redis does not take it, or the client has to pay for what has passed. */
+static void hold_passage(struct client *client)
+{
+    bool is_paying = account_is_paying(client, UNIT_BYTES_IN);
+    if (lane_is_congested(client->rider.lane))
+        lane_wait(client->rider.lane, &client->rider);
+    else if (!is_paying)
+        return;
+    if (is_paying)
+        timeouts_begin_request(client); /* it is weir that makes it late */
+    link_pause(&client->link);
+}
+
 /* Pass on a piece of a large request. Returns how much of it was used; less than n: the request has ended. */
 static size_t pass(struct client *client, const char *data, size_t n)
 {
@@ -150,9 +163,8 @@ static size_t pass(struct client *client, const char *data, size_t n)
         free(passage);
         client->extra->passage = NULL;
         timeouts_end_request(client);
-    } else if (!passage->is_refused && lane_is_congested(client->rider.lane)) {
-        lane_wait(client->rider.lane, &client->rider);
-        link_pause(&client->link);
+    } else if (!passage->is_refused) {
+        hold_passage(client);
     }
     return used;
 }
@@ -194,7 +206,8 @@ static void adjust_reading(struct client *client)
     if (client->is_leaving || client_is_closed(client))
         return;
     bool is_full = client->intake != NULL && client->intake->filled > INTAKE_MAX - INTAKE_MIN_READ;
-    bool is_waiting = !list_is_empty(&client->rider.waiting) && client_extra(client)->passage != NULL;
+    bool is_held = !list_is_empty(&client->rider.waiting) || account_is_paying(client, UNIT_BYTES_IN);
+    bool is_waiting = is_held && client_extra(client)->passage != NULL;
     if (is_full || is_waiting || client->is_stalled)
         link_pause(&client->link);
     else

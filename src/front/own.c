@@ -192,6 +192,7 @@ static void tell_explained(struct client *client, struct build *out, const struc
         .now_ns = front->loop->now_ns,
         .headed_ns = front->loop->now_ns,
         .may_wait = true,
+        .blocks = request_blocks(request),
     };
     report_explain(out, front->rules->policies, front->commands, &explained, &ask, lane_of(client, request->command));
 }

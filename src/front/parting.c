@@ -35,20 +35,30 @@ void parting_look(struct client *client)
 
 /* ---- all of them ---- */
 
-/* One who has been let go and still is there ignores it, as a pool with idle connections does. */
+/*
+ * One who has been let go and still is there ignores it, as a pool with idle connections does. To one who is not even in
+ * nothing can be said.
+ */
+static void look_at(struct client *client)
+{
+    bool was_fresh = client->is_fresh;
+    bool is_outside = client->subject == NULL && !was_fresh;
+    client->is_fresh = false;
+    if (client->is_overdue || is_outside)
+        client_close_for(client, CLOSED_DRAIN);
+    else if (client->is_parted)
+        client->is_overdue = !link_is_sending(&client->link);
+    else if (!was_fresh)
+        parting_look(client);
+}
+
 static void on_tick(uv_timer_t *tick)
 {
     struct front *front = tick->data;
     struct list *next;
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
-        struct client *client = container_of(at, struct client, in_front);
         next = at->next;
-        if (client->is_overdue)
-            client_close_for(client, CLOSED_DRAIN);
-        else if (client->is_parted)
-            client->is_overdue = !link_is_sending(&client->link);
-        else
-            parting_look(client);
+        look_at(container_of(at, struct client, in_front));
     }
 }
 
@@ -70,6 +80,7 @@ void parting_begin(struct front *front, uint64_t tick_ms)
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         struct client *client = container_of(at, struct client, in_front);
         client->rider.wants_idle |= client->rider.in_flight > 0;
+        client->is_fresh &= client->subject == NULL;
     }
     uv_timer_start(&front->parting.tick, on_tick, tick_ms, tick_ms);
     parting_left(front);

@@ -10,6 +10,7 @@
 #include "base/slice.h"
 #include "limit/command.h"
 #include "limit/hello.h"
+#include "limit/keys.h"
 
 struct request {
     const struct command *command;
@@ -49,6 +50,26 @@ static inline enum effect request_effect(const struct request *request)
     bool fits = arity >= 0 ? request->argc == (uint32_t)arity : request->argc >= (uint32_t)-arity;
     fits |= request->command->effect == EFFECT_EXEC;
     return fits && request_effect_is_known(request) ? (enum effect)request->command->effect : EFFECT_NONE;
+}
+
+static inline bool request_blocks_by_option(const struct request *request, bool if_hidden)
+{
+    enum keys_sight sight = keys_block(request->command, request->bytes, request->argc);
+    return sight == KEYS_SEEN || (sight == KEYS_HIDDEN && if_hidden);
+}
+
+/* Does it say that it may wait in Redis? */
+static inline bool request_blocks(const struct request *request)
+{
+    bool is_optional = keys_may_block(request->command);
+    return request->command->blocks && (!is_optional || request_blocks_by_option(request, false));
+}
+
+/* May it wait in Redis, for all that is seen of it? */
+static inline bool request_may_block(const struct request *request)
+{
+    bool is_optional = keys_may_block(request->command);
+    return request->command->blocks && (!is_optional || request_blocks_by_option(request, true));
 }
 
 #endif

@@ -199,18 +199,19 @@ static enum route quit(struct client *client)
     return ROUTE_STOP;
 }
 
+/* Is its own lane not done with it? */
+static bool is_busy(const struct client *client)
+{
+    return client->has_own_lane && client->rider.lane != NULL &&
+           (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
+}
+
 /*
  * Its own lane is left as it is, and whoever gets it next finds it clean or not at all: what Redis says to RESET there could
  * be forged. All that was asked before is answered first.
  */
 static enum route reset(struct client *client)
 {
-    bool is_busy = client->has_own_lane && client->rider.lane != NULL &&
-                   (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
-    if (is_busy) {
-        place_wait_for_idle(client);
-        return ROUTE_WAIT;
-    }
     if (client->has_own_lane)
         place_leave(client);
     client->holds = 0;
@@ -244,6 +245,23 @@ static bool is_ours(const struct client *client, enum effect effect)
         return !client->is_raw;
     bool has_lane = client->has_own_lane || client->front->settings->lanes_private;
     return effect == EFFECT_GETNAME && !has_lane && !session_is_anonymous(client);
+}
+
+static enum route run_ours(struct client *client, struct request *request, enum effect effect)
+{
+    struct verdict verdict;
+    if (effect == EFFECT_RESET && is_busy(client)) {
+        place_wait_for_idle(client);
+        return ROUTE_WAIT;
+    }
+    enum gate gate = account_ask(client, request, &verdict);
+    if (gate == GATE_WAIT)
+        return ROUTE_WAIT;
+    if (gate != GATE_PASS)
+        return throttle(client, NULL, request, gate, &verdict);
+    account_answered(client, verdict.counted);
+    count(client, request, RESULT_LOCAL);
+    return effect == EFFECT_RESET ? reset(client) : get_name(client);
 }
 
 /* ---- weir's own commands ---- */
@@ -442,12 +460,8 @@ static enum route route(struct client *client, struct request *request)
     if (client->is_multi_broken && effect != EFFECT_RESET)
         return answer_broken_multi(client, request);
     client->is_multi_broken = false;
-    if (effect != EFFECT_NONE && is_ours(client, effect)) {
-        enum route result = effect == EFFECT_RESET ? reset(client) : get_name(client);
-        if (result != ROUTE_WAIT)
-            count(client, request, RESULT_LOCAL);
-        return result;
-    }
+    if (effect != EFFECT_NONE && is_ours(client, effect))
+        return run_ours(client, request, effect);
 
     if (command->flow == FLOW_OWN && !client->in_multi)
         return run_own(client, request);
@@ -477,6 +491,8 @@ static enum route route(struct client *client, struct request *request)
     }
     if (request_is_unseen(request))
         return refuse_wrong(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
+    if (account_is_hidden(client, request))
+        return refuse_wrong(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
     char unknown[UNKNOWN_ROOM];
     if (unknown_by_luck(request->name))
         return refuse_wrong(client, lane, request, unknown_command(request, unknown));
@@ -536,6 +552,15 @@ static void describe(struct request *request, const struct front *front, const s
     request->command = own_as_configured(front, find_command(front, request->name, request->args[0]));
 }
 
+/* It asks for nothing and is answered by nothing, but its bytes count. */
+static enum route route_nothing(struct client *client, size_t n_bytes)
+{
+    if (account_ask_idly(client, n_bytes) == GATE_WAIT)
+        return ROUTE_WAIT;
+    account_bytes_in(client, n_bytes, 0);
+    return ROUTE_TAKEN;
+}
+
 /* An inline request travels as multibulk. */
 static enum route route_inline(struct client *client, struct slice line)
 {
@@ -551,7 +576,9 @@ static enum route route_inline(struct client *client, struct slice line)
         client_answer(client, err_text(ERR_PROTO_UNBALANCED_QUOTES));
         client_leave_for(client, CLOSED_PROTOCOL);
         result = ROUTE_STOP;
-    } else if (len > 0 && request_scan(&scan, &request_limits_normal, out, len, &used) == SCAN_FRAME) {
+    } else if (len == 0) {
+        result = route_nothing(client, line.len);
+    } else if (request_scan(&scan, &request_limits_normal, out, len, &used) == SCAN_FRAME) {
         struct request request = {0};
         describe(&request, client->front, &scan, slice_of(out, len));
         result = route_counted(client, &request, line.len);
@@ -566,7 +593,7 @@ enum route route_request(struct client *client, const struct request_scan *scan,
     if (scan->is_inline)
         return route_inline(client, bytes);
     if (scan->argc == 0)
-        return ROUTE_TAKEN;
+        return route_nothing(client, bytes.len);
     if (bytes.len > LARGE_REQUEST) /* it has come whole, and others should not wait behind it all the same */
         client_need_extra(client)->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
     struct request request = {0};

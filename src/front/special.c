@@ -437,7 +437,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     /* Confirmations are pushes to Redis, and come even to the silenced. */
     if (is_silenced(client) && flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE)
         call->flags |= CALL_MUTE;
-    if (request->command->blocks && !is_later)
+    if (request_may_block(request) && !is_later)
         call->flags |= CALL_MAY_WAIT;
     if (is_later) {
         note_queued(client, request, effect, call);

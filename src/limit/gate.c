@@ -29,14 +29,22 @@ static uint64_t asked(const struct policy *policy, enum part part)
     return part == PART_ALL ? UINT64_MAX : part == PART_CONNECTION ? connections : ~connections;
 }
 
+/* The limits whose debt such a command waits for. */
+static uint64_t debts_for(const struct policy *policy, const struct command *command)
+{
+    uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
+    return command->flags & CMD_CONTROL ? bytes & ~policy->shadows : 0;
+}
+
 bool gate_binds(const struct policy *policy, unsigned index, const struct command *command)
 {
-    return bound(policy, command) >> index & 1;
+    return (bound(policy, command) | debts_for(policy, command)) >> index & 1;
 }
 
 bool gate_delays(const struct policy *policy, const struct command *command)
 {
-    return (bound(policy, command) & policy->of_action[OVER_DELAY] & ~policy->shadows) != 0;
+    uint64_t delays = bound(policy, command) & policy->of_action[OVER_DELAY] & ~policy->shadows;
+    return (delays | debts_for(policy, command)) != 0;
 }
 
 static struct funnel *funnel_of(const struct account *account, unsigned index)
@@ -327,7 +335,8 @@ static enum gate pass_any(const struct trial *trial, uint64_t binds, struct verd
 enum gate gate_ask(const struct account *account, const struct ask *ask, struct tally *tallies, struct verdict *verdict)
 {
     const struct policy *policy = account->policy;
-    uint64_t binds = bound(policy, ask->command) & asked(policy, ask->part);
+    uint64_t exempt = ask->blocks ? policy->of_unit[UNIT_INFLIGHT] : 0;
+    uint64_t binds = bound(policy, ask->command) & asked(policy, ask->part) & ~exempt;
     verdict->counted = 0;
     verdict->is_shadowed = false;
     if (!binds)
@@ -340,8 +349,47 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     return pass_any(&trial, binds, verdict);
 }
 
-/* ---- what has passed ---- */
+/* ---- bytes ---- */
 
+enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct tally *tallies,
+                          struct verdict *verdict)
+{
+    const struct policy *policy = account->policy;
+    const struct ask ask = {.now_ns = now_ns};
+    const struct trial trial = {account, &ask, tallies};
+    const struct limit *slowest = NULL;
+    uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
+    uint64_t wait_ns = longest_wait(&trial, bytes & ~policy->shadows, &slowest);
+    if (wait_ns == 0)
+        return GATE_PASS;
+    set_verdict(verdict, slowest, wait_ns);
+    count(&trial, slowest, GATE_WAIT, false);
+    return GATE_WAIT;
+}
+
+static uint64_t overdraft_ns(const struct account *account, unsigned index, uint64_t now_ns)
+{
+    uint64_t most_ns = now_ns + 2 * account->policy->limits[index].rate.burst_ns;
+    uint64_t tat_ns = funnel_word(funnel_of(account, index));
+    return tat_ns > most_ns ? tat_ns - most_ns : 0;
+}
+
+uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64_t now_ns)
+{
+    uint64_t longest_ns = 0;
+    for (uint64_t limits = account->policy->of_unit[unit] & ~account->policy->shadows; limits; limits &= limits - 1) {
+        uint64_t over_ns = overdraft_ns(account, lowest(limits), now_ns);
+        longest_ns = over_ns > longest_ns ? over_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+/*
+ * Debt of a limit that is enforced is never cut: whatever were forgiven would have passed beyond burst + rate * w, and
+ * again each time. It is bounded because everything stops that can be stopped (gate_ask, gate_ask_debtor,
+ * gate_overdraft_ns): at most one burst is owed, and what was in flight by then. Behind a limit that is only counted
+ * nothing stops; there what comes beyond that would not have come, and is not owed.
+ */
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies)
 {
@@ -349,11 +397,15 @@ void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, u
     for (uint64_t limits = account->policy->of_unit[unit] & ~exempt; limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = &account->policy->limits[i];
+        if ((account->policy->shadows >> i & 1) != 0 && overdraft_ns(account, i, now_ns) > 0)
+            continue;
         funnel_owe(funnel_of(account, i), now_ns, rate_span_ns(&limit->rate, n));
         tally_add(&tallies[limit->id].admitted, n);
         note_near(limit, funnel_word(funnel_of(account, i)), now_ns, tallies);
     }
 }
+
+/* ---- calls in flight ---- */
 
 static void add_to(const struct account *account, uint64_t limits, uint64_t n)
 {

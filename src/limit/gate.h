@@ -41,6 +41,7 @@ struct ask {
     uint64_t headed_ns;  /* since when it is the next of its connection */
     bool may_wait;       /* its connection can be held; else a limit that delays refuses */
     uint32_t waited_for; /* 1 + the id of the limit that has delayed it, when its place there has come; 0: none has */
+    bool blocks;         /* it may wait in Redis, though not all of its name do: then it is not in flight */
     bool is_dry;         /* decide; charge and count nothing */
 };
 
@@ -74,6 +75,20 @@ __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *acc
 __attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *policy, struct subject *subject,
                                                           const struct command *command, uint64_t now_ns,
                                                           struct tally *tallies, struct verdict *verdict);
+
+/*
+ * What is never refused (class control) is not held up by limits on bytes in gate_ask; it waits here for as long as its
+ * connection is in debt. GATE_WAIT: for verdict->wait_ns, and then it may go, whatever others owe by then. GATE_PASS:
+ * nothing is owed. Without `tallies` nothing is counted.
+ */
+__attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns,
+                                                              struct tally *tallies, struct verdict *verdict);
+
+/*
+ * How long until no more than one burst is owed beyond the limit on bytes; 0: no more is. For so long nothing more that
+ * can be stopped is to pass: the rest of a large request or reply, messages.
+ */
+uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64_t now_ns);
 
 /* `n` bytes have passed, of a call that was let through with these flags, or of none (0). */
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
@@ -114,10 +129,10 @@ struct standing {
 
 struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns);
 
-/* Can a limit that delays, and is enforced, make the command wait? */
+/* Can a limit that is enforced make the command wait? */
 bool gate_delays(const struct policy *policy, const struct command *command);
 
-/* Does limit `index` bind the command when it wants to pass? */
+/* Does limit `index` bind the command when it wants to pass, or make it wait? */
 bool gate_binds(const struct policy *policy, unsigned index, const struct command *command);
 
 #endif

@@ -28,6 +28,7 @@ struct args {
     const char *end;
     uint32_t next;
     uint32_t argc;
+    bool is_cut; /* an argument that is announced was looked for, and is not wholly there */
 };
 
 /* The number of the header line at `at`, which is left behind its LF. False: the line is not there, or not whole. */
@@ -49,6 +50,7 @@ static bool args_next(struct args *args, struct slice *arg)
 {
     uint64_t len;
     if (args->next >= args->argc || !header_take(args, '$', &len) || len > (uint64_t)(args->end - args->at)) {
+        args->is_cut |= args->next < args->argc;
         args->at = args->end;
         return false;
     }
@@ -63,7 +65,7 @@ static struct args args_of(struct slice request, uint32_t argc)
 {
     if (request.len == 0)
         request = SLICE(""); /* no arithmetic on NULL */
-    struct args args = {request.at, request.at + request.len, 0, argc};
+    struct args args = {request.at, request.at + request.len, 0, argc, false};
     uint64_t announced;
     if (!header_take(&args, '*', &announced))
         args.at = args.end;
@@ -205,6 +207,63 @@ static struct layout (*const rules[])(const struct command *command, struct args
     [KEYS_POSITION] = by_position, [KEYS_NONE] = none,     [KEYS_COUNTED] = counted, [KEYS_STORE] = store,
     [KEYS_STREAMS] = streams,      [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate,
 };
+
+/* ---- what is out of sight ---- */
+
+/* At most so many keys, whatever the arguments are that are not there. */
+static uint32_t at_most(const struct command *command, uint32_t argc)
+{
+    uint32_t behind = argc > command->keys_arg + UINT32_C(1) ? argc - command->keys_arg - 1 : 0;
+    switch ((enum keys_rule)command->keys) {
+    case KEYS_COUNTED:
+        return behind;
+    case KEYS_STORE:
+        return behind + 1;
+    case KEYS_STREAMS:
+        return behind / 2;
+    case KEYS_STORED:
+        return 2;
+    case KEYS_MIGRATE:
+        return argc > 5 ? argc - 4 : 1;
+    case KEYS_POSITION:
+    case KEYS_NONE:
+        break;
+    }
+    return 0;
+}
+
+uint32_t keys_most(const struct command *command, struct slice request, uint32_t argc)
+{
+    struct args args = args_of(request, argc);
+    struct layout layout = rules[command->keys](command, &args);
+    uint32_t count = layout.count + (layout.store > 0);
+    uint32_t most = args.is_cut ? at_most(command, argc) : 0;
+    return most > count ? most : count;
+}
+
+bool keys_are_hidden(const struct command *command, struct slice request, uint32_t argc)
+{
+    struct slice key;
+    struct args args = args_of(request, argc);
+    struct layout layout = rules[command->keys](command, &args);
+    if (layout.count == 0)
+        return args.is_cut && at_most(command, argc) > 0;
+    return !keys_first(command, request, argc, &key);
+}
+
+enum keys_sight keys_block(const struct command *command, struct slice request, uint32_t argc)
+{
+    struct args args = args_of(request, argc);
+    uint32_t index = command->keys_arg;
+    struct slice option;
+    while (option_next(&args, &index, &option)) {
+        if (slice_eq_nocase(option, SLICE("block")))
+            return KEYS_SEEN;
+        if (slice_eq_nocase(option, SLICE("streams")))
+            return KEYS_ABSENT;
+    }
+    return args.is_cut ? KEYS_HIDDEN : KEYS_ABSENT;
+}
 
 /* ---- what others ask ---- */
 

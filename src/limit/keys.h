@@ -38,4 +38,21 @@ uint32_t keys_count(const struct command *command, struct slice request, uint32_
 __attribute__((warn_unused_result)) bool keys_first(const struct command *command, struct slice request, uint32_t argc,
                                                     struct slice *key);
 
+/* The same number, and of a request that ends early the most there can be: what cannot be seen is not cheaper. */
+uint32_t keys_most(const struct command *command, struct slice request, uint32_t argc);
+
+/* May the request have a key, and its first one is not wholly in what is here? */
+bool keys_are_hidden(const struct command *command, struct slice request, uint32_t argc);
+
+/* XREAD and XREADGROUP wait in Redis only with an option, BLOCK. */
+static inline bool keys_may_block(const struct command *command)
+{
+    return command->blocks && command->keys == KEYS_STREAMS;
+}
+
+enum keys_sight { KEYS_ABSENT, KEYS_SEEN, KEYS_HIDDEN };
+
+/* Of such a command: is the option there, or may it be in what is not? */
+enum keys_sight keys_block(const struct command *command, struct slice request, uint32_t argc);
+
 #endif

@@ -356,7 +356,7 @@ uint64_t policies_cost(const struct policies *policies, const struct command *co
     if (at == 0)
         return 1;
     const struct cost *cost = &policies->costs[at - 1];
-    uint32_t n = cost->is_per_key ? keys_count(command, request, argc) : 1;
+    uint32_t n = cost->is_per_key ? keys_most(command, request, argc) : 1;
     return (uint64_t)cost->units * (n > 0 ? n : 1);
 }
 
@@ -369,7 +369,7 @@ static bool is_asked(const struct limit *limit, const struct command_table *tabl
     case UNIT_COMMANDS:
         return class_has(limit->class, table, command);
     case UNIT_INFLIGHT:
-        return !command->blocks; /* while they block they are not in flight */
+        return !command->blocks || keys_may_block(command); /* while they block they are not in flight */
     case UNIT_COST:
     case UNIT_BYTES_IN:
     case UNIT_BYTES_OUT:

@@ -79,7 +79,7 @@ __attribute__((warn_unused_result)) bool policies_add_cost(struct policies *poli
                                                            struct slice what, struct slice cost, char *why,
                                                            size_t why_size);
 
-/* The cost of one request, given whole; at least 1. */
+/* The cost of one request; at least 1. Of one that ends early at most as many keys are counted as it can have. */
 uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
                        uint32_t argc);
 

@@ -183,7 +183,12 @@ static void verdict(struct build *out, const struct report_subject *subject, con
     struct verdict found = {0};
     struct ask dry = *ask;
     dry.is_dry = true;
-    enum gate gate = subject->account.policy ? gate_ask(&subject->account, &dry, NULL, &found) : GATE_PASS;
+    const struct account *account = &subject->account;
+    enum gate gate = GATE_PASS;
+    if (account->policy && (ask->command->flags & CMD_CONTROL) != 0)
+        gate = gate_ask_debtor(account, ask->now_ns, NULL, &found);
+    if (account->policy && gate == GATE_PASS)
+        gate = gate_ask(account, &dry, NULL, &found);
     field(out, "verdict", slice_str(verdict_word(gate)));
     build_bulk_str(out, "wait_ms");
     build_int(out, gate == GATE_PASS ? 0 : found.wait_ns == GATE_NEVER ? -1 : ms_up((uint64_t)found.wait_ns));

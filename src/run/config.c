@@ -351,6 +351,7 @@ void config_free(struct config *config)
     free(config->listens);
     address_fini(&config->upstream);
     free(config->admin_socket);
+    free(config->admin_hosts);
     free(config->log_path);
     address_fini(&config->admin_listen);
     free(config->upstream_user);

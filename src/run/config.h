@@ -62,6 +62,7 @@ struct config {
     bool is_shadow;                   /* count what would be refused, refuse nothing */
     char *admin_socket;               /* path; NULL: none */
     struct address admin_listen;      /* of HTTP; host NULL: none */
+    char *admin_hosts;                /* by which names it may be asked for, separated by commas; NULL: none */
     struct tls_settings tls_settings; /* of listeners */
     struct tls_settings upstream_tls_settings;
     struct tls_context *tls;          /* made of them; NULL: no listener wants it, or the part was not read */

@@ -58,6 +58,7 @@ static const struct config_key keys[] = {
     {.name = "upstream-tls-server-name", .set = key_text, TEXT(upstream_tls_settings.texts[TLS_SERVER_NAME]), FILES},
     {.name = "upstream-tls-verify", .initial = "yes", .set = key_tls_verify, FILES},
     {.name = "listen", .set = key_admin_listen, .is_admin = true, STAYS},
+    {.name = "host", .set = key_admin_host, .is_list = true, .is_admin = true, STAYS},
     {.name = "socket", .set = key_admin_socket, .is_admin = true, STAYS},
     /* not yet supported */
     {.name = "lane-stall"},

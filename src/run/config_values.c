@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "admin/host.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/split.h"
@@ -321,6 +322,32 @@ enum key_result key_admin_listen(const struct config_key *key, struct config *co
     else if (address_parse_tcp(&config->admin_listen, value, true, why, why_size))
         return KEY_SET;
     return KEY_BAD;
+}
+
+static void add_host(struct config *config, struct slice name)
+{
+    struct slice before = slice_str(config->admin_hosts ? config->admin_hosts : "");
+    char *hosts = mem_zalloc(before.len + name.len + 2, 1);
+    snprintf(hosts, before.len + name.len + 2, "%s%s%.*s", before.at, before.len > 0 ? "," : "", (int)name.len,
+             name.at);
+    free(config->admin_hosts);
+    config->admin_hosts = hosts;
+}
+
+enum key_result key_admin_host(const struct config_key *key, struct config *config, struct slice value, char *why,
+                               size_t why_size)
+{
+    struct slice name;
+    (void)key;
+    while (split_next(&value, ',', &name)) {
+        if (!host_is_name(name)) {
+            why_set(why, why_size, "\"%.*s\" is not a name: write it as in the address bar, without a port",
+                    WHY_SLICE(name));
+            return KEY_BAD;
+        }
+        add_host(config, name);
+    }
+    return KEY_SET;
 }
 
 enum key_result key_identity(const struct config_key *key, struct config *config, struct slice value, char *why,

@@ -32,7 +32,7 @@ struct config_key {
 /* numbers, bytes, times */
 config_setter key_count, key_subjects, key_bytes, key_time, key_timeout, key_slow, key_bytes_or_none, key_workers;
 /* addresses */
-config_setter key_listen, key_proxies, key_upstream, key_admin_listen, key_admin_socket;
+config_setter key_listen, key_proxies, key_upstream, key_admin_listen, key_admin_socket, key_admin_host;
 /* words */
 config_setter key_user, key_password_file, key_clients_as, key_lanes, key_mode, key_limit_prefix, key_when_down,
     key_cell, key_identity, key_prefix;

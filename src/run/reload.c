@@ -24,10 +24,10 @@ void reload_name_dropped(struct journal *journal, const struct config_file *runn
     differences_fini(&gone);
 }
 
-static void add_word(char *text, size_t size, const char *word)
+static void add_word(char *text, size_t size, const char *section, const char *word)
 {
     size_t len = strlen(text);
-    snprintf(text + len, size - len, "%s%s", len > 0 ? ", " : "", word);
+    snprintf(text + len, size - len, "%s%s%s", len > 0 ? ", " : "", section, word);
 }
 
 /* Whether there is a password is settled at the start; which one it is, is not. */
@@ -49,7 +49,7 @@ void reload_keep_settings(struct journal *journal, const struct config_file *run
         char *value = config_file_value(running, &name);
         config_file_replace(file, &name, value);
         free(value);
-        add_word(names, sizeof names, name.kind == SECTION_ADMIN ? "[admin] socket" : d.at[i].what);
+        add_word(names, sizeof names, name.kind == SECTION_ADMIN ? "[admin] " : "", d.at[i].what);
     }
     differences_fini(&d);
     if (names[0])

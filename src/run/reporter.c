@@ -38,6 +38,7 @@ bool reporter_open(struct reporter *reporter, const struct config *config, struc
     shown.port = endpoint_port(&at);
     address_print(&shown, reporter->text, sizeof reporter->text);
     reporter->fd = fd;
+    reporter->hosts = config->admin_hosts;
     return true;
 }
 
@@ -45,7 +46,7 @@ bool reporter_start(struct reporter *reporter)
 {
     if (reporter->fd < 0)
         return true;
-    reporter->http = http_start(reporter->fd);
+    reporter->http = http_start(reporter->fd, reporter->hosts);
     if (reporter->http) {
         log_info("metrics and health: http://%s/metrics", reporter->text);
         return true;

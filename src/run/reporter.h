@@ -17,6 +17,7 @@ struct reporter {
     struct http *http; /* NULL: it does not serve */
     int fd;            /* the listening socket, while open; else -1 */
     char text[ADDRESS_TEXT];
+    const char *hosts; /* the configuration's */
 };
 
 /* Listen where the configuration says, if it says anything. False: it cannot, and the log says why. */

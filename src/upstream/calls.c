@@ -5,9 +5,17 @@
 
 #define FIRST_CAPACITY 16 /* a private lane seldom needs more; a busy shared one grows once or twice */
 
+void calls_shed(struct calls *calls)
+{
+    pool_note_less(calls->pool, calls->capacity * sizeof *calls->ring);
+    free(calls->ring);
+    calls->ring = NULL;
+    calls->capacity = 0;
+}
+
 void calls_fini(struct calls *calls)
 {
-    free(calls->ring);
+    calls_shed(calls);
     memset(calls, 0, sizeof *calls);
 }
 
@@ -19,7 +27,8 @@ static bool grow(struct calls *calls)
         return false;
     for (uint32_t p = calls->head; p != calls->tail; p++)
         ring[p & (capacity - 1)] = *calls_at(calls, p);
-    free(calls->ring);
+    calls_shed(calls);
+    pool_note_more(calls->pool, capacity * sizeof *ring);
     calls->ring = ring;
     calls->capacity = capacity;
     return true;

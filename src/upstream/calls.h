@@ -2,7 +2,8 @@
  * The calls in flight on one lane, oldest first: who asked, and what comes back.
  *
  * A queue of runs: equal neighbours of one rider are one entry. An entry keeps its position for as long as it is in
- * the queue, so a rider may remember where its last one is.
+ * the queue, so a rider may remember where its last one is. What a client pipelines behind a command that blocks can be
+ * much: the memory counts as the worker's, and goes back when the last has been answered.
  */
 #ifndef WEIR_UPSTREAM_CALLS_H
 #define WEIR_UPSTREAM_CALLS_H
@@ -10,7 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/chain.h"
 #include "limit/command.h"
+
+#define CALLS_KEEP 512 /* of memory for so many, an empty queue keeps it */
 
 struct rider;
 
@@ -44,6 +48,7 @@ struct call {
 };
 
 struct calls {
+    struct pool *pool; /* whose memory it is; set before the first call */
     struct call *ring; /* a power of two */
     uint32_t capacity;
     uint32_t head; /* positions count on for ever and wrap */
@@ -84,9 +89,15 @@ static inline uint32_t call_requests(const struct call *call)
     return call->flow == FLOW_ONE ? call->n : 1;
 }
 
+/* Give the memory back; only of an empty queue. */
+void calls_shed(struct calls *calls);
+
+/* The oldest is not there any more, nor, if it was the last, where it was. */
 static inline void calls_pop(struct calls *calls)
 {
     calls->head++;
+    if (calls_is_empty(calls) && calls->capacity > CALLS_KEEP)
+        calls_shed(calls);
 }
 
 static inline void calls_drop_newest(struct calls *calls)

@@ -254,6 +254,7 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane
     if (lane == NULL)
         return NULL;
     lane->home = home;
+    lane->calls.pool = lane->tags.pool = &home->loop->pool;
     lane->owner = owner;
     lane->role = (uint8_t)role;
     lane->state = LANE_CONNECTING;

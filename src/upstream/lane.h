@@ -78,6 +78,7 @@ struct rider {
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
     uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
     bool wants_idle;     /* wake when in_flight falls to 0 */
+    bool is_paying;      /* of what answers it no more is to be read than must be, until lane_catch_up */
     uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
 };
 

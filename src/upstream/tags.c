@@ -5,9 +5,17 @@
 
 #define FIRST_CAPACITY 16
 
+void tags_shed(struct tags *tags)
+{
+    pool_note_less(tags->pool, tags->capacity * sizeof *tags->ring);
+    free(tags->ring);
+    tags->ring = NULL;
+    tags->capacity = 0;
+}
+
 void tags_fini(struct tags *tags)
 {
-    free(tags->ring);
+    tags_shed(tags);
     memset(tags, 0, sizeof *tags);
 }
 
@@ -19,7 +27,8 @@ bool tags_grow(struct tags *tags)
         return false;
     for (uint32_t at = tags->head; at != tags->tail; at++)
         ring[at & (capacity - 1)] = tags->ring[at & (tags->capacity - 1)];
-    free(tags->ring);
+    tags_shed(tags);
+    pool_note_more(tags->pool, capacity * sizeof *ring);
     tags->ring = ring;
     tags->capacity = capacity;
     return true;

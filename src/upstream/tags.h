@@ -9,7 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/chain.h"
+
+#define TAGS_KEEP 4096 /* of memory for so many, an empty queue keeps it */
+
 struct tags {
+    struct pool *pool; /* whose memory it is; set before the first tag */
     uint32_t *ring;    /* a power of two */
     uint32_t capacity; /* positions count on for ever and wrap */
     uint32_t head;
@@ -35,10 +40,15 @@ static inline uint32_t tags_at(const struct tags *tags, uint32_t i)
     return tags->ring[(tags->head + i) & (tags->capacity - 1)];
 }
 
+/* Give the memory back; only of an empty queue. */
+void tags_shed(struct tags *tags);
+
 /* The oldest n. */
 static inline void tags_drop(struct tags *tags, uint32_t n)
 {
     tags->head += n;
+    if (tags->head == tags->tail && tags->capacity > TAGS_KEEP)
+        tags_shed(tags);
 }
 
 static inline void tags_drop_newest(struct tags *tags)

@@ -248,12 +248,38 @@ def test_other_methods_and_paths(weir):
         assert headers["Cache-Control"] == "no-store" and headers["Connection"] == "close"
 
 
+def status_for(weir, host, path="/metrics", version="1.1"):
+    line = f"Host: {host}\r\n" if host is not None else ""
+    answer = ask_raw(weir, f"GET {path} HTTP/{version}\r\n{line}\r\n".encode())
+    return int(answer.split()[1]), answer.partition(b"\r\n\r\n")[2].decode()
+
+
+def test_only_known_hosts_are_answered(farm, redis):
+    """Another page's name may be made to resolve to weir's address; what it asks for bears that name."""
+    weir = farm.weir(redis, sections=ADMIN + "host = weir, ops.example\n")
+    port = admin_of(weir)[1]
+    for path in ("/", "/metrics", "/healthz", "/readyz", "/api/v1/stats"):
+        for host in ("127.0.0.1", f"127.0.0.1:{port}", "[::1]:9380", "LOCALHOST:1", "weir", "Ops.Example.:443"):
+            assert status_for(weir, host, path)[0] == 200, host
+        for host in ("evil.example", f"evil.example:{port}", "localhost.evil.example", "weir.evil.example", "::1"):
+            status, body = status_for(weir, host, path)
+            assert status == 421 and "[admin]" in body and "host" in body and "weir_" not in body, host
+    assert status_for(weir, None, version="1.0")[0] == 200
+    assert status_for(weir, "evil.example", version="1.0")[0] == 421
+    assert status_for(weir, "evil.example", "/nix")[0] == 421
+
+
+def test_without_names_addresses_are_answered(weir):
+    assert status_for(weir, "127.0.0.1")[0] == status_for(weir, "localhost")[0] == 200
+    assert status_for(weir, "weir")[0] == 421
+
+
 def test_bad_requests_harm_nobody(weir):
-    head = b"GET /metrics HTTP/1.1\r\nHost: x\r\n"
+    head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
     bad = [
         b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n",
         head + b"X: " + b"a" * 100_000 + b"\r\n\r\n",
-        b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n",
+        b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",
         b"\x00\xff" * 1000,
         b"*1\r\n$4\r\nPING\r\n",
         b"",
@@ -278,8 +304,8 @@ def crowd(weir, n, data):
 
 def test_slow_ones_hold_up_neither_scrapers_nor_clients(weir):
     """More connections than there are places, each of which sends a byte now and then, or never reads."""
-    socks = crowd(weir, 100, b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-    socks += crowd(weir, 50, b"GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n\r\n")
+    socks = crowd(weir, 100, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+    socks += crowd(weir, 50, b"GET /api/v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     def drip():
         for sock in socks:
@@ -303,7 +329,7 @@ def test_slow_ones_hold_up_neither_scrapers_nor_clients(weir):
 def test_a_connection_has_its_time(weir):
     with socket.create_connection(admin_of(weir), 20) as sock:
         began = time.monotonic()
-        sock.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: ")
+        sock.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ")
         sock.settimeout(0.5)
         while True:
             try:

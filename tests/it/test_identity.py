@@ -5,7 +5,7 @@ import socket
 import pytest
 from harness import MODE_IDS, MODES, wait_until
 from limits import OPERATOR, limit_of, login, order, passed, plain, remaining, tallies
-from resp import Conn, encode
+from resp import Conn, Error, encode
 
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
@@ -207,6 +207,28 @@ def test_bytes_belong_to_the_connection(limited):
     with weir.connect() as a:
         replies = [a.call("SET", f"{key}:1", b"x" * 600) for key in "abcd"]
         assert [limit_of(reply) for reply in replies] == [None, None, *["default/bytes-in"] * 2]
+
+
+def test_a_key_that_is_out_of_sight_escapes_nobody(limited, redis):
+    """Behind more than is kept of a request; nobody else is charged for it, and it does not pass."""
+    weir = limited("[policy default]\nall = 2/d\n" + OPERATOR, identity="key:1, ip")
+    script = b"--" + b"x" * (1 << 20) + b"\nreturn 1"
+    hidden = Error("ERR the key comes too late: limits depend on it")
+    with weir.connect() as a:
+        assert a.call("EVAL", script, 1, "a:1") == hidden
+        assert a.call("GET", b"a:" + b"x" * (1 << 20)) == hidden
+        assert tallies(weir)[0][1:] == (0, 0, 0, 0)
+        assert a.ask("MULTI") == ["OK"]
+        assert a.call("EVAL", script, 1, "a:1") == hidden
+        assert a.call("EXEC").startswith("EXECABORT")
+        assert a.call("EVAL", "return 1", 1, "a:1") == 1
+        assert a.call("SET", "a:2", b"x" * (1 << 20)) == "OK"
+        assert limit_of(a.call("SET", "a:3", b"x" * (1 << 20))) == "default/all"
+        assert a.call("EVAL", script, 0, "a:1") == hidden, "whether it is a key is out of sight too"
+        assert a.call("EVAL", script, 0) == 1
+    weir = limited("[policy default]\nall = 2/d\n")
+    with weir.connect() as a:
+        assert a.call("EVAL", script, 1, "a:1") == 1
 
 
 # ---- too many ----

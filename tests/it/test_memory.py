@@ -123,6 +123,32 @@ def test_who_does_not_read_is_not_read_from(farm, redis):
 
 
 @pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_what_waits_behind_a_command_that_blocks_is_counted(lanes, farm, redis):
+    """Calls that are not answered are kept too, and as soon as they are it is over."""
+    n_hogs, n_calls = 20, 5000
+    weir = farm.weir(redis, workers=1, lanes=lanes, memory_limit="2mb", sections=ADMIN)
+    hogs = [weir.connect() for _ in range(n_hogs)]
+    assert [hog.call("PING") for hog in hogs] == ["PONG"] * n_hogs
+    before = bytes_now(weir)
+    for i, hog in enumerate(hogs):
+        hog.send(encode("BLPOP", f"l{i}", 0) + encode("PING") * n_calls + encode("UNWATCH") * n_calls)
+    wait_until(lambda: redis.waiting()[0] == n_hogs, "they block")
+    wait_until(lambda: step(weir) == 3, "it is seen")
+    wait_until(lambda: bytes_now(weir) > before + n_hogs * n_calls * 40, "all of it")
+    for i in range(n_hogs):
+        redis.call("RPUSH", f"l{i}", "x")
+    for i, hog in enumerate(hogs):
+        assert hog.read() == [b"l%d" % i, b"x"]
+        assert [hog.read() for _ in range(2 * n_calls)] == ["PONG"] * n_calls + ["OK"] * n_calls
+    wait_until(lambda: step(weir) == 0, "there is room again")
+    wait_until(lambda: bytes_now(weir) < before + (1 << 20), "and it has gone back")
+    with weir.connect() as more:
+        assert more.call("PING") == "PONG"
+    for hog in hogs:
+        hog.close()
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_long_pipelines_that_nobody_reads_at_first(lanes, farm, redis):
     n_hogs, n_batches = 12, 20
     redis.call("SET", "k", VALUE)

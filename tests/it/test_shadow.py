@@ -34,13 +34,18 @@ def in_shadow(lines):
     return re.sub(r"(/\d*d(?: per \w+)?)", r"\1 over shadow", lines)
 
 
+def mix_for(lines):
+    """What is never refused would wait for its bytes until tomorrow."""
+    return [command for command in MIX if command != "PING" or "bytes" not in lines]
+
+
 def play(farm, redis, lines, **settings):
     """What the limits count for the mix on two connections, one command after another; and the replies."""
     redis.forget_data()
     sections = f"[cost]\nmget = 1 per key\nkeys = 5\n[policy default]\n{lines}\n" + OPERATOR
     weir = farm.weir(redis, workers=1, sections=sections, **settings)
     with weir.connect() as a, weir.connect() as b:
-        replies = [(a, b)[i % 3 == 0].call(*command.split()) for i, command in enumerate(MIX)]
+        replies = [(a, b)[i % 3 == 0].call(*command.split()) for i, command in enumerate(mix_for(lines))]
     counts = tallies(weir)
     weir.stop()
     return counts, replies
@@ -65,7 +70,7 @@ def test_mode_shadow_counts_as_enforcement(lines, farm, redis):
     enforced, replies = play(farm, redis, lines)
     assert any(refused for _, _, refused in refused_of(enforced))
     shadow, all_replies = play(farm, redis, lines, mode="shadow")
-    assert passed(all_replies) == len(MIX)
+    assert passed(all_replies) == len(mix_for(lines))
     assert not [reply for reply in all_replies if isinstance(reply, Error)]
     assert shadowed_of(shadow) == refused_of(enforced)
 
@@ -74,7 +79,7 @@ def test_mode_shadow_counts_as_enforcement(lines, farm, redis):
 def test_over_shadow_counts_as_enforcement(lines, farm, redis):
     enforced, _ = play(farm, redis, lines)
     shadow, all_replies = play(farm, redis, in_shadow(lines))
-    assert passed(all_replies) == len(MIX)
+    assert passed(all_replies) == len(mix_for(lines))
     assert shadowed_of(shadow) == refused_of(enforced)
 
 

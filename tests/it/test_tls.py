@@ -284,6 +284,24 @@ def test_weir_stops_while_clients_are_there(farm, redis, pair, ca):
     half.close()
 
 
+def test_whose_handshake_has_just_ended_is_not_let_go(farm, redis, ca, pair):
+    """Who is silent is let go at each tick of the drain; who has come since the last one is not silent."""
+    weir = farm.weir(redis, workers=1, drain_timeout="15s", **tls_settings(pair))
+    with TlsConn(weir.address, trusting(ca)) as idle:
+        assert idle.call("PING") == "PONG"
+        late, never = dial(weir.address), dial(weir.address)
+        weir.signal(signal.SIGTERM)
+        assert idle.sock.recv(1) == b"", "the first tick"
+        with trusting(ca).wrap_socket(late, server_hostname="localhost") as sock:
+            assert never.recv(1) == b"", "the second: it has not said a word"
+            sock.sendall(encode("SET", "k", "v"))
+            assert sock.recv(100) == b"+OK\r\n"
+            assert sock.recv(1) == b""
+        never.close()
+    assert weir.wait() == 0, weir.log()
+    assert not weir.complaint(), weir.log()
+
+
 # ---- behind a load balancer ----
 
 

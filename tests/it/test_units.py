@@ -9,7 +9,7 @@ import time
 import pytest
 from crowd import RST
 from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, TOO_MANY, limit_of, login, passed, refusal, remaining, tallies
+from limits import OPERATOR, TOO_MANY, limit_of, login, order, passed, plain, refusal, remaining, tallies
 from resp import Error, encode, pipeline
 
 MIB = 1 << 20
@@ -103,6 +103,26 @@ def test_a_large_request_costs_its_keys(limited):
         assert a.call("EXISTS", *"abcdefg") == 4
 
 
+LONG_SCRIPT = b"--" + b"x" * MIB + b"\nreturn #KEYS"
+
+
+def test_what_cannot_be_seen_costs_the_most_it_could(limited):
+    """The number of keys comes behind a script that is not kept: all arguments behind it may be keys."""
+    weir = limited("[cost]\neval = 10 per key\n[policy default]\ncost = 100/d\n" + OPERATOR)
+
+    def costs(*args):
+        before = tallies(weir)[0][1]
+        assert a.call("EVAL", *args) == args[1]
+        return tallies(weir)[0][1] - before
+
+    with weir.connect() as a:
+        assert costs("return #KEYS", 2, "a", "b", "x") == 20
+        assert costs(LONG_SCRIPT, 2, "a", "b") == 20
+        assert costs(LONG_SCRIPT, 1, "a", "x", "y") == 30
+        assert costs(LONG_SCRIPT, 0) == 10
+        assert limit_of(a.call("EVAL", LONG_SCRIPT, 3, "a", "b", "c")) == "default/cost"
+
+
 def test_functions_cost(limited, redis):
     redis.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
     weir = limited("[cost]\nfcall = 2 per key\neval_ro = 4\nevalsha = 4\n[policy default]\ncost = 16/d\n")
@@ -149,7 +169,6 @@ def test_bytes_in_refuse_what_follows(limited):
         assert limit == "default/bytes-in"
         debt_ms = (2 * len(request) - 1000) * 86_400_000
         assert debt_ms * 0.99 < retry < debt_ms * 1.1
-        assert b.ask("PING", "ECHO x") == ["PONG", b"x"]
         for _ in range(2):  # what is refused is not counted, however long it is
             assert limit_of(a.call("SET", "k", b"x" * 2 * MIB)) == "default/bytes-in"
         assert refusal(b.call("GET", "k"))[1] < debt_ms * 1.3
@@ -177,7 +196,6 @@ def test_bytes_out_refuse_what_follows(limited):
         assert len(a.call("GET", "k")) == MIB - 100, "one byte still fitted"
         assert limit_of(a.call("GET", "k")) == "default/bytes-out"
         assert limit_of(b.call("GET", "none")) == "default/bytes-out"
-        assert a.ask("PING", "ECHO x") == ["PONG", b"x"]
 
 
 def test_what_is_not_heard_is_no_bytes_out(limited):
@@ -212,13 +230,14 @@ def test_messages_are_bytes_out(protocol, limited, redis):
 def test_megabytes_at_a_rate(over, workers, farm, redis):
     """10 MiB/s within 5 %, in values of 1 MiB, between two moments when the burst is spent."""
     seconds = 5.0 if workers == 1 else 3.0
-    weir = farm.weir(redis, workers=workers, sections=f"[policy default]\nbytes-out = 10mb/s burst 5mb over {over}\n")
+    limit = f"bytes-out = 10mb/s burst 5mb over {over}"
+    weir = farm.weir(redis, workers=workers, sections=f"[policy default]\n{limit}\n" + OPERATOR)
     redis.call("SET", "k", b"x" * MIB)
     conns = [weir.connect() for _ in range(workers)]
     moments, got = [], 0
     for i in range(1000):
         conn = conns[i % workers]
-        if over != "refuse" and remaining(conn) == 0:
+        if over != "refuse" and plain(order(weir, "STATUS", "FOR", "ip:127.0.0.1"))["limits"][0]["remaining"] == 0:
             moments.append((time.monotonic(), got))
         conn.send(encode("GET", "k"))
         line = conn.line()
@@ -303,6 +322,31 @@ def test_a_pipeline_in_flight(limited, pause):
         assert [limit_of(a.read()) for _ in range(6)] == [None] * 3 + ["default/inflight"] * 2 + [None]
         assert [b.read(), b.read()] == ["OK", "OK"]
         assert passed(a.ask(*["GET k"] * 3)) == 3
+
+
+def test_reading_a_stream_is_in_flight_unless_it_blocks(limited, redis):
+    weir = limited("[policy default]\ninflight = 2\n" + OPERATOR)
+    redis.call("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
+    waiting = [
+        ("XREAD", "BLOCK", 0, "STREAMS", "s", "$"),
+        ("XREAD", "COUNT", 1, "BLOCK", 0, "STREAMS", "s", "$"),
+        ("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">"),
+    ]
+    conns = [weir.connect() for _ in waiting]
+    for conn, command in zip(conns, waiting):
+        conn.send(encode(*command))
+    wait_until(lambda: redis.waiting()[0] == 3, "they block")
+    with weir.connect() as a:
+        assert remaining(a) == 2
+        a.send(pipeline("XREAD STREAMS s 0", "XREAD COUNT 1 STREAMS s 0", "XREADGROUP GROUP g c STREAMS s 0", "PING"))
+        replies = [a.read() for _ in range(4)]
+        assert [limit_of(reply) for reply in replies] == [None, None, "default/inflight", None]
+        assert a.call("XREAD", "STREAMS", "s", 0) is None
+        assert remaining(a) == 2
+    redis.call("XADD", "s", "*", "f", "v")
+    for conn in conns:
+        assert conn.read()[0][0] == b"s"
+        conn.close()
 
 
 def test_calls_in_flight_of_clients_that_leave(limited, pause):
@@ -511,6 +555,49 @@ def test_logins_that_succeed_are_not_counted(limited, users):
         for _ in range(10):
             assert a.call("AUTH", "alice", "pw") == "OK"
             assert a.call("RESET") == "RESET"
+
+
+GUESSER = {
+    "logged in": ["AUTH bob pw"],
+    "by HELLO": ["HELLO 3 AUTH bob pw"],
+    "named": ["CLIENT SETNAME friend"],
+    "named in HELLO": ["HELLO 2 SETNAME friend"],
+    "logged in and reset": ["AUTH bob pw", "RESET"],
+    "twice": ["AUTH bob pw", "AUTH vip-1 pw"],
+}
+
+
+@pytest.mark.parametrize("become", GUESSER.values(), ids=GUESSER)
+@pytest.mark.parametrize("guess", ["AUTH alice guess", "HELLO 2 AUTH alice guess"])
+def test_guessing_as_somebody_else(become, guess, limited, users):
+    """Whoever one has become: failures count for the address, by the policy that bound it when it came."""
+    policies = "[policy friends]\nmatch = user:*, name:friend\nauth-failures = 100/d\n[policy default]\nauth-failures = 3/d\n"
+    weir = limited(policies + OPERATOR)
+    with weir.connect() as a:
+        a.ask(*become)
+        a.send(pipeline(*[guess] * 20))
+        replies = [a.read() for _ in range(4)]
+        assert [reply.split()[0] for reply in replies] == ["WRONGPASS"] * 3 + ["ERR"]
+        assert a.read_to_end() == b""
+    assert tallies(weir) == [("friends/auth-failures", 0, 0, 0, 0), ("default/auth-failures", 3, 0, 1, 0)]
+
+
+def test_guessing_inside_multi_as_somebody_else(limited, users):
+    weir = limited("[policy friends]\nmatch = user:*\nread = 100/s\n[policy default]\nauth-failures = 3/d\n")
+    with weir.connect() as a:
+        a.call("AUTH", "bob", "pw")
+        a.send(pipeline("MULTI", *["AUTH alice guess"] * 20, "EXEC"))
+        assert [a.read() for _ in range(5)] == ["OK", *["QUEUED"] * 3, BARRED]
+        assert a.read_to_end() == b""
+
+
+def test_failures_of_newcomers_by_listener(farm, redis, users):
+    """The policy of the listener that it came by, and not of who it has become."""
+    sections = "[policy users]\nmatch = user:*\nauth-failures = 1/d\n[policy default]\nread = 1000/s\n"
+    weir = farm.weir(redis, sections=sections)
+    with weir.connect() as a:
+        a.call("AUTH", "bob", "pw")
+        assert all(reply.startswith("WRONGPASS") for reply in a.ask(*["AUTH alice x"] * 5))
 
 
 def test_guessing_in_a_pipeline(limited, users):

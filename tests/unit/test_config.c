@@ -99,6 +99,10 @@ static const struct mistake key_mistakes[] = {
     {"[admin]\nlisten = unix:/x\n", "weir.conf:2: [admin] listen: HTTP needs host:port\n"},
     {"[admin]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
      "weir.conf:3: [admin] listen: given twice: the first is in line 2\n"},
+    {"[admin]\nhost = weir, ops:9380\n",
+     "weir.conf:2: [admin] host: \"ops:9380\" is not a name: write it as in the address bar, without a port\n"},
+    {"[admin]\nhost = *\n",
+     "weir.conf:2: [admin] host: \"*\" is not a name: write it as in the address bar, without a port\n"},
     {"[admin]\nsocket = x\n",
      "weir.conf:2: [admin] socket: \"x\" is not a path: the path of a unix socket starts with /\n"},
     {"[admin]\nsocket = /x\n[admin]\nsocket = /y\n",
@@ -421,6 +425,7 @@ static void check_defaults(const struct config *config)
     assert_false(config->is_shadow);
     assert_null(config->admin_socket);
     assert_null(config->admin_listen.host);
+    assert_null(config->admin_hosts);
     assert_int_equal(policies_count(config->policies), 0);
 }
 
@@ -471,7 +476,8 @@ static void test_every_key(void **state)
                                       "error-prefix = SLOWDOWN\n"
                                       "mode = Shadow\n"
                                       "[Admin]\n"
-                                      "socket = /run/weir-admin.sock\nlisten = 127.0.0.1:9380\n");
+                                      "socket = /run/weir-admin.sock\nlisten = 127.0.0.1:9380\n"
+                                      "host = weir, ops.example\nhost = w\n");
     assert_string_equal(said.text, "");
     assert_non_null(config);
     assert_int_equal(config->n_listens, 3);
@@ -498,6 +504,7 @@ static void test_every_key(void **state)
     assert_string_equal(config->admin_socket, "/run/weir-admin.sock");
     assert_string_equal(config->admin_listen.host, "127.0.0.1");
     assert_int_equal(config->admin_listen.port, 9380);
+    assert_string_equal(config->admin_hosts, "weir,ops.example,w");
     config_free(config);
 }
 

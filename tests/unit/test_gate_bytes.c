@@ -114,6 +114,95 @@ static void monstrous_bytes(void **state)
     assert_false(pass("get", START));
 }
 
+static enum gate ask_debtor(uint64_t now_ns)
+{
+    return gate_ask_debtor(&account, now_ns, tallies, &verdict);
+}
+
+/* What is never refused waits until nothing is owed to any limit on bytes, whatever that does with others. */
+static void what_is_never_refused_waits(void **state)
+{
+    (void)state;
+    limit("bytes-in", "1000/s burst 1000");
+    limit("bytes-out", "1000/s burst 2000 over delay 1ms, 10/s burst 5000 over shadow");
+    limit("all", "1/h");
+    open_gate();
+    assert_int_equal(ask_debtor(START), GATE_PASS);
+    owe(UNIT_BYTES_IN, 999, START);
+    owe(UNIT_BYTES_OUT, 1999, START);
+    assert_int_equal(ask_debtor(START), GATE_PASS);
+    owe(UNIT_BYTES_IN, 1001, START);
+    assert_int_equal(ask_debtor(START), GATE_WAIT);
+    assert_string_equal(verdict.limit->label, "free/bytes-in");
+    assert_int_equal(verdict.wait_ns, S + MS);
+    owe(UNIT_BYTES_OUT, 4001, START);
+    assert_int_equal(ask_debtor(START), GATE_WAIT);
+    assert_string_equal(verdict.limit->label, "free/bytes-out");
+    assert_int_equal(verdict.wait_ns, 4 * S + MS);
+    assert_true(pass("ping", START)); /* another matter */
+    assert_int_equal(gate_ask_debtor(&account, START + 4 * S, NULL, &verdict), GATE_WAIT);
+    assert_int_equal(ask_debtor(START + 4 * S + MS), GATE_PASS);
+    assert_tally(0, 2000, 1, 0, 0);
+    assert_tally(1, 6000, 1, 0, 0);
+
+    const struct command *ping = kit_command(table, "ping");
+    const struct command *get = kit_command(table, "get");
+    assert_true(gate_delays(policy, ping));
+    assert_true(gate_delays(policy, get));
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(gate_binds(policy, i, ping), i < 2);
+        assert_true(gate_binds(policy, i, get));
+    }
+}
+
+static void more_than_one_burst_is_overdrawn(void **state)
+{
+    (void)state;
+    limit("bytes-in", "1000/s burst 1000, 10/s burst 10 over shadow");
+    limit("bytes-out", "1/d");
+    open_gate();
+    owe(UNIT_BYTES_IN, 2000, START);
+    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_IN, START), 0);
+    owe(UNIT_BYTES_IN, 500, START);
+    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_IN, START), S / 2);
+    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_IN, START + S / 2 - 1), 1);
+    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_IN, START + S / 2), 0);
+    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), 0);
+    owe(UNIT_BYTES_OUT, UINT64_MAX, START);
+    assert_int_equal(gate_overdraft_ns(&account, UNIT_BYTES_OUT, START), RATE_LONGEST_NS - 2 * 86400 * S);
+}
+
+/* Beyond one burst of debt nothing would have come, were the limit enforced. */
+static void a_dry_run_owes_no_more(void **state)
+{
+    (void)state;
+    limit("bytes-in", "1000/s burst 1000 over shadow, 1000/s burst 1000");
+    open_gate();
+    for (int i = 0; i < 100; i++)
+        owe(UNIT_BYTES_IN, 900, START);
+    assert_int_equal(word(0), START + 27 * S / 10); /* the third was on its way when more than 2000 were owed */
+    assert_int_equal(word(1), START + 90 * S);
+    assert_tally(0, 2700, 0, 0, 0);
+    owe(UNIT_BYTES_IN, 900, START + 7 * S / 10);
+    assert_int_equal(word(0), START + 36 * S / 10);
+}
+
+/* Whoever goes on as soon as the overdraft is over, in pieces, gets the rate: the debt is forgiven nobody. */
+static void a_slowed_stream_gets_the_rate(void **state)
+{
+    (void)state;
+    limit("bytes-in", "10mb/s burst 100kb");
+    open_gate();
+    uint64_t now_ns = START, sent = 0;
+    while (now_ns < START + 2 * S) {
+        owe(UNIT_BYTES_IN, 65536, now_ns);
+        sent += 65536;
+        now_ns += gate_overdraft_ns(&account, UNIT_BYTES_IN, now_ns);
+        assert_true(word(0) <= now_ns + 20 * MS); /* two bursts */
+    }
+    assert_in_range(sent, 2 * 10485760, 2 * 10485760 + 2 * 102400 + 65536);
+}
+
 static void bytes_of_scopes(void **state)
 {
     (void)state;
@@ -159,6 +248,24 @@ static void calls_in_flight(void **state)
     gate_calls_end(&account, 2, 0);
     assert_int_equal(word(0), 0);
     assert_tally(0, 4, 0, 1, 0);
+}
+
+static void who_may_block_says_so(void **state)
+{
+    (void)state;
+    limit("inflight", "1");
+    open_gate();
+    struct ask wish = ask_of("xread", 1, START);
+    wish.blocks = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+        assert_int_equal(verdict.counted, 0);
+    }
+    wish.blocks = false;
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
+    assert_int_equal(verdict.counted, COUNTED);
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
+    gate_calls_end(&account, 1, 0);
 }
 
 static void calls_move_between_subjects(void **state)
@@ -365,8 +472,13 @@ int main(void)
         TEST(rest_is_no_credit),
         TEST(rates_are_met),
         TEST(monstrous_bytes),
+        TEST(what_is_never_refused_waits),
+        TEST(more_than_one_burst_is_overdrawn),
+        TEST(a_dry_run_owes_no_more),
+        TEST(a_slowed_stream_gets_the_rate),
         TEST(bytes_of_scopes),
         TEST(calls_in_flight),
+        TEST(who_may_block_says_so),
         TEST(calls_move_between_subjects),
         TEST(moves_to_a_policy_without_such_limits),
         TEST(what_is_counted_is_taken_back),

@@ -253,13 +253,13 @@ static void test_settings_that_need_a_restart(void **state)
     (void)state;
     start_with("[weir]\nlisten = 127.0.0.1:0\nmax-clients = 50\n" FREE "read = 10/s\n");
     write_file("[weir]\nlisten = 127.0.0.1:1\nworkers = 7\nmax-clients = 60\nerror-prefix = SLOW\nidentity = ip\n"
-               "output-limit = 1mb\n" FREE "read = 11/s\n[admin]\nsocket = /tmp/none.sock\n");
+               "output-limit = 1mb\n" FREE "read = 11/s\n[admin]\nsocket = /tmp/none.sock\nhost = a\nhost = b\n");
     for (int i = 0; i < 2; i++) {
         check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
         struct journal_event events[2];
         assert_int_equal(journal_last(journal, events, 2), 2);
         assert_string_equal(events[1].text,
-                            "changed in the file, but needs a restart: listen, workers, [admin] socket");
+                            "changed in the file, but needs a restart: listen, workers, [admin] socket, [admin] host");
     }
     const struct rules *rules = governor_rules(governor);
     assert_int_equal(rules->max_clients, 60);
@@ -267,7 +267,7 @@ static void test_settings_that_need_a_restart(void **state)
     assert_int_equal(rules->identity.count, 1);
     assert_string_equal(rules->error_prefix, "SLOW");
     assert_int_equal(limit(0)->rate.count, 11);
-    check_diff(3, "weir", "listen", "127.0.0.1:0", "127.0.0.1:1");
+    check_diff(4, "weir", "listen", "127.0.0.1:0", "127.0.0.1:1");
     stop();
 }
 

@@ -316,6 +316,77 @@ static void a_part_tells_nothing_untrue(void **state)
     }
 }
 
+static void what_is_out_of_sight_counts_the_most(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(examples); i++) {
+        struct asked asked;
+        ask(&asked, examples[i].words);
+        struct slice whole = slice_of(asked.bytes, asked.len), key;
+        uint32_t count = keys_count(asked.command, whole, asked.argc);
+        bool has_first = keys_first(asked.command, whole, asked.argc, &key);
+        assert_int_equal(keys_most(asked.command, whole, asked.argc), count);
+        assert_false(keys_are_hidden(asked.command, whole, asked.argc));
+        for (size_t len = 0; len < asked.len; len++) {
+            struct slice part = cut(&asked, len);
+            uint32_t most = keys_most(asked.command, part, asked.argc);
+            bool is_seen = keys_first(asked.command, part, asked.argc, &key);
+            if (most < count || most > asked.argc + 1)
+                fail_msg("%s, the first %zu bytes: %u keys", examples[i].words, len, most);
+            assert_int_equal(keys_are_hidden(asked.command, part, asked.argc) && is_seen, false);
+            assert_true(is_seen || !has_first || keys_are_hidden(asked.command, part, asked.argc));
+        }
+    }
+}
+
+static void a_script_hides_what_comes_behind_it(void **state)
+{
+    (void)state;
+    static const struct slice part = SLICE("*6\r\n$4\r\nEVAL\r\n$99999\r\nreturn");
+    const struct command *eval = command_by_name(table, SLICE("eval"));
+    assert_int_equal(keys_count(eval, part, 6), 0);
+    assert_int_equal(keys_most(eval, part, 6), 3);
+    assert_true(keys_are_hidden(eval, part, 6));
+    assert_int_equal(keys_most(eval, part, 3), 0);
+    assert_false(keys_are_hidden(eval, part, 3)); /* EVAL script 0 */
+    const struct command *get = command_by_name(table, SLICE("get"));
+    assert_true(keys_are_hidden(get, SLICE("*2\r\n$3\r\nGET\r\n$99999\r\nkkk"), 2));
+    assert_int_equal(keys_most(get, SLICE("*2\r\n$3\r\nGET\r\n$99999\r\nkkk"), 2), 1);
+}
+
+static void blocking_is_an_option(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        enum keys_sight sight;
+    } cases[] = {
+        {"xread streams a 0", KEYS_ABSENT},
+        {"xread count 1 streams a 0", KEYS_ABSENT},
+        {"xread block 0 streams a 0", KEYS_SEEN},
+        {"xread count 1 BLOCK 10 streams a 0", KEYS_SEEN},
+        {"xread streams block 0", KEYS_ABSENT},
+        {"xread streams a block b 0 0 0", KEYS_ABSENT},
+        {"xread count block streams a 0", KEYS_ABSENT},
+        {"xreadgroup group block block streams a >", KEYS_ABSENT},
+        {"xreadgroup group g c noack block 5 streams a >", KEYS_SEEN},
+        {"xread", KEYS_ABSENT},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct asked asked;
+        ask(&asked, cases[i].words);
+        assert_true(keys_may_block(asked.command));
+        if (keys_block(asked.command, slice_of(asked.bytes, asked.len), asked.argc) != cases[i].sight)
+            fail_msg("%s", cases[i].words);
+        for (size_t len = 0; len < asked.len; len++) {
+            enum keys_sight sight = keys_block(asked.command, cut(&asked, len), asked.argc);
+            assert_true(sight == cases[i].sight || sight == KEYS_HIDDEN);
+        }
+    }
+    assert_false(keys_may_block(command_by_name(table, SLICE("blpop"))));
+    assert_false(keys_may_block(command_by_name(table, SLICE("get"))));
+}
+
 static void a_fixed_layout_is_counted_without_the_bytes(void **state)
 {
     (void)state;
@@ -366,6 +437,9 @@ int main(void)
         cmocka_unit_test(a_later_table_has_the_rules_too),
         cmocka_unit_test(positions_that_make_no_sense),
         cmocka_unit_test(a_part_tells_nothing_untrue),
+        cmocka_unit_test(what_is_out_of_sight_counts_the_most),
+        cmocka_unit_test(a_script_hides_what_comes_behind_it),
+        cmocka_unit_test(blocking_is_an_option),
         cmocka_unit_test(a_fixed_layout_is_counted_without_the_bytes),
         cmocka_unit_test(streams_are_counted_without_their_bytes),
         cmocka_unit_test(nonsense_stays_inside),
