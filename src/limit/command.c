@@ -308,6 +308,7 @@ static void put(struct command_table *table, const struct command_info *info)
     row->is_shareable = travel.is_shareable;
     row->blocks = travel.blocks;
     row->pins = travel.pins;
+    row->may_forge = travel.may_forge;
     row->is_urgent = travel.is_urgent;
     row->is_pausable = travel.is_pausable || (info->flags & CMD_WRITE) != 0;
     row->arity = clamp(info->arity);
@@ -415,6 +416,7 @@ struct command_table *command_table_new(void)
     table->room = FIRST_SLOTS / 2;
     table->rows = mem_zalloc(table->room, sizeof *table->rows);
     row_new(table);
+    table->rows[0].may_forge = true;
     for (size_t i = 0; i < travel_count(); i++)
         if (travel_row(i)->flow == FLOW_QUIT || travel_row(i)->flow == FLOW_DROP)
             put_known(table, slice_str(travel_row(i)->name));

@@ -93,6 +93,7 @@ struct command {
     bool blocks;       /* may wait in Redis; the client's going away must end it at once */
     bool is_urgent;    /* must reach a Redis that is busy or paused: its lane is made with as little as possible */
     bool pins;         /* its client keeps the private lane until it closes */
+    bool may_forge;    /* its reply may be shaped into several frames, or what it does to the lane is not known */
     bool is_pausable;  /* CLIENT PAUSE ... WRITE holds it back */
     bool in_container; /* name has a '|' */
     bool has_subcommands;
@@ -119,7 +120,7 @@ struct command_info {
 /* An empty table with one reference. Never fails: out of memory ends the process. */
 struct command_table *command_table_new(void);
 
-/* Add or replace a row; how it travels comes from the rows kept by hand, or from the flags where it has none. */
+/* Add or replace a row; how it travels comes from the rows kept by hand. */
 void command_table_add(struct command_table *table, const struct command_info *info);
 
 /* The table of facts about Redis 7 that is compiled in; one reference. */
@@ -135,7 +136,7 @@ uint16_t command_flag(struct slice name);
 
 /*
  * The row for a command's first two arguments, in any case. A container's known subcommand has a row of its own; an
- * unknown subcommand, and an unknown command, gets row 0: named "", not shareable.
+ * unknown subcommand, and an unknown command, gets row 0: named "", not shareable, may forge.
  */
 const struct command *command_find(const struct command_table *table, struct slice name, struct slice sub);
 

@@ -1,8 +1,8 @@
 /*
  * How commands travel.
  *
- * Nothing that keeps state on a connection, waits, or answers otherwise than once is shareable: the rows say so by
- * name, and what has no row must show by its flags that it is a plain data command.
+ * An allow-list: shareable is what has a row that says so and no flag that speaks against it. Whatever else a server
+ * may have is taken for the worst.
  */
 #include "limit/travel.h"
 
@@ -10,7 +10,7 @@
 
 #include "limit/own.h"
 
-enum lane { SHARED, PAUSABLE, PRIVATE, URGENT, BLOCKING, PINNED };
+enum lane { SHARED, DATA, PAUSABLE, PRIVATE, FORGING, URGENT, BLOCKING, PINNED, ALIEN };
 enum control { LIMITED, CONTROL };
 
 static const struct travel rows[] = {
@@ -18,9 +18,11 @@ static const struct travel rows[] = {
     {.name = (name_),                                                                                                  \
      .flow = FLOW_##flow_,                                                                                             \
      .effect = EFFECT_##effect_,                                                                                       \
-     .is_shareable = (lane) == SHARED || (lane) == PAUSABLE,                                                           \
+     .is_shareable = (lane) == SHARED || (lane) == DATA || (lane) == PAUSABLE,                                         \
+     .is_data = (lane) == DATA,                                                                                        \
      .blocks = (lane) == BLOCKING,                                                                                     \
-     .pins = (lane) == PINNED,                                                                                         \
+     .pins = (lane) == PINNED || (lane) == ALIEN,                                                                      \
+     .may_forge = (lane) == FORGING || (lane) == ALIEN,                                                                \
      .is_urgent = (lane) == URGENT,                                                                                    \
      .is_pausable = (lane) == PAUSABLE,                                                                                \
      .is_control = (control) == CONTROL},
@@ -56,17 +58,24 @@ static const struct travel *find_star(struct slice name)
     return find(slice_str(star));
 }
 
-static struct travel by_flags(uint16_t flags)
+/* Of what nobody has looked at. */
+static struct travel stranger(uint16_t flags)
 {
-    const uint16_t data = CMD_READONLY | CMD_WRITE;
-    const uint16_t against = CMD_NOSCRIPT | CMD_BLOCKING | CMD_PUBSUB | CMD_ADMIN | CMD_MODULE;
     return (struct travel){
         .flow = FLOW_ONE,
         .effect = EFFECT_NONE,
-        .is_shareable = (flags & data) && !(flags & against),
         .blocks = flags & CMD_BLOCKING,
         .pins = flags & CMD_MODULE,
+        .may_forge = true,
     };
+}
+
+/* A server may have something else of that name, or of that name have made something else. */
+static bool is_plain_data(uint16_t flags)
+{
+    const uint16_t data = CMD_READONLY | CMD_WRITE;
+    const uint16_t against = CMD_NOSCRIPT | CMD_BLOCKING | CMD_PUBSUB | CMD_ADMIN;
+    return (flags & data) && !(flags & against);
 }
 
 struct travel travel_of(struct slice name, uint16_t flags)
@@ -77,5 +86,7 @@ struct travel travel_of(struct slice name, uint16_t flags)
     const struct travel *row = find(name);
     if (!row)
         row = find_star(name);
-    return row ? *row : by_flags(flags);
+    if (!row || (flags & CMD_MODULE) || (row->is_data && !is_plain_data(flags)))
+        return stranger(flags);
+    return *row;
 }

@@ -17,16 +17,18 @@ struct travel {
     enum flow flow;
     enum effect effect;
     bool is_shareable;
+    bool is_data; /* shareable if its flags say no more than that it reads or writes */
     bool blocks;
     bool pins;
+    bool may_forge;
     bool is_urgent;
     bool is_pausable; /* though its flags do not say that it writes */
     bool is_control;
 };
 
 /*
- * How the command or subcommand of this full name travels: its own row, or its container's "|*", else what can be told
- * from its CMD_* flags.
+ * How the command or subcommand of this full name travels: its own row, or its container's "|*". Without either, or
+ * with CMD_* flags that speak against it, on a lane of its own, and it may forge.
  */
 struct travel travel_of(struct slice name, uint16_t flags);
 
