@@ -234,6 +234,7 @@ static const char *const forging[] = {
     "cluster|getkeysinslot", "cluster|help", "cluster|keyslot", "cluster|links", "cluster|meet", "cluster|replicas",
     "cluster|replicate", "cluster|reset", "cluster|saveconfig", "cluster|set-config-epoch", "cluster|setslot",
     "cluster|slaves",
+    "hrandfield", "zrandmember", "sdiff",
     /* containers by themselves */
     "acl", "cluster", "config", "function", "latency", "memory", "module", "object", "pubsub", "script", "slowlog",
     "xgroup", "xinfo"};
