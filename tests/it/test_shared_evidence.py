@@ -18,9 +18,11 @@ from resp import Closed, Conn, encode
 from script import _bytes
 
 SEED = 8
-MOST = 220  # requests for each command
+MOST = 120  # requests for each command
 GROUP = 24  # requests between two times that the keys are made anew
 LARGE = re.compile(r"command(\|.*)?|info|config\|get|slowlog\|get")  # one reply is as long as a thousand others
+
+LONG = b"y" * 300 + b"\r\n+OK\r\n"
 
 # What somebody sends who wants a reply to be more than it is.
 HOSTILE = [
@@ -30,9 +32,10 @@ HOSTILE = [
     b'"\\x0d\\x0a$8\\x0d\\x0aATTACKER\\x0d\\x0a"',
     b"\x00\r\n:1\r\n\x00",
     b"%s%n{}[]*?\\\r\n",
-    b"#!lua\r\n+OK\r\n",
+    b'#!"\\r\\n+OK\\r\\n"\n',
+    b'#!lua name=x flags="\\r\\n+OK\\r\\n"\n',
     b"",
-    b"y" * 300 + b"\r\n+OK\r\n",
+    LONG,
 ]
 NUMBERS = [b"0", b"1", b"-1", b"2", b"9223372036854775807", b"-9223372036854775808", b"1.5", b"inf", b"nan", b"1e400"]
 RANGES = [b"-", b"+", b"[a", b"(1", b"-inf", b"*", b"$", b">", b"1-1", b"0-0", b"#", b"u8"]
@@ -61,7 +64,7 @@ KEYS = {
     b"hll": [b"PFADD hll a b c"],
     b"none": [],
 }
-STAND_FOR = {b"KEY": b"odd\r\n+OK\r\n", b"ODD": HOSTILE[0], b"LONG": HOSTILE[8]}
+STAND_FOR = {b"KEY": b"odd\r\n+OK\r\n", b"ODD": HOSTILE[0], b"LONG": LONG}
 
 # What the corpus, which is of Redis 7.0, has no line of, or not where it is looked for here.
 MORE = """
@@ -282,6 +285,8 @@ class Trial:
 
 # ---- values that lie ----
 
+ENDS_ENOUGH = 2  # a command that ends the server rather than believe a value has shown that it counts
+
 # What makes a value, and what asks for all of it.
 LIARS = {
     "hash": ("HSET k f v g w h x", """HGETALL k | HKEYS k | HVALS k | HSCAN k 0 | HSCAN k 0 NOVALUES | HMGET k f g | HLEN k
@@ -358,7 +363,10 @@ def test_values_that_lie(evidence):
         assert told
         for line in re.split(r" \| |\n", lines):
             args = words(line.strip())
+            until = ends + ENDS_ENOUGH
             for lie in told if args[0].decode().lower() in names else []:
+                if ends == until:
+                    break
                 asked += 1
                 nonce = b"%032x" % rng.getrandbits(128)
                 with Prober(server.address) as conn:
@@ -375,3 +383,12 @@ def test_values_that_lie(evidence):
                         faults.append((args, lie, "less than one frame"))
     print(f"{asked} requests, the server ended {ends} times")
     assert not faults, "\n".join(map(str, faults[:20]))
+
+
+def test_what_is_not_one_frame_is_seen(evidence):
+    trial = Trial(evidence[0], 3, random.Random(SEED))
+    for name, args in [("two", b"SUBSCRIBE c d"), ("none", b"CLIENT REPLY SKIP"), ("state", b"CLIENT SETNAME x")]:
+        trial.play(name, [args.split()])
+        assert trial.faults.pop()[0] == name
+        trial.dial()
+    assert not trial.faults
