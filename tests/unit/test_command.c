@@ -211,7 +211,7 @@ static const char *const private[] = {"multi",
                                       "bgsave",
                                       "bgrewriteaof",
                                       "pfdebug",
-                                      "pfselftest",
+                                      "pfselftest", "readonly",
                                       "shutdown",
                                       "failover",
                                       "replicaof",
@@ -234,6 +234,7 @@ static const char *const forging[] = {
     "cluster|getkeysinslot", "cluster|help", "cluster|keyslot", "cluster|links", "cluster|meet", "cluster|replicas",
     "cluster|replicate", "cluster|reset", "cluster|saveconfig", "cluster|set-config-epoch", "cluster|setslot",
     "cluster|slaves",
+    "hrandfield", "zrandmember", "sdiff",
     /* containers by themselves */
     "acl", "cluster", "config", "function", "latency", "memory", "module", "object", "pubsub", "script", "slowlog",
     "xgroup", "xinfo"};
@@ -254,7 +255,7 @@ static void exactly_these_are_private(void **state)
 static void exactly_these_pin(void **state)
 {
     (void)state;
-    static const char *const pinning[] = {"client|id", "client|info", "script|debug", "sync", "psync", "replconf"};
+    static const char *const pinning[] = {"client|id", "client|info", "readonly", "script|debug", "sync", "psync", "replconf"};
     for (size_t id = 0; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
         assert_int_equal(row->pins, is_listed(row->name, pinning, COUNT_OF(pinning)));

@@ -1,0 +1,394 @@
+"""What weir lets travel with other clients' commands answers with exactly one frame, whatever it is asked.
+
+Every command that weir calls shared (it is asked: LIMIT EXPLAIN) is sent to the redis-server under test itself, with line
+ends, escapes and whole replies in every argument and at every option of its own syntax, on keys of every type. Behind
+each request goes an ECHO of a nonce: what comes between two nonces must be one frame, and in the end the connection must
+be what it was. REDIS_SERVER=path tries another server: docs/sharing-evidence.md.
+"""
+
+import itertools
+import random
+import re
+import shlex
+
+import corpus
+import pytest
+from harness import REPO
+from resp import Closed, Conn, encode
+from script import _bytes
+
+SEED = 8
+MOST = 120  # requests for each command
+GROUP = 24  # requests between two times that the keys are made anew
+LARGE = re.compile(r"command(\|.*)?|info|config\|get|slowlog\|get")  # one reply is as long as a thousand others
+
+LONG = b"y" * 300 + b"\r\n+OK\r\n"
+
+# What somebody sends who wants a reply to be more than it is.
+HOSTILE = [
+    b"x\r\n$8\r\nATTACKER\r\n",
+    b"\r\n+OK\r\n",
+    b"-ERR x\r\n-ERR y\r\n",
+    b'"\\x0d\\x0a$8\\x0d\\x0aATTACKER\\x0d\\x0a"',
+    b"\x00\r\n:1\r\n\x00",
+    b"%s%n{}[]*?\\\r\n",
+    b'#!"\\r\\n+OK\\r\\n"\n',
+    b'#!lua name=x flags="\\r\\n+OK\\r\\n"\n',
+    b"",
+    LONG,
+]
+NUMBERS = [b"0", b"1", b"-1", b"2", b"9223372036854775807", b"-9223372036854775808", b"1.5", b"inf", b"nan", b"1e400"]
+RANGES = [b"-", b"+", b"[a", b"(1", b"-inf", b"*", b"$", b">", b"1-1", b"0-0", b"#", b"u8"]
+
+# Keys of every type and encoding, and the absent one. Elements and names may look like replies too.
+KEYS = {
+    b"string": [b"SET string v"],
+    b"odd\r\n+OK\r\n": [b"SET KEY ODD"],
+    b"int": [b"SET int 12345"],
+    b"list": [b"RPUSH list a b 3 ODD"],
+    b"set": [b"SADD set a b ODD LONG"],
+    b"smallset": [b"SADD smallset a b ODD"],
+    b"ints": [b"SADD ints 1 2 3"],
+    b"zset": [b"ZADD zset 1 a 2 b 3 ODD"],
+    b"bigzset": [b"ZADD bigzset 1 a 2 ODD 3 LONG"],
+    b"hash": [b"HSET hash f v ODD ODD n 5"],
+    b"bighash": [b"HSET bighash f v ODD LONG"],
+    b"stream": [
+        b"XADD stream 1-1 f v ODD ODD",
+        b"XADD stream 1-2 f v",
+        b"XGROUP CREATE stream g 0",
+        b"XGROUP CREATE stream ODD 0",
+        b"XREADGROUP GROUP g ODD COUNT 1 STREAMS stream >",
+    ],
+    b"geo": [b"GEOADD geo 13.3 38.1 p 15.0 37.5 ODD"],
+    b"hll": [b"PFADD hll a b c"],
+    b"none": [],
+}
+STAND_FOR = {b"KEY": b"odd\r\n+OK\r\n", b"ODD": HOSTILE[0], b"LONG": LONG}
+
+# What the corpus, which is of Redis 7.0, has no line of, or not where it is looked for here.
+MORE = """
+    HEXPIRE hash 100 FIELDS 1 f | HPEXPIRE hash 100000 NX FIELDS 2 f none | HEXPIREAT hash 33177117420 FIELDS 1 f
+    HPEXPIREAT hash 33177117420000 GT FIELDS 1 f | HEXPIRETIME hash FIELDS 1 f | HPEXPIRETIME hash FIELDS 2 f none
+    HTTL hash FIELDS 1 f | HPTTL hash FIELDS 1 f | HPERSIST hash FIELDS 1 f | HSCAN hash 0 NOVALUES
+    STRALGO LCS STRINGS a b | STRALGO LCS KEYS string int IDX WITHMATCHLEN | STRALGO LCS KEYS string list LEN
+    SET string v IFEQ x GET | ZRANK zset a WITHSCORE | ZREVRANK zset a WITHSCORE | MEMORY USAGE string SAMPLES 1
+    CLIENT SETINFO LIB-NAME x | CLIENT SETINFO LIB-VER 1.0 | CLIENT SETINFO BAD x | CLIENT PAUSE 0 | CLIENT PAUSE 0 WRITE
+    CLIENT SETNAME x | CLIENT GETNAME | CLIENT TRACKINGINFO | CLIENT GETREDIR | CLIENT HELP | CLIENT | ACL WHOAMI
+    PUBLISH c m | SPUBLISH c m | PUBSUB CHANNELS | PUBSUB CHANNELS x* | PUBSUB NUMSUB c d | PUBSUB NUMPAT
+    PUBSUB SHARDCHANNELS | PUBSUB SHARDNUMSUB c | PUBSUB HELP | READONLY | READWRITE | ASKING | ROLE | TIME | LASTSAVE
+    COMMAND | COMMAND COUNT | COMMAND INFO get | COMMAND DOCS get | COMMAND LIST FILTERBY ACLCAT string | COMMAND HELP
+    CONFIG GET maxmemory | CONFIG GET * | INFO | INFO server | PING | PING x | ECHO x | SLOWLOG GET 3 | SLOWLOG LEN
+    SELECT 0 | HELLO | HELLO 2 | HELLO 3 SETNAME x | HELLO 3 AUTH default x | AUTH x | AUTH default x | RESET
+"""
+
+# weir looks after these itself, and keeps what they change: each goes on a connection of its own here.
+KEPT = {"auth", "hello", "select", "reset", "client|setname", "client|setinfo"}
+NEVER_SENT = {"client|reply", "quit"}  # answered by weir
+STATE = re.compile(rb"\b(db|resp|flags|name|user|multi|sub|psub|ssub|watch|redir|lib-name)=(\S*)")
+
+
+class Prober(Conn):
+    """Reads frames without building anything."""
+
+    def frame(self):
+        """The line that a frame begins with, and what follows it if that is all of it."""
+        head, left = None, 1
+        while left:
+            line = self.line()
+            kind, left = line[:1], left - 1
+            if kind in (b"$", b"=", b"!"):
+                if line[1:2] != b"-":
+                    line += b"\r\n" + self.read_bytes(int(line[1:]) + 2)
+            elif kind in (b"*", b"~", b">"):
+                left += max(0, int(line[1:]))
+            elif kind in (b"%", b"|"):
+                left += 2 * int(line[1:]) + (kind == b"|")
+            else:
+                assert kind in (b"+", b"-", b":", b"_", b",", b"#", b"("), f"not RESP: {line!r}"
+            head = head or line
+        return head
+
+    def state(self):
+        return dict(STATE.findall(self.call("CLIENT", "INFO")))
+
+
+def words(line):
+    return [STAND_FOR.get(word, word) for word in map(_bytes, shlex.split(line))]
+
+
+def keys_made():
+    yield encode("DEL", *KEYS)
+    for lines in KEYS.values():
+        for line in lines:
+            yield encode(*words(line.decode("latin1")))
+
+
+# ---- what is asked ----
+
+
+def lines_of(containers):
+    """Full name -> the corpus' lines of it."""
+    found = {}
+    for text in [MORE, *corpus.GROUPS.values()]:
+        for line in re.split(r" \| |\n", text.strip()):
+            args = words(line.strip())
+            name = args[0].decode("latin1").lower()
+            if name in containers and len(args) > 1:
+                name += "|" + args[1].decode("latin1").lower()
+            found.setdefault(name, []).append(args)
+    return found
+
+
+def documented(conn, names):
+    """Full name -> its arguments as COMMAND DOCS has them; nothing before 7.0."""
+    docs = conn.call("COMMAND", "DOCS")
+    if not isinstance(docs, dict):
+        return {}
+    found = {}
+    for name, doc in docs.items():
+        found[name.decode()] = doc.get(b"arguments", [])
+        for sub, more in doc.get(b"subcommands", {}).items():
+            found[sub.decode()] = more.get(b"arguments", [])
+    return {name: found[name] for name in names if name in found}
+
+
+def value(rng, kind):
+    pool = {b"key": list(KEYS), b"integer": NUMBERS[:6], b"double": NUMBERS, b"unix-time": NUMBERS[:6]}.get(kind)
+    if pool is None:
+        pool = [b"a", b"f", b"g", b"1", *RANGES]
+    return rng.choice(pool if rng.random() < 0.6 else HOSTILE)
+
+
+def form(rng, arguments):
+    """One way to fill a syntax in."""
+    for argument in arguments:
+        flags = argument.get(b"flags", [])
+        if "optional" in flags and rng.random() < 0.5:
+            continue
+        for turn in range(rng.choice((1, 1, 2)) if "multiple" in flags else 1):
+            if b"token" in argument and (turn == 0 or "multiple_token" in flags):
+                yield argument[b"token"]
+            kind = argument[b"type"]
+            if kind == b"oneof":
+                yield from form(rng, [{**rng.choice(argument[b"arguments"]), b"flags": []}])
+            elif kind == b"block":
+                yield from form(rng, argument[b"arguments"])
+            elif kind != b"pure-token":
+                yield value(rng, kind)
+
+
+def replaced(args, i, values):
+    return ([*args[:i], one, *args[i + 1 :]] for one in values)
+
+
+def requests(rng, name, all_lines, arguments):
+    """What to ask of a command: its lines as they stand, each argument replaced, too few and too many, its syntax filled in."""
+    head, lines = [word.encode() for word in name.upper().split("|")], all_lines.get(name, [])
+    tokens = sorted({word for line in lines for word in line[len(head) :] if re.fullmatch(rb"[A-Z-]{2,}", word)})
+    first = [head, [*head, HOSTILE[0]], [*head, *HOSTILE], *lines]
+    more = []
+    for line in lines:
+        for i in range(len(head), len(line)):
+            more += replaced(line, i, [*HOSTILE, *KEYS])
+        more += [line[:-1], [*line, rng.choice(HOSTILE)], [*line, *rng.choices(HOSTILE, k=3)]]
+    for _ in range(MOST // 4):
+        pool = [*KEYS, *HOSTILE, *NUMBERS, *RANGES, *tokens, *tokens]
+        more.append([*head, rng.choice(list(KEYS)), *rng.choices(pool, k=rng.randrange(5))])
+        if arguments:
+            more.append([*head, *form(rng, arguments)])
+    rng.shuffle(more)
+    found = [args for args in first + more if args[: len(head)] == head or args is first[0]]
+    if any(other.startswith(name + "|") for other in all_lines):  # a container: with a word more it is another command
+        found = [args for args in found if len(args) == 1 or args[1] == b""]
+    if name == "client|pause":
+        found = [args for args in found if not (len(args) > 2 and re.fullmatch(rb"[1-9]\d*", args[2]))]
+    return found[: 30 if LARGE.fullmatch(name) else MOST]
+
+
+# ---- who is asked ----
+
+
+def known_names(server):
+    """What the server lists, and what weir has ever heard of."""
+    names = set()
+    for file in ("travel.def", "commands.def"):
+        names |= set(re.findall(r'(?m)^\w+\("([^"*]+)"', (REPO / "src/limit" / file).read_text()))
+    for row in server.call("COMMAND"):
+        names.add(row[0].decode())
+        names |= {sub[0].decode() for sub in (row[9] if len(row) > 9 else [])}
+    return sorted(names)
+
+
+def shared_names(weir, names):
+    with weir.connect() as conn:
+        answers = conn.ask(*(("LIMIT", "EXPLAIN", *name.split("|")) for name in names))
+    lane = {name: dict(zip(said[::2], said[1::2]))[b"lane"] for name, said in zip(names, answers)}
+    assert {b"shared", b"private"} <= set(lane.values())
+    return [name for name in names if lane[name] == b"shared" and name not in NEVER_SENT]
+
+
+class Trial:
+    """Requests on one connection at a time; what was wrong is in `faults`."""
+
+    def __init__(self, server, protocol, rng):
+        self.server, self.protocol, self.rng = server, protocol, rng
+        self.faults, self.asked, self.conn = [], 0, None
+        self.dial()
+
+    def dial(self):
+        if self.conn is not None:
+            self.conn.close()
+        self.conn = Prober(self.server.address)
+        self.conn.call("HELLO", self.protocol)
+
+    def ask(self, name, group):
+        """Is the connection still in step?"""
+        nonces = [b"%032x" % self.rng.getrandbits(128) for _ in range(len(group) + 1)]
+        made = list(keys_made())
+        self.conn.send(b"".join([*made, encode("ECHO", nonces[-1])]))
+        while nonces[-1] not in self.conn.frame():
+            pass
+        # From 7.2 on AUTH has no answer where one is pending: nothing must be when it goes.
+        self.conn.send(b"".join(encode(*args) + encode("ECHO", nonce) for args, nonce in zip(group, nonces)))
+        args, got = None, b""
+        try:
+            for args, nonce in zip(group, nonces):
+                self.asked += 1
+                end = b"$32\r\n%s\r\n" % nonce
+                got = self.conn.frame()
+                following = self.conn.frame() if got != end and not got.startswith(b">") else None
+                if following != end:
+                    self.faults.append((name, args, "not one frame", got[:200], following))
+                    return False
+        except (AssertionError, TimeoutError, Closed, ValueError) as error:
+            self.faults.append((name, args, repr(error), got[:200]))
+            return False
+        return True
+
+    def play(self, name, asked):
+        if name in KEPT:
+            for args in asked:
+                self.dial()
+                self.ask(name, [args])
+            self.dial()
+            return
+        before = self.conn.state()
+        for i in range(0, len(asked), GROUP):
+            if not self.ask(name, asked[i : i + GROUP]):
+                self.dial()
+        after = self.conn.state()
+        if before != after:
+            self.faults.append((name, [], "another state", (before, after)))
+        self.conn.call("FLUSHALL")
+
+
+# ---- values that lie ----
+
+ENDS_ENOUGH = 2  # a command that ends the server rather than believe a value has shown that it counts
+
+# What makes a value, and what asks for all of it.
+LIARS = {
+    "hash": ("HSET k f v g w h x", """HGETALL k | HKEYS k | HVALS k | HSCAN k 0 | HSCAN k 0 NOVALUES | HMGET k f g | HLEN k
+        HRANDFIELD k 2 | HRANDFIELD k 100 WITHVALUES | HRANDFIELD k -5"""),
+    "zset": ("ZADD k 1 a 2 b 3 c", """ZRANGE k 0 -1 WITHSCORES | ZREVRANGE k 0 -1 | ZRANGEBYSCORE k -inf +inf | ZUNION 1 k
+        ZRANGEBYLEX k - + | ZRANDMEMBER k 100 | ZRANDMEMBER k -5 WITHSCORES | ZSCAN k 0 | SORT k ALPHA | ZPOPMIN k 10
+        ZINTER 1 k WITHSCORES | ZDIFF 1 k | GEOSEARCH k FROMLONLAT 0 0 BYRADIUS 10000 km | ZMPOP 1 k MAX COUNT 9"""),
+    "set": ("SADD k a b c", """SMEMBERS k | SINTER k | SUNION k | SDIFF k | SRANDMEMBER k 2 | SRANDMEMBER k 100 | SSCAN k 0
+        SRANDMEMBER k -5 | SORT k ALPHA | SPOP k 2 | SPOP k 100 | SMISMEMBER k a b"""),
+    "ints": ("SADD k 1 2 3", """SMEMBERS k | SINTER k | SUNION k | SDIFF k | SRANDMEMBER k 2 | SRANDMEMBER k 100 | SSCAN k 0
+        SRANDMEMBER k -5 | SORT k | SPOP k 2 | SPOP k 100"""),
+    "list": ("RPUSH k a b c d", """LRANGE k 0 -1 | LRANGE k 0 100 | LRANGE k -2 -1 | LPOS k a COUNT 0 | SORT k ALPHA | LPOP k 3
+        LPOP k 100 | RPOP k 100 | LMPOP 1 k LEFT COUNT 100"""),
+}
+
+
+def crc64(data):
+    """As at the end of what DUMP answers."""
+    crc = 0
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x95AC9329AC4BC9B5 if crc & 1 else 0)
+    return crc.to_bytes(8, "little")
+
+
+def lies(honest):
+    """What DUMP answered, with small numbers near its head changed: among them the count of elements."""
+    body = honest[:-8]
+    for i, number in itertools.product(range(3, 14), (1, 2, 5, 8, 10)):
+        if i < len(body) - 2 and body[i] < 20 and body[i] != number:
+            made = body[:i] + bytes([number]) + body[i + 1 :]
+            yield made + crc64(made)
+
+
+def believed(server, make):
+    """The lies that RESTORE takes."""
+    with Conn(server.address) as conn:
+        conn.ask("FLUSHALL", make)
+        return [lie for lie in lies(conn.call("DUMP", "k")) if conn.call("RESTORE", "other", 0, lie, "REPLACE") == "OK"]
+
+
+@pytest.fixture(scope="module")
+def evidence(shared_farm):
+    """A server of our own, and the commands that weir before it calls shared."""
+    server = shared_farm.redis("--crash-log-enabled", "no", "--rdbcompression", "no")
+    names = known_names(server)
+    return server, shared_names(shared_farm.weir(server, workers=1), names)
+
+
+def test_shared_commands_answer_once(evidence, protocol):
+    server, names = evidence
+    rng = random.Random(SEED)
+    lines = lines_of({name.split("|")[0] for name in names if "|" in name})
+    with Conn(server.address) as conn:
+        conn.call("HELLO", 3)
+        docs = documented(conn, names)
+    trial = Trial(server, protocol, rng)
+    for name in names:
+        trial.play(name, requests(rng, name, lines, docs.get(name)))
+    print(f"{len(names)} commands, {trial.asked} requests")
+    assert not trial.faults, "\n".join(map(str, trial.faults[:20]))
+    assert len(names) > 150
+    assert all(name in lines for name in names), [name for name in names if name not in lines]
+
+
+def test_values_that_lie(evidence):
+    """RESTORE looks at no more than the ends of a value. A command that believes one, and is not shared, is not asked."""
+    server, names = evidence
+    rng = random.Random(SEED)
+    faults, ends, asked = [], 0, 0
+    for make, lines in LIARS.values():
+        told = believed(server, make)
+        assert told
+        for line in re.split(r" \| |\n", lines):
+            args = words(line.strip())
+            until = ends + ENDS_ENOUGH
+            for lie in told if args[0].decode().lower() in names else []:
+                if ends == until:
+                    break
+                asked += 1
+                nonce = b"%032x" % rng.getrandbits(128)
+                with Prober(server.address) as conn:
+                    conn.send(encode("RESTORE", "k", 0, lie, "REPLACE") + encode(*args) + encode("ECHO", nonce))
+                    try:
+                        got = [conn.frame() for _ in range(3)]
+                        if nonce not in got[2]:
+                            faults.append((args, lie, got))
+                    except Closed:
+                        ends += 1
+                        server.wait()
+                        server.start()
+                    except TimeoutError:
+                        faults.append((args, lie, "less than one frame"))
+    print(f"{asked} requests, the server ended {ends} times")
+    assert not faults, "\n".join(map(str, faults[:20]))
+
+
+def test_what_is_not_one_frame_is_seen(evidence):
+    trial = Trial(evidence[0], 3, random.Random(SEED))
+    for name, args in [("two", b"SUBSCRIBE c d"), ("none", b"CLIENT REPLY SKIP"), ("state", b"CLIENT SETNAME x")]:
+        trial.play(name, [args.split()])
+        assert trial.faults.pop()[0] == name
+        trial.dial()
+    assert not trial.faults
