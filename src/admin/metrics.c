@@ -189,6 +189,9 @@ static const struct metric metrics[] = {
     {"weir_upstream_subscribed_connections", "gauge", show_subscribed,
      "Connections to the upstream with subscriptions."},
     {"weir_upstream_connects_total", "counter", show_opened, "Connections to the upstream that were begun."},
+    {"weir_upstream_connections_limit", "gauge", show_lanes_limit, "Most connections for clients: max-lanes."},
+    {"weir_upstream_pushes_dropped_total", "counter", show_pushes_dropped,
+     "Pushes that nobody on their connection had asked for."},
     {"weir_upstream_errors_total", "counter", show_losses, "Connections to the upstream that failed, by why."},
 };
 

@@ -46,3 +46,13 @@ void show_losses(struct sheet *s)
         put(s, LABELS({"upstream", s->snapshot->upstream}, {"reason", lane_loss_name((enum lane_loss)loss)}),
             count_read(&s->snapshot->lanes.lost[loss]));
 }
+
+void show_pushes_dropped(struct sheet *s)
+{
+    put_one(s, count_read(&s->snapshot->lanes.pushes_dropped));
+}
+
+void show_lanes_limit(struct sheet *s)
+{
+    put(s, NO_LABELS, s->snapshot->max_lanes);
+}

@@ -87,6 +87,7 @@ struct snapshot {
     unsigned memory_step;                      /* enum ladder_step */
 
     unsigned max_clients;
+    unsigned max_lanes;
     struct snapshot_listener listeners[COUNTED_LISTENERS];
     size_t n_listeners;
     struct counts counts;

@@ -204,6 +204,7 @@ struct snapshot *census_take(const struct census *census)
     s->is_private = census->config->lanes_private;
     s->is_shadow = policies_is_shadow(rules->policies);
     s->max_clients = rules->max_clients;
+    s->max_lanes = room_most(&census->upstream->room);
     s->memory_bytes = memory_used(census->memory);
     s->memory_limit_bytes = rules->memory_limit_bytes;
     s->memory_step = census->memory->step;

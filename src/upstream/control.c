@@ -111,6 +111,11 @@ static void judge_info(struct control *control, const struct redisReply *reply)
         lose(control, why);
 }
 
+static void judge_clients(struct control *control, const struct redisReply *reply)
+{
+    atomic_store_explicit(&control->upstream->room.maxclients, control_read_maxclients(reply), memory_order_relaxed);
+}
+
 static void judge_command(struct control *control, const struct redisReply *reply)
 {
     struct command_table *table = control_read_commands(reply);
@@ -123,12 +128,14 @@ static void judge_command(struct control *control, const struct redisReply *repl
 
 static const struct step {
     const char *request;
+    const char *word; /* behind it; NULL: none */
     void (*judge)(struct control *control, const struct redisReply *reply);
 } steps[] = {
-    {"PING", judge_ping}, /* before logging in: does the server let us in at all? */
-    {"AUTH", judge_auth},
-    {"INFO", judge_info},
-    {"COMMAND", judge_command},
+    {"PING", NULL, judge_ping}, /* before logging in: does the server let us in at all? */
+    {"AUTH", NULL, judge_auth},
+    {"INFO", "server", judge_info},
+    {"INFO", "clients", judge_clients},
+    {"COMMAND", NULL, judge_command},
 };
 #define N_STEPS (sizeof steps / sizeof steps[0])
 
@@ -169,8 +176,8 @@ static void next_step(struct control *control)
         if (control->user != NULL)
             words[n++] = slice_str(control->user);
         words[n++] = slice_str(control->password);
-    } else if (step->judge == judge_info) {
-        words[n++] = SLICE("server");
+    } else if (step->word != NULL) {
+        words[n++] = slice_str(step->word);
     }
     send_words(control, words, n);
     uv_timer_start(&control->timer, on_deadline, control->upstream->connect_timeout_ns / NS_PER_MS, 0);

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/bytes.h"
 #include "base/slice.h"
@@ -39,6 +40,9 @@ void control_reply_free(struct redisReply *reply);
 const char *control_judge_ping(const struct redisReply *reply, bool *needs_auth);
 const char *control_judge_auth(const struct redisReply *reply);
 const char *control_judge_info(const struct redisReply *reply, bool *is_barred);
+
+/* How many connections it serves at a time, from INFO clients; 0: it does not say. */
+uint32_t control_read_maxclients(const struct redisReply *reply);
 
 /* What COMMAND lists; NULL: it does not. The caller owns the reference. */
 struct command_table *control_read_commands(const struct redisReply *reply);
