@@ -396,13 +396,12 @@ static void choose_way(struct lane *lane, char type)
 {
     const struct call *call = oldest(lane);
     lane->is_unasked = call == NULL;
-    if (type == '>' && may_push(lane) && !wants_push(lane))
+    bool is_push = type == '>';
+    if (is_push && may_push(lane) && !wants_push(lane))
         lane->take = take_dropped;
-    else if (type == '>')
-        lane->take = take_special;
-    else if (is_plain(lane))
+    else if (!is_push && is_plain(lane))
         lane->take = take_plain;
-    else if (call != NULL && (call->flags & CALL_TAIL) != 0 && type != '>')
+    else if (!is_push && call != NULL && (call->flags & CALL_TAIL) != 0)
         lane->take = take_head;
     else
         lane->take = take_special;

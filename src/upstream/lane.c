@@ -427,7 +427,7 @@ void lane_send(struct lane *lane, const struct rider *rider, const char *data, s
 
 bool lane_vouch(struct lane *lane, struct rider *rider)
 {
-    char request[NONCE_REQUEST_LEN];
+    char request[NONCE_REQUEST_ROOM];
     if (!lane->is_suspect)
         return true;
     assert(!lane->is_asked);

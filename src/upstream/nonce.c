@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 void nonce_draw(struct nonce *nonce)
@@ -17,12 +18,8 @@ void nonce_draw(struct nonce *nonce)
 
 size_t nonce_request(const struct nonce *nonce, char *out)
 {
-    static const char head[] = "*2\r\n$10\r\nWEIR.NONCE\r\n$22\r\n";
-    const size_t n = sizeof head - 1;
-    memcpy(out, head, n);
-    memcpy(out + n, nonce->text, NONCE_LEN);
-    memcpy(out + n + NONCE_LEN, "\r\n", 2);
-    return n + NONCE_LEN + 2;
+    const struct slice words[] = {SLICE("WEIR.NONCE"), slice_of(nonce->text, NONCE_LEN)};
+    return emit_array(out, words, 2);
 }
 
 /* "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ", in backquotes and with a comma before 7.0. */

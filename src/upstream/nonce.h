@@ -10,10 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "resp/emit.h"
 #include "resp/glimpse.h"
 
 #define NONCE_LEN 22 /* characters of 6 bits each; with what stands behind them they fit a glimpse's tail */
-#define NONCE_REQUEST_LEN (sizeof "*2\r\n$10\r\nWEIR.NONCE\r\n$22\r\n\r\n" - 1 + NONCE_LEN)
+#define NONCE_REQUEST_ROOM (sizeof "WEIR.NONCE" + NONCE_LEN + 4 + 3 * EMIT_HEADER_MAX)
 
 struct nonce {
     char text[NONCE_LEN];
@@ -22,7 +23,7 @@ struct nonce {
 /* Draw another. */
 void nonce_draw(struct nonce *nonce);
 
-/* The question, in NONCE_REQUEST_LEN bytes. Returns its length. */
+/* The question, into NONCE_REQUEST_ROOM bytes. Returns its length. */
 size_t nonce_request(const struct nonce *nonce, char *out);
 
 /* Is this frame its answer? */

@@ -146,11 +146,11 @@ static void nonces(void **state)
 {
     (void)state;
     struct nonce other;
-    char request[NONCE_REQUEST_LEN + 1] = {0};
+    char request[NONCE_REQUEST_ROOM + 1] = {0};
     nonce_draw(&nonce);
     nonce_draw(&other);
     assert_memory_not_equal(nonce.text, other.text, NONCE_LEN);
-    assert_int_equal(nonce_request(&nonce, request), NONCE_REQUEST_LEN);
+    assert_int_equal(nonce_request(&nonce, request), strlen(request));
     assert_non_null(strstr(request, "WEIR.NONCE"));
     struct glimpse answer = glimpse_of(nonce_answer('\''));
     struct glimpse before_7 = glimpse_of(nonce_answer('`'));
