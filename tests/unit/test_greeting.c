@@ -150,7 +150,8 @@ static void nonces(void **state)
     nonce_draw(&nonce);
     nonce_draw(&other);
     assert_memory_not_equal(nonce.text, other.text, NONCE_LEN);
-    assert_int_equal(nonce_request(&nonce, request), strlen(request));
+    size_t n = nonce_request(&nonce, request);
+    assert_int_equal(n, strlen(request));
     assert_non_null(strstr(request, "WEIR.NONCE"));
     struct glimpse answer = glimpse_of(nonce_answer('\''));
     struct glimpse before_7 = glimpse_of(nonce_answer('`'));
