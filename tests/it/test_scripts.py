@@ -762,6 +762,22 @@ def test_sliding_goes_over_from_sets_of_before(scripts, seed):
     assert all(re.fullmatch(rb"\d{16}\+\d+", name) for name in names), names
 
 
+@pytest.mark.parametrize("name", [b"%016d+1" % 3, b"%d:0" % NOW, b"9999999999999999+9999999999999999"])
+def test_a_set_that_somebody_has_written_to(scripts, name):
+    """It is a mess for itself: whoever is asked about in the same call is decided as ever."""
+    rng = random.Random(9)
+    for i in range(200):
+        scripts.conn.call("DEL", "k", "other")
+        entries = [("%016d+%d" % (rng.randint(0, 9), rng.randint(0, 9)), "%d:%d" % (NOW, i), "x", "", "h:a", "+", "1+", "+1")]
+        for member in rng.sample(entries[0], rng.randint(1, 5)):
+            scripts.conn.call("ZADD", "k", NOW - rng.randint(-10**6, 2 * 10**6), member)
+        scripts.conn.call("ZADD", "k", NOW + 2 * 10**6 if i % 2 else NOW, name)
+        params = [rng.choice([1, 3]), 2, 5, 10**6, 7, 3 * 10**6]
+        reply = scripts.call("sliding", ["k", "other"], params, [rng.choice([1, 2])] * 2, NOW)
+        assert not isinstance(reply, Error) and len(reply) == 14, reply
+        assert reply[7] in (1, 2) and reply[8] == 0
+
+
 def test_a_large_set_of_before_is_no_burden(redis, scripts):
     """A million units go at once, and not while Redis waits."""
     old_set(scripts, "k", {NOW - i: 1000 for i in range(200)})

@@ -29,7 +29,7 @@ for r = 1, R do
 end
 local longest_ms = format('%d', (period[longest] + (-period[longest]) % 1000) / 1000)
 
--- Total and units of an entry's name, or nil.
+-- Total and units of an entry's name, or nil: somebody else has written it, and what comes of that is his affair alone.
 local function read(name)
   local total, units = string.match(name or '', '^(%d+)%+(%d+)$')
   return tonumber(total), tonumber(units)
@@ -40,7 +40,7 @@ local function total_until(key, limit)
   local total = read(redis.call('ZREVRANGEBYSCORE', key, limit, '-inf', 'LIMIT', 0, 1)[1])
   if total then return total, true end
   local first, units = read(redis.call('ZRANGE', key, 0, 0)[1])
-  return first - units, false
+  return (first or 0) - (units or 0), false
 end
 
 -- The time of the entry with unit number `total`. It is the `nth` of the `held` ones that scores beyond `limit` have.
@@ -54,7 +54,7 @@ local function time_of_total(key, limit, total, nth, held)
     local middle = math.min(low + (guess - guess % 1), high)
     while low < high do
       local last, units = read(redis.call('ZRANGE', key, middle, middle)[1])
-      if last < total then
+      if not last or last < total then
         low = middle + 1
       elseif last - units < total then
         low, high = middle, middle
@@ -64,12 +64,12 @@ local function time_of_total(key, limit, total, nth, held)
       middle = (low + high - (low + high) % 2) / 2
     end
   end
-  return tonumber(redis.call('ZRANGE', key, low, low, 'WITHSCORES')[2])
+  return tonumber(redis.call('ZRANGE', key, low, low, 'WITHSCORES')[2]) or now
 end
 
 -- The time of the unit that `rank` others are newer than, where each is an entry.
 local function time_of_rank(key, rank)
-  return tonumber(redis.call('ZREVRANGE', key, rank, rank, 'WITHSCORES')[2])
+  return tonumber(redis.call('ZREVRANGE', key, rank, rank, 'WITHSCORES')[2]) or now
 end
 
 -- An entry at `at`: nil, or an error, which only the first write of a script can be.
