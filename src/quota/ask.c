@@ -50,6 +50,14 @@ static bool take(struct reading *reading, struct slice *word)
     return argv_next(&reading->walk, word) || wrong_arity(reading);
 }
 
+static bool take_key(struct reading *reading, struct slice *key)
+{
+    if (!take(reading, key))
+        return false;
+    return key->len <= QUOTA_KEY_MAX ||
+           why_set(reading->why, reading->why_size, "ERR the key is too long: at most %d bytes", QUOTA_KEY_MAX);
+}
+
 static bool parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most, int64_t *number)
 {
     return (num_parse(word, number) && *number >= least && *number <= most) || no_integer(reading);
@@ -183,6 +191,13 @@ static bool take_rest(struct reading *reading, unsigned allowed, bool with_rates
 
 #define DECISION (BIT(COST) | BIT(WAIT) | BIT(PEEK))
 
+static bool is_affordable(const struct quota_ask *ask, char *why, size_t why_size)
+{
+    return ask->rule.kind != QUOTA_SLIDING || ask->cost <= QUOTA_LOG_MAX ||
+           why_set(why, why_size, "ERR COST of an exact sliding window is at most %d: more takes APPROX",
+                   QUOTA_LOG_MAX);
+}
+
 static bool read_rated(struct reading *reading)
 {
     static const unsigned allowed[QUOTA_KINDS] = {
@@ -193,7 +208,7 @@ static bool read_rated(struct reading *reading)
     };
     struct quota_rule *rule = &reading->ask->rule;
     char what[160];
-    if (!take(reading, &reading->ask->key))
+    if (!take_key(reading, &reading->ask->key))
         return false;
     if (reading->walk.left == 0)
         return wrong_arity(reading);
@@ -204,12 +219,12 @@ static bool read_rated(struct reading *reading)
     for (unsigned i = 0; i < reading->n_drafts; i++)
         if (!quota_rule_add(rule, &reading->drafts[i], what, sizeof what))
             return why_set(reading->why, reading->why_size, "ERR %s", what);
-    return true;
+    return is_affordable(reading->ask, reading->why, reading->why_size);
 }
 
 static bool read_check(struct reading *reading)
 {
-    return take(reading, &reading->ask->name) && take(reading, &reading->ask->key) &&
+    return take(reading, &reading->ask->name) && take_key(reading, &reading->ask->key) &&
            take_rest(reading, DECISION, false);
 }
 
@@ -263,7 +278,7 @@ static bool read_throttle(struct reading *reading)
     int64_t numbers[4] = {[3] = 1};
     struct slice words[4];
     unsigned n = 0;
-    if (!take(reading, &reading->ask->key))
+    if (!take_key(reading, &reading->ask->key))
         return false;
     while (n < 4 && argv_next(&reading->walk, &words[n]))
         n++;
@@ -278,8 +293,8 @@ static bool read_throttle(struct reading *reading)
 static bool read_acquire(struct reading *reading)
 {
     struct slice word;
-    return take(reading, &reading->ask->key) && take(reading, &word) &&
-           parse_within(reading, word, 1, QUOTA_MOST - 1, &reading->ask->max) && take_ttl(reading) &&
+    return take_key(reading, &reading->ask->key) && take(reading, &word) &&
+           parse_within(reading, word, 1, QUOTA_PLACES_MAX, &reading->ask->max) && take_ttl(reading) &&
            take_rest(reading, BIT(WAIT), false);
 }
 
@@ -290,19 +305,27 @@ static bool ends(const struct reading *reading)
 
 static bool read_renew(struct reading *reading)
 {
-    return take(reading, &reading->ask->key) && take(reading, &reading->ask->token) && take_ttl(reading) &&
+    return take_key(reading, &reading->ask->key) && take(reading, &reading->ask->token) && take_ttl(reading) &&
            ends(reading);
 }
 
 static bool read_release(struct reading *reading)
 {
-    return take(reading, &reading->ask->key) && take(reading, &reading->ask->token) && ends(reading);
+    return take_key(reading, &reading->ask->key) && take(reading, &reading->ask->token) && ends(reading);
 }
 
 static bool read_reset(struct reading *reading)
 {
+    struct slice key;
     reading->ask->keys = reading->walk;
-    return take(reading, &reading->ask->key);
+    if (reading->walk.left > QUOTA_KEYS_MAX)
+        return why_set(reading->why, reading->why_size, "ERR too many keys: at most %d", QUOTA_KEYS_MAX);
+    if (!take_key(reading, &reading->ask->key))
+        return false;
+    while (reading->walk.left > 0)
+        if (!take_key(reading, &key))
+            return false;
+    return true;
 }
 
 static const struct form {
@@ -342,7 +365,8 @@ bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice requ
     return form->read(&reading);
 }
 
-void quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule)
+bool quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule, char *why, size_t why_size)
 {
     ask->rule = *rule;
+    return is_affordable(ask, why, why_size);
 }

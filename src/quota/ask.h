@@ -14,6 +14,10 @@
 #include "quota/rule.h"
 #include "resp/argv.h"
 
+#define QUOTA_KEY_MAX 1024     /* bytes of a key, without the prefix */
+#define QUOTA_KEYS_MAX 64      /* of a RESET */
+#define QUOTA_PLACES_MAX 10000 /* of ACQUIRE */
+
 struct quota_ask {
     struct quota_rule rule; /* rates only for algorithms; of CHECK by quota_ask_resolve */
     struct slice key;       /* as the client wrote it; of RESET the first */
@@ -36,7 +40,8 @@ struct quota_ask {
 __attribute__((warn_unused_result)) bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice request,
                                                          char *why, size_t why_size);
 
-/* CHECK becomes what the operator has named so: after this it is like any other ask. */
-void quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule);
+/* CHECK becomes what the operator has named so: after this it is like any other ask. False: its cost does not fit it. */
+__attribute__((warn_unused_result)) bool quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule,
+                                                           char *why, size_t why_size);
 
 #endif

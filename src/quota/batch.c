@@ -9,7 +9,7 @@
 #define FIRST_ROOM 16
 #define SLOTS_PER_ENTRY 2
 
-struct batch *batch_new(enum script script, struct slice words, unsigned n_words)
+struct batch *batch_new(enum script script, struct slice words, unsigned n_words, unsigned work_us)
 {
     struct batch *batch = calloc(1, sizeof *batch + words.len);
     if (batch == NULL)
@@ -17,6 +17,7 @@ struct batch *batch_new(enum script script, struct slice words, unsigned n_words
     list_init(&batch->in_exchange);
     batch->script = script;
     batch->n_words = n_words;
+    batch->work_us = work_us;
     batch->words_len = words.len;
     memcpy(batch->words, words.at, words.len);
     return batch;
@@ -32,6 +33,7 @@ void batch_free(struct batch *batch)
 bool batch_fits(const struct batch *batch, enum script script, struct slice words)
 {
     return batch->script == script && script != SCRIPT_COUNT && batch->n < BATCH_KEYS_MAX &&
+           batch_work_us(batch) + batch->work_us <= BATCH_WORK_US &&
            slice_eq(words, slice_of(batch->words, batch->words_len));
 }
 
@@ -206,7 +208,7 @@ static void write_delete(const struct batch *batch, struct writer *writer)
 {
     const struct quota_call *call = first_call(&batch->entries[0]);
     writer->at += emit_header(writer->at, '*', 1 + (int64_t)call->n_keys);
-    put_bulk(writer, SLICE("DEL"));
+    put_bulk(writer, SLICE("UNLINK"));
     put(writer, call->key);
 }
 

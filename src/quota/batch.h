@@ -11,8 +11,11 @@
 #include "quota/line.h"
 #include "quota/quota.h"
 
-/* Keys of one EVALSHA: Redis is busy for less than a millisecond, and Lua can unpack them. */
+/* Keys of one EVALSHA: Lua can unpack them. */
 #define BATCH_KEYS_MAX 250
+
+/* How long Redis may be busy with one: then it is others' turn. One call alone takes less. */
+#define BATCH_WORK_US 1000
 
 /* One key. */
 struct batch_entry {
@@ -23,8 +26,9 @@ struct batch_entry {
 
 struct batch {
     struct list in_exchange;
-    enum script script; /* SCRIPT_COUNT: it is a DEL of one call's keys */
+    enum script script; /* SCRIPT_COUNT: it is an UNLINK of one call's keys */
     uint64_t sent_ns;
+    uint32_t work_us; /* of each key */
     uint32_t resets;  /* that were known when it was sent */
     bool is_repaired; /* sent again with its script, after NOSCRIPT */
     uint32_t n;
@@ -38,7 +42,7 @@ struct batch {
 };
 
 /* NULL: out of memory. */
-struct batch *batch_new(enum script script, struct slice words, unsigned n_words);
+struct batch *batch_new(enum script script, struct slice words, unsigned n_words, unsigned work_us);
 void batch_free(struct batch *batch); /* without its calls */
 
 /* Does it ask this of its keys, and is there room for one more? */
@@ -49,6 +53,12 @@ bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 
 /* One more call, whose key's hash is `hash`. False: out of memory. */
 __attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash);
+
+/* How long Redis will be busy with it. */
+static inline uint32_t batch_work_us(const struct batch *batch)
+{
+    return batch->n * batch->work_us;
+}
 
 /* Send it; with the script itself when it is sent again. False: out of memory, nothing has been sent. */
 __attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct line *line);

@@ -90,8 +90,10 @@ static bool resolve(struct quota_ask *ask, const struct named *named, struct bui
     char text[256];
     const struct quota_rule *rule = named_find(named, ask->name);
     if (rule != NULL) {
-        quota_ask_resolve(ask, rule);
-        return true;
+        bool is_fit = quota_ask_resolve(ask, rule, text, sizeof text);
+        if (!is_fit)
+            build_error(error, slice_str(text));
+        return is_fit;
     }
     struct slice near = named_near(named, ask->name);
     int shown = (int)(ask->name.len < 64 ? ask->name.len : 64);

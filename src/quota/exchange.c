@@ -7,6 +7,7 @@
 #include "quota/answer.h"
 #include "quota/outcome.h"
 
+#define SENT_WORK_US (2 * BATCH_WORK_US) /* one that Redis does, and one that it finds when it has done that */
 #define LOOK_BACK_MAX 16 /* batches that a call is compared with: applications have few kinds of calls */
 
 /* ---- asking ---- */
@@ -23,7 +24,7 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
         if (batch_concerns(batch, key, hash))
             break;
     }
-    struct batch *batch = batch_new(question->script, question->words, question->n_words);
+    struct batch *batch = batch_new(question->script, question->words, question->n_words, question->work_us);
     if (batch != NULL)
         list_push(&exchange->open, &batch->in_exchange);
     return batch;
@@ -150,6 +151,20 @@ static bool is_noscript(struct slice reply)
     return reply.len > 9 && memcmp(reply.at, "-NOSCRIPT", 9) == 0;
 }
 
+static void note_sent(struct exchange *exchange, struct batch *batch)
+{
+    list_push(&exchange->sent, &batch->in_exchange);
+    exchange->sent_us += batch_work_us(batch);
+}
+
+static struct batch *take_sent(struct exchange *exchange)
+{
+    struct batch *batch = container_of(exchange->sent.next, struct batch, in_exchange);
+    list_take(&batch->in_exchange);
+    exchange->sent_us -= batch_work_us(batch);
+    return batch;
+}
+
 /* Nothing has been decided: it is asked again, with the script, and no third time. */
 static bool repair(struct exchange *exchange, struct batch *batch)
 {
@@ -157,7 +172,7 @@ static bool repair(struct exchange *exchange, struct batch *batch)
     batch->sent_ns = exchange->line.lanes->loop->now_ns;
     if (!batch_send(batch, &exchange->line))
         return false;
-    list_push(&exchange->sent, &batch->in_exchange);
+    note_sent(exchange, batch);
     return true;
 }
 
@@ -166,8 +181,7 @@ static void on_reply(struct line *line, struct slice reply)
     struct exchange *exchange = container_of(line, struct exchange, line);
     if (list_is_empty(&exchange->sent))
         return; /* a lane gives no answer that nobody waits for */
-    struct batch *batch = container_of(exchange->sent.next, struct batch, in_exchange);
-    list_take(&batch->in_exchange);
+    struct batch *batch = take_sent(exchange);
     if (is_noscript(reply) && !batch->is_repaired && batch->script != SCRIPT_COUNT && repair(exchange, batch))
         return;
     if (reply.len > 1 && reply.at[0] == '-')
@@ -196,6 +210,7 @@ static void fail_all(const struct exchange *exchange, struct list *batches, stru
 static void on_lost(struct line *line)
 {
     struct exchange *exchange = container_of(line, struct exchange, line);
+    exchange->sent_us = 0;
     fail_all(exchange, &exchange->sent, err_text(ERR_UPSTREAM_UNAVAILABLE), true);
     if (!list_is_empty(&exchange->open))
         line_wake(line);
@@ -218,6 +233,12 @@ static bool asks_only(const struct exchange *exchange, enum script script)
         if (container_of(at, struct batch, in_exchange)->script != script)
             return false;
     return true;
+}
+
+/* Redis has as much before it as others are to wait for: the next one goes when one of those has been answered. */
+static bool is_enough(const struct exchange *exchange, const struct batch *batch)
+{
+    return !list_is_empty(&exchange->sent) && exchange->sent_us + batch_work_us(batch) > SENT_WORK_US;
 }
 
 /* What has been sent might be missing its script, and be sent again behind this, which does not. */
@@ -243,13 +264,13 @@ static void send_open(struct exchange *exchange)
 {
     while (!list_is_empty(&exchange->open)) {
         struct batch *batch = container_of(exchange->open.next, struct batch, in_exchange);
-        if (must_stay(exchange, batch))
+        if (is_enough(exchange, batch) || must_stay(exchange, batch))
             return;
         list_take(&batch->in_exchange);
         batch->sent_ns = exchange->line.lanes->loop->now_ns;
         batch->resets = atomic_load_explicit(exchange->resets, memory_order_acquire);
         if (batch_send(batch, &exchange->line))
-            list_push(&exchange->sent, &batch->in_exchange);
+            note_sent(exchange, batch);
         else
             fail_batch(exchange, batch, err_text(ERR_OUT_OF_MEMORY), false);
     }

@@ -33,6 +33,7 @@ struct exchange {
     struct line line;
     struct list open; /* batches that are still being filled */
     struct list sent; /* and those that wait for their answer, oldest first */
+    uint32_t sent_us; /* how long Redis is busy with them */
     struct hash_key key;
     const _Atomic uint32_t *resets; /* noted in a batch when it goes */
     const struct exchange_ops *ops;
@@ -43,6 +44,7 @@ struct exchange_question {
     enum script script;
     struct slice words; /* for the script, the same for all calls of a batch */
     unsigned n_words;
+    unsigned work_us; /* of Redis */
 };
 
 /* lanes, login, resets and ops are the caller's and outlive it. */

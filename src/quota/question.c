@@ -3,22 +3,42 @@
 
 #include "resp/emit.h"
 
+#define STEP_US 2
+
 static const struct {
     enum script script;
-    const char *word; /* the tag, or the operation */
+    const char *word;         /* the tag, or the operation */
+    uint8_t work_us, rate_us; /* of a key, and of each rate; of RESET, of each key */
 } calls[QUOTA_KINDS] = {
-    [QUOTA_FUNNEL] = {SCRIPT_GCRA, "f"},
-    [QUOTA_BUCKET] = {SCRIPT_GCRA, "b"},
-    [QUOTA_THROTTLE] = {SCRIPT_GCRA, ""},
-    [QUOTA_SLIDING] = {SCRIPT_SLIDING, ""},
-    [QUOTA_APPROX] = {SCRIPT_APPROX, ""},
-    [QUOTA_FIXED] = {SCRIPT_FIXED, ""},
-    [QUOTA_ACQUIRE] = {SCRIPT_HOLDERS, "acquire"},
-    [QUOTA_RENEW] = {SCRIPT_HOLDERS, "renew"},
-    [QUOTA_RELEASE] = {SCRIPT_HOLDERS, "release"},
-    [QUOTA_RESET] = {SCRIPT_COUNT, ""},
-    [QUOTA_CHECK] = {SCRIPT_COUNT, ""},
+    [QUOTA_FUNNEL] = {SCRIPT_GCRA, "f", 2, 2},
+    [QUOTA_BUCKET] = {SCRIPT_GCRA, "b", 2, 2},
+    [QUOTA_THROTTLE] = {SCRIPT_GCRA, "", 2, 2},
+    [QUOTA_SLIDING] = {SCRIPT_SLIDING, "", 30, 15},
+    [QUOTA_APPROX] = {SCRIPT_APPROX, "", 5, 6},
+    [QUOTA_FIXED] = {SCRIPT_FIXED, "", 5, 5},
+    [QUOTA_ACQUIRE] = {SCRIPT_HOLDERS, "acquire", 20, 0},
+    [QUOTA_RENEW] = {SCRIPT_HOLDERS, "renew", 20, 0},
+    [QUOTA_RELEASE] = {SCRIPT_HOLDERS, "release", 20, 0},
+    [QUOTA_RESET] = {SCRIPT_COUNT, "", 100, 0},
+    [QUOTA_CHECK] = {SCRIPT_COUNT, "", 0, 0},
 };
+
+/* Look-ups by which a log of so many units is searched. */
+static unsigned steps_of(int64_t units)
+{
+    return units > 1 ? 64 - (unsigned)__builtin_clzll((uint64_t)units - 1) : 0;
+}
+
+unsigned quota_ask_work_us(const struct quota_ask *ask)
+{
+    unsigned work_us = calls[ask->rule.kind].work_us;
+    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+        work_us += calls[ask->rule.kind].rate_us;
+        if (ask->rule.kind == QUOTA_SLIDING)
+            work_us += STEP_US * steps_of(ask->rule.rates[i].limit);
+    }
+    return work_us;
+}
 
 enum script quota_ask_script(const struct quota_ask *ask)
 {

@@ -28,6 +28,12 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
                        unsigned *n_words);
 
 /*
+ * How long Redis is busy with it, in us, at its worst: a full log, all rates against it. Measured, and rounded up; what is
+ * bounded by it need not be exact.
+ */
+unsigned quota_ask_work_us(const struct quota_ask *ask);
+
+/*
  * What gcra.lua is told of rate i, in ns. A cost beyond the burst is never to pass, not even after a wait: its inc is
  * more than the room, and the room is not widened.
  */

@@ -158,7 +158,8 @@ static void ask(struct quota_call *call, uint64_t hash)
 {
     struct quota *quota = call->quota;
     char words[QUOTA_WORDS_ROOM + sizeof quota->channel];
-    struct exchange_question question = {.script = SCRIPT_COUNT, .words = slice_of(words, 0)};
+    struct exchange_question question = {
+        .script = SCRIPT_COUNT, .words = slice_of(words, 0), .work_us = quota_ask_work_us(&call->ask)};
     if (call->ask.rule.kind != QUOTA_RESET) {
         question.script = quota_ask_script(&call->ask);
         question.words.len =

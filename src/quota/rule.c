@@ -47,8 +47,7 @@ static bool make_window(enum quota_kind kind, const struct quota_draft *draft, s
     if (draft->burst > 0)
         return why_set(why, why_size, "%s has no burst: the count itself passes at once", algorithms[kind]);
     if (kind == QUOTA_SLIDING && draft->count > QUOTA_LOG_MAX)
-        return why_set(why, why_size,
-                       "an exact sliding window remembers every unit, at most %d of them: count them by approx",
+        return why_set(why, why_size, "an exact sliding window counts at most %d units: more of them take APPROX",
                        QUOTA_LOG_MAX);
     if (draft->count >= QUOTA_MOST)
         return why_set(why, why_size, "the count is too large");

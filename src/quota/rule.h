@@ -32,8 +32,8 @@ enum quota_kind {
 /* The largest number that a script is given: Lua has doubles, which hold every integer up to here. */
 #define QUOTA_MOST (INT64_C(1) << 53)
 
-/* An exact sliding window holds one member for each unit, and a script adds and counts them while Redis waits. */
-#define QUOTA_LOG_MAX 1000000
+/* An exact sliding window remembers each call that passed: at most so many, and so many units by one call. */
+#define QUOTA_LOG_MAX 10000
 
 struct quota_rate {
     int64_t limit; /* units that pass at once from rest: burst, max_burst + 1, a window's count */

@@ -367,7 +367,9 @@ ERRORS = [
     ("LIMIT FUNNEL K 1/s NOW", SYNTAX),
     ("LIMIT FUNNEL K" + " 1/s" * 9, "ERR too many rates: at most 8"),
     ("LIMIT SLIDING K 1/s BURST 2", SYNTAX),
-    ("LIMIT SLIDING K 1000001/s", "ERR an exact sliding window remembers every unit, at most 1000000 of them: count them by approx"),
+    ("LIMIT SLIDING K 10001/s", "ERR an exact sliding window counts at most 10000 units: more of them take APPROX"),
+    ("LIMIT SLIDING K 9/s 10001/d", "ERR an exact sliding window counts at most 10000 units: more of them take APPROX"),
+    ("LIMIT SLIDING K 9/s COST 10001", "ERR COST of an exact sliding window is at most 10000: more takes APPROX"),
     ("LIMIT SLIDING K 1/s APPROX APPROX", SYNTAX),
     ("LIMIT FIXED K 1/s APPROX", SYNTAX),
     ("LIMIT FIXED K 1/s 2/m 0/h", "ERR a rate of 0 lets nothing pass, ever: give at least 1"),
@@ -390,6 +392,8 @@ ERRORS = [
     ("CL.THROTTLE K 1 1 1 9223372036854775808", INTEGER),
     ("LIMIT ACQUIRE K 0 1000", INTEGER),
     ("LIMIT ACQUIRE K -1 1000", INTEGER),
+    ("LIMIT ACQUIRE K 10001 1000", INTEGER),
+    ("LIMIT RESET K" + " k" * 64, "ERR too many keys: at most 64"),
     ("LIMIT ACQUIRE K x 1000", INTEGER),
     ("LIMIT ACQUIRE K 1 0", "ERR invalid expire time in 'limit|acquire' command"),
     ("LIMIT ACQUIRE K 1 -5", "ERR invalid expire time in 'limit|acquire' command"),
@@ -453,7 +457,7 @@ def test_a_wrong_type_is_its_own(conn, redis):
 
 # ---- keys ----
 
-KEYS = [b"", b"\0", b"a\0b", b"a\r\nb", b"\xff\xfe", b"{tag}rest", b" ", bytes(range(256)), b"k" * 60_000, b"*1\r\n$4\r\nPING\r\n"]
+KEYS = [b"", b"\0", b"a\0b", b"a\r\nb", b"\xff\xfe", b"{tag}rest", b" ", bytes(range(256)), b"k" * 1024, b"*1\r\n$4\r\nPING\r\n"]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=range(len(KEYS)))
@@ -475,10 +479,14 @@ def test_keys(conn, redis, key):
 
 def test_keys_too_long(conn):
     """Longer than what is read in one piece: an error, and the replies stay in step."""
-    for n in (70_000, 1 << 20):
-        reply = conn.call("LIMIT", "FUNNEL", "k" * n, "1/h")
-        assert reply == Error("ERR the arguments are too long") or decision(reply).limited == 0
+    for n in (1025, 70_000, 1 << 20):
+        for words in (["LIMIT", "FUNNEL", "k" * n, "1/h"], ["LIMIT", "RESET", "k", "k" * n], ["CL.THROTTLE", "k" * n, 1, 1, 1]):
+            reply = conn.call(*words)
+            assert reply == Error("ERR the key is too long: at most 1024 bytes") or n > 60_000 and reply == Error(
+                "ERR the arguments are too long")
         assert conn.call("ECHO", "x") == b"x"
+    assert decide(conn, "LIMIT FUNNEL " + "k" * 1024 + " 1/h").limited == 0
+    assert conn.call("LIMIT", "RESET", "k" * 1024) == 1
 
 
 @pytest.mark.parametrize("prefix", ["{app}:", "p", "x" * 128])
@@ -505,7 +513,7 @@ def test_reset_of_many(conn, redis):
     keys = [fresh() for _ in range(500)]
     assert admitted(decisions(conn, *[f"LIMIT FUNNEL {key} 1/h" for key in keys])) == 500
     assert redis.call("DBSIZE") == 500
-    assert conn.call("LIMIT", "RESET", *keys) == 500
+    assert sum(conn.call("LIMIT", "RESET", *keys[i : i + 64]) for i in range(0, 500, 64)) == 500
     assert redis.call("DBSIZE") == 0
 
 

@@ -169,9 +169,9 @@ def test_a_run_of_keys(conn, redis, command):
     replies = conn.ask(*["LIMIT " + command.format(key) for key in keys])
     if "ACQUIRE" not in command:
         assert {decision(reply)[:3] for reply in replies} == {(0, 5, 4)}
-    assert script_calls(redis) - asked <= 40
+    assert script_calls(redis) - asked <= 60, "each as long as Redis may be busy at once"
     assert redis.call("DBSIZE") == 1000
-    assert conn.call("LIMIT", "RESET", *keys[:500]) + conn.call("LIMIT", "RESET", *keys[500:]) == 1000
+    assert sum(conn.call("LIMIT", "RESET", *keys[i : i + 64]) for i in range(0, 1000, 64)) == 1000
 
 
 def test_many_kinds_in_a_run(conn):
@@ -181,9 +181,9 @@ def test_many_kinds_in_a_run(conn):
 
 
 def test_big_keys_in_a_run(conn):
-    keys = [fresh() + "x" * 50_000 for _ in range(60)]
+    keys = [fresh() + "x" * 1000 for _ in range(600)]
     replies = decisions(conn, *[f"LIMIT FUNNEL {key} 5/h" for key in keys * 2])
-    assert [r.remaining for r in replies] == [4] * 60 + [3] * 60
+    assert [r.remaining for r in replies] == [4] * 600 + [3] * 600
 
 
 # ---- crowds ----
@@ -231,7 +231,7 @@ def test_a_crowd_at_a_window(two_weirs, redis):
     n, us = take_until(redis, conns, f"LIMIT SLIDING {key} 100/400ms", 1_400_000)
     windows = us // 400_000
     assert 100 * windows * 0.99 <= n <= 100 * (windows + 1), (n, us)
-    assert redis.call("ZCARD", f"limit:{key}") in (0, 100)
+    assert sum(int(name.split(b"+")[1]) for name in redis.call("ZRANGE", f"limit:{key}", 0, -1)) in (0, 100)
     for conn in conns:
         conn.close()
 

@@ -187,16 +187,18 @@ class Windows:
 
 
 class Sliding(Windows):
-    """Stored: how many units each us has."""
+    """Stored: what was granted at once, as (time, total so far, units)."""
 
     name = "sliding"
+    pruned = 100  # entries, by one call
 
     def call(self, stored, params, now, n, peek):
         cost, rates = params
+        entries = stored or []
         units = Counter()
-        for at, many in (stored or {}).items():
+        for at, _, many in entries:
             units[min(at, now)] += many  # a clock that went back
-        moved = units != (stored or {})
+        ahead = sum(many for at, _, many in entries if at > now)
         longest = max(period for _, period in rates)
 
         def held(units, at, period):
@@ -213,17 +215,18 @@ class Sliding(Windows):
                     retry = at - now
                     break
             reply += [before, retry, max([0] + [unit + period - now for unit in after])]
-        if peek or not (granted or moved):
+        if peek or not (granted or ahead):
             return reply, stored, None
-        after = Counter({at: many for at, many in after.items() if now < at + longest})
-        return reply, after, ceil_div(longest, 1000)
+        total = entries[-1][1] if entries else 0
+        entries = [entry for entry in entries if entry[0] <= now] + [(now, total + granted * cost, ahead + granted * cost)]
+        over = min(self.pruned, sum(at <= now - longest for at, _, _ in entries))
+        return reply, entries[over:], ceil_div(longest, 1000)
 
     read = staticmethod(lambda key: ("ZRANGE", key, 0, -1, "WITHSCORES"))
 
     @staticmethod
     def shown(stored):
-        units = sorted((at, b"%d:%d" % (at, i)) for at, many in (stored or {}).items() for i in range(many))
-        return list(itertools.chain(*((name, b"%d" % at) for at, name in units)))
+        return list(itertools.chain(*((b"%016d+%d" % (total, many), b"%d" % at) for at, total, many in stored or [])))
 
     seeds = []
 
@@ -398,7 +401,7 @@ STRANGE = [
 ]  # fmt: skip
 OF_OTHERS = {
     "gcra": [("SET", "f%d000" % NOW)],
-    "sliding": [("ZADD", NOW, "%d:0" % NOW)],
+    "sliding": [("ZADD", NOW, "%016d+1" % 1), ("ZADD", NOW, "%d:0" % NOW)],
     "approx": [("SET", "a%d:1:0" % (NOW - NOW % 10**6))],
     "fixed": [("SET", "w%d:1" % (NOW - NOW % 10**6))],
     "holders": [("ZADD", NOW // 1000 + 10**6, "h:a")],
@@ -660,12 +663,133 @@ def test_sliding_never_holds_more_than_its_count(scripts):
 
 
 @pytest.mark.parametrize("cost", [1, 10_000])
-def test_sliding_keeps_every_unit_of_a_large_call(scripts, cost):
-    """Members of one microsecond do not collide, and there may be more of them than Lua's stack holds."""
-    for left in (30_000, 20_000, 10_000):
+def test_sliding_keeps_one_entry_of_a_call(scripts, cost):
+    """However much it is."""
+    for i, left in enumerate((30_000, 20_000, 10_000)):
         reply = scripts.call("sliding", ["k"], [cost, 1, 30_000, 10**6], [10_000 // cost], NOW)
         assert reply[:2] == [10_000 // cost, 30_000 - left]
-        assert scripts.conn.call("ZCARD", "k") == 40_000 - left
+        assert scripts.conn.call("ZCARD", "k") == i + 1
+    assert scripts.call("sliding", ["k"], [1, 1, 30_000, 10**6], [1], NOW) == [0, 30_000, 10**6, 10**6]
+
+
+def test_sliding_finds_who_leaves_among_many(scripts):
+    """When room comes is found in a long log of entries of all sizes, as if all of it had been read."""
+    rng, now, entries, model = random.Random(6), NOW, None, Sliding(random.Random(6))
+    for _ in range(2000):
+        now += rng.choice([0, 1, 2, 50]) * 10**6
+        params = (rng.choice([1, 1, 1, 7, 40]), [(5000, 10**11)])
+        expected, entries, _ = model.call(entries, params, now, 1, False)
+        assert scripts.call("sliding", ["k"], model.argv(params), [1], now) == expected
+    for cost in (1, 2, 39, 500, 2500, 4999, 5000, 5001):
+        params = (cost, [(5000, 10**11), (4000, 5 * 10**10), (10, 7 * 10**6)])
+        expected, _, _ = model.call(entries, params, now, 3, True)
+        assert scripts.call("sliding", ["k"], model.argv(params), [3], now, peek=True) == expected, cost
+    assert scripts.conn.call("ZCARD", "k") == len(entries) > 200
+
+
+def test_sliding_prunes_a_hundred_at_a_time(scripts):
+    """A call that comes when all of a long log is over has little to do; what it leaves is never counted again."""
+    for i in range(350):
+        assert scripts.call("sliding", ["k"], [1, 1, 1000, 10**6], [1], NOW + i)[0] == 1
+    later = NOW + 10**7
+    for used, left in enumerate((251, 152, 53, 4, 5)):
+        assert scripts.call("sliding", ["k"], [1, 1, 1000, 10**6], [1], later)[:2] == [1, used]
+        assert scripts.conn.call("ZCARD", "k") == left
+
+
+# ---- sets of before, with an entry for each unit, named time:sequence ----
+
+
+def old_set(scripts, key, units):
+    """What a script of before would hold: how many units each us has."""
+    for at, many in sorted(units.items()):
+        for i in range(0, many, 1000):
+            members = itertools.chain(*((at, "%d:%d" % (at, j)) for j in range(i, min(i + 1000, many))))
+            scripts.conn.call("ZADD", key, *members)
+    scripts.conn.call("PEXPIRE", key, 100_000)
+
+
+def old_model(units, params, now, n):
+    """A look at them; when the next one passes after those that are granted."""
+    entries, total = [], 0
+    for at, many in sorted(units.items()):
+        for _ in range(many):
+            total += 1
+            entries.append((at, total, 1))
+    return Sliding(random.Random(0)).call(entries, params, now, n, True)[0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sliding_reads_sets_of_before(redis, scripts, seed):
+    """Exactly; and what is refused writes nothing to them."""
+    rng = random.Random(seed)
+    units = Counter({NOW - rng.randrange(2 * 10**6): rng.choice([1, 1, 2, 5]) for _ in range(rng.randint(1, 40))})
+    held = sum(units.values())
+    old_set(scripts, "k", units)
+    before = redis.call("DUMP", "k")
+    for _ in range(20):
+        rates = [(max(1, held + rng.randint(-held, 5)), rng.choice([10, 10**5, 10**6, 3 * 10**6])) for _ in range(rng.randint(1, 3))]
+        params = (rng.choice([1, 2, 3]), rates)
+        expected = old_model(units, params, NOW, 3)
+        assert scripts.call("sliding", ["k"], Sliding.argv(params), [3], NOW, peek=True) == expected, params
+        if expected[0] == 0:
+            assert scripts.call("sliding", ["k"], Sliding.argv(params), [3], NOW) == expected, params
+    assert redis.call("DUMP", "k") == before
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sliding_goes_over_from_sets_of_before(scripts, seed):
+    """Never more than before, in any window; and all is as new when what was there has left."""
+    rng = random.Random(1000 + seed)
+    period, count = 10**6, 50
+    units = Counter({NOW - rng.randrange(period): rng.choice([1, 1, 2]) for _ in range(rng.randint(1, 20))})
+    if seed % 3 == 0:
+        units[NOW + rng.randrange(1, 10**6)] += 2  # a clock that went back
+    old_set(scripts, "k", units)
+    admitted, now, last = Counter({min(at, NOW): 0 for at in units}), NOW, max(min(at, NOW) for at in units)
+    for at, many in units.items():
+        admitted[min(at, NOW)] += many
+    while now < NOW + 3 * period:
+        n = rng.choice([1, 2, 9])
+        reply = scripts.call("sliding", ["k"], [1, 1, count, period], [n], now)
+        held = sum(many for at, many in admitted.items() if at > now - period)
+        assert reply[1] >= held and reply[0] <= max(0, count - held), "never more"
+        if now > last + period:
+            assert reply[0] == min(n, count - held), "and no less, once it has left"
+        admitted[now] += reply[0]
+        now += rng.choice([1, 1000, 10**5])
+    names = scripts.conn.call("ZRANGE", "k", 0, -1)
+    assert all(re.fullmatch(rb"\d{16}\+\d+", name) for name in names), names
+
+
+@pytest.mark.parametrize("name", [b"%016d+1" % 3, b"%d:0" % NOW, b"9999999999999999+9999999999999999"])
+def test_a_set_that_somebody_has_written_to(scripts, name):
+    """It is a mess for itself: whoever is asked about in the same call is decided as ever."""
+    rng = random.Random(9)
+    for i in range(200):
+        scripts.conn.call("DEL", "k", "other")
+        entries = [("%016d+%d" % (rng.randint(0, 9), rng.randint(0, 9)), "%d:%d" % (NOW, i), "x", "", "h:a", "+", "1+", "+1")]
+        for member in rng.sample(entries[0], rng.randint(1, 5)):
+            scripts.conn.call("ZADD", "k", NOW - rng.randint(-10**6, 2 * 10**6), member)
+        scripts.conn.call("ZADD", "k", NOW + 2 * 10**6 if i % 2 else NOW, name)
+        params = [rng.choice([1, 3]), 2, 5, 10**6, 7, 3 * 10**6]
+        reply = scripts.call("sliding", ["k", "other"], params, [rng.choice([1, 2])] * 2, NOW)
+        assert not isinstance(reply, Error) and len(reply) == 14, reply
+        assert reply[7] in (1, 2) and reply[8] == 0
+
+
+def test_a_large_set_of_before_is_no_burden(redis, scripts):
+    """A million units go at once, and not while Redis waits."""
+    old_set(scripts, "k", {NOW - i: 1000 for i in range(200)})
+    redis.call("CONFIG", "RESETSTAT")
+    assert scripts.call("sliding", ["k"], [1, 1, 300_000, 10**6], [1], NOW) == [1, 200_000, 0, 10**6]
+    assert scripts.conn.call("ZRANGE", "k", 0, -1) == [b"%016d+200000" % 200_000, b"%016d+1" % 200_001]
+    assert usec_per_call(redis, "evalsha") < 20_000
+
+
+def usec_per_call(redis, command):
+    text = redis.call("INFO", "commandstats").decode()
+    return float(re.search(rf"cmdstat_{command}:.*?usec_per_call=([\d.]+)", text)[1])
 
 
 @pytest.mark.parametrize("name", ["gcra", "sliding", "fixed", "approx"])
@@ -698,6 +822,20 @@ def test_holders_come_and_go(redis, scripts):
         assert listener.read() == [b"message", b"freed", b"k"]
         redis.call("PUBLISH", "freed", "last")
         assert listener.read() == [b"message", b"freed", b"last"]  # refused releases told nobody
+
+
+def test_holders_forget_a_hundred_at_a_time(scripts):
+    """Those that are over are not counted meanwhile, and the key ends with the last that is not."""
+    call = lambda op, token, now: scripts.call("holders", ["k"], [op, 1000, 60_000, ""], [token], now)
+    for i in range(350):
+        assert call("acquire", f"t{i}", NOW) == [1, i + 1, 0]
+    later = NOW + 10**8
+    for held, left in ((1, 251), (2, 152), (3, 53), (4, 4), (5, 5)):
+        assert call("acquire", f"later{held}", later) == [1, held, 0]
+        assert scripts.conn.call("ZCARD", "k") == left
+    for held in range(4, -1, -1):
+        assert call("release", f"later{held + 1}", later) == [1, held, 0]
+    assert scripts.conn.call("EXISTS", "k") == 0
 
 
 @pytest.mark.parametrize("name", NAMES)

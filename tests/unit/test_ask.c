@@ -84,8 +84,9 @@ static void windows(void **state)
     assert_int_equal(ask.rule.kind, QUOTA_SLIDING);
     assert_rate(&ask, 0, 5, 60000000);
     assert_rate(&ask, 1, 100, INT64_C(86400000000));
-    ask = kit_ask("LIMIT SLIDING k 1000000/s");
-    ask = kit_ask("LIMIT SLIDING k APPROX 2m/s PEEK");
+    ask = kit_ask("LIMIT SLIDING k 10k/s COST 10000");
+    assert_int_equal(ask.cost, QUOTA_LOG_MAX);
+    ask = kit_ask("LIMIT SLIDING k APPROX 2m/s PEEK COST 10001");
     assert_int_equal(ask.rule.kind, QUOTA_APPROX);
     assert_rate(&ask, 0, 2000000, 1000000);
     ask = kit_ask("LIMIT FIXED k 3g/365d WAIT 0");
@@ -126,18 +127,23 @@ static void the_rest(void **state)
     assert_int_equal(ask.cost, 2);
     struct quota_rule rule = {0};
     assert_true(quota_limit_parse(SLICE("sliding"), SLICE("5/60s, 100/d"), &rule, kit_why, sizeof kit_why));
-    quota_ask_resolve(&ask, &rule);
+    assert_true(quota_ask_resolve(&ask, &rule, kit_why, sizeof kit_why));
     assert_int_equal(ask.rule.kind, QUOTA_SLIDING);
     assert_rate(&ask, 1, 100, INT64_C(86400000000));
     assert_int_equal(ask.cost, 2);
+    ask = kit_ask("LIMIT CHECK signup u1 COST 10001");
+    assert_false(quota_ask_resolve(&ask, &rule, kit_why, sizeof kit_why));
+    assert_string_equal(kit_why, "ERR COST of an exact sliding window is at most 10000: more takes APPROX");
+    rule.kind = QUOTA_APPROX;
+    assert_true(quota_ask_resolve(&ask, &rule, kit_why, sizeof kit_why));
 
     ask = kit_ask("LIMIT ACQUIRE k 3 5000 Wait 100");
     assert_int_equal(ask.rule.kind, QUOTA_ACQUIRE);
     assert_int_equal(ask.max, 3);
     assert_int_equal(ask.ttl_ms, 5000);
     assert_int_equal(ask.wait_ns, 100 * MS);
-    ask = kit_ask("LIMIT ACQUIRE k 9007199254740991 3155760000000");
-    assert_int_equal(ask.max, QUOTA_MOST - 1);
+    ask = kit_ask("LIMIT ACQUIRE k 10000 3155760000000");
+    assert_int_equal(ask.max, QUOTA_PLACES_MAX);
     ask = kit_ask("LIMIT RENEW k tok 7000");
     assert_slice(ask.token, "tok");
     assert_int_equal(ask.ttl_ms, 7000);
@@ -210,8 +216,10 @@ static void errors(void **state)
         {"LIMIT FUNNEL k 1/s ''", syntax_error},
         {"LIMIT SLIDING k 1/s BURST 2", syntax_error},
         {"LIMIT SLIDING k 1/s APPROX APPROX", syntax_error},
-        {"LIMIT SLIDING k 1000001/s",
-         "ERR an exact sliding window remembers every unit, at most 1000000 of them: count them by approx"},
+        {"LIMIT SLIDING k 10001/s", "ERR an exact sliding window counts at most 10000 units: more of them take APPROX"},
+        {"LIMIT SLIDING k 5/s 10001/100d",
+         "ERR an exact sliding window counts at most 10000 units: more of them take APPROX"},
+        {"LIMIT SLIDING k 5/s COST 10001", "ERR COST of an exact sliding window is at most 10000: more takes APPROX"},
         {"LIMIT FIXED k 1/s APPROX", syntax_error},
         {"LIMIT FIXED k 9007199254740992/s", "ERR the count is too large"},
         {"LIMIT FIXED k 1/36526d", "ERR \"36526d\" is longer than 100 years"},
@@ -221,6 +229,7 @@ static void errors(void **state)
         {"LIMIT ACQUIRE k 1", "ERR wrong number of arguments for 'limit|acquire' command"},
         {"LIMIT ACQUIRE k 0 1", integer_error},
         {"LIMIT ACQUIRE k x 1", integer_error},
+        {"LIMIT ACQUIRE k 10001 1", integer_error},
         {"LIMIT ACQUIRE k 9007199254740992 1", integer_error},
         {"LIMIT ACQUIRE k 1 0", "ERR invalid expire time in 'limit|acquire' command"},
         {"LIMIT ACQUIRE k 1 -1", "ERR invalid expire time in 'limit|acquire' command"},
@@ -331,6 +340,70 @@ static void random_words(void **state)
         }
     }
     assert_true(n_taken > 10000);
+}
+
+/* Keys have a bound in every command, the second one of a RESET too; so has their number. */
+static void keys_are_bounded(void **state)
+{
+    static const char *const commands[] = {
+        "LIMIT FUNNEL %s 1/s",     "LIMIT BUCKET %s 1/s",  "LIMIT SLIDING %s 1/s", "LIMIT FIXED %s 1/s",
+        "LIMIT THROTTLE %s 1 1 1", "CL.THROTTLE %s 1 1 1", "LIMIT CHECK n %s",     "LIMIT ACQUIRE %s 1 1",
+        "LIMIT RENEW %s t 1",      "LIMIT RELEASE %s t",   "LIMIT RESET %s",       "LIMIT RESET a %s",
+    };
+    char key[QUOTA_KEY_MAX + 2];
+    char line[KIT_ROOM];
+    struct quota_ask ask;
+    (void)state;
+    memset(key, 'k', sizeof key);
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        for (size_t n = QUOTA_KEY_MAX; n <= QUOTA_KEY_MAX + 1; n++) {
+            char *end = stpncpy(line, commands[i], strcspn(commands[i], "%"));
+            memcpy(end, key, n);
+            strcpy(end + n, strchr(commands[i], '%') + 2);
+            assert_int_equal(kit_parse(&ask, line), n == QUOTA_KEY_MAX);
+            if (n > QUOTA_KEY_MAX)
+                assert_string_equal(kit_why, "ERR the key is too long: at most 1024 bytes");
+        }
+    strcpy(line, "LIMIT RESET");
+    for (unsigned i = 0; i < 61; i++)
+        strcat(line, " k");
+    assert_true(kit_parse(&ask, line));
+    assert_int_equal(ask.keys.left, 61);
+}
+
+static void too_many_keys(void **state)
+{
+    char request[1024];
+    struct slice words[QUOTA_KEYS_MAX + 3] = {SLICE("LIMIT"), SLICE("RESET")};
+    struct quota_ask ask;
+    (void)state;
+    for (size_t i = 2; i < COUNT_OF(words); i++)
+        words[i] = SLICE("k");
+    for (size_t n = COUNT_OF(words) - 1; n <= COUNT_OF(words); n++) {
+        struct slice whole = slice_of(request, emit_array(request, words, n));
+        assert_int_equal(quota_ask_parse(&ask, SLICE("limit|reset"), whole, kit_why, sizeof kit_why),
+                         n < COUNT_OF(words));
+    }
+    assert_string_equal(kit_why, "ERR too many keys: at most 64");
+}
+
+/* No call takes longer than a batch may; and more rates, or longer logs, take longer. */
+static void work_is_bounded(void **state)
+{
+    static const char *const rows[] = {
+        "LIMIT FUNNEL k 1/s",    "LIMIT FUNNEL k 1/s 2/m",
+        "LIMIT SLIDING k 5/s",   "LIMIT SLIDING k 500/s",
+        "LIMIT SLIDING k 10k/s", "LIMIT SLIDING k 10k/s 10k/m 10k/h 10k/d 10k/2d 10k/3d 10k/4d 10k/5d",
+    };
+    unsigned last = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct quota_ask ask = kit_ask(rows[i]);
+        unsigned work_us = quota_ask_work_us(&ask);
+        assert_true(work_us > last && work_us <= 1000);
+        last = work_us;
+    }
+    assert_true(last > 200);
 }
 
 /* Every row of own.def that has keys is read here, and is told of the same number of words as its arity says. */
@@ -496,7 +569,8 @@ static void named_limits(void **state)
     struct quota_rule window = {0};
     assert_false(quota_limit_parse(SLICE("fixed"), SLICE("1/s burst 2"), &window, kit_why, sizeof kit_why));
     assert_string_equal(kit_why, "fixed has no burst: the count itself passes at once");
-    assert_false(quota_limit_parse(SLICE("sliding"), SLICE("2m/s"), &window, kit_why, sizeof kit_why));
+    assert_false(quota_limit_parse(SLICE("sliding"), SLICE("5/s, 10001/d"), &window, kit_why, sizeof kit_why));
+    assert_string_equal(kit_why, "an exact sliding window counts at most 10000 units: more of them take APPROX");
     assert_true(quota_limit_parse(SLICE("approx"), SLICE("2m/s"), &window, kit_why, sizeof kit_why));
     assert_int_equal(window.kind, QUOTA_APPROX);
 }
@@ -504,10 +578,11 @@ static void named_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(funnels),       cmocka_unit_test(windows),   cmocka_unit_test(redis_cells),
-        cmocka_unit_test(the_rest),      cmocka_unit_test(errors),    cmocka_unit_test(random_words),
-        cmocka_unit_test(arities_agree), cmocka_unit_test(questions), cmocka_unit_test(scripts),
-        cmocka_unit_test(named_limits),
+        cmocka_unit_test(funnels),         cmocka_unit_test(windows),          cmocka_unit_test(redis_cells),
+        cmocka_unit_test(the_rest),        cmocka_unit_test(errors),           cmocka_unit_test(random_words),
+        cmocka_unit_test(arities_agree),   cmocka_unit_test(questions),        cmocka_unit_test(scripts),
+        cmocka_unit_test(named_limits),    cmocka_unit_test(keys_are_bounded), cmocka_unit_test(too_many_keys),
+        cmocka_unit_test(work_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

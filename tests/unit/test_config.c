@@ -107,6 +107,9 @@ static const struct mistake key_mistakes[] = {
      "weir.conf:2: [admin] socket: \"x\" is not a path: the path of a unix socket starts with /\n"},
     {"[admin]\nsocket = /x\n[admin]\nsocket = /y\n",
      "weir.conf:4: [admin] socket: given twice: the first is in line 2\n"},
+    {"[weir]\ncl-throttle = cell\n", "weir.conf:2: [weir] cl-throttle: \"cell\" is neither prefix nor raw nor off\n"},
+    {"[limit n]\nsliding = 5/s, 10001/d\n",
+     "weir.conf:2: [limit n] sliding: an exact sliding window counts at most 10000 units: more of them take APPROX\n"},
     {"[weir]\nworkers = 0\n", "weir.conf:2: [weir] workers: must be from 1 to 256\n"},
     {"[weir]\nworkers = 257\n", "weir.conf:2: [weir] workers: must be from 1 to 256\n"},
     {"[weir]\nmax-clients = 1000001\n", "weir.conf:2: [weir] max-clients: must be from 1 to 1000000\n"},
@@ -422,6 +425,7 @@ static void check_defaults(const struct config *config)
     assert_int_equal(config->upstream_timeout_ns, 0);
     assert_int_equal(config->identity.count, 2);
     assert_string_equal(config->error_prefix, "THROTTLED");
+    assert_int_equal(config->cell, QUOTA_CELL_PREFIX);
     assert_false(config->is_shadow);
     assert_null(config->admin_socket);
     assert_null(config->admin_listen.host);

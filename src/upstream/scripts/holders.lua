@@ -7,6 +7,9 @@
 --
 -- Stored: a sorted set of "h:" and the token, scored with the unix time in ms when its time is over. The key expires
 -- with its last holder. acquire by a holder renews; a release publishes the key to the channel, if that is not empty.
+-- Who is over is not counted, and forgotten when something is written, PRUNED at a time.
+
+local PRUNED = 100
 
 local now_ms = (now - now % 1000) / 1000
 local now_text = format('%d', now_ms)
@@ -18,7 +21,8 @@ local over_text = format('%d', over)
 
 -- Forget who is over, and let the key expire with the last of the others.
 local function tidy(key)
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', now_text)
+  local gone = math.min(redis.call('ZCOUNT', key, '-inf', now_text), PRUNED)
+  if gone > 0 then redis.call('ZREMRANGEBYRANK', key, 0, gone - 1) end
   local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
   if last then redis.call('PEXPIRE', key, format('%d', math.max(1, last - now_ms))) end
 end
@@ -52,8 +56,8 @@ for i, key in ipairs(keys) do
         if held < max then
           granted, held = 1, held + 1
         elseif max > 0 then
-          local leaving = held - max -- so many are over before the one that makes room
-          local first = redis.call('ZRANGEBYSCORE', key, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', leaving, 1)
+          local rank = redis.call('ZCARD', key) - max -- of the one that makes room, when all before it are over
+          local first = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
           local left = first[2] * 1000 - now
           retry = (left + (-left) % 1000) / 1000
         else

@@ -6,48 +6,97 @@
 --   them; us until another call would pass after them (0: now, -1: never); us until the window would be empty.
 --   Where the key holds something else, the text of WRONGTYPE and 3 R zeros.
 --
--- Stored: a sorted set with a member per unit, scored with its unix time in us and named time:sequence, so that none
--- collide. A unit at t counts at times in [t, t + period). Only a call that is granted adds or trims; but units of the
--- future, which a clock that went back has left, are moved to now at once, or they would lock the key.
+-- Stored: a sorted set with an entry for what was granted at once, scored with its unix time in us and named total+units:
+-- the units counted in this key so far, its own included, in 16 digits, so that entries of one moment are in order. What a
+-- window holds is the newest total without the one where the window begins: two look-ups, however much that is. A unit at
+-- t counts at times in [t, t + period). Only a call that is granted adds or prunes, PRUNED entries at most; but entries of
+-- the future, which a clock that went back has left, are made one of now at once, or they would lock the key.
+--
+-- Before there were totals each unit was an entry, named time:sequence. Such a set is read as it is; the first call that
+-- writes makes one entry of all that is in its longest window, as old as the newest of it: no unit leaves too early.
 
-local CHUNK = 1000 -- members in one ZADD: Lua's stack holds some 8,000 values
+local PRUNED = 100
 
 local now_text = format('%d', now)
 
 local cost, R = tonumber(argv[4]), tonumber(argv[5])
 local first_n = 5 + 2 * R
-local count, period, after, longest = {}, {}, {}, 0
+local count, period, border, longest = {}, {}, {}, 1
 for r = 1, R do
   count[r], period[r] = tonumber(argv[4 + 2 * r]), tonumber(argv[5 + 2 * r])
-  after[r] = format('(%d', now - period[r]) -- scores beyond this are in the window
-  if period[r] > longest then longest = period[r] end
+  border[r] = format('%d', now - period[r]) -- scores beyond this are in the window
+  if period[r] > period[longest] then longest = r end
 end
-local longest_ms = format('%d', (longest + (-longest) % 1000) / 1000)
+local longest_ms = format('%d', (period[longest] + (-period[longest]) % 1000) / 1000)
 
--- Add units at now, `future` of them in place of those of the future, and drop what is out of the longest window: an
--- error, or nil. `newest`: when the last unit was.
-local function write(key, newest, units, future)
-  units = units + future
-  local first = newest and newest >= now and redis.call('ZCOUNT', key, now_text, now_text) or 0
-  while units > 0 do
-    local add = { 'ZADD', key }
-    for _ = 1, math.min(units, CHUNK) do
-      add[#add + 1] = now_text
-      add[#add + 1] = format('%s:%d', now_text, first)
-      first = first + 1
+-- Total and units of an entry's name, or nil: somebody else has written it, and what comes of that is his affair alone.
+local function read(name)
+  local total, units = string.match(name or '', '^(%d+)%+(%d+)$')
+  return tonumber(total), tonumber(units)
+end
+
+-- What had been counted when the window began that leaves out scores up to `limit`; and whether anything of that is left.
+local function total_until(key, limit)
+  local total = read(redis.call('ZREVRANGEBYSCORE', key, limit, '-inf', 'LIMIT', 0, 1)[1])
+  if total then return total, true end
+  local first, units = read(redis.call('ZRANGE', key, 0, 0)[1])
+  return (first or 0) - (units or 0), false
+end
+
+-- The time of the entry with unit number `total`. It is the `nth` of the `held` ones that scores beyond `limit` have.
+local function time_of_total(key, limit, total, nth, held)
+  local low = redis.call('ZCOUNT', key, '-inf', limit)
+  local high = low
+  if nth > 1 then
+    local size = redis.call('ZCARD', key)
+    local guess = (nth - 1) * (size - low) / held -- right at once where all entries are as large
+    high = math.min(low + nth, size) - 1
+    local middle = math.min(low + (guess - guess % 1), high)
+    while low < high do
+      local last, units = read(redis.call('ZRANGE', key, middle, middle)[1])
+      if not last or last < total then
+        low = middle + 1
+      elseif last - units < total then
+        low, high = middle, middle
+      else
+        high = middle - 1
+      end
+      middle = (low + high - (low + high) % 2) / 2
     end
-    local done = pcall(unpack(add)) -- the first write: only this one can be refused
-    if type(done) == 'table' then return failure(done) end
-    units = units - CHUNK
   end
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - longest))
+  return tonumber(redis.call('ZRANGE', key, low, low, 'WITHSCORES')[2]) or now
+end
+
+-- The time of the unit that `rank` others are newer than, where each is an entry.
+local function time_of_rank(key, rank)
+  return tonumber(redis.call('ZREVRANGE', key, rank, rank, 'WITHSCORES')[2]) or now
+end
+
+-- An entry at `at`: nil, or an error, which only the first write of a script can be.
+local function add(key, at, total, units)
+  local done = pcall('ZADD', key, at, format('%016d+%d', total, units))
+  if type(done) == 'table' then return failure(done) end
+end
+
+-- Behind a total of `total`: add units at now, `future` of which take the place of those of the future.
+local function write(key, total, units, future, may_prune)
+  local wrong = add(key, now_text, total + units, units + future)
+  if wrong then return wrong end
+  if may_prune then
+    local over = math.min(redis.call('ZCOUNT', key, '-inf', border[longest]), PRUNED)
+    if over > 0 then redis.call('ZREMRANGEBYRANK', key, 0, over - 1) end
+  end
   if future > 0 then redis.call('ZREMRANGEBYSCORE', key, '(' .. now_text, '+inf') end
   redis.call('PEXPIRE', key, longest_ms)
 end
 
--- The time of the unit that `rank` others are newer than.
-local function time_of(key, rank)
-  return tonumber(redis.call('ZREVRANGE', key, rank, rank, 'WITHSCORES')[2])
+-- The same for a set without totals, of which `kept` units up to `newest` are in the longest window.
+local function write_anew(key, newest, kept, units)
+  local done = pcall('UNLINK', key)
+  if type(done) == 'table' then return failure(done) end
+  if kept > 0 then add(key, format('%d', math.min(newest, now)), kept, kept) end
+  if units > 0 then add(key, now_text, kept + units, units) end
+  redis.call('PEXPIRE', key, longest_ms)
 end
 
 local reply = {}
@@ -55,15 +104,34 @@ for i, key in ipairs(keys) do
   local at, n = (i - 1) * (3 * R + 1), tonumber(argv[first_n + i] or 1)
   local last = pcall('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   if last.err and string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then return failure(last) end
-  if last.err or last[1] and not string.match(last[1], '^%d+:%d+$') then
+  local total = not last.err and read(last[1])
+  local is_old = not last.err and last[1] and not total
+  if last.err or is_old and not string.match(last[1], '^%d+:%d+$') then
     reply[at + 1] = WRONG
     for r = 2, 3 * R + 1 do reply[at + r] = 0 end
   else
     local newest = tonumber(last[2])
-    local future = newest and newest > now and redis.call('ZCOUNT', key, '(' .. now_text, '+inf') or 0
-    local used, granted = {}, n
+    local is_ahead = newest and newest > now
+    local future, may_prune = 0, false
+    if is_ahead then
+      future = is_old and redis.call('ZCOUNT', key, '(' .. now_text, '+inf') or total - total_until(key, now_text)
+    end
+
+    local used, from, granted = {}, {}, n
     for r = 1, R do
-      used[r] = newest and newest > now - period[r] and redis.call('ZCOUNT', key, after[r], '+inf') or 0
+      used[r] = 0
+      if newest and newest > now - period[r] then
+        if is_old then
+          used[r] = redis.call('ZCOUNT', key, '(' .. border[r], '+inf')
+        else
+          local has_more
+          from[r], has_more = total_until(key, border[r])
+          used[r] = total - from[r]
+          if r == longest then may_prune = has_more end
+        end
+      elseif r == longest then
+        may_prune = newest
+      end
       local passing = (count[r] - used[r]) / cost
       granted = math.max(0, math.min(granted, passing - passing % 1))
     end
@@ -72,21 +140,28 @@ for i, key in ipairs(keys) do
 
     reply[at + 1] = granted
     for r = 1, R do
-      local retry, total = 0, used[r] + granted * cost
-      local leaving = total + cost - count[r] -- so many of the oldest have to go before another call passes
+      local retry = 0
+      local leaving = used[r] + granted * cost + cost - count[r] -- of the oldest: then another call passes
       if cost > count[r] then
         retry = -1
       elseif leaving > used[r] - future then
         retry = period[r]
       elseif leaving > 0 then
-        retry = time_of(key, used[r] - leaving) + period[r] - now
+        local goes = is_old and time_of_rank(key, used[r] - leaving) or
+          not is_old and time_of_total(key, border[r], from[r] + leaving, leaving, used[r])
+        retry = goes + period[r] - now
       end
       reply[at + 3 * r - 1], reply[at + 3 * r] = used[r], retry
       reply[at + 3 * r + 1] = last_at and math.max(0, last_at + period[r] - now) or 0
     end
 
     if changes and not peek then
-      local wrong = write(key, newest, granted * cost, future)
+      local units, wrong = granted * cost
+      if is_old then
+        wrong = write_anew(key, newest, used[longest], units)
+      else
+        wrong = write(key, total or 0, units, future, may_prune)
+      end
       if wrong then return wrong end
     end
   end

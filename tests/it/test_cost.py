@@ -1,0 +1,170 @@
+"""What one LIMIT call may cost: time of Redis, memory, keys, time to live; of the worst calls that words can make.
+
+Times are Redis' own (INFO commandstats), and the bounds many times what is measured: a busy machine is no failure, a
+script that looks at all it has stored is.
+"""
+
+import re
+import time
+
+import pytest
+from decisions import decide, decision, fresh
+from resp import Error, encode
+
+MOST_US = 10_000  # a call takes a tenth of 1 ms; one that writes or counts 10,000 units one by one takes more
+MOST_BYTES = 64 << 10
+RATES = " ".join(f"10000/{100 + i}d" for i in range(8))
+FULL = 10_000
+
+CALLS = {
+    "funnel": (f"LIMIT FUNNEL {{}} {' '.join(['9/d'] * 8)}", 9 * 86_400_000),
+    "queue": ("LIMIT BUCKET {} 100/d BURST 10000 COST 10000 WAIT 0", 100 * 86_400_000),
+    "throttle": ("CL.THROTTLE {} 8999 10 864 8000", 9000 * 86_400),
+    "sliding": (f"LIMIT SLIDING {{}} {RATES} COST 10000", 107 * 86_400_000),
+    "approx": (f"LIMIT SLIDING {{}} {' '.join(['9g/100d'] * 8)} COST 8999999999 APPROX", 200 * 86_400_000),
+    "fixed": (f"LIMIT FIXED {{}} {' '.join(['9g/100d'] * 8)} COST 8999999999", 100 * 86_400_000),
+    "acquire": ("LIMIT ACQUIRE {} 10000 8640000000", 8_640_000_000),
+}
+
+
+@pytest.fixture
+def conn(weir):
+    with weir.connect() as conn:
+        yield conn
+
+
+def usec_per_call(redis, command):
+    text = redis.call("INFO", "commandstats").decode()
+    found = re.search(rf"cmdstat_{command}:calls=(\d+).*?usec_per_call=([\d.]+)", text)
+    return (int(found[1]), float(found[2])) if found else (0, 0.0)
+
+
+def fill(redis, key, spread_ms=10_000):
+    """As many entries as there can be, of one unit each: the longest log."""
+    now = int(time.time() * 1000)
+    with redis.connect() as direct:
+        for i in range(0, FULL, 1000):
+            pairs = ((1000 * (now - spread_ms + spread_ms * j // FULL), "%016d+1" % (j + 1)) for j in range(i, i + 1000))
+            direct.call("ZADD", key, *(part for pair in pairs for part in pair))
+        direct.call("PEXPIRE", key, 100 * 86_400_000)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_one_call(conn, redis, name):
+    """One key, small, that ends with its longest window (two of them, where two are kept)."""
+    command, lives_ms = CALLS[name]
+    key = "k" * 1024
+    conn.call("LIMIT", "RESET", key)
+    conn.call(*command.format(fresh()).split())
+    redis.forget_data()
+    redis.call("CONFIG", "RESETSTAT")
+    reply = conn.call(*command.format(key).split())
+    assert reply[0] == 0, reply
+    assert redis.call("DBSIZE") == 1
+    (stored,) = redis.call("KEYS", "*")
+    assert redis.call("MEMORY", "USAGE", stored, "SAMPLES", 0) < MOST_BYTES
+    assert 0 < redis.call("PTTL", stored) <= lives_ms + 1
+    calls, usec = usec_per_call(redis, "evalsha")
+    assert calls == 1 and usec < MOST_US
+    conn.call("LIMIT", "RESET", key)
+
+
+@pytest.mark.parametrize("cost", [1, 37, 5000, 9999, 10_000])
+def test_a_long_log(conn, redis, cost):
+    """Decided by look-ups: what is refused, let through, or comes when all of it is over."""
+    key = fresh("long" + "x" * 200)  # its denials are not remembered
+    fill(redis, f"limit:{key}")
+    size = redis.call("MEMORY", "USAGE", f"limit:{key}", "SAMPLES", 0)
+    redis.call("CONFIG", "RESETSTAT")
+    for _ in range(20):
+        found = decide(conn, f"LIMIT SLIDING {key} {RATES} COST {cost}")
+        assert found[:3] == (1, 10_000, 0) and found.retry > 0
+    for i in range(20):
+        found = decide(conn, f"LIMIT SLIDING {key} {RATES.replace('10000/', '10000/1').replace('d', 'ms')} COST {1 + i % 2}")
+        assert found.limited == 0
+    calls, usec = usec_per_call(redis, "evalsha")
+    assert calls == 40 and usec < MOST_US
+    assert redis.call("ZCARD", f"limit:{key}") <= max(FULL + 20 - 20 * 100, 20), "a hundred at a time"
+    assert redis.call("MEMORY", "USAGE", f"limit:{key}", "SAMPLES", 0) <= size + MOST_BYTES
+
+
+def test_many_holders(conn, redis):
+    """As many as there can be, also when they are all over."""
+    key = fresh("held")
+    now = int(time.time() * 1000)
+    with redis.connect() as direct:
+        for over in (now + 8_640_000, now - 1000):
+            direct.call("DEL", f"limit:{key}")
+            for i in range(0, FULL, 1000):
+                pairs = ((over, "h:%032d" % j) for j in range(i, i + 1000))
+                direct.call("ZADD", f"limit:{key}", *(part for pair in pairs for part in pair))
+            direct.call("PEXPIRE", f"limit:{key}", 9_000_000)
+            redis.call("CONFIG", "RESETSTAT")
+            for most in (1, 5000, 10_000):
+                reply = conn.call("LIMIT", "ACQUIRE", key, most, 9000)
+                assert reply[0] == (over > now), reply
+            assert conn.call("LIMIT", "RELEASE", key, "%032d" % 7) == (over > now)
+            calls, usec = usec_per_call(redis, "evalsha")
+            assert calls == 4 and usec < MOST_US
+
+
+def test_resets_are_done_behind(conn, redis):
+    """UNLINK: Redis frees what is large on a thread of its own."""
+    keys = [fresh("gone") for _ in range(64)]
+    for key in keys[:5]:
+        fill(redis, f"limit:{key}")
+    redis.call("CONFIG", "RESETSTAT")
+    assert conn.call("LIMIT", "RESET", *keys) == 5
+    assert usec_per_call(redis, "del")[0] == 0
+    calls, usec = usec_per_call(redis, "unlink")
+    assert calls == 1 and usec < MOST_US
+    assert conn.call("LIMIT", "RESET", *keys, "one-more") == Error("ERR too many keys: at most 64")
+
+
+@pytest.mark.parametrize("command", ["SLIDING {} " + RATES, "SLIDING {} 5/h", "FIXED {} " + "9/h " * 8, "SLIDING {} " + "9/h " * 8 + "APPROX",
+                                     "FUNNEL {} " + "9/h " * 8, "ACQUIRE {} 5 9000"])  # fmt: skip
+def test_a_batch_is_short(conn, redis, command):
+    """However many calls come at once: Redis has others' turn between short pieces of them."""
+    keys = [fresh() for _ in range(400)]
+    conn.ask(f"LIMIT {command.format(fresh())}")
+    redis.call("CONFIG", "RESETSTAT")
+    replies = conn.ask(*(f"LIMIT {command.format(key)}" for key in keys))
+    assert all(reply[0] == 0 for reply in replies)
+    calls, usec = usec_per_call(redis, "evalsha")
+    assert calls >= 400 // 250 + 1 and usec < 3 * MOST_US
+    assert redis.call("DBSIZE") == 401
+
+
+def test_what_stalled_redis(conn, redis):
+    """Calls that are too dear are told so from their words alone."""
+    redis.call("CONFIG", "RESETSTAT")
+    for command in ("LIMIT SLIDING x 1m/100d COST 1000000", "LIMIT SLIDING x 1/s COST 20000", "LIMIT SLIDING x 5/s 20000/d PEEK"):
+        found = conn.ask(*[command] * 50)
+        assert all(isinstance(reply, Error) and "APPROX" in reply for reply in found), found[0]
+    assert usec_per_call(redis, "evalsha")[0] == 0
+    assert decide(conn, "LIMIT SLIDING x 1m/100d COST 1000000 APPROX").limited == 0
+
+
+def test_named_limits_are_bounded_too(farm, redis):
+    weir = farm.weir(redis, workers=1, sections="[limit n]\nsliding = 10000/d\n")
+    with weir.connect() as conn:
+        assert conn.call("LIMIT", "CHECK", "n", "k", "COST", 10_001) == Error(
+            "ERR COST of an exact sliding window is at most 10000: more takes APPROX"
+        )
+        assert decision(conn.call("LIMIT", "CHECK", "n", "k", "COST", 10_000)).limited == 0
+
+
+def test_a_named_limit_that_is_too_long(farm, redis):
+    """Told at the start, with its place."""
+    weir = farm.weir(redis, workers=1, wait=False, sections="[limit n]\nsliding = 5/s, 10001/d\n")
+    assert weir.wait() == 1
+    assert "weir.conf:8: [limit n] sliding: an exact sliding window counts at most 10000 units" in weir.log(), weir.log()
+
+
+def test_words_of_all_sizes(conn):
+    """Long words are no dearer than their bytes, and never stored."""
+    key = fresh()
+    reply = conn.call("LIMIT", "RELEASE", key, "t" * 50_000)
+    assert reply == 0
+    conn.send(encode("LIMIT", "RENEW", key, "t" * 50_000, 1000))
+    assert conn.read() == 0
