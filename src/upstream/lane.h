@@ -76,6 +76,7 @@ struct rider {
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
     uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
     bool wants_idle;     /* wake when in_flight falls to 0 */
+    bool is_sending;     /* of its newest request, on its own lane, a part has still to come */
     bool is_paying;      /* of what answers it no more is to be read than must be, until lane_catch_up */
     uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
 };
@@ -130,8 +131,9 @@ struct lane {
     struct glimpse glimpse;
     /* How the frame being read is taken. Returns where the next byte to take is; NULL: none, or the lane is gone. */
     const char *(*take)(struct lane *lane, const char *p, const char *end);
-    uint64_t deadline_ns;   /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
-    uint64_t moved_ns;      /* when the oldest call became that, or the last bytes came, or it fell idle */
+    uint64_t deadline_ns; /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
+    uint64_t
+        moved_ns; /* when the oldest call became that, or bytes came, or more of a large request went; or it fell idle */
     uint64_t frame_bytes;   /* of the reply being read */
     uint64_t ready_ns;      /* since when it is ready */
     uint64_t greeted_ns;    /* when the greeting was sent */
@@ -243,6 +245,9 @@ void lane_withdraw(struct rider *rider);
 
 /* The bytes of requests noted before. */
 void lane_send(struct lane *lane, const char *data, size_t n);
+
+/* More of the newest request, of which a part has been sent: it comes as its sender has it. */
+void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last);
 
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_set_raw(struct lane *lane);
