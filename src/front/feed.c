@@ -123,6 +123,7 @@ static void abandon_passage(struct client *client)
 {
     struct passage *passage = client->extra->passage;
     client->extra->passage = NULL;
+    client->rider.is_sending = false;
     client->skips_next = passage->is_skipped; /* as to Redis, which never came to that request */
     if (!passage->is_refused)
         place_withdraw(client);
@@ -156,7 +157,7 @@ static size_t pass(struct client *client, const char *data, size_t n)
         return n;
     }
     if (!passage->is_refused && client->rider.lane != NULL) {
-        lane_send(client->rider.lane, &client->rider, data, used);
+        lane_send_more(&client->rider, data, used, result == SCAN_FRAME);
         account_bytes_in(client, used, passage->counted);
     }
     if (result == SCAN_FRAME) {

@@ -619,5 +619,6 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
     *passage = (struct passage){
         .scan = *scan, .counted = request.counted, .is_refused = request.is_refused, .is_skipped = is_skipped};
     client_need_extra(client)->passage = passage;
+    client->rider.is_sending = !request.is_refused;
     return ROUTE_TAKEN;
 }

@@ -443,6 +443,13 @@ bool lane_vouch(struct lane *lane, struct rider *rider)
     return true;
 }
 
+void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last)
+{
+    lane_send(rider->lane, rider, data, n);
+    rider->lane->moved_ns = rider->lane->home->loop->now_ns;
+    rider->is_sending = !is_last;
+}
+
 void lane_withdraw(struct rider *rider)
 {
     struct calls *calls = &rider->lane->calls;
@@ -485,11 +492,18 @@ bool lane_is_clean(const struct lane *lane)
            !lane->is_raw && !lane->is_in_frame;
 }
 
+/* Is it the owner whom the oldest call waits for? */
+static bool is_incomplete(const struct lane *lane)
+{
+    return lane->owner != NULL && lane->owner->is_sending && lane->calls.tail - lane->calls.head == 1 &&
+           !lane_is_congested(lane);
+}
+
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
 {
     bool is_owing = lane->is_in_frame ||
                     (!calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0);
-    return lane_is_ready(lane) && is_owing && lane->stalled == NULL && !lane->link.is_paused &&
+    return lane_is_ready(lane) && is_owing && lane->stalled == NULL && !lane->link.is_paused && !is_incomplete(lane) &&
            lane->moved_ns < since_ns;
 }
 

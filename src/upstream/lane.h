@@ -78,6 +78,7 @@ struct rider {
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
     uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
     bool wants_idle;     /* wake when in_flight falls to 0 */
+    bool is_sending;     /* of its newest request, on its own lane, a part has still to come */
     bool is_paying;      /* of what answers it no more is to be read than must be, until lane_catch_up */
     uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
 };
@@ -136,7 +137,7 @@ struct lane {
     const char *(*take)(struct lane *lane, const char *p, const char *end);
     uint64_t deadline_ns;   /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
     uint64_t answer_by_ns;  /* when the answer that says who somebody is must have come; 0: none is waited for */
-    uint64_t moved_ns;      /* when the oldest call became that, or the last bytes came, or it fell idle */
+    uint64_t moved_ns;      /* when the oldest call became that, or bytes came or more of a request went, or it fell idle */
     uint64_t frame_bytes;   /* of the reply being read */
     uint64_t ready_ns;      /* since when it is ready */
     uint64_t greeted_ns;    /* when the greeting was sent */
@@ -305,6 +306,9 @@ void lane_send(struct lane *lane, const struct rider *rider, const char *data, s
  * lane_must_settle: one nonce at a time.
  */
 __attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct rider *rider);
+
+/* More of the newest request, of which a part has been sent: it comes as its sender has it. */
+void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last);
 
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_set_raw(struct lane *lane);

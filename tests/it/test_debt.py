@@ -44,19 +44,17 @@ def run_into_debt(conn, n):
 
 
 def flood(conn, request, seconds):
-    """Send it again and again, and read what is answered: how many bytes went, and came."""
+    """Send it again and again, and read what is answered."""
     until = time.monotonic() + seconds
     data = request * (1 + 65536 // len(request))
-    sent = got = at = 0
+    at = 0
     conn.sock.setblocking(False)
     while (left := until - time.monotonic()) > 0:
         readable, writable, _ = select.select([conn.sock], [conn.sock], [], left)
         if writable:
-            n = conn.sock.send(data[at:])
-            sent, at = sent + n, (at + n) % len(data)
+            at = (at + conn.sock.send(data[at:])) % len(data)
         if readable:
-            got += len(conn.sock.recv(262144))
-    return sent, got
+            conn.sock.recv(262144)
 
 
 def passed_bytes(weir, i=0):
@@ -86,8 +84,8 @@ def test_a_flood_of_what_is_never_refused_is_bounded(request_, limited):
     with weir.connect() as a:
         start = time.monotonic()
         flood(a, request_, 0.5)
-        took = time.monotonic() - start
-        assert passed_bytes(weir) <= burst + rate * (took + 0.2) + len(request_)
+        passed = passed_bytes(weir)
+        assert passed <= burst + rate * (time.monotonic() - start) + len(request_)
     with weir.connect() as b:
         retry = refusal(b.call("GET", "k"))
         assert retry is None or retry[1] <= 1000 * (burst + SLACK) / rate
@@ -100,8 +98,8 @@ def test_a_flood_of_replies_is_bounded(name, limited):
     with weir.connect() as a:
         start = time.monotonic()
         flood(a, FLOODS[name], 0.5)
-        took = time.monotonic() - start
-        assert passed_bytes(weir) <= burst + rate * (took + 0.2) + SLACK
+        passed = passed_bytes(weir)
+        assert passed <= burst + rate * (time.monotonic() - start) + SLACK
     with weir.connect() as b:
         retry = refusal(b.call("GET", "k"))
         assert retry is None or retry[1] <= 1000 * (burst + SLACK) / rate
@@ -237,7 +235,7 @@ def test_a_large_reply_is_slowed(limited, redis):
 
 def test_slowed_is_not_late(limited):
     """What weir itself makes late is no reason to close."""
-    weir = limited("[policy default]\nbytes-in = 2mb/s burst 10kb\n", request_timeout="500ms")
+    weir = limited("[policy default]\nbytes-in = 2mb/s burst 10kb\n", request_timeout="500ms", upstream_timeout="500ms")
     with weir.connect() as a:
         start = time.monotonic()
         assert a.call("SET", "k", b"x" * 4 * MIB) == "OK"
@@ -259,8 +257,8 @@ def test_a_listener_in_debt_is_not_read_for(how, limited, redis):
             got = 0
             while got < 180 * 10_000:
                 got += len(a.sock.recv(262144))
-                took = time.monotonic() - start
-                assert passed_bytes(weir) <= burst * 2 + rate * (took + 0.2) + SLACK
+                passed = passed_bytes(weir)
+                assert passed <= burst * 2 + rate * (time.monotonic() - start) + SLACK
         assert time.monotonic() - start >= (180 * 10_000 - 2 * burst - SLACK) / rate
 
 
