@@ -171,11 +171,12 @@ static const char *const private[] = {
     "brpop", "blmove", "blmpop", "brpoplpush", "bzpopmin", "bzpopmax", "bzmpop", "xread", "xreadgroup", "wait",
     "script|help", "script|exists", "script|flush", "script|kill", "function|kill", "function|stats", "acl|setuser",
     "config|set", "command|getkeys", "command|getkeysandflags", "save", "bgsave", "bgrewriteaof", "pfdebug",
-    "pfselftest", "readonly", "shutdown", "failover", "replicaof", "slaveof", "acl|cat", "acl|deluser", "acl|dryrun",
-    "acl|genpass", "acl|getuser", "acl|help", "acl|list", "acl|log", "acl|users", "config|help", "config|resetstat",
-    "config|rewrite", "latency|doctor", "latency|graph", "latency|help", "latency|histogram", "latency|history",
-    "latency|latest", "latency|reset", "memory|doctor", "memory|help", "memory|malloc-stats", "memory|purge",
-    "memory|stats", "slowlog|help", "slowlog|reset", "object|help", "xgroup|help", "xinfo|help", "post", "host:"};
+    "pfselftest", "readonly", "flushall", "flushdb", "shutdown", "failover", "replicaof", "slaveof", "acl|cat",
+    "acl|deluser", "acl|dryrun", "acl|genpass", "acl|getuser", "acl|help", "acl|list", "acl|log", "acl|users",
+    "config|help", "config|resetstat", "config|rewrite", "latency|doctor", "latency|graph", "latency|help",
+    "latency|histogram", "latency|history", "latency|latest", "latency|reset", "memory|doctor", "memory|help",
+    "memory|malloc-stats", "memory|purge", "memory|stats", "slowlog|help", "slowlog|reset", "object|help",
+    "xgroup|help", "xinfo|help", "post", "host:"};
 
 /* Private, and nothing that comes back is taken for what it looks like. */
 static const char *const forging[] = {
