@@ -418,8 +418,8 @@ def test_values_that_lie(evidence):
 
 def test_what_is_not_one_frame_is_seen(evidence):
     trial = Trial(evidence[0], 3, random.Random(SEED))
-    for name, args in [("two", b"SUBSCRIBE c d"), ("none", b"CLIENT REPLY SKIP"), ("state", b"CLIENT SETNAME x")]:
-        trial.play(name, [args.split()])
+    for name, line in [("two", "SUBSCRIBE c d"), ("none", "CLIENT REPLY SKIP | PING"), ("state", "CLIENT SETNAME x")]:
+        trial.play(name, [words(command) for command in line.split(" | ")])
         assert trial.faults.pop()[0] == name
         trial.dial()
     assert not trial.faults
