@@ -294,7 +294,8 @@ FLOWS = {
         a: SET k 1 | CLIENT TRACKING ON | GET k | MULTI | GET k | EXEC
         b: SET k 2
         a: GET k | CLIENT TRACKING ON BCAST PREFIX k | CLIENT TRACKING OFF | CLIENT TRACKING ON BCAST PREFIX k NOLOOP
-        b: SET k 3 | SET other 1 | FLUSHALL
+        b: SET k 3 | SET other 1
+        b: FLUSHALL
         a: SET k 4 | CLIENT TRACKING OFF | PING
         b: SET k 5
     """,
