@@ -269,16 +269,17 @@ def change(weir, redis, how):
     elif how == "set":
         assert order(weir, "SET", "default", "write", "1000/s") == "OK"
     elif how == "table":
-        redis.call("CLIENT", "KILL", "ID", control_id(redis))
+        for number in control_ids(redis):
+            redis.call("CLIENT", "KILL", "ID", number)
         wait_until(lambda: "control connection is back" in weir.log(), "its command table has come anew")
     with weir.connect() as conn:  # every worker has them
         conn.call("LIMIT", "STATUS")
 
 
-def control_id(redis):
-    """weir's own connection: it asked for COMMAND last, and has been silent since."""
+def control_ids(redis):
+    """Each weir's own connection: it asked for COMMAND last, and has been silent since."""
     lines = redis.call("CLIENT", "LIST").decode().splitlines()
-    return next(re.match(r"id=(\d+)", line)[1] for line in lines if re.search(r" cmd=command(\|\S+)? ", line))
+    return [re.match(r"id=(\d+)", line)[1] for line in lines if re.search(r" cmd=command(\|\S+)? ", line)]
 
 
 @pytest.mark.parametrize("how", ["reload", "set", "table"])
