@@ -372,7 +372,7 @@ static enum route end_login(struct client *client, const struct request *request
     return route;
 }
 
-/* AUTH and HELLO never travel as they are. Inside MULTI they do, but not unless every version reads them alike. */
+/* AUTH and HELLO never travel as they are. Inside MULTI they do, but for what not every version reads alike. */
 static enum route log_in(struct client *client, struct request *request, struct hello *hello)
 {
     char error[HELLO_ERROR_ROOM];
@@ -388,8 +388,9 @@ static enum route log_in(struct client *client, struct request *request, struct 
         }
         if (is_subscribed)
             return refuse_subscribed(client, request);
-        if (!is_read)
+        if (!is_read && !client->in_multi)
             return refuse_text(client, request, error);
+        hello->has_auth &= is_read;
         if (client->in_multi || !hello->has_auth)
             return ROUTE_GOES_ON;
         place_release(client);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/num.h"
 #include "front/account.h"
 #include "front/catalog.h"
@@ -357,6 +358,23 @@ static bool send_hello(struct client *client, struct lane *lane, const struct he
     return true;
 }
 
+/* It will be refused for what is wrong with it, and not log anybody in before, as Redis below 7.2 would. */
+static bool send_wrong_hello(struct client *client, struct lane *lane, const struct hello *hello)
+{
+    struct slice words[1 + sizeof hello->wrong / sizeof hello->wrong[0]] = {SLICE("HELLO")};
+    size_t room = sizeof "HELLO" + EMIT_HEADER_MAX;
+    for (size_t i = 0; i < hello->n_wrong; i++) {
+        words[1 + i] = hello->wrong[i];
+        room += hello->wrong[i].len + 2 + EMIT_HEADER_MAX;
+    }
+    char *out = malloc(room + EMIT_HEADER_MAX + 2);
+    if (out == NULL)
+        return false;
+    lane_send(lane, &client->rider, out, emit_array(out, words, 1U + hello->n_wrong));
+    free(out);
+    return true;
+}
+
 /* CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}: which words are ids. */
 static bool is_id(const struct slice *words, uint32_t i)
 {
@@ -399,6 +417,8 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
     route_flush(client->front);
     if (effect == EFFECT_HELLO && !client->in_multi)
         return send_hello(client, lane, request->hello);
+    if (effect == EFFECT_HELLO && request->hello->n_wrong > 0)
+        return send_wrong_hello(client, lane, request->hello);
     if (effect == EFFECT_TRACKING)
         return send_tracking(client, lane, request);
     /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
@@ -456,11 +476,20 @@ static bool hides_login(const struct client *client, const struct request *reque
     return (ends_queue && (is_raw || heard_from(client) > 0)) || (client->is_raw && account_is_login(request));
 }
 
+static void close_hidden(struct client *client)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: it logs in where its replies cannot be told apart",
+           name);
+    client_close_for(client, CLOSED_PROTOCOL);
+}
+
 bool special_send(struct client *client, struct lane *lane, const struct request *request)
 {
     bool is_raw = client->is_raw || makes_raw(client, request);
     if (hides_login(client, request, is_raw)) {
-        client_close_for(client, CLOSED_PROTOCOL);
+        close_hidden(client);
         return true;
     }
     bool is_reply = request->command->flow == FLOW_REPLY && !client->in_multi && !request->is_large;

@@ -211,7 +211,7 @@ GROUPS = {
         EVAL 'return redis.call("GET", KEYS[1])' 1 k | CLIENT INFO | AUTH joe wrong | ACL WHOAMI
         HELLO 3 AUTH joe wrong | HELLO 3 AUTH joe secret SETNAME me | ACL WHOAMI | CLIENT GETNAME
         HELLO 2 AUTH default x | ACL WHOAMI | AUTH default x | ACL WHOAMI | AUTH joe secret | RESET | ACL WHOAMI
-        ACL LOG 1 | ACL LOG x | ACL LOG RESET | ACL LOG | ACL DELUSER default | ACL DELUSER joe none | ACL CAT
+        ACL LOG x | ACL LOG RESET | ACL LOG | ACL DELUSER default | ACL DELUSER joe none | ACL CAT
         ACL CAT string | ACL CAT none | ACL GENPASS | ACL GENPASS 8 | ACL GENPASS x | ACL SAVE | ACL LOAD | ACL HELP
         ACL BAD
     """,
