@@ -185,8 +185,9 @@ static enum flow flow_of(struct client *client, const struct request *request, b
     enum flow flow = (enum flow)request->command->flow;
     if (is_queued) {
         /* Whom CLIENT REPLY silences already hears of EXEC only what follows heard_from. */
+        enum reply_mode mode = reply_mode_of(request);
         client->is_raw_after_exec |=
-            !client->is_silent && (may_confirm(request) || reply_mode_of(request) != REPLY_NONE);
+            !client->is_silent && (may_confirm(request) || mode == REPLY_OFF || mode == REPLY_SKIP);
         return FLOW_ONE;
     }
     bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || (flow == FLOW_SUBSCRIBE && request->argc > 1);

@@ -358,6 +358,7 @@ MASKS = [
     Mask("lastsave|p?ttl", NUMBER, rb"\1N\r", "the time"),
     Mask("info", rb"(?m)^(?!txt)(\w+):.*\r$", rb"\1:V\r", "figures of the server"),
     Mask("info", rb"[$=]\d+", rb"$N", "the length of a text with figures"),
+    Mask("info", rb"(# Errorstats\r\n)(errorstat_\w+:V\r\n)*", rb"\1", "weir's own question, whether a connection is clean"),
     Mask("object\\|idletime", NUMBER, rb"\1N\r", "the time"),
     Mask("debug", rb"Value at:0x[0-9a-f]+", rb"Value at:A", "an address in memory"),
     Mask("debug", rb"lru:\d+ lru_seconds_idle:\d+", rb"lru:N", "the time"),
