@@ -124,6 +124,7 @@ struct client {
     bool is_urgent : 1;           /* its own lane is in whatever database: for one call */
     bool has_own_lane : 1;        /* rider.lane is its own, or is being opened */
     bool is_dressed : 1;          /* its own lane bears its name */
+    uint8_t hopes : 3;            /* how often it has waited for a lane that somebody else only keeps */
     bool wants_new_lane : 1;      /* the lane it was to get had had another owner, and was not clean */
     bool is_forging_queued : 1;   /* inside MULTI something was queued that may forge replies */
     bool is_admission_queued : 1; /* and something with EFFECT_ADMIT */

@@ -54,6 +54,18 @@ static void note_unclean(struct client *client)
     client->wants_new_lane = true;
 }
 
+#define HOPES_MAX 5 /* of 20 ms each: what is only kept is given back in one turn of its worker */
+
+static enum finding find_none(struct client *client)
+{
+    bool may_hope = client->hopes < HOPES_MAX && lanes_may_hope(&client->front->lanes, &client->rider);
+    if (may_hope)
+        client->hopes++;
+    else
+        client->hopes = 0;
+    return may_hope ? PLACE_NOT_YET : PLACE_NONE;
+}
+
 static enum finding find_own(struct client *client, const struct request *request, struct lane **found)
 {
     struct rider *rider = &client->rider;
@@ -72,7 +84,8 @@ static enum finding find_own(struct client *client, const struct request *reques
         const struct lane *lane =
             lend_private(&client->front->lanes, &key, rider, kept, client->wants_new_lane);
         if (lane == NULL)
-            return PLACE_NONE;
+            return find_none(client);
+        client->hopes = 0;
         client->has_own_lane = true;
         client->wants_new_lane = false;
         /* Who needs it for SELECT alone gives it back at once. */
@@ -232,7 +245,8 @@ static enum finding find(struct client *client, const struct request *request, s
         break;
     }
     if (*found == NULL)
-        return PLACE_NONE;
+        return find_none(client);
+    client->hopes = 0;
     bool is_elsewhere = client->rider.in_flight > 0 && client->rider.lane != *found;
     if (is_elsewhere || must_ask_first(client, request)) {
         place_wait_for_idle(client);

@@ -86,6 +86,17 @@ static void cannot_open(struct lanes *lanes, int error)
         go_down(lanes, ERR_UPSTREAM_UNAVAILABLE);
 }
 
+bool lanes_may_hope(struct lanes *lanes, struct rider *rider)
+{
+    if (lanes->why_none != ERR_UPSTREAM_BUSY || !room_has_kept(&lanes->upstream->room))
+        return false;
+    upstream_shed(lanes->upstream);
+    list_take(&rider->waiting);
+    list_push(&lanes->hoping, &rider->waiting);
+    timers_tick(lanes);
+    return true;
+}
+
 /* Room for one more of clients' own: what is kept without use goes first. */
 static bool make_room(struct lanes *lanes)
 {
@@ -263,7 +274,9 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstrea
     lanes->keeps_shared = keeps_shared;
     for (int home = 0; home < HOME_COUNT; home++)
         list_init(&lanes->homes[home]);
+    list_init(&lanes->hoping);
     timers_init(lanes);
+    upstream_enter_shed(upstream, &lanes->shed);
 }
 
 void lanes_set_own(struct lanes *lanes, struct slice user, struct slice password)
@@ -528,6 +541,7 @@ void lanes_close(struct lanes *lanes)
         close_all(&lanes->homes[home]);
     for (unsigned i = 0; i < LANES_NO_RESET; i++)
         login_put(lanes->no_reset[i]);
+    upstream_leave_shed(lanes->upstream, &lanes->shed);
     timers_close(lanes);
     login_put(lanes->own);
     lanes->own = NULL;

@@ -47,7 +47,9 @@ struct lanes {
 
     struct list homes[HOME_COUNT]; /* enum lane_home; who came last at the end */
     uint32_t n_idle;
-    uv_timer_t tick;         /* runs while a lane is being opened or is retired, or a reconnect is due */
+    struct list hoping;      /* riders, by waiting: some lane may be given back for them */
+    uv_async_t shed;         /* another worker needs the connections that are only kept */
+    uv_timer_t tick;         /* runs while a lane is being opened or is retired, a reconnect is due, or somebody hopes */
     uv_timer_t sweep;        /* runs while lanes are idle, and always with an upstream-timeout */
     struct login *own;       /* weir's own, as it is now; NULL: it does not log in */
     uint64_t own_refused_ns; /* when Redis refused it last; 0: it has not since it was set */
@@ -86,6 +88,12 @@ bool lanes_are_up(const struct lanes *lanes);
 
 /* What a client is told when there is no lane for it. */
 enum err lanes_why_none(const struct lanes *lanes);
+
+/*
+ * None could be had because there are too many, and some of them are only kept by other workers, who have been told: is
+ * it worth a while? Then the rider's link is woken in a moment.
+ */
+__attribute__((warn_unused_result)) bool lanes_may_hope(struct lanes *lanes, struct rider *rider);
 
 /* Has the lane been silent for long, though calls wait for answers? Then new ones had better go elsewhere. */
 bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane);

@@ -1,6 +1,7 @@
 #include "upstream/timers.h"
 
 #include "base/clock.h"
+#include "upstream/lend.h"
 
 #define TICK_MS 20    /* resolution of deadlines and back-off; only while one of them runs */
 #define SWEEP_MS 1000 /* looking for lanes that have been idle for long */
@@ -41,12 +42,29 @@ static void expire_retired(struct lanes *lanes, uint64_t now_ns)
     }
 }
 
+static void wake_hoping(struct lanes *lanes)
+{
+    while (!list_is_empty(&lanes->hoping)) {
+        struct rider *rider = container_of(lanes->hoping.next, struct rider, waiting);
+        list_take(&rider->waiting);
+        link_wake(rider_link(rider));
+    }
+}
+
+static void on_shed(uv_async_t *shed)
+{
+    struct lanes *lanes = shed->data;
+    while (lend_close_one(lanes))
+        ;
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct lanes *lanes = timer->data;
     uint64_t now_ns = clock_ns();
     expire_opening(lanes, now_ns);
     expire_retired(lanes, now_ns);
+    wake_hoping(lanes);
     bool is_waiting = lanes_retry(lanes, now_ns);
     if (list_is_empty(&lanes->homes[HOME_OPENING]) && list_is_empty(&lanes->homes[HOME_RETIRED]) && !is_waiting)
         uv_timer_stop(timer);
@@ -185,6 +203,8 @@ void timers_init(struct lanes *lanes)
 {
     uv_timer_init(&lanes->loop->uv, &lanes->tick);
     uv_timer_init(&lanes->loop->uv, &lanes->sweep);
+    uv_async_init(&lanes->loop->uv, &lanes->shed, on_shed);
+    lanes->shed.data = lanes;
     lanes->tick.data = lanes;
     lanes->sweep.data = lanes;
     if (lanes->upstream->timeout_ns > 0)
@@ -195,4 +215,5 @@ void timers_close(struct lanes *lanes)
 {
     uv_close((uv_handle_t *)&lanes->tick, NULL);
     uv_close((uv_handle_t *)&lanes->sweep, NULL);
+    uv_close((uv_handle_t *)&lanes->shed, NULL);
 }

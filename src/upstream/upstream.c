@@ -3,6 +3,7 @@
 void upstream_init(struct upstream *upstream)
 {
     pthread_mutex_init(&upstream->tls_lock, NULL);
+    pthread_mutex_init(&upstream->shed_lock, NULL);
     upstream->owned = owned_new();
 }
 
@@ -11,6 +12,7 @@ void upstream_fini(struct upstream *upstream)
     tls_context_put(upstream->tls);
     owned_free(upstream->owned);
     pthread_mutex_destroy(&upstream->tls_lock);
+    pthread_mutex_destroy(&upstream->shed_lock);
 }
 
 void upstream_set_tls(struct upstream *upstream, struct tls_context *tls)
@@ -30,4 +32,35 @@ int upstream_connect(struct upstream *upstream, struct link *link, struct loop *
     int status = link_connect(link, loop, RANK_LANE, &upstream->endpoint, tls, ops);
     tls_context_put(tls);
     return status;
+}
+
+/* A handle that is being closed must not be sent to: hence the lock. */
+void upstream_shed(struct upstream *upstream)
+{
+    pthread_mutex_lock(&upstream->shed_lock);
+    for (unsigned i = 0; i < UPSTREAM_WORKERS_MAX; i++)
+        if (upstream->shed[i] != NULL)
+            uv_async_send(upstream->shed[i]);
+    pthread_mutex_unlock(&upstream->shed_lock);
+}
+
+static void replace(struct upstream *upstream, const uv_async_t *old, uv_async_t *new)
+{
+    unsigned i = 0;
+    pthread_mutex_lock(&upstream->shed_lock);
+    while (i < UPSTREAM_WORKERS_MAX && upstream->shed[i] != old)
+        i++;
+    if (i < UPSTREAM_WORKERS_MAX)
+        upstream->shed[i] = new;
+    pthread_mutex_unlock(&upstream->shed_lock);
+}
+
+void upstream_enter_shed(struct upstream *upstream, uv_async_t *shed)
+{
+    replace(upstream, NULL, shed);
+}
+
+void upstream_leave_shed(struct upstream *upstream, uv_async_t *shed)
+{
+    replace(upstream, shed, NULL);
 }

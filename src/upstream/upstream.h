@@ -14,6 +14,8 @@
 #include "upstream/owned.h"
 #include "upstream/room.h"
 
+#define UPSTREAM_WORKERS_MAX 256
+
 struct upstream {
     struct endpoint endpoint;
     const char *text;                 /* the address as configured, for the log */
@@ -26,6 +28,8 @@ struct upstream {
     _Atomic bool is_doubted;          /* somebody counts on an epoch that wants a password: does it still? */
     _Atomic uint32_t epoch;           /* upstream_epoch */
     struct room room;                 /* for connections of clients' */
+    pthread_mutex_t shed_lock;        /* of the next */
+    uv_async_t *shed[UPSTREAM_WORKERS_MAX]; /* each worker's: give back what is only kept; NULL: none */
     struct owned *owned;              /* those of them that have an owner now */
     uint32_t hurry;                   /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
@@ -36,6 +40,11 @@ void upstream_fini(struct upstream *upstream);
 
 /* What connections use from now on; those there are keep theirs. Takes a reference of its own. NULL: plain. */
 void upstream_set_tls(struct upstream *upstream, struct tls_context *tls);
+
+/* Have all workers give back the connections that they only keep: `shed` of each is called on its own thread. */
+void upstream_shed(struct upstream *upstream);
+void upstream_enter_shed(struct upstream *upstream, uv_async_t *shed);
+void upstream_leave_shed(struct upstream *upstream, uv_async_t *shed);
 
 /* As link_connect, to the upstream. */
 __attribute__((warn_unused_result)) int upstream_connect(struct upstream *upstream, struct link *link,

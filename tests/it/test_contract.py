@@ -424,6 +424,25 @@ def test_what_is_kept_makes_room(farm):
             conn.close()
 
 
+def test_what_another_worker_keeps_makes_room(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=4, max_lanes=24)
+    for _ in range(4):  # whoever comes by now has left lanes with some worker
+        clients = [weir.connect() for _ in range(10)]
+        for conn in clients:
+            conn.send(encode("MULTI") + encode("EXEC"))
+        for conn in clients:
+            assert conn.read() == "OK" and conn.read() == []
+            conn.close()
+    # A quarter of it is for shared ones and spares; as many as do not come to half are anybody's.
+    clients = [weir.connect() for _ in range(8)]
+    for conn in clients:
+        assert conn.ask("MULTI", "GET k") == ["OK", "QUEUED"]
+    for conn in clients:
+        assert conn.call("EXEC") == [None]
+        conn.close()
+
+
 def test_a_short_name_for_a_socket_is_no_crash(weir):
     """Half a greeting, then nothing."""
     with socket.create_connection(weir.address) as sock:
