@@ -520,14 +520,24 @@ static struct account account_of_address(struct client *client)
     return (struct account){policy, {subject, NULL, NULL}};
 }
 
-bool account_may_login(struct client *client)
+static bool may_login(struct client *client, struct tally *tallies)
 {
     const struct account account = account_of_address(client);
     if (account.policy == NULL)
         return true;
-    bool may = gate_may_login(&account, client->front->loop->now_ns, client->front->tallies);
+    bool may = gate_may_login(&account, client->front->loop->now_ns, tallies);
     subject_put(client->front->settings->subjects, account.holders[PER_SUBJECT]);
     return may;
+}
+
+bool account_may_login(struct client *client)
+{
+    return may_login(client, client->front->tallies);
+}
+
+bool account_may_login_still(struct client *client)
+{
+    return may_login(client, NULL);
 }
 
 void account_login_failed(struct client *client)

@@ -106,6 +106,7 @@ bool account_is_login(const struct request *request);
 
 /* May it try to log in? False: too many from its address have failed, under the policy that binds newcomers from there. */
 bool account_may_login(struct client *client);
+bool account_may_login_still(struct client *client); /* the same, and it is not counted again */
 void account_login_failed(struct client *client);
 
 /* Hand what has gathered for LIMIT TOP to the worker's table; once for each read. */

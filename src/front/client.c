@@ -18,6 +18,7 @@
 #include "front/relief.h"
 #include "front/session.h"
 #include "front/timing.h"
+#include "upstream/timers.h"
 
 static struct client *client_of_link(struct link *link)
 {
@@ -446,7 +447,8 @@ static void on_end(struct link *link, int status)
         client_close(client);
         return;
     }
-    client->is_eof = true;
+    client->is_eof = client->rider.is_gone = true;
+    timers_sweep(&client->front->lanes);
     feed_end(client);
     check_eof(client);
 }

@@ -114,6 +114,7 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         break;
     case EFFECT_EXEC:
         hold(client, HOLD_WATCH, false); /* however it ends */
+        client->rider.lane->is_telling = false;
         note_pause(client, call, is_ok);
         if ((call->flags & CALL_TAIL) != 0)
             end_silence(client);

@@ -10,6 +10,7 @@
 #include "front/effect.h"
 #include "front/place.h"
 #include "front/session.h"
+#include "upstream/lend.h"
 #include "upstream/timers.h"
 
 enum stage {
@@ -54,7 +55,7 @@ void login_end(struct client *client)
 /* Others from its address may have failed while it waited for its turn. */
 static bool may_ask(struct question *question)
 {
-    return account_may_login(step_of(question)->client);
+    return account_may_login_still(step_of(question)->client);
 }
 
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
@@ -121,6 +122,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
         refuse_lane(client, "its own connection does not accept the login that Redis has just accepted");
         return;
     }
+    lend_note_login(client->rider.lane);
     client->extra->login->stage = STAGE_PASSED;
     client->is_held = false;
     link_wake(&client->link);

@@ -19,9 +19,11 @@ struct request {
     struct slice args[2]; /* the two after the name, where they are at hand */
     uint32_t argc;
     const struct hello *hello; /* of HELLO, once the door has been passed */
+    size_t n_bytes;  /* as they came */
     uint8_t counted; /* COUNTED*: it was, by limits on calls in flight */
     bool is_large;
     bool is_refused; /* found on its way: nothing of it travels */
+    bool is_paid;    /* its bytes have been counted, for whoever it was then */
 };
 
 /* Of a large request not all arguments are at hand: no effect that needs them can be followed. */

@@ -215,7 +215,7 @@ static enum route reset(struct client *client)
     if (client->has_own_lane)
         place_leave(client);
     client->holds = 0;
-    client->is_silent = client->skips_next = false;
+    client->is_silent = false; /* but whom REPLY SKIP has told not to listen hears nothing */
     client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
     client->is_admission_queued = client->is_forging_queued = client->was_refused = false;
     effect_forget_queued(client);
@@ -381,9 +381,9 @@ static enum route log_in(struct client *client, struct request *request, struct 
     request->hello = hello;
     if (!login_has_begun(client)) {
         bool is_subscribed = session_may_only_subscribe(client);
-        if (client->has_own_lane && client->rider.in_flight > 0 && (is_subscribed || hello->has_auth) &&
-            !client->in_multi) {
-            place_wait_for_idle(client); /* what is on its way may end the subscriptions */
+        if (client->has_own_lane && client->rider.in_flight > 0 && !client->in_multi &&
+            (is_subscribed || hello->has_auth || !is_read)) {
+            place_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
             return ROUTE_WAIT;
         }
         if (is_subscribed)
@@ -397,7 +397,9 @@ static enum route log_in(struct client *client, struct request *request, struct 
         enum route result = ask_gate(client, NULL, request);
         if (result != ROUTE_GOES_ON)
             return result;
+        account_bytes_in(client, request->n_bytes, request->counted);
     }
+    request->is_paid = true;
     return end_login(client, request, login_ask(client, hello));
 }
 
@@ -444,6 +446,18 @@ static enum route refuse_placeless(struct client *client, struct request *reques
     return result;
 }
 
+/* Who has passed the door, and hears an error all the same, would not know who he is. */
+static enum route refuse_lane(struct client *client, struct request *request)
+{
+    bool has_changed = login_has_begun(client);
+    login_end(client);
+    enum route result = refuse_placeless(client, request);
+    if (!has_changed || result == ROUTE_STOP)
+        return result;
+    client_leave_for(client, CLOSED_UPSTREAM);
+    return ROUTE_STOP;
+}
+
 static enum route route(struct client *client, struct request *request)
 {
     const struct command *command = request->command;
@@ -468,7 +482,7 @@ static enum route route(struct client *client, struct request *request)
         return run_own(client, request);
     struct hello hello;
     bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->is_raw;
-    if (is_login && is_barred(client, request))
+    if (is_login && !login_has_begun(client) && is_barred(client, request))
         return refuse_login(client, request);
     if (is_login) {
         enum route result = log_in(client, request, &hello);
@@ -481,8 +495,7 @@ static enum route route(struct client *client, struct request *request)
     case PLACE_NOT_YET:
         return ROUTE_WAIT;
     case PLACE_NONE:
-        login_end(client);
-        return refuse_placeless(client, request);
+        return refuse_lane(client, request);
     case PLACE_FOUND:
         break;
     }
@@ -514,8 +527,9 @@ static enum route route(struct client *client, struct request *request)
 /* Of what is refused no byte is counted. */
 static enum route route_counted(struct client *client, struct request *request, size_t n_bytes)
 {
+    request->n_bytes = n_bytes;
     enum route result = route(client, request);
-    if (result == ROUTE_TAKEN && !request->is_refused)
+    if (result == ROUTE_TAKEN && !request->is_refused && !request->is_paid)
         account_bytes_in(client, n_bytes, request->counted);
     return result;
 }

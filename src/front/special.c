@@ -96,8 +96,11 @@ bool special_must_wait(const struct client *client, const struct request *reques
         return true;
     if (client->has_own_lane && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
         return true;
+    if (request->command->flow == FLOW_MONITOR && !client->in_multi)
+        return true; /* a second one is not answered */
     bool is_special = request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE;
-    bool is_exec = request_effect(request) == EFFECT_EXEC;
+    /* Whether it carries out a login must be known when it goes. */
+    bool is_exec = request_effect(request) == EFFECT_EXEC && client_extra(client)->queued.login == NULL;
     return makes_raw(client, request) || (client->is_multi_unsure && is_special && !is_exec);
 }
 
@@ -320,8 +323,8 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     client->is_admission_queued &= effect != EFFECT_EXEC;
     if (effect == EFFECT_EXEC && (call->flags & CALL_TAIL) == 0)
         call->argument = client_extra(client)->queued.pause_ms;
-    if (effect == EFFECT_EXEC && client_extra(client)->queued.login != NULL)
-        client->is_held = true; /* who it is then is not known before it has been answered */
+    if (call->effect == EFFECT_EXEC && client_extra(client)->queued.login != NULL)
+        client->is_held = lane->is_telling = true; /* who it is then is not known before it has been answered */
     if (effect == EFFECT_EXEC && client->is_forging_queued)
         lane->is_suspect = true;
     client->is_forging_queued &= effect != EFFECT_EXEC;
@@ -477,6 +480,14 @@ static bool hides_login(const struct client *client, const struct request *reque
     return (ends_queue && (is_raw || heard_from(client) > 0)) || (client->is_raw && account_is_login(request));
 }
 
+/* Nothing is sent, so nothing will be answered. */
+static bool ignore(struct client *client)
+{
+    client->rider.wants_idle = false;
+    client->skips_next = false;
+    return true;
+}
+
 static void close_hidden(struct client *client)
 {
     char name[SESSION_TEXT];
@@ -489,6 +500,8 @@ static void close_hidden(struct client *client)
 bool special_send(struct client *client, struct lane *lane, const struct request *request)
 {
     bool is_raw = client->is_raw || makes_raw(client, request);
+    if (!is_raw && request->command->flow == FLOW_MONITOR && !client->in_multi && lane->is_monitoring)
+        return ignore(client); /* Redis says nothing to that */
     if (hides_login(client, request, is_raw)) {
         close_hidden(client);
         return true;

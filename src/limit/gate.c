@@ -507,7 +507,8 @@ bool gate_may_login(const struct account *account, uint64_t now_ns, struct tally
         if (funnel_ask(funnel_of(account, i), &limit->rate, now_ns, 1) == 0)
             continue;
         bool is_shadow = policy->shadows >> i & 1;
-        tally_add(is_shadow ? &tallies[limit->id].shadowed : &tallies[limit->id].refused, 1);
+        if (tallies != NULL)
+            tally_add(is_shadow ? &tallies[limit->id].shadowed : &tallies[limit->id].refused, 1);
         may &= is_shadow;
     }
     return may;

@@ -114,7 +114,7 @@ uint8_t gate_reconnect(const struct account *account);
 
 /*
  * Failed logins. gate_may_login: may one more be tried? gate_login_failed: it failed. The holder PER_SUBJECT is that of
- * the client's address.
+ * the client's address. Without tallies nothing is counted.
  */
 __attribute__((warn_unused_result)) bool gate_may_login(const struct account *account, uint64_t now_ns,
                                                         struct tally *tallies);

@@ -87,7 +87,7 @@ static void check_huge(struct lane *lane, struct rider *rider)
         (void)lanes_retire(lane->home, lane);
     if (lane_is_retired(lane))
         rider->ops->on_heavy(rider);
-    bool must_wait = rider->is_paying && lane->role != LANE_SHARED && !lane_has_others_waiting(lane);
+    bool must_wait = rider->is_paying && lane->in != HOME_SHARED && !lane_has_others_waiting(lane);
     if (must_wait || (rider_link(rider)->is_congested && !lanes_absorb(lane->home, lane, rider)))
         stall(lane, rider);
 }

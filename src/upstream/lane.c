@@ -8,6 +8,7 @@
 #include "limit/command.h"
 #include "upstream/deliver.h"
 #include "upstream/lanes.h"
+#include "upstream/timers.h"
 #include "upstream/underway.h"
 
 #define GREETED_MAX 4096 /* of one answer to a greeting: HELLO's is the longest */
@@ -271,6 +272,17 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane
     return lane;
 }
 
+/* Of what its last owner did there RESET leaves nothing. */
+static void forget_owner(struct lane *lane)
+{
+    bool was_subscribed = lane_is_subscribed(lane);
+    lane->channels = lane->patterns = lane->shard_channels = 0;
+    underway_subscribe(lane, was_subscribed);
+    lane->has_name = lane->is_watching = lane->is_monitoring = lane->is_used = false;
+    lane->is_suspect = lane->is_unsure = lane->is_asked = lane->is_telling = false;
+    lane->answer_by_ns = 0;
+}
+
 bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner)
 {
     login_put(lane->last_login);
@@ -279,8 +291,9 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *own
     lane_end_leases(lane);
     lane->owner = owner;
     lane->is_lent = true;
-    lane->has_name = lane->is_watching = lane->is_used = lane->is_suspect = lane->is_unsure = false;
-    owner->lane = lane;
+    forget_owner(lane);
+    if (owner != NULL)
+        owner->lane = lane;
     return greet(lane, GREETING_AGAIN);
 }
 
@@ -363,6 +376,7 @@ static void audit(const struct lane *lane, const struct rider *rider)
     assert(lane_is_ready(lane));
     assert(is_shared ? lane->owner == NULL : lane->owner == rider && rider->lane == lane);
     assert(is_shared ? lane->in == HOME_SHARED || rider->in_flight > 0 : lane->in != HOME_IDLE);
+    assert(is_shared ? !lane_is_subscribed(lane) : true);
     assert(!is_shared || !(lane->is_watching || lane->is_suspect || lane->is_spent));
     if (rider->ops->audit != NULL)
         rider->ops->audit(rider, lane);
@@ -439,6 +453,7 @@ bool lane_vouch(struct lane *lane, struct rider *rider)
     nonce_draw(&lane->nonce);
     lane->is_asked = true;
     lane->is_suspect = false;
+    timers_sweep(lane->home);
     lane_send(lane, rider, request, nonce_request(&lane->nonce, request));
     return true;
 }

@@ -77,9 +77,10 @@ struct rider {
     uint32_t last_call;  /* position of the newest of them */
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
     uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
-    bool wants_idle;     /* wake when in_flight falls to 0 */
-    bool is_sending;     /* of its newest request, on its own lane, a part has still to come */
-    bool is_paying;      /* of what answers it no more is to be read than must be, until lane_catch_up */
+    bool wants_idle : 1;     /* wake when in_flight falls to 0 */
+    bool is_sending : 1;     /* of its newest request, on its own lane, a part has still to come */
+    bool is_gone : 1;        /* its side is closed: it is not waited for for ever */
+    bool is_paying : 1;      /* of what answers it no more is to be read than must be, until lane_catch_up */
     uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
 };
 
@@ -172,6 +173,7 @@ struct lane {
     bool is_spent;                  /* nobody else may have it after its owner */
     bool is_suspect;                /* something may have forged replies since the last nonce */
     bool is_asked;                  /* a nonce is on its way */
+    bool is_telling;                /* an EXEC is, behind which somebody is to be another user */
     bool is_gone;                   /* the connection is closed; the memory waits for leases */
     bool has_name;                  /* CLIENT SETNAME was sent on it */
     bool is_late;                   /* it failed because an answer did not come in time */
@@ -190,8 +192,8 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane
                        int *error);
 
 /*
- * For lend: an idle private lane becomes that of another owner; it is greeted anew, and nothing of the owner's goes before
- * that has been answered. False: out of memory.
+ * For lend: a private lane that is done with becomes that of another owner, or nobody's (NULL); it is greeted anew, and
+ * nothing of the owner's goes before that has been answered. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner);
 

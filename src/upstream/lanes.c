@@ -313,6 +313,8 @@ static enum lane_home home_of(const struct lane *lane)
         [LANE_SCRIPT] = HOME_SCRIPT,
         [LANE_DOOR] = HOME_DOOR,
     };
+    if (lane->role == LANE_PRIVATE && lane->owner == NULL)
+        return HOME_IDLE;
     return lane->is_spare ? HOME_SPARE : homes[lane->role];
 }
 
@@ -322,7 +324,7 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
     lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
     lanes_move(lane, home_of(lane));
-    if (lane->role == LANE_PRIVATE)
+    if (lane->role == LANE_PRIVATE && lane->owner != NULL)
         lend_note_owner(lane);
     timers_sweep(lanes);
     if (lane->key.login == NULL && !lane->is_lent)
@@ -441,7 +443,9 @@ void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, con
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane)
 {
     timers_sweep(lanes);
-    lane->deadline_ns = clock_ns() + LANES_STALL_NS;
+    /* Of all who do not read in turn: who waits behind them waits for all of them. */
+    if (lane->deadline_ns == 0)
+        lane->deadline_ns = clock_ns() + LANES_STALL_NS;
     if (lane->in == HOME_SHARED)
         (void)lanes_retire(lanes, lane);
 }
@@ -473,7 +477,6 @@ bool lanes_retire(struct lanes *lanes, struct lane *lane)
         return false;
     lanes_move(lane, HOME_RETIRED);
     lane_end_leases(lane);
-    lane->deadline_ns = clock_ns() + LANES_STALL_NS;
     keep_spares(lanes, &lane->key);
     timers_tick(lanes);
     return true;

@@ -29,6 +29,7 @@
 #define LANES_UNREAD_NS (5 * NS_PER_S)   /* how long a reader may do nothing before output-limit is held against it */
 #define LANES_STALL_NS (1 * NS_PER_S)    /* how long calls may wait behind a reply that is not read */
 #define LANES_CLEAN_NS (1 * NS_PER_S)    /* how long a used lane may take to say that it is clean */
+#define LANES_GONE_NS (10 * NS_PER_S)    /* how long a client that has closed its side is waited for */
 #define LANES_NO_RESET 8                 /* logins whose lanes are known not to be reset */
 
 struct lanes_ops {

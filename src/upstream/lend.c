@@ -31,6 +31,13 @@ void lend_note_owner(struct lane *lane)
         owned_enter(lane->home->upstream->owned, lane->id, lane->key.login);
 }
 
+void lend_note_login(struct lane *lane)
+{
+    if (lane->id != 0)
+        lane->is_spent |= owned_leave(lane->home->upstream->owned, lane->id);
+    lend_note_owner(lane);
+}
+
 void lend_end_use(struct lane *lane)
 {
     struct upstream *upstream = lane->home->upstream;
@@ -130,40 +137,47 @@ bool lend_close_one(struct lanes *lanes)
     return true;
 }
 
-static void keep(struct lanes *lanes, struct lane *lane)
+/* Its owner has it no more. False: nobody else may have it, or there is no room to keep it. */
+static bool end_ownership(struct lanes *lanes, struct lane *lane)
 {
     lend_end_use(lane);
     lane->owner = NULL;
-    if (lane->is_spent || cannot_reset(lanes, lane) || room_is_tight(&lanes->upstream->room)) {
-        lane_end(lane);
-        return;
-    }
-    lane->moved_ns = clock_ns();
-    lanes_move(lane, HOME_IDLE);
-    timers_sweep(lanes);
+    return !lane->is_spent && !cannot_reset(lanes, lane) && !room_is_tight(&lanes->upstream->room);
 }
 
 static void keep_few(struct lanes *lanes)
 {
+    timers_sweep(lanes);
     if (lanes->n_idle > LANES_IDLE_MAX)
         (void)lend_close_one(lanes);
 }
 
 void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last)
 {
-    keep(lanes, lane);
-    if (lane->in == HOME_IDLE && !(lease_holds(last) && last->lane == lane))
+    if (!end_ownership(lanes, lane)) {
+        lane_end(lane);
+        return;
+    }
+    lane->moved_ns = clock_ns();
+    lanes_move(lane, HOME_IDLE);
+    if (!(lease_holds(last) && last->lane == lane))
         lease_take(last, lane);
     keep_few(lanes);
 }
 
+/* Redis is told at once: somebody could wait for what it remembers of the owner. */
 void lend_take_back_as_is(struct lanes *lanes, struct lane *lane)
 {
-    lane_end_leases(lane);
-    if (!lane_is_ready(lane) || lane->is_raw || lane->is_in_frame || !calls_is_empty(&lane->calls)) {
+    const struct lane_key nobody = {.protocol = 2, .epoch = upstream_epoch(lanes->upstream)};
+    bool is_done = lane_is_ready(lane) && !lane->is_raw && !lane->is_in_frame && calls_is_empty(&lane->calls);
+    if (!end_ownership(lanes, lane) || !is_done) {
         lane_end(lane);
         return;
     }
-    keep(lanes, lane);
-    keep_few(lanes);
+    lanes_move(lane, HOME_OPENING);
+    timers_tick(lanes);
+    if (!lane_renew(lane, &nobody, NULL))
+        lane_end(lane);
+    else
+        keep_few(lanes);
 }

@@ -21,13 +21,14 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
 /* Its owner needs it no longer, and it is clean: it is kept, with a lease for its owner, or closed. */
 void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last);
 
-/*
- * The same, as it is: with calls answered, but whatever state. Nobody comes back to it as it was.
- */
+/* The same, as it is: with calls answered, but whatever state. It is reset, and nobody comes back to it as it was. */
 void lend_take_back_as_is(struct lanes *lanes, struct lane *lane);
 
 /* Close one that is kept, if there is any, to make room. */
 bool lend_close_one(struct lanes *lanes);
+
+/* Its owner has become another user on it. */
+void lend_note_login(struct lane *lane);
 
 /* For lanes: its owner has it now, or has it no more. */
 void lend_note_owner(struct lane *lane);

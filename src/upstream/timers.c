@@ -85,7 +85,27 @@ static void fail_hung(struct lanes *lanes, enum lane_home home, uint64_t since_n
     }
 }
 
-/* A question whose answer says who somebody is has a time of its own. */
+/* Has nothing come for so long, though its reader keeps up? */
+static bool is_silent(const struct lane *lane, uint64_t since_ns)
+{
+    return lane->stalled == NULL && !lane->link.is_paused && lane->moved_ns < since_ns;
+}
+
+/*
+ * A question whose answer says who somebody is has a time of its own; so has one that is to prove the answers before it,
+ * once an answer has begun, which may be a forged one that never ends, or one of EXEC that lacks a part: from 7.2 on Redis
+ * says nothing of a login that fails there. And who has closed his side is not waited for for ever.
+ */
+static bool is_over(struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
+{
+    if (lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns)
+        return true;
+    if ((lane->is_asked || lane->is_telling) && lane->is_in_frame &&
+        is_silent(lane, now_ns - lanes_time(lanes, LANES_CLEAN_NS)))
+        return true;
+    return lane->owner != NULL && lane->owner->is_gone && lane_is_hung(lane, now_ns - lanes_time(lanes, LANES_GONE_NS));
+}
+
 static void fail_unanswered(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
 {
     struct list now;
@@ -93,9 +113,9 @@ static void fail_unanswered(struct lanes *lanes, enum lane_home home, uint64_t n
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, home);
-        lane->is_hung = lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns;
+        lane->is_hung = is_over(lanes, lane, now_ns);
         if (lane->is_hung)
-            lane_fail(lane, "it does not say who somebody is");
+            lane_fail(lane, "what it answers has no end");
     }
 }
 
@@ -147,10 +167,15 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
     }
 }
 
+static bool may_be_over(const struct lane *lane)
+{
+    return lane->answer_by_ns != 0 || lane->is_asked || lane->is_telling || (lane->owner != NULL && lane->owner->is_gone);
+}
+
 static bool has_question(const struct list *list)
 {
     for (const struct list *at = list->next; at != list; at = at->next)
-        if (container_of(at, struct lane, in_home)->answer_by_ns != 0)
+        if (may_be_over(container_of(at, struct lane, in_home)))
             return true;
     return false;
 }

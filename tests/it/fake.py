@@ -57,7 +57,7 @@ class Lane:
         self.fake, self.sock = fake, sock
         self.data = bytearray()  # received and not answered
         self.by_hand = False  # nothing is answered by itself any more
-        self.greeted = False  # PING has been answered
+        self.greeted = False  # PING or AUTH has been answered
         self.is_control = False  # weir's own: it has asked for COMMAND
         self.is_gone = False  # weir has closed it, or we have
 
@@ -133,11 +133,11 @@ class Lane:
         while not self.by_hand and (request := split_request(self.data)):
             args, used = request
             name = args[0].upper()
-            answer = encode(args[1])[4:] if name == b"ECHO" else self.fake.own.get(name)
+            answer = self.fake.answer(name, args)
             if answer is None:
                 return
             del self.data[:used]
-            self.greeted = self.greeted or name == b"PING"
+            self.greeted = self.greeted or name in (b"PING", b"AUTH")
             self.is_control = self.is_control or name == b"COMMAND"
             self.send(answer)
 
@@ -240,6 +240,13 @@ class Fake:
             return wait_until(find, f"weir sends {data!r}", seconds)
         except AssertionError:
             raise AssertionError(f"weir sent not {data!r} but {[bytes(lane.data) for lane in self.lanes]}") from None
+
+    def answer(self, name, args):
+        if name == b"ECHO":
+            return encode(args[1])[4:]
+        if name == b"WEIR.NONCE" and name not in self.own:
+            return b"-ERR unknown command '%s', with args beginning with: '%s' \r\n" % (args[0], args[1])
+        return self.own.get(name)
 
     def greeted(self):
         """Connections whose greeting has been answered."""

@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from harness import wait_until
@@ -40,9 +41,9 @@ def opened(redis):
     return int(redis.info("total_connections_received"))
 
 
-def drain(conn):
+def drain(conn, seconds=0.5):
     """All that comes until the other side closes, or is silent; the client is not to be trusted."""
-    conn.sock.settimeout(0.5)
+    conn.sock.settimeout(seconds)
     try:
         while True:
             conn.more()
@@ -52,16 +53,13 @@ def drain(conn):
         return data
 
 
-def is_operator(weir, *before):
-    """Does this client, after what it sends first, get an order carried out?"""
+def try_an_order(weir, *before):
+    """After what it sends first, this client gives an operator's order."""
     with weir.connect() as conn:
         for data in before:
             conn.send(data)
         conn.send(encode("LIMIT", "MODE", "shadow"))
         drain(conn)
-    with weir.connect() as operator:
-        assert operator.ask("AUTH admin secret", "LIMIT MODE") == ["OK", b"enforce"]
-    return False
 
 
 # ---- one role for life ----
@@ -115,10 +113,6 @@ def test_who_forges_replies_forges_his_own(request_bytes, farm):
 # ---- who somebody is, is one question with one answer ----
 
 
-NO_LOGIN = {
-    "a bad name first": "HELLO 3 SETNAME",
-    "a bad name behind": "HELLO 3 AUTH admin wrong SETNAME",
-}
 LIES = [
     encode("HELLO", 3, "SETNAME", "b d", "AUTH", "admin", "wrong"),
     encode("HELLO", 3, "AUTH", "admin", "wrong", "SETNAME", "b d"),
@@ -159,11 +153,12 @@ def test_nobody_becomes_operator_without_the_password(lanes, farm):
     redis = farm.redis()
     add_users(redis)
     weir = farm.weir(redis, workers=1, lanes=lanes, sections=OPERATORS)
-    for lie in LIES:
-        is_operator(weir, lie)
-        is_operator(weir, encode("AUTH", "tenant", "pw"), lie)
-        is_operator(weir, encode("AUTH", "tenant", "pw"), SLOW, lie)
+    tenant = encode("AUTH", "tenant", "pw")
+    tries = [before for lie in LIES for before in ([lie], [tenant, lie], [tenant, SLOW, lie])]
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda before: try_an_order(weir, *before), tries))
     with weir.connect() as conn:
+        assert conn.ask("AUTH admin secret", "LIMIT MODE") == ["OK", b"enforce"]
         assert conn.ask("AUTH admin secret", "LIMIT MODE shadow", "LIMIT MODE enforce") == ["OK", "OK", "OK"]
 
 
@@ -243,13 +238,13 @@ def test_who_comes_next_finds_a_private_connection_clean(farm):
     """An owner makes his lane look idle while Redis still works for him there."""
     redis = farm.redis()
     add_users(redis)
-    weir = farm.weir(redis, workers=1)
+    weir = farm.weir(redis, workers=1, env={"WEIR_HURRY": "5"})
     for leftover in (encode("BLPOP", "theirs", 0), SLOW + encode("SET", "a", 1), encode("SUBSCRIBE", "c"),
                      encode("MULTI"), encode("WATCH", "k"), encode("SELECT", 5)):
         for frames in (["+x\r\n"] * 1, ["+OK\r\n"] * 2, ["+RESET\r\n", "+OK\r\n", "+OK\r\n"]):
             attacker = weir.connect()
             attacker.send(forgery(*frames) + leftover)
-            drain(attacker)
+            drain(attacker, 0.2)
             with weir.connect() as victim, redis.connect() as direct:
                 victim.sock.settimeout(8)
                 direct.call("DEL", "mine", "theirs")
@@ -285,6 +280,100 @@ def test_a_connection_that_does_not_come_clean_holds_nobody_up(farm):
     with weir.connect() as victim:
         assert victim.ask("MULTI", "PING", "EXEC") == ["OK", "QUEUED", ["PONG"]]
     attacker.close()
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_what_an_owner_subscribed_to_is_not_the_next_ones(protocol, farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1)
+    for _ in range(6):
+        with weir.connect() as before:
+            before.call("HELLO", protocol)
+            before.send(encode("SUBSCRIBE", "a", "b"))
+            assert [before.read()[2], before.read()[2]] == [1, 2]
+            assert before.call("RESET") == "RESET"
+        assert redis.call("PUBLISH", "a", "m") == 0, "Redis has forgotten it at once"
+        with weir.connect() as conn:
+            assert isinstance(conn.call("CLIENT", "ID"), int)
+            assert conn.ask("AUTH tenant pw", "SELECT 1", "SET a b") == ["OK", "OK", "OK"]
+            conn.send(encode("UNSUBSCRIBE"))
+            assert conn.read() == [b"unsubscribe", None, 0]
+            assert conn.ask("PING", "GET a") == ["PONG", b"b"]
+
+
+# ---- nobody waits for ever ----
+
+
+def gone_are_all(weir, redis, few=12):
+    """Who has left is forgotten, and weir stops at once."""
+    wait_until(lambda: connections(redis) <= few, "their connections are closed", 20)
+    began = time.monotonic()
+    weir.stop()
+    assert time.monotonic() - began < 5
+
+
+ENDLESS = {
+    "a login that fails in EXEC": encode("MULTI") + encode("AUTH", "tenant", "wrong") + encode("EXEC"),
+    "HELLO that fails in EXEC": encode("MULTI") + encode("HELLO", 3, "AUTH", "tenant", "wrong") + encode("EXEC"),
+    "a forged bulk": forgery("$500\r\n") + encode("MULTI"),
+    "a forged array": forgery("*9\r\n") + encode("WATCH", "k"),
+    "MONITOR twice": encode("MONITOR") + encode("MONITOR"),
+    "MONITOR among others": encode("WATCH", "k") + encode("MONITOR") + encode("MONITOR") + encode("PING"),
+}
+
+
+@pytest.mark.parametrize("request_bytes", ENDLESS.values(), ids=ENDLESS.keys())
+def test_who_leaves_is_not_kept(request_bytes, farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1, drain_timeout="30s", env={"WEIR_HURRY": "10"})
+    for _ in range(15):
+        with weir.connect() as conn:
+            conn.send(request_bytes)
+            drain(conn, 0.05)
+    gone_are_all(weir, redis)
+
+
+def test_a_login_that_fails_in_exec_ends_its_client(farm):
+    """From 7.2 on Redis leaves a hole in EXEC's answer."""
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as conn:
+        conn.send(encode("MULTI") + encode("AUTH", "tenant", "wrong") + encode("EXEC") + encode("PING"))
+        conn.sock.settimeout(10)
+        assert conn.read_to_end().startswith(b"+OK\r\n+QUEUED\r\n*1\r\n")
+
+
+def test_monitor_is_answered_once(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as conn:
+        conn.send(encode("MONITOR") + encode("MONITOR") + encode("SELECT", 1) + encode("PING"))
+        seen = [conn.read()]
+        while "PONG" not in seen:
+            seen.append(conn.read())
+        assert [line for line in seen if line in ("OK", "PONG")] == ["OK", "OK", "PONG"]
+
+
+def test_many_who_do_not_read_hold_others_up_no_longer_than_one(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1)
+    redis.call("SET", "big", "x" * 8_000_000)
+    readers = [weir.connect() for _ in range(20)]
+    with weir.connect() as victim:
+        for conn in readers:
+            assert conn.call("ECHO", "here") == b"here"
+        assert victim.call("GET", "small") is None
+        for conn in readers:
+            conn.send(encode("GET", "big"))
+        began = time.monotonic()
+        victim.sock.settimeout(20)
+        assert victim.call("ECHO", "soon") == b"soon"
+        assert time.monotonic() - began < 8, "a second each would be 20"
+    for conn in readers:
+        conn.close()
 
 
 # ---- nobody points at another's lane ----
@@ -391,7 +480,7 @@ def test_there_are_no_more_connections_than_max_lanes(farm):
     clients = [weir.connect() for _ in range(30)]
     for conn in clients:
         conn.send(encode("BLPOP", "none", 0))
-    wait_until(lambda: sum(conn.sock in ready(clients) for conn in clients) > 10, "some are told")
+    wait_until(lambda: len(ready(clients)) >= len(clients) - 11, "the rest is told")
     told = [conn for conn in clients if conn.sock in ready(clients)]
     assert {str(conn.read()) for conn in told} == {str(BUSY)}
     # Up to half of it anybody has what he asks for; the rest is for others, too.
@@ -435,7 +524,7 @@ def test_what_another_worker_keeps_makes_room(farm):
             assert conn.read() == "OK" and conn.read() == []
             conn.close()
     # A quarter of it is for shared ones and spares; as many as do not come to half are anybody's.
-    clients = [weir.connect() for _ in range(8)]
+    clients = [weir.connect() for _ in range(6)]
     for conn in clients:
         assert conn.ask("MULTI", "GET k") == ["OK", "QUEUED"]
     for conn in clients:

@@ -155,8 +155,7 @@ def test_a_message_ends_though_the_client_is_sent_away(fake, weir):
             lane.send(message[:7])
             assert conn.read_bytes(7) == message[:7]
             conn.send(auth)
-            lane.expect(auth)
-            lane.send_slowly(message[7:] + message + b"+OK\r\n" + message)
+            lane.send_slowly(message[7:] + message)
             assert conn.read_to_end() in (message[7:] + MAX_CLIENTS, message[7:] + message + MAX_CLIENTS)
 
 
