@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 
-from rig import REPO, pin, raise_open_files
+from rig import REPO, raise_open_files
 
 from harness import Redis, Weir
 import harness
@@ -29,23 +29,6 @@ CLIENTS = 50
 def cpu(pid):
     fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-class Crowd:
-    def __init__(self, address, n, request, reply_len):
-        self.selector = selectors.DefaultSelector()
-        self.request, self.reply_len = request, reply_len
-        self.socks = []
-        for _ in range(n):
-            sock = dial(address)
-            sock.setblocking(True)
-            sock.sendall(request)
-            sock.left = None
-            self.socks.append(sock)
-
-    def close(self):
-        for sock in self.socks:
-            sock.close()
 
 
 def run(address, request, expected, pipeline, seconds):
@@ -106,6 +89,7 @@ def spread(redis, weirs, clients, seconds):
     """Each client one script and one transaction a second, evenly spread."""
     for which, weir in weirs.items():
         replies = {request: len(reply_of(weir.address, request)) for request in (EVAL, TRANSACTION)}
+        harness.wait_until(lambda: int(redis.info("connected_clients")) < 16, "what was kept is given up", 20)
         socks = [dial(weir.address) for _ in range(clients)]
         before = int(redis.info("total_connections_received"))
         times, most = [], 0

@@ -6,6 +6,7 @@
 #include "front/catalog.h"
 #include "front/login.h"
 #include "front/session.h"
+#include "upstream/lend.h"
 
 void effect_be_raw(struct client *client)
 {
@@ -17,8 +18,10 @@ void effect_be_raw(struct client *client)
 void effect_pin(struct client *client)
 {
     client->holds |= HOLD_PINNED;
-    if (client->has_own_lane && client->rider.lane != NULL)
-        client->rider.lane->is_spent = true;
+    if (!client->has_own_lane || client->rider.lane == NULL)
+        return;
+    client->rider.lane->is_spent = true;
+    lend_list(client->rider.lane);
 }
 
 static void hold(struct client *client, uint8_t what, bool is_on)

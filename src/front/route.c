@@ -23,6 +23,7 @@
 #include "resp/argv.h"
 #include "resp/build.h"
 #include "resp/emit.h"
+#include "upstream/lend.h"
 
 void route_flush(struct front *front)
 {
@@ -160,6 +161,8 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
     bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
                    command->effect == EFFECT_NO_TOUCH;
     lane->is_spent |= command->pins || is_mark || command->flow == FLOW_MONITOR;
+    if (command->pins || command->flow == FLOW_SUBSCRIBE)
+        lend_list(lane);
     if (!command->may_forge)
         return;
     if (client->in_multi)

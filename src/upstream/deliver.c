@@ -56,7 +56,7 @@ static bool may_push(const struct lane *lane)
 static bool wants_push(const struct lane *lane)
 {
     return lane->owner != NULL && (lane->is_watching || lane->is_spent || lane->is_suspect ||
-                                   (lane->id != 0 && owned_is_pointed_at(lane->home->upstream->owned, lane->id)));
+                                   (lane->is_listed && owned_is_pointed_at(lane->home->upstream->owned, lane->id)));
 }
 
 static bool is_plain(struct lane *lane)

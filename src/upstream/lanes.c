@@ -324,8 +324,8 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
     lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
     lanes_move(lane, home_of(lane));
-    if (lane->role == LANE_PRIVATE && lane->owner != NULL)
-        lend_note_owner(lane);
+    if (lane->in == HOME_PRIVATE && !lanes->keeps_shared)
+        lend_list(lane); /* HELLO has told its owner the id */
     timers_sweep(lanes);
     if (lane->key.login == NULL && !lane->is_lent)
         upstream_note_auth(lanes->upstream, needs_auth);

@@ -12,11 +12,15 @@
 
 /* ---- whose it is ---- */
 
+static struct room_share share_of(const struct rider *owner)
+{
+    return owner->ops->share != NULL ? owner->ops->share(owner) : (struct room_share){0};
+}
+
 /* It may be that there are too many for one subject. */
-static bool begin_use(struct lane *lane, const struct rider *owner)
+static bool begin_use(struct lane *lane, struct room_share share)
 {
     struct lanes *lanes = lane->home;
-    struct room_share share = owner->ops->share != NULL ? owner->ops->share(owner) : (struct room_share){0};
     if (!room_use(&lanes->upstream->room, share)) {
         lanes->why_none = ERR_UPSTREAM_BUSY;
         return false;
@@ -25,25 +29,34 @@ static bool begin_use(struct lane *lane, const struct rider *owner)
     return true;
 }
 
-void lend_note_owner(struct lane *lane)
+void lend_list(struct lane *lane)
 {
-    if (lane->id != 0)
-        owned_enter(lane->home->upstream->owned, lane->id, lane->key.login);
+    if (lane->id == 0 || lane->is_listed)
+        return;
+    lane->is_listed = true;
+    owned_enter(lane->home->upstream->owned, lane->id, lane->key.login);
+}
+
+/* What is sent to one that was pointed at is for the owner that has gone. */
+static void unlist(struct lane *lane)
+{
+    if (lane->is_listed && owned_leave(lane->home->upstream->owned, lane->id))
+        lane->is_spent = true;
+    lane->is_listed = false;
 }
 
 void lend_note_login(struct lane *lane)
 {
-    if (lane->id != 0)
-        lane->is_spent |= owned_leave(lane->home->upstream->owned, lane->id);
-    lend_note_owner(lane);
+    if (!lane->is_listed)
+        return;
+    unlist(lane);
+    lend_list(lane);
 }
 
 void lend_end_use(struct lane *lane)
 {
-    struct upstream *upstream = lane->home->upstream;
-    room_give_back(&upstream->room, lane->share);
-    if (lane->id != 0 && owned_leave(upstream->owned, lane->id))
-        lane->is_spent = true; /* what is sent there is for the owner that has gone */
+    room_give_back(&lane->home->upstream->room, lane->share);
+    unlist(lane);
 }
 
 /* ---- lending ---- */
@@ -51,7 +64,7 @@ void lend_end_use(struct lane *lane)
 /* It is its last owner's again, as it was. */
 static struct lane *resume(struct lane *lane, struct rider *owner)
 {
-    if (!begin_use(lane, owner))
+    if (!begin_use(lane, lane->share))
         return NULL;
     if (clock_ns() - lane->moved_ns < LEFT_NS << lane->returns && lane->returns < LEFT_DOUBLINGS)
         lane->returns++;
@@ -60,14 +73,13 @@ static struct lane *resume(struct lane *lane, struct rider *owner)
     lane->is_lent = true;
     owner->lane = lane;
     lanes_move(lane, HOME_PRIVATE);
-    lend_note_owner(lane);
     return lane;
 }
 
 /* Made over for another owner: no new connection. */
 static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct rider *owner)
 {
-    if (!begin_use(lane, owner))
+    if (!begin_use(lane, share_of(owner)))
         return NULL;
     lanes_move(lane, HOME_OPENING);
     lane->returns = 0;
@@ -80,7 +92,7 @@ static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct l
 
 static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
 {
-    struct room_share share = owner->ops->share != NULL ? owner->ops->share(owner) : (struct room_share){0};
+    struct room_share share = share_of(owner);
     if (!room_use(&lanes->upstream->room, share)) {
         lanes->why_none = ERR_UPSTREAM_BUSY;
         return NULL;

@@ -27,11 +27,11 @@ void lend_take_back_as_is(struct lanes *lanes, struct lane *lane);
 /* Close one that is kept, if there is any, to make room. */
 bool lend_close_one(struct lanes *lanes);
 
-/* Its owner has become another user on it. */
+/* Its owner may want others of his user to point at it; or has become another user. */
+void lend_list(struct lane *lane);
 void lend_note_login(struct lane *lane);
 
-/* For lanes: its owner has it now, or has it no more. */
-void lend_note_owner(struct lane *lane);
+/* For lanes: its owner has it no more. */
 void lend_end_use(struct lane *lane);
 
 #endif
