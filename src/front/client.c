@@ -203,8 +203,7 @@ static struct room_share share(const struct rider *rider)
     struct client_address address = announced_address(client);
     char ip[IP_TEXT_MAX];
     struct slice text = slice_of(ip, address.ip.family != 0 ? ip_print(&address.ip, ip) : 0);
-    return room_share_of(client->subject != NULL ? client->subject->hash : 0,
-                         text.len > 0 ? hash_bytes(key, text) : 0);
+    return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
 }
 
 /* A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be judged. */

@@ -72,8 +72,8 @@ struct extra {
     uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
     struct gather *gather;   /* NULL: replies are passed on as they come */
     struct queued queued;
-    struct login_step *login; /* what it waits for at the door; NULL: nothing */
-    struct lease kept;        /* on the private lane that it had last */
+    struct login_step *login;    /* what it waits for at the door; NULL: nothing */
+    struct lease kept;           /* on the private lane that it had last */
     struct proxy_header *header; /* being read; NULL: none, or it is whole */
     bool is_announced;           /* by that header: */
     struct client_address announced;
@@ -111,8 +111,8 @@ struct client {
     const struct policy *bound; /* NULL: unlimited */
     struct meter *meter;        /* NULL: its limits need none */
     struct lease shared;        /* on the lane of its session */
-    uint32_t epoch;      /* in which it came; see upstream_epoch */
-    uint32_t n_commands; /* for LIMIT TOP, since it was told last */
+    uint32_t epoch;             /* in which it came; see upstream_epoch */
+    uint32_t n_commands;        /* for LIMIT TOP, since it was told last */
     uint32_t n_refused;
     uint32_t n_bytes;
     uint16_t greeted_bytes;       /* sent before its first command that is not of class control */

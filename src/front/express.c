@@ -1,6 +1,7 @@
 #include "front/express.h"
 
 #include "front/account.h"
+#include "front/answer.h"
 #include "front/place.h"
 #include "front/timing.h"
 #include "resp/plain.h"
@@ -85,7 +86,7 @@ enum route express_run(struct client *client, const struct request_limits *limit
             timing_local(client, timing_tag(command, argc));
             route_send(client, lane, slice_of(from, (size_t)(at - from)));
             from = next;
-            result = route_refuse(client, &verdict);
+            result = answer_over(client, &verdict);
         }
         at = next;
     }

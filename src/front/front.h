@@ -40,8 +40,8 @@ struct front_settings {
     struct upstream *upstream;
     struct journal *journal;
     struct slowlog *slowlog;
-    struct tally **tallies; /* of each worker */
-    struct top **tops;      /* the same */
+    struct tally **tallies;     /* of each worker */
+    struct top **tops;          /* the same */
     struct slice upstream_user; /* weir's own */
     struct quota_settings quota;
     unsigned n_workers;
@@ -67,7 +67,7 @@ struct entrance {
 
 /* Requests that passed the gate, lie next to one another in the read buffer and go to the same lane: one copy. */
 struct run {
-    struct lane *lane; /* NULL: none */
+    struct lane *lane;         /* NULL: none */
     const struct rider *rider; /* whose requests these are */
     const char *at;
     size_t len;

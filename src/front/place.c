@@ -81,8 +81,7 @@ static enum finding find_own(struct client *client, const struct request *reques
             key.database = 0;
         struct lease *kept = &client_need_extra(client)->kept;
         const struct lane *before = lease_holds(kept) ? kept->lane : NULL;
-        const struct lane *lane =
-            lend_private(&client->front->lanes, &key, rider, kept, client->wants_new_lane);
+        const struct lane *lane = lend_private(&client->front->lanes, &key, rider, kept, client->wants_new_lane);
         if (lane == NULL)
             return find_none(client);
         client->hopes = 0;

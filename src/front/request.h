@@ -19,8 +19,8 @@ struct request {
     struct slice args[2]; /* the two after the name, where they are at hand */
     uint32_t argc;
     const struct hello *hello; /* of HELLO, once the door has been passed */
-    size_t n_bytes;  /* as they came */
-    uint8_t counted; /* COUNTED*: it was, by limits on calls in flight */
+    size_t n_bytes;            /* as they came */
+    uint8_t counted;           /* COUNTED*: it was, by limits on calls in flight */
     bool is_large;
     bool is_refused; /* found on its way: nothing of it travels */
     bool is_paid;    /* its bytes have been counted, for whoever it was then */
@@ -30,16 +30,15 @@ struct request {
 static inline bool request_effect_is_known(const struct request *request)
 {
     enum effect effect = (enum effect)request->command->effect;
-    return !request->is_large || effect == EFFECT_EXEC || effect == EFFECT_WATCH ||
-           effect == EFFECT_ADMIT;
+    return !request->is_large || effect == EFFECT_EXEC || effect == EFFECT_WATCH || effect == EFFECT_ADMIT;
 }
 
 /* Would it change who the client is, what it is called or whom it points at, unseen? Then it must not travel. */
 static inline bool request_is_unseen(const struct request *request)
 {
     enum effect effect = (enum effect)request->command->effect;
-    return request->is_large && (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME ||
-                                 effect == EFFECT_TRACKING);
+    return request->is_large &&
+           (effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_NAME || effect == EFFECT_TRACKING);
 }
 
 /*

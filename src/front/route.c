@@ -1,14 +1,13 @@
 #include "front/route.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "front/account.h"
+#include "front/answer.h"
 #include "front/decisions.h"
-#include "front/effect.h"
 #include "front/login.h"
 #include "front/own.h"
 #include "front/place.h"
@@ -18,11 +17,7 @@
 #include "front/unknown.h"
 #include "front/timing.h"
 #include "limit/gate.h"
-#include "limit/refusal.h"
-#include "limit/own.h"
 #include "resp/argv.h"
-#include "resp/build.h"
-#include "resp/emit.h"
 #include "upstream/lend.h"
 
 void route_flush(struct front *front)
@@ -48,93 +43,6 @@ void route_send(struct client *client, struct lane *lane, struct slice bytes)
     *run = (struct run){lane, &client->rider, bytes.at, bytes.len};
 }
 
-/* ---- refusing ---- */
-
-static enum route answer(struct client *client, struct slice reply)
-{
-    client_answer(client, reply);
-    client->skips_next = false;
-    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
-}
-
-/*
- * Answer with an error in the request's place. Inside MULTI something must fail in Redis too, or EXEC would run a
- * transaction with a hole: its reply is thrown away, ours follows.
- */
-static enum route refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
-{
-    request->is_refused = true;
-    if (client->in_multi && lane != NULL && !special_break_multi(client, lane)) {
-        client_close(client);
-        return ROUTE_STOP;
-    }
-    return answer(client, reply);
-}
-
-/* What a client is told that is beyond a limit, or denied. Good until the next call. */
-static struct slice refusal_of(struct front *front, const struct verdict *verdict)
-{
-    struct told *told = &front->told;
-    if (told->limit != verdict->limit || told->wait_ns != verdict->wait_ns) {
-        told->len = refusal_text(told->text, slice_str(front->rules->error_prefix), verdict);
-        told->limit = verdict->limit;
-        told->wait_ns = verdict->wait_ns;
-    }
-    return slice_of(told->text, told->len);
-}
-
-/* Beyond a limit, or denied. */
-static enum route refuse_over(struct client *client, struct lane *lane, struct request *request, enum gate gate,
-                              const struct verdict *verdict)
-{
-    enum route result = refuse(client, lane, request, refusal_of(client->front, verdict));
-    if (gate != GATE_CLOSE || result == ROUTE_STOP)
-        return result;
-    client_leave_for(client, CLOSED_LIMIT);
-    return ROUTE_STOP;
-}
-
-enum route route_refuse(struct client *client, const struct verdict *verdict)
-{
-    return answer(client, refusal_of(client->front, verdict));
-}
-
-static void count(struct client *client, const struct request *request, enum counted_result result)
-{
-    front_count(client->front, request->command, result);
-    if (result == RESULT_THROTTLED || result == RESULT_LOCAL || result == RESULT_ERROR)
-        timing_local(client, timing_tag(request->command, request->argc));
-}
-
-/* The gate has refused it. */
-static enum route throttle(struct client *client, struct lane *lane, struct request *request, enum gate gate,
-                           const struct verdict *verdict)
-{
-    count(client, request, RESULT_THROTTLED);
-    return refuse_over(client, lane, request, gate, verdict);
-}
-
-/* With an error that is no limit's. */
-static enum route refuse_wrong(struct client *client, struct lane *lane, struct request *request, struct slice reply)
-{
-    count(client, request, RESULT_ERROR);
-    return refuse(client, lane, request, reply);
-}
-
-/* Too many logins from its address have failed. */
-static bool is_barred(struct client *client, const struct request *request)
-{
-    return account_is_login(request) && !account_may_login(client);
-}
-
-static enum route refuse_login(struct client *client, const struct request *request)
-{
-    count(client, request, RESULT_THROTTLED);
-    client_answer(client, SLICE("-ERR too many failed logins, try again later\r\n"));
-    client_leave_for(client, CLOSED_LIMIT);
-    return ROUTE_STOP;
-}
-
 /* ---- sending ---- */
 
 static enum route out_of_memory(struct client *client)
@@ -158,8 +66,8 @@ static bool note_call(struct client *client, struct lane *lane, const struct req
 static void note_lane(struct client *client, struct lane *lane, const struct request *request)
 {
     const struct command *command = request->command;
-    bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
-                   command->effect == EFFECT_NO_TOUCH;
+    bool is_mark =
+        command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT || command->effect == EFFECT_NO_TOUCH;
     lane->is_spent |= command->pins || is_mark || command->flow == FLOW_MONITOR;
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
         lend_list(lane);
@@ -193,80 +101,6 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
     return ROUTE_TAKEN;
 }
 
-/* ---- commands that weir answers itself ---- */
-
-static enum route quit(struct client *client)
-{
-    client_answer(client, SLICE("+OK\r\n"));
-    client_leave(client);
-    return ROUTE_STOP;
-}
-
-/* Is its own lane not done with it? */
-static bool is_busy(const struct client *client)
-{
-    return client->has_own_lane && client->rider.lane != NULL &&
-           (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
-}
-
-/*
- * Its own lane is left as it is, and whoever gets it next finds it clean or not at all: what Redis says to RESET there could
- * be forged. All that was asked before is answered first.
- */
-static enum route reset(struct client *client)
-{
-    if (client->has_own_lane)
-        place_leave(client);
-    client->holds = 0;
-    client->is_silent = false; /* but whom REPLY SKIP has told not to listen hears nothing */
-    client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
-    client->is_admission_queued = client->is_forging_queued = client->was_refused = false;
-    effect_forget_queued(client);
-    session_reset(client, upstream_epoch(client->front->settings->upstream));
-    if (client->is_leaving)
-        return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
-    return answer(client, SLICE("+RESET\r\n"));
-}
-
-/* No name is on a shared lane. */
-static enum route get_name(struct client *client)
-{
-    struct slice name = session_name(client);
-    struct slice none = session_protocol(client) == 3 ? SLICE("_\r\n") : SLICE("$-1\r\n");
-    if (name.len == 0)
-        return answer(client, none);
-    char header[EMIT_HEADER_MAX];
-    client_answer(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
-    client_answer(client, name);
-    return answer(client, SLICE("\r\n"));
-}
-
-/* What concerns the session alone: its name, for a client that has no lane of its own. */
-static bool is_ours(const struct client *client, enum effect effect)
-{
-    if (effect == EFFECT_RESET)
-        return !client->is_raw;
-    bool has_lane = client->has_own_lane || client->front->settings->lanes_private;
-    return effect == EFFECT_GETNAME && !has_lane && !session_is_anonymous(client);
-}
-
-static enum route run_ours(struct client *client, struct request *request, enum effect effect)
-{
-    struct verdict verdict;
-    if (effect == EFFECT_RESET && is_busy(client)) {
-        place_wait_for_idle(client);
-        return ROUTE_WAIT;
-    }
-    enum gate gate = account_ask(client, request, &verdict);
-    if (gate == GATE_WAIT)
-        return ROUTE_WAIT;
-    if (gate != GATE_PASS)
-        return throttle(client, NULL, request, gate, &verdict);
-    account_answered(client, verdict.counted);
-    count(client, request, RESULT_LOCAL);
-    return effect == EFFECT_RESET ? reset(client) : get_name(client);
-}
-
 /* ---- weir's own commands ---- */
 
 /* By row of own.def. */
@@ -281,7 +115,7 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
 {
     char text[OWN_ERROR_ROOM];
     count_own(client, request, true);
-    return refuse_wrong(client, lane, request, slice_of(text, own_check(client, request, text)));
+    return answer_error(client, lane, request, slice_of(text, own_check(client, request, text)));
 }
 
 static enum route run_own(struct client *client, struct request *request)
@@ -293,11 +127,9 @@ static enum route run_own(struct client *client, struct request *request)
         return ROUTE_WAIT;
     if (own_check(client, request, text) > 0)
         return refuse_own(client, NULL, request);
-    enum gate gate = account_ask(client, request, &verdict);
-    if (gate == GATE_WAIT)
-        return ROUTE_WAIT;
-    if (gate != GATE_PASS)
-        return throttle(client, NULL, request, gate, &verdict);
+    enum route result = answer_unless_passed(client, NULL, request, &verdict);
+    if (result != ROUTE_GOES_ON)
+        return result;
     account_answered(client, verdict.counted);
     count_own(client, request, false);
     if (is_decision) {
@@ -305,50 +137,27 @@ static enum route run_own(struct client *client, struct request *request)
         decisions_ask(client, request);
     } else {
         own_run(client, request);
-        count(client, request, RESULT_LOCAL);
+        answer_count(client, request, RESULT_LOCAL);
     }
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
 /* ---- the gate ---- */
 
-/* ROUTE_GOES_ON: it has passed. */
+/* ROUTE_GOES_ON: it has passed, and counts as sent. */
 static enum route ask_gate(struct client *client, struct lane *lane, struct request *request)
 {
     struct verdict verdict;
     bool has_waited = account_is_waiting(client);
-    enum gate gate = account_ask(client, request, &verdict);
-    if (gate == GATE_WAIT)
-        return ROUTE_WAIT;
-    if (gate != GATE_PASS)
-        return throttle(client, lane, request, gate, &verdict);
+    enum route result = answer_unless_passed(client, lane, request, &verdict);
+    if (result != ROUTE_GOES_ON)
+        return result;
     request->counted = verdict.counted;
-    count(client, request, has_waited ? RESULT_DELAYED : verdict.is_shadowed ? RESULT_SHADOW : RESULT_FORWARDED);
+    answer_count(client, request, has_waited ? RESULT_DELAYED : verdict.is_shadowed ? RESULT_SHADOW : RESULT_FORWARDED);
     return ROUTE_GOES_ON;
 }
 
 /* ---- who it says it is ---- */
-
-static enum route refuse_text(struct client *client, struct request *request, const char *text)
-{
-    struct build out;
-    build_init(&out, false);
-    build_error(&out, slice_str(text));
-    struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
-    enum route result = refuse_wrong(client, lane, request, slice_of(out.at, out.len));
-    build_fini(&out);
-    return result;
-}
-
-static enum route refuse_subscribed(struct client *client, struct request *request)
-{
-    char text[256];
-    snprintf(text, sizeof text,
-             "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
-             "context",
-             request->command->name);
-    return refuse_text(client, request, text);
-}
 
 /* ROUTE_GOES_ON: HELLO has its answer from a lane. */
 static enum route end_login(struct client *client, const struct request *request, enum login_result result)
@@ -361,14 +170,14 @@ static enum route end_login(struct client *client, const struct request *request
         return ROUTE_STOP;
     case LOGIN_BARRED:
         login_end(client);
-        return refuse_login(client, request);
+        return answer_barred(client, request);
     case LOGIN_WRONG:
-        route = answer(client, login_reply(client));
+        route = answer_with(client, login_reply(client));
         break;
     case LOGIN_PASSED:
         if (request->command->effect == EFFECT_HELLO)
             return ROUTE_GOES_ON;
-        route = answer(client, SLICE("+OK\r\n"));
+        route = answer_with(client, SLICE("+OK\r\n"));
         break;
     }
     login_end(client);
@@ -390,9 +199,9 @@ static enum route log_in(struct client *client, struct request *request, struct 
             return ROUTE_WAIT;
         }
         if (is_subscribed)
-            return refuse_subscribed(client, request);
+            return answer_subscribed(client, request);
         if (!is_read && !client->in_multi)
-            return refuse_text(client, request, error);
+            return answer_text(client, request, error);
         hello->has_auth &= is_read;
         if (client->in_multi || !hello->has_auth)
             return ROUTE_GOES_ON;
@@ -424,18 +233,18 @@ static struct slice why_placeless(const struct client *client)
 static enum route answer_broken_multi(struct client *client, struct request *request)
 {
     request->is_refused = true;
-    count(client, request, RESULT_ERROR);
+    answer_count(client, request, RESULT_ERROR);
     switch (request_effect(request)) {
     case EFFECT_EXEC:
         client->is_multi_broken = false;
-        return answer(client, SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n"));
+        return answer_with(client, SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n"));
     case EFFECT_DISCARD:
         client->is_multi_broken = false;
-        return answer(client, SLICE("+OK\r\n"));
+        return answer_with(client, SLICE("+OK\r\n"));
     case EFFECT_MULTI:
-        return answer(client, SLICE("-ERR MULTI calls can not be nested\r\n"));
+        return answer_with(client, SLICE("-ERR MULTI calls can not be nested\r\n"));
     default:
-        return answer(client, why_placeless(client));
+        return answer_with(client, why_placeless(client));
     }
 }
 
@@ -443,7 +252,7 @@ static enum route refuse_placeless(struct client *client, struct request *reques
 {
     client->is_multi_broken = request_effect(request) == EFFECT_MULTI;
     client->was_refused = false;
-    enum route result = refuse_wrong(client, NULL, request, why_placeless(client));
+    enum route result = answer_error(client, NULL, request, why_placeless(client));
     if (!client->is_multi_broken)
         client_forget_refusal(client);
     return result;
@@ -471,22 +280,22 @@ static enum route route(struct client *client, struct request *request)
     if (client_extra(client)->n_asked > 0 && !quota_decides(command))
         return ROUTE_WAIT;
     if (command->flow == FLOW_QUIT && !client->is_raw) {
-        count(client, request, RESULT_LOCAL);
-        return quit(client);
+        answer_count(client, request, RESULT_LOCAL);
+        return answer_quit(client);
     }
     enum effect effect = request_effect(request);
     if (client->is_multi_broken && effect != EFFECT_RESET)
         return answer_broken_multi(client, request);
     client->is_multi_broken = false;
-    if (effect != EFFECT_NONE && is_ours(client, effect))
-        return run_ours(client, request, effect);
+    if (effect != EFFECT_NONE && answer_is_ours(client, effect))
+        return answer_ours(client, request, effect);
 
     if (command->flow == FLOW_OWN && !client->in_multi)
         return run_own(client, request);
     struct hello hello;
     bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->is_raw;
-    if (is_login && !login_has_begun(client) && is_barred(client, request))
-        return refuse_login(client, request);
+    if (is_login && !login_has_begun(client) && answer_is_barred(client, request))
+        return answer_barred(client, request);
     if (is_login) {
         enum route result = log_in(client, request, &hello);
         if (result != ROUTE_GOES_ON)
@@ -507,16 +316,16 @@ static enum route route(struct client *client, struct request *request)
         return ROUTE_WAIT;
     }
     if (request_is_unseen(request))
-        return refuse_wrong(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
+        return answer_error(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
     if (account_is_hidden(client, request))
-        return refuse_wrong(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
+        return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
     char unknown[UNKNOWN_ROOM];
     if (unknown_by_luck(request->name))
-        return refuse_wrong(client, lane, request, unknown_command(request, unknown));
+        return answer_error(client, lane, request, unknown_command(request, unknown));
     if (command->flow == FLOW_OWN)
         return refuse_own(client, lane, request);
     if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))
-        return refuse_wrong(client, lane, request, unknown_subcommand(request, unknown));
+        return answer_error(client, lane, request, unknown_subcommand(request, unknown));
 
     if (!login_has_begun(client)) { /* else it has been asked before the door */
         enum route result = ask_gate(client, lane, request);

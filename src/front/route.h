@@ -10,9 +10,9 @@
 #include "resp/scan.h"
 
 enum route {
-    ROUTE_TAKEN, /* it is on its way, or has been answered */
-    ROUTE_WAIT,  /* not yet; the client's link will be woken */
-    ROUTE_STOP,  /* the client takes nothing more */
+    ROUTE_TAKEN,   /* it is on its way, or has been answered */
+    ROUTE_WAIT,    /* not yet; the client's link will be woken */
+    ROUTE_STOP,    /* the client takes nothing more */
     ROUTE_GOES_ON, /* within route: the next step is to be taken */
 };
 
@@ -27,9 +27,8 @@ __attribute__((warn_unused_result)) enum route route_request(struct client *clie
 __attribute__((warn_unused_result)) enum route route_large(struct client *client, const struct request_scan *scan,
                                                            struct slice bytes);
 
-/* For express: `bytes` go to the lane; the command is beyond a limit. */
+/* For express: `bytes` go to the lane. */
 void route_send(struct client *client, struct lane *lane, struct slice bytes);
-enum route route_refuse(struct client *client, const struct verdict *verdict);
 
 /* Send what has gathered in front->run. */
 void route_flush(struct front *front);

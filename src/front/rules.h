@@ -23,10 +23,10 @@ struct rules {
     unsigned max_clients;
     unsigned max_lanes; /* see upstream/room.h */
     size_t output_limit_bytes;
-    char *upstream_password;  /* weir's own; heap; NULL: it does not log in */
-    struct networks proxies;  /* whom the PROXY protocol is believed */
+    char *upstream_password;   /* weir's own; heap; NULL: it does not log in */
+    struct networks proxies;   /* whom the PROXY protocol is believed */
     size_t memory_limit_bytes; /* 0: none */
-    uint64_t idle_timeout_ns; /* 0: none; so of the other two */
+    uint64_t idle_timeout_ns;  /* 0: none; so of the other two */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;
     uint64_t slow_ns;    /* a command that takes so long is in the slow log; SLOWLOG_OFF: none is */

@@ -84,8 +84,8 @@ static bool must_gather(const struct client *client, const struct request *reque
 /* Is something concluded from its answer? */
 static bool is_looked_at(const struct client *client, const struct request *request)
 {
-    return !client->in_multi && (request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE ||
-                                 request->command->id == 0);
+    return !client->in_multi &&
+           (request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE || request->command->id == 0);
 }
 
 bool special_must_wait(const struct client *client, const struct request *request)

@@ -21,8 +21,9 @@ struct hello {
     bool has_auth;
     bool is_short; /* AUTH password: the user is `default` */
     bool has_name;
-    struct slice wrong[3]; /* of what cannot be read: HELLO with these words alone is refused for the same reason, ... */
-    uint8_t n_wrong;       /* ... by every version, and does nothing; 0: it can be read */
+    struct slice
+        wrong[3];    /* of what cannot be read: HELLO with these words alone is refused for the same reason, ... */
+    uint8_t n_wrong; /* ... by every version, and does nothing; 0: it can be read */
 };
 
 /*

@@ -174,7 +174,8 @@ static void close_main(void *arg)
     if (proxy->is_closing)
         return;
     proxy->is_closing = true;
-    signals_block(NULL); /* for good: without their handlers they would end the process, and its exit status would lie */
+    signals_block(
+        NULL); /* for good: without their handlers they would end the process, and its exit status would lie */
     if (proxy->crew != NULL)
         crew_stop(proxy->crew);
     control_close(proxy->control);

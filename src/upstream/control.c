@@ -132,10 +132,8 @@ static const struct step {
     void (*judge)(struct control *control, const struct redisReply *reply);
 } steps[] = {
     {"PING", NULL, judge_ping}, /* before logging in: does the server let us in at all? */
-    {"AUTH", NULL, judge_auth},
-    {"INFO", "server", judge_info},
-    {"INFO", "clients", judge_clients},
-    {"COMMAND", NULL, judge_command},
+    {"AUTH", NULL, judge_auth},         {"INFO", "server", judge_info},
+    {"INFO", "clients", judge_clients}, {"COMMAND", NULL, judge_command},
 };
 #define N_STEPS (sizeof steps / sizeof steps[0])
 

@@ -151,7 +151,8 @@ const char *control_judge_info(const struct redisReply *reply, bool *is_barred)
 uint32_t control_read_maxclients(const struct redisReply *reply)
 {
     int64_t most;
-    bool is_said = reply->type == REDIS_REPLY_STRING && num_parse(info_field(text_of(reply), SLICE("maxclients")), &most);
+    bool is_said =
+        reply->type == REDIS_REPLY_STRING && num_parse(info_field(text_of(reply), SLICE("maxclients")), &most);
     return is_said && most > 0 && most <= INT32_MAX ? (uint32_t)most : 0;
 }
 

@@ -117,8 +117,7 @@ static bool send_question(struct door *door, struct question *question)
     lane_send(lane, &door->rider, request, n);
     explicit_bzero(request, n);
     free(request);
-    lane->answer_by_ns =
-        clock_ns() + (patience_ns > 0 ? patience_ns : lanes_time(lane->home, DOORS_PATIENCE_NS));
+    lane->answer_by_ns = clock_ns() + (patience_ns > 0 ? patience_ns : lanes_time(lane->home, DOORS_PATIENCE_NS));
     timers_sweep(lane->home);
     question->door = door;
     door->asked = question;

@@ -14,9 +14,10 @@
 #include "base/list.h"
 #include "upstream/lanes.h"
 
-#define DOORS_MAX 4 /* of a worker: some thousands of logins a second each */
+#define DOORS_MAX 4          /* of a worker: some thousands of logins a second each */
 #define DOORS_REPLY_MAX 4096 /* of one answer */
-#define DOORS_PATIENCE_NS (10 * NS_PER_S) /* for one answer, without an upstream-timeout: CLIENT PAUSE holds it back too */
+#define DOORS_PATIENCE_NS                                                                                              \
+    (10 * NS_PER_S) /* for one answer, without an upstream-timeout: CLIENT PAUSE holds it back too */
 
 enum judgement {
     JUDGED_TRUE,  /* +OK: Redis takes whoever says this for that user */

@@ -145,8 +145,7 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
         break;
     case STEP_SELECT: /* as nobody may do less than the user: it is chosen again */
         greeting->is_selected = glimpse_is(answer, SLICE("+OK\r\n"));
-        is_good = greeting->is_selected ||
-                  (glimpse_type(answer) == '-' && greeting->steps[greeting->at] == STEP_LOGIN);
+        is_good = greeting->is_selected || (glimpse_type(answer) == '-' && greeting->steps[greeting->at] == STEP_LOGIN);
         break;
     case STEP_SELECT_AGAIN:
         is_good = greeting->is_selected || glimpse_is(answer, SLICE("+OK\r\n"));
@@ -166,8 +165,7 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
     return is_good ? GREETING_GOOD : GREETING_UNCLEAN;
 }
 
-enum greeting_verdict greeting_judge(struct greeting *greeting, const struct nonce *nonce,
-                                     const struct glimpse *answer)
+enum greeting_verdict greeting_judge(struct greeting *greeting, const struct nonce *nonce, const struct glimpse *answer)
 {
     if (greeting->at == greeting->said)
         return GREETING_UNCLEAN; /* it answers what it was not asked */

@@ -77,10 +77,10 @@ struct rider {
     uint32_t last_call;  /* position of the newest of them */
     uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
     uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
-    bool wants_idle : 1;     /* wake when in_flight falls to 0 */
-    bool is_sending : 1;     /* of its newest request, on its own lane, a part has still to come */
-    bool is_gone : 1;        /* its side is closed: it is not waited for for ever */
-    bool is_paying : 1;      /* of what answers it no more is to be read than must be, until lane_catch_up */
+    bool wants_idle : 1; /* wake when in_flight falls to 0 */
+    bool is_sending : 1; /* of its newest request, on its own lane, a part has still to come */
+    bool is_gone : 1;    /* its side is closed: it is not waited for for ever */
+    bool is_paying : 1;  /* of what answers it no more is to be read than must be, until lane_catch_up */
     uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
 };
 
@@ -126,19 +126,19 @@ struct lane {
     struct list waiting;
     struct lane_key key;
     struct login *last_login; /* of the session before, while it is greeted for another owner; counted */
-    struct rider *owner;    /* NULL: shared, or private and kept for the next */
-    struct rider *stalled;  /* whose huge reply has stopped the reading */
-    size_t stalled_pending; /* what it had not read yet ... */
-    uint64_t stalled_ns;    /* ... since when */
+    struct rider *owner;      /* NULL: shared, or private and kept for the next */
+    struct rider *stalled;    /* whose huge reply has stopped the reading */
+    size_t stalled_pending;   /* what it had not read yet ... */
+    uint64_t stalled_ns;      /* ... since when */
     struct calls calls;
     struct tags tags; /* of the requests that the calls stand for */
     struct reply_scan scan;
     struct glimpse glimpse;
     /* How the frame being read is taken. Returns where the next byte to take is; NULL: none, or the lane is gone. */
     const char *(*take)(struct lane *lane, const char *p, const char *end);
-    uint64_t deadline_ns;   /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
-    uint64_t answer_by_ns;  /* when the answer that says who somebody is must have come; 0: none is waited for */
-    uint64_t moved_ns;      /* when the oldest call became that, or bytes came or more of a request went, or it fell idle */
+    uint64_t deadline_ns;  /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
+    uint64_t answer_by_ns; /* when the answer that says who somebody is must have come; 0: none is waited for */
+    uint64_t moved_ns; /* when the oldest call became that, or bytes came or more of a request went, or it fell idle */
     uint64_t frame_bytes;   /* of the reply being read */
     uint64_t ready_ns;      /* since when it is ready */
     uint64_t greeted_ns;    /* when the greeting was sent */

@@ -43,7 +43,7 @@ struct lane_counts {
     _Atomic uint64_t opened;            /* connections begun */
     _Atomic uint64_t lost[LOSS_COUNT];
     _Atomic uint64_t pushes_dropped; /* that nobody on the lane had asked for */
-    _Atomic uint64_t is_down; /* 1: the upstream is away, as far as this worker knows */
+    _Atomic uint64_t is_down;        /* 1: the upstream is away, as far as this worker knows */
 };
 
 /* "opening" ..., "connect" ... */

@@ -384,7 +384,8 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     }
     if (lane->greeting_end == GREETING_ANSWERED_NO)
         return;
-    if (!lanes_is_newcomers(lanes, lane) && (!list_is_empty(&lanes->homes[HOME_SHARED]) || is_its_own_affair(lanes, lane))) {
+    if (!lanes_is_newcomers(lanes, lane) &&
+        (!list_is_empty(&lanes->homes[HOME_SHARED]) || is_its_own_affair(lanes, lane))) {
         lanes->is_garbled |= lane->greeting_end == GREETING_GARBLED;
         log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
                lanes->upstream->text, why);

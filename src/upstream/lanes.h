@@ -23,7 +23,7 @@
 #define LANES_SLUGGISH_NS                                                                                              \
     (10 * NS_PER_MS) /* a shared lane silent for so long, and four round trips, gets no new calls */
 #define LANES_OWN_AGAIN_NS (500 * NS_PER_MS) /* after Redis has refused weir's own login it is not asked for so long */
-#define LANES_SPARE 2                    /* shared lanes opened beforehand when one takes no more calls */
+#define LANES_SPARE 2                        /* shared lanes opened beforehand when one takes no more calls */
 #define LANES_ABSORB_BYTES 8388608       /* a worker's memory for replies that are taken in for others' sake at once */
 #define LANES_ABSORB_LATE_BYTES 67108864 /* and for those whose readers have done nothing for a tick */
 #define LANES_UNREAD_NS (5 * NS_PER_S)   /* how long a reader may do nothing before output-limit is held against it */
@@ -48,11 +48,11 @@ struct lanes {
 
     struct list homes[HOME_COUNT]; /* enum lane_home; who came last at the end */
     uint32_t n_idle;
-    struct list hoping;      /* riders, by waiting: some lane may be given back for them */
-    uv_async_t shed;         /* another worker needs the connections that are only kept */
-    uv_timer_t tick;         /* runs while a lane is being opened or is retired, a reconnect is due, or somebody hopes */
-    uv_timer_t sweep;        /* runs while lanes are idle, and always with an upstream-timeout */
-    struct login *own;       /* weir's own, as it is now; NULL: it does not log in */
+    struct list hoping; /* riders, by waiting: some lane may be given back for them */
+    uv_async_t shed;    /* another worker needs the connections that are only kept */
+    uv_timer_t tick;    /* runs while a lane is being opened or is retired, a reconnect is due, or somebody hopes */
+    uv_timer_t sweep;   /* runs while lanes are idle, and always with an upstream-timeout */
+    struct login *own;  /* weir's own, as it is now; NULL: it does not log in */
     uint64_t own_refused_ns; /* when Redis refused it last; 0: it has not since it was set */
     struct backoff backoff;
     struct backoff starved; /* the system has refused a descriptor or memory: no lane is opened before it is over */

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 void nonce_draw(struct nonce *nonce)

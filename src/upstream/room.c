@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#define PERCENT 80       /* of what the system and Redis allow: others need some too */
+#define PERCENT 80        /* of what the system and Redis allow: others need some too */
 #define UNKNOWN_MOST 8000 /* 80 % of Redis' own default */
 
 static uint32_t read(const _Atomic uint32_t *count)

@@ -169,7 +169,8 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
 
 static bool may_be_over(const struct lane *lane)
 {
-    return lane->answer_by_ns != 0 || lane->is_asked || lane->is_telling || (lane->owner != NULL && lane->owner->is_gone);
+    return lane->answer_by_ns != 0 || lane->is_asked || lane->is_telling ||
+           (lane->owner != NULL && lane->owner->is_gone);
 }
 
 static bool has_question(const struct list *list)

@@ -18,20 +18,20 @@
 
 struct upstream {
     struct endpoint endpoint;
-    const char *text;                 /* the address as configured, for the log */
-    pthread_mutex_t tls_lock;         /* of the next, which a reload replaces */
-    struct tls_context *tls;          /* one reference; NULL: plain */
-    uint64_t connect_timeout_ns;      /* for connecting, and for each answer until a connection is ready */
-    bool lends_login;                 /* who does not log in travels as weir's own user */
-    uint64_t timeout_ns;              /* for any answer to a call that does not block; 0: none */
-    _Atomic bool is_barred;           /* it cannot be served (a cluster, too old): nobody may use it */
-    _Atomic bool is_doubted;          /* somebody counts on an epoch that wants a password: does it still? */
-    _Atomic uint32_t epoch;           /* upstream_epoch */
-    struct room room;                 /* for connections of clients' */
-    pthread_mutex_t shed_lock;        /* of the next */
+    const char *text;                       /* the address as configured, for the log */
+    pthread_mutex_t tls_lock;               /* of the next, which a reload replaces */
+    struct tls_context *tls;                /* one reference; NULL: plain */
+    uint64_t connect_timeout_ns;            /* for connecting, and for each answer until a connection is ready */
+    bool lends_login;                       /* who does not log in travels as weir's own user */
+    uint64_t timeout_ns;                    /* for any answer to a call that does not block; 0: none */
+    _Atomic bool is_barred;                 /* it cannot be served (a cluster, too old): nobody may use it */
+    _Atomic bool is_doubted;                /* somebody counts on an epoch that wants a password: does it still? */
+    _Atomic uint32_t epoch;                 /* upstream_epoch */
+    struct room room;                       /* for connections of clients' */
+    pthread_mutex_t shed_lock;              /* of the next */
     uv_async_t *shed[UPSTREAM_WORKERS_MAX]; /* each worker's: give back what is only kept; NULL: none */
-    struct owned *owned;              /* those of them that have an owner now */
-    uint32_t hurry;                   /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
+    struct owned *owned;                    /* those of them that have an owner now */
+    uint32_t hurry; /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
 

@@ -164,31 +164,104 @@ static void facts_are_as_redis_says(void **state)
  * Every built-in command that takes its client to a private lane; a change here is a change of what weir is good at, or
  * of what clients can do to each other.
  */
-static const char *const private[] = {
-    "multi", "exec", "discard", "watch", "unwatch", "subscribe", "psubscribe", "ssubscribe", "unsubscribe",
-    "punsubscribe", "sunsubscribe", "monitor", "client|id", "client|info", "client|tracking", "client|caching",
-    "client|no-evict", "client|no-touch", "client|list", "client|kill", "client|unblock", "client|unpause", "blpop",
-    "brpop", "blmove", "blmpop", "brpoplpush", "bzpopmin", "bzpopmax", "bzmpop", "xread", "xreadgroup", "wait",
-    "script|help", "script|exists", "script|flush", "script|kill", "function|kill", "function|stats", "acl|setuser",
-    "config|set", "command|getkeys", "command|getkeysandflags", "save", "bgsave", "bgrewriteaof", "pfdebug",
-    "pfselftest", "readonly", "flushall", "flushdb", "shutdown", "failover", "replicaof", "slaveof", "acl|cat",
-    "acl|deluser", "acl|dryrun", "acl|genpass", "acl|getuser", "acl|help", "acl|list", "acl|log", "acl|users",
-    "config|help", "config|resetstat", "config|rewrite", "latency|doctor", "latency|graph", "latency|help",
-    "latency|histogram", "latency|history", "latency|latest", "latency|reset", "memory|doctor", "memory|help",
-    "memory|malloc-stats", "memory|purge", "memory|stats", "slowlog|help", "slowlog|reset", "object|help",
-    "xgroup|help", "xinfo|help", "post", "host:"};
+static const char *const private[] = {"multi",
+                                      "exec",
+                                      "discard",
+                                      "watch",
+                                      "unwatch",
+                                      "subscribe",
+                                      "psubscribe",
+                                      "ssubscribe",
+                                      "unsubscribe",
+                                      "punsubscribe",
+                                      "sunsubscribe",
+                                      "monitor",
+                                      "client|id",
+                                      "client|info",
+                                      "client|tracking",
+                                      "client|caching",
+                                      "client|no-evict",
+                                      "client|no-touch",
+                                      "client|list",
+                                      "client|kill",
+                                      "client|unblock",
+                                      "client|unpause",
+                                      "blpop",
+                                      "brpop",
+                                      "blmove",
+                                      "blmpop",
+                                      "brpoplpush",
+                                      "bzpopmin",
+                                      "bzpopmax",
+                                      "bzmpop",
+                                      "xread",
+                                      "xreadgroup",
+                                      "wait",
+                                      "script|help",
+                                      "script|exists",
+                                      "script|flush",
+                                      "script|kill",
+                                      "function|kill",
+                                      "function|stats",
+                                      "acl|setuser",
+                                      "config|set",
+                                      "command|getkeys",
+                                      "command|getkeysandflags",
+                                      "save",
+                                      "bgsave",
+                                      "bgrewriteaof",
+                                      "pfdebug",
+                                      "pfselftest",
+                                      "readonly",
+                                      "flushall",
+                                      "flushdb",
+                                      "shutdown",
+                                      "failover",
+                                      "replicaof",
+                                      "slaveof",
+                                      "acl|cat",
+                                      "acl|deluser",
+                                      "acl|dryrun",
+                                      "acl|genpass",
+                                      "acl|getuser",
+                                      "acl|help",
+                                      "acl|list",
+                                      "acl|log",
+                                      "acl|users",
+                                      "config|help",
+                                      "config|resetstat",
+                                      "config|rewrite",
+                                      "latency|doctor",
+                                      "latency|graph",
+                                      "latency|help",
+                                      "latency|histogram",
+                                      "latency|history",
+                                      "latency|latest",
+                                      "latency|reset",
+                                      "memory|doctor",
+                                      "memory|help",
+                                      "memory|malloc-stats",
+                                      "memory|purge",
+                                      "memory|stats",
+                                      "slowlog|help",
+                                      "slowlog|reset",
+                                      "object|help",
+                                      "xgroup|help",
+                                      "xinfo|help",
+                                      "post",
+                                      "host:"};
 
 /* Private, and nothing that comes back is taken for what it looks like. */
 static const char *const forging[] = {
     "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script|load", "script|debug", "function|load",
     "function|restore", "function|delete", "function|dump", "function|flush", "function|help", "function|list",
-    "module|help", "module|list", "module|load", "module|loadex", "module|unload", "debug", "migrate", "sync",
-    "psync", "replconf", "acl|load", "acl|save", "cluster|addslots", "cluster|addslotsrange", "cluster|bumpepoch",
+    "module|help", "module|list", "module|load", "module|loadex", "module|unload", "debug", "migrate", "sync", "psync",
+    "replconf", "acl|load", "acl|save", "cluster|addslots", "cluster|addslotsrange", "cluster|bumpepoch",
     "cluster|count-failure-reports", "cluster|countkeysinslot", "cluster|delslots", "cluster|delslotsrange",
     "cluster|failover", "cluster|flushslots", "cluster|forget", "cluster|getkeysinslot", "cluster|help",
     "cluster|keyslot", "cluster|links", "cluster|meet", "cluster|replicas", "cluster|replicate", "cluster|reset",
-    "cluster|saveconfig", "cluster|set-config-epoch", "cluster|setslot", "cluster|slaves", "hrandfield",
-    "zrandmember", "sdiff",
+    "cluster|saveconfig", "cluster|set-config-epoch", "cluster|setslot", "cluster|slaves", "hrandfield", "zrandmember",
+    "sdiff",
     /* containers by themselves */
     "acl", "cluster", "config", "function", "latency", "memory", "module", "object", "pubsub", "script", "slowlog",
     "xgroup", "xinfo"};
@@ -262,14 +335,13 @@ static void exactly_these_are_control(void **state)
 static void only_one_reply_is_shareable(void **state)
 {
     (void)state;
-    static const char *const kept_by_weir[] = {"quit",           "auth",           "hello",       "select", "reset",
-                                               "client|getname", "client|setname", "client|reply"};
+    static const char *const kept_by_weir[] = {"quit",  "auth",           "hello",          "select",
+                                               "reset", "client|getname", "client|setname", "client|reply"};
     for (size_t id = 0; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
         if (!row->is_shareable || row->flow == FLOW_OWN || is_listed(row->name, kept_by_weir, COUNT_OF(kept_by_weir)))
             continue;
-        bool is_of_others =
-            row->effect == EFFECT_ADMIT || row->effect == EFFECT_PAUSE || row->effect == EFFECT_COMMAND;
+        bool is_of_others = row->effect == EFFECT_ADMIT || row->effect == EFFECT_PAUSE || row->effect == EFFECT_COMMAND;
         assert_int_equal(row->flow, FLOW_ONE);
         assert_true(row->effect == EFFECT_NONE || is_of_others);
     }
@@ -291,7 +363,8 @@ static void exactly_these_are_pausable(void **state)
 static void exactly_these_are_urgent(void **state)
 {
     (void)state;
-    static const char *const urgent[] = {"client|unpause", "script|kill", "function|kill", "function|stats", "shutdown"};
+    static const char *const urgent[] = {"client|unpause", "script|kill", "function|kill", "function|stats",
+                                         "shutdown"};
     for (size_t id = 0; id < command_table_count(table); id++) {
         const struct command *row = command_table_row(table, id);
         assert_int_equal(row->is_urgent, is_listed(row->name, urgent, COUNT_OF(urgent)));

@@ -87,8 +87,7 @@ static struct order *give(enum order_kind kind, const char *policy, const char *
     return order;
 }
 
-static void check(enum order_kind kind, const char *policy, const char *what, const char *expression,
-                  const char *error)
+static void check(enum order_kind kind, const char *policy, const char *what, const char *expression, const char *error)
 {
     struct order *order = give(kind, policy, what, expression);
     if (error)
@@ -275,8 +274,7 @@ static void test_without_a_file(void **state)
 {
     (void)state;
     start(NULL);
-    check(ORDER_RELOAD, NULL, NULL, NULL,
-          "ERR configuration not reloaded: weir was started without a file (-c FILE)");
+    check(ORDER_RELOAD, NULL, NULL, NULL, "ERR configuration not reloaded: weir was started without a file (-c FILE)");
     check(ORDER_DIFF, NULL, NULL, NULL,
           "ERR weir was started without a file (-c FILE): there is nothing to compare with");
     check(ORDER_SET, "default", "read", "1/s", "ERR no policy default");

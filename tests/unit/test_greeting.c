@@ -117,8 +117,8 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
     struct login *login = login_new(SLICE("u"), SLICE("p"));
     struct lane_key key = key_of(login, 0, 3);
     struct greeting greeting;
-    static const char *const forged[] = {"+RESET\r\n", "+OK\r\n",  "+QUEUED\r\n", ":1\r\n", "$2\r\nOK\r\n", "*0\r\n",
-                                         "-ERR x\r\n", "%0\r\n",   "+OK \r\n",    "_\r\n",  "+PONG\r\n"};
+    static const char *const forged[] = {"+RESET\r\n", "+OK\r\n", "+QUEUED\r\n", ":1\r\n", "$2\r\nOK\r\n", "*0\r\n",
+                                         "-ERR x\r\n", "%0\r\n",  "+OK \r\n",    "_\r\n",  "+PONG\r\n"};
     (void)state;
     nonce_draw(&nonce);
     const char *right[] = {"+RESET\r\n", "+OK\r\n", "%1\r\n$2\r\nid\r\n:7\r\n", nonce_answer('\'')};

@@ -1,0 +1,207 @@
+#include "front/answer.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "front/account.h"
+#include "front/effect.h"
+#include "front/place.h"
+#include "front/session.h"
+#include "front/special.h"
+#include "front/timing.h"
+#include "limit/refusal.h"
+#include "resp/build.h"
+#include "resp/emit.h"
+
+/* ---- refusing ---- */
+
+enum route answer_with(struct client *client, struct slice reply)
+{
+    client_answer(client, reply);
+    client->skips_next = false;
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
+/*
+ * Answer with an error in the request's place. Inside MULTI something must fail in Redis too, or EXEC would run a
+ * transaction with a hole: its reply is thrown away, ours follows.
+ */
+static enum route refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
+{
+    request->is_refused = true;
+    if (client->in_multi && lane != NULL && !special_break_multi(client, lane)) {
+        client_close(client);
+        return ROUTE_STOP;
+    }
+    return answer_with(client, reply);
+}
+
+/* What a client is told that is beyond a limit, or denied. Good until the next call. */
+static struct slice refusal_of(struct front *front, const struct verdict *verdict)
+{
+    struct told *told = &front->told;
+    if (told->limit != verdict->limit || told->wait_ns != verdict->wait_ns) {
+        told->len = refusal_text(told->text, slice_str(front->rules->error_prefix), verdict);
+        told->limit = verdict->limit;
+        told->wait_ns = verdict->wait_ns;
+    }
+    return slice_of(told->text, told->len);
+}
+
+/* Beyond a limit, or denied. */
+static enum route refuse_over(struct client *client, struct lane *lane, struct request *request, enum gate gate,
+                              const struct verdict *verdict)
+{
+    enum route result = refuse(client, lane, request, refusal_of(client->front, verdict));
+    if (gate != GATE_CLOSE || result == ROUTE_STOP)
+        return result;
+    client_leave_for(client, CLOSED_LIMIT);
+    return ROUTE_STOP;
+}
+
+enum route answer_over(struct client *client, const struct verdict *verdict)
+{
+    return answer_with(client, refusal_of(client->front, verdict));
+}
+
+void answer_count(struct client *client, const struct request *request, enum counted_result result)
+{
+    front_count(client->front, request->command, result);
+    if (result == RESULT_THROTTLED || result == RESULT_LOCAL || result == RESULT_ERROR)
+        timing_local(client, timing_tag(request->command, request->argc));
+}
+
+/* The gate has refused it. */
+static enum route throttle(struct client *client, struct lane *lane, struct request *request, enum gate gate,
+                           const struct verdict *verdict)
+{
+    answer_count(client, request, RESULT_THROTTLED);
+    return refuse_over(client, lane, request, gate, verdict);
+}
+
+/* With an error that is no limit's. */
+enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply)
+{
+    answer_count(client, request, RESULT_ERROR);
+    return refuse(client, lane, request, reply);
+}
+
+/* Too many logins from its address have failed. */
+bool answer_is_barred(struct client *client, const struct request *request)
+{
+    return account_is_login(request) && !account_may_login(client);
+}
+
+enum route answer_barred(struct client *client, const struct request *request)
+{
+    answer_count(client, request, RESULT_THROTTLED);
+    client_answer(client, SLICE("-ERR too many failed logins, try again later\r\n"));
+    client_leave_for(client, CLOSED_LIMIT);
+    return ROUTE_STOP;
+}
+
+enum route answer_text(struct client *client, struct request *request, const char *text)
+{
+    struct build out;
+    build_init(&out, false);
+    build_error(&out, slice_str(text));
+    struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
+    enum route result = answer_error(client, lane, request, slice_of(out.at, out.len));
+    build_fini(&out);
+    return result;
+}
+
+enum route answer_subscribed(struct client *client, struct request *request)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+             "context",
+             request->command->name);
+    return answer_text(client, request, text);
+}
+
+/* ---- the gate ---- */
+
+enum route answer_unless_passed(struct client *client, struct lane *lane, struct request *request,
+                                struct verdict *verdict)
+{
+    enum gate gate = account_ask(client, request, verdict);
+    if (gate == GATE_WAIT)
+        return ROUTE_WAIT;
+    if (gate != GATE_PASS)
+        return throttle(client, lane, request, gate, verdict);
+    return ROUTE_GOES_ON;
+}
+
+/* ---- commands that weir answers itself ---- */
+
+enum route answer_quit(struct client *client)
+{
+    client_answer(client, SLICE("+OK\r\n"));
+    client_leave(client);
+    return ROUTE_STOP;
+}
+
+/* Is its own lane not done with it? */
+static bool is_busy(const struct client *client)
+{
+    return client->has_own_lane && client->rider.lane != NULL &&
+           (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
+}
+
+/*
+ * Its own lane is left as it is, and whoever gets it next finds it clean or not at all: what Redis says to RESET there could
+ * be forged. All that was asked before is answered first.
+ */
+static enum route reset(struct client *client)
+{
+    if (client->has_own_lane)
+        place_leave(client);
+    client->holds = 0;
+    client->is_silent = false; /* but whom REPLY SKIP has told not to listen hears nothing */
+    client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
+    client->is_admission_queued = client->is_forging_queued = client->was_refused = false;
+    effect_forget_queued(client);
+    session_reset(client, upstream_epoch(client->front->settings->upstream));
+    if (client->is_leaving)
+        return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
+    return answer_with(client, SLICE("+RESET\r\n"));
+}
+
+/* No name is on a shared lane. */
+static enum route get_name(struct client *client)
+{
+    struct slice name = session_name(client);
+    struct slice none = session_protocol(client) == 3 ? SLICE("_\r\n") : SLICE("$-1\r\n");
+    if (name.len == 0)
+        return answer_with(client, none);
+    char header[EMIT_HEADER_MAX];
+    client_answer(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
+    client_answer(client, name);
+    return answer_with(client, SLICE("\r\n"));
+}
+
+/* What concerns the session alone: its name, for a client that has no lane of its own. */
+bool answer_is_ours(const struct client *client, enum effect effect)
+{
+    if (effect == EFFECT_RESET)
+        return !client->is_raw;
+    bool has_lane = client->has_own_lane || client->front->settings->lanes_private;
+    return effect == EFFECT_GETNAME && !has_lane && !session_is_anonymous(client);
+}
+
+enum route answer_ours(struct client *client, struct request *request, enum effect effect)
+{
+    struct verdict verdict;
+    if (effect == EFFECT_RESET && is_busy(client)) {
+        place_wait_for_idle(client);
+        return ROUTE_WAIT;
+    }
+    enum route result = answer_unless_passed(client, NULL, request, &verdict);
+    if (result != ROUTE_GOES_ON)
+        return result;
+    account_answered(client, verdict.counted);
+    answer_count(client, request, RESULT_LOCAL);
+    return effect == EFFECT_RESET ? reset(client) : get_name(client);
+}

@@ -1,0 +1,46 @@
+/*
+ * What a request is answered in its place: a refusal, an error, or what weir says itself (QUIT, RESET, CLIENT GETNAME).
+ *
+ * The answer stands behind all earlier ones. Inside MULTI an error voids the transaction in Redis too.
+ */
+#ifndef WEIR_FRONT_ANSWER_H
+#define WEIR_FRONT_ANSWER_H
+
+#include "front/client.h"
+#include "front/request.h"
+#include "front/route.h"
+#include "limit/counts.h"
+
+/* A whole reply. */
+enum route answer_with(struct client *client, struct slice reply);
+
+/* A whole error reply that is no limit's; `lane`: where an open transaction is, else NULL. Nothing of the request travels. */
+enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply);
+
+/* The same, from the error's text. */
+enum route answer_text(struct client *client, struct request *request, const char *text);
+
+/* It may only subscribe, unsubscribe and so on. */
+enum route answer_subscribed(struct client *client, struct request *request);
+
+/* On the short way: it is beyond a limit. */
+enum route answer_over(struct client *client, const struct verdict *verdict);
+
+/* Ask the gate. ROUTE_GOES_ON: it has passed; otherwise it waits, or has been answered. */
+enum route answer_unless_passed(struct client *client, struct lane *lane, struct request *request,
+                                struct verdict *verdict);
+
+/* Have too many logins from its address failed? Then it is told so, and leaves. */
+bool answer_is_barred(struct client *client, const struct request *request);
+enum route answer_barred(struct client *client, const struct request *request);
+
+enum route answer_quit(struct client *client);
+
+/* Is it one that concerns the session alone, and that weir answers? */
+bool answer_is_ours(const struct client *client, enum effect effect);
+enum route answer_ours(struct client *client, struct request *request, enum effect effect);
+
+/* What has become of it, for metrics and the slow log. */
+void answer_count(struct client *client, const struct request *request, enum counted_result result);
+
+#endif
