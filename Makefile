@@ -155,6 +155,9 @@ bench-quick: ## the same in under 5 minutes: the cells that have a figure to rea
 bench-limit: build/weir build/release/drive ## LIMIT FUNNEL beside the same decision by EVALSHA on Redis
 	@/usr/bin/python3 bench/limit.py $(BENCH)
 
+bench-lend: build/weir ## scripts and transactions beside another build, WEIR_BEFORE=path of its weir
+	@/usr/bin/python3 bench/lend.py $(BENCH)
+
 bench-micro: build/release/micro ## single steps in instructions and nanoseconds, beside the committed figures
 	@/usr/bin/python3 bench/micro.py $(BENCH)
 
@@ -239,4 +242,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz bench bench-quick bench-limit bench-micro bench-fairness soak conformance check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance check $(CHECKS) list-checks install deb format clean help

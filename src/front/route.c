@@ -198,6 +198,8 @@ static enum route log_in(struct client *client, struct request *request, struct 
             place_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
             return ROUTE_WAIT;
         }
+        if (answer_is_barred(client, request))
+            return answer_barred(client, request);
         if (is_subscribed)
             return answer_subscribed(client, request);
         if (!is_read && !client->in_multi)
@@ -294,8 +296,6 @@ static enum route route(struct client *client, struct request *request)
         return run_own(client, request);
     struct hello hello;
     bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->is_raw;
-    if (is_login && !login_has_begun(client) && answer_is_barred(client, request))
-        return answer_barred(client, request);
     if (is_login) {
         enum route result = log_in(client, request, &hello);
         if (result != ROUTE_GOES_ON)
