@@ -70,8 +70,14 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     link_wake(&step->client->link);
 }
 
-static void ask_door(struct client *client, struct login *login, bool is_short,
-                     void (*on)(struct question *question, enum judgement judgement, struct slice reply))
+static bool may_always(struct question *question)
+{
+    (void)question;
+    return true;
+}
+
+static struct login_step *ask_door(struct client *client, struct login *login, bool is_short,
+                                   void (*on)(struct question *question, enum judgement judgement, struct slice reply))
 {
     struct login_step *step = mem_zalloc(1, sizeof *step);
     step->client = client;
@@ -79,6 +85,7 @@ static void ask_door(struct client *client, struct login *login, bool is_short,
     list_init(&step->question.in_doors);
     client_need_extra(client)->login = step;
     doors_ask(&client->front->doors, &step->question);
+    return step;
 }
 
 /* ---- and on a lane of its own ---- */
@@ -171,8 +178,34 @@ enum login_result login_ask(struct client *client, const struct hello *hello)
         client_close(client);
         return LOGIN_GONE;
     }
-    ask_door(client, login, hello->is_short, on_judged);
+    (void)ask_door(client, login, hello->is_short, on_judged);
     return LOGIN_WAITS;
+}
+
+static void on_proved(struct question *question, enum judgement judgement, struct slice reply)
+{
+    struct login_step *step = step_of(question);
+    (void)reply;
+    step->stage = STAGE_JUDGED;
+    step->judgement = judgement;
+    link_wake(&step->client->link);
+}
+
+enum login_result login_prove(struct client *client)
+{
+    struct login_step *step = client_extra(client)->login;
+    if (step == NULL) {
+        step = ask_door(client, login_get(session_login(client)), false, on_proved);
+        step->question.may_ask = may_always;
+    }
+    if (step->stage != STAGE_JUDGED)
+        return LOGIN_WAITS;
+    if (step->judgement == JUDGED_TRUE)
+        return LOGIN_PASSED;
+    if (step->judgement != JUDGED_FALSE)
+        return LOGIN_WRONG;
+    refuse_lane(client, "Redis does not take it for its user any more");
+    return LOGIN_GONE;
 }
 
 struct slice login_reply(const struct client *client)
@@ -228,7 +261,7 @@ void login_after_exec(struct client *client, bool is_carried_out)
     const struct queued *queued = &client->extra->queued;
     client->is_held = true;
     if (is_carried_out) {
-        ask_door(client, login_get(queued->login), queued->is_short, on_judged_after_exec);
+        (void)ask_door(client, login_get(queued->login), queued->is_short, on_judged_after_exec);
         return;
     }
     place_abandon(client);

@@ -25,6 +25,12 @@ bool login_has_begun(const struct client *client);
 /* Begin, or go on, once login_end has not come in between. Not inside MULTI. */
 enum login_result login_ask(struct client *client, const struct hello *hello);
 
+/*
+ * Is it still who it says? Asked anew, as its user may be gone, or have another password, without any lane of its having
+ * told so. LOGIN_GONE: it is not, and is closed. Else as login_ask, and login_end afterwards.
+ */
+enum login_result login_prove(struct client *client);
+
 /* Good until login_end. */
 struct slice login_reply(const struct client *client);
 

@@ -50,6 +50,12 @@ static bool is_operator(const struct client *client)
     return client->bound != NULL && client->bound->is_admin;
 }
 
+bool own_needs_proof(const struct client *client, const struct request *request)
+{
+    return own_row(request->command->own - 1U)->is_operators && !client->entrance->is_admin &&
+           session_login(client) != NULL;
+}
+
 static bool fits_arity(int arity, uint32_t argc)
 {
     return arity >= 0 ? argc == (uint32_t)arity : argc >= (uint32_t)-arity;

@@ -23,4 +23,7 @@ static inline const struct command *own_as_configured(const struct front *front,
 #define OWN_ERROR_ROOM 512
 size_t own_check(const struct client *client, const struct request *request, char *out);
 
+/* Is it an operator's, whose client is one for its user's sake? Then that must still be its user. */
+bool own_needs_proof(const struct client *client, const struct request *request);
+
 #endif

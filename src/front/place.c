@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "front/account.h"
+#include "front/feed.h"
 #include "front/session.h"
 #include "resp/emit.h"
 #include "upstream/lend.h"
@@ -166,9 +167,15 @@ static void leave_urgent(struct client *client)
         place_abandon(client);
 }
 
+/* It has just been lent, for a request that is still here. */
+static bool is_about_to_use(const struct client *client)
+{
+    return client->rider.lane != NULL && !client->rider.lane->is_used && feed_has_more(client);
+}
+
 void place_release(struct client *client)
 {
-    if (!is_heavy(client) && may_give_back(client))
+    if (!is_heavy(client) && may_give_back(client) && !is_about_to_use(client))
         give_back(client);
 }
 

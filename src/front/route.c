@@ -67,7 +67,7 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
 {
     const struct command *command = request->command;
     bool is_mark =
-        command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT || command->effect == EFFECT_NO_TOUCH;
+        command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT || command->effect == EFFECT_NO_TOUCH || command->effect == EFFECT_MARK;
     lane->is_spent |= command->pins || is_mark || command->flow == FLOW_MONITOR;
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
         lend_list(lane);
@@ -118,6 +118,19 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
     return answer_error(client, lane, request, slice_of(text, own_check(client, request, text)));
 }
 
+/* ROUTE_GOES_ON: it is still who it says. */
+static enum route prove(struct client *client)
+{
+    enum login_result result = login_prove(client);
+    if (result == LOGIN_WAITS)
+        return ROUTE_WAIT;
+    if (result == LOGIN_GONE)
+        return ROUTE_STOP;
+    enum route route = result == LOGIN_PASSED ? ROUTE_GOES_ON : answer_with(client, login_reply(client));
+    login_end(client);
+    return route;
+}
+
 static enum route run_own(struct client *client, struct request *request)
 {
     char text[OWN_ERROR_ROOM];
@@ -127,6 +140,11 @@ static enum route run_own(struct client *client, struct request *request)
         return ROUTE_WAIT;
     if (own_check(client, request, text) > 0)
         return refuse_own(client, NULL, request);
+    if (own_needs_proof(client, request)) {
+        enum route proof = prove(client);
+        if (proof != ROUTE_GOES_ON)
+            return proof;
+    }
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;

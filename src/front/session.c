@@ -55,6 +55,11 @@ static struct login *login_of(const struct client *client)
     return session != NULL && session->login != NULL ? session->login : lanes_lent(&client->front->lanes);
 }
 
+struct login *session_login(const struct client *client)
+{
+    return client->session != NULL ? client->session->login : NULL;
+}
+
 struct lane_key session_key(const struct client *client)
 {
     const struct session *session = client->session;

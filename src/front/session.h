@@ -29,6 +29,9 @@ uint8_t session_protocol(const struct client *client);
 /* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
 bool session_may_only_subscribe(const struct client *client);
 
+/* By which it has logged in; NULL: it has not. */
+struct login *session_login(const struct client *client);
+
 /* Has it come in by this login? */
 bool session_has_login(const struct client *client, const struct login *login);
 

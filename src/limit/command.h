@@ -45,6 +45,7 @@ enum effect {
     EFFECT_TRACKING, /* CLIENT TRACKING */
     EFFECT_NO_EVICT, /* CLIENT NO-EVICT */
     EFFECT_NO_TOUCH, /* CLIENT NO-TOUCH */
+    EFFECT_MARK,     /* leaves what RESET does not take away, and nobody has to follow (CLIENT SETINFO) */
     EFFECT_WAIT,     /* WAIT, WAITAOF: asks about its connection's last command */
     EFFECT_ADMIT,    /* of others: may change whom Redis takes those for who do not log in */
     EFFECT_PAUSE,    /* of others: CLIENT PAUSE */

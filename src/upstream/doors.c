@@ -71,8 +71,18 @@ static void forget_lane(struct door *door)
 static void on_lost(struct rider *rider)
 {
     struct door *door = door_of(rider);
+    struct question *question = door->asked;
     forget_lane(door);
-    judge(door, JUDGED_NOT, SLICE(""));
+    if (question != NULL && !question->is_again) {
+        /* Somebody else's doing: Redis closes a door when the user is deleted who was asked about last. */
+        door->asked = NULL;
+        question->door = NULL;
+        door->is_busy = false;
+        question->is_again = true;
+        list_push(&door->doors->waiting, &question->in_doors);
+    } else {
+        judge(door, JUDGED_NOT, SLICE(""));
+    }
     wake(door);
 }
 

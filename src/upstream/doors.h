@@ -31,6 +31,7 @@ struct question {
     struct list in_doors; /* while it waits for its turn */
     struct door *door;    /* that it is being asked at; NULL: none */
     struct login *login;  /* counted by whoever asks; stays until the judgement or doors_forget */
+    bool is_again;        /* the door that it was asked at is gone; it changes nothing, so it may be asked twice */
     bool is_short;        /* said without a user: AUTH password */
     /* Asked once more at the last moment. */
     bool (*may_ask)(struct question *question);

@@ -88,7 +88,7 @@ static void cannot_open(struct lanes *lanes, int error)
 
 bool lanes_may_hope(struct lanes *lanes, struct rider *rider)
 {
-    if (lanes->why_none != ERR_UPSTREAM_BUSY || !room_has_kept(&lanes->upstream->room))
+    if (lanes->why_none != ERR_UPSTREAM_BUSY)
         return false;
     upstream_shed(lanes->upstream);
     list_take(&rider->waiting);
@@ -101,7 +101,7 @@ bool lanes_may_hope(struct lanes *lanes, struct rider *rider)
 static bool make_room(struct lanes *lanes)
 {
     while (!room_open(&lanes->upstream->room))
-        if (!lend_close_one(lanes)) {
+        if (!lend_close_one(lanes) && !lanes_close_unleased(lanes, 0)) {
             lanes->why_none = ERR_UPSTREAM_BUSY;
             return false;
         }
@@ -359,6 +359,16 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
         again->is_retry = true;
 }
 
+/* Then Redis is there. */
+static bool has_ready(const struct lanes *lanes)
+{
+    static const enum lane_home ready[] = {HOME_SHARED, HOME_PRIVATE, HOME_IDLE, HOME_SCRIPT, HOME_DOOR};
+    for (size_t i = 0; i < sizeof ready / sizeof ready[0]; i++)
+        if (!list_is_empty(&lanes->homes[ready[i]]))
+            return true;
+    return false;
+}
+
 /* Redis is there and has let it in before, or says for the first time what is no Redis' answer. */
 static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane)
 {
@@ -384,8 +394,7 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     }
     if (lane->greeting_end == GREETING_ANSWERED_NO)
         return;
-    if (!lanes_is_newcomers(lanes, lane) &&
-        (!list_is_empty(&lanes->homes[HOME_SHARED]) || is_its_own_affair(lanes, lane))) {
+    if (!lanes_is_newcomers(lanes, lane) && (has_ready(lanes) || is_its_own_affair(lanes, lane))) {
         lanes->is_garbled |= lane->greeting_end == GREETING_GARBLED;
         log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
                lanes->upstream->text, why);
@@ -512,24 +521,30 @@ void lanes_on_emptied(struct lanes *lanes, struct lane *lane)
     timers_sweep(lanes);
 }
 
-/* A client that wanders from session to session leaves one behind in each: a few are kept. */
-void lanes_on_unleased(struct lanes *lanes, struct lane *lane)
+bool lanes_close_unleased(struct lanes *lanes, unsigned most)
 {
     unsigned n = 0;
     struct lane *oldest = NULL;
-    if (lane->role != LANE_SHARED || lanes->is_closing)
-        return;
     struct list *shared = &lanes->homes[HOME_SHARED];
     for (struct list *at = shared->next; at != shared; at = at->next) {
-        struct lane *other = lanes_at(at);
-        if (other->n_leases > 0 || !lanes_is_expendable(lanes, other))
+        struct lane *lane = lanes_at(at);
+        if (lane->n_leases > 0 || !lanes_is_expendable(lanes, lane))
             continue;
         n++;
-        if (oldest == NULL || other->moved_ns < oldest->moved_ns)
-            oldest = other;
+        if (oldest == NULL || lane->moved_ns < oldest->moved_ns)
+            oldest = lane;
     }
-    if (n > LANES_UNLEASED_MAX)
-        lane_end(oldest);
+    if (n <= most)
+        return false;
+    lane_end(oldest);
+    return true;
+}
+
+/* A client that wanders from session to session leaves one behind in each: a few are kept. */
+void lanes_on_unleased(struct lanes *lanes, const struct lane *lane)
+{
+    if (lane->role == LANE_SHARED && !lanes->is_closing)
+        (void)lanes_close_unleased(lanes, LANES_UNLEASED_MAX);
 }
 
 static void close_all(struct list *list)

@@ -91,8 +91,8 @@ bool lanes_are_up(const struct lanes *lanes);
 enum err lanes_why_none(const struct lanes *lanes);
 
 /*
- * None could be had because there are too many, and some of them are only kept by other workers, who have been told: is
- * it worth a while? Then the rider's link is woken in a moment.
+ * None could be had because there are too many, and other workers may only keep some of theirs: they have been told. Then
+ * the rider's link is woken in a moment.
  */
 __attribute__((warn_unused_result)) bool lanes_may_hope(struct lanes *lanes, struct rider *rider);
 
@@ -130,7 +130,7 @@ void lanes_absorbed(struct lanes *lanes, struct rider *rider);
 /* A retired lane has answered everything. */
 void lanes_on_emptied(struct lanes *lanes, struct lane *lane);
 /* Nobody remembers this lane any more. */
-void lanes_on_unleased(struct lanes *lanes, struct lane *lane);
+void lanes_on_unleased(struct lanes *lanes, const struct lane *lane);
 
 /* ---- for upstream/lend and upstream/timers ---- */
 
@@ -147,6 +147,9 @@ void lanes_take(struct lane *lane); /* out of its list, for good: it is closed *
 
 /* So long, but for tests in a hurry. */
 uint64_t lanes_time(const struct lanes *lanes, uint64_t ns);
+
+/* Close the oldest shared lane that nobody remembers, if there are more than `most` of them. */
+bool lanes_close_unleased(struct lanes *lanes, unsigned most);
 
 /* Is it the shared one for clients that have just connected? */
 bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane);

@@ -86,11 +86,6 @@ void room_give_back(struct room *room, struct room_share share)
     count(room, share, UINT32_MAX);
 }
 
-bool room_has_kept(const struct room *room)
-{
-    return read(&room->open) > read(&room->used);
-}
-
 bool room_is_tight(const struct room *room)
 {
     return read(&room->open) > room_most(room) / 4 * 3;

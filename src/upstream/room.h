@@ -45,9 +45,6 @@ void room_close(struct room *room);
 __attribute__((warn_unused_result)) bool room_use(struct room *room, struct room_share share);
 void room_give_back(struct room *room, struct room_share share);
 
-/* Are there any that are nobody's, and only kept? */
-bool room_has_kept(const struct room *room);
-
 /* Is so much of it taken that no connection should be kept without use? */
 bool room_is_tight(const struct room *room);
 

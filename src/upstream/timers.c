@@ -54,7 +54,7 @@ static void wake_hoping(struct lanes *lanes)
 static void on_shed(uv_async_t *shed)
 {
     struct lanes *lanes = shed->data;
-    while (lend_close_one(lanes))
+    while (lend_close_one(lanes) || lanes_close_unleased(lanes, 0))
         ;
 }
 

@@ -185,6 +185,21 @@ def test_hello_means_one_thing(lanes, farm):
         assert conn.call("AUTH", "a", "b", "c") == Error("ERR syntax error") and who() == b"tenant"
 
 
+@pytest.mark.parametrize("end", ["ACL DELUSER admin", "ACL SETUSER admin resetpass >other", "ACL SETUSER admin off"])
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_who_is_no_operator_any_more_gives_no_orders(lanes, end, farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1, lanes=lanes, sections=OPERATORS)
+    with weir.connect() as idle, weir.connect() as busy:
+        assert idle.ask("AUTH admin secret", "LIMIT MODE enforce") == ["OK", "OK"]
+        assert busy.ask("AUTH admin secret", "SET k v", "LIMIT MODE") == ["OK", "OK", b"enforce"]
+        redis.call(*end.split())
+        for conn in (idle, busy):
+            conn.send(encode("LIMIT", "MODE", "shadow"))
+            assert b"+OK" not in conn.read_to_end()
+
+
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_concurrent_logins_are_not_taken_for_each_other(lanes, farm):
     redis = farm.redis()
@@ -513,6 +528,64 @@ def test_what_is_kept_makes_room(farm):
     finally:
         for conn in clients:
             conn.close()
+
+
+def test_the_last_quarter_is_there_to_be_used(farm):
+    """What is scarce is not kept, but who has been given one has it."""
+    redis = farm.redis()
+    for user in "abcdef":
+        redis.call("ACL", "SETUSER", user, "on", "nopass", "~*", "&*", "+@all")
+    weir = farm.weir(redis, workers=1, max_lanes=16, listen="unix:{folder}/s")  # nobody has an address
+    clients = []
+    for user in "aaaabbbccdef":
+        conn = weir.connect()
+        clients.append(conn)
+        assert conn.call("AUTH", user, "x") == "OK"
+        conn.send(encode("BLPOP", "none", 0))
+    before = opened(redis)
+    others = [weir.connect() for _ in range(4)]
+    for conn in others:
+        reply = conn.call("EVAL", "return 1", 0)
+        assert reply == 1 or reply == BUSY
+    assert opened(redis) - before < 40
+    for conn in clients + others:
+        conn.close()
+
+
+def test_who_has_gone_with_his_session_leaves_room(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, max_lanes=8)
+    for i in range(20):
+        redis.call("ACL", "SETUSER", f"u{i}", "on", "nopass", "~*", "&*", "+@all")
+        with weir.connect() as conn:
+            assert conn.ask(f"AUTH u{i} x", "SET k v") == ["OK", "OK"]
+    with weir.connect() as conn:
+        assert conn.ask("AUTH u1 x", "EVAL 1 0", "MULTI", "EXEC")[2:] == ["OK", []]
+
+
+def test_one_users_end_is_nobody_elses(farm):
+    redis = farm.redis()
+    add_users(redis)
+    for lanes in ("shared", "private"):
+        weir = farm.weir(redis, workers=1, lanes=lanes)
+        with redis.connect() as direct:
+            for i in range(30):
+                with weir.connect() as victim, weir.connect() as other:
+                    other.send(encode("AUTH", "open", "x") + encode("GET", "k"))
+                    victim.send(encode("AUTH", "tenant", "pw") + encode("SET", "k", i) + encode("GET", "k"))
+                    direct.call("CLIENT", "KILL", "USER", "open")
+                    assert [victim.read() for _ in range(3)] == ["OK", "OK", b"%d" % i]
+
+
+def test_what_a_client_says_of_its_library_is_not_the_next_ones(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as a:
+        if not all(reply == "OK" for reply in a.ask("CLIENT SETINFO LIB-NAME mine")):
+            pytest.skip("this redis-server does not know of libraries")
+        a.ask("MULTI", "CLIENT SETINFO LIB-NAME mine", "EXEC")
+    with weir.connect() as b:
+        assert b"lib-name=mine" not in b.call("CLIENT", "INFO")
 
 
 def test_what_another_worker_keeps_makes_room(farm):
