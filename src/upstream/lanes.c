@@ -334,6 +334,7 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
     lanes->down = ERR_NONE;
     count_set(&lanes->counts.is_down, 0);
     lanes->is_garbled = false;
+    lanes->n_shut = 0;
     backoff_reset(&lanes->backoff);
 }
 
@@ -359,20 +360,12 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
         again->is_retry = true;
 }
 
-/* Then Redis is there. */
-static bool has_ready(const struct lanes *lanes)
-{
-    static const enum lane_home ready[] = {HOME_SHARED, HOME_PRIVATE, HOME_IDLE, HOME_SCRIPT, HOME_DOOR};
-    for (size_t i = 0; i < sizeof ready / sizeof ready[0]; i++)
-        if (!list_is_empty(&lanes->homes[ready[i]]))
-            return true;
-    return false;
-}
-
 /* Redis is there and has let it in before, or says for the first time what is no Redis' answer. */
 static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane)
 {
-    return (lane->ready_ns != 0 && !lane->is_late) || (lane->greeting_end == GREETING_GARBLED && !lanes->is_garbled);
+    bool is_shut = lane->greeted_ns != 0 && !lane->is_late && lanes->n_shut < LANES_SHUT_MAX;
+    return is_shut || (lane->ready_ns != 0 && !lane->is_late) ||
+           (lane->greeting_end == GREETING_GARBLED && !lanes->is_garbled);
 }
 
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
@@ -394,8 +387,10 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     }
     if (lane->greeting_end == GREETING_ANSWERED_NO)
         return;
-    if (!lanes_is_newcomers(lanes, lane) && (has_ready(lanes) || is_its_own_affair(lanes, lane))) {
+    if (!lanes_is_newcomers(lanes, lane) &&
+        (!list_is_empty(&lanes->homes[HOME_SHARED]) || is_its_own_affair(lanes, lane))) {
         lanes->is_garbled |= lane->greeting_end == GREETING_GARBLED;
+        lanes->n_shut += lane->greeted_ns != 0;
         log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
                lanes->upstream->text, why);
         return;

@@ -30,7 +30,9 @@
 #define LANES_STALL_NS (1 * NS_PER_S)    /* how long calls may wait behind a reply that is not read */
 #define LANES_CLEAN_NS (1 * NS_PER_S)    /* how long a used lane may take to say that it is clean */
 #define LANES_GONE_NS (10 * NS_PER_S)    /* how long a client that has closed its side is waited for */
-#define LANES_NO_RESET 8                 /* logins whose lanes are known not to be reset */
+#define LANES_SHUT_MAX                                                                                                 \
+    8 /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
+#define LANES_NO_RESET 8 /* logins whose lanes are known not to be reset */
 
 struct lanes_ops {
     /* Redis does not accept this login any more: who came in by it must go. */
@@ -60,6 +62,7 @@ struct lanes {
     enum err down;     /* the last attempt failed: answer with this at once, try in the background; else ERR_NONE */
     enum err why_none; /* why the last one who asked got none, if not for that; else ERR_NONE */
     bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */
+    unsigned n_shut;   /* connections closed while they were greeted, and none since that was good */
     bool is_closing;
     struct login *no_reset[LANES_NO_RESET]; /* held; the newest in place of the oldest */
     unsigned next_no_reset;
