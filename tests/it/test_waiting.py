@@ -51,7 +51,7 @@ def test_order_of_turns(weir, redis):
     """When the last has its reply the others have theirs."""
     key = fresh()
     conns = [weir.connect() for _ in range(6)]
-    send_one_by_one(redis, key, conns, f"LIMIT FUNNEL {key} 1/20ms BURST 1 WAIT 5000")
+    send_one_by_one(redis, key, conns, f"LIMIT FUNNEL {key} 1/150ms BURST 1 WAIT 5000")
     assert decision(conns[-1].read()).limited == 0
     for conn in conns[:-1]:
         conn.sock.setblocking(False)
