@@ -149,6 +149,10 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         if (is_ok)
             hold(client, HOLD_NO_TOUCH, call->argument != 0);
         break;
+    case EFFECT_MARK:
+        if (is_ok && client->has_own_lane && client->rider.lane != NULL)
+            client->rider.lane->is_spent = true;
+        break;
     case EFFECT_HELLO:
     case EFFECT_SELECT:
     case EFFECT_NAME:

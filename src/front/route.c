@@ -67,7 +67,7 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
 {
     const struct command *command = request->command;
     bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
-                   command->effect == EFFECT_NO_TOUCH || command->effect == EFFECT_MARK;
+                   command->effect == EFFECT_NO_TOUCH || (command->effect == EFFECT_MARK && client->in_multi);
     lane->is_spent |= command->pins || is_mark || command->flow == FLOW_MONITOR;
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
         lend_list(lane);
