@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Redis' own test suite, in its external mode, through a plain TCP forwarder and through weir.
+"""The test suite of Redis or Valkey, in its external mode, through a plain TCP forwarder and through weir.
 
 Every run of a unit gets a redis-server of its own: the suite leaves configuration behind. What passes through the
-forwarder (haproxy) must pass through weir, in both lane modes, or be listed with its reason in docs/conformance.md.
-What is listed there is left out through weir: a test that fails half-way can spoil those behind it.
+forwarder (haproxy) must pass through weir, in both lane modes, or be listed with its reason in docs/conformance.md, for
+this version of the server. What is listed there is left out through weir: a test that fails half-way can spoil those
+behind it.
 
-    REDIS_SRC=DIR      a checkout of redis/redis, of the same release as the redis-server that is installed
+    REDIS_SRC=DIR      the sources of the server, of the same release
+    REDIS_SERVER=path  the server; without it the redis-server that is installed
     HIREDIS_TEST=path  hiredis' test program: it must say the same of weir as of Redis itself
     WEIR=path          the weir to test
 """
@@ -28,14 +30,16 @@ REPO = Path(__file__).resolve().parents[2]
 os.environ.setdefault("WEIR", str(REPO / "build/weir"))
 sys.path.insert(0, str(REPO / "tests/it"))
 
-from harness import Process, Redis, Weir, free_port, wait_until  # noqa: E402
+from harness import REDIS_SERVER, Process, Redis, Weir, free_port, wait_until  # noqa: E402
 from resp import Closed, Conn  # noqa: E402
+from server_version import said_version  # noqa: E402
 
 DOC = REPO / "docs/conformance.md"
 UNIT_SECONDS = 120
 LOG_BYTES = 4000
 SHOWN = 10  # tests of one run of a unit; more than that is one thing that went wrong early
-SERVER_OPTIONS = ["--enable-protected-configs", "yes", "--enable-module-command", "yes"]
+OPTIONS_FROM_7 = ["--enable-protected-configs", "yes", "--enable-module-command", "yes"]
+PROGRAMS = [f"{maker}-{what}" for maker in ("redis", "valkey") for what in ("cli", "benchmark")]
 LANES = ["shared", "private"]
 DATABASES = {"multi": [], "single": ["--singledb"]}
 
@@ -109,6 +113,16 @@ class Outcome:
         return sum(self.passed.values())
 
 
+def find_program(source, program):
+    """Where the sources were built, else beside the server, else installed; Valkey's have names of their own."""
+    beside = Path(shutil.which(REDIS_SERVER)).resolve().parent
+    other = program.replace("valkey-", "redis-")
+    for path in (source / "src" / program, beside / program, beside / other):
+        if os.access(path, os.X_OK):
+            return path.resolve()
+    return shutil.which(program) or shutil.which(other)
+
+
 def scratch_checkout(source, folder):
     """What the suite wants around itself, without writing into the checkout."""
     (folder / "tests/tmp").mkdir(parents=True)
@@ -116,8 +130,10 @@ def scratch_checkout(source, folder):
         if entry.name != "tmp":
             (folder / "tests" / entry.name).symlink_to(entry)
     (folder / "src").mkdir()
-    for program in ("redis-cli", "redis-benchmark"):
-        (folder / "src" / program).symlink_to(shutil.which(program))
+    for program in PROGRAMS:
+        found = find_program(source, program)
+        if found:
+            (folder / "src" / program).symlink_to(found)
 
 
 def run_suite(source, unit, address, flags):
@@ -145,8 +161,12 @@ def run_suite(source, unit, address, flags):
     return text, ended
 
 
+def server_options():
+    return [] if said_version(REDIS_SERVER).startswith("Redis 6.") else OPTIONS_FROM_7
+
+
 def run(source, unit, endpoint, databases, skipped=()):
-    servers = [Redis(*SERVER_OPTIONS)]
+    servers = [Redis(*server_options())]
     try:
         servers[0].start()
         server = ENDPOINTS[endpoint](servers[0])
@@ -165,13 +185,14 @@ def run(source, unit, endpoint, databases, skipped=()):
             server.forget()
 
 
-def listed_exceptions():
-    """(lanes, unit, test) from the table under "## Exceptions"."""
+def listed_exceptions(version):
+    """(lanes, unit, test) from the table under "## Exceptions", for "Valkey 8.0.1" those of "all" and of "Valkey 8.0"."""
     section = DOC.read_text().partition("## Exceptions")[2] if DOC.exists() else ""
-    rows = re.findall(r"^\| (\w+) \| `([^`]+)` \| `([^`]+)` \|", section, re.M)
+    rows = re.findall(r"^\| ([^|]+) \| (\w+) \| `([^`]+)` \| `([^`]+)` \|", section, re.M)
     return {
         (lanes, unit, test)
-        for what, unit, test in rows
+        for versions, what, unit, test in rows
+        if any(word == "all" or version.startswith(word + ".") for word in versions.split(", "))
         for lanes in (LANES if what == "both" else (what,))
     }
 
@@ -302,19 +323,21 @@ def main():
     parser.add_argument("--json", type=Path, help="write everything there too, with the failures' own words")
     args = parser.parse_args()
 
-    source = Path(os.environ.get("REDIS_SRC", ""))
-    if not (source / "tests/test_helper.tcl").exists() or not os.environ.get("REDIS_SRC"):
-        sys.exit("set REDIS_SRC to a checkout of redis/redis, tag 7.0.15")
-    absent = [name for name in ("haproxy", "tclsh8.6", "redis-server", "redis-cli") if not shutil.which(name)]
+    absent = [name for name in ("haproxy", "tclsh8.6", REDIS_SERVER) if not shutil.which(name)]
     if absent:
         sys.exit("missing: " + " ".join(absent) + " (packages haproxy, tcl8.6, redis-server, redis-tools)")
+    version = said_version(REDIS_SERVER)
+    source = Path(os.environ.get("REDIS_SRC", ""))
+    if not (source / "tests/test_helper.tcl").exists() or not os.environ.get("REDIS_SRC"):
+        sys.exit(f"set REDIS_SRC to the sources of {version}")
     source = source.resolve()
+    print(version, flush=True)
     os.nice(5)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
     start = time.monotonic()
     jobs = [(unit, db) for unit in args.units or list_units(source) for db in args.databases or DATABASES]
-    exceptions = set() if args.everything else listed_exceptions()
+    exceptions = set() if args.everything else listed_exceptions(version)
     exceptions |= {(lanes, unit, test) for lanes in LANES for unit, _ in jobs for test in args.leave_out}
     done = []
 
