@@ -168,8 +168,11 @@ bench-fairness: build/weir ## how long ordinary clients wait beside difficult on
 soak: build/asan/weir ## the crossing test with a fault every second for T=60 seconds (LANES=private, WEIR=path)
 	@WEIR=$(or $(WEIR),build/asan/weir) /usr/bin/python3 tests/tools/soak.py $(T) --lanes $(or $(LANES),shared)
 
-conformance: build/weir ## Redis' own test suite through weir: REDIS_SRC=a checkout of redis/redis (UNIT=unit/multi picks units)
+conformance: build/weir ## the server's own test suite through weir: REDIS_SRC=its sources (REDIS_SERVER=path; UNIT=unit/multi picks units)
 	@tests/tools/conformance.py $(UNIT)
+
+versions: build/asan/weir build/weir ## REDIS="server ..." [REDIS_SRC="sources ..."]: all tests that depend on the server, for each (ONLY=it, audit or conformance)
+	@tests/tools/run-versions.py $(or $(REDIS),$(error REDIS="path ...": the servers)) $(if $(REDIS_SRC),--source $(REDIS_SRC)) $(addprefix --stage ,$(ONLY))
 
 CHECKS = check-layers check-keys check-metrics check-man check-headers check-clang check-lint check-docs
 check: $(CHECKS) ## includes, configuration keys, metrics, headers, a clang build, lint, docs
@@ -242,4 +245,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
