@@ -245,12 +245,18 @@ static void give_reason(struct client *client, enum ending_reason reason)
         client->reason = (uint8_t)reason;
 }
 
+/* Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end. */
 static void finish_when_answered(struct client *client)
 {
-    if (is_owed(client))
+    if (is_owed(client)) {
         client->rider.wants_idle = true;
-    else if (client_extra(client)->n_asked == 0)
-        link_finish(&client->link);
+        return;
+    }
+    if (client_extra(client)->n_asked > 0)
+        return;
+    if (client->has_own_lane)
+        place_abandon(client);
+    link_finish(&client->link);
 }
 
 void client_leave(struct client *client)
