@@ -185,14 +185,24 @@ def run(source, unit, endpoint, databases, skipped=()):
             server.forget()
 
 
+def is_meant(version, words):
+    """Is "Valkey 8.0.1" one of "all", "Valkey 8.0", "from 7.4" or "Valkey from 7.4"?"""
+    maker, number = version.split()
+    if words == "all":
+        return True
+    wanted, is_from, least = re.fullmatch(r"(?:(Redis|Valkey) )?(from )?(\d+\.\d+)", words).groups()
+    mine, least = ([int(part) for part in text.split(".")[:2]] for text in (number, least))
+    return wanted in (None, maker) and (mine >= least if is_from else mine == least)
+
+
 def listed_exceptions(version):
-    """(lanes, unit, test) from the table under "## Exceptions", for "Valkey 8.0.1" those of "all" and of "Valkey 8.0"."""
+    """(lanes, unit, test) from the table under "## Exceptions", as far as they are meant for this version."""
     section = DOC.read_text().partition("## Exceptions")[2] if DOC.exists() else ""
     rows = re.findall(r"^\| ([^|]+) \| (\w+) \| `([^`]+)` \| `([^`]+)` \|", section, re.M)
     return {
         (lanes, unit, test)
         for versions, what, unit, test in rows
-        if any(word == "all" or version.startswith(word + ".") for word in versions.split(", "))
+        if any(is_meant(version, words) for words in versions.split(", "))
         for lanes in (LANES if what == "both" else (what,))
     }
 
