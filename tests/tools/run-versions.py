@@ -6,7 +6,7 @@
 Stages, those marked * only with the server's sources (as many --source as servers, in the same order):
 
     it           the integration tests, the corpus of commands among them
-    wait         those of them that hold WAIT against replicas that stand still; no run of its own
+    wait         those of them (test_wait*.py) that hold WAIT against replicas that stand still; no run of its own
     audit *      tests/tools/audit-errors: where the server puts a text into a reply as it is
     shared *     the server's own test suite, as tests/tools/conformance.py runs it, with lanes = shared
     private *    the same with lanes = private; both are one run
@@ -17,6 +17,7 @@ What a stage wrote is in build/versions/SERVER/. The exit code is 1 when a stage
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ sys.path.insert(0, str(REPO / "tests/tools"))
 from server_version import said_version  # noqa: E402
 
 NAMES = ("redis-server", "valkey-server")
-WAITING = "test_wait"
+WAITING = re.compile(r"\btest_wait(?!ing)")
 STAGES = ("it", "audit", "conformance")
 
 
@@ -74,7 +75,7 @@ class Server:
         shutil.copy(report, self.folder)
         cases = list(tree.parse(report).iter("testcase"))
         self.say("it", code == 0, tally(cases), start)
-        waiting = [case for case in cases if case.get("classname").split(".")[-1].startswith(WAITING)]
+        waiting = [case for case in cases if WAITING.search(case.get("classname"))]
         self.say("wait", bool(waiting) and not any(map(has_failed, waiting)), tally(waiting))
 
     def audit(self):
