@@ -95,8 +95,10 @@ static bool end_answer(struct lane *lane)
         lane_fail(lane, "out of memory");
         return false;
     }
-    if (greeting_is_over(&lane->greeting))
+    if (greeting_is_over(&lane->greeting)) {
+        lane->is_covered = lane->greeting.is_covered;
         become_ready(lane, lane->greeting.needs_auth);
+    }
     return !lane_is_closed(lane);
 }
 
@@ -145,7 +147,8 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     memset(&lane->scan, 0, sizeof lane->scan);
     if (kind == GREETING_AGAIN)
         nonce_draw(&lane->nonce);
-    greeting_init(&lane->greeting, &lane->key, kind);
+    const struct greeting_cover cover = {lane->cover, lane->home->own};
+    greeting_init(&lane->greeting, &lane->key, kind, kind == GREETING_AGAIN ? NULL : &cover);
     if (greeting_is_over(&lane->greeting)) {
         become_ready(lane, false);
         return true;
@@ -197,6 +200,7 @@ static void on_closed(struct link *link)
     calls_fini(&lane->calls);
     tags_fini(&lane->tags);
     bytes_fini(&lane->greeted);
+    free(lane->cover);
     login_put(lane->key.login);
     login_put(lane->last_login);
     lane->is_gone = true;
