@@ -151,9 +151,9 @@ void effect_apply(struct client *client, const struct call *call, const struct g
             hold(client, HOLD_NO_TOUCH, call->argument != 0);
         break;
     case EFFECT_LIBRARY:
-        if (!is_ok)
+        if (!is_ok && call->argument != 0)
             session_forget_library(client);
-        else if (client->has_own_lane && client->rider.lane != NULL)
+        if (is_ok && client->has_own_lane && client->rider.lane != NULL)
             client->rider.lane->is_spent = client->rider.lane->has_library = true;
         break;
     case EFFECT_WAIT:

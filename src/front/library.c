@@ -106,6 +106,7 @@ bool library_send(struct client *client, struct lane *lane, const struct request
         ;
     enum word word = word_of(words[2]);
     bool is_good = request->argc == 4 && word != WORD_NEITHER && is_text(words[3]);
+    calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
     if (is_good)
         session_set_library(client, word == WORD_VERSION, words[3]);
     if (is_good && !client->has_own_lane)

@@ -32,7 +32,7 @@ struct library {
 struct library *library_change(struct list *known, struct library *old, bool is_version, struct slice value);
 void library_put(struct library *library); /* NULL: nothing */
 
-/* Send CLIENT SETINFO; what it says is remembered. False: out of memory. */
+/* Send CLIENT SETINFO, whose call is the lane's newest; what it says is remembered. False: out of memory. */
 bool library_send(struct client *client, struct lane *lane, const struct request *request);
 
 /* Does this request show what Redis knows of its connection? Then its lane must be told before. */

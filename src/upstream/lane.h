@@ -112,6 +112,7 @@ enum lane_role {
 
 enum greeting_end {
     GREETING_NOT_ANSWERED,
+    GREETING_SENT_AWAY,
     GREETING_ANSWERED_NO,
     GREETING_LOGIN_ENDED,
     GREETING_GARBLED,
