@@ -121,6 +121,8 @@ struct client {
     uint8_t reason;               /* enum ending_reason: why it is leaving */
     bool was_active : 1;          /* ... or since the last look */
     uint8_t reader : 2;           /* enum reader: what it has read on shared lanes */
+    bool wrote_elsewhere : 1;     /* it may have written on another lane than the one that it has now */
+    bool is_unproven : 1;         /* ... and has asked WAIT of this one all the same */
     bool is_urgent : 1;           /* its own lane is in whatever database: for one call */
     bool has_own_lane : 1;        /* rider.lane is its own, or is being opened */
     bool is_dressed : 1;          /* its own lane bears its name */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "front/catalog.h"
 #include "front/login.h"
+#include "front/proof.h"
 #include "front/session.h"
 #include "upstream/lend.h"
 
@@ -149,9 +150,15 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         if (is_ok)
             hold(client, HOLD_NO_TOUCH, call->argument != 0);
         break;
-    case EFFECT_MARK:
+    case EFFECT_LIBRARY:
+        if (!is_ok && call->argument != 0)
+            session_forget_library(client);
         if (is_ok && client->has_own_lane && client->rider.lane != NULL)
-            client->rider.lane->is_spent = true;
+            client->rider.lane->is_spent = client->rider.lane->has_library = true;
+        break;
+    case EFFECT_WAIT:
+    case EFFECT_WRITE:
+        proof_answered(client, call, reply);
         break;
     case EFFECT_HELLO:
     case EFFECT_SELECT:

@@ -59,6 +59,7 @@ static inline enum route note(struct client *client, struct lane *lane, const st
     }
     rider->sent_bytes += n;
     client->n_bytes += n;
+    client->wrote_elsewhere |= command->is_pausable;
     front_count(client->front, command, RESULT_FORWARDED);
     return ROUTE_TAKEN;
 }

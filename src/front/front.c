@@ -135,6 +135,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->top = settings->tops[index];
     front->worker = worker;
     list_init(&front->clients);
+    list_init(&front->libraries);
     alarms_init(&front->alarms, loop);
     alarms_init(&front->turns, loop);
     timeouts_init(front);

@@ -99,10 +99,11 @@ struct front {
     struct lanes lanes;
     struct doors doors;
     struct prober prober;
-    struct quota *quota;  /* the LIMIT commands that Redis decides */
-    struct alarms alarms; /* of commands that wait for their turn; new rules ask them again */
-    struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
-    struct list clients;  /* see struct waited_for */
+    struct quota *quota;   /* the LIMIT commands that Redis decides */
+    struct alarms alarms;  /* of commands that wait for their turn; new rules ask them again */
+    struct alarms turns;   /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
+    struct list clients;   /* see struct waited_for */
+    struct list libraries; /* that its clients use: struct library */
     struct timeouts timeouts;
     struct parting parting; /* once weir stops */
     struct run run;

@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "front/account.h"
 #include "front/feed.h"
+#include "front/proof.h"
 #include "front/session.h"
 #include "resp/emit.h"
 #include "upstream/lend.h"
@@ -25,7 +26,7 @@ static bool is_heavy(const struct client *client)
 
 /* ---- its own lane ---- */
 
-/* The lane bears its owner's name, for CLIENT LIST and CLIENT GETNAME. */
+/* The lane bears its owner's name, for CLIENT LIST and CLIENT GETNAME. HELLO needs no rights that the owner may lack. */
 static bool dress(struct client *client, struct lane *lane)
 {
     struct slice name = session_name(client);
@@ -39,9 +40,10 @@ static bool dress(struct client *client, struct lane *lane)
         return false;
     call->flags = CALL_MUTE;
     call->arrived_ns = 0;
-    char out[4096 + 4 * EMIT_HEADER_MAX + 32];
-    const struct slice words[] = {SLICE("CLIENT"), SLICE("SETNAME"), name};
-    lane_send(lane, &client->rider, out, emit_array(out, words, 3));
+    char out[4096 + 5 * EMIT_HEADER_MAX + 32];
+    struct slice protocol = lane->key.protocol == 3 ? SLICE("3") : SLICE("2");
+    const struct slice words[] = {SLICE("HELLO"), protocol, SLICE("SETNAME"), name};
+    lane_send(lane, &client->rider, out, emit_array(out, words, 4));
     lane->has_name = name.len > 0;
     return true;
 }
@@ -67,10 +69,41 @@ static enum finding find_none(struct client *client)
     return may_hope ? PLACE_NOT_YET : PLACE_NONE;
 }
 
+static void give_back(struct client *client);
+static bool may_give_back(const struct client *client);
+
+/* NULL: there is none. */
+static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
+{
+    struct lanes *lanes = &client->front->lanes;
+    if (!proof_is_wanted(client, request)) {
+        /* A lane that others have had speaks for what they have written. */
+        bool wants_new = client->wants_new_lane || request_effect(request) == EFFECT_WAIT;
+        return lend_private(lanes, key, &client->rider, &client_need_extra(client)->kept, wants_new);
+    }
+    char channel[PROOF_CHANNEL_ROOM];
+    return lend_covering(lanes, key, &client->rider, proof_channel(client, channel));
+}
+
+/* Does the lane that it has not speak for what it has written, and does nothing bind it to that? */
+static bool must_change(const struct client *client, const struct request *request)
+{
+    return proof_is_wanted(client, request) && client->has_own_lane && !is_strict(client) && client->holds == 0 &&
+           client->rider.lane != NULL && client->rider.lane->cover == NULL;
+}
+
 static enum finding find_own(struct client *client, const struct request *request, struct lane **found)
 {
     struct rider *rider = &client->rider;
     note_unclean(client);
+    if (must_change(client, request)) {
+        if (rider->in_flight > 0) {
+            place_wait_for_idle(client);
+            return PLACE_NOT_YET;
+        }
+        if (may_give_back(client))
+            give_back(client);
+    }
     if (!client->has_own_lane) {
         if (rider->in_flight > 0) {
             place_wait_for_idle(client);
@@ -82,7 +115,7 @@ static enum finding find_own(struct client *client, const struct request *reques
             key.database = 0;
         struct lease *kept = &client_need_extra(client)->kept;
         const struct lane *before = lease_holds(kept) ? kept->lane : NULL;
-        const struct lane *lane = lend_private(&client->front->lanes, &key, rider, kept, client->wants_new_lane);
+        const struct lane *lane = borrow(client, request, &key);
         if (lane == NULL)
             return find_none(client);
         client->hopes = 0;
@@ -111,6 +144,7 @@ static bool needs_own(const struct client *client, const struct request *request
 static void give_back(struct client *client)
 {
     struct rider *rider = &client->rider;
+    client->wrote_elsewhere = true;
     struct lane *lane = rider->lane;
     lane_catch_up(rider);
     client->has_own_lane = false;
@@ -135,6 +169,7 @@ void place_abandon(struct client *client)
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
     client->has_own_lane = client->is_urgent = false;
+    client->wrote_elsewhere = true;
     account_calls_lost(client);
 }
 
@@ -149,6 +184,7 @@ void place_leave(struct client *client)
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->has_own_lane = client->is_urgent = false;
+    client->wrote_elsewhere = true;
     lend_take_back_as_is(&client->front->lanes, lane);
 }
 
@@ -280,6 +316,7 @@ enum finding place_find(struct client *client, const struct request *request, st
         return PLACE_NOT_YET;
     }
     if (client->has_own_lane) {
+        proof_note_lane(client, *found);
         if (!client->is_dressed && !dress(client, *found))
             return PLACE_NONE;
         client->rider.wants_idle |= !is_strict(client);

@@ -3,7 +3,7 @@
  *
  * A client that has ended its side while a command of its may block cannot be waited for, or an element could be taken
  * for nobody; nor be closed at once, for the answer may be on its way. Redis reads all its connections in turns, so
- * once two PINGs, one after the other, have come back on another lane, whatever has not been answered by then blocks.
+ * once two HELLOs, one after the other, have come back on another lane, whatever has not been answered by then blocks.
  */
 #ifndef WEIR_FRONT_PROBER_H
 #define WEIR_FRONT_PROBER_H
@@ -24,7 +24,7 @@ struct prober {
 
 struct probe {
     struct list in_prober; /* itself when it is not waiting */
-    uint8_t rounds;        /* PINGs still to come back */
+    uint8_t rounds;        /* questions still to come back */
     void (*on_over)(struct probe *probe);
 };
 

@@ -67,7 +67,7 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
 {
     const struct command *command = request->command;
     bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
-                   command->effect == EFFECT_NO_TOUCH || (command->effect == EFFECT_MARK && client->in_multi);
+                   command->effect == EFFECT_NO_TOUCH || (command->effect == EFFECT_LIBRARY && client->in_multi);
     lane->is_spent |= command->pins || is_mark || command->flow == FLOW_MONITOR;
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
         lend_list(lane);
@@ -90,6 +90,8 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         return ROUTE_STOP;
     if (client->has_own_lane)
         note_lane(client, lane, request);
+    else
+        client->wrote_elsewhere |= request->command->is_pausable;
     if (!is_plain)
         return ROUTE_TAKEN;
     if (lane_has_few_calls(&client->rider, SHARED_CALLS_FEW))

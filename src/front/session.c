@@ -17,6 +17,7 @@ struct text {
 struct session {
     struct login *login; /* NULL: as it connected */
     struct text name;
+    struct library *library; /* counted; NULL: not known */
     uint32_t database;
     uint8_t protocol;
     /* asked for by a request that is not answered yet */
@@ -105,6 +106,25 @@ struct slice session_user(const struct client *client)
     return login_user(session->login);
 }
 
+const struct library *session_library(const struct client *client)
+{
+    return client->session != NULL ? client->session->library : NULL;
+}
+
+void session_set_library(struct client *client, bool is_version, struct slice value)
+{
+    struct session *session = session_of(client);
+    session->library = library_change(&client->front->libraries, session->library, is_version, value);
+}
+
+void session_forget_library(struct client *client)
+{
+    if (client->session == NULL)
+        return;
+    library_put(client->session->library);
+    client->session->library = NULL;
+}
+
 /* ---- what is asked for ---- */
 
 void session_ask(struct client *client, uint8_t protocol, bool has_name, struct slice name)
@@ -156,7 +176,12 @@ bool session_log_in(struct client *client, struct login *login)
 void session_reset(struct client *client, uint32_t epoch)
 {
     route_flush(client->front);
+    struct library *library = client->session != NULL ? client->session->library : NULL;
+    if (library != NULL)
+        client->session->library = NULL;
     session_free(client);
+    if (library != NULL)
+        session_of(client)->library = library;
     client->epoch = epoch;
     (void)session_changed(client);
 }
@@ -201,6 +226,7 @@ void session_free(struct client *client)
     if (session == NULL)
         return;
     login_put(session->login);
+    library_put(session->library);
     free(session->name.at);
     free(session->asked_name.at);
     free(session);

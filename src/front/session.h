@@ -13,6 +13,7 @@
 
 #include "base/slice.h"
 #include "front/client.h"
+#include "front/library.h"
 #include "limit/command.h"
 #include "resp/glimpse.h"
 #include "upstream/lane.h"
@@ -25,6 +26,11 @@ struct lane_key session_key(const struct client *client);
 
 struct slice session_name(const struct client *client); /* empty: none */
 uint8_t session_protocol(const struct client *client);
+
+/* What it has said of its library; NULL: nothing. See front/library.h. */
+const struct library *session_library(const struct client *client);
+void session_set_library(struct client *client, bool is_version, struct slice value);
+void session_forget_library(struct client *client);
 
 /* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
 bool session_may_only_subscribe(const struct client *client);
@@ -50,7 +56,7 @@ void session_hold(struct client *client);
 /* That has been answered, or a SELECT of database `argument`. */
 void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply);
 
-/* Back to what a new connection in this epoch is. It may be one too many as that, and is leaving then. */
+/* Back to what a new connection in this epoch is, but for the library. It may be one too many as that, and is leaving then. */
 void session_reset(struct client *client, uint32_t epoch);
 
 /* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */

@@ -7,7 +7,9 @@
 #include "front/account.h"
 #include "front/catalog.h"
 #include "front/effect.h"
+#include "front/library.h"
 #include "front/login.h"
+#include "front/proof.h"
 #include "front/route.h"
 #include "front/session.h"
 #include "front/timing.h"
@@ -21,7 +23,6 @@
 static const char refused_request[] = "*1\r\n$12\r\nWEIR.REFUSED\r\n";
 static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n";
 static const char reply_off_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n";
-static const char ping_request[] = "*1\r\n$4\r\nPING\r\n";
 static const char no_name_request[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
 
 /* REPLY_NONE: it is no CLIENT REPLY that does anything. */
@@ -67,7 +68,8 @@ bool special_is_plain(const struct client *client, const struct request *request
 {
     const struct command *command = request->command;
     return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks && !command->pins &&
-           command->id != 0 && !command->is_urgent && !client->is_silent && !client->skips_next && !client->is_raw;
+           command->id != 0 && !command->is_urgent && !client->is_silent && !client->skips_next && !client->is_raw &&
+           !client->is_unproven;
 }
 
 static bool hears(const struct client *client)
@@ -92,7 +94,7 @@ bool special_must_wait(const struct client *client, const struct request *reques
 {
     if (client->rider.in_flight == 0 || client->is_raw)
         return false;
-    if (must_gather(client, request))
+    if (must_gather(client, request) || proof_must_wait(client, request))
         return true;
     if (client->has_own_lane && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
         return true;
@@ -302,6 +304,7 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     enum effect effect = (enum effect)call->effect;
     if (request->command->pins)
         effect_pin(client);
+    proof_note_sent(client, request, call);
     if (effect == EFFECT_MULTI && client->in_multi)
         call->effect = EFFECT_NONE; /* refused: they do not nest */
     if ((effect == EFFECT_EXEC || effect == EFFECT_DISCARD) && !client->in_multi)
@@ -425,6 +428,8 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
         return send_wrong_hello(client, lane, request->hello);
     if (effect == EFFECT_TRACKING)
         return send_tracking(client, lane, request);
+    if (effect == EFFECT_LIBRARY)
+        return library_send(client, lane, request);
     /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
     if (effect == EFFECT_NAME && !client->has_own_lane && hello_is_name(request->args[1]))
         lane_send(lane, rider, REQUEST(no_name_request));
@@ -442,9 +447,8 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     route_flush(client->front);
     if (client->has_own_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
         return false;
-    /* WAIT asks how far its connection's last command has come; this makes that everything the client has written. */
-    bool needs_ping = effect == EFFECT_WAIT && !is_later && !lane_is_subscribed(lane);
-    if (needs_ping && send_muted(client, lane, REQUEST(ping_request)) == NULL)
+
+    if (client->has_own_lane && !is_later && library_is_asked(request) && !library_tell(client, lane))
         return false;
 
     /* Even the silenced hear confirmations, and nothing else: Redis itself must hold back what comes among them. */

@@ -45,8 +45,9 @@ enum effect {
     EFFECT_TRACKING, /* CLIENT TRACKING */
     EFFECT_NO_EVICT, /* CLIENT NO-EVICT */
     EFFECT_NO_TOUCH, /* CLIENT NO-TOUCH */
-    EFFECT_MARK,     /* leaves what RESET does not take away, and nobody has to follow (CLIENT SETINFO) */
+    EFFECT_LIBRARY,  /* CLIENT SETINFO: names the client's library, which RESET does not take away */
     EFFECT_WAIT,     /* WAIT, WAITAOF: asks about its connection's last command */
+    EFFECT_WRITE,    /* no row's: a write that replicas are surely sent, see front/proof.h */
     EFFECT_ADMIT,    /* of others: may change whom Redis takes those for who do not log in */
     EFFECT_PAUSE,    /* of others: CLIENT PAUSE */
     EFFECT_UNPAUSE,  /* CLIENT UNPAUSE */

@@ -82,10 +82,10 @@ static void on_deadline(uv_timer_t *timer)
 
 /* ---- the steps: a request each, and what its answer means ---- */
 
-static void judge_ping(struct control *control, const struct redisReply *reply)
+static void judge_hello(struct control *control, const struct redisReply *reply)
 {
     bool needs_auth;
-    const char *why = control_judge_ping(reply, &needs_auth);
+    const char *why = control_judge_hello(reply, &needs_auth);
     if (why != NULL)
         lose(control, why);
     else
@@ -131,7 +131,7 @@ static const struct step {
     const char *word; /* behind it; NULL: none */
     void (*judge)(struct control *control, const struct redisReply *reply);
 } steps[] = {
-    {"PING", NULL, judge_ping}, /* before logging in: does the server let us in at all? */
+    {"HELLO", NULL, judge_hello}, /* before logging in: does the server let us in at all? */
     {"AUTH", NULL, judge_auth},         {"INFO", "server", judge_info},
     {"INFO", "clients", judge_clients}, {"COMMAND", NULL, judge_command},
 };

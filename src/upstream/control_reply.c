@@ -79,15 +79,15 @@ static bool starts(const redisReply *reply, const char *word)
     return text.len >= len && memcmp(text.at, word, len) == 0;
 }
 
-/* ---- PING, AUTH ---- */
+/* ---- HELLO, AUTH ---- */
 
-const char *control_judge_ping(const struct redisReply *reply, bool *needs_auth)
+const char *control_judge_hello(const struct redisReply *reply, bool *needs_auth)
 {
     *needs_auth = is_error(reply) && starts(reply, "NOAUTH");
     if (is_error(reply) && (starts(reply, "ERR max") || starts(reply, "DENIED")))
         return reply->str;
-    if (!is_error(reply) && reply->type != REDIS_REPLY_STATUS)
-        return "it answers PING as no Redis does";
+    if (!is_error(reply) && reply->type != REDIS_REPLY_ARRAY)
+        return "it answers HELLO as no Redis does";
     return NULL;
 }
 
@@ -131,6 +131,13 @@ static bool is_old(struct slice version)
     return major < MIN_MAJOR || (major == MIN_MAJOR && minor < MIN_MINOR);
 }
 
+/* Valkey has named the field anew. */
+static bool is_cluster(struct slice info)
+{
+    return slice_eq(info_field(info, SLICE("redis_mode")), SLICE("cluster")) ||
+           slice_eq(info_field(info, SLICE("server_mode")), SLICE("cluster"));
+}
+
 const char *control_judge_info(const struct redisReply *reply, bool *is_barred)
 {
     const char *why = NULL;
@@ -140,7 +147,7 @@ const char *control_judge_info(const struct redisReply *reply, bool *is_barred)
                                        : reply->str;
     if (reply->type != REDIS_REPLY_STRING)
         return "it answers INFO as no Redis does";
-    if (slice_eq(info_field(text_of(reply), SLICE("redis_mode")), SLICE("cluster")))
+    if (is_cluster(text_of(reply)))
         why = "it is a node of a cluster, whose redirections would lead clients around weir";
     else if (is_old(info_field(text_of(reply), SLICE("redis_version"))))
         why = "it is older than Redis 6.2";

@@ -37,7 +37,7 @@ struct redisReply *control_read(struct slice frame);
 void control_reply_free(struct redisReply *reply);
 
 /* Each NULL, or why it cannot be served; the text is a constant or the reply's own. */
-const char *control_judge_ping(const struct redisReply *reply, bool *needs_auth);
+const char *control_judge_hello(const struct redisReply *reply, bool *needs_auth);
 const char *control_judge_auth(const struct redisReply *reply);
 const char *control_judge_info(const struct redisReply *reply, bool *is_barred);
 

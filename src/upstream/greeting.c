@@ -10,7 +10,16 @@
 
 #define ROOM 512 /* for everything but a login, twice over */
 
-enum step { STEP_RESET, STEP_SELECT, STEP_LOGIN, STEP_SELECT_AGAIN, STEP_HELLO, STEP_PING, STEP_NONCE };
+enum step {
+    STEP_RESET,
+    STEP_OWN_LOGIN,
+    STEP_PUBLISH,
+    STEP_SELECT,
+    STEP_LOGIN,
+    STEP_SELECT_AGAIN,
+    STEP_HELLO,
+    STEP_NONCE,
+};
 
 /* ---- what is said ---- */
 
@@ -21,24 +30,30 @@ static void add(struct greeting *greeting, enum step step)
 
 /*
  * A client may have chosen its database before it became a user who may not: so it is chosen before and after logging
- * in, and one of the two must work. HELLO needs no rights, and tells by an error that a password is wanted, as PING
- * does; it is only for strangers that this is to be found out.
+ * in, and one of the two must work. HELLO needs no rights, and tells by an error that a password is wanted; it is only
+ * for strangers that this is to be found out.
  */
-void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind)
+void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind,
+                   const struct greeting_cover *cover)
 {
-    *greeting = (struct greeting){.kind = (uint8_t)kind, .is_about_id = key->protocol != 3};
+    *greeting = (struct greeting){.kind = (uint8_t)kind, .is_asking = key->protocol != 3};
     bool is_again = kind == GREETING_AGAIN;
     if (is_again)
         add(greeting, STEP_RESET);
+    if (cover != NULL && cover->channel != NULL) {
+        greeting->cover = *cover;
+        if (cover->own != NULL && key->login != NULL)
+            add(greeting, STEP_OWN_LOGIN);
+        add(greeting, STEP_PUBLISH);
+    }
     if (key->database != 0)
         add(greeting, STEP_SELECT);
     if (key->login != NULL)
         add(greeting, STEP_LOGIN);
     if (key->database != 0 && key->login != NULL)
         add(greeting, STEP_SELECT_AGAIN);
-    if (key->login == NULL && !is_again && key->protocol != 3)
-        add(greeting, STEP_PING);
-    if (key->protocol == 3 || kind == GREETING_OWNED)
+    bool is_stranger = key->login == NULL && !is_again;
+    if (key->protocol == 3 || kind == GREETING_OWNED || is_stranger)
         add(greeting, STEP_HELLO);
     if (is_again)
         add(greeting, STEP_NONCE);
@@ -58,13 +73,23 @@ static size_t say_hello(char *out, const struct lane_key *key)
     return emit_array(out, words, key->protocol == 3 ? 2 : 1);
 }
 
-static size_t say_step(enum step step, const struct lane_key *key, const struct nonce *nonce, char *out)
+static size_t say_publish(char *out, const char *channel)
+{
+    const struct slice words[] = {SLICE("PUBLISH"), slice_str(channel), SLICE("")};
+    return emit_array(out, words, 3);
+}
+
+static size_t say_step(const struct greeting *greeting, enum step step, const struct lane_key *key,
+                       const struct nonce *nonce, char *out)
 {
     const struct slice reset[] = {SLICE("RESET")};
-    const struct slice ping[] = {SLICE("PING")};
     switch (step) {
     case STEP_RESET:
         return emit_array(out, reset, 1);
+    case STEP_OWN_LOGIN:
+        return login_emit(greeting->cover.own, false, out);
+    case STEP_PUBLISH:
+        return say_publish(out, greeting->cover.channel);
     case STEP_SELECT:
     case STEP_SELECT_AGAIN:
         return say_select(out, key);
@@ -72,8 +97,6 @@ static size_t say_step(enum step step, const struct lane_key *key, const struct 
         return login_emit(key->login, false, out);
     case STEP_HELLO:
         return say_hello(out, key);
-    case STEP_PING:
-        return emit_array(out, ping, 1);
     case STEP_NONCE:
         break;
     }
@@ -89,12 +112,16 @@ static bool must_wait(const struct greeting *greeting)
 
 char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce, size_t *n)
 {
-    char *out = malloc((key->login != NULL ? login_room(key->login) : 0) + ROOM);
+    const struct greeting_cover *cover = &greeting->cover;
+    size_t room = ROOM + (key->login != NULL ? login_room(key->login) : 0);
+    room += greeting->said == 0 && cover->own != NULL ? login_room(cover->own) : 0; /* which is said first */
+    room += cover->channel != NULL ? strlen(cover->channel) : 0;
+    char *out = malloc(room);
     if (out == NULL)
         return NULL;
     *n = 0;
     while (greeting->said < greeting->count && !must_wait(greeting))
-        *n += say_step((enum step)greeting->steps[greeting->said++], key, nonce, out + *n);
+        *n += say_step(greeting, (enum step)greeting->steps[greeting->said++], key, nonce, out + *n);
     return out;
 }
 
@@ -120,13 +147,16 @@ static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step st
         if (glimpse_is(answer, SLICE("+OK\r\n")))
             return GREETING_GOOD;
         return glimpse_starts(answer, SLICE("-WRONGPASS")) ? GREETING_LOGIN_REFUSED : GREETING_REFUSED;
-    case STEP_PING:
-        /* LOADING, MISCONF, MASTERDOWN, BUSY: the server talks to us, and will tell the client the same. */
-        greeting->needs_auth = glimpse_starts(answer, SLICE("-NOAUTH"));
+    case STEP_OWN_LOGIN: /* if not: whoever it is then may publish, or not */
+        return GREETING_GOOD;
+    case STEP_PUBLISH:
+        greeting->is_covered = glimpse_type(answer) == ':';
         return GREETING_GOOD;
     case STEP_HELLO:
-        if (is_error) /* a stranger without a password has no id that anybody could name */
-            return greeting->is_about_id ? GREETING_GOOD : GREETING_REFUSED;
+        greeting->needs_auth = glimpse_starts(answer, SLICE("-NOAUTH"));
+        /* LOADING, MASTERDOWN, BUSY: the server talks to us, and will tell the client the same. */
+        if (is_error)
+            return greeting->is_asking ? GREETING_GOOD : GREETING_REFUSED;
         return greeting->kind == GREETING_OWNED ? GREETING_TELLS_ID : GREETING_GOOD;
     default:
         return GREETING_UNCLEAN;
@@ -159,7 +189,8 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
     case STEP_NONCE:
         is_good = nonce_is_answered(nonce, answer);
         break;
-    case STEP_PING:
+    case STEP_OWN_LOGIN:
+    case STEP_PUBLISH:
         break;
     }
     return is_good ? GREETING_GOOD : GREETING_UNCLEAN;

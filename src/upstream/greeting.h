@@ -24,19 +24,33 @@ enum greeting_kind {
     GREETING_AGAIN, /* of one that has had another owner */
 };
 
+/*
+ * What makes a new connection speak for all that Redis has been sent before: WAIT and WAITAOF are about the last command
+ * of their own connection that replicas were sent. Before the client's login weir publishes an empty message there.
+ */
+struct greeting_cover {
+    const char *channel;     /* NULL: it is not asked for */
+    const struct login *own; /* weir's own login, for that moment; NULL: nobody's. Only where a login follows; needed
+                              * until greeting_say has been called once */
+};
+
 /* Where a greeting stands: steps[0, at) have been answered, steps[at, said) have been sent. */
 struct greeting {
-    uint8_t steps[6]; /* enum step */
+    uint8_t steps[8]; /* enum step */
     uint8_t count;
     uint8_t said;
     uint8_t at;
     uint8_t kind; /* enum greeting_kind */
     bool is_selected;
-    bool is_about_id; /* HELLO is said for the id alone */
-    bool needs_auth;  /* clients that have not logged in will hear NOAUTH from Redis */
+    bool is_asking;  /* HELLO is said for what it tells, and may be refused */
+    bool needs_auth; /* clients that have not logged in will hear NOAUTH from Redis */
+    bool is_covered; /* its message has been published */
+    struct greeting_cover cover;
 };
 
-void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind);
+/* The channel stays the caller's, and is there until the greeting is over. `cover` is NULL for a used connection. */
+void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind,
+                   const struct greeting_cover *cover);
 
 /*
  * The requests that can go now: heap memory of *n bytes, which holds a password. NULL: out of memory. Only while all

@@ -57,7 +57,7 @@ static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, st
         enum greeting_end end;
     } ends[] = {
         [GREETING_LOGIN_REFUSED] = {"it does not accept a user's password any more", GREETING_LOGIN_ENDED},
-        [GREETING_TURNED_AWAY] = {"it turns new connections away", GREETING_NOT_ANSWERED},
+        [GREETING_TURNED_AWAY] = {"it turns new connections away", GREETING_SENT_AWAY},
         [GREETING_NO_RESET] = {"its user may not RESET it, so nobody else may have it", GREETING_NOT_RESET},
         [GREETING_UNCLEAN] = {"it was not clean when its owner had gone", GREETING_NOT_CLEAN},
         [GREETING_REFUSED] = {"it refuses what the connection needs", GREETING_ANSWERED_NO},
@@ -95,8 +95,10 @@ static bool end_answer(struct lane *lane)
         lane_fail(lane, "out of memory");
         return false;
     }
-    if (greeting_is_over(&lane->greeting))
+    if (greeting_is_over(&lane->greeting)) {
+        lane->is_covered = lane->greeting.is_covered;
         become_ready(lane, lane->greeting.needs_auth);
+    }
     return !lane_is_closed(lane);
 }
 
@@ -145,7 +147,8 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     memset(&lane->scan, 0, sizeof lane->scan);
     if (kind == GREETING_AGAIN)
         nonce_draw(&lane->nonce);
-    greeting_init(&lane->greeting, &lane->key, kind);
+    const struct greeting_cover cover = {lane->cover, lane->home->own};
+    greeting_init(&lane->greeting, &lane->key, kind, kind == GREETING_AGAIN ? NULL : &cover);
     if (greeting_is_over(&lane->greeting)) {
         become_ready(lane, false);
         return true;
@@ -197,6 +200,7 @@ static void on_closed(struct link *link)
     calls_fini(&lane->calls);
     tags_fini(&lane->tags);
     bytes_fini(&lane->greeted);
+    free(lane->cover);
     login_put(lane->key.login);
     login_put(lane->last_login);
     lane->is_gone = true;
@@ -312,16 +316,16 @@ void lane_end(struct lane *lane)
         close_quietly(lane);
 }
 
-static void tell_owner(struct lane *lane, struct slice reply)
+static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again)
 {
     struct rider *owner = lane->owner;
     if (owner == NULL)
         return;
     owner->lane = NULL;
-    /* Who never used it has lost nothing, and gets another in place of one that had an owner before. */
+    /* Who never used it has lost nothing, and gets another in place of one that is no fault of Redis'. */
     if (lane->is_used) {
         owner->ops->on_lost(owner);
-    } else if (lane->is_lent) {
+    } else if (lane->is_lent || may_ask_again) {
         link_wake(rider_link(owner));
     } else {
         owner->ops->on_refused(owner, reply);
@@ -329,7 +333,7 @@ static void tell_owner(struct lane *lane, struct slice reply)
     }
 }
 
-static void tell_riders(struct lane *lane, bool was_ready, struct slice reply)
+static void tell_riders(struct lane *lane, bool may_ask_again, struct slice reply)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct rider *rider = calls_at(&lane->calls, at)->rider;
@@ -338,11 +342,11 @@ static void tell_riders(struct lane *lane, bool was_ready, struct slice reply)
     }
     if (lane->owner != NULL)
         list_take(&lane->owner->waiting);
-    if (was_ready)
+    if (may_ask_again)
         wake_waiting(lane);
     else
         refuse_waiting(lane, reply);
-    tell_owner(lane, reply);
+    tell_owner(lane, reply, may_ask_again);
 }
 
 static void close_for(struct lane *lane, const char *why, struct slice reply)
@@ -351,8 +355,8 @@ static void close_for(struct lane *lane, const char *why, struct slice reply)
         return;
     bool was_ready = lane_is_ready(lane);
     close_quietly(lane);
-    lanes_on_failed(lane->home, lane, was_ready, why);
-    tell_riders(lane, was_ready, reply);
+    bool may_ask_again = lanes_on_failed(lane->home, lane, was_ready, why);
+    tell_riders(lane, may_ask_again, reply);
 }
 
 void lane_fail(struct lane *lane, const char *why)

@@ -112,6 +112,7 @@ enum lane_role {
 
 enum greeting_end {
     GREETING_NOT_ANSWERED,
+    GREETING_SENT_AWAY,
     GREETING_ANSWERED_NO,
     GREETING_LOGIN_ENDED,
     GREETING_GARBLED,
@@ -152,6 +153,7 @@ struct lane {
     struct room_share share; /* whose it is */
     struct nonce nonce;      /* asked, and not answered yet */
     struct bytes greeted;    /* the answer that its greeting is at; heap */
+    char *cover;             /* the channel by which it is to speak for what others have sent; heap; NULL: it is not */
     uint8_t state;
     uint8_t role;    /* enum lane_role */
     uint8_t in;      /* enum lane_home: the list it is in */
@@ -169,6 +171,7 @@ struct lane {
     bool is_retry;                  /* opened in place of one that was closed */
     bool is_used;                   /* whoever uses it now has sent something */
     bool is_lent;                   /* it has had another owner, and is greeted anew for this one */
+    bool is_covered;                /* it speaks for all that Redis had been sent before it was ready */
     bool is_spare;                  /* shared, for when the one in use takes no more calls */
     bool is_listed;                 /* others of its owner's user may point at it: upstream->owned has it */
     bool is_spent;                  /* nobody else may have it after its owner */
@@ -176,7 +179,8 @@ struct lane {
     bool is_asked;                  /* a nonce is on its way */
     bool is_telling;                /* an EXEC is, behind which somebody is to be another user */
     bool is_gone;                   /* the connection is closed; the memory waits for leases */
-    bool has_name;                  /* CLIENT SETNAME was sent on it */
+    bool has_name;                  /* its owner's is on it, by CLIENT SETNAME or HELLO */
+    bool has_library;               /* its owner's library is, by CLIENT SETINFO */
     bool is_late;                   /* it failed because an answer did not come in time */
     bool is_hung;                   /* the same, when it was ready */
     bool is_broken;                 /* it failed because what came was not what may come */

@@ -344,12 +344,17 @@ static bool broke_at_once(const struct lane *lane)
     return !lane->is_used && clock_ns() - lane->ready_ns < FRESH_NS;
 }
 
-static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
+static void log_closed(const struct lanes *lanes, const struct lane *lane, const char *why)
 {
     static const char *const names[] = {
         [LANE_SHARED] = "shared", [LANE_PRIVATE] = "private", [LANE_SCRIPT] = "script", [LANE_DOOR] = "login"};
     log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s", lanes->upstream->text,
            names[lane->role], why);
+}
+
+static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    log_closed(lanes, lane, why);
     if (lane->role != LANE_SHARED || lane->is_spare || lanes_find_shared(lanes, &lane->key) != NULL)
         return;
     /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
@@ -366,6 +371,34 @@ static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane
     bool is_shut = lane->greeted_ns != 0 && !lane->is_late && lanes->n_shut < LANES_SHUT_MAX;
     return is_shut || (lane->ready_ns != 0 && !lane->is_late) ||
            (lane->greeting_end == GREETING_GARBLED && !lanes->is_garbled);
+}
+
+/*
+ * Redis was there, took the connection and closed it: somebody has sent CLIENT KILL, or it is about to stop. Back-off begins
+ * with what fails after that.
+ */
+static bool may_try_again(struct lanes *lanes, const struct lane *lane)
+{
+    if (!is_clients((enum lane_role)lane->role) || lane->greeted_ns == 0 || lane->is_late || lane->is_broken ||
+        lane->greeting_end != GREETING_NOT_ANSWERED)
+        return false;
+    uint64_t now_ns = clock_ns();
+    if (now_ns - lanes->again_ns > NS_PER_S) {
+        lanes->again_ns = now_ns;
+        lanes->n_again = 0;
+    }
+    return lanes->down == ERR_NONE && lanes->n_again++ < LANES_AGAIN_MAX;
+}
+
+/* Who waits for it will ask for another; for newcomers one is opened in any case. */
+static void try_again(struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    log_closed(lanes, lane, why);
+    if (!lanes_is_newcomers(lanes, lane) || !lanes->keeps_shared || lanes_find_shared(lanes, &lane->key) != NULL)
+        return;
+    struct lane *again = open_shared(lanes, &lane->key, NULL);
+    if (again != NULL)
+        again->is_retry = true;
 }
 
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
@@ -430,19 +463,24 @@ static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *
            why);
 }
 
-void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
+bool lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
 {
     bool is_idle = lane->role == LANE_PRIVATE && lane->owner == NULL;
     if (lanes->is_closing || is_idle || lane->is_spare)
-        return;
+        return was_ready;
     count_add(&lanes->counts.lost[loss_of(lane, was_ready)], 1);
     bool is_storm = lanes_is_newcomers(lanes, lane) && lane->is_retry && broke_at_once(lane);
-    if (lane->is_lent && !was_ready)
+    if (lane->is_lent && !was_ready) {
         lose_lent(lanes, lane, why);
-    else if (was_ready && !is_storm)
+    } else if (was_ready && !is_storm) {
         lose_ready(lanes, lane, why);
-    else
+    } else if (may_try_again(lanes, lane)) {
+        try_again(lanes, lane, why);
+        return true;
+    } else {
         lose_opening(lanes, lane, why);
+    }
+    return was_ready;
 }
 
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane)

@@ -32,7 +32,8 @@
 #define LANES_GONE_NS (10 * NS_PER_S)    /* how long a client that has closed its side is waited for */
 #define LANES_SHUT_MAX                                                                                                 \
     8 /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
-#define LANES_NO_RESET 8 /* logins whose lanes are known not to be reset */
+#define LANES_AGAIN_MAX 8 /* connections closed by Redis in a second before it is taken for away */
+#define LANES_NO_RESET 8  /* logins whose lanes are known not to be reset */
 
 struct lanes_ops {
     /* Redis does not accept this login any more: who came in by it must go. */
@@ -63,6 +64,8 @@ struct lanes {
     enum err why_none; /* why the last one who asked got none, if not for that; else ERR_NONE */
     bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */
     unsigned n_shut;   /* connections closed while they were greeted, and none since that was good */
+    uint64_t again_ns; /* since when the next is counted: a second at most */
+    unsigned n_again;  /* connections that were tried again at once, without any back-off */
     bool is_closing;
     struct login *no_reset[LANES_NO_RESET]; /* held; the newest in place of the oldest */
     unsigned next_no_reset;
@@ -121,8 +124,8 @@ void lanes_close(struct lanes *lanes);
 
 void lanes_on_connected(struct lanes *lanes, struct lane *lane);
 void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth);
-/* It is closed, after having been ready or not. */
-void lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why);
+/* It is closed, after having been ready or not. False: who waits for it is to be told that there is none. */
+bool lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why);
 /* A lane does not go on because a reply is not read. */
 void lanes_on_stalled(struct lanes *lanes, struct lane *lane);
 /* No new calls for this shared lane. False: it must go on, as none like it could be opened. */

@@ -1,5 +1,7 @@
 #include "upstream/lend.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "upstream/timers.h"
 
@@ -128,6 +130,15 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
         return resume(last->lane, owner);
     struct lane *left = wants_new ? NULL : find_left(lanes);
     return left != NULL ? renew(lanes, left, key, owner) : open_new(lanes, key, owner);
+}
+
+struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice channel)
+{
+    lanes->why_none = ERR_NONE;
+    struct lane *lane = lanes_are_up(lanes) ? open_new(lanes, key, owner) : NULL;
+    if (lane != NULL)
+        lane->cover = strndup(channel.at, channel.len); /* out of memory: it is not covered */
+    return lane;
 }
 
 /* ---- taking back ---- */

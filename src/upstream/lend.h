@@ -18,6 +18,12 @@
 struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct lease *last,
                           bool wants_new);
 
+/*
+ * A new one that speaks for all that Redis has been sent before it is ready, by a message on `channel`, if weir's own login
+ * may publish there: then is_covered. Otherwise as lend_private.
+ */
+struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice channel);
+
 /* Its owner needs it no longer, and it is clean: it is kept, with a lease for its owner, or closed. */
 void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last);
 

@@ -37,7 +37,7 @@ static void judge(struct slice frame, uint64_t *sum)
     digest(sum, reply != NULL);
     if (reply == NULL)
         return;
-    digest(sum, control_judge_ping(reply, &needs_auth) != NULL);
+    digest(sum, control_judge_hello(reply, &needs_auth) != NULL);
     digest(sum, needs_auth);
     digest(sum, control_judge_auth(reply) != NULL);
     const char *why = control_judge_info(reply, &is_barred);

@@ -577,15 +577,71 @@ def test_one_users_end_is_nobody_elses(farm):
                     assert [victim.read() for _ in range(3)] == ["OK", "OK", b"%d" % i]
 
 
-def test_what_a_client_says_of_its_library_is_not_the_next_ones(farm):
+def names_libraries(redis):
+    return redis.call("CLIENT", "SETINFO", "LIB-NAME", "x") == "OK"
+
+
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_what_a_client_says_of_its_library_is_its_own(farm, lanes):
     redis = farm.redis()
+    if not names_libraries(redis):
+        pytest.skip("this Redis knows of no libraries: CLIENT SETINFO came with 7.2")
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    with weir.connect() as a, weir.connect() as b:
+        assert a.ask("CLIENT SETINFO LIB-NAME mine", "CLIENT SETINFO lib-ver 1.2") == ["OK", "OK"]
+        assert b"lib-name=mine" not in b.call("CLIENT", "INFO")
+        assert (b"lib-name=mine" in redis.call("CLIENT", "LIST")) == (lanes == "private")
+        wrong = a.ask("CLIENT SETINFO LIB-NAME", "CLIENT SETINFO NAME x", "CLIENT SETINFO LIB-NAME x\x01y")
+        assert all(str(reply).startswith("ERR") for reply in wrong)
+        assert b"name=me " in a.ask("CLIENT SETNAME me", "CLIENT LIST")[1]
+        assert b"lib-name=mine lib-ver=1.2" in a.call("CLIENT", "INFO")
+        assert a.ask("CLIENT SETINFO LIB-VER 1.3", "MULTI", "CLIENT INFO", "EXEC")[0] == "OK"
+        assert b"lib-name=mine lib-ver=1.3" in a.call("CLIENT", "INFO")
+    for _ in range(3):
+        with weir.connect() as c:
+            c.ask("MULTI", "PING", "EXEC")
+            assert b"lib-name=mine" not in c.call("CLIENT", "INFO")
+
+
+def test_a_user_who_may_not_say_it_is_not_told_of(farm):
+    redis = farm.redis()
+    if not names_libraries(redis):
+        pytest.skip("this Redis knows of no libraries: CLIENT SETINFO came with 7.2")
+    redis.call("ACL", "SETUSER", "u", "on", ">pw", "~*", "+@all", "-client|setinfo")
     weir = farm.weir(redis, workers=1)
     with weir.connect() as a:
-        if not all(reply == "OK" for reply in a.ask("CLIENT SETINFO LIB-NAME mine")):
-            pytest.skip("this redis-server does not know of libraries")
-        a.ask("MULTI", "CLIENT SETINFO LIB-NAME mine", "EXEC")
-    with weir.connect() as b:
-        assert b"lib-name=mine" not in b.call("CLIENT", "INFO")
+        a.call("AUTH", "u", "pw")
+        assert str(a.call("CLIENT", "SETINFO", "LIB-NAME", "mine")).startswith("NOPERM")
+        redis.call("ACL", "LOG", "RESET")
+        assert b"lib-name= " in a.call("CLIENT", "INFO")
+    assert redis.call("ACL", "LOG") == []
+
+
+def test_what_weir_asks_for_its_own_sake_needs_no_rights(farm):
+    """Nothing that it sends on a client's lane is a denial in ACL LOG."""
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "u", "on", ">pw", "~*", "resetchannels", "-@all", "+get", "+set", "+multi", "+exec", "+wait")
+    redis.call("ACL", "SETUSER", "u", "+client|setname" if redis.call("COMMAND", "DOCS") else "+client")
+    for lanes in ("shared", "private"):
+        weir = farm.weir(redis, workers=1, lanes=lanes)
+        redis.call("ACL", "LOG", "RESET")
+        for _ in range(3):
+            with weir.connect() as a:
+                asked = ["AUTH u pw", "CLIENT SETNAME me", "SET k v", "MULTI", "GET k", "EXEC", "WAIT 0 0", "GET k"]
+                assert a.ask(*asked) == ["OK", "OK", "OK", "OK", "QUEUED", [b"v"], 0, b"v"]
+        assert redis.call("ACL", "LOG") == []
+
+
+def test_a_stranger_with_few_rights_is_asked_for_nothing(farm):
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "admin", "on", "nopass", "~*", "&*", "+@all")
+    redis.call("ACL", "SETUSER", "default", "-@all", "+get", "+info", "+command", "+slowlog")
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as a:
+        assert a.call("GET", "k") is None
+    with redis.connect() as conn:
+        conn.call("AUTH", "admin", "x")
+        assert conn.call("ACL", "LOG") == []
 
 
 def test_what_another_worker_keeps_makes_room(farm):

@@ -3,20 +3,26 @@
 The code is taken from the page and run: the first block of a recipe is the old way, the second the new one.
 """
 
+import inspect
+import json
+import os
 import re
+import subprocess
 import threading
 import time
 
 import pytest
 import redis as redis_py
-from harness import REPO, wait_until
+from harness import NODE_SOURCES, REPO, wait_until
+from transcript import File, story
 
-INTRODUCTION = "Recipes"
+PAGE = "docs/recipes.md"
+INTRODUCTION, LIBRARIES = "Recipes", "From your library"
 
 
 def blocks():
     """{heading: its blocks of Python}"""
-    text = (REPO / "docs/recipes.md").read_text()
+    text = (REPO / PAGE).read_text()
     parts = re.split(r"^##? (.+)$", text, flags=re.M)[1:]
     return {name: re.findall(r"^```python\n(.*?)^```", body, re.M | re.S) for name, body in zip(parts[::2], parts[1::2])}
 
@@ -70,7 +76,7 @@ def old(name, clock=None):
 
 
 def new(name):
-    return Names(BLOCKS[name][1])
+    return Names(BLOCKS[INTRODUCTION][0] + BLOCKS[name][-1])
 
 
 class Killed(Exception):
@@ -192,21 +198,21 @@ def scripts_called(redis):
 def test_every_recipe_is_run():
     source = open(__file__, encoding="utf-8").read()
     for name, code in BLOCKS.items():
-        assert len(code) == (1 if name == INTRODUCTION else 2), name
+        assert len(code) == (1 if name in (INTRODUCTION, LIBRARIES) else 2), name
         constants = [word for word, value in globals().items() if value == name and word.isupper()]
         assert any(re.search(rf"\b(old|new)\({word}\b", source) for word in constants) or name == INTRODUCTION, name
 
 
 def test_a_decision_is_five_integers(r):
     ask = Names(BLOCKS[INTRODUCTION][0]).ask
-    assert ask(r, "SLIDING", "k", "1/60s") == {"allowed": True, "retry_after_ms": -1}
-    answer = ask(r, "SLIDING", "k", "1/60s")
-    assert not answer["allowed"] and 0 < answer["retry_after_ms"] <= 60_000
+    assert ask(r, "SLIDING", "k", "1/60s") == [0, 1, 0, -1, 60_000]
+    limited, limit, remaining, retry_after_ms, reset_after_ms = ask(r, "SLIDING", "k", "1/60s")
+    assert (limited, limit, remaining) == (1, 1, 0) and 0 < retry_after_ms <= reset_after_ms <= 60_000
 
 
 def test_the_calls_of_the_table_are_right(r):
-    table = re.findall(r"^\| [^|]+ \| `([^`]+)`", (REPO / "docs/recipes.md").read_text(), re.M)
-    assert len(table) == len(BLOCKS) - 3  # one call replaces the sorted set in all its forms
+    table = re.findall(r"^\| [^|]+ \| `((?:LIMIT|CL)[^`]+)`", (REPO / PAGE).read_text(), re.M)
+    assert len(table) == len(BLOCKS) - 4  # one call replaces the sorted set in all its forms
     for i, call in enumerate(table):
         assert r.execute_command(*call.replace(" key ", f" key:{i} ").split())[0] == 0, call
 
@@ -479,3 +485,57 @@ def test_a_counter_of_what_is_running_never_forgets_the_dead(direct, r):
             run(r, "import", die, 300)
     wait_until(lambda: run(r, "import", int, 300), "the places of the dead are free")
     wait_until(lambda: not r.exists("limit:running:import"), "nothing is left")
+
+
+# ---- libraries ----
+
+NODE_CASES = {
+    "ioredis": {"by itself": {}, "RESP2": {"protocol": 2}, "RESP3": {"protocol": 3, "replyMapping": "resp3"}},
+    "redis": {"by itself": {}, "RESP2": {"RESP": 2}, "RESP3": {"RESP": 3}},
+}
+
+
+@pytest.mark.parametrize("library, case", [(library, case) for library in NODE_CASES for case in NODE_CASES[library]])
+def test_node(library, case, weir, node_modules, tmp_path):
+    (code,) = [step.text for step in story(PAGE) if isinstance(step, File) and step.name == f"limits-{library}.js"]
+    (tmp_path / "limits.js").write_text(code)
+    options = json.dumps(NODE_CASES[library][case])
+    argv = ["node", NODE_SOURCES / "limits.js", str(weir.address[1]), library, tmp_path / "limits.js", options]
+    env = {**os.environ, "NODE_PATH": str(node_modules)}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("ok in a transaction it is an error\n")
+
+
+def py_clients(weir):
+    """A client for each protocol that this redis-py speaks."""
+    protocols = [{}]
+    if "protocol" in inspect.signature(redis_py.Redis).parameters:
+        protocols += [{"protocol": 2}, {"protocol": 3}]
+    return [redis_py.Redis(*weir.address, **protocol) for protocol in protocols]
+
+
+def test_py(weir):
+    allowed_all = new(LIBRARIES).allowed_all
+    for i, client in enumerate(py_clients(weir)):
+        assert allowed_all(client, [f"ann{i}"] * 6 + [f"bob{i}"]) == [True] * 5 + [False, True]
+        with pytest.raises(redis_py.ResponseError, match="LIMIT is not allowed in transactions"):
+            client.pipeline().execute_command("LIMIT", "SLIDING", "k", "5/60s").execute()
+        client.close()
+
+
+def test_py_maps():
+    """What redis-py 8 makes of a reply."""
+
+    class Client:
+        def execute_command(self, *words):
+            return {b"limited": 1, b"limit": 5, b"remaining": 0, b"retry_after_ms": 7, b"reset_after_ms": 9}
+
+    assert Names(BLOCKS[INTRODUCTION][0]).ask(Client(), "SLIDING", "k", "5/60s") == [1, 5, 0, 7, 9]
+    assert not new(IN_LUA).allowed(Client(), "ann")
+
+
+def test_what_is_not_run_says_so():
+    for section in re.split(r"^##+ ", (REPO / PAGE).read_text(), flags=re.M):
+        has_code = re.search(r"^```(?!python|js )\w", section, re.M)
+        assert bool(has_code) == ("*Not run by our tests.*" in section), section[:40]

@@ -255,3 +255,17 @@ def test_a_killed_connection_is_replaced(farm):
         wait_until(lambda: idle.call("PING") == "PONG", "another connection serves it", BACK_WITHIN)
         with Conn(weir.address) as new:
             assert new.call("PING") == "PONG"
+
+
+@pytest.mark.parametrize("pause_ms", [0, 0.5, 1, 2, 3])
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_connections_closed_again_and_again_are_no_outage(farm, lanes, pause_ms):
+    """Whoever asks in between waits for the next connection, and hears of nothing."""
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes)
+    with redis.connect() as killer, weir.connect() as a:
+        for _ in range(3):
+            killer.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            time.sleep(pause_ms / 1000)  # so that weir is somewhere in the middle of the next
+        assert a.call("GET", "k") is None
+    assert "is away" not in weir.log()

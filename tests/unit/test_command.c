@@ -344,7 +344,7 @@ static void only_one_reply_is_shareable(void **state)
         bool is_of_others = row->effect == EFFECT_ADMIT || row->effect == EFFECT_PAUSE || row->effect == EFFECT_COMMAND;
         assert_int_equal(row->flow, FLOW_ONE);
         /* On a lane for all nobody is shown the mark: CLIENT INFO has another. */
-        assert_true(row->effect == EFFECT_NONE || row->effect == EFFECT_MARK || is_of_others);
+        assert_true(row->effect == EFFECT_NONE || row->effect == EFFECT_LIBRARY || is_of_others);
     }
 }
 
@@ -385,7 +385,7 @@ static void flows_and_effects(void **state)
         {"hello", FLOW_ONE, EFFECT_HELLO},
         {"select", FLOW_ONE, EFFECT_SELECT},
         {"client|setname", FLOW_ONE, EFFECT_NAME},
-        {"client|setinfo", FLOW_ONE, EFFECT_MARK},
+        {"client|setinfo", FLOW_ONE, EFFECT_LIBRARY},
         {"reset", FLOW_ONE, EFFECT_RESET},
         {"config|set", FLOW_ONE, EFFECT_ADMIT},
         {"config|get", FLOW_ONE, EFFECT_NONE},

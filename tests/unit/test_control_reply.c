@@ -51,10 +51,10 @@ static void test_judgements(void **state)
 {
     static const struct {
         const char *text;
-        bool ping, auth, info;
+        bool hello, auth, info;
     } rows[] = {
-        {"+PONG\r\n", true, false, false},
-        {"+OK\r\n", true, true, false},
+        {"*2\r\n$6\r\nserver\r\n$5\r\nredis\r\n", true, false, false},
+        {"+OK\r\n", false, true, false},
         {"-NOAUTH Authentication required.\r\n", true, false, false},
         {"-NOPERM x\r\n", true, false, false},
         {"-ERR max number of clients reached\r\n", false, false, false},
@@ -63,12 +63,14 @@ static void test_judgements(void **state)
         {":1\r\n", false, false, false},
         {"$-1\r\n", false, false, false},
         {"*-1\r\n", false, false, false},
-        {"*0\r\n", false, false, false},
-        {"*1\r\n$-1\r\n", false, false, false},
+        {"*0\r\n", true, false, false},
+        {"*1\r\n$-1\r\n", true, false, false},
         {"$0\r\n\r\n", false, false, true},
         {"$19\r\nredis_version:7.0.0\r\n", false, false, true},
         {"$19\r\nredis_version:6.0.9\r\n", false, false, false},
         {"$18\r\nredis_mode:cluster\r\n", false, false, false},
+        {"$19\r\nserver_mode:cluster\r\n", false, false, false},
+        {"$22\r\nserver_mode:standalone\r\n", false, false, true},
         {"$14\r\nredis_version:\r\n", false, false, true},
         {"$3\r\n::\n\r\n", false, false, true},
     };
@@ -78,7 +80,7 @@ static void test_judgements(void **state)
         struct redisReply *reply = read_text(rows[i].text);
         if (reply == NULL)
             fail_msg("%s", rows[i].text);
-        assert_int_equal(control_judge_ping(reply, &flag) == NULL, rows[i].ping);
+        assert_int_equal(control_judge_hello(reply, &flag) == NULL, rows[i].hello);
         assert_int_equal(flag, strncmp(rows[i].text, "-NOAUTH", 7) == 0);
         assert_int_equal(control_judge_auth(reply) == NULL, rows[i].auth);
         assert_int_equal(control_judge_info(reply, &flag) == NULL, rows[i].info);

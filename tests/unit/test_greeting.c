@@ -67,7 +67,7 @@ static void a_fresh_one_has_nothing_pending_when_it_logs_in(void **state)
     struct lane_key key = key_of(login, 3, 3);
     struct greeting greeting;
     (void)state;
-    greeting_init(&greeting, &key, GREETING_OWNED);
+    greeting_init(&greeting, &key, GREETING_OWNED, NULL);
     assert_string_equal(said(&greeting, &key), "SELECT 3");
     assert_false(greeting_goes_on(&greeting));
     assert_int_equal(judge(&greeting, "-NOAUTH Authentication required.\r\n"), GREETING_GOOD);
@@ -100,15 +100,45 @@ static void what_a_fresh_one_may_hear(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        greeting_init(&greeting, &key, GREETING_FRESH);
+        greeting_init(&greeting, &key, GREETING_FRESH, NULL);
         assert_string_equal(said(&greeting, &key), "AUTH u p");
         assert_int_equal(judge(&greeting, cases[i].answer), cases[i].verdict);
     }
-    greeting_init(&greeting, &nobody, GREETING_FRESH);
-    assert_string_equal(said(&greeting, &nobody), "PING");
+    greeting_init(&greeting, &nobody, GREETING_FRESH, NULL);
+    assert_string_equal(said(&greeting, &nobody), "HELLO");
     assert_int_equal(judge(&greeting, "-NOAUTH no\r\n"), GREETING_GOOD);
     assert_true(greeting.needs_auth && greeting_is_over(&greeting));
     login_put(login);
+}
+
+/* A message before the client's login, as weir itself where it has a login; whether it may is all that its answers tell. */
+static void a_covering_one_publishes_first(void **state)
+{
+    struct login *login = login_new(SLICE("u"), SLICE("p"));
+    struct login *own = login_new(SLICE("weir"), SLICE("w"));
+    struct lane_key key = key_of(login, 0, 2);
+    struct lane_key nobody = key_of(NULL, 0, 2);
+    const struct greeting_cover cover = {"c", own};
+    struct greeting greeting;
+    (void)state;
+    greeting_init(&greeting, &key, GREETING_OWNED, &cover);
+    assert_string_equal(said(&greeting, &key), "AUTH weir w,PUBLISH c ");
+    assert_int_equal(judge(&greeting, "+OK\r\n"), GREETING_GOOD);
+    assert_false(greeting_goes_on(&greeting));
+    assert_int_equal(judge(&greeting, ":0\r\n"), GREETING_GOOD);
+    assert_true(greeting_goes_on(&greeting) && greeting.is_covered);
+    assert_string_equal(said(&greeting, &key), "AUTH u p,HELLO");
+    assert_int_equal(judge(&greeting, "-WRONGPASS no\r\n"), GREETING_LOGIN_REFUSED);
+    greeting_init(&greeting, &key, GREETING_OWNED, &cover);
+    (void)said(&greeting, &key);
+    assert_int_equal(judge(&greeting, "-WRONGPASS no\r\n"), GREETING_GOOD);
+    assert_int_equal(judge(&greeting, "-NOAUTH no\r\n"), GREETING_GOOD);
+    assert_false(greeting.is_covered);
+    greeting_init(&greeting, &nobody, GREETING_OWNED, &cover);
+    assert_string_equal(said(&greeting, &nobody), "PUBLISH c ,HELLO");
+    assert_int_equal(judge(&greeting, "-ERR max number of clients reached\r\n"), GREETING_TURNED_AWAY);
+    login_put(login);
+    login_put(own);
 }
 
 /* Whatever stands in the place of any one of the answers, and whatever comes before them, it is not clean. */
@@ -122,7 +152,7 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
     (void)state;
     nonce_draw(&nonce);
     const char *right[] = {"+RESET\r\n", "+OK\r\n", "%1\r\n$2\r\nid\r\n:7\r\n", nonce_answer('\'')};
-    greeting_init(&greeting, &key, GREETING_AGAIN);
+    greeting_init(&greeting, &key, GREETING_AGAIN, NULL);
     assert_non_null(strstr(said(&greeting, &key), "RESET,AUTH u p,HELLO 3,WEIR.NONCE "));
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(judge(&greeting, right[i]), GREETING_GOOD);
@@ -131,7 +161,7 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
         for (size_t f = 0; f < sizeof forged / sizeof forged[0]; f++) {
             if (strcmp(forged[f], right[at]) == 0 || (at == 2 && forged[f][0] == '%'))
                 continue;
-            greeting_init(&greeting, &key, GREETING_AGAIN);
+            greeting_init(&greeting, &key, GREETING_AGAIN, NULL);
             (void)said(&greeting, &key);
             enum greeting_verdict verdict = GREETING_GOOD;
             for (size_t i = 0; i < at; i++)
@@ -178,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fresh_one_has_nothing_pending_when_it_logs_in),
         cmocka_unit_test(what_a_fresh_one_may_hear),
+        cmocka_unit_test(a_covering_one_publishes_first),
         cmocka_unit_test(a_used_one_answers_exactly_or_is_not_clean),
         cmocka_unit_test(nonces),
         cmocka_unit_test(ids),

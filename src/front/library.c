@@ -1,0 +1,148 @@
+#include "front/library.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "front/client.h"
+#include "front/route.h"
+#include "front/session.h"
+#include "resp/argv.h"
+#include "resp/emit.h"
+
+#define LOOKED_AT 64 /* of those known, which are tried before another copy is made */
+
+/* ---- what is known ---- */
+
+static struct slice name_of(const struct library *library)
+{
+    return library != NULL ? slice_of(library->text, library->name_len) : slice_of("", 0);
+}
+
+static struct slice version_of(const struct library *library)
+{
+    return library != NULL ? slice_of(library->text + library->name_len, library->version_len) : slice_of("", 0);
+}
+
+void library_put(struct library *library)
+{
+    if (library == NULL || --library->holders > 0)
+        return;
+    list_take(&library->in_known);
+    free(library);
+}
+
+static struct library *find(struct list *known, struct slice name, struct slice version)
+{
+    unsigned looked_at = 0;
+    for (struct list *at = known->next; at != known && looked_at < LOOKED_AT; at = at->next, looked_at++) {
+        struct library *library = container_of(at, struct library, in_known);
+        if (slice_eq(name_of(library), name) && slice_eq(version_of(library), version))
+            return library;
+    }
+    return NULL;
+}
+
+static struct library *make(struct list *known, struct slice name, struct slice version)
+{
+    struct library *library = mem_zalloc(1, sizeof *library + name.len + version.len);
+    library->name_len = name.len;
+    library->version_len = version.len;
+    memcpy(library->text, name.at, name.len);
+    memcpy(library->text + name.len, version.at, version.len);
+    list_init(&library->in_known);
+    list_push(known, &library->in_known);
+    return library;
+}
+
+struct library *library_change(struct list *known, struct library *old, bool is_version, struct slice value)
+{
+    struct slice name = is_version ? name_of(old) : value;
+    struct slice version = is_version ? value : version_of(old);
+    struct library *library = NULL;
+    if (name.len + version.len > 0) {
+        library = find(known, name, version);
+        if (library == NULL)
+            library = make(known, name, version);
+        library->holders++;
+    }
+    library_put(old);
+    return library;
+}
+
+/* ---- CLIENT SETINFO ---- */
+
+enum word { WORD_NAME, WORD_VERSION, WORD_NEITHER };
+
+static enum word word_of(struct slice word)
+{
+    if (slice_is_word(word, SLICE("lib-name")))
+        return WORD_NAME;
+    return slice_is_word(word, SLICE("lib-ver")) ? WORD_VERSION : WORD_NEITHER;
+}
+
+/* As Redis would take it. */
+static bool is_text(struct slice value)
+{
+    for (size_t i = 0; i < value.len; i++)
+        if (value.at[i] < '!' || value.at[i] > '~')
+            return false;
+    return value.len <= LIBRARY_TEXT_MAX;
+}
+
+static void send_setinfo(struct lane *lane, const struct rider *rider, struct slice word, struct slice value)
+{
+    const struct slice words[] = {SLICE("CLIENT"), SLICE("SETINFO"), word, value};
+    char out[LIBRARY_TEXT_MAX + 64 + 5 * EMIT_HEADER_MAX];
+    lane_send(lane, rider, out, emit_array(out, words, 4));
+}
+
+bool library_send(struct client *client, struct lane *lane, const struct request *request)
+{
+    struct argv_walk walk;
+    struct slice words[4] = {{NULL, 0}};
+    argv_walk_init(&walk, request->bytes);
+    for (size_t i = 0; i < 4 && argv_next(&walk, &words[i]); i++)
+        ;
+    enum word word = word_of(words[2]);
+    bool is_good = request->argc == 4 && word != WORD_NEITHER && is_text(words[3]);
+    calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
+    if (is_good)
+        session_set_library(client, word == WORD_VERSION, words[3]);
+    if (is_good && !client->has_own_lane)
+        send_setinfo(lane, &client->rider, words[2], word == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION));
+    else
+        lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
+    return true;
+}
+
+/* ---- telling ---- */
+
+bool library_is_asked(const struct request *request)
+{
+    return request->command->pins || slice_eq(slice_str(request->command->name), SLICE("client|list"));
+}
+
+static bool tell(struct client *client, struct lane *lane, struct slice word, struct slice value)
+{
+    if (value.len == 0)
+        return true;
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    if (call == NULL)
+        return false;
+    call->flags = CALL_MUTE;
+    call->arrived_ns = 0;
+    send_setinfo(lane, &client->rider, word, value);
+    return true;
+}
+
+bool library_tell(struct client *client, struct lane *lane)
+{
+    const struct library *library = session_library(client);
+    if (library == NULL || lane->has_library)
+        return true;
+    lane->has_library = lane->is_spent = true;
+    route_flush(client->front);
+    return tell(client, lane, SLICE("lib-name"), name_of(library)) &&
+           tell(client, lane, SLICE("lib-ver"), version_of(library));
+}

@@ -1,0 +1,45 @@
+/*
+ * What WAIT and WAITAOF prove: that replicas, or the disk, have what this client has written, wherever it travelled.
+ *
+ * Redis answers them for the last command of their own connection that replicas were sent, so a client's writes and its
+ * question must be one connection's. From its first WAIT on a client keeps a lane of its own. If it may have written
+ * elsewhere before, that lane is opened for it with a message that replicas are sent (lend_covering): what the client had
+ * written went before it, so the lane speaks for that too. Where weir may publish nothing, or the client's state binds it
+ * to the lane that it has, no replica is counted until a write on that lane has surely been sent to them: the answer says
+ * less than could be true, and never more. Inside MULTI the question is the lane's alone.
+ */
+#ifndef WEIR_FRONT_PROOF_H
+#define WEIR_FRONT_PROOF_H
+
+#include "front/client.h"
+#include "front/request.h"
+#include "front/rules.h"
+#include "upstream/calls.h"
+
+#define PROOF_CHANNEL_ROOM (sizeof((struct rules *)0)->limit_prefix + 16)
+
+/* Must the lane for this request speak for what the client has written elsewhere? */
+static inline bool proof_is_wanted(const struct client *client, const struct request *request)
+{
+    return client->wrote_elsewhere && request_effect(request) == EFFECT_WAIT && !client->in_multi;
+}
+
+/* Is what its lane speaks for still on its way? */
+static inline bool proof_must_wait(const struct client *client, const struct request *request)
+{
+    return client->is_unproven && client->rider.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
+}
+
+/* Where the message is published, in `out`: where weir's own login may publish. */
+struct slice proof_channel(const struct client *client, char out[PROOF_CHANNEL_ROOM]);
+
+/* This is the client's own lane now, and ready. */
+void proof_note_lane(struct client *client, struct lane *lane);
+
+/* For special: `call` is noted for a request on the client's own lane, outside MULTI. */
+void proof_note_sent(struct client *client, const struct request *request, struct call *call);
+
+/* A call whose effect is EFFECT_WAIT or EFFECT_WRITE has been answered. */
+void proof_answered(struct client *client, const struct call *call, const struct glimpse *reply);
+
+#endif

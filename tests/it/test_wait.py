@@ -1,0 +1,186 @@
+"""WAIT and WAITAOF prove what the client has written, wherever it travelled: never more than is true."""
+
+import signal
+
+import pytest
+from harness import wait_until
+from resp import encode
+
+LANES = ["shared", "private"]
+USER = ("ACL", "SETUSER", "writer", "on", ">pw", "~*", "&*", "-@all", "+set", "+wait", "+multi", "+exec", "+get", "+del")
+OWN = ("ACL", "SETUSER", "weir", "on", ">secret", "-@all", "+info", "+command", "+publish", "~limit:*", "resetchannels", "&limit:released")
+
+
+class Pair:
+    """A Redis and its replica, which stops and goes on."""
+
+    def __init__(self, farm, *options):
+        self.redis = farm.redis("--repl-diskless-sync-delay", "0", *options)
+        self.replica = farm.redis("--replicaof", "127.0.0.1", str(self.redis.port))
+        wait_until(lambda: self.replica.info("master_link_status") == "up", "the replica is in step", 20)
+
+    def stop(self):
+        """What is written from now on has no replica. What has been, has."""
+        assert self.redis.call("SET", "before", "1") == "OK"
+        with self.redis.connect() as conn:
+            assert conn.ask("SET before 2", "WAIT 1 10000") == ["OK", 1]
+        self.replica.signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.replica.signal(signal.SIGCONT)
+
+
+@pytest.fixture
+def pair(farm):
+    pair = Pair(farm)
+    yield pair
+    pair.go_on()
+
+
+@pytest.fixture(params=LANES)
+def lanes(request):
+    return request.param
+
+
+def weir_of(farm, pair, lanes, **settings):
+    return farm.weir(pair.redis, lanes=lanes, workers=1, **settings)
+
+
+HISTORIES = {
+    "a write": ["SET k v"],
+    "a transaction": ["MULTI", "SET k v", "EXEC"],
+    "a write, and a transaction that writes nothing": ["SET k v", "MULTI", "DEL nothing", "EXEC"],
+    "a transaction, and a read": ["MULTI", "SET k v", "EXEC", "GET k"],
+    "a script": ["EVAL redis.call('SET','k','v') 0"],
+    "a write in another database": ["SELECT 1", "SET k v", "SELECT 0", "GET k"],
+    "a write as somebody else": ["SET k v", "AUTH default x"],
+    "a write before RESET": ["SET k v", "RESET", "PING"],
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
+def test_no_replica_is_counted_that_stands_still(farm, pair, lanes, history):
+    weir = weir_of(farm, pair, lanes)
+    pair.stop()
+    with weir.connect() as a:
+        a.ask(*history)
+        assert a.call("WAIT", 1, 100) == 0
+        assert a.call("WAIT", 1, 100) == 0, "nor when it is asked again"
+        pair.go_on()
+        if not (lanes == "private" and "RESET" in history):  # what was written before RESET was on another lane
+            assert a.call("WAIT", 1, 10_000) == 1
+        assert a.ask("SET k w", "WAIT 1 10000") == ["OK", 1]
+
+
+@pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
+def test_the_same_in_one_write(farm, pair, lanes, history):
+    weir = weir_of(farm, pair, lanes)
+    pair.stop()
+    with weir.connect() as a:
+        assert a.ask(*history, "WAIT 1 100", "ECHO x")[-2:] == [0, b"x"]
+
+
+def test_replicas_that_keep_up_are_counted(farm, pair, lanes):
+    weir = weir_of(farm, pair, lanes)
+    with weir.connect() as a:
+        assert a.ask("SET k v", "WAIT 1 5000", "SET k w", "GET k", "WAIT 1 5000") == ["OK", 1, "OK", b"w", 1]
+    with weir.connect() as a:
+        assert a.ask("MULTI", "SET k v", "EXEC", "WAIT 1 5000")[-1] == 1
+    with weir.connect() as a:
+        assert str(a.ask("WAIT 0 0", "WAIT x 0")[-1]) == "ERR value is not an integer or out of range"
+
+
+def test_nobody_waits_for_what_others_have_written(farm, pair, lanes):
+    """From 7.2 on Redis answers at once who has written nothing."""
+    weir = weir_of(farm, pair, lanes)
+    pair.stop()
+    with weir.connect() as writer, weir.connect() as other, pair.redis.connect() as direct:
+        assert writer.ask("SET k v", "MULTI", "SET k w", "EXEC")[0] == "OK"
+        assert other.ask("GET k", "WAIT 1 100") == direct.ask("GET k", "WAIT 1 100")
+
+
+def test_many_clients_wait_side_by_side(farm, pair):
+    weir = weir_of(farm, pair, "shared")
+    pair.stop()
+    conns = [weir.connect() for _ in range(20)]
+    try:
+        for conn in conns:
+            assert conn.call("SET", "k", "v") == "OK"
+        for conn in conns:
+            conn.send(encode("WAIT", 1, 0))
+        with weir.connect() as other:
+            assert other.ask("SET k w", "GET k") == ["OK", b"w"]
+        pair.go_on()
+        assert [conn.read() for conn in conns] == [1] * 20
+    finally:
+        for conn in conns:
+            conn.close()
+
+
+def test_a_user_with_few_rights(farm, pair, lanes):
+    """weir asks nothing of Redis in its name that it may not."""
+    pair.redis.call(*USER)
+    pair.redis.call(*OWN)
+    pair.redis.call("ACL", "SETUSER", "default", "off")
+    with pair.redis.connect() as admin:
+        assert str(admin.call("PING")).startswith("NOAUTH")
+    (pair.redis.folder / "pw").write_text("secret")
+    weir = weir_of(farm, pair, lanes, upstream_user="weir", upstream_password_file=str(pair.redis.folder / "pw"))
+    with weir.connect() as a:
+        assert a.ask("AUTH writer pw", "SET k v", "WAIT 1 5000", "GET k") == ["OK", "OK", 1, b"v"]
+        assert a.ask("SET k w", "WAIT 1 5000") == ["OK", 1]
+
+
+def test_without_leave_to_publish_less_is_said_than_is_true(farm, pair):
+    pair.redis.call(*USER)
+    pair.redis.call("ACL", "SETUSER", "default", "-publish")
+    weir = weir_of(farm, pair, "shared")
+    with weir.connect() as a:
+        assert a.ask("AUTH writer pw", "SET k v", "WAIT 1 5000", "WAIT 1 5000") == ["OK", "OK", 0, 0]
+        assert a.ask("DEL nothing", "WAIT 1 5000") == [0, 0]
+        wrong = [str(reply) for reply in a.ask("WAIT x 0", "WAIT 1 -1")]
+        assert wrong == ["ERR value is not an integer or out of range", "ERR timeout is negative"]
+        assert a.ask("SET k w", "WAIT 1 5000") == ["OK", 1]
+        pair.stop()
+        assert a.ask("SET k x", "WAIT 1 100") == ["OK", 0]
+
+
+def test_bound_to_a_lane_less_is_said_than_is_true(farm, pair):
+    weir = weir_of(farm, pair, "shared")
+    with weir.connect() as a:
+        assert a.ask("SET k v", "WATCH k", "WAIT 1 5000") == ["OK", "OK", 0]
+        assert a.ask("SET k w", "WAIT 1 5000") == ["OK", 1]
+
+
+def test_the_silenced_hear_nothing_of_it(farm, pair):
+    weir = weir_of(farm, pair, "shared")
+    with weir.connect() as a:
+        a.send(encode("SET", "k", "v") + encode("CLIENT", "REPLY", "OFF") + encode("WAIT", 1, 1000))
+        a.send(encode("CLIENT", "REPLY", "ON") + encode("WAIT", 1, 1000))
+        assert [a.read(), a.read(), a.read()] == ["OK", "OK", 1]
+
+
+def test_waitaof(farm, pair):
+    redis = pair.redis
+    if str(redis.call("WAITAOF", 0, 0, 0)).startswith("ERR unknown command"):
+        pytest.skip("this Redis has no WAITAOF, which came with 7.2")
+    redis.call("CONFIG", "SET", "appendonly", "yes")
+    for lanes in LANES:
+        weir = weir_of(farm, pair, lanes)
+        with weir.connect() as a:
+            assert a.ask("SET k v", "WAITAOF 1 0 5000", "SET k w", "WAITAOF 1 0 5000") == ["OK", [1, 0], "OK", [1, 0]]
+        with weir.connect() as a, weir.connect() as b:
+            pair.stop()
+            assert [replicas for _, replicas in a.ask("SET k v", "WAITAOF 0 1 50", "WAITAOF 0 1 50")[1:]] == [0, 0]
+            assert b.ask("SET k v", "WATCH k", "WAITAOF 0 0 0")[-1][1] == 0
+        pair.go_on()
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_client_that_leaves_while_it_waits(farm, pair, silent):
+    weir = weir_of(farm, pair, "shared")
+    pair.stop()
+    with weir.connect() as a:
+        a.send((encode("CLIENT", "REPLY", "OFF") if silent else b"") + encode("SET", "k", "v") + encode("WAIT", 1, 0))
+        wait_until(lambda: pair.redis.info("blocked_clients") == "1", "it waits")
+    wait_until(lambda: pair.redis.info("blocked_clients") == "0", "nobody waits")
