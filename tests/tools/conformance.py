@@ -35,7 +35,7 @@ from resp import Closed, Conn  # noqa: E402
 from server_version import said_version  # noqa: E402
 
 DOC = REPO / "docs/conformance.md"
-UNIT_SECONDS = 120
+UNIT_SECONDS = 240
 LOG_BYTES = 4000
 SHOWN = 10  # tests of one run of a unit; more than that is one thing that went wrong early
 OPTIONS_FROM_7 = ["--enable-protected-configs", "yes", "--enable-module-command", "yes"]
