@@ -76,11 +76,8 @@ static bool may_give_back(const struct client *client);
 static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
 {
     struct lanes *lanes = &client->front->lanes;
-    if (!proof_is_wanted(client, request)) {
-        /* A lane that others have had speaks for what they have written. */
-        bool wants_new = client->wants_new_lane || request_effect(request) == EFFECT_WAIT;
-        return lend_private(lanes, key, &client->rider, &client_need_extra(client)->kept, wants_new);
-    }
+    if (!proof_is_wanted(client, request))
+        return lend_private(lanes, key, &client->rider, &client_need_extra(client)->kept, client->wants_new_lane);
     char channel[PROOF_CHANNEL_ROOM];
     return lend_covering(lanes, key, &client->rider, proof_channel(client, channel));
 }

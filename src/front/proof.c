@@ -19,9 +19,10 @@ struct slice proof_channel(const struct client *client, char out[PROOF_CHANNEL_R
 
 void proof_note_lane(struct client *client, struct lane *lane)
 {
-    if (lane->is_covered)
-        client->wrote_elsewhere = client->is_unproven = false;
-    lane->is_covered = false;
+    if (!lane->is_covered)
+        return;
+    client->wrote_elsewhere = client->is_unproven = lane->is_covered = false;
+    effect_pin(client);
 }
 
 static bool is_one_of(struct slice name, const struct slice *names, size_t n)
@@ -44,10 +45,10 @@ static bool surely_writes(const struct request *request)
 
 static void note_wait(struct client *client, const struct request *request, struct call *call)
 {
-    effect_pin(client);
     call->argument = ANSWER_REDIS;
     if (!client->wrote_elsewhere)
         return;
+    effect_pin(client);
     client->is_unproven = client->is_held = true;
     call->argument = ANSWER_NOTHING;
     if ((call->flags & CALL_MUTE) != 0)

@@ -157,6 +157,8 @@ static enum greeting_verdict judge_fresh(struct greeting *greeting, enum step st
         /* LOADING, MASTERDOWN, BUSY: the server talks to us, and will tell the client the same. */
         if (is_error)
             return greeting->is_asking ? GREETING_GOOD : GREETING_REFUSED;
+        if (glimpse_type(answer) != (greeting->is_asking ? '*' : '%'))
+            return GREETING_NONSENSE;
         return greeting->kind == GREETING_OWNED ? GREETING_TELLS_ID : GREETING_GOOD;
     default:
         return GREETING_UNCLEAN;

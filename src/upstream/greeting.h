@@ -65,6 +65,7 @@ enum greeting_verdict {
     GREETING_TURNED_AWAY,   /* too many connections, protected mode: no answer to anybody's request */
     GREETING_NO_RESET,      /* a used connection whose user may not RESET */
     GREETING_UNCLEAN,       /* a used connection that answers anything but what it was asked */
+    GREETING_NONSENSE,      /* a fresh connection whose answer is none of Redis' */
     GREETING_REFUSED,       /* what Redis says is what the client would hear from it */
 };
 

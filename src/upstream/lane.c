@@ -60,6 +60,7 @@ static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, st
         [GREETING_TURNED_AWAY] = {"it turns new connections away", GREETING_SENT_AWAY},
         [GREETING_NO_RESET] = {"its user may not RESET it, so nobody else may have it", GREETING_NOT_RESET},
         [GREETING_UNCLEAN] = {"it was not clean when its owner had gone", GREETING_NOT_CLEAN},
+        [GREETING_NONSENSE] = {"it does not answer as Redis does", GREETING_GARBLED},
         [GREETING_REFUSED] = {"it refuses what the connection needs", GREETING_ANSWERED_NO},
     };
     lane->greeting_end = ends[verdict].end;
@@ -333,7 +334,7 @@ static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again
     }
 }
 
-static void tell_riders(struct lane *lane, bool may_ask_again, struct slice reply)
+static void tell_riders(struct lane *lane, bool was_ready, bool may_ask_again, struct slice reply)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct rider *rider = calls_at(&lane->calls, at)->rider;
@@ -346,7 +347,7 @@ static void tell_riders(struct lane *lane, bool may_ask_again, struct slice repl
         wake_waiting(lane);
     else
         refuse_waiting(lane, reply);
-    tell_owner(lane, reply, may_ask_again);
+    tell_owner(lane, reply, may_ask_again && !was_ready);
 }
 
 static void close_for(struct lane *lane, const char *why, struct slice reply)
@@ -356,7 +357,7 @@ static void close_for(struct lane *lane, const char *why, struct slice reply)
     bool was_ready = lane_is_ready(lane);
     close_quietly(lane);
     bool may_ask_again = lanes_on_failed(lane->home, lane, was_ready, why);
-    tell_riders(lane, may_ask_again, reply);
+    tell_riders(lane, was_ready, may_ask_again, reply);
 }
 
 void lane_fail(struct lane *lane, const char *why)

@@ -18,7 +18,7 @@ from harness import wait_until
 from resp import encode
 
 READ_SIZE = 1 << 16
-HELLO = b"%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"
+HELLO = {2: b"*4\r\n+server\r\n+redis\r\n+proto\r\n:2\r\n", 3: b"%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"}
 INFO = b"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
 
 OWN = {  # what weir sends by itself, and what a client's session is made of
@@ -28,7 +28,7 @@ OWN = {  # what weir sends by itself, and what a client's session is made of
     b"READONLY": b"+OK\r\n",
     b"CLIENT": b"+OK\r\n",
     b"RESET": b"+RESET\r\n",
-    b"HELLO": HELLO,
+    b"HELLO": HELLO[2],
     b"INFO": b"$%d\r\n%s\r\n" % (len(INFO), INFO),
     b"COMMAND": b"-ERR not today\r\n",  # weir has a table of its own
 }
@@ -57,7 +57,7 @@ class Lane:
         self.fake, self.sock = fake, sock
         self.data = bytearray()  # received and not answered
         self.by_hand = False  # nothing is answered by itself any more
-        self.greeted = False  # PING or AUTH has been answered
+        self.greeted = False  # HELLO or AUTH has been answered
         self.is_control = False  # weir's own: it has asked for COMMAND
         self.is_gone = False  # weir has closed it, or we have
 
@@ -137,7 +137,7 @@ class Lane:
             if answer is None:
                 return
             del self.data[:used]
-            self.greeted = self.greeted or name in (b"PING", b"AUTH")
+            self.greeted = self.greeted or name in (b"HELLO", b"AUTH")
             self.is_control = self.is_control or name == b"COMMAND"
             self.send(answer)
 
@@ -246,6 +246,8 @@ class Fake:
             return encode(args[1])[4:]
         if name == b"WEIR.NONCE" and name not in self.own:
             return b"-ERR unknown command '%s', with args beginning with: '%s' \r\n" % (args[0], args[1])
+        if name == b"HELLO" and args[1:2] == [b"3"] and self.own.get(name) == HELLO[2]:
+            return HELLO[3]
         return self.own.get(name)
 
     def greeted(self):

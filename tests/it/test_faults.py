@@ -414,7 +414,7 @@ def test_byte_by_byte(fake, front):
 def test_loading_at_the_greeting(lanes, fake, farm):
     """A server that is loading does answer, so it is there: clients hear what it says."""
     loading = b"-LOADING Redis is loading the dataset in memory\r\n"
-    fake.own.update({b"PING": loading, b"INFO": loading, b"GET": loading})
+    fake.own.update({b"HELLO": loading, b"PING": loading, b"INFO": loading, b"GET": loading})
     weir = farm.weir(fake.upstream, workers=1, lanes=lanes)
     with weir.connect() as conn:
         wait_until(lambda: conn.call("GET", "k").startswith("LOADING"), "it is told by Redis", BACK_WITHIN)

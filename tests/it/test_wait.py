@@ -90,15 +90,6 @@ def test_replicas_that_keep_up_are_counted(farm, pair, lanes):
         assert str(a.ask("WAIT 0 0", "WAIT x 0")[-1]) == "ERR value is not an integer or out of range"
 
 
-def test_nobody_waits_for_what_others_have_written(farm, pair, lanes):
-    """From 7.2 on Redis answers at once who has written nothing."""
-    weir = weir_of(farm, pair, lanes)
-    pair.stop()
-    with weir.connect() as writer, weir.connect() as other, pair.redis.connect() as direct:
-        assert writer.ask("SET k v", "MULTI", "SET k w", "EXEC")[0] == "OK"
-        assert other.ask("GET k", "WAIT 1 100") == direct.ask("GET k", "WAIT 1 100")
-
-
 def test_many_clients_wait_side_by_side(farm, pair):
     weir = weir_of(farm, pair, "shared")
     pair.stop()
