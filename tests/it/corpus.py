@@ -261,7 +261,7 @@ GROUPS = {
     """,
     "what only some versions have": """
         HSET h f v g w | HEXPIRE h 100 FIELDS 1 f | HEXPIRE h x FIELDS 1 f | HEXPIRE none 100 FIELDS 1 f
-        HEXPIRE h 100 NX FIELDS 3 f g none | HEXPIRE h 100 FIELDS 2 f | HPEXPIRE h 100000 GT FIELDS 1 g
+        HEXPIRE h 100 NX FIELDS 3 f g none | HEXPIRE h 100 FIELDS 2 f | HPEXPIRE h 200000 GT FIELDS 1 g
         HPEXPIRE h -1 FIELDS 1 f | HEXPIREAT h 33177117420 FIELDS 1 g | HEXPIREAT h 1 BAD FIELDS 1 g
         HPEXPIREAT h 33177117420000 XX FIELDS 1 f | HPEXPIREAT h x FIELDS 1 f | HEXPIRETIME h FIELDS 2 g none
         HEXPIRETIME h FIELDS 0 | HPEXPIRETIME h FIELDS 1 f | HPEXPIRETIME h BAD 1 f | HTTL h FIELDS 3 f g none
@@ -370,6 +370,12 @@ MASKS = [
         rb"\1=N",
         "memory of a connection",
     ),
+    Mask(
+        "client\\|(info|list)|acl\\|log",
+        rb"\b(tot-net-in|tot-net-out|tot-cmds)=\d+",
+        rb"\1=N",
+        "what has passed on a connection, which need not be the client's own",
+    ),
     Mask("client\\|(info|list)|acl\\|log", rb"[$=]\d+(?=\r\n(txt:)?id=)", rb"$N", "the length of such a text"),
     Mask("client\\|list", rb"(?s)id=.*", rb"LINES", "other connections"),
     Mask("acl\\|log", rb"(age-seconds\r\n)[$,][^*]*?(?=\$11\r\nclient-info)", rb"\1N\r\n", "time since the event"),
@@ -385,7 +391,7 @@ MASKS = [
     Mask("xadd", rb"\$\d+\r\n\d{13}-\d+", rb"ID", "the time, in a generated id"),
     Mask("x(read|range|revrange|readgroup|pending|claim|autoclaim)", rb"\$\d+\r\n1\d{12}-\d+", rb"ID", "such an id"),
     Mask("xinfo\\|.*", rb"\$\d+\r\n1\d{12}-\d+", rb"ID", "such an id"),
-    Mask("xinfo\\|(consumers|stream)", rb"((idle|seen-time)\r\n):\d+", rb"\1:N", "the time"),
+    Mask("xinfo\\|(consumers|stream)", rb"((idle|seen-time|inactive)\r\n):\d+", rb"\1:N", "the time"),
     Mask("slowlog\\|get", rb"(\*6\r\n):\d+\r\n:\d+\r\n:\d+", rb"\1:ID\r\n:TIME\r\n:SPENT", "id, time and time spent"),
     Mask("slowlog\\|get", rb"\$\d+\r\n127\.0\.0\.1:\d+", rb"ADDR", "addresses"),
     Mask("acl\\|genpass", rb"\$(\d+)\r\n[0-9a-f]+", rb"$\1", "random"),

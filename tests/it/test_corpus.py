@@ -146,6 +146,20 @@ def in_multi(request):
 FORMS = {"alone": alone, "pipelined": pipelined, "queued": queued}
 
 
+def logins_apart(batches):
+    """From 7.2 on Redis answers no failed login behind other replies: each is asked when these have come."""
+    if not at_least(7, 2):
+        return batches
+    apart = []
+    for batch in batches:
+        apart.append([])
+        for request in batch:
+            if request[0] in ("auth", "hello"):
+                apart.append([])
+            apart[-1].append(request)
+    return apart
+
+
 def play(address, batches, proto):
     """The replies: one frame for each request."""
     frames = []
@@ -181,7 +195,7 @@ def from_redis(pair, groups):
     @lru_cache(None)
     def answers(title, form, proto):
         forget(pair[0])
-        return play(pair[0].address, FORMS[form](groups[title]), proto)
+        return play(pair[0].address, logins_apart(FORMS[form](groups[title])), proto)
 
     return answers
 
