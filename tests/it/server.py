@@ -37,6 +37,14 @@ def valkey_at_least(*version):
     return is_valkey() and _own_version() >= version
 
 
+@functools.cache
+def has_tls():
+    """Asked for a port with a certificate that is not there, it complains of the certificate or of the port."""
+    wish = ["--port", "0", "--tls-port", "1", "--tls-cert-file", "/nowhere"]
+    done = subprocess.run([REDIS_SERVER, *wish], capture_output=True, text=True, timeout=60)
+    return "Failed to configure TLS" in done.stdout
+
+
 def options(since, *words):
     """Options of a server from this version on; before it they were not there."""
     return list(words) if at_least(*since) else []

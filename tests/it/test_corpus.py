@@ -13,7 +13,7 @@ from functools import lru_cache
 import pytest
 from corpus import BACKGROUND, EXCEPTIONS, FLOWS, GROUPS, masked
 from harness import REPO, wait_until
-from resp import Conn, encode
+from resp import Recorder, encode
 from script import _bytes, same_as_redis
 from server import at_least, options
 
@@ -30,29 +30,6 @@ FRESH = [
     "ACL LOG RESET",
     "ACL DELUSER joe",
 ]
-
-
-class Recorder(Conn):
-    """A connection whose replies are read as bytes."""
-
-    def __init__(self, address):
-        super().__init__(address)
-        self.seen = b""
-
-    def line(self):
-        line = super().line()
-        self.seen += line + b"\r\n"
-        return line
-
-    def _exactly(self, n):
-        data = super()._exactly(n)
-        self.seen += data
-        return data
-
-    def frame(self):
-        self.seen = b""
-        self.read()
-        return self.seen
 
 
 # ---- the corpus: a request is (name of the command, its bytes) ----

@@ -8,6 +8,7 @@ import pytest
 from harness import wait_until
 from resp import Closed, Conn, Error, Push, encode, pipeline
 from script import same_as_redis
+from server import at_least
 
 LANES = ["shared", "private"]
 FEW = 12  # connections of weir to Redis that need no reason, with one worker: control lane, shared lanes, a small pool
@@ -314,8 +315,10 @@ def test_protocols_are_apart(weir):
             assert a.call("HGETALL", "h") == [b"f", b"v"]
 
 
-def test_users_are_apart(weir):
-    no_key = Error("NOPERM this user has no permissions to access one of the keys used as arguments")
+def test_users_are_apart(weir, redis):
+    with redis.connect() as direct:
+        no_key = direct.ask("AUTH ann word", "GET k")[1]
+    assert no_key.startswith("NOPERM")
     with weir.connect() as joe, weir.connect() as ann, weir.connect() as nobody:
         assert joe.call("AUTH", "joe", "secret") == ann.call("AUTH", "ann", "word") == "OK"
         for _ in range(20):
@@ -677,8 +680,9 @@ def test_identity_follows_auth_wherever_it_stands(lanes, redis, farm):
         assert c.call("EXEC")[0][b"proto"] == 3
         assert binds(c) == "ann"
         # Who fails there has had his answer, and is not trusted with any user from then on.
-        assert c.ask("MULTI", "AUTH ann wrong", "EXEC") == ["OK", "QUEUED", [WRONGPASS]]
-        wait_until(c.is_closed, "that one is closed")
+        c.send(pipeline("MULTI", "AUTH ann wrong", "EXEC"))
+        in_exec = "" if at_least(7, 2) else f"-{WRONGPASS}\r\n"  # what Redis leaves out
+        assert c.read_to_end().decode() == "+OK\r\n+QUEUED\r\n*1\r\n" + in_exec
 
 
 # ---- WAIT, replicas ----
