@@ -443,7 +443,7 @@ def test_a_user_who_may_not_select(lanes, farm):
 @pytest.mark.parametrize("lanes", LANES)
 def test_busy(lanes, farm):
     """While a script runs for ever, clients in any database hear so from Redis, and one of them can end it."""
-    redis = farm.redis("--busy-reply-threshold", "10")
+    redis = farm.redis("--lua-time-limit", "10")
     weir = farm.weir(redis, workers=1, lanes=lanes)
     with weir.connect() as runs, weir.connect() as ends, weir.connect() as queues:
         assert ends.call("SELECT", 9) == "OK"
