@@ -37,7 +37,8 @@ class Watch:
 
     def few(self):
         """Few connections are open, and few have been."""
-        lanes = [" ".join(f"{k}={e[k]}" for k in ("user", "db", "resp", "flags", "name", "cmd")) for e in self.lanes()]
+        told = ("user", "db", "resp", "flags", "name", "cmd")
+        lanes = [" ".join(f"{k}={e[k]}" for k in told if k in e) for e in self.lanes()]
         assert len(lanes) <= FEW, lanes
         assert self.opened() - self.before <= FEW, lanes
 
@@ -152,6 +153,12 @@ STATES = {
 def test_who_has_no_state_any_more_is_shared_again(commands, shared, watch, crowd):
     for _ in range(40):
         crowd(shared).ask(*commands, "GET k", "PING")
+    watch.few()
+
+
+def test_a_subcommand_that_redis_does_not_know_leaves_nothing(shared, watch, crowd):
+    for _ in range(40):
+        assert "subcommand" in crowd(shared).call("CLIENT", "NOSUCH", "x")
     watch.few()
 
 
@@ -312,6 +319,16 @@ def test_protocols_are_apart(weir):
             assert a.line() == b"_"
             assert a.call("HELLO", 2)[5] == 2
             assert a.call("HGETALL", "h") == [b"f", b"v"]
+
+
+def test_a_name_is_on_the_lane_that_was_there_for_select(weir):
+    """What a client keeps after SELECT may be the connection on which SELECT went."""
+    with weir.connect() as a:
+        assert a.ask("CLIENT SETNAME me", "SELECT 11", "WATCH k") == ["OK", "OK", "OK"]
+        assert a.call("CLIENT", "GETNAME") == b"me"
+    with weir.connect() as b:
+        assert b.ask("CLIENT SETNAME you", "SELECT 12") == ["OK", "OK"]
+        assert b.ask("WATCH k", "CLIENT GETNAME") == ["OK", b"you"]
 
 
 def test_users_are_apart(weir, redis):
