@@ -37,6 +37,11 @@ def valkey_at_least(*version):
     return is_valkey() and _own_version() >= version
 
 
+def quoted(text):
+    """As it quotes what it repeats in an error."""
+    return f"'{text}'" if at_least(7, 0) else f"`{text}`"
+
+
 @functools.cache
 def has_tls():
     """Asked for a port with a certificate that is not there, it complains of the certificate or of the port."""
