@@ -13,7 +13,7 @@ after    what these answer in the end, when `then` has been sent and they have c
 from dataclasses import dataclass
 
 from resp import encode
-from server import at_least, is_valkey, valkey_at_least
+from server import at_least, valkey_at_least
 
 IS_7 = at_least(7, 0)
 PING = encode("PING", "still here")
@@ -55,7 +55,7 @@ BULK_LENGTH = protocol_error(b"invalid bulk length")
 UNBALANCED = protocol_error(b"unbalanced quotes in request")
 UNKNOWN_SUBCOMMAND = b"unknown subcommand" if IS_7 else b"Unknown subcommand or wrong number of arguments for"
 NOSCRIPT = b"-NOSCRIPT No matching script.%s\r\n" % (b"" if valkey_at_least(8, 0) else b" Please use EVAL.")
-SERVER = b"$6\r\nvalkey\r\n" if is_valkey() else b"$5\r\nredis\r\n"
+SERVER = b"$6\r\nvalkey\r\n" if valkey_at_least(8, 0) else b"$5\r\nredis\r\n"
 KINDS = b"P|S" if IS_7 else b"P"
 NO_PASSWORD_SET = (
     b"-ERR AUTH <password> called without any password configured for the default user. "

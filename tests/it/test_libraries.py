@@ -67,7 +67,7 @@ def connections(redis):
 def opened(redis):
     """Connections since it started, without those by which weir looks once a second who is let in."""
     text = redis.call("INFO", "everything").decode()
-    looks = re.search(r"cmdstat_slowlog\|len:calls=(\d+)", text)
+    looks = re.search(r"cmdstat_slowlog(?:\|len)?:calls=(\d+)", text)
     return int(re.search(r"total_connections_received:(\d+)", text)[1]) - int(looks[1] if looks else 0)
 
 

@@ -26,7 +26,7 @@ class Watch:
     def opened(self):
         """Connections to Redis since it started, without those by which weir looks once a second who is let in."""
         info = self.conn.call("INFO", "everything")
-        looks = re.search(rb"cmdstat_slowlog\|len:calls=(\d+)", info)
+        looks = re.search(rb"cmdstat_slowlog(?:\|len)?:calls=(\d+)", info)
         return int(re.search(rb"total_connections_received:(\d+)", info)[1]) - int(looks[1] if looks else 0)
 
     def lanes(self):
