@@ -111,13 +111,19 @@ enum route answer_text(struct client *client, struct request *request, const cha
     return result;
 }
 
+const char *answer_subscriber_kinds(const struct client *client)
+{
+    return front_is_before_7(client->front) ? "P" : "P|S";
+}
+
 enum route answer_subscribed(struct client *client, struct request *request)
 {
     char text[256];
+    const char *kinds = answer_subscriber_kinds(client);
     snprintf(text, sizeof text,
-             "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+             "ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
              "context",
-             request->command->name);
+             request->command->name, kinds, kinds);
     return answer_text(client, request, text);
 }
 

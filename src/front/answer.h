@@ -20,6 +20,9 @@ enum route answer_error(struct client *client, struct lane *lane, struct request
 /* The same, from the error's text. */
 enum route answer_text(struct client *client, struct request *request, const char *text);
 
+/* What SUBSCRIBE begins with for it, as Redis' error has it. */
+const char *answer_subscriber_kinds(const struct client *client);
+
 /* It may only subscribe, unsubscribe and so on. */
 enum route answer_subscribed(struct client *client, struct request *request);
 

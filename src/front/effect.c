@@ -64,7 +64,12 @@ static void end_silence(struct client *client)
 /* Redis does not know the command: it has done nothing. Else weir does not know what it did, or will do at EXEC. */
 static void judge_unknown(struct client *client, const struct glimpse *reply)
 {
-    static const struct slice harmless[] = {{"-ERR unknown ", 13}, {"-NOAUTH", 7}, {"-NOPERM", 7}};
+    static const struct slice harmless[] = {
+        {"-ERR unknown ", 13},
+        {"-ERR Unknown subcommand or wrong", 32}, /* up to 6.2 */
+        {"-NOAUTH", 7},
+        {"-NOPERM", 7},
+    };
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
         if (glimpse_starts(reply, harmless[i]))
             return;

@@ -155,6 +155,12 @@ static void for_each_client(struct front *front, void (*act)(struct client *clie
         act(container_of(at, struct client, in_front));
 }
 
+/* It does not list what came with 7.0. */
+bool front_is_before_7(const struct front *front)
+{
+    return command_by_name(front->commands, SLICE("ssubscribe")) == NULL;
+}
+
 void front_adopt(struct front *front, struct command_table *commands, struct rules *rules)
 {
     for_each_client(front, account_unmoor);

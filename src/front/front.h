@@ -136,6 +136,9 @@ void front_leave(struct front *front, const struct entrance *entrance);
 /* A new command table and the rules bound to it; takes over the references. They bind the next command of every client. */
 void front_adopt(struct front *front, struct command_table *commands, struct rules *rules);
 
+/* Is the Redis behind older than 7.0, which words some errors otherwise? */
+bool front_is_before_7(const struct front *front);
+
 /* An order has been carried out, or not; takes it over. */
 void front_order_done(struct front *front, struct order *order);
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "front/account.h"
+#include "front/answer.h"
 #include "front/session.h"
 #include "limit/own.h"
 #include "quota/quota.h"
@@ -75,9 +76,9 @@ size_t own_check(const struct client *client, const struct request *request, cha
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command", own->name);
     else if (session_may_only_subscribe(client))
         len = snprintf(out, OWN_ERROR_ROOM,
-                       "-ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+                       "-ERR Can't execute '%s': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET are "
                        "allowed in this context",
-                       own->name);
+                       own->name, answer_subscriber_kinds(client), answer_subscriber_kinds(client));
     else if (own->is_operators && !is_operator(client))
         len = snprintf(out, OWN_ERROR_ROOM,
                        "-NOPERM this command is for operators: a policy with admin = yes, or the admin socket");

@@ -118,9 +118,7 @@ static enum finding find_own(struct client *client, const struct request *reques
         client->hopes = 0;
         client->has_own_lane = true;
         client->wants_new_lane = false;
-        /* Who needs it for SELECT alone gives it back at once. */
-        client->is_dressed = (client->is_dressed && lane == before && lane_is_ready(lane)) ||
-                             (request_effect(request) == EFFECT_SELECT && !is_strict(client) && !is_heavy(client));
+        client->is_dressed = client->is_dressed && lane == before && lane_is_ready(lane);
     }
     *found = rider->lane;
     return PLACE_FOUND;
@@ -294,6 +292,12 @@ static enum finding find(struct client *client, const struct request *request, s
     return PLACE_FOUND;
 }
 
+/* Then it is given back at once, and what else it may be lent for comes later. */
+static bool is_for_select_alone(const struct client *client, const struct request *request)
+{
+    return request_effect(request) == EFFECT_SELECT && !is_strict(client) && !is_heavy(client);
+}
+
 enum finding place_find(struct client *client, const struct request *request, struct lane **found)
 {
     if (client->was_refused) {
@@ -314,7 +318,7 @@ enum finding place_find(struct client *client, const struct request *request, st
     }
     if (client->has_own_lane) {
         proof_note_lane(client, *found);
-        if (!client->is_dressed && !dress(client, *found))
+        if (!client->is_dressed && !is_for_select_alone(client, request) && !dress(client, *found))
             return PLACE_NONE;
         client->rider.wants_idle |= !is_strict(client);
     }

@@ -341,7 +341,7 @@ static enum route route(struct client *client, struct request *request)
         return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
     char unknown[UNKNOWN_ROOM];
     if (unknown_by_luck(request->name))
-        return answer_error(client, lane, request, unknown_command(request, unknown));
+        return answer_error(client, lane, request, unknown_command(request, front_is_before_7(client->front), unknown));
     if (command->flow == FLOW_OWN)
         return refuse_own(client, lane, request);
     if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))

@@ -2,6 +2,14 @@
 
 #include "resp/argv.h"
 
+/* How Redis quotes what it repeats. */
+struct marks {
+    struct slice before, after;
+};
+
+static const struct marks new_marks = {{"'", 1}, {"' ", 2}};
+static const struct marks old_marks = {{"`", 1}, {"`, ", 3}};
+
 static size_t append(char *out, struct slice text)
 {
     memcpy(out, text.at, text.len);
@@ -19,7 +27,7 @@ static size_t append_printable(char *out, struct slice text, size_t max)
 }
 
 /* "'one' 'two' ": each in quotation marks, until UNKNOWN_SHOWN bytes are shown. */
-static size_t append_args(char *out, const struct request *request)
+static size_t append_args(char *out, const struct request *request, const struct marks *marks)
 {
     struct argv_walk walk;
     struct slice arg;
@@ -29,20 +37,22 @@ static size_t append_args(char *out, const struct request *request)
         return 0;
     while (len < UNKNOWN_SHOWN && argv_next(&walk, &arg)) {
         size_t left = UNKNOWN_SHOWN - len;
-        out[len++] = '\'';
+        len += append(out + len, marks->before);
         len += append_printable(out + len, arg, left);
-        out[len++] = '\'';
-        out[len++] = ' ';
+        len += append(out + len, marks->after);
     }
     return len;
 }
 
-struct slice unknown_command(const struct request *request, char *out)
+struct slice unknown_command(const struct request *request, bool is_before_7, char *out)
 {
-    size_t len = append(out, SLICE("-ERR unknown command '"));
+    const struct marks *marks = is_before_7 ? &old_marks : &new_marks;
+    size_t len = append(out, SLICE("-ERR unknown command "));
+    len += append(out + len, marks->before);
     len += append_printable(out + len, request->name, UNKNOWN_SHOWN);
-    len += append(out + len, SLICE("', with args beginning with: "));
-    len += append_args(out + len, request);
+    len += append(out + len, marks->before);
+    len += append(out + len, SLICE(", with args beginning with: "));
+    len += append_args(out + len, request, marks);
     len += append(out + len, SLICE("\r\n"));
     return slice_of(out, len);
 }

@@ -21,8 +21,8 @@ static inline bool unknown_by_luck(struct slice name)
     return memchr(name.at, '\0', name.len) != NULL;
 }
 
-/* The error reply, in `out`, which has room for UNKNOWN_ROOM bytes. */
-struct slice unknown_command(const struct request *request, char *out);
+/* The error reply, in `out`, which has room for UNKNOWN_ROOM bytes. Redis before 7.0 words it otherwise. */
+struct slice unknown_command(const struct request *request, bool is_before_7, char *out);
 
 /* The same for the first argument of a command that has subcommands. */
 struct slice unknown_subcommand(const struct request *request, char *out);

@@ -1,4 +1,4 @@
-"""Requests that are odd, unfinished or broken, and what Redis 7 answers to them.
+"""Requests that are odd, unfinished or broken, and what Redis answers to them.
 
 A row: the name; the bytes; what the answer begins with; then what differs from the common row:
 closed   the connection is closed after the answer
@@ -6,12 +6,16 @@ auth     Redis has a password, and the client has not given it
 strict   weir answers a protocol error and closes, where Redis is lax or waits for more
 then     what is sent afterwards, to see that the connection still stands where it should (default: a PING)
 whole    the answer depends on how the bytes arrive, so they are not cut
+before_7 what an older Redis answers, and whether it closes; weir does what the newer ones do
+after    what these answer in the end, when `then` has been sent and they have closed
 """
 
 from dataclasses import dataclass
 
 from resp import encode
+from server import at_least, valkey_at_least
 
+IS_7 = at_least(7, 0)
 PING = encode("PING", "still here")
 
 
@@ -25,6 +29,13 @@ class Case:
     strict: bool = False
     then: bytes = PING
     whole: bool = False
+    before_7: tuple = ()
+    after: bytes = b""
+
+    @property
+    def is_newer(self):
+        """Is it what the server under test does not do yet?"""
+        return bool(self.before_7) and not IS_7
 
 
 def protocol_error(text):
@@ -32,24 +43,29 @@ def protocol_error(text):
 
 
 def unknown(name, *args):
-    quoted = b"".join(b"'%s' " % arg for arg in args)
-    return b"-ERR unknown command '%s', with args beginning with: %s\r\n" % (name, quoted)
+    form, each = (b"'%s'", b"'%s' ") if IS_7 else (b"`%s`", b"`%s`, ")
+    quoted = b"".join(each % arg for arg in args)
+    return b"-ERR unknown command %s, with args beginning with: %s\r\n" % (form % name, quoted)
 
 
 PONG = b"+PONG\r\n"
+NOAUTH = b"-NOAUTH Authentication required.\r\n"
 MULTIBULK_LENGTH = protocol_error(b"invalid multibulk length")
 BULK_LENGTH = protocol_error(b"invalid bulk length")
 UNBALANCED = protocol_error(b"unbalanced quotes in request")
-NOSCRIPT = b"-NOSCRIPT No matching script. Please use EVAL.\r\n"
+UNKNOWN_SUBCOMMAND = b"unknown subcommand" if IS_7 else b"Unknown subcommand or wrong number of arguments for"
+NOSCRIPT = b"-NOSCRIPT No matching script.%s\r\n" % (b"" if valkey_at_least(8, 0) else b" Please use EVAL.")
+SERVER = b"$6\r\nvalkey\r\n" if valkey_at_least(8, 0) else b"$5\r\nredis\r\n"
+KINDS = b"P|S" if IS_7 else b"P"
 NO_PASSWORD_SET = (
     b"-ERR AUTH <password> called without any password configured for the default user. "
     b"Are you sure your configuration is correct?\r\n"
 )
 SUBSCRIBED = (
     b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
-    b"-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
+    b"-ERR Can't execute 'get': only (%s)SUBSCRIBE / (%s)UNSUBSCRIBE / PING / QUIT / RESET "
     b"are allowed in this context\r\n"
-)
+) % (KINDS, KINDS)
 
 CASES = [
     # inline commands and empty requests
@@ -73,7 +89,13 @@ CASES = [
     # unfinished requests
     Case("wait_partial_header", b"*1", b""),
     Case("wait_header_cr_only", b"*1\r", b"", then=b"\n$4\r\nPING\r\n"),
-    Case("wait_count_int_max", b"*2147483647\r\n", b""),
+    Case(
+        "wait_count_int_max",
+        b"*2147483647\r\n",
+        b"",
+        before_7=(MULTIBULK_LENGTH, True),
+        after=protocol_error(b"expected '$', got '*'"),
+    ),
     Case("wait_bulk_512mb_declared", b"*2\r\n$4\r\nECHO\r\n$536870912\r\n", b""),
     Case("wait_lf_only_resp", b"*1\n$4\nPING\n", b"", strict=True),
     Case("wait_nul_in_inline", b"PI\x00NG\r\n", b"", strict=True),
@@ -134,10 +156,10 @@ CASES = [
     Case("cmd_exec_without_multi", b"EXEC\r\n", b"-ERR EXEC without MULTI\r\n"),
     Case("cmd_discard_without_multi", b"DISCARD\r\n", b"-ERR DISCARD without MULTI\r\n"),
     Case("cmd_client_no_sub", b"CLIENT\r\n", b"-ERR wrong number of arguments for 'client' command\r\n"),
-    Case("cmd_client_bad_sub", b"CLIENT FOO\r\n", b"-ERR unknown subcommand 'FOO'. Try CLIENT HELP.\r\n"),
+    Case("cmd_client_bad_sub", b"CLIENT FOO\r\n", b"-ERR %s 'FOO'. Try CLIENT HELP.\r\n" % UNKNOWN_SUBCOMMAND),
     Case("cmd_hello_4", b"HELLO 4\r\n", b"-NOPROTO unsupported protocol version\r\n"),
     Case("cmd_hello_auth_truncated", b"HELLO 2 AUTH default\r\n", b"-ERR Syntax error in HELLO option 'AUTH'\r\n"),
-    Case("cmd_hello_3_null", b"HELLO 3\r\nGET no_such_key_zz\r\n", b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"),
+    Case("cmd_hello_3_null", b"HELLO 3\r\nGET no_such_key_zz\r\n", b"%7\r\n$6\r\nserver\r\n" + SERVER),
     Case("cmd_auth_no_password_set", b"AUTH foo\r\n", NO_PASSWORD_SET),
     Case(
         "cmd_eval_numkeys_too_many",
@@ -150,7 +172,13 @@ CASES = [
     # other protocols
     Case("http_post_lower", b"post x\r\n", b"", closed=True),
     Case("http_get_with_host", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"", closed=True, whole=True),
-    Case("http_post_resp_nul", b"*1\r\n$8\r\nPOST\x00abc\r\n", b"", closed=True),  # the name ends at the NUL
+    Case(
+        "http_post_resp_nul",
+        b"*1\r\n$8\r\nPOST\x00abc\r\n",  # the name ends at the NUL
+        b"",
+        closed=True,
+        before_7=(unknown(b"POST"), False),
+    ),
     Case("http_head_no_host", b"HEAD / HTTP/1.0\r\n\r\n", unknown(b"HEAD", b"/", b"HTTP/1.0")),
     Case(
         "proxy_v1_header",
@@ -159,7 +187,7 @@ CASES = [
     ),
     Case("ssh_banner", b"SSH-2.0-OpenSSH_9.2\r\n", unknown(b"SSH-2.0-OpenSSH_9.2")),
     # before authentication
-    Case("unauth_ping", b"*1\r\n$4\r\nPING\r\n", b"-NOAUTH Authentication required.\r\n", auth=True),
+    Case("unauth_ping", b"*1\r\n$4\r\nPING\r\n", NOAUTH, auth=True),
     Case("unauth_mb_11", b"*11\r\n", protocol_error(b"unauthenticated multibulk length"), closed=True, auth=True),
     Case("unauth_bulk_invalid_wins", b"*1\r\n$-1\r\n", BULK_LENGTH, closed=True, auth=True),
     Case("unauth_mb_invalid_wins", b"*2147483648\r\n", MULTIBULK_LENGTH, closed=True, auth=True),
@@ -170,7 +198,7 @@ CASES = [
         b"-WRONGPASS invalid username-password pair or user is disabled.\r\n",
         auth=True,
     ),
-    Case("unauth_post", b"POST / HTTP/1.1\r\n\r\n", b"", closed=True, auth=True),
+    Case("unauth_post", b"POST / HTTP/1.1\r\n\r\n", b"", closed=True, auth=True, before_7=(NOAUTH, False)),
     Case("unauth_too_big_inline", b"A" * 65537, protocol_error(b"too big inline request"), closed=True, auth=True),
     Case("unauth_mb_10", b"*10\r\n", b"", auth=True),
     Case("unauth_bulk_16384", b"*1\r\n$16384\r\n", b"", auth=True),

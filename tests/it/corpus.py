@@ -1,4 +1,4 @@
-"""Every command of Redis 7.0.15, each with good and with bad arguments, and what may differ between two servers.
+"""Every command of every server, each with good and with bad arguments, and what may differ between two servers.
 
 GROUPS are played from an empty server, in order, each on a connection of its own; the commands of a line are separated
 by " | " and quoted as in a shell (see script.py). Each gets exactly one reply, at once or within some milliseconds.
@@ -204,7 +204,7 @@ GROUPS = {
         AUTH a b c | READONLY | READWRITE | ASKING | RESET x
     """,
     "users": """
-        ACL SETUSER joe on >secret ~j:* &c +@all -flushall | ACL SETUSER joe BAD | ACL USERS | ACL LIST
+        ACL SETUSER joe on >secret ~j:* resetchannels &c +@all -flushall | ACL SETUSER joe BAD | ACL USERS | ACL LIST
         ACL GETUSER joe | ACL GETUSER none | ACL DRYRUN joe GET k | ACL DRYRUN none GET k | ACL DRYRUN joe SET j:k v
         AUTH joe wrong | ACL WHOAMI | AUTH joe secret | ACL WHOAMI | SET j:k v | SET k v | FLUSHALL
         CONFIG SET maxmemory 0 | PUBLISH d m | PUBLISH c m | SUBSCRIBE d | GET k | GET j:k
@@ -259,6 +259,24 @@ GROUPS = {
         CLUSTER REPLICATE x | CLUSTER RESET | CLUSTER SAVECONFIG | CLUSTER SET-CONFIG-EPOCH 1 | CLUSTER SETSLOT 1 STABLE
         CLUSTER SHARDS | CLUSTER SLAVES x | CLUSTER SLOTS
     """,
+    "what only some versions have": """
+        HSET h f v g w | HEXPIRE h 100 FIELDS 1 f | HEXPIRE h x FIELDS 1 f | HEXPIRE none 100 FIELDS 1 f
+        HEXPIRE h 100 NX FIELDS 3 f g none | HEXPIRE h 100 FIELDS 2 f | HPEXPIRE h 200000 GT FIELDS 1 g
+        HPEXPIRE h -1 FIELDS 1 f | HEXPIREAT h 33177117420 FIELDS 1 g | HEXPIREAT h 1 BAD FIELDS 1 g
+        HPEXPIREAT h 33177117420000 XX FIELDS 1 f | HPEXPIREAT h x FIELDS 1 f | HEXPIRETIME h FIELDS 2 g none
+        HEXPIRETIME h FIELDS 0 | HPEXPIRETIME h FIELDS 1 f | HPEXPIRETIME h BAD 1 f | HTTL h FIELDS 3 f g none
+        HTTL h FIELDS x f | HPTTL h FIELDS 2 f none | HPTTL none FIELDS 1 f | HPERSIST h FIELDS 2 f none
+        HPERSIST h FIELDS 2 f | HSCAN h 0 NOVALUES | HGETALL h | SET s v | HEXPIRE s 1 FIELDS 1 f | HTTL s FIELDS 1 f
+        HPTTL s FIELDS 1 f | HPERSIST s FIELDS 1 f | HEXPIRETIME s FIELDS 1 f | SSCAN s 0 NOVALUES | SET s v IFEQ v
+        RESTORE old 0 '\\x00\\x01v\\x06\\x00\\x07\\xe5\\xa62\\xecm\\xb6]' | RESTORE-ASKING ask 0 '\\x00\\x01v\\x06\\x00\\x07\\xe5\\xa62\\xecm\\xb6]'
+        SET t abcab | STRALGO LCS KEYS s t | STRALGO LCS STRINGS abc bcd IDX WITHMATCHLEN | STRALGO LCS KEYS h t
+        STRALGO BAD x y | ZADD z 1 a 2 b | ZRANK z b WITHSCORE | ZREVRANK z none WITHSCORE | ZRANK z a BAD
+        CLIENT NO-TOUCH ON | CLIENT NO-TOUCH BAD | CLIENT NO-TOUCH OFF | CLIENT KILL MAXAGE 1000000
+        CLIENT KILL MAXAGE x | CLIENT CAPA redirect | CLIENT CAPA bad | CLUSTER MYSHARDID | CLUSTER SLOT-STATS
+        CLUSTER SLOT-STATS SLOTSRANGE 0 1 | WAITAOF x 0 0 | WAITAOF 1 0 0 | WAITAOF 0 0 0 | SCRIPT LOAD 'return 42'
+        SCRIPT SHOW 1fa00e76656cc152ad327c13fe365858fd7be306 | SCRIPT SHOW x | SCRIPT FLUSH
+        CONFIG GET maxmemory maxclients | XADD x 1-1 f v | XREAD STREAMS x + | GEOSEARCH g BYPOLYGON 3 1 1 2 2 3 3
+    """,
 }
 
 # Each of these starts a child process of Redis: they are sent when the one before has ended.
@@ -302,6 +320,7 @@ FLOWS = {
     "REPLCONF": "a: SET k v | REPLCONF listening-port 1 | REPLCONF capa eof capa psync2 | REPLCONF bad x\nb: GET k",
     "CLIENT KILL": "a: SUBSCRIBE c\nb: CLIENT KILL TYPE pubsub | PING",
     "POST": "a: SET k v\na< POST / HTTP/1.1",
+    "POST and Host: as commands": "a: SET k v\na: POST / HTTP/1.1 | GET k\nb: Host: localhost | GET k",
     "an unfinished MULTI": "a: MULTI | SET k v\na.\nb: GET k",
 }
 
@@ -317,7 +336,7 @@ EXCEPTIONS = [
     (r"monitor", "good", "shows what weir asks for itself too: test_commands, test_private_state"),
     (r"pfselftest", "good", "keeps the server busy for a second: test_corpus plays it once"),
     (r"command(\|count)?", "good", "weir's own commands are among them: test_command_limit"),
-    (r"quit|info|command\|(docs|info)|[ps]?unsubscribe|latency\|(reset|histogram)", "bad", "takes any argument"),
+    (r"quit|info|host:|post|command\|(docs|info)|[ps]?unsubscribe|latency\|(reset|histogram)", "bad", "takes any argument"),
     (r"pubsub\|(channels|numsub|shardchannels|shardnumsub)", "bad", "takes any argument"),
     (r"acl|client|config|function|latency|memory|module|object", "good", "needs a subcommand"),
     (r"pubsub|script|slowlog|xgroup|xinfo", "good", "needs a subcommand"),
@@ -351,11 +370,18 @@ MASKS = [
         rb"\1=N",
         "memory of a connection",
     ),
+    Mask(
+        "client\\|(info|list)|acl\\|log",
+        rb"\b(tot-net-in|tot-net-out|tot-cmds)=\d+",
+        rb"\1=N",
+        "what has passed on a connection, which need not be the client's own",
+    ),
     Mask("client\\|(info|list)|acl\\|log", rb"[$=]\d+(?=\r\n(txt:)?id=)", rb"$N", "the length of such a text"),
     Mask("client\\|list", rb"(?s)id=.*", rb"LINES", "other connections"),
     Mask("acl\\|log", rb"(age-seconds\r\n)[$,][^*]*?(?=\$11\r\nclient-info)", rb"\1N\r\n", "time since the event"),
     Mask("time", rb"\$\d+\r\n\d+", rb"$N", "the time"),
-    Mask("lastsave|p?ttl", NUMBER, rb"\1N\r", "the time"),
+    Mask("lastsave|h?p?ttl", NUMBER, rb"\1N\r", "the time"),
+    Mask("lolwut|exec", rb"[$=]\d+\r\n(txt:)?(\x1b\[0;[\d;]+m|\x1b\[0m|[ \n])+", rb"DRAWING", "a drawing at random, of Redis 6"),
     Mask("info", rb"(?m)^(?!txt)(\w+):.*\r$", rb"\1:V\r", "figures of the server"),
     Mask("info", rb"[$=]\d+", rb"$N", "the length of a text with figures"),
     Mask("info", rb"(# Errorstats\r\n)(errorstat_\w+:V\r\n)*", rb"\1", "weir's own question, whether a connection is clean"),
@@ -365,7 +391,7 @@ MASKS = [
     Mask("xadd", rb"\$\d+\r\n\d{13}-\d+", rb"ID", "the time, in a generated id"),
     Mask("x(read|range|revrange|readgroup|pending|claim|autoclaim)", rb"\$\d+\r\n1\d{12}-\d+", rb"ID", "such an id"),
     Mask("xinfo\\|.*", rb"\$\d+\r\n1\d{12}-\d+", rb"ID", "such an id"),
-    Mask("xinfo\\|(consumers|stream)", rb"((idle|seen-time)\r\n):\d+", rb"\1:N", "the time"),
+    Mask("xinfo\\|(consumers|stream)", rb"((idle|seen-time|inactive)\r\n):\d+", rb"\1:N", "the time"),
     Mask("slowlog\\|get", rb"(\*6\r\n):\d+\r\n:\d+\r\n:\d+", rb"\1:ID\r\n:TIME\r\n:SPENT", "id, time and time spent"),
     Mask("slowlog\\|get", rb"\$\d+\r\n127\.0\.0\.1:\d+", rb"ADDR", "addresses"),
     Mask("acl\\|genpass", rb"\$(\d+)\r\n[0-9a-f]+", rb"$\1", "random"),

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import functools
 import math
 import os
 import random
@@ -16,11 +15,11 @@ import time
 from pathlib import Path
 
 from resp import Closed, Conn
+from server import REDIS_SERVER, options
 
 REPO = Path(__file__).resolve().parents[2]
 NODE_SOURCES = Path(__file__).parent / "node"
 WEIR = Path(os.environ.get("WEIR", REPO / "build/asan/weir")).resolve()
-REDIS_SERVER = os.environ.get("REDIS_SERVER", "redis-server")
 
 SANITIZER_WORDS = (
     "ERROR: AddressSanitizer",
@@ -28,6 +27,7 @@ SANITIZER_WORDS = (
     "LeakSanitizer",
     "WARNING: ThreadSanitizer",
 )
+DEBUG_ALLOWED = options((7, 0), "--enable-debug-command", "yes")
 START_SECONDS = 20
 STOP_SECONDS = 20  # twice what a plain build is allowed: tests run under sanitizers
 
@@ -113,13 +113,6 @@ class Process:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-@functools.cache
-def debug_allowed():
-    """The options that let tests use DEBUG; Redis 6.2 has none and needs none."""
-    version = subprocess.run([REDIS_SERVER, "--version"], capture_output=True, text=True, check=True).stdout
-    return [] if " v=6." in version else ["--enable-debug-command", "yes"]
-
-
 class Redis(Process):
     """redis-server without persistence."""
 
@@ -157,7 +150,7 @@ class Redis(Process):
 
     def _launch(self, where):
         argv = [REDIS_SERVER, *where, "--bind", "127.0.0.1", "--dir", str(self.folder)]
-        argv += ["--save", "", "--appendonly", "no", *debug_allowed(), *self.options]
+        argv += ["--save", "", "--appendonly", "no", *DEBUG_ALLOWED, *self.options]
         self.launch(argv)
         wait_until(lambda: self._answers() or not self.is_running(), "redis-server answers", START_SECONDS)
         return self.is_running()

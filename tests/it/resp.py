@@ -178,3 +178,26 @@ class Conn:
             except Closed:
                 return True
         return False
+
+
+class Recorder(Conn):
+    """A connection whose replies are read as bytes."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.seen = b""
+
+    def line(self):
+        line = super().line()
+        self.seen += line + b"\r\n"
+        return line
+
+    def _exactly(self, n):
+        data = super()._exactly(n)
+        self.seen += data
+        return data
+
+    def frame(self):
+        self.seen = b""
+        self.read()
+        return self.seen

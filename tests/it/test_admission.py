@@ -3,6 +3,7 @@
 import pytest
 from harness import wait_until
 from resp import Closed, Error, encode
+from server import at_least
 
 LANES = ["shared", "private"]
 MANY = 12  # clients, so that there are some on each worker
@@ -33,7 +34,8 @@ def by_config(conn):
 
 
 def by_config_among_others(conn):
-    assert conn.call("config", "set", "maxmemory-samples", 6, "RequirePass", "word") == "OK"
+    other = ["maxmemory-samples", 6] if at_least(7, 0) else []  # before it Redis sets one thing at a time
+    assert conn.call("config", "set", *other, "RequirePass", "word") == "OK"
 
 
 def by_acl(conn):

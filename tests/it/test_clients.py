@@ -7,6 +7,7 @@ import threading
 import pytest
 import redis as redis_py
 from harness import NODE_SOURCES, wait_until
+from server import valkey_at_least
 
 # ---- redis-py ----
 
@@ -31,7 +32,7 @@ def test_py_strings_and_collections(client):
     client.zadd("z", {"m": 1.5})
     assert client.zrange("z", 0, -1, withscores=True) == [("m", 1.5)]
     assert client.set("big", "x" * (1 << 20)) and client.get("big") == "x" * (1 << 20)
-    assert client.info()["redis_mode"] == "standalone"
+    assert client.info()["server_mode" if valkey_at_least(8, 0) else "redis_mode"] == "standalone"
     assert client.config_get("maxmemory") == {"maxmemory": "0"}
     with pytest.raises(redis_py.ResponseError, match="not an integer"):
         client.incr("k")

@@ -584,7 +584,7 @@ def test_a_half_closed_client_leaves_no_blocked_command(weir, redis):
 
 def test_a_slow_script_hangs_nobody_else(farm):
     """EVAL travels alone: others see BUSY, as they would from Redis, and can end it."""
-    redis = farm.redis("--busy-reply-threshold", "1")
+    redis = farm.redis("--lua-time-limit", "1")
     weir = farm.weir(redis, workers=1)
     with weir.connect() as slow, weir.connect() as other:
         other.call("SET", "k", "v")

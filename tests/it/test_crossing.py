@@ -7,6 +7,7 @@ import pytest
 from crowd import Crowd
 from harness import wait_until
 from resp import Closed, encode
+from server import at_least
 
 CLIENTS = 200
 SECONDS = 8.0
@@ -63,6 +64,7 @@ async def grows(crowd, field, by):
 FORGERY = "#!lua name=a\nlocal t = {} t['x" + r"\r\n+FORGED" * 1000 + "']()"
 
 
+@pytest.mark.skipif(not at_least(7, 0), reason="this redis-server has no libraries of functions")
 @pytest.mark.parametrize("words", [("FUNCTION", "LOAD"), ("FUNCTION", "LOAD", "REPLACE")], ids=" ".join)
 def test_a_library_that_forges_replies_forges_its_own(words, farm):
     weir = farm.weir(farm.redis(), workers=1)

@@ -5,11 +5,13 @@ Their ordinary work is in test_clients.
 
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
 import redis as redis_py
 from harness import NODE_SOURCES, wait_until
+from server import REDIS_SERVER
 
 LANES = ["shared", "private"]
 SESSIONS = 40
@@ -65,7 +67,7 @@ def connections(redis):
 def opened(redis):
     """Connections since it started, without those by which weir looks once a second who is let in."""
     text = redis.call("INFO", "everything").decode()
-    looks = re.search(r"cmdstat_slowlog\|len:calls=(\d+)", text)
+    looks = re.search(r"cmdstat_slowlog(?:\|len)?:calls=(\d+)", text)
     return int(re.search(r"total_connections_received:(\d+)", text)[1]) - int(looks[1] if looks else 0)
 
 
@@ -244,5 +246,6 @@ def test_cli_takes_a_snapshot(cli, servers, tmp_path):
     cli("MSET", *[word for i in range(1000) for word in (f"k{i}", "v")])
     cli("--rdb", tmp_path / "dump.rdb")
     assert (tmp_path / "dump.rdb").read_bytes().startswith(b"REDIS")
-    done = subprocess.run(["redis-check-rdb", tmp_path / "dump.rdb"], capture_output=True, text=True)
+    argv = ["redis-check-rdb", tmp_path / "dump.rdb"]  # a server of that name checks what it would load
+    done = subprocess.run(argv, executable=shutil.which(REDIS_SERVER), capture_output=True, text=True)
     assert done.returncode == 0 and "1000 keys read" in done.stdout

@@ -8,11 +8,11 @@ import pytest
 from harness import wait_until
 from resp import Closed, Conn, Error, Push, encode, pipeline
 from script import same_as_redis
+from server import at_least, quoted
 
 LANES = ["shared", "private"]
 FEW = 12  # connections of weir to Redis that need no reason, with one worker: control lane, shared lanes, a small pool
 WRONGPASS = Error("WRONGPASS invalid username-password pair or user is disabled.")
-BUSY = "BUSY Redis is busy running a script. You can only call %s KILL or SHUTDOWN NOSAVE."
 
 
 class Watch:
@@ -26,7 +26,7 @@ class Watch:
     def opened(self):
         """Connections to Redis since it started, without those by which weir looks once a second who is let in."""
         info = self.conn.call("INFO", "everything")
-        looks = re.search(rb"cmdstat_slowlog\|len:calls=(\d+)", info)
+        looks = re.search(rb"cmdstat_slowlog(?:\|len)?:calls=(\d+)", info)
         return int(re.search(rb"total_connections_received:(\d+)", info)[1]) - int(looks[1] if looks else 0)
 
     def lanes(self):
@@ -37,7 +37,8 @@ class Watch:
 
     def few(self):
         """Few connections are open, and few have been."""
-        lanes = [" ".join(f"{k}={e[k]}" for k in ("user", "db", "resp", "flags", "name", "cmd")) for e in self.lanes()]
+        told = ("user", "db", "resp", "flags", "name", "cmd")
+        lanes = [" ".join(f"{k}={e[k]}" for k in told if k in e) for e in self.lanes()]
         assert len(lanes) <= FEW, lanes
         assert self.opened() - self.before <= FEW, lanes
 
@@ -155,6 +156,12 @@ def test_who_has_no_state_any_more_is_shared_again(commands, shared, watch, crow
     watch.few()
 
 
+def test_a_subcommand_that_redis_does_not_know_leaves_nothing(shared, watch, crowd):
+    for _ in range(40):
+        assert "subcommand" in crowd(shared).call("CLIENT", "NOSUCH", "x")
+    watch.few()
+
+
 # Redis may remember these even after RESET: nobody else ever has such a lane.
 MARKS = {
     "tracking": ["HELLO 3", "CLIENT TRACKING ON", "GET none", "CLIENT TRACKING OFF"],
@@ -263,7 +270,7 @@ class Talk:
             [("AUTH joe secret", "OK"), ("ACL WHOAMI", b"joe"), ("AUTH default x", "OK"), ("ACL WHOAMI", b"default")],
             [("AUTH joe wrong", WRONGPASS), (f"ECHO {t}", b), ("ACL WHOAMI", b"default")],
             [(f"CLIENT SETNAME {t}", "OK"), ("CLIENT GETNAME", b), ("RESET", "RESET"), ("CLIENT GETNAME", None)],
-            [("FOO", Error("ERR unknown command 'FOO', with args beginning with: ")), (f"ECHO {t}", b)],
+            [("FOO", Error(f"ERR unknown command {quoted('FOO')}, with args beginning with: ")), (f"ECHO {t}", b)],
         ]
         self.say(*self.random.choice(kinds))
 
@@ -314,8 +321,20 @@ def test_protocols_are_apart(weir):
             assert a.call("HGETALL", "h") == [b"f", b"v"]
 
 
-def test_users_are_apart(weir):
-    no_key = Error("NOPERM this user has no permissions to access one of the keys used as arguments")
+def test_a_name_is_on_the_lane_that_was_there_for_select(weir):
+    """What a client keeps after SELECT may be the connection on which SELECT went."""
+    with weir.connect() as a:
+        assert a.ask("CLIENT SETNAME me", "SELECT 11", "WATCH k") == ["OK", "OK", "OK"]
+        assert a.call("CLIENT", "GETNAME") == b"me"
+    with weir.connect() as b:
+        assert b.ask("CLIENT SETNAME you", "SELECT 12") == ["OK", "OK"]
+        assert b.ask("WATCH k", "CLIENT GETNAME") == ["OK", b"you"]
+
+
+def test_users_are_apart(weir, redis):
+    with redis.connect() as direct:
+        no_key = direct.ask("AUTH ann word", "GET k")[1]
+    assert no_key.startswith("NOPERM")
     with weir.connect() as joe, weir.connect() as ann, weir.connect() as nobody:
         assert joe.call("AUTH", "joe", "secret") == ann.call("AUTH", "ann", "word") == "OK"
         for _ in range(20):
@@ -397,8 +416,10 @@ def test_a_client_finds_itself(weir):
         for text in (a.call("CLIENT", "LIST"), a.call("CLIENT", "INFO"), b.call("CLIENT", "LIST", "ID", number)):
             line = next(line for line in text.splitlines() if line.startswith(b"id=%d " % number))
             assert b" name=me " in line and b" db=0 " in line
-        assert a.ask("CLIENT GETNAME", "CLIENT NO-EVICT ON") == [b"me", "OK"]
-        assert b" flags=e " in a.call("CLIENT", "INFO")
+        assert a.call("CLIENT", "GETNAME") == b"me"
+        if at_least(7, 0):
+            assert a.call("CLIENT", "NO-EVICT", "ON") == "OK"
+            assert b" flags=e " in a.call("CLIENT", "INFO")
 
 
 def test_a_client_kills_itself(weir):
@@ -505,7 +526,8 @@ def test_a_pause_of_everything_takes_no_lanes(shared, watch, crowd):
 
 
 def test_who_may_not_pause_takes_nobody_off_a_lane(shared, watch, crowd):
-    watch.conn.call("ACL", "SETUSER", "low", "reset", "on", "nopass", "~*", "+@all", "-client|pause")
+    pause = "-client|pause" if at_least(7, 0) else "-client"  # before it all of a command is taken away
+    assert watch.conn.call("ACL", "SETUSER", "low", "reset", "on", "nopass", "~*", "+@all", pause) == "OK"
     conns = [crowd(shared) for _ in range(20)]
     assert conns[0].call("AUTH", "low", "x") == "OK"
     assert isinstance(conns[0].call("CLIENT", "PAUSE", 60_000, "WRITE"), Error)
@@ -677,8 +699,9 @@ def test_identity_follows_auth_wherever_it_stands(lanes, redis, farm):
         assert c.call("EXEC")[0][b"proto"] == 3
         assert binds(c) == "ann"
         # Who fails there has had his answer, and is not trusted with any user from then on.
-        assert c.ask("MULTI", "AUTH ann wrong", "EXEC") == ["OK", "QUEUED", [WRONGPASS]]
-        wait_until(c.is_closed, "that one is closed")
+        c.send(pipeline("MULTI", "AUTH ann wrong", "EXEC"))
+        in_exec = "" if at_least(7, 2) else f"-{WRONGPASS}\r\n"  # what Redis leaves out
+        assert c.read_to_end().decode() == "+OK\r\n+QUEUED\r\n*1\r\n" + in_exec
 
 
 # ---- WAIT, replicas ----
@@ -773,7 +796,7 @@ def test_a_replica_attaches_through_weir(lanes, diskless, farm):
 @pytest.fixture
 def busy(farm):
     def start(lanes):
-        redis = farm.redis("--busy-reply-threshold", "1")
+        redis = farm.redis("--lua-time-limit", "1")
         return redis, farm.weir(redis, workers=1, lanes=lanes)
 
     return start
@@ -785,16 +808,21 @@ FUNCTION = "#!lua name=lib\nredis.register_function('hang', function() while tru
 @pytest.mark.parametrize("kind", ["SCRIPT", "FUNCTION"])
 @pytest.mark.parametrize("lanes", LANES)
 def test_others_are_told_busy_and_can_end_it(lanes, kind, busy):
+    if kind == "FUNCTION" and not at_least(7, 0):
+        pytest.skip("this redis-server has no functions")
     redis, weir = busy(lanes)
     with weir.connect() as slow, weir.connect() as other, weir.connect() as third:
         assert other.call("SET", "k", "v") == "OK" and third.call("PING") == "PONG"
         slow.call("FUNCTION", "LOAD", FUNCTION)
         slow.send(encode("EVAL", "while true do end", 0) if kind == "SCRIPT" else encode("FCALL", "hang", 0))
         slow.send(encode("ECHO", "after"))
-        wait_until(lambda: third.call("PING") == Error(BUSY % kind), "Redis is busy")
-        assert third.ask("GET k", "MULTI", "SELECT 1")[0] == Error(BUSY % kind)
+        wait_until(lambda: third.call("PING") != "PONG", "Redis is busy")
+        is_busy = redis.call("PING")
+        assert re.fullmatch(rf"BUSY \w+ is busy running a script. .* {kind} KILL or SHUTDOWN NOSAVE.", is_busy)
+        assert third.call("PING") == is_busy
+        assert third.ask("GET k", "MULTI", "SELECT 1")[0] == is_busy
         with weir.connect() as late:
-            assert late.call("GET", "k") == Error(BUSY % kind)
+            assert late.call("GET", "k") == is_busy
         assert other.call(kind, "KILL") == "OK"
         assert "killed by user" in slow.read()
         assert slow.read() == b"after"

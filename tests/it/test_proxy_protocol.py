@@ -13,6 +13,7 @@ from harness import Process, free_port, wait_until
 from limits import OPERATOR, TOO_MANY, limit_of, order, plain
 from reloading import reload
 from resp import Conn, Error, encode, pipeline
+from server import quoted
 from test_http import ADMIN, metrics, value
 
 LANES = ["shared", "private"]
@@ -223,7 +224,7 @@ def test_a_plain_listener_believes_nobody(make):
     weir = make(listen="127.0.0.1:0, 127.0.0.1:0 proxy")
     plain_address, proxied = weir.addresses
     with come(weir, text(ANNE), plain_address) as conn:
-        assert str(conn.read()).startswith("ERR unknown command 'PROXY'")
+        assert str(conn.read()).startswith(f"ERR unknown command {quoted('PROXY')}")
         assert subject_of(conn) == "ip:127.0.0.1"
     with come(weir, text(ANNE), proxied) as conn:
         assert subject_of(conn) == f"ip:{ANNE}"

@@ -125,7 +125,7 @@ def test_read_only(farm, mode):
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_busy(farm, mode, warm):
     """A script of somebody else's takes long: also when weir's own have not been loaded yet."""
-    redis = farm.redis("--busy-reply-threshold", "10")
+    redis = farm.redis("--lua-time-limit", "10")
     weir = start(farm, redis, mode, limit_when_down="allow")
     conns = [weir.connect() for _ in range(4)]
     for conn in conns:

@@ -6,6 +6,7 @@ import signal
 import pytest
 from harness import wait_until
 from resp import Error
+from server import has_tls
 from tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
 
 LANES = ["shared", "private"]
@@ -24,6 +25,8 @@ def pair(ca):
 @pytest.fixture
 def serve(farm, ca, pair):
     """A redis-server with a TLS port, and with that certificate if one is given."""
+    if not has_tls():
+        pytest.skip("this redis-server is built without TLS")
     return lambda shown=pair, *options, **how: farm._start(TlsRedis(ca, shown, *options, **how))
 
 

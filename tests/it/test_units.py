@@ -11,6 +11,7 @@ from crowd import RST
 from harness import MODE_IDS, MODES, wait_until
 from limits import OPERATOR, TOO_MANY, limit_of, login, order, passed, plain, refusal, remaining, tallies
 from resp import Error, encode, pipeline
+from server import at_least
 
 MIB = 1 << 20
 
@@ -123,6 +124,7 @@ def test_what_cannot_be_seen_costs_the_most_it_could(limited):
         assert limit_of(a.call("EVAL", LONG_SCRIPT, 3, "a", "b", "c")) == "default/cost"
 
 
+@pytest.mark.skipif(not at_least(7, 0), reason="this redis-server has no functions")
 def test_functions_cost(limited, redis):
     redis.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
     weir = limited("[cost]\nfcall = 2 per key\neval_ro = 4\nevalsha = 4\n[policy default]\ncost = 16/d\n")
