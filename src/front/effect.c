@@ -158,8 +158,6 @@ void effect_apply(struct client *client, const struct call *call, const struct g
     case EFFECT_LIBRARY:
         if (!is_ok && call->argument != 0)
             session_forget_library(client);
-        if (is_ok && client->has_own_lane && client->rider.lane != NULL)
-            client->rider.lane->is_spent = client->rider.lane->has_library = true;
         break;
     case EFFECT_WAIT:
     case EFFECT_WRITE:

@@ -97,6 +97,19 @@ static void send_setinfo(struct lane *lane, const struct rider *rider, struct sl
     lane_send(lane, rider, out, emit_array(out, words, 4));
 }
 
+/* Does the lane stay the client's, or may nobody else have it in any case? */
+static bool is_for_good(const struct client *client, const struct lane *lane)
+{
+    return client->has_own_lane && (lane->is_spent || client->in_multi || client->front->settings->lanes_private);
+}
+
+/* Redis says whether the client may, and whether it is well put; the lane is left as nobody's. */
+static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
+{
+    struct slice ours = word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
+    send_setinfo(lane, &client->rider, word, client->has_own_lane ? SLICE("") : ours);
+}
+
 bool library_send(struct client *client, struct lane *lane, const struct request *request)
 {
     struct argv_walk walk;
@@ -106,11 +119,14 @@ bool library_send(struct client *client, struct lane *lane, const struct request
         ;
     enum word word = word_of(words[2]);
     bool is_good = request->argc == 4 && word != WORD_NEITHER && is_text(words[3]);
+    bool is_as_it_is = !is_good || is_for_good(client, lane);
     calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
     if (is_good)
         session_set_library(client, word == WORD_VERSION, words[3]);
-    if (is_good && !client->has_own_lane)
-        send_setinfo(lane, &client->rider, words[2], word == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION));
+    if (is_as_it_is && client->has_own_lane)
+        lane->has_library = lane->is_spent = true;
+    if (!is_as_it_is)
+        send_stand_in(client, lane, words[2]);
     else
         lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
     return true;

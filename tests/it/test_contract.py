@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from harness import wait_until
 from resp import Closed, Error, Push, encode, pipeline
+from server import at_least
 
 WRONGPASS = Error("WRONGPASS invalid username-password pair or user is disabled.")
 NO_OPERATOR = "NOPERM this command is for operators"
@@ -629,7 +630,8 @@ def test_what_weir_asks_for_its_own_sake_needs_no_rights(farm):
             with weir.connect() as a:
                 asked = ["AUTH u pw", "CLIENT SETNAME me", "SET k v", "MULTI", "GET k", "EXEC", "WAIT 0 0", "GET k"]
                 assert a.ask(*asked) == ["OK", "OK", "OK", "OK", "QUEUED", [b"v"], 0, b"v"]
-        assert redis.call("ACL", "LOG") == []
+        expected = [] if at_least(7) else [b"reset"]  # 6.2 asks for a right there, see docs/sharing.md
+        assert [entry[entry.index(b"object") + 1] for entry in redis.call("ACL", "LOG")] in ([], expected)
 
 
 def test_a_stranger_with_few_rights_is_asked_for_nothing(farm):
