@@ -9,6 +9,7 @@
 #include "front/session.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
+#include "upstream/own_words.h"
 
 #define LOOKED_AT 64 /* of those known, which are tried before another copy is made */
 
@@ -90,9 +91,11 @@ static bool is_text(struct slice value)
     return value.len <= LIBRARY_TEXT_MAX;
 }
 
-static void send_setinfo(struct lane *lane, const struct rider *rider, struct slice word, struct slice value)
+/* `client` is how CLIENT is spelled: as weir's own word, or as the client's. */
+static void send_setinfo(struct lane *lane, const struct rider *rider, struct slice client, struct slice word,
+                         struct slice value)
 {
-    const struct slice words[] = {SLICE("CLIENT"), SLICE("SETINFO"), word, value};
+    const struct slice words[] = {client, SLICE("SETINFO"), word, value};
     char out[LIBRARY_TEXT_MAX + 64 + 5 * EMIT_HEADER_MAX];
     lane_send(lane, rider, out, emit_array(out, words, 4));
 }
@@ -107,7 +110,7 @@ static bool is_for_good(const struct client *client, const struct lane *lane)
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {
     struct slice ours = word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
-    send_setinfo(lane, &client->rider, word, client->has_own_lane ? SLICE("") : ours);
+    send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client->has_own_lane ? SLICE("") : ours);
 }
 
 bool library_send(struct client *client, struct lane *lane, const struct request *request)
@@ -148,7 +151,7 @@ static bool tell(struct client *client, struct lane *lane, struct slice word, st
         return false;
     call->flags = CALL_MUTE;
     call->arrived_ns = 0;
-    send_setinfo(lane, &client->rider, word, value);
+    send_setinfo(lane, &client->rider, SLICE(OWN_CLIENT), word, value);
     return true;
 }
 

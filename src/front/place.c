@@ -7,6 +7,7 @@
 #include "front/session.h"
 #include "resp/emit.h"
 #include "upstream/lend.h"
+#include "upstream/own_words.h"
 
 void place_wait_for_idle(struct client *client)
 {
@@ -42,7 +43,7 @@ static bool dress(struct client *client, struct lane *lane)
     call->arrived_ns = 0;
     char out[4096 + 5 * EMIT_HEADER_MAX + 32];
     struct slice protocol = lane->key.protocol == 3 ? SLICE("3") : SLICE("2");
-    const struct slice words[] = {SLICE("HELLO"), protocol, SLICE("SETNAME"), name};
+    const struct slice words[] = {SLICE(OWN_HELLO), protocol, SLICE("SETNAME"), name};
     lane_send(lane, &client->rider, out, emit_array(out, words, 4));
     lane->has_name = name.len > 0;
     return true;

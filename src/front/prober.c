@@ -1,11 +1,12 @@
 #include "front/prober.h"
 
 #include "limit/command.h"
+#include "upstream/own_words.h"
 
 #define ROUNDS 2
 
 /* Whoever Redis takes weir for may say it, and it changes nothing. */
-static const char hello_request[] = "*1\r\n$5\r\nHELLO\r\n";
+static const char hello_request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n";
 
 static void give_up(struct prober *prober)
 {

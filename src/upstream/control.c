@@ -10,6 +10,7 @@
 #include "resp/emit.h"
 #include "upstream/backoff.h"
 #include "upstream/control_reply.h"
+#include "upstream/own_words.h"
 
 #define MAX_WORDS 3
 
@@ -131,7 +132,7 @@ static const struct step {
     const char *word; /* behind it; NULL: none */
     void (*judge)(struct control *control, const struct redisReply *reply);
 } steps[] = {
-    {"HELLO", NULL, judge_hello}, /* before logging in: does the server let us in at all? */
+    {OWN_HELLO, NULL, judge_hello}, /* before logging in: does the server let us in at all? */
     {"AUTH", NULL, judge_auth},         {"INFO", "server", judge_info},
     {"INFO", "clients", judge_clients}, {"COMMAND", NULL, judge_command},
 };

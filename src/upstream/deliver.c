@@ -4,6 +4,7 @@
 
 #include "limit/command.h"
 #include "upstream/lanes.h"
+#include "upstream/own_words.h"
 #include "upstream/underway.h"
 
 static struct call *oldest(struct lane *lane)
@@ -375,8 +376,8 @@ static const char *take_raw(struct lane *lane, const char *p, const char *end)
     return p + used;
 }
 
-/* A push that nobody has asked for is nobody's. */
-static const char *take_dropped(struct lane *lane, const char *p, const char *end)
+/* What is nobody's: a line of MONITOR's about weir's own words. */
+static const char *take_unheard(struct lane *lane, const char *p, const char *end)
 {
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
@@ -386,18 +387,27 @@ static const char *take_dropped(struct lane *lane, const char *p, const char *en
     }
     lane->is_in_frame = result == SCAN_MORE;
     note_progress(lane, result, used);
-    if (result == SCAN_FRAME)
-        count_add(&lane->home->counts.pushes_dropped, 1);
     return p + used;
 }
 
+/* A push that nobody has asked for is nobody's either. */
+static const char *take_dropped(struct lane *lane, const char *p, const char *end)
+{
+    const char *next = take_unheard(lane, p, end);
+    if (next != NULL && !lane->is_in_frame)
+        count_add(&lane->home->counts.pushes_dropped, 1);
+    return next;
+}
+
 /* A frame begins. */
-static void choose_way(struct lane *lane, char type)
+static void choose_way(struct lane *lane, struct slice bytes)
 {
     const struct call *call = oldest(lane);
     lane->is_unasked = call == NULL;
-    bool is_push = type == '>';
-    if (is_push && may_push(lane) && !wants_push(lane))
+    bool is_push = bytes.at[0] == '>';
+    if (lane->is_monitoring && call == NULL && bytes.at[0] == '+' && own_words_in_line(bytes))
+        lane->take = take_unheard;
+    else if (is_push && may_push(lane) && !wants_push(lane))
         lane->take = take_dropped;
     else if (!is_push && is_plain(lane))
         lane->take = take_plain;
@@ -412,7 +422,7 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
     if (lane->is_raw)
         return take_raw(lane, p, end);
     if (!lane->is_in_frame)
-        choose_way(lane, *p);
+        choose_way(lane, slice_of(p, (size_t)(end - p)));
     return lane->take(lane, p, end);
 }
 

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "resp/emit.h"
 #include "upstream/lane.h"
+#include "upstream/own_words.h"
 
 #define ROOM 512 /* for everything but a login, twice over */
 
@@ -69,20 +70,20 @@ static size_t say_select(char *out, const struct lane_key *key)
 
 static size_t say_hello(char *out, const struct lane_key *key)
 {
-    const struct slice words[] = {SLICE("HELLO"), SLICE("3")};
+    const struct slice words[] = {SLICE(OWN_HELLO), SLICE("3")};
     return emit_array(out, words, key->protocol == 3 ? 2 : 1);
 }
 
 static size_t say_publish(char *out, const char *channel)
 {
-    const struct slice words[] = {SLICE("PUBLISH"), slice_str(channel), SLICE("")};
+    const struct slice words[] = {SLICE(OWN_PUBLISH), slice_str(channel), SLICE("")};
     return emit_array(out, words, 3);
 }
 
 static size_t say_step(const struct greeting *greeting, enum step step, const struct lane_key *key,
                        const struct nonce *nonce, char *out)
 {
-    const struct slice reset[] = {SLICE("RESET")};
+    const struct slice reset[] = {SLICE(OWN_RESET)};
     switch (step) {
     case STEP_RESET:
         return emit_array(out, reset, 1);

@@ -282,7 +282,7 @@ def test_nothing_of_the_next_owner_goes_before_the_nonce(farm):
         assert monitor.call("MONITOR") == "OK"
         assert b.call("EVAL", "return 2", 0) == 2
         seen = drain(monitor)
-    assert seen.index(b'"RESET"') < seen.index(b'"EVAL"')
+    assert seen.index(b'"rESET"') < seen.index(b'"EVAL"')
     assert b"WEIR.NONCE" not in seen, "Redis looks for the command before it shows it"
 
 
@@ -632,6 +632,22 @@ def test_what_weir_asks_for_its_own_sake_needs_no_rights(farm):
                 assert a.ask(*asked) == ["OK", "OK", "OK", "OK", "QUEUED", [b"v"], 0, b"v"]
         expected = [] if at_least(7) else [b"reset"]  # 6.2 asks for a right there, see docs/sharing.md
         assert [entry[entry.index(b"object") + 1] for entry in redis.call("ACL", "LOG")] in ([], expected)
+
+
+def test_a_monitor_sees_what_clients_say_and_not_what_weir_does(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1)
+    with weir.connect() as monitor, weir.connect() as a:
+        assert monitor.call("MONITOR") == "OK"
+        said = ["CLIENT SETNAME me", "SET k v", "MULTI", "GET k", "EXEC", "EVAL 'return 1' 0", "WAIT 0 0", "HELLO 2"]
+        a.ask(*said, "CLIENT SETINFO LIB-NAME x", "CLIENT INFO", "ECHO end")
+        seen = []
+        while not seen or '"ECHO"' not in seen[-1]:
+            seen.append(monitor.read().split("] ", 1)[1])
+        words = [line.split('"')[1] for line in seen]
+        expected = ["CLIENT", "SET", "MULTI", "GET", "EXEC", "EVAL", "WAIT", "HELLO", "CLIENT", "CLIENT", "ECHO"]
+        assert [word for word in words if word in expected] == words
+        assert words == expected or (not at_least(7, 2) and len(words) == len(expected) - 1)
 
 
 def test_a_stranger_with_few_rights_is_asked_for_nothing(farm):

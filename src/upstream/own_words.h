@@ -1,0 +1,20 @@
+/*
+ * What weir says to Redis for its own sake, in a spelling that no client uses: so that of what MONITOR shows weir's
+ * clients do not see what is none of theirs. Redis takes a command's name in any case.
+ */
+#ifndef WEIR_UPSTREAM_OWN_WORDS_H
+#define WEIR_UPSTREAM_OWN_WORDS_H
+
+#include <stdbool.h>
+
+#include "base/slice.h"
+
+#define OWN_HELLO "hELLO"
+#define OWN_RESET "rESET"
+#define OWN_PUBLISH "pUBLISH"
+#define OWN_CLIENT "cLIENT"
+
+/* Is this, as far as it is here, a line of MONITOR's about one of them? "+time [database address] "word" ..." */
+bool own_words_in_line(struct slice line);
+
+#endif
