@@ -285,8 +285,8 @@ static bool is_early(const struct client *client, const struct account *own, con
                      const struct command *command)
 {
     return account_is_waiting(client) && client->front->loop->now_ns < client->meter->delay.due_ns &&
-           ((own->policy != NULL && gate_delays(own->policy, command)) ||
-            (account->policy != NULL && gate_delays(account->policy, command)));
+           ((own->policy != NULL && gate_delays(own->policy, command, PART_ALL)) ||
+            (account->policy != NULL && gate_delays(account->policy, command, PART_ALL)));
 }
 
 static enum gate wait_on(struct client *client)
@@ -359,6 +359,11 @@ static enum gate ask_both(struct client *client, const struct account *own, cons
 {
     struct tally *tallies = client->front->tallies;
     enum gate gate = GATE_PASS;
+    ask->part = PART_COMMAND;
+    if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
+        gate = gate_ask_refusal(keyed, ask, tallies, verdict); /* or it would wait first, to be refused then */
+    if (gate != GATE_PASS)
+        return gate;
     ask->part = PART_CONNECTION;
     if (own->policy != NULL)
         gate = gate_ask(own, ask, tallies, verdict);

@@ -1,7 +1,7 @@
 /*
  * Asks the limits that bind a command, then charges them.
  *
- * Nothing is charged unless everything passes: a single limit decides on its word, several under the subject's lock and,
+ * Nothing is charged unless everything passes, but for a place in a queue: and none is given to what a limit refuses. A single limit decides on its word, several under the subject's lock and,
  * where the policy has limits for all its subjects together, then under the policy's.
  */
 #include "limit/gate.h"
@@ -41,10 +41,10 @@ bool gate_binds(const struct policy *policy, unsigned index, const struct comman
     return (bound(policy, command) | debts_for(policy, command)) >> index & 1;
 }
 
-bool gate_delays(const struct policy *policy, const struct command *command)
+bool gate_delays(const struct policy *policy, const struct command *command, enum part part)
 {
     uint64_t delays = bound(policy, command) & policy->of_action[OVER_DELAY] & ~policy->shadows;
-    return (delays | debts_for(policy, command)) != 0;
+    return ((delays | debts_for(policy, command)) & asked(policy, part)) != 0;
 }
 
 static struct funnel *funnel_of(const struct account *account, unsigned index)
@@ -274,37 +274,58 @@ static uint64_t place_taken(const struct trial *trial, uint64_t delays)
 }
 
 /*
- * Decide about `limits` as if they were enforced, and charge them. Of the limits that delay only the one with the
- * longest queue gives it a place beforehand: the others must not count it before it goes.
+ * How long until every one of `others` has room and none of `delays` delays for too long; 0: it is so now. `which` is the
+ * one that takes longest.
  */
-static enum gate decide(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
+static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64_t delays, const struct limit **which)
+{
+    const struct limit *overlong = NULL;
+    uint64_t full_ns = longest_wait(trial, others, which);
+    uint64_t over_ns = overlong_wait(trial, delays, &overlong);
+    if (over_ns <= full_ns)
+        return full_ns;
+    *which = overlong;
+    return over_ns;
+}
+
+/* Refused now by one of `limits`, whatever others would delay? GATE_PASS: by none. */
+static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
     const struct policy *policy = trial->account->policy;
     const struct limit *slowest = NULL;
     uint64_t denies = limits & policy->of_action[OVER_DENY];
     if (denies)
         return refuse(trial, limit_at(trial, lowest(denies)), UINT64_MAX, is_shadow, verdict);
-
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
-    uint64_t left = delays & ~place_taken(trial, delays);
-    uint64_t others = limits & ~policy->of_action[OVER_DELAY];
-    uint64_t wait_ns = longest_wait(trial, left, &slowest);
-    if (wait_ns > 0 && left != delays)
-        left = delays; /* it does not go after all: the place is lost, and it is asked about everywhere anew */
-    wait_ns = overlong_wait(trial, left, &slowest);
-    if (wait_ns > 0)
-        return refuse(trial, slowest, wait_ns, is_shadow, verdict);
-    wait_ns = longest_wait(trial, left, &slowest);
+    uint64_t wait_ns = refusal_lasts(trial, limits & ~delays, delays, &slowest);
+    return wait_ns > 0 ? refuse(trial, slowest, wait_ns, is_shadow, verdict) : GATE_PASS;
+}
+
+/*
+ * Decide about `limits` as if they were enforced, and charge them: what one of them refuses is refused, and only what
+ * none does may be delayed. Of the limits that delay only the one with the longest queue gives it a place beforehand:
+ * the others must not count it before it goes.
+ */
+static enum gate decide(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
+{
+    const struct policy *policy = trial->account->policy;
+    const struct limit *slowest = NULL;
+    uint64_t delays = limits & policy->of_action[OVER_DELAY];
+    uint64_t place = place_taken(trial, delays);
+    if (place && longest_wait(trial, delays & ~place, &slowest) > 0)
+        place = 0; /* it does not go after all: the place is lost, and it is asked about everywhere anew */
+    uint64_t left = limits & ~place;
+    enum gate gate = veto(trial, left, is_shadow, verdict);
+    if (gate != GATE_PASS)
+        return gate;
+    uint64_t wait_ns = longest_wait(trial, delays & ~place, &slowest);
     if (wait_ns > 0 && trial->ask->may_wait && !is_shadow) {
         charge(trial, UINT64_C(1) << (slowest - policy->limits));
         count(trial, slowest, GATE_WAIT, false);
         set_verdict(verdict, slowest, wait_ns);
         return GATE_WAIT;
     }
-    wait_ns = longest_wait(trial, others, &slowest);
-    if (wait_ns > 0)
-        return refuse(trial, slowest, wait_ns, is_shadow, verdict);
-    charge(trial, others | left);
+    charge(trial, left);
     if (limits & policy->of_unit[UNIT_INFLIGHT])
         verdict->counted |= is_shadow ? COUNTED_SHADOW : COUNTED;
     return GATE_PASS;
@@ -347,6 +368,19 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     }
     const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies};
     return pass_any(&trial, binds, verdict);
+}
+
+enum gate gate_ask_refusal(const struct account *account, const struct ask *ask, struct tally *tallies,
+                           struct verdict *verdict)
+{
+    const struct policy *policy = account->policy;
+    const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies};
+    uint64_t limits = bound(policy, ask->command) & asked(policy, ask->part) & ~policy->shadows;
+    lock(account);
+    uint64_t place = place_taken(&trial, limits & policy->of_action[OVER_DELAY]);
+    enum gate gate = veto(&trial, limits & ~place, false, verdict);
+    unlock(account);
+    return gate;
 }
 
 /* ---- bytes ---- */

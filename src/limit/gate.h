@@ -62,15 +62,23 @@ struct verdict {
 };
 
 /*
- * May it go? GATE_PASS: it was charged to every limit that binds it. GATE_WAIT: its place with the limits that delay is
- * taken, with the one that delays it longest; after wait_ns ask again with waited_for. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its
- * connection is to be closed. `tallies` are the caller's own, by limit id. Any thread.
+ * May it go? What one limit refuses now is refused, whatever others would delay. GATE_PASS: it was charged to every limit
+ * that binds it. GATE_WAIT: its place is taken with the limit that delays it longest; after wait_ns ask again with
+ * waited_for. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be closed.
+ * `tallies` are the caller's own, by limit id. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
                                                        struct tally *tallies, struct verdict *verdict);
 
 /*
- * The same in fewer steps, for a policy that is_plain: true is GATE_PASS, false GATE_REFUSE.
+ * Would it be refused now? Then that is counted, and the answer is gate_ask's. GATE_PASS: it would not, it may have to
+ * wait, and nothing was charged or counted.
+ */
+__attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
+                                                               struct tally *tallies, struct verdict *verdict);
+
+/*
+ * gate_ask in fewer steps, for a policy that is_plain: true is GATE_PASS, false GATE_REFUSE.
  */
 __attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *policy, struct subject *subject,
                                                           const struct command *command, uint64_t now_ns,
@@ -129,8 +137,8 @@ struct standing {
 
 struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns);
 
-/* Can a limit that is enforced make the command wait? */
-bool gate_delays(const struct policy *policy, const struct command *command);
+/* Can a limit of this part that is enforced make the command wait? */
+bool gate_delays(const struct policy *policy, const struct command *command, enum part part);
 
 /* Does limit `index` bind the command when it wants to pass, or make it wait? */
 bool gate_binds(const struct policy *policy, unsigned index, const struct command *command);
