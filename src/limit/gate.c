@@ -215,7 +215,7 @@ static void charge(const struct trial *trial, uint64_t limits)
         if (unit_is_gauge((enum unit)limit->unit))
             gauge_add(funnel, 1);
         else if (limit->action == OVER_DELAY)
-            funnel_owe(funnel, trial->ask->now_ns, funnel_queue_span(&limit->rate, units));
+            funnel_enqueue(funnel, &limit->rate, trial->ask->now_ns, units);
         else
             funnel_charge(funnel, &limit->rate, trial->ask->now_ns, units);
         tally_add(&trial->tallies[limit->id].admitted, units);
@@ -566,12 +566,10 @@ static struct standing standing_of_gauge(const struct limit *limit, uint64_t val
     return (struct standing){remaining, remaining > 0 ? -1 : 0, 0};
 }
 
-/* `room_ns` of the funnel, in whole units. */
-static uint64_t units_in(const struct limit *limit, uint64_t room_ns)
+static uint64_t bytes_in(const struct rate *rate, uint64_t debt_ns)
 {
-    if (unit_is_bytes((enum unit)limit->unit))
-        return (uint64_t)((unsigned __int128)room_ns * limit->rate.count / limit->rate.period_ns);
-    return room_ns / limit->rate.interval_ns;
+    uint64_t room_ns = debt_ns < rate->burst_ns ? rate->burst_ns - debt_ns : 0;
+    return (uint64_t)((unsigned __int128)room_ns * rate->count / rate->period_ns);
 }
 
 struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns)
@@ -584,7 +582,8 @@ struct standing gate_standing(const struct account *account, unsigned index, uin
         return standing_of_gauge(limit, gauge_value(funnel));
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
     uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
-    uint64_t room_ns = debt_ns < limit->rate.burst_ns ? limit->rate.burst_ns - debt_ns : 0;
+    uint64_t remaining = unit_is_bytes((enum unit)limit->unit) ? bytes_in(&limit->rate, debt_ns)
+                                                               : funnel_room(&limit->rate, tat_ns, now_ns);
     uint64_t wait_ns = funnel_ask(funnel, &limit->rate, now_ns, 1);
-    return (struct standing){units_in(limit, room_ns), wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
+    return (struct standing){remaining, wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
 }
