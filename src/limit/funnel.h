@@ -168,6 +168,13 @@ static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate
         funnel_owe(funnel, now_ns, funnel_queue_span(rate, cost));
 }
 
+/* Make the last charge undone, which moved the word from begin_ns to end_ns. False: it is not the last any more. */
+static inline bool funnel_take_back(struct funnel *funnel, uint64_t begin_ns, uint64_t end_ns)
+{
+    return atomic_compare_exchange_strong_explicit(&funnel->tat_ns, &end_ns, begin_ns, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
 /* How many units would pass now, of a rate that is not of bytes. */
 static inline uint64_t funnel_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
 {

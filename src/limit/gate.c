@@ -224,6 +224,24 @@ static void charge(const struct trial *trial, uint64_t limits)
     }
 }
 
+/* The subject is locked: what the word was before is what it was charged on. */
+static FUNNEL_RARE struct turn take_turn(const struct trial *trial, unsigned index)
+{
+    const struct limit *limit = limit_at(trial, index);
+    const struct funnel *funnel = funnel_of(trial->account, index);
+    uint64_t now_ns = trial->ask->now_ns;
+    uint64_t before_ns = funnel_word(funnel);
+    charge(trial, UINT64_C(1) << index);
+    if (!trial->tallies || unit_is_bytes((enum unit)limit->unit))
+        return (struct turn){0};
+    return (struct turn){.holder = trial->account->holders[limit->scope],
+                         .begin_ns = before_ns > now_ns ? before_ns : now_ns,
+                         .end_ns = funnel_word(funnel),
+                         .units = units_of(trial, limit),
+                         .slot = limit->slot,
+                         .id = limit->id};
+}
+
 static void count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow)
 {
     if (!trial->tallies)
@@ -320,7 +338,7 @@ static enum gate decide(const struct trial *trial, uint64_t limits, bool is_shad
         return gate;
     uint64_t wait_ns = longest_wait(trial, delays & ~place, &slowest);
     if (wait_ns > 0 && trial->ask->may_wait && !is_shadow) {
-        charge(trial, UINT64_C(1) << (slowest - policy->limits));
+        verdict->turn = take_turn(trial, (unsigned)(slowest - policy->limits));
         count(trial, slowest, GATE_WAIT, false);
         set_verdict(verdict, slowest, wait_ns);
         return GATE_WAIT;
@@ -340,11 +358,11 @@ static bool owes_bytes(const struct policy *policy)
 static enum gate pass_any(const struct trial *trial, uint64_t binds, struct verdict *verdict)
 {
     const struct policy *policy = trial->account->policy;
-    struct verdict unused = {0};
     lock(trial->account);
     verdict->counted = 0;
     enum gate gate = decide(trial, binds & ~policy->shadows, false, verdict);
     if (gate == GATE_PASS && (binds & policy->shadows)) {
+        struct verdict unused = {0};
         bool may = decide(trial, binds & policy->shadows, true, &unused) == GATE_PASS;
         verdict->counted |= may ? unused.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
         verdict->is_shadowed = !may;
@@ -383,6 +401,14 @@ enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
     return gate;
 }
 
+void gate_leave(const struct turn *turn, struct tally *tallies)
+{
+    subject_lock(turn->holder);
+    if (funnel_take_back(subject_funnel(turn->holder, turn->slot), turn->begin_ns, turn->end_ns))
+        tally_add(&tallies[turn->id].admitted, -turn->units);
+    subject_unlock(turn->holder);
+}
+
 /* ---- bytes ---- */
 
 enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct tally *tallies,
@@ -397,6 +423,7 @@ enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct
     if (wait_ns == 0)
         return GATE_PASS;
     set_verdict(verdict, slowest, wait_ns);
+    verdict->turn = (struct turn){0};
     count(&trial, slowest, GATE_WAIT, false);
     return GATE_WAIT;
 }

@@ -54,8 +54,19 @@ enum {
     SHADOW_REFUSED = 1 << 2, /* limits that are only counted would have refused it: they owe nothing for its bytes */
 };
 
+/* A turn in a queue, which somebody else may be behind. Whoever keeps it keeps its holder, too. */
+struct turn {
+    struct subject *holder; /* of its funnel; NULL: there is none */
+    uint64_t begin_ns;      /* the funnel's word before it was taken ... */
+    uint64_t end_ns;        /* ... and since */
+    uint64_t units;
+    uint16_t slot; /* of its funnel */
+    uint16_t id;   /* of its limit */
+};
+
 struct verdict {
     const struct limit *limit; /* that made it wait, or refused with the longest wait */
+    struct turn turn;          /* GATE_WAIT: that was taken; of bytes, which are not known yet, none is */
     int64_t wait_ns;           /* GATE_WAIT: until it may go. Else until the same would pass; GATE_NEVER */
     uint8_t counted;           /* GATE_PASS: COUNTED* */
     bool is_shadowed;          /* GATE_PASS, but limits that are only counted would not have let it */
@@ -91,6 +102,12 @@ __attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *p
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns,
                                                               struct tally *tallies, struct verdict *verdict);
+
+/*
+ * Who had the turn leaves the queue. If nobody has come behind it, it is as if it had never been taken; else it is spent,
+ * for they have been told when to go.
+ */
+void gate_leave(const struct turn *turn, struct tally *tallies);
 
 /*
  * How long until no more than one burst is owed beyond the limit on bytes; 0: no more is. For so long nothing more that

@@ -275,7 +275,7 @@ def test_what_the_key_refuses_the_connection_does_not_delay(farm, redis):
 
 
 def test_other_limits_are_asked_on_departure(farm, redis):
-    """And the place with the limit that delays is spent, whatever they say."""
+    """And who is refused then gives its place back: nobody is behind it."""
     weir = farm.weir(
         redis, workers=1, sections="[policy default]\n@string = 2/s over delay 2s\nwrite = 3/h\n" + OPERATOR
     )
@@ -286,7 +286,7 @@ def test_other_limits_are_asked_on_departure(farm, redis):
         assert b.ask("RPUSH l 1", "RPUSH l 2") == [1, 2]
         assert limit_of(a.read()) == "default/write"
         assert redis.call("GET", "k") == b"1"
-    assert [row[1:4] for row in tallies(weir)] == [(2, 1, 0), (3, 0, 1)]
+    assert [row[1:4] for row in tallies(weir)] == [(1, 1, 0), (3, 0, 1)]
 
 
 # ---- who leaves ----
@@ -310,6 +310,26 @@ def test_who_leaves_loses_its_place(queue, redis):
     assert time.monotonic() >= start + 0.75, "early"
     assert redis.call("LRANGE", "l", 0, -1) == [b"0", b"2", b"3"]
     close_all(conns)
+
+
+def test_the_last_in_the_queue_gives_its_place_back(farm, redis):
+    """Whoever comes next has it, as if it had never been taken."""
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 1/s over delay 1m\n" + OPERATOR)
+    conns = [weir.connect() for _ in range(12)]
+    for i, conn in enumerate(conns):
+        conn.send(encode("RPUSH", "l", i))
+        wait_until(lambda i=i: counted(weir) == i + 1, "it has its place")
+    for left, conn in reversed(list(enumerate(conns[1:], 1))):
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST)
+        conn.close()
+        wait_until(lambda left=left: counted(weir) == left, "it is gone")
+    start = time.monotonic()
+    with weir.connect() as late:
+        assert late.call("RPUSH", "l", "late") == 2
+        assert time.monotonic() - start < 2 + LATE
+    assert redis.call("LRANGE", "l", 0, -1) == [b"0", b"late"]
+    assert conns[0].read() == 1
+    conns[0].close()
 
 
 def test_a_long_pipeline_is_not_carried_out_for_nobody(farm, redis):

@@ -439,6 +439,74 @@ static void departures_obey_every_queue(void **state)
     }
 }
 
+/* Who leaves gives its place back as long as nobody is behind it; the last one first, so may all. */
+static void who_leaves_gives_back_what_nobody_relies_on(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"all", "10/s over delay 1s"}, {"cost", "10/s over delay 1s"}, {"cost", "700m/s burst 3 over delay 1s"}};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct turn turns[5];
+        uint64_t words[5], admitted;
+        tear_down(NULL);
+        set_up(NULL);
+        limit(lines[i][0], lines[i][1]);
+        limit("read", "100/s");
+        open_gate();
+        assert_int_equal(ask("get", 3, START), i == 1 ? GATE_WAIT : GATE_PASS);
+        assert_true(i == 1 || ask("get", 3, START) == GATE_WAIT);
+        admitted = atomic_load(&tally(0)->admitted);
+        for (size_t k = 0; k < 5; k++) {
+            words[k] = word(0);
+            assert_int_equal(ask("get", k < 2 ? 2 : 1, START + k), GATE_WAIT);
+            turns[k] = verdict.turn;
+        }
+        uint64_t all = word(0);
+        for (size_t k = 0; k < 4; k++)
+            gate_leave(&turns[k], tallies);
+        assert_int_equal(word(0), all);
+        for (size_t k = 5; k-- > 0;) {
+            gate_leave(&turns[k], tallies);
+            assert_int_equal(word(0), words[k]);
+            gate_leave(&turns[k], tallies); /* it is nobody's any more */
+            assert_int_equal(word(0), words[k]);
+        }
+        assert_int_equal(atomic_load(&tally(0)->admitted), admitted);
+    }
+}
+
+/* Nobody is before it: what it gives back is not more than it took. */
+static void who_leaves_an_empty_queue(void **state)
+{
+    (void)state;
+    limit("cost", "10/s burst 2 over delay 10s");
+    open_gate();
+    assert_int_equal(ask("get", 7, START), GATE_WAIT);
+    assert_int_equal(word(0), START + 700 * MS);
+    gate_leave(&verdict.turn, tallies);
+    assert_int_equal(word(0), START);
+    assert_tally(0, 0, 1, 0, 0);
+}
+
+static void places_are_of_what_is_charged(void **state)
+{
+    (void)state;
+    limit("bytes-out", "1000/s burst 1000 over delay 9s");
+    limit("all", "1/s over delay 5s");
+    open_gate();
+    assert_int_equal(ask("get", 1, START), GATE_PASS);
+    gate_owe_bytes(&account, UNIT_BYTES_OUT, 4000, 0, START, tallies);
+    assert_int_equal(ask("get", 1, START), GATE_WAIT); /* for the bytes */
+    assert_null(verdict.turn.holder);
+    assert_int_equal(ask("get", 1, START + 4 * S), GATE_PASS);
+    struct ask wish = ask_of("get", 1, START + 4 * S);
+    wish.is_dry = true;
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_WAIT);
+    assert_null(verdict.turn.holder);
+    assert_int_equal(ask("get", 1, START + 4 * S), GATE_WAIT);
+    assert_ptr_equal(verdict.turn.holder, account.holders[PER_SUBJECT]);
+}
+
 static void calls_are_in_flight_when_they_depart(void **state)
 {
     (void)state;
@@ -497,6 +565,9 @@ int main(void)
         TEST(several_delays),
         TEST(another_queue_has_grown),
         TEST(departures_obey_every_queue),
+        TEST(who_leaves_gives_back_what_nobody_relies_on),
+        TEST(who_leaves_an_empty_queue),
+        TEST(places_are_of_what_is_charged),
         TEST(calls_are_in_flight_when_they_depart),
         TEST(bytes_delay_what_follows),
     };
