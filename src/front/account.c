@@ -95,10 +95,26 @@ struct account account_of(struct client *client)
     return account_with(client, client->bound, client->subject);
 }
 
+/* Its turn is used, or spent; or its holder may be let go. */
+static void forget_turn(struct client *client)
+{
+    if (client->meter != NULL)
+        client->meter->turn.holder = NULL;
+}
+
+/* It will not go: nor does it need its turn. */
+static void leave_queue(struct client *client)
+{
+    if (client->meter != NULL && client->meter->turn.holder != NULL)
+        gate_leave(&client->meter->turn, client->front->tallies);
+    forget_turn(client);
+}
+
 static void let_keyed_go(struct client *client)
 {
     if (client->meter == NULL || client->meter->keyed == NULL)
         return;
+    forget_turn(client);
     subject_put(client->front->settings->key_subjects, client->meter->keyed);
     client->meter->keyed = NULL;
 }
@@ -151,6 +167,7 @@ static void find_subject(struct client *client)
     size_t len = identity_subject(&rules->identity, &facts, name);
     const struct policy *policy = client->entrance->is_admin ? NULL : policies_match(rules->policies, &facts);
     struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
+    forget_turn(client);
     client->bound = policy;
     client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
     client->is_keyed = !client->entrance->is_admin &&
@@ -235,6 +252,7 @@ void account_leave(struct client *client)
 {
     if (client->subject == NULL)
         return;
+    leave_queue(client);
     account_unmoor(client);
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;
@@ -276,6 +294,7 @@ static enum gate wait(struct client *client, uint64_t headed_ns, const struct ve
     struct meter *meter = meter_of(client);
     meter->headed_ns = headed_ns;
     meter->waited_for = verdict->limit->id + 1U;
+    meter->turn = verdict->turn;
     alarm_set(&client->front->alarms, &meter->delay, client->front->loop->now_ns + (uint64_t)verdict->wait_ns);
     return GATE_WAIT;
 }
@@ -285,8 +304,8 @@ static bool is_early(const struct client *client, const struct account *own, con
                      const struct command *command)
 {
     return account_is_waiting(client) && client->front->loop->now_ns < client->meter->delay.due_ns &&
-           ((own->policy != NULL && gate_delays(own->policy, command)) ||
-            (account->policy != NULL && gate_delays(account->policy, command)));
+           ((own->policy != NULL && gate_delays(own->policy, command, PART_ALL)) ||
+            (account->policy != NULL && gate_delays(account->policy, command, PART_ALL)));
 }
 
 static enum gate wait_on(struct client *client)
@@ -304,11 +323,14 @@ static void end_wait(struct client *client)
     histo_add(&client->front->counts.times.delay, waited_ns, 1);
     client->rider.waited_us = waited_us < UINT32_MAX ? (uint32_t)waited_us : UINT32_MAX;
     client->meter->headed_ns = 0;
+    forget_turn(client);
 }
 
 /* It goes, or is refused: either way the next command is next. */
 static enum gate settle(struct client *client, enum gate gate)
 {
+    if (gate != GATE_PASS && account_is_waiting(client))
+        leave_queue(client);
     end_wait(client);
     client->n_commands++;
     return gate;
@@ -359,6 +381,11 @@ static enum gate ask_both(struct client *client, const struct account *own, cons
 {
     struct tally *tallies = client->front->tallies;
     enum gate gate = GATE_PASS;
+    ask->part = PART_COMMAND;
+    if (own->policy != NULL && keyed->policy != NULL && gate_delays(own->policy, ask->command, PART_CONNECTION))
+        gate = gate_ask_refusal(keyed, ask, tallies, verdict); /* or it would wait first, to be refused then */
+    if (gate != GATE_PASS)
+        return gate;
     ask->part = PART_CONNECTION;
     if (own->policy != NULL)
         gate = gate_ask(own, ask, tallies, verdict);

@@ -24,6 +24,7 @@ struct meter {
     uint32_t counted;         /* its calls in flight that count */
     uint32_t counted_shadow;  /* and those that would */
     uint32_t waited_for;      /* see struct ask; while a limit delays it */
+    struct turn turn;         /* there; no holder: none, or it is good no longer */
     uint64_t headed_ns;       /* since when its next command is the next, while a limit delays it; 0: none does */
     struct alarm delay;       /* set while a limit delays it */
     struct alarm payments[2]; /* set while it owes so many bytes, in and out, that what can be stopped is */

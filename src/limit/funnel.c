@@ -1,10 +1,23 @@
 /* Works out a rate's numbers once, so that a take needs one multiplication and no division. */
 #include "limit/funnel.h"
 
-static void set_burst(struct rate *rate, uint64_t burst_ns)
+#define ROUNDED_NS 100 /* less than one in a hundred is lost by rounding such an interval up */
+
+static uint64_t four_fifths(uint64_t ns)
 {
-    rate->burst_ns = burst_ns;
-    rate->near_ns = burst_ns - burst_ns / 5;
+    return ns - ns / 5;
+}
+
+/* How long a burst takes that is not rounded unit by unit. */
+static uint64_t exact_burst_ns(const struct rate *rate)
+{
+    return (uint64_t)((unsigned __int128)rate->burst * rate->period_ns / rate->count);
+}
+
+/* Would whole nanoseconds a unit lose too much? Of more than one unit a nanosecond there is nothing else. */
+static bool needs_fine(const struct rate *rate)
+{
+    return rate->interval_ns < ROUNDED_NS && rate->count <= rate->period_ns && rate->period_ns % rate->count != 0;
 }
 
 bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t burst)
@@ -18,7 +31,10 @@ bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns, uint64_t b
     if (burst > 2 * RATE_LONGEST_NS / interval_ns)
         return false;
     *rate = (struct rate){.count = count, .period_ns = period_ns, .burst = burst, .interval_ns = interval_ns};
-    set_burst(rate, burst * interval_ns);
+    bool is_fine = needs_fine(rate);
+    rate->plain_burst = is_fine ? 0 : burst;
+    rate->burst_ns = burst * interval_ns;
+    rate->near_ns = four_fifths(is_fine ? exact_burst_ns(rate) : rate->burst_ns);
     return true;
 }
 
@@ -32,7 +48,9 @@ bool rate_init_bytes(struct rate *rate, uint64_t count, uint64_t period_ns, uint
 {
     if (!rate_init(rate, count, period_ns, burst))
         return false;
-    uint64_t burst_ns = (uint64_t)((unsigned __int128)burst * period_ns / count);
-    set_burst(rate, burst_ns > rate->interval_ns ? burst_ns : rate->interval_ns);
+    uint64_t burst_ns = exact_burst_ns(rate);
+    rate->plain_burst = burst;
+    rate->burst_ns = burst_ns > rate->interval_ns ? burst_ns : rate->interval_ns;
+    rate->near_ns = four_fifths(rate->burst_ns);
     return true;
 }

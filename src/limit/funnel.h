@@ -7,7 +7,8 @@
  * in the past means empty, so 0 is a fresh funnel and dropping an empty one loses nothing. Price: one compare-and-swap
  * for a pass, one load for a refusal, which writes nothing. Source: ITU-T I.371 (generic cell rate algorithm, virtual
  * scheduling).
- * Rounding: the interval is rounded up to whole nanoseconds, so what is admitted is never more than asked for.
+ * Rounding: the interval is rounded up to whole nanoseconds, so what is admitted is never more than asked for. Where that
+ * would lose more than one in a hundred the rate is fine, and its funnels hold times of whole units: fine.c.
  */
 #ifndef WEIR_LIMIT_FUNNEL_H
 #define WEIR_LIMIT_FUNNEL_H
@@ -19,14 +20,16 @@
 #include "base/clock.h"
 
 #define FUNNEL_NEVER UINT64_MAX
+#define FUNNEL_RARE __attribute__((cold)) /* kept out of the way of what is common */
 
 struct rate {
     uint64_t count;       /* units ... */
     uint64_t period_ns;   /* ... per this time */
     uint64_t burst;       /* units that pass at once from rest */
     uint64_t interval_ns; /* one unit's time: period / count, rounded up */
-    uint64_t burst_ns;    /* burst * interval; of bytes, which are charged by the piece, burst * period / count */
-    uint64_t near_ns;     /* more debt than four fifths of that is near the limit */
+    uint64_t plain_burst; /* costs up to this are charged cost * interval: the burst; 0 of a fine rate */
+    uint64_t burst_ns; /* burst * interval; of bytes, charged by the piece, and of fine rates burst * period / count */
+    uint64_t near_ns;  /* more debt than four fifths of that is near the limit */
 };
 
 struct funnel {
@@ -48,12 +51,10 @@ __attribute__((warn_unused_result)) bool rate_init_bytes(struct rate *rate, uint
 /* The time that n units take at this rate, rounded up; at most RATE_LONGEST_NS. */
 uint64_t rate_span_ns(const struct rate *rate, uint64_t n);
 
-/* The rule itself. 0, and *next_ns is what the word becomes; else the nanoseconds to wait, or FUNNEL_NEVER. */
+/* The rule itself. 0, and *next_ns is what the word becomes; else the nanoseconds to wait. For costs up to plain_burst. */
 static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost,
                                    uint64_t *next_ns)
 {
-    if (cost > rate->burst)
-        return FUNNEL_NEVER;
     uint64_t then_ns = (tat_ns > now_ns ? tat_ns : now_ns) + cost * rate->interval_ns;
     uint64_t latest_ns = now_ns + rate->burst_ns;
     if (then_ns > latest_ns)
@@ -61,6 +62,21 @@ static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uin
     *next_ns = then_ns;
     return 0;
 }
+
+/*
+ * Of fine rates: less than 100 ns a unit, that are not whole nanoseconds. The same as the functions without "fine", which
+ * call them; fine_ask and fine_take also for other rates, to which only costs of more than the burst come here.
+ */
+static inline bool rate_is_fine(const struct rate *rate)
+{
+    return rate->plain_burst == 0;
+}
+
+FUNNEL_RARE uint64_t fine_ask(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
+FUNNEL_RARE uint64_t fine_take(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
+FUNNEL_RARE uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
+FUNNEL_RARE uint64_t fine_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
+uint64_t fine_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns);
 
 /*
  * Take `cost` units at time `now_ns`, from any thread. 0: taken. Otherwise nothing was written, and the answer is the
@@ -71,6 +87,8 @@ static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uin
 __attribute__((warn_unused_result)) static inline uint64_t funnel_take(struct funnel *funnel, const struct rate *rate,
                                                                        uint64_t now_ns, uint64_t cost)
 {
+    if (cost > rate->plain_burst)
+        return fine_take(funnel, rate, now_ns, cost);
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
     uint64_t next_ns = 0;
     do {
@@ -88,6 +106,8 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const stru
                                                                       uint64_t cost)
 {
     uint64_t next_ns;
+    if (cost > rate->plain_burst)
+        return fine_ask(funnel, rate, now_ns, cost);
     return funnel_rule(rate, atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed), now_ns, cost, &next_ns);
 }
 
@@ -97,6 +117,8 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const stru
  */
 static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {
+    if (cost > rate->plain_burst)
+        return fine_enqueue(funnel, rate, now_ns, cost);
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
     uint64_t next_ns = (tat_ns > now_ns ? tat_ns : now_ns) + cost * rate->interval_ns;
     atomic_store_explicit(&funnel->tat_ns, next_ns, memory_order_relaxed);
@@ -124,15 +146,42 @@ static inline uint64_t funnel_queue_span(const struct rate *rate, uint64_t cost)
 
 /*
  * The place of `cost` units in a queue: how long they wait until they may go, 0 if not at all. More than the burst only
- * waits the longer. Whoever takes the place owes funnel_queue_span.
+ * waits the longer. Whoever takes the place calls funnel_enqueue.
  */
 static inline uint64_t funnel_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
                                     uint64_t cost)
 {
+    if (rate_is_fine(rate))
+        return fine_queue(funnel, rate, now_ns, cost);
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
     uint64_t then_ns = (tat_ns > now_ns ? tat_ns : now_ns) + funnel_queue_span(rate, cost);
     uint64_t latest_ns = now_ns + rate->burst_ns;
     return then_ns > latest_ns ? then_ns - latest_ns : 0;
+}
+
+/* Take the place, from any thread. */
+static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
+{
+    if (rate_is_fine(rate))
+        fine_enqueue(funnel, rate, now_ns, cost);
+    else
+        funnel_owe(funnel, now_ns, funnel_queue_span(rate, cost));
+}
+
+/* Make the last charge undone, which moved the word from begin_ns to end_ns. False: it is not the last any more. */
+static inline bool funnel_take_back(struct funnel *funnel, uint64_t begin_ns, uint64_t end_ns)
+{
+    return atomic_compare_exchange_strong_explicit(&funnel->tat_ns, &end_ns, begin_ns, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
+/* How many units would pass now, of a rate that is not of bytes. */
+static inline uint64_t funnel_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
+{
+    if (rate_is_fine(rate))
+        return fine_room(rate, tat_ns, now_ns);
+    uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
+    return debt_ns < rate->burst_ns ? (rate->burst_ns - debt_ns) / rate->interval_ns : 0;
 }
 
 /* Is, with this word, more than four fifths of the burst used? */

@@ -1,7 +1,7 @@
 /*
  * Asks the limits that bind a command, then charges them.
  *
- * Nothing is charged unless everything passes: a single limit decides on its word, several under the subject's lock and,
+ * Nothing is charged unless everything passes, but for a place in a queue: and none is given to what a limit refuses. A single limit decides on its word, several under the subject's lock and,
  * where the policy has limits for all its subjects together, then under the policy's.
  */
 #include "limit/gate.h"
@@ -41,10 +41,10 @@ bool gate_binds(const struct policy *policy, unsigned index, const struct comman
     return (bound(policy, command) | debts_for(policy, command)) >> index & 1;
 }
 
-bool gate_delays(const struct policy *policy, const struct command *command)
+bool gate_delays(const struct policy *policy, const struct command *command, enum part part)
 {
     uint64_t delays = bound(policy, command) & policy->of_action[OVER_DELAY] & ~policy->shadows;
-    return (delays | debts_for(policy, command)) != 0;
+    return ((delays | debts_for(policy, command)) & asked(policy, part)) != 0;
 }
 
 static struct funnel *funnel_of(const struct account *account, unsigned index)
@@ -215,13 +215,31 @@ static void charge(const struct trial *trial, uint64_t limits)
         if (unit_is_gauge((enum unit)limit->unit))
             gauge_add(funnel, 1);
         else if (limit->action == OVER_DELAY)
-            funnel_owe(funnel, trial->ask->now_ns, funnel_queue_span(&limit->rate, units));
+            funnel_enqueue(funnel, &limit->rate, trial->ask->now_ns, units);
         else
             funnel_charge(funnel, &limit->rate, trial->ask->now_ns, units);
         tally_add(&trial->tallies[limit->id].admitted, units);
         if (is_near(limit, funnel, trial->ask->now_ns))
             tally_add(&trial->tallies[limit->id].near, 1);
     }
+}
+
+/* The subject is locked: what the word was before is what it was charged on. */
+static FUNNEL_RARE struct turn take_turn(const struct trial *trial, unsigned index)
+{
+    const struct limit *limit = limit_at(trial, index);
+    const struct funnel *funnel = funnel_of(trial->account, index);
+    uint64_t now_ns = trial->ask->now_ns;
+    uint64_t before_ns = funnel_word(funnel);
+    charge(trial, UINT64_C(1) << index);
+    if (!trial->tallies || unit_is_bytes((enum unit)limit->unit))
+        return (struct turn){0};
+    return (struct turn){.holder = trial->account->holders[limit->scope],
+                         .begin_ns = before_ns > now_ns ? before_ns : now_ns,
+                         .end_ns = funnel_word(funnel),
+                         .units = units_of(trial, limit),
+                         .slot = limit->slot,
+                         .id = limit->id};
 }
 
 static void count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow)
@@ -274,37 +292,58 @@ static uint64_t place_taken(const struct trial *trial, uint64_t delays)
 }
 
 /*
- * Decide about `limits` as if they were enforced, and charge them. Of the limits that delay only the one with the
- * longest queue gives it a place beforehand: the others must not count it before it goes.
+ * How long until every one of `others` has room and none of `delays` delays for too long; 0: it is so now. `which` is the
+ * one that takes longest.
  */
-static enum gate decide(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
+static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64_t delays, const struct limit **which)
+{
+    const struct limit *overlong = NULL;
+    uint64_t full_ns = longest_wait(trial, others, which);
+    uint64_t over_ns = overlong_wait(trial, delays, &overlong);
+    if (over_ns <= full_ns)
+        return full_ns;
+    *which = overlong;
+    return over_ns;
+}
+
+/* Refused now by one of `limits`, whatever others would delay? GATE_PASS: by none. */
+static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
     const struct policy *policy = trial->account->policy;
     const struct limit *slowest = NULL;
     uint64_t denies = limits & policy->of_action[OVER_DENY];
     if (denies)
         return refuse(trial, limit_at(trial, lowest(denies)), UINT64_MAX, is_shadow, verdict);
-
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
-    uint64_t left = delays & ~place_taken(trial, delays);
-    uint64_t others = limits & ~policy->of_action[OVER_DELAY];
-    uint64_t wait_ns = longest_wait(trial, left, &slowest);
-    if (wait_ns > 0 && left != delays)
-        left = delays; /* it does not go after all: the place is lost, and it is asked about everywhere anew */
-    wait_ns = overlong_wait(trial, left, &slowest);
-    if (wait_ns > 0)
-        return refuse(trial, slowest, wait_ns, is_shadow, verdict);
-    wait_ns = longest_wait(trial, left, &slowest);
+    uint64_t wait_ns = refusal_lasts(trial, limits & ~delays, delays, &slowest);
+    return wait_ns > 0 ? refuse(trial, slowest, wait_ns, is_shadow, verdict) : GATE_PASS;
+}
+
+/*
+ * Decide about `limits` as if they were enforced, and charge them: what one of them refuses is refused, and only what
+ * none does may be delayed. Of the limits that delay only the one with the longest queue gives it a place beforehand:
+ * the others must not count it before it goes.
+ */
+static enum gate decide(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
+{
+    const struct policy *policy = trial->account->policy;
+    const struct limit *slowest = NULL;
+    uint64_t delays = limits & policy->of_action[OVER_DELAY];
+    uint64_t place = place_taken(trial, delays);
+    if (place && longest_wait(trial, delays & ~place, &slowest) > 0)
+        place = 0; /* it does not go after all: the place is lost, and it is asked about everywhere anew */
+    uint64_t left = limits & ~place;
+    enum gate gate = veto(trial, left, is_shadow, verdict);
+    if (gate != GATE_PASS)
+        return gate;
+    uint64_t wait_ns = longest_wait(trial, delays & ~place, &slowest);
     if (wait_ns > 0 && trial->ask->may_wait && !is_shadow) {
-        charge(trial, UINT64_C(1) << (slowest - policy->limits));
+        verdict->turn = take_turn(trial, (unsigned)(slowest - policy->limits));
         count(trial, slowest, GATE_WAIT, false);
         set_verdict(verdict, slowest, wait_ns);
         return GATE_WAIT;
     }
-    wait_ns = longest_wait(trial, others, &slowest);
-    if (wait_ns > 0)
-        return refuse(trial, slowest, wait_ns, is_shadow, verdict);
-    charge(trial, others | left);
+    charge(trial, left);
     if (limits & policy->of_unit[UNIT_INFLIGHT])
         verdict->counted |= is_shadow ? COUNTED_SHADOW : COUNTED;
     return GATE_PASS;
@@ -319,11 +358,11 @@ static bool owes_bytes(const struct policy *policy)
 static enum gate pass_any(const struct trial *trial, uint64_t binds, struct verdict *verdict)
 {
     const struct policy *policy = trial->account->policy;
-    struct verdict unused = {0};
     lock(trial->account);
     verdict->counted = 0;
     enum gate gate = decide(trial, binds & ~policy->shadows, false, verdict);
     if (gate == GATE_PASS && (binds & policy->shadows)) {
+        struct verdict unused = {0};
         bool may = decide(trial, binds & policy->shadows, true, &unused) == GATE_PASS;
         verdict->counted |= may ? unused.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
         verdict->is_shadowed = !may;
@@ -349,6 +388,27 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     return pass_any(&trial, binds, verdict);
 }
 
+enum gate gate_ask_refusal(const struct account *account, const struct ask *ask, struct tally *tallies,
+                           struct verdict *verdict)
+{
+    const struct policy *policy = account->policy;
+    const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies};
+    uint64_t limits = bound(policy, ask->command) & asked(policy, ask->part) & ~policy->shadows;
+    lock(account);
+    uint64_t place = place_taken(&trial, limits & policy->of_action[OVER_DELAY]);
+    enum gate gate = veto(&trial, limits & ~place, false, verdict);
+    unlock(account);
+    return gate;
+}
+
+void gate_leave(const struct turn *turn, struct tally *tallies)
+{
+    subject_lock(turn->holder);
+    if (funnel_take_back(subject_funnel(turn->holder, turn->slot), turn->begin_ns, turn->end_ns))
+        tally_add(&tallies[turn->id].admitted, -turn->units);
+    subject_unlock(turn->holder);
+}
+
 /* ---- bytes ---- */
 
 enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct tally *tallies,
@@ -363,6 +423,7 @@ enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct
     if (wait_ns == 0)
         return GATE_PASS;
     set_verdict(verdict, slowest, wait_ns);
+    verdict->turn = (struct turn){0};
     count(&trial, slowest, GATE_WAIT, false);
     return GATE_WAIT;
 }
@@ -532,12 +593,10 @@ static struct standing standing_of_gauge(const struct limit *limit, uint64_t val
     return (struct standing){remaining, remaining > 0 ? -1 : 0, 0};
 }
 
-/* `room_ns` of the funnel, in whole units. */
-static uint64_t units_in(const struct limit *limit, uint64_t room_ns)
+static uint64_t bytes_in(const struct rate *rate, uint64_t debt_ns)
 {
-    if (unit_is_bytes((enum unit)limit->unit))
-        return (uint64_t)((unsigned __int128)room_ns * limit->rate.count / limit->rate.period_ns);
-    return room_ns / limit->rate.interval_ns;
+    uint64_t room_ns = debt_ns < rate->burst_ns ? rate->burst_ns - debt_ns : 0;
+    return (uint64_t)((unsigned __int128)room_ns * rate->count / rate->period_ns);
 }
 
 struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns)
@@ -550,7 +609,8 @@ struct standing gate_standing(const struct account *account, unsigned index, uin
         return standing_of_gauge(limit, gauge_value(funnel));
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
     uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
-    uint64_t room_ns = debt_ns < limit->rate.burst_ns ? limit->rate.burst_ns - debt_ns : 0;
+    uint64_t remaining = unit_is_bytes((enum unit)limit->unit) ? bytes_in(&limit->rate, debt_ns)
+                                                               : funnel_room(&limit->rate, tat_ns, now_ns);
     uint64_t wait_ns = funnel_ask(funnel, &limit->rate, now_ns, 1);
-    return (struct standing){units_in(limit, room_ns), wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
+    return (struct standing){remaining, wait_ns > 0 ? (int64_t)wait_ns : -1, debt_ns};
 }

@@ -54,23 +54,42 @@ enum {
     SHADOW_REFUSED = 1 << 2, /* limits that are only counted would have refused it: they owe nothing for its bytes */
 };
 
+/* A turn in a queue, which somebody else may be behind. Whoever keeps it keeps its holder, too. */
+struct turn {
+    struct subject *holder; /* of its funnel; NULL: there is none */
+    uint64_t begin_ns;      /* the funnel's word before it was taken ... */
+    uint64_t end_ns;        /* ... and since */
+    uint64_t units;
+    uint16_t slot; /* of its funnel */
+    uint16_t id;   /* of its limit */
+};
+
 struct verdict {
     const struct limit *limit; /* that made it wait, or refused with the longest wait */
+    struct turn turn;          /* GATE_WAIT: that was taken; of bytes, which are not known yet, none is */
     int64_t wait_ns;           /* GATE_WAIT: until it may go. Else until the same would pass; GATE_NEVER */
     uint8_t counted;           /* GATE_PASS: COUNTED* */
     bool is_shadowed;          /* GATE_PASS, but limits that are only counted would not have let it */
 };
 
 /*
- * May it go? GATE_PASS: it was charged to every limit that binds it. GATE_WAIT: its place with the limits that delay is
- * taken, with the one that delays it longest; after wait_ns ask again with waited_for. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its
- * connection is to be closed. `tallies` are the caller's own, by limit id. Any thread.
+ * May it go? What one limit refuses now is refused, whatever others would delay. GATE_PASS: it was charged to every limit
+ * that binds it. GATE_WAIT: its place is taken with the limit that delays it longest; after wait_ns ask again with
+ * waited_for. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be closed.
+ * `tallies` are the caller's own, by limit id. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
                                                        struct tally *tallies, struct verdict *verdict);
 
 /*
- * The same in fewer steps, for a policy that is_plain: true is GATE_PASS, false GATE_REFUSE.
+ * Would it be refused now? Then that is counted, and the answer is gate_ask's. GATE_PASS: it would not, it may have to
+ * wait, and nothing was charged or counted.
+ */
+__attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
+                                                               struct tally *tallies, struct verdict *verdict);
+
+/*
+ * gate_ask in fewer steps, for a policy that is_plain: true is GATE_PASS, false GATE_REFUSE.
  */
 __attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *policy, struct subject *subject,
                                                           const struct command *command, uint64_t now_ns,
@@ -83,6 +102,12 @@ __attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *p
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns,
                                                               struct tally *tallies, struct verdict *verdict);
+
+/*
+ * Who had the turn leaves the queue. If nobody has come behind it, it is as if it had never been taken; else it is spent,
+ * for they have been told when to go.
+ */
+void gate_leave(const struct turn *turn, struct tally *tallies);
 
 /*
  * How long until no more than one burst is owed beyond the limit on bytes; 0: no more is. For so long nothing more that
@@ -129,8 +154,8 @@ struct standing {
 
 struct standing gate_standing(const struct account *account, unsigned index, uint64_t now_ns);
 
-/* Can a limit that is enforced make the command wait? */
-bool gate_delays(const struct policy *policy, const struct command *command);
+/* Can a limit of this part that is enforced make the command wait? */
+bool gate_delays(const struct policy *policy, const struct command *command, enum part part);
 
 /* Does limit `index` bind the command when it wants to pass, or make it wait? */
 bool gate_binds(const struct policy *policy, unsigned index, const struct command *command);

@@ -1,5 +1,7 @@
 #include "limit/own.h"
 
+#include "resp/argv.h"
+
 enum control { LIMITED, CONTROL };
 enum who { ANYBODY, OPERATOR };
 
@@ -34,4 +36,56 @@ const struct own *own_find(struct slice name)
         if (slice_eq_nocase(slice_str(rows[i].name), name))
             return &rows[i];
     return NULL;
+}
+
+/* ---- what a call counts for ---- */
+
+/* As redis-cell reads numbers, with a sign or zeros in front; what is no number, or less than 1, counts as 1. */
+static uint64_t units_of(struct slice text)
+{
+    uint64_t units = 0;
+    for (size_t i = text.len > 0 && text.at[0] == '+'; i < text.len; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return 1;
+        if (__builtin_mul_overflow(units, UINT64_C(10), &units) ||
+            __builtin_add_overflow(units, (uint64_t)(text.at[i] - '0'), &units))
+            return UINT64_MAX;
+    }
+    return units > 0 ? units : 1;
+}
+
+static void skip(struct argv_walk *walk, int n)
+{
+    struct slice word;
+    while (n > 0 && argv_next(walk, &word))
+        n--;
+}
+
+/* Behind the arguments that must be there. */
+static uint64_t quantity_of(const struct own *own, struct argv_walk *walk)
+{
+    struct slice word;
+    skip(walk, -own->arity);
+    return argv_next(walk, &word) ? units_of(word) : 1;
+}
+
+/* Behind the key; of several, which is an error, the last. */
+static uint64_t cost_of(const struct own *own, struct argv_walk *walk)
+{
+    struct slice word;
+    uint64_t units = 1;
+    skip(walk, own->last_key + 1);
+    while (argv_next(walk, &word))
+        if (slice_eq_nocase(word, SLICE("cost")) && argv_next(walk, &word))
+            units = units_of(word);
+    return units;
+}
+
+uint64_t own_units(const struct own *own, struct slice request)
+{
+    struct argv_walk walk;
+    argv_walk_init(&walk, request);
+    if (strstr(own->arguments, "[quantity:integer]") != NULL)
+        return quantity_of(own, &walk);
+    return strstr(own->arguments, "[COST n:integer]") != NULL ? cost_of(own, &walk) : 1;
 }

@@ -26,4 +26,10 @@ const struct own *own_row(size_t i);
 /* By full name, in any case; NULL: it is none of weir's. */
 const struct own *own_find(struct slice name);
 
+/*
+ * How many units the call says that it counts for, by COST or redis-cell's quantity; 1 where it says nothing, or gives
+ * something back. `request` as keys.h has it; what is too large to be here whole is an error, and is not run.
+ */
+uint64_t own_units(const struct own *own, struct slice request);
+
 #endif

@@ -14,15 +14,20 @@
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/keys.h"
+#include "limit/own.h"
 #include "limit/rate.h"
 
 #define POLICIES_MAX 1024 /* each client is matched against them one by one */
+
+/* What a cost is multiplied by; a word behind it says so. */
+enum cost_per { PER_CALL, PER_KEY, PER_COST, COST_PERS };
+static const char *const cost_pers[COST_PERS] = {"", "per key", "per cost"};
 
 /* A line of [cost]. */
 struct cost {
     const struct class *class;
     uint32_t units;
-    bool is_per_key;
+    uint8_t per; /* enum cost_per */
 };
 
 struct policies {
@@ -296,7 +301,7 @@ bool policies_enroll(struct policies *policies, struct ledger *ledger)
 
 /* ---- [cost] ---- */
 
-/* "100", "2 per key" */
+/* "100", "2 per key", "1 per cost" */
 static bool parse_cost(struct slice text, struct cost *cost, char *why, size_t why_size)
 {
     struct slice word;
@@ -307,11 +312,11 @@ static bool parse_cost(struct slice text, struct cost *cost, char *why, size_t w
         return why_set(why, why_size, "a cost is from 1 to %u", UINT32_MAX);
     text = split_trim(text);
     cost->units = (uint32_t)units;
-    cost->is_per_key = slice_eq_nocase(text, SLICE("per key"));
-    if (text.len > 0 && !cost->is_per_key)
-        return why_set(why, why_size, "\"%.*s\" means nothing: write a number, or a number and \"per key\"",
-                       WHY_SLICE(text));
-    return true;
+    while (cost->per < COST_PERS && !slice_eq_nocase(text, slice_str(cost_pers[cost->per])))
+        cost->per++;
+    return cost->per < COST_PERS ||
+           why_set(why, why_size, "\"%.*s\" means nothing: write a number, or a number and \"per key\" or \"per cost\"",
+                   WHY_SLICE(text));
 }
 
 /* A command goes before a class of the same name: the cost is the command's. */
@@ -349,6 +354,13 @@ static void bind_costs(struct policies *policies, const struct command_table *ta
                 policies->cost_of[id] = (uint16_t)(i + 1);
 }
 
+static uint64_t times(const struct cost *cost, const struct command *command, struct slice request, uint32_t argc)
+{
+    if (cost->per == PER_KEY)
+        return keys_most(command, request, argc);
+    return cost->per == PER_COST && command->own > 0 ? own_units(own_row(command->own - 1U), request) : 1;
+}
+
 uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
                        uint32_t argc)
 {
@@ -356,8 +368,9 @@ uint64_t policies_cost(const struct policies *policies, const struct command *co
     if (at == 0)
         return 1;
     const struct cost *cost = &policies->costs[at - 1];
-    uint32_t n = cost->is_per_key ? keys_most(command, request, argc) : 1;
-    return (uint64_t)cost->units * (n > 0 ? n : 1);
+    uint64_t n = times(cost, command, request, argc), units;
+    bool is_beyond = __builtin_mul_overflow(cost->units, n > 0 ? n : 1, &units) || units > INT64_MAX;
+    return is_beyond ? INT64_MAX : units;
 }
 
 /* ---- which limit binds which command ---- */

@@ -72,14 +72,17 @@ void policies_set_shadow(struct policies *policies, bool is_shadow);
 bool policies_is_shadow(const struct policies *policies);
 
 /*
- * What a command costs limits in unit cost, a line of [cost]: what = "100" or "1 per key". `what` is a command, a
+ * What a command costs limits in unit cost, a line of [cost]: what = "100", "1 per key" or "1 per cost". `what` is a command, a
  * category or a class; of several lines that fit a command the last holds.
  */
 __attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies, const struct command_table *table,
                                                            struct slice what, struct slice cost, char *why,
                                                            size_t why_size);
 
-/* The cost of one request; at least 1. Of one that ends early at most as many keys are counted as it can have. */
+/*
+ * The cost of one request; at least 1, at most INT64_MAX, which nobody can pay. Of one that ends early at most as many
+ * keys are counted as it can have.
+ */
 uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
                        uint32_t argc);
 

@@ -109,6 +109,65 @@ bool rate_parse_time(struct slice text, uint64_t *ns, char *why, size_t why_size
     return true;
 }
 
+/* ---- rates ---- */
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Digits after a point: as a number, and of how many parts to one. */
+static bool parse_decimals(struct slice digits, uint64_t *number, uint64_t *parts)
+{
+    *number = 0;
+    *parts = 1;
+    for (size_t i = 0; i < digits.len && digits.len <= RATE_DECIMALS_MAX; i++) {
+        *number = *number * 10 + (uint64_t)(digits.at[i] - '0');
+        *parts *= 10;
+    }
+    return *parts > 1;
+}
+
+/* "0.3", "1.5k", "0.5mb": *count in so many *parts, reduced. */
+static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, uint64_t *parts)
+{
+    struct slice rest = text;
+    struct slice digits = take_digits(&rest);
+    split_take(&rest, 1); /* the point */
+    struct slice decimals = take_digits(&rest);
+    const struct unit *unit = is_bytes ? find_unit(byte_units, COUNT_OF(byte_units), rest)
+                                       : find_unit(count_units, COUNT_OF(count_units), rest);
+    uint64_t whole, number, divisor;
+    if (!unit || !scale(digits, unit, &whole) || !parse_decimals(decimals, &number, parts) ||
+        __builtin_mul_overflow(whole, *parts, &whole) || __builtin_add_overflow(whole, number * unit->factor, &whole))
+        return false;
+    divisor = common_divisor(whole, *parts);
+    *count = whole / divisor;
+    *parts /= divisor;
+    return *count <= INT64_MAX;
+}
+
+/* What is counted, and how many periods it is for. */
+static bool parse_amount_count(struct slice text, bool is_bytes, uint64_t *count, uint64_t *parts, char *why,
+                               size_t why_size)
+{
+    struct slice rest = text;
+    take_digits(&rest);
+    *parts = 1;
+    if (rest.len == 0 || rest.at[0] != '.')
+        return is_bytes ? rate_parse_bytes(text, count, why, why_size) : rate_parse_count(text, count, why, why_size);
+    return parse_fraction(text, is_bytes, count, parts) ||
+           why_set(why, why_size,
+                   "\"%.*s\" is not a count: a point has a number before it and 1 to %d digits after it, "
+                   "like %s",
+                   WHY_SLICE(text), RATE_DECIMALS_MAX, is_bytes ? "0.5mb" : "0.3 or 1.5k");
+}
+
 bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count, uint64_t *period_ns, char *why,
                        size_t why_size)
 {
@@ -120,17 +179,18 @@ bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count, uint64
     struct slice before = split_take(&after, (size_t)(slash - text.at));
     split_take(&after, 1);
 
-    uint64_t parsed_count, parsed_ns;
-    bool is_count = is_bytes ? rate_parse_bytes(before, &parsed_count, why, why_size)
-                             : rate_parse_count(before, &parsed_count, why, why_size);
-    if (!is_count || !rate_parse_time(after, &parsed_ns, why, why_size))
+    uint64_t parsed_count, parts, parsed_ns;
+    if (!parse_amount_count(before, is_bytes, &parsed_count, &parts, why, why_size) ||
+        !rate_parse_time(after, &parsed_ns, why, why_size))
         return false;
     if (parsed_count == 0)
         return why_set(why, why_size, "a rate of 0 lets nothing pass, ever: give at least 1");
     if (parsed_ns == 0)
         return why_set(why, why_size, "\"%.*s\": the period must be longer than 0", WHY_SLICE(text));
+    if (parsed_ns > RATE_LONGEST_NS / parts)
+        return why_set(why, why_size, "\"%.*s\" is %" PRIu64 " in more than 100 years", WHY_SLICE(text), parsed_count);
     *count = parsed_count;
-    *period_ns = parsed_ns;
+    *period_ns = parsed_ns * parts;
     return true;
 }
 

@@ -24,7 +24,11 @@ __attribute__((warn_unused_result)) bool rate_parse_time(struct slice text, uint
 __attribute__((warn_unused_result)) bool rate_parse_bytes(struct slice text, uint64_t *bytes, char *why,
                                                           size_t why_size);
 
-/* "1000/s", "5/60s", and of bytes "10mb/s": a count and a period, neither of them 0. */
+/*
+ * "1000/s", "5/60s", and of bytes "10mb/s": a count and a period, neither of them 0. A count with a point in it is made
+ * whole in a longer period, without a common divisor: "0.3/s" is 3/10s, "0.25/s" 1/4s, "1.5k/s" 1500/s.
+ */
+#define RATE_DECIMALS_MAX 6 /* digits behind the point */
 __attribute__((warn_unused_result)) bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count,
                                                            uint64_t *period_ns, char *why, size_t why_size);
 

@@ -41,7 +41,7 @@ struct subjects {
     size_t max;
     _Atomic size_t count;    /* places claimed */
     _Atomic unsigned relief; /* the shard where the next search for a place starts */
-    _Atomic bool is_overflowed;
+    _Atomic uint64_t n_overflows;
     pthread_mutex_t overflow_lock;
     struct subject *overflows; /* linked by next; one for each policy that needed it, kept as long as the table */
     struct shard shards[SHARDS];
@@ -116,9 +116,9 @@ uint64_t subjects_bytes(const struct subjects *subjects)
     return bytes;
 }
 
-bool subjects_overflowed(struct subjects *subjects)
+uint64_t subjects_overflows(struct subjects *subjects)
 {
-    return atomic_load_explicit(&subjects->is_overflowed, memory_order_relaxed);
+    return atomic_load_explicit(&subjects->n_overflows, memory_order_relaxed);
 }
 
 /* ---- one subject ---- */
@@ -404,10 +404,7 @@ static struct subject *find_or_make_on(struct subjects *subjects, struct shard *
 static struct subject *overflow_get(struct subjects *subjects, const struct wanted *wanted)
 {
     struct wanted overflow = {wanted->record, SLICE("overflow"), 0};
-    if (!atomic_exchange_explicit(&subjects->is_overflowed, true, memory_order_relaxed))
-        log_warn(
-            "all %zu subjects are in use: newcomers share the limits of one subject per policy; raise max-subjects",
-            subjects->max);
+    atomic_fetch_add_explicit(&subjects->n_overflows, 1, memory_order_relaxed);
     pthread_mutex_lock(&subjects->overflow_lock);
     struct subject *subject = subjects->overflows;
     while (subject && !is_wanted(subject, &overflow))

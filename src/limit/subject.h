@@ -72,7 +72,7 @@ void subject_put(struct subjects *subjects, struct subject *subject);
 struct slice subject_name(const struct subject *subject);
 size_t subjects_count(struct subjects *subjects);
 uint64_t subjects_bytes(const struct subjects *subjects); /* that they take, but for funnels made later */
-bool subjects_overflowed(struct subjects *subjects);      /* has anybody been bound to an overflow subject? */
+uint64_t subjects_overflows(struct subjects *subjects);   /* how often somebody was bound to an overflow subject */
 
 void subject_wait_for_lock(struct subject *subject);
 

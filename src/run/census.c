@@ -165,7 +165,7 @@ static void take_subjects(struct snapshot *s, const struct census *census)
     struct subjects *key_subjects = census->settings->key_subjects;
     s->subjects = subjects_count(subjects);
     s->key_subjects = subjects_count(key_subjects);
-    s->is_overflowed = subjects_overflowed(subjects) || subjects_overflowed(key_subjects);
+    s->is_overflowed = subjects_overflows(subjects) + subjects_overflows(key_subjects) > 0;
 }
 
 static void take_reloads(struct snapshot *s, const struct census *census)

@@ -27,7 +27,7 @@ static double used_of(const struct account *account, unsigned index, uint64_t no
     struct standing standing = gate_standing(account, index, now_ns);
     if (unit_is_gauge((enum unit)limit->unit))
         return 1 - (double)standing.remaining / (double)limit->rate.burst;
-    return (double)standing.reset_after_ns / (double)limit->rate.burst_ns;
+    return (double)standing.reset_after_ns / (double)rate_span_ns(&limit->rate, limit->rate.burst);
 }
 
 /* Where one passes at a time the funnel is always full for a while: that says nothing. */

@@ -61,7 +61,6 @@ struct proxy {
     bool is_settled;
     bool is_stopping;
     bool is_closing;
-    bool has_told_overflow;
 };
 
 /* ---- the upstream, as the control lane sees it ---- */
@@ -118,10 +117,10 @@ static void start_control(struct proxy *proxy)
 
 /* ---- what limits do ---- */
 
-static void on_said(void *arg, const char *kind, const char *line)
+static void on_said(void *arg, enum log_level level, const char *kind, const char *line)
 {
     struct proxy *proxy = arg;
-    notice(proxy->journal, LOG_INFO, kind, "%s", line);
+    notice(proxy->journal, level, kind, "%s", line);
 }
 
 static void report(struct proxy *proxy)
@@ -147,14 +146,11 @@ static void report(struct proxy *proxy)
 
 static void look_at_limits(struct proxy *proxy)
 {
-    watch_look(proxy->watch, governor_rules(proxy->governor)->policies, clock_ns());
-    if (proxy->has_told_overflow ||
-        (!subjects_overflowed(proxy->settings.subjects) && !subjects_overflowed(proxy->settings.key_subjects)))
-        return;
-    proxy->has_told_overflow = true;
-    notice(proxy->journal, LOG_WARN, "subjects",
-           "all max-subjects places are taken: newcomers share one subject for each policy; raise max-subjects in "
-           "[weir]");
+    uint64_t now_ns = clock_ns();
+    watch_look(proxy->watch, governor_rules(proxy->governor)->policies, now_ns);
+    watch_look_at_subjects(
+        proxy->watch, subjects_overflows(proxy->settings.subjects) + subjects_overflows(proxy->settings.key_subjects),
+        now_ns);
 }
 
 static void on_look(uv_timer_t *timer)

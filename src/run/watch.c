@@ -1,5 +1,6 @@
 /*
- * A spell begins with the first decision of its kind and ends with ten seconds that had none.
+ * A spell begins with the first decision of its kind and ends with ten seconds that had none. One of newcomers that share
+ * a subject ends with a minute; only its beginning is told.
  */
 #include "run/watch.h"
 
@@ -39,12 +40,13 @@ struct watch {
     watch_say say;
     void *arg;
     struct spell (*spells)[N_KINDS]; /* by limit id */
+    struct spell full;               /* since_ns: of the last newcomer */
 };
 
 struct watch *watch_new(struct tally *const *tallies, unsigned n, watch_say say, void *arg)
 {
     struct watch *watch = mem_zalloc(1, sizeof *watch);
-    *watch = (struct watch){tallies, n, say, arg, mem_zalloc(LEDGER_LIMITS_MAX, sizeof *watch->spells)};
+    *watch = (struct watch){tallies, n, say, arg, mem_zalloc(LEDGER_LIMITS_MAX, sizeof *watch->spells), {0}};
     return watch;
 }
 
@@ -96,7 +98,7 @@ static void tell(const struct watch *watch, const struct limit *limit, const str
     else
         snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s in %" PRIu64 " s", limit->label, kind->did, n, what,
                  (took_ns + NS_PER_S / 2) / NS_PER_S);
-    watch->say(watch->arg, kind->name, line);
+    watch->say(watch->arg, LOG_INFO, kind->name, line);
 }
 
 static void look_at(struct watch *watch, const struct limit *limit, size_t k, uint64_t now_ns)
@@ -122,4 +124,18 @@ void watch_look(struct watch *watch, const struct policies *policies, uint64_t n
             for (size_t k = 0; k < N_KINDS; k++)
                 look_at(watch, &policy->limits[i], k, now_ns);
     }
+}
+
+void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t now_ns)
+{
+    struct spell *full = &watch->full;
+    if (overflows == full->told) {
+        full->is_on = full->is_on && now_ns - full->since_ns < WATCH_FULL_NS;
+        return;
+    }
+    if (!full->is_on)
+        watch->say(watch->arg, LOG_WARN, "subjects",
+                   "all max-subjects places are taken: newcomers share one subject for each policy; raise max-subjects "
+                   "in [weir]");
+    *full = (struct spell){overflows, now_ns, true};
 }

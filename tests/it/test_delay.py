@@ -240,17 +240,53 @@ def test_silent_clients_wait_too(queue, redis):
         assert time.monotonic() - start >= 0.5, "early"
 
 
-def test_other_limits_are_asked_on_departure(farm, redis):
-    """And the place with the limit that delays is spent, whatever they say."""
+def test_what_another_limit_refuses_is_refused_at_once(farm, redis):
+    """No place is taken with the limit that delays, and EXPLAIN knows."""
     weir = farm.weir(
-        redis, workers=1, sections="[policy default]\nwrite = 5/s over delay 1s\n@string = 2/h\n" + OPERATOR
+        redis, workers=1, sections="[policy default]\nall = 2/s over delay 20s\nwrite = 1/h\n" + OPERATOR
+    )
+    with weir.connect() as a, weir.connect() as b:
+        start = time.monotonic()
+        assert a.ask("SET k 1", "GET k") == ["OK", b"1"]
+        explained = a.call("LIMIT", "EXPLAIN", "SET", "k", "2")
+        verdict = dict(zip(explained[::2], explained[1::2]))
+        assert (verdict[b"verdict"], verdict[b"limit"]) == (b"refuse", b"default/write")
+        assert [limit_of(reply) for reply in a.ask(*["SET k 2"] * 10)] == ["default/write"] * 10
+        assert time.monotonic() - start < 0.5 + LATE
+        assert b.call("GET", "k") == b"1"
+        assert time.monotonic() - start < 1 + LATE, "as if nobody had been refused"
+    assert [row[1:4] for row in tallies(weir)] == [(3, 2, 0), (1, 0, 10)]
+
+
+def test_what_the_key_refuses_the_connection_does_not_delay(farm, redis):
+    redis.call("SET", "a:big", b"x" * 30000)
+    weir = farm.weir(
+        redis,
+        workers=1,
+        identity="key:1, ip",
+        sections="[policy default]\nwrite = 1/h\nbytes-out = 1000/s burst 1000 over delay 10m\n",
     )
     with weir.connect() as a:
+        assert a.call("SET", "a:1", "v") == "OK"
         start = time.monotonic()
-        replies = a.ask("SET k 1", "SET k 2", "SET k 3", "RPUSH l 1")
-        assert time.monotonic() - start >= 0.6, "early"
-        assert [limit_of(reply) for reply in replies] == [None, None, "default/@string", None]
-    assert [row[1:4] for row in tallies(weir)] == [(4, 3, 0), (2, 0, 1)]
+        assert len(a.call("GET", "a:big")) == 30000
+        assert limit_of(a.call("SET", "a:2", "v")) == "default/write"
+        assert time.monotonic() - start < 20, "it waited for the debt"
+
+
+def test_other_limits_are_asked_on_departure(farm, redis):
+    """And who is refused then gives its place back: nobody is behind it."""
+    weir = farm.weir(
+        redis, workers=1, sections="[policy default]\n@string = 2/s over delay 2s\nwrite = 3/h\n" + OPERATOR
+    )
+    with weir.connect() as a, weir.connect() as b:
+        assert a.call("SET", "k", 1) == "OK"
+        a.send(encode("SET", "k", 2))
+        wait_until(lambda: tallies(weir)[0][2] == 1, "it has its place")
+        assert b.ask("RPUSH l 1", "RPUSH l 2") == [1, 2]
+        assert limit_of(a.read()) == "default/write"
+        assert redis.call("GET", "k") == b"1"
+    assert [row[1:4] for row in tallies(weir)] == [(1, 1, 0), (3, 0, 1)]
 
 
 # ---- who leaves ----
@@ -274,6 +310,26 @@ def test_who_leaves_loses_its_place(queue, redis):
     assert time.monotonic() >= start + 0.75, "early"
     assert redis.call("LRANGE", "l", 0, -1) == [b"0", b"2", b"3"]
     close_all(conns)
+
+
+def test_the_last_in_the_queue_gives_its_place_back(farm, redis):
+    """Whoever comes next has it, as if it had never been taken."""
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 1/s over delay 1m\n" + OPERATOR)
+    conns = [weir.connect() for _ in range(12)]
+    for i, conn in enumerate(conns):
+        conn.send(encode("RPUSH", "l", i))
+        wait_until(lambda i=i: counted(weir) == i + 1, "it has its place")
+    for left, conn in reversed(list(enumerate(conns[1:], 1))):
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST)
+        conn.close()
+        wait_until(lambda left=left: counted(weir) == left, "it is gone")
+    start = time.monotonic()
+    with weir.connect() as late:
+        assert late.call("RPUSH", "l", "late") == 2
+        assert time.monotonic() - start < 2 + LATE
+    assert redis.call("LRANGE", "l", 0, -1) == [b"0", b"late"]
+    assert conns[0].read() == 1
+    conns[0].close()
 
 
 def test_a_long_pipeline_is_not_carried_out_for_nobody(farm, redis):

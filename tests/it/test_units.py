@@ -670,3 +670,58 @@ def test_in_flight_per(scope, wanted, limited, users, pause):
     assert passed(conn.read() for conn in conns for _ in range(3)) == wanted
     for conn in conns:
         conn.close()
+
+
+def test_cost_of_limit_commands(farm, redis):
+    """By their own COST, as [cost] says; whatever the words that say it."""
+    sections = "[cost]\n@limit = 2 per cost\n[policy default]\ncost = 100/d\n[limit named]\nfixed = 5/d\n" + OPERATOR
+    weir = farm.weir(redis, workers=1, sections=sections)
+    with weir.connect() as a:
+        calls = [
+            ("LIMIT FUNNEL f 50/d COST 10", 20),
+            ("limit bucket COST 50/d BURST 90 cost 5", 10),
+            ("LIMIT CHECK named cost", 2),
+            ("CL.THROTTLE c 20 20 60 +07", 14),
+            ("LIMIT FIXED x 5/s COST nonsense", 2),
+            ("GET k", 1),
+        ]
+        left = 100
+        for call, cost in calls:
+            assert limit_of(a.ask(call)[0]) is None
+            left -= cost
+            assert remaining(a) == left
+        explained = a.call("LIMIT", "EXPLAIN", "LIMIT", "FIXED", "x", "99/s", "COST", "30")
+        assert dict(zip(explained[::2], explained[1::2]))[b"cost"] == 60
+        assert refusal(a.ask("LIMIT FIXED x 999/s COST 30")[0])[0] == "default/cost"
+        assert refusal(a.ask("LIMIT FIXED x 5/s COST 9007199254740993")[0]) == ("default/cost", -1)
+        assert limit_of(a.ask("GET k")[0]) is None
+
+
+# ---- how rates are written ----
+
+
+def test_rates_with_a_point(farm, redis):
+    """In the file, in LIMIT SET, in LIMIT commands and in what the operator has named: 0.3/s is 3/10s."""
+    sections = "[policy default]\nwrite = 0.3/s\n[limit slow]\nsliding = 0.25/s\n" + OPERATOR
+    weir = farm.weir(redis, workers=1, sections=sections)
+    row = plain(order(weir, "LIST"))[0]
+    assert (row["rate"], row["burst"]) == ("3/10s", 3)
+    assert order(weir, "SET", "default", "read", "0.5/m", "burst", "7") == "OK"
+    row = plain(order(weir, "LIST"))[1]
+    assert (row["rate"], row["burst"]) == ("1/2m", 7)
+    with weir.connect() as a:
+        assert passed(a.ask(*["SET k v"] * 5)) == 3
+        assert a.call("LIMIT", "FUNNEL", "f", "0.3/s") == [0, 3, 2, -1, 3334]
+        assert a.call("LIMIT", "FIXED", "g", "2.0/h")[:3] == [0, 2, 1]
+        assert a.call("LIMIT", "SLIDING", "h", "0.01/s") == [0, 1, 0, -1, 100000]
+        assert a.call("LIMIT", "CHECK", "slow", "x") == [0, 1, 0, -1, 4000]
+        for rate, says in (
+            ("0./s", "a point has a number before it and 1 to 6 digits after it, like 0.3 or 1.5k"),
+            (".5/s", "a point has a number before it and 1 to 6 digits after it, like 0.3 or 1.5k"),
+        ):
+            count = rate.split("/")[0]
+            assert a.call("LIMIT", "FUNNEL", "f", rate) == Error(f'ERR "{count}" is not a count: {says}')
+        assert a.call("LIMIT", "FUNNEL", "f", "0.0/s").startswith("ERR a rate of 0 lets nothing pass")
+        assert a.call("LIMIT", "FUNNEL", "f", "0.000001/d") == Error('ERR "0.000001/d" is 1 in more than 100 years')
+    wrong = order(weir, "SET", "default", "read", "1e3/s")
+    assert wrong.startswith('ERR [policy default] read: "1e3" is not a count: write a whole number')

@@ -207,7 +207,7 @@ static const struct mistake cost_mistakes[] = {
     {"[cost]\nkeys = 0\n", "weir.conf:2: [cost] keys: a cost is from 1 to 4294967295\n"},
     {"[cost]\nkeys =\n", "weir.conf:2: [cost] keys: a cost is missing: write 100, or 1 per key\n"},
     {"[cost]\nmget = 1 per kee\n",
-     "weir.conf:2: [cost] mget: \"per kee\" means nothing: write a number, or a number and \"per key\"\n"},
+     "weir.conf:2: [cost] mget: \"per kee\" means nothing: write a number, or a number and \"per key\" or \"per cost\"\n"},
     {"[cost]\nkeyss = 1\n", "weir.conf:2: [cost] keyss: unknown class keyss\n"},
 };
 

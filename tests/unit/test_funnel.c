@@ -43,9 +43,9 @@ static struct rate random_rate(uint64_t *seed)
 static void rates_are_rounded_up(void **state)
 {
     (void)state;
-    struct rate rate = rate_of(3, 10, 7);
-    assert_int_equal(rate.interval_ns, 4);
-    assert_int_equal(rate.burst_ns, 28);
+    struct rate rate = rate_of(3, 1000, 7);
+    assert_int_equal(rate.interval_ns, 334);
+    assert_int_equal(rate.burst_ns, 7 * 334);
     assert_int_equal(rate_of(1000, S, 1).interval_ns, 1000000);
     assert_int_equal(rate_of(UINT64_MAX, 1, 1).interval_ns, 1);
     assert_int_equal(rate_of(1000000000, S, 5).burst_ns, 5);
@@ -135,20 +135,31 @@ static void debt_is_time_under_another_rate(void **state)
 
 /*
  * The model: the new cost may pass when no window that ends now would hold more than burst + w / interval. It keeps all
- * admissions and sums them anew each time.
+ * admissions and sums them anew each time. Of a fine rate the interval is not rounded.
  */
 static bool model_admits(const struct admitted *list, size_t n, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {
-    unsigned __int128 interval = ((unsigned __int128)rate->period_ns + rate->count - 1) / rate->count;
+    unsigned __int128 units = rate_is_fine(rate) ? rate->count : 1;
+    unsigned __int128 time = rate_is_fine(rate) ? rate->period_ns : rate->interval_ns;
     unsigned __int128 sum = cost;
     if (sum > rate->burst)
         return false;
     for (size_t i = n; i-- > 0;) {
         sum += list[i].cost;
-        if (sum * interval > rate->burst * interval + (now_ns - list[i].at_ns))
+        if (sum * time > rate->burst * time + (now_ns - list[i].at_ns) * units)
             return false;
     }
     return true;
+}
+
+/* A funnel of a fine rate begins with whole units: it may be up to two stricter, but for one cost at rest. */
+static void assert_as_the_model(const struct admitted *list, size_t n, const struct rate *rate, uint64_t now_ns,
+                                uint64_t cost, bool is_taken, bool was_empty)
+{
+    if (is_taken || !rate_is_fine(rate))
+        assert_int_equal(is_taken, model_admits(list, n, rate, now_ns, cost));
+    else
+        assert_false(model_admits(list, n, rate, now_ns, cost + 2) || (was_empty && cost <= rate->burst));
 }
 
 /* A little time, mostly around the spot where the decision turns. */
@@ -193,7 +204,7 @@ static void round_against_model(uint64_t seed)
         uint64_t asked_ns = funnel_ask(&funnel, &rate, now_ns, cost);
         uint64_t wait_ns = funnel_take(&funnel, &rate, now_ns, cost);
         assert_int_equal(asked_ns, wait_ns);
-        assert_int_equal(wait_ns == 0, model_admits(list, n, &rate, now_ns, cost));
+        assert_as_the_model(list, n, &rate, now_ns, cost, wait_ns == 0, before <= now_ns);
         if (wait_ns == 0) {
             list[n++] = (struct admitted){now_ns, cost};
             continue;
@@ -233,26 +244,45 @@ static void law_holds_when_times_go_back(void **state)
     }
 }
 
-/* Who always comes back when told gets the rate, but for the rounding: at least 99 % up to 1e7/s. */
+/*
+ * Who always comes back when told gets at least 99 % of the rate, and of the burst but for one unit. Not of a fine rate
+ * who takes all of a burst of a few units at once: at whole nanoseconds the law itself lets no more pass.
+ */
+static void assert_reached(const struct rate *rate, uint64_t start_ns, uint64_t cost)
+{
+    struct funnel funnel = {0};
+    uint64_t now_ns = start_ns, taken = 0;
+    if (rate_is_fine(rate) && rate->burst < 100 && cost * 2 > rate->burst)
+        return;
+    while (funnel_take(&funnel, rate, now_ns, cost) == 0)
+        taken += cost;
+    assert_true(taken + cost + rate_is_fine(rate) > rate->burst);
+    taken = 0;
+    for (int i = 0; i < 1000; i++) {
+        now_ns += funnel_ask(&funnel, rate, now_ns, cost);
+        assert_int_equal(funnel_take(&funnel, rate, now_ns, cost), 0);
+        taken += cost;
+    }
+    assert_true((unsigned __int128)taken * rate->period_ns * 100 >=
+                (unsigned __int128)(now_ns - start_ns) * rate->count * 99);
+}
+
 static void the_rate_is_reached(void **state)
 {
     (void)state;
     for (uint64_t round = 1; round <= 300; round++) {
         uint64_t seed = round;
         struct rate rate = random_rate(&seed);
-        if ((unsigned __int128)rate.count * S > (unsigned __int128)rate.period_ns * 10000000)
-            continue;
-        struct funnel funnel = {0};
-        uint64_t now_ns = 0, taken = 0;
-        for (uint64_t i = 0; i < rate.burst + 1000;) {
-            uint64_t wait_ns = funnel_take(&funnel, &rate, now_ns, 1);
-            now_ns += wait_ns;
-            taken += wait_ns == 0;
-            i += wait_ns == 0;
-        }
-        taken -= rate.burst;
-        assert_true((unsigned __int128)taken * rate.period_ns * 100 >= (unsigned __int128)now_ns * rate.count * 99);
+        assert_reached(&rate, dice_below(&seed, 2) ? 0 : dice_scale(&seed, LATE), 1 + dice_below(&seed, rate.burst));
     }
+    static const uint64_t per_s[] = {700000000, 999999999, 501000000, 300000000, 70000000, 10110000};
+    for (size_t i = 0; i < sizeof per_s / sizeof per_s[0]; i++)
+        for (uint64_t burst = 1; burst <= 1000000; burst *= 100) {
+            struct rate rate = rate_of(per_s[i], S, burst);
+            assert_true(rate_is_fine(&rate));
+            assert_reached(&rate, 12345678901, 1);
+            assert_reached(&rate, 12345678901, burst);
+        }
 }
 
 /* Law 5: dropping an empty funnel loses nothing. */
@@ -364,7 +394,7 @@ static void a_queue_waits_as_long_as_a_take_refuses(void **state)
             uint64_t wait_ns = funnel_queue(&funnel, &rate, now_ns, cost);
             assert_int_equal(wait_ns, funnel_ask(&funnel, &rate, now_ns, cost));
             if (dice_below(&seed, 2))
-                funnel_owe(&funnel, now_ns, funnel_queue_span(&rate, cost));
+                funnel_enqueue(&funnel, &rate, now_ns, cost);
         }
     }
     struct rate rate = rate_of(10, S, 2);
@@ -373,6 +403,92 @@ static void a_queue_waits_as_long_as_a_take_refuses(void **state)
     assert_int_equal(funnel_queue(&funnel, &rate, LATE, UINT64_MAX), RATE_LONGEST_NS - rate.burst_ns);
     assert_int_equal(funnel_queue_span(&rate, UINT64_MAX), RATE_LONGEST_NS);
     assert_int_equal(funnel_queue_span(&rate, 7), 7 * S / 10);
+}
+
+/* ---- fine rates: units that are not whole nanoseconds, and shorter than 100 ---- */
+
+static void fine_is_what_rounding_would_spoil(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t count, period_ns;
+        bool is_fine;
+    } rates[] = {
+        {700000000, S, true}, {999999999, S, true},   {1000000000, S, false}, {500000000, S, false}, {3, 10, true},
+        {10110000, S, true},  {10000000, S, false},   {3, 298, false}, /* 99.3: 100 is near enough */
+        {3, 296, true},       {UINT64_MAX, S, false}, {1000, S, false},
+    };
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        struct rate rate = rate_of(rates[i].count, rates[i].period_ns, 1000);
+        assert_int_equal(rate_is_fine(&rate), rates[i].is_fine);
+        assert_true(rate_init_bytes(&rate, rates[i].count, rates[i].period_ns, 1000));
+        assert_false(rate_is_fine(&rate));
+    }
+}
+
+/* At 0.7 a nanosecond unit k is due at 10 k / 7, rounded up: 2, 3, 5, 6, 8, 9, 10. */
+static void fine_units_add_up(void **state)
+{
+    (void)state;
+    static const uint64_t due_ns[] = {2, 3, 5, 6, 8, 9, 10, 12};
+    struct rate rate = rate_of(7, 10, 100);
+    struct funnel funnel = {0};
+    for (size_t i = 0; i < sizeof due_ns / sizeof due_ns[0]; i++) {
+        assert_int_equal(funnel_room(&rate, word(&funnel), 0), 100 - i);
+        assert_int_equal(funnel_take(&funnel, &rate, 0, 1), 0);
+        assert_int_equal(word(&funnel), due_ns[i]);
+    }
+    assert_int_equal(funnel_take(&funnel, &rate, 0, 92), 0); /* the rest at once */
+    assert_int_equal(word(&funnel), 143);
+    assert_int_equal(funnel_room(&rate, word(&funnel), 0), 0);
+    assert_int_equal(funnel_take(&funnel, &rate, 0, 1), 2);
+    assert_int_equal(funnel_take(&funnel, &rate, 1, 1), 1);
+    assert_int_equal(funnel_take(&funnel, &rate, 2, 1), 0);
+    assert_int_equal(funnel_take(&funnel, &rate, 2, 101), FUNNEL_NEVER);
+
+    /* From rest between two units: a whole burst passes in one cost, and in pieces all but one unit. */
+    assert_int_equal(funnel_take(&funnel, &rate, 1001, 100), 0);
+    assert_int_equal(word(&funnel), (701 + 100) * 10 / 7 + 1);
+    funnel = (struct funnel){0};
+    for (int i = 0; i < 99; i++)
+        assert_int_equal(funnel_take(&funnel, &rate, 1001, 1), 0);
+    assert_int_equal(funnel_take(&funnel, &rate, 1001, 1), 1);
+    assert_int_equal(funnel_take(&funnel, &rate, 1002, 1), 0);
+}
+
+/* Debt is time under a fine rate too, and what it starts with is never less. */
+static void fine_rates_keep_debts(void **state)
+{
+    (void)state;
+    struct rate slow = rate_of(1, S, 10), fine = rate_of(700000000, S, 700000000);
+    struct funnel funnel = {0};
+    assert_int_equal(funnel_take(&funnel, &slow, 0, 10), 0);
+    uint64_t wait_ns = funnel_take(&funnel, &fine, 0, 1);
+    assert_in_range(wait_ns, 9 * S + 1, 9 * S + 2);
+    assert_int_equal(funnel_take(&funnel, &fine, wait_ns, 1), 0);
+    assert_in_range(word(&funnel), 10 * S + 2, 10 * S + 3);
+    funnel = (struct funnel){UINT64_C(1) << 62};
+    assert_true(funnel_take(&funnel, &fine, 5, 1) > (UINT64_C(1) << 62) - 2 * S);
+}
+
+/* A queue gives the same places one by one as for all together, to any cost, and has an end. */
+static void fine_queues(void **state)
+{
+    (void)state;
+    struct rate rate = rate_of(7, 10, 1);
+    struct funnel apart = {0}, together = {0};
+    assert_int_equal(funnel_queue(&apart, &rate, 100, 1), 0);
+    for (int i = 0; i < 1000; i++)
+        funnel_enqueue(&apart, &rate, 100, 1);
+    funnel_enqueue(&together, &rate, 100, 1000);
+    assert_int_equal(word(&apart), word(&together));
+    assert_int_equal(word(&apart), 100 + 1429);
+    assert_int_equal(funnel_queue(&apart, &rate, 100, 1), 1429);
+    assert_int_equal(funnel_queue(&apart, &rate, 100 + 1429, 1), 0);
+    assert_in_range(funnel_queue(&apart, &rate, 100, 1000000000), 1428571000, 1428573000);
+    funnel_enqueue(&apart, &rate, 100, UINT64_MAX);
+    funnel_enqueue(&apart, &rate, 100, UINT64_MAX);
+    assert_int_equal(word(&apart), 100 + RATE_LONGEST_NS);
 }
 
 static void near_is_more_than_four_fifths(void **state)
@@ -412,6 +528,10 @@ int main(void)
         cmocka_unit_test(bytes_are_not_rounded_one_by_one),
         cmocka_unit_test(debts_add_up_and_have_an_end),
         cmocka_unit_test(a_queue_waits_as_long_as_a_take_refuses),
+        cmocka_unit_test(fine_is_what_rounding_would_spoil),
+        cmocka_unit_test(fine_units_add_up),
+        cmocka_unit_test(fine_rates_keep_debts),
+        cmocka_unit_test(fine_queues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -573,7 +573,7 @@ static void assert_refusal(enum action action, int64_t wait_ns, const char *expe
 {
     static struct limit write = {.label = "free/write"};
     write.action = (uint8_t)action;
-    struct verdict refused = {&write, wait_ns, 0, false};
+    struct verdict refused = {.limit = &write, .wait_ns = wait_ns};
     char *out = malloc(REFUSAL_ROOM);
     size_t len = refusal_text(out, SLICE("THROTTLED"), &refused);
     if (!slice_eq(slice_of(out, len), slice_str(expected)))
@@ -639,7 +639,7 @@ static void the_longest_refusal_fits(void **state)
 {
     (void)state;
     struct limit longest = {.action = OVER_REFUSE};
-    struct verdict refused = {&longest, GATE_NEVER - 1, 0, false};
+    struct verdict refused = {.limit = &longest, .wait_ns = GATE_NEVER - 1};
     char prefix[100], *out = malloc(REFUSAL_ROOM);
     memset(prefix, 'P', sizeof prefix);
     memset(longest.label, 'l', sizeof longest.label);

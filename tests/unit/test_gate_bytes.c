@@ -147,8 +147,8 @@ static void what_is_never_refused_waits(void **state)
 
     const struct command *ping = kit_command(table, "ping");
     const struct command *get = kit_command(table, "get");
-    assert_true(gate_delays(policy, ping));
-    assert_true(gate_delays(policy, get));
+    assert_true(gate_delays(policy, ping, PART_ALL));
+    assert_true(gate_delays(policy, get, PART_ALL));
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(gate_binds(policy, i, ping), i < 2);
         assert_true(gate_binds(policy, i, get));

@@ -211,31 +211,113 @@ static void control_waits_and_is_never_refused(void **state)
 
 /* ---- beside others ---- */
 
+/* What is asked about when a place comes may have filled up meanwhile, by others of the same subject. */
 static void the_others_are_asked_at_departure(void **state)
 {
     (void)state;
-    limit("all", "10/s over delay 1s");
-    limit("write", "4/s burst 1");
+    limit("@string", "10/s over delay 1s");
+    limit("write", "4/s burst 2");
     open_gate();
     assert_int_equal(ask("set", 1, START), GATE_PASS);
     assert_int_equal(ask("set", 1, START), GATE_WAIT);
-    assert_string_equal(verdict.limit->label, "free/all");
+    assert_string_equal(verdict.limit->label, "free/@string");
     assert_int_equal(verdict.wait_ns, 100 * MS);
     assert_int_equal(word(0), START + 200 * MS); /* reserved */
-    assert_int_equal(word(1), START + 250 * MS); /* not asked yet */
+    assert_int_equal(word(1), START + 250 * MS); /* it has room, and is not charged yet */
     assert_tally(1, 1, 0, 0, 0);
+    assert_int_equal(ask("del", 1, START), GATE_PASS);
+    assert_int_equal(word(1), START + 500 * MS);
     assert_int_equal(depart("set", 0, START, START + 100 * MS), GATE_REFUSE);
     assert_string_equal(verdict.limit->label, "free/write");
     assert_int_equal(verdict.wait_ns, 150 * MS);
     assert_int_equal(word(0), START + 200 * MS); /* its place is lost */
-    assert_int_equal(word(1), START + 250 * MS);
-    assert_int_equal(ask("set", 1, START + 200 * MS), GATE_REFUSE); /* no wait: refused at once, and no place taken */
-    assert_int_equal(word(0), START + 200 * MS);
+    assert_int_equal(word(1), START + 500 * MS);
     assert_int_equal(ask("set", 1, START + 250 * MS), GATE_PASS);
     assert_int_equal(word(0), START + 350 * MS);
-    assert_int_equal(word(1), START + 500 * MS);
+    assert_int_equal(word(1), START + 750 * MS);
     assert_tally(0, 3, 1, 0, 0);
-    assert_tally(1, 2, 0, 2, 0);
+    assert_tally(1, 3, 0, 1, 0);
+}
+
+/* What one limit refuses now no other delays first: it is refused at once, by the longest wait, and charged to none. */
+static void what_is_refused_is_not_delayed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what, *expression;
+        enum gate gate;
+    } refusals[] = {
+        {"write", "1/h", GATE_REFUSE},
+        {"write", "1/h over close", GATE_CLOSE},
+        {"cost", "3/h", GATE_REFUSE},
+        {"inflight", "1", GATE_REFUSE},
+        {"bytes-out", "1/h", GATE_REFUSE},
+        {"bytes-in", "1/h over delay 1s", GATE_REFUSE},
+        {"cmd.set", "deny", GATE_DENY},
+        {"cmd.set", "1/h over delay 1s", GATE_REFUSE},
+        {"cmd.set", "1/h per policy", GATE_REFUSE},
+    };
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        bool is_denied = refusals[i].gate == GATE_DENY;
+        tear_down(NULL);
+        set_up(NULL);
+        limit("all", "10/s over delay 1s");
+        limit(refusals[i].what, refusals[i].expression);
+        open_gate();
+        assert_int_equal(ask("set", 3, START), is_denied ? GATE_DENY : GATE_PASS);
+        gate_owe_bytes(&account, UNIT_BYTES_OUT, 1, 0, START, tallies);
+        gate_owe_bytes(&account, UNIT_BYTES_IN, 1, 0, START, tallies);
+        (void)ask("get", 1, START + MS); /* somebody is in the queue, where he may be */
+        uint64_t all = word(0), other = word(1), refused = atomic_load(&tally(1)->refused);
+        for (int k = 0; k < 2; k++) {
+            struct ask wish = ask_of("set", 3, START + 2 * MS);
+            wish.is_dry = k == 0; /* as LIMIT EXPLAIN asks */
+            assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), refusals[i].gate);
+            assert_ptr_equal(verdict.limit, &policy->limits[1]);
+            assert_int_equal(word(0), all);
+            assert_int_equal(word(1), other);
+        }
+        assert_int_equal(atomic_load(&tally(1)->refused), refused + 1);
+        struct ask wish = ask_of("set", 3, START + 2 * MS);
+        assert_int_equal(gate_ask_refusal(&account, &wish, tallies, &verdict), refusals[i].gate);
+        assert_int_equal(atomic_load(&tally(1)->refused), refused + 2);
+        assert_int_equal(word(0), all);
+    }
+}
+
+static void the_longest_refusal_is_told(void **state)
+{
+    (void)state;
+    limit("all", "1/h over delay 1s");
+    limit("write", "1/m");
+    limit("cmd.set", "1/d");
+    open_gate();
+    assert_int_equal(ask("del", 1, START), GATE_PASS);
+    assert_int_equal(ask("del", 1, START), GATE_REFUSE);
+    assert_string_equal(verdict.limit->label, "free/all");
+    assert_int_equal(verdict.wait_ns, 3599 * S);
+    assert_int_equal(ask("set", 1, START + 3600 * S), GATE_PASS);
+    assert_int_equal(ask("set", 1, START + 3600 * S), GATE_REFUSE);
+    assert_string_equal(verdict.limit->label, "free/cmd.set");
+    assert_int_equal(verdict.wait_ns, 24 * 3600 * S);
+}
+
+/* What is only counted refuses nothing: not now, and not in place of a delay. */
+static void shadows_refuse_no_place(void **state)
+{
+    (void)state;
+    limit("all", "10/s over delay 1s");
+    limit("write", "1/h over shadow");
+    open_gate();
+    assert_int_equal(ask("set", 1, START), GATE_PASS);
+    struct ask wish = ask_of("set", 1, START);
+    assert_int_equal(gate_ask_refusal(&account, &wish, tallies, &verdict), GATE_PASS); /* it may have to wait */
+    assert_tally(0, 1, 0, 0, 0);
+    assert_int_equal(ask("set", 1, START), GATE_WAIT);
+    assert_tally(1, 1, 0, 0, 0); /* counted when it goes */
+    assert_int_equal(depart("set", 0, START, START + 100 * MS), GATE_PASS);
+    assert_true(verdict.is_shadowed);
+    assert_tally(1, 1, 0, 0, 1);
 }
 
 /* The longest queue gives the place; the others do not count it before it goes. */
@@ -357,6 +439,74 @@ static void departures_obey_every_queue(void **state)
     }
 }
 
+/* Who leaves gives its place back as long as nobody is behind it; the last one first, so may all. */
+static void who_leaves_gives_back_what_nobody_relies_on(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"all", "10/s over delay 1s"}, {"cost", "10/s over delay 1s"}, {"cost", "700m/s burst 3 over delay 1s"}};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct turn turns[5];
+        uint64_t words[5], admitted;
+        tear_down(NULL);
+        set_up(NULL);
+        limit(lines[i][0], lines[i][1]);
+        limit("read", "100/s");
+        open_gate();
+        assert_int_equal(ask("get", 3, START), i == 1 ? GATE_WAIT : GATE_PASS);
+        assert_true(i == 1 || ask("get", 3, START) == GATE_WAIT);
+        admitted = atomic_load(&tally(0)->admitted);
+        for (size_t k = 0; k < 5; k++) {
+            words[k] = word(0);
+            assert_int_equal(ask("get", k < 2 ? 2 : 1, START + k), GATE_WAIT);
+            turns[k] = verdict.turn;
+        }
+        uint64_t all = word(0);
+        for (size_t k = 0; k < 4; k++)
+            gate_leave(&turns[k], tallies);
+        assert_int_equal(word(0), all);
+        for (size_t k = 5; k-- > 0;) {
+            gate_leave(&turns[k], tallies);
+            assert_int_equal(word(0), words[k]);
+            gate_leave(&turns[k], tallies); /* it is nobody's any more */
+            assert_int_equal(word(0), words[k]);
+        }
+        assert_int_equal(atomic_load(&tally(0)->admitted), admitted);
+    }
+}
+
+/* Nobody is before it: what it gives back is not more than it took. */
+static void who_leaves_an_empty_queue(void **state)
+{
+    (void)state;
+    limit("cost", "10/s burst 2 over delay 10s");
+    open_gate();
+    assert_int_equal(ask("get", 7, START), GATE_WAIT);
+    assert_int_equal(word(0), START + 700 * MS);
+    gate_leave(&verdict.turn, tallies);
+    assert_int_equal(word(0), START);
+    assert_tally(0, 0, 1, 0, 0);
+}
+
+static void places_are_of_what_is_charged(void **state)
+{
+    (void)state;
+    limit("bytes-out", "1000/s burst 1000 over delay 9s");
+    limit("all", "1/s over delay 5s");
+    open_gate();
+    assert_int_equal(ask("get", 1, START), GATE_PASS);
+    gate_owe_bytes(&account, UNIT_BYTES_OUT, 4000, 0, START, tallies);
+    assert_int_equal(ask("get", 1, START), GATE_WAIT); /* for the bytes */
+    assert_null(verdict.turn.holder);
+    assert_int_equal(ask("get", 1, START + 4 * S), GATE_PASS);
+    struct ask wish = ask_of("get", 1, START + 4 * S);
+    wish.is_dry = true;
+    assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_WAIT);
+    assert_null(verdict.turn.holder);
+    assert_int_equal(ask("get", 1, START + 4 * S), GATE_WAIT);
+    assert_ptr_equal(verdict.turn.holder, account.holders[PER_SUBJECT]);
+}
+
 static void calls_are_in_flight_when_they_depart(void **state)
 {
     (void)state;
@@ -365,10 +515,11 @@ static void calls_are_in_flight_when_they_depart(void **state)
     open_gate();
     assert_int_equal(ask("get", 1, START), GATE_PASS);
     assert_int_equal(verdict.counted, COUNTED);
+    assert_int_equal(ask("get", 1, START), GATE_REFUSE);
+    gate_calls_end(&account, 1, 0);
     assert_int_equal(ask("get", 1, START), GATE_WAIT);
     assert_int_equal(verdict.counted, 0);
-    assert_int_equal(word(1), 1);
-    gate_calls_end(&account, 1, 0);
+    assert_int_equal(word(1), 0);
     assert_int_equal(depart("get", 0, START, START + 100 * MS), GATE_PASS);
     assert_int_equal(verdict.counted, COUNTED);
     assert_int_equal(word(1), 1);
@@ -408,9 +559,15 @@ int main(void)
         TEST(who_cannot_be_held_is_refused),
         TEST(control_waits_and_is_never_refused),
         TEST(the_others_are_asked_at_departure),
+        TEST(what_is_refused_is_not_delayed),
+        TEST(the_longest_refusal_is_told),
+        TEST(shadows_refuse_no_place),
         TEST(several_delays),
         TEST(another_queue_has_grown),
         TEST(departures_obey_every_queue),
+        TEST(who_leaves_gives_back_what_nobody_relies_on),
+        TEST(who_leaves_an_empty_queue),
+        TEST(places_are_of_what_is_charged),
         TEST(calls_are_in_flight_when_they_depart),
         TEST(bytes_delay_what_follows),
     };

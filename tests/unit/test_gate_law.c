@@ -145,6 +145,33 @@ static void law_of_bytes(void **state)
     }
 }
 
+/* Who comes back when told gets the rate, however near a nanosecond a unit takes. */
+static void fast_rates_are_reached(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"700m/s burst 100m", "700m/s over delay 1s", "999999999/s burst 10m",
+                                        "30m/s burst 10m", "1g/s burst 10m over close"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        assert_int_equal(set_up(NULL), 0);
+        limit("cost", lines[i]);
+        limit("all", "1g/s");
+        open_gate();
+        const struct rate *rate = &policy->limits[0].rate;
+        uint64_t now_ns = START, taken = 0, cost = 10000000;
+        struct standing standing = gate_standing(&account, 0, now_ns);
+        assert_int_equal(standing.remaining, rate->burst);
+        while (now_ns < START + 10 * S) {
+            enum gate gate = ask("get", cost, now_ns);
+            taken += gate == GATE_REFUSE || gate == GATE_CLOSE ? 0 : cost;
+            now_ns += gate == GATE_PASS ? 0 : (uint64_t)verdict.wait_ns;
+        }
+        unsigned __int128 due = (unsigned __int128)rate->count * (now_ns - START) / rate->period_ns;
+        assert_true((unsigned __int128)taken * 100 >= due * 99);
+        assert_true(taken <= due + rate->burst + cost); /* and what a queue owes */
+        tear_down(NULL);
+    }
+}
+
 /* ---- reloads ---- */
 
 /*
@@ -282,8 +309,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(law_of_every_kind),        cmocka_unit_test(law_of_bytes),
-        cmocka_unit_test(reloads_refill_nothing),   cmocka_unit_test(debts_outlive_their_line),
-        cmocka_unit_test(newcomers_find_the_debts),
+        cmocka_unit_test(fast_rates_are_reached),   cmocka_unit_test(reloads_refill_nothing),
+        cmocka_unit_test(debts_outlive_their_line), cmocka_unit_test(newcomers_find_the_debts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

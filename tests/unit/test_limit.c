@@ -152,6 +152,10 @@ static void amounts(void **state)
         {"5/s over delay 2h", UNIT_COMMANDS, 5, S, 1},
         {"5/s over delay 2h burst 4", UNIT_COMMANDS, 5, S, 4},
         {"5/s burst 4 over delay s", UNIT_COMMANDS, 5, S, 4},
+        {"0.3/s", UNIT_COMMANDS, 3, 10 * S, 3},
+        {"0.25/s burst 2", UNIT_COST, 1, 4 * S, 2},
+        {"0.5/s over delay 5s", UNIT_COMMANDS, 1, 2 * S, 1},
+        {"0.5kb/s", UNIT_BYTES_IN, 512, S, 512},
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         struct limit limit = parsed(good[i].text, good[i].unit);
@@ -215,6 +219,10 @@ static void what_is_wrong_is_named(void **state)
         {"deny", UNIT_COMMANDS, "is not a rate"},
         {"1/d burst 40000", UNIT_COMMANDS, "100 years"},
         {"1/d burst 40000", UNIT_BYTES_OUT, "100 years"},
+        {"0./s", UNIT_COMMANDS, "1 to 6 digits after it, like 0.3"},
+        {".5mb/s", UNIT_BYTES_IN, "like 0.5mb"},
+        {"0.5", UNIT_INFLIGHT, "write a whole number"},
+        {"0.5/s burst 1.5", UNIT_COMMANDS, "write a whole number"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct limit limit = {.rate = {.count = 77}, .delay_ns = 78, .scope = 79, .action = 80};
@@ -301,6 +309,12 @@ static void rates_are_printed(void **state)
         {"10mb/s", UNIT_BYTES_OUT, "10mb/s"},
         {"1536/500ms", UNIT_BYTES_IN, "1536/500ms"},
         {"1048576/24h", UNIT_BYTES_IN, "1mb/d"},
+        {"0.3/s", UNIT_COMMANDS, "3/10s"},
+        {"0.25/s", UNIT_COST, "1/4s"},
+        {"1.50/m", UNIT_CONNECTS, "3/2m"},
+        {"0.3/60s", UNIT_COMMANDS, "3/10m"},
+        {"1.5k/s", UNIT_COMMANDS, "1500/s"},
+        {"0.5mb/s", UNIT_BYTES_OUT, "512kb/s"},
         {"64", UNIT_INFLIGHT, "64"},
         {"2k per policy", UNIT_CONNECTIONS, "2000"},
         {"9223372036854775807/1ms burst 1", UNIT_COMMANDS, "9223372036854775807/ms"},

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/split.h"
 #include "limit/policy.h"
 #include "policy_kit.h"
+#include "resp/emit.h"
 
 #define S UINT64_C(1000000000)
 
@@ -375,6 +377,59 @@ static void the_later_line_holds(void **state)
     policies_put(copy);
 }
 
+/* The cost of a call, word by word. */
+static uint64_t cost_of(const char *line)
+{
+    static char request[1024];
+    struct slice words[20], rest = slice_str(line);
+    size_t n = 0;
+    while (n < 20 && split_word(&rest, &words[n]))
+        n++;
+    size_t len = emit_array(request, words, n);
+    return policies_cost(policies, command_find(table, words[0], words[1]), slice_of(request, len), (uint32_t)n);
+}
+
+static void costs_per_cost(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        uint64_t cost;
+    } calls[] = {
+        {"LIMIT FUNNEL k 5/s", 2},
+        {"LIMIT FUNNEL k 5/s COST 7", 14},
+        {"limit funnel COST 5/s burst 9 peek cost 7", 14},
+        {"LIMIT BUCKET k 5/s BURST 3 7/h COST 10 WAIT 5", 20},
+        {"LIMIT SLIDING k 5/s APPROX COST 20000", 40000},
+        {"LIMIT FIXED k 5/s COST 3", 6},
+        {"LIMIT CHECK cost COST COST 3", 6},
+        {"LIMIT CHECK cost COST", 2},
+        {"LIMIT THROTTLE k 5 5 1", 2},
+        {"LIMIT THROTTLE k 5 5 1 12", 24},
+        {"CL.THROTTLE k 5 5 1 +0012", 24},
+        {"CL.THROTTLE k 5 5 1 0", 2},
+        {"CL.THROTTLE k 5 5 1 -12", 2},
+        {"LIMIT ACQUIRE k 5 1000", 2},
+        {"LIMIT RESET a b cost 9", 2},
+        {"LIMIT STATUS", 2},
+        {"GET cost 9", 2},
+        /* what is an error costs something */
+        {"LIMIT FUNNEL k 5/s COST", 2},
+        {"LIMIT FUNNEL k 5/s COST 0", 2},
+        {"LIMIT FUNNEL k 5/s COST x", 2},
+        {"LIMIT FUNNEL", 2},
+        {"LIMIT FUNNEL k 5/s COST 99999999999999999999999", INT64_MAX},
+        {"LIMIT FUNNEL k 5/s COST 4611686018427387904", INT64_MAX},
+    };
+    kit_cost(policies, table, "all", "2 PER Cost");
+    kit_bind(policies, ledger, table);
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (cost_of(calls[i].line) != calls[i].cost)
+            fail_msg("%s: %llu", calls[i].line, (unsigned long long)cost_of(calls[i].line));
+    const struct command *funnel = kit_command(table, "limit|funnel");
+    assert_int_equal(policies_cost(policies, funnel, SLICE("*6\r\n$5\r\nLIMIT\r\n$6\r\nFUN"), 6), 2);
+}
+
 static void wrong_costs_are_named(void **state)
 {
     (void)state;
@@ -382,6 +437,8 @@ static void wrong_costs_are_named(void **state)
         const char *what, *cost, *says;
     } bad[] = {
         {"get", "", "a cost is missing"},
+        {"get", "1 per cots",
+         "\"per cots\" means nothing: write a number, or a number and \"per key\" or \"per cost\""},
         {"get", "0", "from 1 to"},
         {"get", "5g", "from 1 to"},
         {"get", "-1", "is not a count"},
@@ -607,6 +664,7 @@ int main(void)
         TEST(a_full_ledger_says_so),
         TEST(costs_are_one_without_a_line),
         TEST(costs_per_key),
+        TEST(costs_per_cost),
         TEST(the_later_line_holds),
         TEST(wrong_costs_are_named),
         TEST(found_by_name),

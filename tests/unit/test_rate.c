@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "dice.h"
@@ -146,6 +147,20 @@ static void amounts(void **state)
         {"10mb/s", true, 10 << 20, S},
         {"1KB/M", true, 1024, 60 * S},
         {"1/36525d", true, 1, RATE_LONGEST_NS},
+        {"0.3/s", false, 3, 10 * S},
+        {"0.25/s", false, 1, 4 * S},
+        {"0.30/S", false, 3, 10 * S},
+        {"2.5/s", false, 5, 2 * S},
+        {"2.0/s", false, 2, S},
+        {"0.5/2s", false, 1, 4 * S},
+        {"1.5k/s", false, 1500, S},
+        {"0.0005k/s", false, 1, 2 * S},
+        {"0.000001g/h", false, 1000, 3600 * S},
+        {"0.000001/ms", false, 1, 1000 * S},
+        {"0.123456/m", false, 1929, UINT64_C(15625) * 60 * S},
+        {"0.5mb/s", true, 1 << 19, S},
+        {"0.3kb/s", true, 1536, 5 * S},
+        {"0.5/18262d", true, 1, UINT64_C(36524) * 86400 * S},
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         uint64_t count = 77, period_ns = 77;
@@ -170,6 +185,30 @@ static void amounts(void **state)
         {"0/s", true, "a rate of 0"},
         {"1/0ms", true, "longer than 0"},
         {"1/40000d", false, "100 years"},
+        {"0./s", false,
+         "\"0.\" is not a count: a point has a number before it and 1 to 6 digits after it, like 0.3 or 1.5k"},
+        {".5/s", false, "a point has a number before it"},
+        {"./s", false, "a point has"},
+        {"0.1234567/s", false, "1 to 6 digits after it"},
+        {"00.5/s", false, "a point has"},
+        {"1.2.3/s", false, "a point has"},
+        {"0.5e1/s", false, "a point has"},
+        {"0.5x/s", false, "a point has"},
+        {"0.5 k/s", false, "a point has"},
+        {"0.5kb/s", false, "a point has"},
+        {"0.5k/s", true, "like 0.5mb"},
+        {"-0.5/s", false, "write a whole number"},
+        {"+0.5/s", false, "write a whole number"},
+        {"1e3/s", false, "write a whole number"},
+        {"9223372036854775807.5/s", false, "a point has"},
+        {"99999999999999999999.5/s", false, "a point has"},
+        {"9223372036854775.5k/s", true, "a point has"},
+        {"0.0/s", false, "a rate of 0"},
+        {"0.000/s", true, "a rate of 0"},
+        {"0.5/0s", false, "longer than 0"},
+        {"1/0.5s", false, "is not a time"},
+        {"0.000001/d", false, "\"0.000001/d\" is 1 in more than 100 years"},
+        {"0.3/36525d", false, "is 3 in more than 100 years"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         uint64_t count = 77, period_ns = 77;
@@ -178,6 +217,29 @@ static void amounts(void **state)
         assert_int_equal(count, 77);
         assert_int_equal(period_ns, 77);
         assert_says(bad[i].says);
+    }
+}
+
+/* Whatever is read is the rate that was written, in the least numbers. */
+static void fractions(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (int i = 0; i < 5000; i++) {
+        char text[64];
+        uint64_t whole = dice_scale(&seed, 1000000) - 1, parts = 1, count, period_ns;
+        unsigned digits = 1 + (unsigned)dice_below(&seed, RATE_DECIMALS_MAX);
+        for (unsigned k = 0; k < digits; k++)
+            parts *= 10;
+        uint64_t decimals = dice_below(&seed, parts), written = whole * parts + decimals;
+        snprintf(text, sizeof text, "%u.%0*u/s", (unsigned)whole, (int)digits, (unsigned)decimals);
+        bool is_read = rate_parse_amount(slice_str(text), false, &count, &period_ns, why, sizeof why);
+        assert_int_equal(is_read, written > 0);
+        if (!is_read)
+            continue;
+        assert_true((unsigned __int128)count * parts * S == (unsigned __int128)written * period_ns);
+        for (uint64_t p = 2; p <= 5; p += 3)
+            assert_false(count % p == 0 && period_ns / S % p == 0);
     }
 }
 
@@ -250,6 +312,7 @@ int main(void)
         cmocka_unit_test(times),
         cmocka_unit_test(sizes),
         cmocka_unit_test(amounts),
+        cmocka_unit_test(fractions),
         cmocka_unit_test(printed_as_written),
         cmocka_unit_test(what_is_printed_is_read_back),
     };

@@ -28,8 +28,9 @@ struct scene {
 
 static struct scene scene;
 
-static void on_say(void *arg, const char *kind, const char *line)
+static void on_say(void *arg, enum log_level level, const char *kind, const char *line)
 {
+    assert_int_equal(level, strcmp(kind, "subjects") == 0 ? LOG_WARN : LOG_INFO);
     struct scene *s = arg;
     size_t len = strlen(s->said);
     snprintf(s->said + len, sizeof s->said - len, "%s: %s\n", kind, line);
@@ -129,6 +130,32 @@ static void test_each_kind_and_limit_by_itself(void **state)
               "shadowed: limit free/connections would have refused 1 connection in 10 s\n");
 }
 
+static void check_subjects(uint64_t second, uint64_t overflows, bool is_told)
+{
+    scene.said[0] = '\0';
+    watch_look_at_subjects(scene.watch, overflows, second * NS_PER_S);
+    assert_string_equal(scene.said, is_told
+                                        ? "subjects: all max-subjects places are taken: newcomers share one subject "
+                                          "for each policy; raise max-subjects in [weir]\n"
+                                        : "");
+}
+
+/* Once, however many come; and again after a minute in which nobody did. */
+static void test_full_tables_are_told_once_a_spell(void **state)
+{
+    (void)state;
+    check_subjects(0, 0, false);
+    check_subjects(1, 1, true);
+    check_subjects(2, 1000, false);
+    check_subjects(60, 1001, false);
+    check_subjects(119, 1001, false);
+    check_subjects(119, 1002, false);
+    check_subjects(179, 1002, false);
+    check_subjects(180, 1002, false);
+    check_subjects(500, 1003, true);
+    check_subjects(501, 1004, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +163,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_first_at_once_then_a_summary, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_after_a_rest_the_first_is_told_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_each_kind_and_limit_by_itself, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_full_tables_are_told_once_a_spell, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
