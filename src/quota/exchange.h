@@ -39,10 +39,9 @@ struct exchange {
     const struct exchange_ops *ops;
 };
 
-/* SCRIPT_COUNT: the keys are deleted, by no script. */
 struct exchange_question {
-    enum script script;
-    struct slice words; /* for the script, the same for all calls of a batch */
+    const struct quota_algorithm *algorithm; /* without a script: the keys are deleted */
+    struct slice words;                      /* for the script, the same for all calls of a batch */
     unsigned n_words;
     unsigned work_us; /* of Redis */
 };

@@ -14,7 +14,10 @@
 #include "upstream/script.h"
 
 /* Which script decides; SCRIPT_COUNT: none (RESET deletes; CHECK is not resolved). */
-enum script quota_ask_script(const struct quota_ask *ask);
+static inline enum script quota_ask_script(const struct quota_ask *ask)
+{
+    return quota_algorithm(ask->rule.kind)->script;
+}
 
 /*
  * Everything in EVALSHA's ARGV that does not belong to one key, as RESP bulks one behind the other: database, clock,

@@ -158,13 +158,12 @@ static void ask(struct quota_call *call, uint64_t hash)
 {
     struct quota *quota = call->quota;
     char words[QUOTA_WORDS_ROOM + sizeof quota->channel];
-    struct exchange_question question = {
-        .script = SCRIPT_COUNT, .words = slice_of(words, 0), .work_us = quota_ask_work_us(&call->ask)};
-    if (call->ask.rule.kind != QUOTA_RESET) {
-        question.script = quota_ask_script(&call->ask);
+    struct exchange_question question = {.algorithm = quota_algorithm(call->ask.rule.kind),
+                                         .words = slice_of(words, 0),
+                                         .work_us = quota_ask_work_us(&call->ask)};
+    if (question.algorithm->script != SCRIPT_COUNT)
         question.words.len =
             quota_ask_words(&call->ask, call->database, slice_str(quota->channel), words, &question.n_words);
-    }
     if (!exchange_ask(&quota->exchange, call, &question, hash)) {
         done_with(call, err_text(ERR_OUT_OF_MEMORY));
         return;

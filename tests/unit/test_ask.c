@@ -434,6 +434,33 @@ static void arities_agree(void **state)
     assert_int_equal(n, 11);
 }
 
+/* The options of a row are those that HELP and COMMAND DOCS tell. */
+static void options_agree(void **state)
+{
+    static const struct {
+        enum quota_option bit;
+        const char *words;
+    } options[] = {
+        {OPTION_BURST, "[BURST n:"}, {OPTION_COST, "[COST n:"},   {OPTION_WAIT, "[WAIT ms:"},
+        {OPTION_PEEK, "[PEEK]"},     {OPTION_APPROX, "[APPROX]"},
+    };
+    unsigned n = 0;
+    (void)state;
+    for (uint8_t kind = 0; kind < QUOTA_KINDS; kind++) {
+        const struct quota_algorithm *algorithm = quota_algorithm(kind);
+        char name[64];
+        snprintf(name, sizeof name, "limit|%s", algorithm->name);
+        const struct own *own = own_find(slice_str(name));
+        if (own == NULL)
+            continue;
+        n++;
+        for (size_t i = 0; i < COUNT_OF(options); i++)
+            if (((algorithm->options & options[i].bit) != 0) != (strstr(own->arguments, options[i].words) != NULL))
+                fail_msg("%s and %s", own->name, options[i].words);
+    }
+    assert_int_equal(n, 10);
+}
+
 /* ---- what a script is asked ---- */
 
 static void assert_asked(const struct quota_ask *ask, unsigned database, const char *expected)
@@ -582,7 +609,7 @@ int main(void)
         cmocka_unit_test(the_rest),        cmocka_unit_test(errors),           cmocka_unit_test(random_words),
         cmocka_unit_test(arities_agree),   cmocka_unit_test(questions),        cmocka_unit_test(scripts),
         cmocka_unit_test(named_limits),    cmocka_unit_test(keys_are_bounded), cmocka_unit_test(too_many_keys),
-        cmocka_unit_test(work_is_bounded),
+        cmocka_unit_test(work_is_bounded), cmocka_unit_test(options_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
