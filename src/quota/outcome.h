@@ -2,7 +2,7 @@
  * What became of a question: the few integers that a script returned, made into the outcome of each call they answer;
  * and the replies that tell it.
  *
- * Integers only, and the same arithmetic as upstream/scripts/gcra.lua, so that weir and Redis never disagree about who
+ * Integers only, and the same arithmetic as upstream/scripts/funnel.lua, so that weir and Redis never disagree about who
  * was let through. Any thread. A script decides n calls on one key as if they had come one after the other: the first
  * of them pass, and from the first that is refused on none does.
  */
@@ -17,7 +17,7 @@
 #include "quota/ask.h"
 #include "resp/build.h"
 
-/* Integers that a script returns for one key: gcra R, windows 1 + 3 * R, holders 3. */
+/* Integers that a script returns for one key: funnels R, windows 1 + 3 * R, holders 3. */
 #define QUOTA_NUMBERS_MAX (1 + 3 * QUOTA_RATES_MAX)
 unsigned quota_numbers(const struct quota_ask *ask);
 

@@ -67,6 +67,7 @@ static void put_funnels(const struct quota_ask *ask, struct slice channel, struc
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         struct quota_gcra gcra = quota_ask_gcra(ask, i);
+        put_number(words, ask->rule.rates[i].step);
         put_number(words, gcra.inc);
         put_number(words, gcra.room);
         put_number(words, gcra.burst);

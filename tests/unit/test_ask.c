@@ -499,20 +499,20 @@ static void assert_raw_words(const char *line, unsigned database, const char *ex
 static void questions(void **state)
 {
     (void)state;
-    assert_words("LIMIT FUNNEL k 10/s BURST 20 COST 3", 7, "0,,0,f,1,300000000,2000000000,2000000000");
-    assert_words("LIMIT FUNNEL k 10/s WAIT 500", 7, "0,,0,f,1,100000000,1500000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s BURST 20 COST 3", 7, "0,,0,f,1,100000000,300000000,2000000000,2000000000");
+    assert_words("LIMIT FUNNEL k 10/s WAIT 500", 7, "0,,0,f,1,100000000,100000000,1500000000,1000000000");
     assert_words("LIMIT BUCKET k 10/s 1/m PEEK", 7,
-                 "0,,1,b,2,100000000,1000000000,1000000000,60000000000,60000000000,60000000000");
+                 "0,,1,b,2,100000000,100000000,1000000000,1000000000,60000000000,60000000000,60000000000,60000000000");
     /* more than the burst never passes: not after a wait either */
-    assert_words("LIMIT FUNNEL k 10/s COST 11 WAIT 60000", 0, "0,,0,f,1,1000000001,1000000000,1000000000");
-    assert_words("LIMIT FUNNEL k 10/s COST 9007199254740991", 0, "0,,0,f,1,1000000001,1000000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s COST 11 WAIT 60000", 0, "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s COST 9007199254740991", 0, "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
     /* the longest wait there is room for */
     assert_words("LIMIT FUNNEL k 1/d BURST 104 WAIT 86400000", 0,
-                 "0,,0,f,1,86400000000000,9007199254740991,8985600000000000");
-    assert_words("LIMIT THROTTLE k 4 1 1 2", 7, "0,,0,,1,2000000000,5000000000,5000000000");
-    assert_words("CL.THROTTLE k 4 1 1 2", 7, "0,,0,,1,2000000000,5000000000,5000000000");
-    assert_raw_words("CL.THROTTLE k 4 1 1 -1", 7, "7,,0,,1,-1000000000,5000000000,5000000000");
-    assert_raw_words("CL.THROTTLE k 4 1 1 0", 7, "7,,1,,1,0,5000000000,5000000000");
+                 "0,,0,f,1,86400000000000,86400000000000,9007199254740991,8985600000000000");
+    assert_words("LIMIT THROTTLE k 4 1 1 2", 7, "0,,0,,1,1000000000,2000000000,5000000000,5000000000");
+    assert_words("CL.THROTTLE k 4 1 1 2", 7, "0,,0,,1,1000000000,2000000000,5000000000,5000000000");
+    assert_raw_words("CL.THROTTLE k 4 1 1 -1", 7, "7,,0,,1,1000000000,-1000000000,5000000000,5000000000");
+    assert_raw_words("CL.THROTTLE k 4 1 1 0", 7, "7,,1,,1,1000000000,0,5000000000,5000000000");
     assert_words("LIMIT SLIDING k 5/60s 100/d COST 2 WAIT 9", 7, "0,,0,2,2,5,60000000,100,86400000000");
     assert_words("LIMIT SLIDING k 5/60s APPROX PEEK", 7, "0,,1,1,1,5,60000000");
     assert_words("LIMIT FIXED k 5/60s", 7, "0,,0,1,1,5,60000000");
@@ -528,9 +528,9 @@ static void scripts(void **state)
         const char *line;
         enum script script;
     } rows[] = {
-        {"LIMIT FUNNEL k 1/s", SCRIPT_GCRA},
-        {"LIMIT BUCKET k 1/s", SCRIPT_GCRA},
-        {"CL.THROTTLE k 1 1 1", SCRIPT_GCRA},
+        {"LIMIT FUNNEL k 1/s", SCRIPT_FUNNEL},
+        {"LIMIT BUCKET k 1/s", SCRIPT_FUNNEL},
+        {"CL.THROTTLE k 1 1 1", SCRIPT_CELL},
         {"LIMIT SLIDING k 1/s", SCRIPT_SLIDING},
         {"LIMIT SLIDING k 1/s APPROX", SCRIPT_APPROX},
         {"LIMIT FIXED k 1/s", SCRIPT_FIXED},

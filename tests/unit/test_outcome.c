@@ -28,7 +28,6 @@
 
 struct store {
     int64_t tats[QUOTA_RATES_MAX]; /* 0: none */
-    bool is_reserved;
     int64_t units_us[UNITS_MAX]; /* of a sliding window */
     unsigned n_units;
     struct {
@@ -39,7 +38,7 @@ struct store {
 static struct store store;
 
 struct asked {
-    int64_t numbers[2 + 3 * QUOTA_RATES_MAX]; /* behind the tag or the cost: R and its numbers */
+    int64_t numbers[2 + 4 * QUOTA_RATES_MAX]; /* behind the tag or the cost: R and its numbers */
     struct slice first;
     bool is_peek;
 };
@@ -73,15 +72,12 @@ static int64_t most(int64_t a, int64_t b)
 static void run_gcra(const struct asked *asked, int64_t now, uint64_t n, int64_t *numbers)
 {
     int64_t n_rates = asked->numbers[0];
-    const int64_t *rates = asked->numbers + 1; /* inc, room, burst */
-    bool clamps = asked->first.len > 0 && !store.is_reserved;
+    const int64_t *rates = asked->numbers + 1; /* interval, inc, room, burst */
     uint64_t granted = n;
     for (int64_t r = 0; r < n_rates; r++) {
         int64_t before = most(store.tats[r] - now, 0);
-        if (clamps && before > rates[3 * r + 2])
-            before = rates[3 * r + 2];
         numbers[r] = before;
-        int64_t inc = rates[3 * r], room = rates[3 * r + 1];
+        int64_t inc = rates[4 * r + 1], room = rates[4 * r + 2];
         uint64_t fit = inc <= 0        ? (before + inc <= room ? n : 0)
                        : room < before ? 0
                                        : (uint64_t)((room - before) / inc);
@@ -89,11 +85,9 @@ static void run_gcra(const struct asked *asked, int64_t now, uint64_t n, int64_t
     }
     if (granted == 0 || asked->is_peek)
         return;
-    store.is_reserved = false;
     for (int64_t r = 0; r < n_rates; r++) {
-        int64_t after = most(numbers[r] + (int64_t)granted * rates[3 * r], 0);
+        int64_t after = most(numbers[r] + (int64_t)granted * rates[4 * r + 1], 0);
         store.tats[r] = now + after;
-        store.is_reserved |= after > rates[3 * r + 2];
     }
 }
 
@@ -167,7 +161,8 @@ static void run(const struct quota_ask *ask, int64_t now, uint64_t n, int64_t *n
     struct asked asked = {0};
     read_words(ask, &asked);
     switch (quota_ask_script(ask)) {
-    case SCRIPT_GCRA:
+    case SCRIPT_FUNNEL:
+    case SCRIPT_CELL:
         run_gcra(&asked, now, n, numbers);
         break;
     case SCRIPT_SLIDING:
