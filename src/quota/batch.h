@@ -21,6 +21,7 @@
 struct batch_entry {
     struct list calls; /* equal ones, in the order they came */
     uint32_t n;
+    uint32_t changes; /* of the key, that were known when it was sent */
     uint64_t hash;
 };
 
@@ -29,7 +30,6 @@ struct batch {
     const struct quota_algorithm *algorithm; /* with no script it is an UNLINK of one call's keys */
     uint64_t sent_ns;
     uint32_t work_us; /* of each key */
-    uint32_t resets;  /* that were known when it was sent */
     bool is_repaired; /* sent again with its script, after NOSCRIPT */
     uint32_t n;
     struct batch_entry *entries; /* room for the most there can be, grown as needed */

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "quota/answer.h"
 #include "quota/outcome.h"
@@ -32,7 +31,7 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
 
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
 {
-    return hash_bytes(exchange->key, key);
+    return hash_bytes(exchange->settings->key, key);
 }
 
 bool exchange_ask(struct exchange *exchange, struct quota_call *call, const struct exchange_question *question,
@@ -268,7 +267,8 @@ static void send_open(struct exchange *exchange)
             return;
         list_take(&batch->in_exchange);
         batch->sent_ns = exchange->line.lanes->loop->now_ns;
-        batch->resets = atomic_load_explicit(exchange->resets, memory_order_acquire);
+        for (uint32_t i = 0; i < batch->n; i++)
+            batch->entries[i].changes = quota_changes(exchange->settings, batch->entries[i].hash);
         if (batch_send(batch, &exchange->line))
             note_sent(exchange, batch);
         else
@@ -315,13 +315,11 @@ static const struct line_ops line_ops = {
 
 /* ---- the worker's ---- */
 
-void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login, const _Atomic uint32_t *resets,
-                   const struct exchange_ops *ops)
+void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login,
+                   const struct quota_settings *settings, const struct exchange_ops *ops)
 {
     exchange->ops = ops;
-    exchange->resets = resets;
-    if (getrandom(&exchange->key, sizeof exchange->key, 0) != (ssize_t)sizeof exchange->key)
-        abort();
+    exchange->settings = settings;
     list_init(&exchange->open);
     list_init(&exchange->sent);
     line_init(&exchange->line, lanes, login, &line_ops);

@@ -34,8 +34,7 @@ struct exchange {
     struct list open; /* batches that are still being filled */
     struct list sent; /* and those that wait for their answer, oldest first */
     uint32_t sent_us; /* how long Redis is busy with them */
-    struct hash_key key;
-    const _Atomic uint32_t *resets; /* noted in a batch when it goes */
+    const struct quota_settings *settings;
     const struct exchange_ops *ops;
 };
 
@@ -46,9 +45,9 @@ struct exchange_question {
     unsigned work_us; /* of Redis */
 };
 
-/* lanes, login, resets and ops are the caller's and outlive it. */
-void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login, const _Atomic uint32_t *resets,
-                   const struct exchange_ops *ops);
+/* lanes, login, settings and ops are the caller's and outlive it. */
+void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login,
+                   const struct quota_settings *settings, const struct exchange_ops *ops);
 
 /* Calls that are still in it belong to nobody, and are freed. */
 void exchange_fini(struct exchange *exchange);

@@ -145,6 +145,18 @@ static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, u
     pour(ask, numbers, granted, memory->debt);
 }
 
+/* How long a call of one unit is refused. */
+static int64_t funnel_exact(const struct quota_memory *memory)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; i < memory->rule.n_rates; i++) {
+        const struct quota_rate *rate = &memory->rule.rates[i];
+        int64_t retry_ns = memory->debt[i] + rate->step - quota_burst_ns(rate);
+        longest_ns = retry_ns > longest_ns ? retry_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
 static bool funnel_recall(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
                           struct quota_outcome *outcome)
 {
@@ -246,6 +258,15 @@ static void window_settle(const struct quota_ask *ask, const int64_t *numbers, u
     }
 }
 
+/* When one unit passes is known if that was asked. */
+static int64_t window_exact(const struct quota_memory *memory)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; memory->cost == 1 && i < memory->rule.n_rates; i++)
+        longest_ns = memory->retry_ns[i] > longest_ns ? memory->retry_ns[i] : longest_ns;
+    return longest_ns;
+}
+
 /* ---- holders ---- */
 
 static unsigned holding_numbers(const struct quota_ask *ask)
@@ -273,12 +294,16 @@ static const struct reading {
     void (*tell)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome);
     /* The same, kept. */
     void (*settle)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory);
+    /* quota_memory.exact_ns of what is kept. */
+    int64_t (*exact)(const struct quota_memory *memory);
     /* False: what is kept does not refuse. */
     bool (*recall)(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
                    struct quota_outcome *outcome);
 } readings[FAMILIES] = {
-    [FAMILY_FUNNEL] = {funnel_numbers, funnel_is_sane, funnel_granted, funnel_tell, funnel_settle, funnel_recall},
-    [FAMILY_WINDOW] = {window_numbers, window_is_sane, window_granted, window_tell, window_settle, window_recall},
+    [FAMILY_FUNNEL] = {funnel_numbers, funnel_is_sane, funnel_granted, funnel_tell, funnel_settle, funnel_exact,
+                       funnel_recall},
+    [FAMILY_WINDOW] = {window_numbers, window_is_sane, window_granted, window_tell, window_settle, window_exact,
+                       window_recall},
     [FAMILY_HOLDING] = {.numbers = holding_numbers, .is_sane = holding_is_sane},
 };
 
@@ -337,13 +362,16 @@ bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_
     if (granted == (ask->is_peek ? 1 : n))
         return false;
     settle(ask, numbers, granted, memory);
-    return true;
+    memory->exact_ns = reading_of(ask)->exact(memory);
+    return memory->exact_ns > 0;
 }
 
 bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask, uint64_t elapsed_ns,
                   struct quota_outcome *outcome)
 {
-    if (elapsed_ns > QUOTA_MEMORY_NS || ask->cost < memory->cost || !quota_rule_is_same(&memory->rule, &ask->rule))
+    bool is_known = quota_is_funnel(ask->rule.kind) ? ask->cost >= 1 : ask->cost == memory->cost;
+    if (elapsed_ns > QUOTA_MEMORY_NS || (int64_t)elapsed_ns >= memory->exact_ns || !is_known ||
+        !quota_rule_is_same(&memory->rule, &ask->rule))
         return false;
     return reading_of(ask)->recall(memory, ask, (int64_t)elapsed_ns, outcome);
 }

@@ -28,7 +28,7 @@
 
 struct store {
     int64_t tats[QUOTA_RATES_MAX]; /* 0: none */
-    int64_t units_us[UNITS_MAX]; /* of a sliding window */
+    int64_t units_us[UNITS_MAX];   /* of a sliding window */
     unsigned n_units;
     struct {
         int64_t window, used;
@@ -521,7 +521,10 @@ static void memory_as_asking_again(void **state)
             struct quota_outcome asked = call(&ask, now + (int64_t)elapsed);
             store = before;
             bool is_recalled = quota_recall(&memory, &ask, elapsed, &recalled);
-            assert_int_equal(is_recalled, asked.is_limited && elapsed <= QUOTA_MEMORY_NS);
+            if (ask.cost == 1 && ask.rule.rates[0].limit > 0) /* others: as long as not even one unit passes */
+                assert_int_equal(is_recalled, asked.is_limited && elapsed <= QUOTA_MEMORY_NS);
+            else if (is_recalled)
+                assert_true(asked.is_limited && elapsed <= QUOTA_MEMORY_NS);
             n_let_go += !is_recalled;
             if (!is_recalled)
                 continue;
@@ -541,13 +544,13 @@ static void memory_as_asking_again(void **state)
 static void memory_knows_its_limits(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT FIXED k 4/500ms COST 2");
+    struct quota_ask ask = kit_ask("LIMIT FIXED k 4/500ms");
     struct quota_memory memory;
     struct quota_outcome outcome;
     int64_t numbers[QUOTA_NUMBERS_MAX];
     forget();
-    run(&ask, EPOCH, 2, numbers);
-    assert_false(quota_remember(&ask, numbers, 2, &memory));
+    run(&ask, EPOCH, 4, numbers);
+    assert_false(quota_remember(&ask, numbers, 4, &memory));
     run(&ask, EPOCH, 1, numbers);
     assert_true(quota_remember(&ask, numbers, 1, &memory));
     assert_true(quota_recall(&memory, &ask, 499999999, &outcome));
@@ -555,18 +558,34 @@ static void memory_knows_its_limits(void **state)
     assert_int_equal(outcome.reset_ns, 1);
     assert_int_equal(outcome.remaining, 0);
     assert_false(quota_recall(&memory, &ask, 500000000, &outcome));
-    struct quota_ask dearer = kit_ask("LIMIT FIXED k 4/500ms COST 3 WAIT 7");
+    struct quota_ask dearer = kit_ask("LIMIT FIXED k 4/500ms COST 3");
+    assert_false(quota_recall(&memory, &dearer, 0, &outcome));
+    struct quota_ask other = kit_ask("LIMIT SLIDING k 4/500ms");
+    assert_false(quota_recall(&memory, &other, 0, &outcome));
+    other = kit_ask("LIMIT FIXED k 5/500ms");
+    assert_false(quota_recall(&memory, &other, 0, &outcome));
+
+    /* while something smaller may pass, nothing is remembered */
+    forget();
+    for (int cost = 2; cost <= 5; cost++) {
+        char line[64];
+        snprintf(line, sizeof line, "LIMIT FUNNEL k 4/h COST %d", cost);
+        struct quota_ask costly = kit_ask(line);
+        run(&costly, EPOCH, 1, numbers);
+        assert_false(quota_remember(&costly, numbers, 1, &memory));
+    }
+    struct quota_ask costly = kit_ask("LIMIT FUNNEL k 4/h COST 2");
+    run(&costly, EPOCH, 1, numbers);
+    run(&costly, EPOCH, 1, numbers);
+    assert_true(quota_remember(&costly, numbers, 1, &memory));
+    assert_int_equal(memory.exact_ns, 900 * S);
+    struct quota_ask cheaper = kit_ask("LIMIT FUNNEL k 4/h");
+    assert_true(quota_recall(&memory, &cheaper, 0, &outcome));
+    assert_int_equal(outcome.retry_ns, 900 * S);
+    dearer = kit_ask("LIMIT FUNNEL k 4/h COST 5");
     assert_true(quota_recall(&memory, &dearer, 0, &outcome));
-    assert_int_equal(outcome.retry_ns, 500 * MS);
-    dearer.cost = 5;
-    assert_true(quota_recall(&memory, &dearer, 600 * (uint64_t)MS, &outcome));
     assert_int_equal(outcome.retry_ns, -1);
-    struct quota_ask cheaper = kit_ask("LIMIT FIXED k 4/500ms");
-    assert_false(quota_recall(&memory, &cheaper, 0, &outcome));
-    struct quota_ask other = kit_ask("LIMIT SLIDING k 4/500ms COST 2");
-    assert_false(quota_recall(&memory, &other, 0, &outcome));
-    other = kit_ask("LIMIT FIXED k 5/500ms COST 2");
-    assert_false(quota_recall(&memory, &other, 0, &outcome));
+    assert_int_equal(outcome.remaining, 0);
 
     struct quota_ask peek = kit_ask("LIMIT FIXED k 4/s PEEK");
     forget();

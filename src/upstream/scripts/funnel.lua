@@ -173,6 +173,7 @@ local interval, inc, room = tonumber(argv[6]), tonumber(argv[7]), tonumber(argv[
 local is_usual = R == 1 and not peek and inc <= room
 local name, size = tag .. pack('>I7', interval), 1 + RECORD
 local heads = {} -- of a second: the name and it
+local last, new, ms = -1, nil, nil -- what is written for the debt `last`, often the same for many keys
 for i = 1, #keys do
   local value, n, wrong = values[i], argv[first_n + i], nil
   local debt, peak = 0, 0
@@ -190,17 +191,20 @@ for i = 1, #keys do
     local after = debt + inc
     values[i] = debt
     if after <= room then
-      local ns = after % 1e9
-      local s = sec + (after - ns) / 1e9
-      ns = ns + nsec
-      if ns >= 1e9 then s, ns = s + 1, ns - 1e9 end
-      local head = heads[s]
-      if not head then
-        head = name .. pack('>I4', s)
-        heads[s] = head
+      if after ~= last then
+        local ns = after % 1e9
+        local s = sec + (after - ns) / 1e9
+        ns = ns + nsec
+        if ns >= 1e9 then s, ns = s + 1, ns - 1e9 end
+        local head = heads[s]
+        if not head then
+          head = name .. pack('>I4', s)
+          heads[s] = head
+        end
+        last, new = after, head .. pack('>I4I4', ns, (after + (-after) % STEP) / STEP)
+        ms = format('%d', (after + 999999) / 1e6)
       end
-      local new = head .. pack('>I4I4', ns, (after + (-after) % STEP) / STEP)
-      local was = pcall('SET', keys[i], new, 'PX', format('%d', (after + 999999) / 1e6), 'GET')
+      local was = pcall('SET', keys[i], new, 'PX', ms, 'GET')
       if was and was ~= value then
         if sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
         values[i] = WRONG
