@@ -80,22 +80,23 @@ def granted(name, reply, rates, cost):
 
 
 class Key:
-    """Redis' clock stands still beside the test's: expiry is done by hand, when the test's clock has come to it."""
+    """Its expiry is done by hand, when the test's clock has come to it."""
 
     def __init__(self, scripts, name):
         self.scripts, self.name, self.over = scripts, name, None
 
     def ask(self, rates, cost, now, peek=False):
-        """The reply, and whether anything was written."""
+        """The reply, and whether anything was written. In a transaction Redis' clock stands still, for expiry."""
         conn = self.scripts.conn
-        if self.over is not None:
-            left = self.over - now // MS
-            conn.call("PEXPIRE", "k", left) if left > 0 else conn.call("DEL", "k")
-        before = conn.call("DUMP", "k")
-        reply = self.scripts.call(self.name, ["k"], words(self.name, rates, cost), [1], now, peek=peek)
-        left, after, _ = conn.ask(("PTTL", "k"), ("DUMP", "k"), ("PERSIST", "k"))
+        asked = self.scripts.command(self.name, ["k"], words(self.name, rates, cost), [1], now, peek=peek)
+        left = self.over - now // MS if self.over is not None else 0
+        age = ("PEXPIRE", "k", left) if left > 0 else ("DEL", "k")
+        looks = [("PTTL", "k"), ("DUMP", "k"), ("PERSIST", "k")]
+        done = conn.ask(("MULTI",), age, ("DUMP", "k"), asked, *looks, ("EXEC",))[-1]
+        assert isinstance(done, list), done
+        _, before, reply, left, after, _ = done
         if after != before:
-            self.over = now // MS + left + 50 if left > 0 else None  # Redis' clock went on a little
+            self.over = -(-now // MS) + left if left > 0 else None
         return reply, after != before
 
 
