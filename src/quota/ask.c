@@ -12,7 +12,6 @@
 
 #define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
 #define TTL_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
-#define BIT(n) (1U << (n))
 
 /* What has been read so far, and where a mistake is reported. */
 struct reading {
@@ -20,7 +19,7 @@ struct reading {
     struct argv_walk walk;
     struct quota_draft drafts[QUOTA_RATES_MAX];
     unsigned n_drafts;
-    unsigned seen; /* BIT(index of an option) */
+    unsigned seen; /* options, as bits */
     const char *name;
     char *why;
     size_t why_size;
@@ -116,38 +115,38 @@ static bool option_approx(struct reading *reading, struct slice value)
     return true;
 }
 
-enum { BURST, COST, WAIT, PEEK, APPROX };
-
 static const struct option {
     const char *name;
+    unsigned bit; /* enum quota_option */
     bool has_value;
     bool (*take)(struct reading *reading, struct slice value);
 } options[] = {
-    [BURST] = {"burst", true, option_burst},     [COST] = {"cost", true, option_cost},
-    [WAIT] = {"wait", true, option_wait},        [PEEK] = {"peek", false, option_peek},
-    [APPROX] = {"approx", false, option_approx},
+    {"burst", OPTION_BURST, true, option_burst},     {"cost", OPTION_COST, true, option_cost},
+    {"wait", OPTION_WAIT, true, option_wait},        {"peek", OPTION_PEEK, false, option_peek},
+    {"approx", OPTION_APPROX, false, option_approx},
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
 
-static size_t find_option(struct slice word, unsigned allowed)
+/* NULL: there is none of this name that is `allowed`. */
+static const struct option *find_option(struct slice word, unsigned allowed)
 {
-    size_t i = 0;
-    while (i < N_OPTIONS && !((allowed & BIT(i)) && slice_eq_nocase(word, slice_str(options[i].name))))
-        i++;
-    return i;
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if ((allowed & options[i].bit) && slice_eq_nocase(word, slice_str(options[i].name)))
+            return &options[i];
+    return NULL;
 }
 
 /* Each once, BURST once for each rate. */
-static bool take_option(struct reading *reading, size_t i)
+static bool take_option(struct reading *reading, const struct option *option)
 {
     struct slice value = SLICE("");
-    if (reading->seen & BIT(i) || (i == BURST && reading->n_drafts == 0))
+    if (reading->seen & option->bit || (option->bit == OPTION_BURST && reading->n_drafts == 0))
         return syntax_error(reading);
-    if (options[i].has_value && !argv_next(&reading->walk, &value))
+    if (option->has_value && !argv_next(&reading->walk, &value))
         return syntax_error(reading);
-    reading->seen |= BIT(i);
-    return options[i].take(reading, value);
+    reading->seen |= option->bit;
+    return option->take(reading, value);
 }
 
 static bool take_rate(struct reading *reading, struct slice word)
@@ -160,7 +159,7 @@ static bool take_rate(struct reading *reading, struct slice word)
     if (!rate_parse_amount(word, false, &draft->count, &draft->period_ns, what, sizeof what))
         return why_set(reading->why, reading->why_size, "ERR %s", what);
     reading->n_drafts++;
-    reading->seen &= ~BIT(BURST);
+    reading->seen &= ~(unsigned)OPTION_BURST;
     return true;
 }
 
@@ -169,27 +168,26 @@ static bool has_slash(struct slice word)
     return word.len > 0 && memchr(word.at, '/', word.len) != NULL;
 }
 
-/* All that is left: options that are `allowed`, and rates if there may be any. */
-static bool take_rest(struct reading *reading, unsigned allowed, bool with_rates)
+/* All that is left: options that the algorithm takes, and rates if there may be any. */
+static bool take_rest(struct reading *reading, bool with_rates)
 {
     struct slice word;
+    unsigned allowed = quota_algorithm(reading->ask->rule.kind)->options;
     while (argv_next(&reading->walk, &word)) {
-        size_t i = find_option(word, allowed);
+        const struct option *option = find_option(word, allowed);
         bool is_rate = with_rates && (has_slash(word) || reading->n_drafts == 0);
-        bool is_taken = i < N_OPTIONS ? take_option(reading, i)
-                        : is_rate     ? take_rate(reading, word)
-                                      : syntax_error(reading);
+        bool is_taken = option != NULL ? take_option(reading, option)
+                        : is_rate      ? take_rate(reading, word)
+                                       : syntax_error(reading);
         if (!is_taken)
             return false;
     }
-    if (reading->ask->is_peek && (reading->seen & BIT(WAIT)))
+    if (reading->ask->is_peek && (reading->seen & OPTION_WAIT))
         return syntax_error(reading);
     return true;
 }
 
 /* ---- commands ---- */
-
-#define DECISION (BIT(COST) | BIT(WAIT) | BIT(PEEK))
 
 static bool is_affordable(const struct quota_ask *ask, char *why, size_t why_size)
 {
@@ -200,19 +198,13 @@ static bool is_affordable(const struct quota_ask *ask, char *why, size_t why_siz
 
 static bool read_rated(struct reading *reading)
 {
-    static const unsigned allowed[QUOTA_KINDS] = {
-        [QUOTA_FUNNEL] = DECISION | BIT(BURST),
-        [QUOTA_BUCKET] = DECISION | BIT(BURST),
-        [QUOTA_SLIDING] = DECISION | BIT(APPROX),
-        [QUOTA_FIXED] = DECISION,
-    };
     struct quota_rule *rule = &reading->ask->rule;
     char what[160];
     if (!take_key(reading, &reading->ask->key))
         return false;
     if (reading->walk.left == 0)
         return wrong_arity(reading);
-    if (!take_rest(reading, allowed[rule->kind], true))
+    if (!take_rest(reading, true))
         return false;
     if (reading->n_drafts == 0)
         return syntax_error(reading);
@@ -224,8 +216,7 @@ static bool read_rated(struct reading *reading)
 
 static bool read_check(struct reading *reading)
 {
-    return take(reading, &reading->ask->name) && take_key(reading, &reading->ask->key) &&
-           take_rest(reading, DECISION, false);
+    return take(reading, &reading->ask->name) && take_key(reading, &reading->ask->key) && take_rest(reading, false);
 }
 
 /* As Rust reads an i64: either sign, leading zeros. */
@@ -295,7 +286,7 @@ static bool read_acquire(struct reading *reading)
     struct slice word;
     return take_key(reading, &reading->ask->key) && take(reading, &word) &&
            parse_within(reading, word, 1, QUOTA_PLACES_MAX, &reading->ask->max) && take_ttl(reading) &&
-           take_rest(reading, BIT(WAIT), false);
+           take_rest(reading, false);
 }
 
 static bool ends(const struct reading *reading)
@@ -328,24 +319,24 @@ static bool read_reset(struct reading *reading)
     return true;
 }
 
+#define read_none NULL
+
 static const struct form {
     const char *name;
     uint8_t kind;
     uint8_t n_names; /* words in front of the arguments */
     bool (*read)(struct reading *reading);
 } forms[] = {
-    {"limit|funnel", QUOTA_FUNNEL, 2, read_rated},        {"limit|bucket", QUOTA_BUCKET, 2, read_rated},
-    {"limit|sliding", QUOTA_SLIDING, 2, read_rated},      {"limit|fixed", QUOTA_FIXED, 2, read_rated},
-    {"limit|throttle", QUOTA_THROTTLE, 2, read_throttle}, {"cl.throttle", QUOTA_THROTTLE, 1, read_throttle},
-    {"limit|check", QUOTA_CHECK, 2, read_check},          {"limit|acquire", QUOTA_ACQUIRE, 2, read_acquire},
-    {"limit|renew", QUOTA_RENEW, 2, read_renew},          {"limit|release", QUOTA_RELEASE, 2, read_release},
-    {"limit|reset", QUOTA_RESET, 2, read_reset},
+#define ALGORITHM(id, name, command, ...) {"limit|" name, QUOTA_##id, 2, read_##command},
+#include "quota/algorithms.def"
+#undef ALGORITHM
+    {"cl.throttle", QUOTA_THROTTLE, 1, read_throttle},
 };
 
 static const struct form *find_form(struct slice name)
 {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if (slice_eq_nocase(name, slice_str(forms[i].name)))
+        if (forms[i].read != NULL && slice_eq_nocase(name, slice_str(forms[i].name)))
             return &forms[i];
     return NULL;
 }

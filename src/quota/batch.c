@@ -9,13 +9,13 @@
 #define FIRST_ROOM 16
 #define SLOTS_PER_ENTRY 2
 
-struct batch *batch_new(enum script script, struct slice words, unsigned n_words, unsigned work_us)
+struct batch *batch_new(const struct quota_algorithm *algorithm, struct slice words, unsigned n_words, unsigned work_us)
 {
     struct batch *batch = calloc(1, sizeof *batch + words.len);
     if (batch == NULL)
         return NULL;
     list_init(&batch->in_exchange);
-    batch->script = script;
+    batch->algorithm = algorithm;
     batch->n_words = n_words;
     batch->work_us = work_us;
     batch->words_len = words.len;
@@ -30,9 +30,9 @@ void batch_free(struct batch *batch)
     free(batch);
 }
 
-bool batch_fits(const struct batch *batch, enum script script, struct slice words)
+bool batch_fits(const struct batch *batch, const struct quota_algorithm *algorithm, struct slice words)
 {
-    return batch->script == script && script != SCRIPT_COUNT && batch->n < BATCH_KEYS_MAX &&
+    return batch->algorithm == algorithm && algorithm->joining != QUOTA_ALONE && batch->n < BATCH_KEYS_MAX &&
            batch_work_us(batch) + batch->work_us <= BATCH_WORK_US &&
            slice_eq(words, slice_of(batch->words, batch->words_len));
 }
@@ -97,12 +97,12 @@ static bool grow(struct batch *batch)
 /* Each token is one of its own: such calls are never one with a count. */
 static bool can_join(const struct batch *batch)
 {
-    return batch->script != SCRIPT_HOLDERS && batch->script != SCRIPT_COUNT;
+    return batch->algorithm->joining == QUOTA_JOINED;
 }
 
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
 {
-    if (batch->script == SCRIPT_COUNT)
+    if (batch->algorithm->joining == QUOTA_ALONE)
         return true;
     if (can_join(batch))
         return batch->n > 0 && *find_slot(batch, key, hash) != 0;
@@ -188,9 +188,9 @@ static size_t request_room(const struct batch *batch, struct slice script)
 
 static void write_script_call(const struct batch *batch, struct slice script, struct writer *writer)
 {
-    bool is_holders = batch->script == SCRIPT_HOLDERS;
-    bool is_counted = !is_holders && has_counts(batch);
-    int64_t argc = 3 + (int64_t)batch->n_words + (int64_t)batch->n * (is_holders || is_counted ? 2 : 1);
+    bool has_tokens = batch->algorithm->joining == QUOTA_BY_TOKEN;
+    bool is_counted = !has_tokens && has_counts(batch);
+    int64_t argc = 3 + (int64_t)batch->n_words + (int64_t)batch->n * (has_tokens || is_counted ? 2 : 1);
     writer->at += emit_header(writer->at, '*', argc);
     put_bulk(writer, batch->is_repaired ? SLICE("EVAL") : SLICE("EVALSHA"));
     put_bulk(writer, script);
@@ -200,7 +200,7 @@ static void write_script_call(const struct batch *batch, struct slice script, st
     put(writer, slice_of(batch->words, batch->words_len));
     for (uint32_t i = 0; is_counted && i < batch->n; i++)
         put_count(writer, batch->entries[i].n);
-    for (uint32_t i = 0; is_holders && i < batch->n; i++)
+    for (uint32_t i = 0; has_tokens && i < batch->n; i++)
         put_bulk(writer, token_of(first_call(&batch->entries[i])));
 }
 
@@ -215,13 +215,13 @@ static void write_delete(const struct batch *batch, struct writer *writer)
 bool batch_send(struct batch *batch, struct line *line)
 {
     struct slice script = SLICE("");
-    if (batch->script != SCRIPT_COUNT)
-        script = batch->is_repaired ? script_source(batch->script) : line_sha(line, batch->script);
+    if (batch_script(batch) != SCRIPT_COUNT)
+        script = batch->is_repaired ? script_source(batch_script(batch)) : line_sha(line, batch_script(batch));
     char *request = malloc(request_room(batch, script));
     if (request == NULL)
         return false;
     struct writer writer = {request};
-    if (batch->script == SCRIPT_COUNT)
+    if (batch_script(batch) == SCRIPT_COUNT)
         write_delete(batch, &writer);
     else
         write_script_call(batch, script, &writer);

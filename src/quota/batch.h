@@ -21,15 +21,15 @@
 struct batch_entry {
     struct list calls; /* equal ones, in the order they came */
     uint32_t n;
+    uint32_t changes; /* of the key, that were known when it was sent */
     uint64_t hash;
 };
 
 struct batch {
     struct list in_exchange;
-    enum script script; /* SCRIPT_COUNT: it is an UNLINK of one call's keys */
+    const struct quota_algorithm *algorithm; /* with no script it is an UNLINK of one call's keys */
     uint64_t sent_ns;
     uint32_t work_us; /* of each key */
-    uint32_t resets;  /* that were known when it was sent */
     bool is_repaired; /* sent again with its script, after NOSCRIPT */
     uint32_t n;
     struct batch_entry *entries; /* room for the most there can be, grown as needed */
@@ -42,17 +42,23 @@ struct batch {
 };
 
 /* NULL: out of memory. */
-struct batch *batch_new(enum script script, struct slice words, unsigned n_words, unsigned work_us);
+struct batch *batch_new(const struct quota_algorithm *algorithm, struct slice words, unsigned n_words,
+                        unsigned work_us);
 void batch_free(struct batch *batch); /* without its calls */
 
 /* Does it ask this of its keys, and is there room for one more? */
-bool batch_fits(const struct batch *batch, enum script script, struct slice words);
+bool batch_fits(const struct batch *batch, const struct quota_algorithm *algorithm, struct slice words);
 
 /* Does it ask anything about this key, as far as can be told? Then nothing else about it may go before it. */
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 
 /* One more call, whose key's hash is `hash`. False: out of memory. */
 __attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash);
+
+static inline enum script batch_script(const struct batch *batch)
+{
+    return batch->algorithm->script;
+}
 
 /* How long Redis will be busy with it. */
 static inline uint32_t batch_work_us(const struct batch *batch)

@@ -8,7 +8,7 @@
 struct denial {
     uint64_t hash;
     uint64_t sent_ns; /* 0: free */
-    uint32_t resets;
+    uint32_t changes;
     uint32_t database;
     uint32_t key_len;
     char key[DENIALS_KEY_MAX];
@@ -29,7 +29,7 @@ void denials_free(struct denials *denials)
     free(denials);
 }
 
-void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t resets,
+void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
                  uint64_t sent_ns, const struct quota_memory *memory)
 {
     if (key.len > DENIALS_KEY_MAX)
@@ -37,18 +37,18 @@ void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsig
     struct denial *denial = &denials->slots[hash % DENIALS_SLOTS];
     denial->hash = hash;
     denial->sent_ns = sent_ns;
-    denial->resets = resets;
+    denial->changes = changes;
     denial->database = database;
     denial->key_len = (uint32_t)key.len;
     memcpy(denial->key, key.at, key.len);
     denial->memory = *memory;
 }
 
-bool denials_find(const struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t resets,
+bool denials_find(const struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
                   uint64_t now_ns, const struct quota_ask *ask, struct quota_outcome *outcome)
 {
     const struct denial *denial = &denials->slots[hash % DENIALS_SLOTS];
-    if (denial->sent_ns == 0 || denial->hash != hash || denial->resets != resets || denial->database != database ||
+    if (denial->sent_ns == 0 || denial->hash != hash || denial->changes != changes || denial->database != database ||
         now_ns < denial->sent_ns || !slice_eq(key, slice_of(denial->key, denial->key_len)))
         return false;
     return quota_recall(&denial->memory, ask, now_ns - denial->sent_ns, outcome);

@@ -22,13 +22,13 @@ struct denials;
 struct denials *denials_new(void);
 void denials_free(struct denials *denials);
 
-/* The question was sent at sent_ns, when `resets` were known. */
-void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t resets,
+/* The question was sent at sent_ns, when `changes` of the key were known. */
+void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
                  uint64_t sent_ns, const struct quota_memory *memory);
 
 /* Is it still denied? */
 __attribute__((warn_unused_result)) bool denials_find(const struct denials *denials, struct slice key, uint64_t hash,
-                                                      unsigned database, uint32_t resets, uint64_t now_ns,
+                                                      unsigned database, uint32_t changes, uint64_t now_ns,
                                                       const struct quota_ask *ask, struct quota_outcome *outcome);
 
 #endif

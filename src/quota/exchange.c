@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "quota/answer.h"
 #include "quota/outcome.h"
@@ -16,15 +15,15 @@
 static struct batch *find_batch(struct exchange *exchange, const struct exchange_question *question, struct slice key,
                                 uint64_t hash)
 {
-    unsigned left = question->script == SCRIPT_COUNT ? 0 : LOOK_BACK_MAX;
+    unsigned left = question->algorithm->joining == QUOTA_ALONE ? 0 : LOOK_BACK_MAX;
     for (struct list *at = exchange->open.prev; at != &exchange->open && left > 0; at = at->prev, left--) {
         struct batch *batch = container_of(at, struct batch, in_exchange);
-        if (batch_fits(batch, question->script, question->words))
+        if (batch_fits(batch, question->algorithm, question->words))
             return batch;
         if (batch_concerns(batch, key, hash))
             break;
     }
-    struct batch *batch = batch_new(question->script, question->words, question->n_words, question->work_us);
+    struct batch *batch = batch_new(question->algorithm, question->words, question->n_words, question->work_us);
     if (batch != NULL)
         list_push(&exchange->open, &batch->in_exchange);
     return batch;
@@ -32,7 +31,7 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
 
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
 {
-    return hash_bytes(exchange->key, key);
+    return hash_bytes(exchange->settings->key, key);
 }
 
 bool exchange_ask(struct exchange *exchange, struct quota_call *call, const struct exchange_question *question,
@@ -182,11 +181,11 @@ static void on_reply(struct line *line, struct slice reply)
     if (list_is_empty(&exchange->sent))
         return; /* a lane gives no answer that nobody waits for */
     struct batch *batch = take_sent(exchange);
-    if (is_noscript(reply) && !batch->is_repaired && batch->script != SCRIPT_COUNT && repair(exchange, batch))
+    if (is_noscript(reply) && !batch->is_repaired && batch_script(batch) != SCRIPT_COUNT && repair(exchange, batch))
         return;
     if (reply.len > 1 && reply.at[0] == '-')
         fail_batch(exchange, batch, reply, false);
-    else if (batch->script == SCRIPT_COUNT)
+    else if (batch_script(batch) == SCRIPT_COUNT)
         answer_delete(exchange, batch, reply);
     else
         answer_batch(exchange, batch, reply);
@@ -221,7 +220,7 @@ static bool is_asked_about(const struct exchange *exchange, enum script script, 
 {
     for (const struct list *at = exchange->sent.next; at != &exchange->sent; at = at->next) {
         const struct batch *batch = container_of(at, struct batch, in_exchange);
-        if (batch->script != script && batch->script != SCRIPT_COUNT && batch_concerns(batch, key, hash))
+        if (batch_script(batch) != script && batch_script(batch) != SCRIPT_COUNT && batch_concerns(batch, key, hash))
             return true;
     }
     return false;
@@ -230,7 +229,7 @@ static bool is_asked_about(const struct exchange *exchange, enum script script, 
 static bool asks_only(const struct exchange *exchange, enum script script)
 {
     for (const struct list *at = exchange->sent.next; at != &exchange->sent; at = at->next)
-        if (container_of(at, struct batch, in_exchange)->script != script)
+        if (batch_script(container_of(at, struct batch, in_exchange)) != script)
             return false;
     return true;
 }
@@ -245,16 +244,16 @@ static bool is_enough(const struct exchange *exchange, const struct batch *batch
 static bool must_stay(const struct exchange *exchange, const struct batch *batch)
 {
     struct slice key;
-    if (asks_only(exchange, batch->script)) /* nearly always */
+    if (asks_only(exchange, batch_script(batch))) /* nearly always */
         return false;
     for (uint32_t i = 0; i < batch->n; i++) {
         const struct batch_entry *entry = &batch->entries[i];
         const struct quota_call *call = container_of(entry->calls.next, struct quota_call, in_entry);
         struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
         while (argv_next(&keys, &key))
-            if (is_asked_about(exchange, batch->script, key, exchange_hash(exchange, key)))
+            if (is_asked_about(exchange, batch_script(batch), key, exchange_hash(exchange, key)))
                 return true;
-        if (call->n_keys == 0 && is_asked_about(exchange, batch->script, call->key, entry->hash))
+        if (call->n_keys == 0 && is_asked_about(exchange, batch_script(batch), call->key, entry->hash))
             return true;
     }
     return false;
@@ -268,7 +267,8 @@ static void send_open(struct exchange *exchange)
             return;
         list_take(&batch->in_exchange);
         batch->sent_ns = exchange->line.lanes->loop->now_ns;
-        batch->resets = atomic_load_explicit(exchange->resets, memory_order_acquire);
+        for (uint32_t i = 0; i < batch->n; i++)
+            batch->entries[i].changes = quota_changes(exchange->settings, batch->entries[i].hash);
         if (batch_send(batch, &exchange->line))
             note_sent(exchange, batch);
         else
@@ -315,13 +315,11 @@ static const struct line_ops line_ops = {
 
 /* ---- the worker's ---- */
 
-void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login, const _Atomic uint32_t *resets,
-                   const struct exchange_ops *ops)
+void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login,
+                   const struct quota_settings *settings, const struct exchange_ops *ops)
 {
     exchange->ops = ops;
-    exchange->resets = resets;
-    if (getrandom(&exchange->key, sizeof exchange->key, 0) != (ssize_t)sizeof exchange->key)
-        abort();
+    exchange->settings = settings;
     list_init(&exchange->open);
     list_init(&exchange->sent);
     line_init(&exchange->line, lanes, login, &line_ops);

@@ -34,22 +34,20 @@ struct exchange {
     struct list open; /* batches that are still being filled */
     struct list sent; /* and those that wait for their answer, oldest first */
     uint32_t sent_us; /* how long Redis is busy with them */
-    struct hash_key key;
-    const _Atomic uint32_t *resets; /* noted in a batch when it goes */
+    const struct quota_settings *settings;
     const struct exchange_ops *ops;
 };
 
-/* SCRIPT_COUNT: the keys are deleted, by no script. */
 struct exchange_question {
-    enum script script;
-    struct slice words; /* for the script, the same for all calls of a batch */
+    const struct quota_algorithm *algorithm; /* without a script: the keys are deleted */
+    struct slice words;                      /* for the script, the same for all calls of a batch */
     unsigned n_words;
     unsigned work_us; /* of Redis */
 };
 
-/* lanes, login, resets and ops are the caller's and outlive it. */
-void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login, const _Atomic uint32_t *resets,
-                   const struct exchange_ops *ops);
+/* lanes, login, settings and ops are the caller's and outlive it. */
+void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login,
+                   const struct quota_settings *settings, const struct exchange_ops *ops);
 
 /* Calls that are still in it belong to nobody, and are freed. */
 void exchange_fini(struct exchange *exchange);

@@ -35,45 +35,26 @@ static int64_t ns_of_us(int64_t us)
     return within(us, 0, INT64_MAX / US_NS - 1) * US_NS;
 }
 
-unsigned quota_numbers(const struct quota_ask *ask)
-{
-    if (quota_is_funnel(ask->rule.kind))
-        return ask->rule.n_rates;
-    if (quota_is_window(ask->rule.kind))
-        return 1 + PER_RATE * (unsigned)ask->rule.n_rates;
-    return HOLDERS_NUMBERS;
-}
-
 static bool is_within(int64_t number, int64_t least, int64_t most)
 {
     return number >= least && number <= most;
 }
 
-static bool window_is_sane(const int64_t *numbers, unsigned i)
-{
-    return is_within(of_window(numbers, i, USED), 0, 2 * QUOTA_MOST) &&
-           is_within(of_window(numbers, i, RETRY_US), -1, 2 * QUOTA_MOST) &&
-           is_within(of_window(numbers, i, RESET_US), 0, 2 * QUOTA_MOST);
-}
-
-bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
-{
-    if (quota_is_funnel(ask->rule.kind)) {
-        for (unsigned i = 0; i < ask->rule.n_rates; i++)
-            if (!is_within(numbers[i], 0, QUOTA_MOST))
-                return false;
-        return true;
-    }
-    if (!quota_is_window(ask->rule.kind))
-        return is_within(numbers[GRANTED], 0, 1) && is_within(numbers[HELD], 0, QUOTA_MOST) &&
-               is_within(numbers[RETRY_MS], -1, QUOTA_MOST);
-    for (unsigned i = 0; i < ask->rule.n_rates; i++)
-        if (!window_is_sane(numbers, i))
-            return false;
-    return numbers[GRANTED] >= 0 && (uint64_t)numbers[GRANTED] <= n;
-}
-
 /* ---- funnels ---- */
+
+static unsigned funnel_numbers(const struct quota_ask *ask)
+{
+    return ask->rule.n_rates;
+}
+
+static bool funnel_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    (void)n;
+    for (unsigned i = 0; i < ask->rule.n_rates; i++)
+        if (!is_within(numbers[i], 0, QUOTA_MOST))
+            return false;
+    return true;
+}
 
 /* How many calls fit over this debt. Without an inc (a refund, or nothing) all or none. */
 static uint64_t fitting(const struct quota_gcra *gcra, int64_t debt_ns, uint64_t n)
@@ -157,7 +138,66 @@ static bool funnel_deny(const struct quota_ask *ask, const int64_t *debts, struc
     return longest_ns > 0;
 }
 
+/* The state behind all calls. */
+static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
+                          struct quota_memory *memory)
+{
+    pour(ask, numbers, granted, memory->debt);
+}
+
+/* How long a call of one unit is refused. */
+static int64_t funnel_exact(const struct quota_memory *memory)
+{
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; i < memory->rule.n_rates; i++) {
+        const struct quota_rate *rate = &memory->rule.rates[i];
+        int64_t retry_ns = memory->debt[i] + rate->step - quota_burst_ns(rate);
+        longest_ns = retry_ns > longest_ns ? retry_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+static bool funnel_recall(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
+                          struct quota_outcome *outcome)
+{
+    int64_t debts[QUOTA_RATES_MAX];
+    for (unsigned i = 0; i < ask->rule.n_rates; i++)
+        debts[i] = memory->debt[i] > elapsed_ns ? memory->debt[i] - elapsed_ns : 0;
+    return funnel_deny(ask, debts, outcome);
+}
+
+static void funnel_tell(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
+                        struct quota_outcome *outcome)
+{
+    int64_t debts[QUOTA_RATES_MAX];
+    pour(ask, numbers, granted, debts);
+    funnel_allow(ask, debts, outcome);
+}
+
 /* ---- windows ---- */
+
+static unsigned window_numbers(const struct quota_ask *ask)
+{
+    return 1 + PER_RATE * (unsigned)ask->rule.n_rates;
+}
+
+static bool window_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    for (unsigned i = 0; i < ask->rule.n_rates; i++)
+        if (!is_within(of_window(numbers, i, USED), 0, 2 * QUOTA_MOST) ||
+            !is_within(of_window(numbers, i, RETRY_US), -1, 2 * QUOTA_MOST) ||
+            !is_within(of_window(numbers, i, RESET_US), 0, 2 * QUOTA_MOST))
+            return false;
+    return numbers[GRANTED] >= 0 && (uint64_t)numbers[GRANTED] <= n;
+}
+
+/* The script has said it. */
+static uint64_t window_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    (void)ask;
+    uint64_t granted = numbers[GRANTED] > 0 ? (uint64_t)numbers[GRANTED] : 0;
+    return granted < n ? granted : n;
+}
 
 static int64_t used_after(const struct quota_ask *ask, int64_t used, uint64_t granted)
 {
@@ -165,8 +205,8 @@ static int64_t used_after(const struct quota_ask *ask, int64_t used, uint64_t gr
     return after > DEBT_MOST ? DEBT_MOST : (int64_t)after;
 }
 
-static void window_allow(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
-                         struct quota_outcome *outcome)
+static void window_tell(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
+                        struct quota_outcome *outcome)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         int64_t limit = ask->rule.rates[i].limit;
@@ -186,8 +226,8 @@ static int64_t window_retry(int64_t retry_us)
 }
 
 /* From what is remembered; false: no window refuses. */
-static bool window_deny(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
-                        struct quota_outcome *outcome)
+static bool window_recall(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
+                          struct quota_outcome *outcome)
 {
     int64_t longest_ns = 0;
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
@@ -208,26 +248,9 @@ static bool window_deny(const struct quota_memory *memory, const struct quota_as
     return longest_ns > 0;
 }
 
-/* ---- decisions ---- */
-
-uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+static void window_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
+                          struct quota_memory *memory)
 {
-    n = ask->is_peek && n > 1 ? 1 : n;
-    if (quota_is_funnel(ask->rule.kind))
-        return funnel_granted(ask, numbers, n);
-    uint64_t granted = numbers[GRANTED] > 0 ? (uint64_t)numbers[GRANTED] : 0;
-    return granted < n ? granted : n;
-}
-
-/* The state behind all calls. */
-static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory)
-{
-    memory->rule = ask->rule;
-    memory->cost = ask->cost;
-    if (quota_is_funnel(ask->rule.kind)) {
-        pour(ask, numbers, granted, memory->debt);
-        return;
-    }
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         memory->debt[i] = used_after(ask, of_window(numbers, i, USED), granted);
         memory->retry_ns[i] = window_retry(of_window(numbers, i, RETRY_US));
@@ -235,15 +258,80 @@ static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t
     }
 }
 
-static bool deny(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
-                 struct quota_outcome *outcome)
+/* When one unit passes is known if that was asked. */
+static int64_t window_exact(const struct quota_memory *memory)
 {
-    int64_t debts[QUOTA_RATES_MAX];
-    if (!quota_is_funnel(ask->rule.kind))
-        return window_deny(memory, ask, elapsed_ns, outcome);
-    for (unsigned i = 0; i < ask->rule.n_rates; i++)
-        debts[i] = memory->debt[i] > elapsed_ns ? memory->debt[i] - elapsed_ns : 0;
-    return funnel_deny(ask, debts, outcome);
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; memory->cost == 1 && i < memory->rule.n_rates; i++)
+        longest_ns = memory->retry_ns[i] > longest_ns ? memory->retry_ns[i] : longest_ns;
+    return longest_ns;
+}
+
+/* ---- holders ---- */
+
+static unsigned holding_numbers(const struct quota_ask *ask)
+{
+    (void)ask;
+    return HOLDERS_NUMBERS;
+}
+
+static bool holding_is_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    (void)ask;
+    (void)n;
+    return is_within(numbers[GRANTED], 0, 1) && is_within(numbers[HELD], 0, QUOTA_MOST) &&
+           is_within(numbers[RETRY_MS], -1, QUOTA_MOST);
+}
+
+/* ---- decisions ---- */
+
+/* How a family's numbers are read; who holds a place is told by quota_reply_holding. */
+static const struct reading {
+    unsigned (*numbers)(const struct quota_ask *ask);
+    bool (*is_sane)(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
+    uint64_t (*granted)(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
+    /* What is left when so many have been let through, told to the last of them. */
+    void (*tell)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome);
+    /* The same, kept. */
+    void (*settle)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory);
+    /* quota_memory.exact_ns of what is kept. */
+    int64_t (*exact)(const struct quota_memory *memory);
+    /* False: what is kept does not refuse. */
+    bool (*recall)(const struct quota_memory *memory, const struct quota_ask *ask, int64_t elapsed_ns,
+                   struct quota_outcome *outcome);
+} readings[FAMILIES] = {
+    [FAMILY_FUNNEL] = {funnel_numbers, funnel_is_sane, funnel_granted, funnel_tell, funnel_settle, funnel_exact,
+                       funnel_recall},
+    [FAMILY_WINDOW] = {window_numbers, window_is_sane, window_granted, window_tell, window_settle, window_exact,
+                       window_recall},
+    [FAMILY_HOLDING] = {.numbers = holding_numbers, .is_sane = holding_is_sane},
+};
+
+static const struct reading *reading_of(const struct quota_ask *ask)
+{
+    return &readings[quota_algorithm(ask->rule.kind)->family];
+}
+
+unsigned quota_numbers(const struct quota_ask *ask)
+{
+    return reading_of(ask)->numbers(ask);
+}
+
+bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    return reading_of(ask)->is_sane(ask, numbers, n);
+}
+
+uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    return reading_of(ask)->granted(ask, numbers, ask->is_peek && n > 1 ? 1 : n);
+}
+
+static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory)
+{
+    memory->rule = ask->rule;
+    memory->cost = ask->cost;
+    reading_of(ask)->settle(ask, numbers, granted, memory);
 }
 
 /* Refused, though by the numbers nothing stands against the next call: it may come again at once. */
@@ -252,28 +340,17 @@ static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outco
     *outcome = (struct quota_outcome){.is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
 }
 
-static void allow(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome)
-{
-    int64_t debts[QUOTA_RATES_MAX];
-    if (!quota_is_funnel(ask->rule.kind)) {
-        window_allow(ask, numbers, granted, outcome);
-        return;
-    }
-    pour(ask, numbers, granted, debts);
-    funnel_allow(ask, debts, outcome);
-}
-
 void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
                    struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     uint64_t granted = quota_granted(ask, numbers, n);
     if ((ask->is_peek ? 0 : k) < granted) {
-        allow(ask, numbers, k + 1, outcome);
+        reading_of(ask)->tell(ask, numbers, k + 1, outcome);
         return;
     }
     settle(ask, numbers, granted, &memory);
-    if (!deny(&memory, ask, 0, outcome))
+    if (!reading_of(ask)->recall(&memory, ask, 0, outcome))
         deny_anyhow(ask, outcome);
 }
 
@@ -285,15 +362,18 @@ bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_
     if (granted == (ask->is_peek ? 1 : n))
         return false;
     settle(ask, numbers, granted, memory);
-    return true;
+    memory->exact_ns = reading_of(ask)->exact(memory);
+    return memory->exact_ns > 0;
 }
 
 bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask, uint64_t elapsed_ns,
                   struct quota_outcome *outcome)
 {
-    if (elapsed_ns > QUOTA_MEMORY_NS || ask->cost < memory->cost || !quota_rule_is_same(&memory->rule, &ask->rule))
+    bool is_known = quota_is_funnel(ask->rule.kind) ? ask->cost >= 1 : ask->cost == memory->cost;
+    if (elapsed_ns > QUOTA_MEMORY_NS || (int64_t)elapsed_ns >= memory->exact_ns || !is_known ||
+        !quota_rule_is_same(&memory->rule, &ask->rule))
         return false;
-    return deny(memory, ask, (int64_t)elapsed_ns, outcome);
+    return reading_of(ask)->recall(memory, ask, (int64_t)elapsed_ns, outcome);
 }
 
 /* ---- replies ---- */

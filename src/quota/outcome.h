@@ -2,7 +2,7 @@
  * What became of a question: the few integers that a script returned, made into the outcome of each call they answer;
  * and the replies that tell it.
  *
- * Integers only, and the same arithmetic as upstream/scripts/gcra.lua, so that weir and Redis never disagree about who
+ * Integers only, and the same arithmetic as upstream/scripts/funnel.lua, so that weir and Redis never disagree about who
  * was let through. Any thread. A script decides n calls on one key as if they had come one after the other: the first
  * of them pass, and from the first that is refused on none does.
  */
@@ -17,7 +17,7 @@
 #include "quota/ask.h"
 #include "resp/build.h"
 
-/* Integers that a script returns for one key: gcra R, windows 1 + 3 * R, holders 3. */
+/* Integers that a script returns for one key: funnels R, windows 1 + 3 * R, holders 3. */
 #define QUOTA_NUMBERS_MAX (1 + 3 * QUOTA_RATES_MAX)
 unsigned quota_numbers(const struct quota_ask *ask);
 
@@ -46,20 +46,21 @@ void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t
 
 struct quota_memory {
     struct quota_rule rule;
-    int64_t cost; /* of the call that was denied */
+    int64_t cost;     /* of the call that was denied */
+    int64_t exact_ns; /* so long not even one unit passes, so that nothing changes but by the time */
     /* Of each rate, after the decision: of a funnel its debt in ns; of a window units used, and times in ns. */
     int64_t debt[QUOTA_RATES_MAX];
     int64_t retry_ns[QUOTA_RATES_MAX];
     int64_t reset_ns[QUOTA_RATES_MAX];
 };
 
-/* False: the last of the n was let through, there is no denial to remember. */
+/* False: the last of the n was let through, or a smaller call may be at any time: there is no denial to remember. */
 bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory);
 
 /*
  * Is `ask`, on the same key of the same database, still denied `elapsed_ns` after the remembered question was sent?
  * Then the outcome tells it, with times recomputed. False: it may pass by now, or nothing is known about it: Redis must
- * be asked. Of a higher cost than the remembered one a window knows no more than that it cannot pass sooner.
+ * be asked. Of another cost than the remembered one a window knows nothing.
  */
 __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask,
                                                       uint64_t elapsed_ns, struct quota_outcome *outcome);

@@ -14,7 +14,10 @@
 #include "upstream/script.h"
 
 /* Which script decides; SCRIPT_COUNT: none (RESET deletes; CHECK is not resolved). */
-enum script quota_ask_script(const struct quota_ask *ask);
+static inline enum script quota_ask_script(const struct quota_ask *ask)
+{
+    return quota_algorithm(ask->rule.kind)->script;
+}
 
 /*
  * Everything in EVALSHA's ARGV that does not belong to one key, as RESP bulks one behind the other: database, clock,
@@ -23,7 +26,7 @@ enum script quota_ask_script(const struct quota_ask *ask);
  * `database` is the client's, used only where the key is raw; `channel` is where a release is told, used by RELEASE and its
  * like. `out` needs QUOTA_WORDS_ROOM bytes and the channel's length.
  */
-#define QUOTA_WORDS_ROOM 1024 /* 3 + 2 + 3 * 8 numbers of 16 digits with headers take 700 */
+#define QUOTA_WORDS_ROOM 1024 /* 3 + 2 + 4 * 8 numbers of 16 digits with headers take 900 */
 size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
                        unsigned *n_words);
 
@@ -34,7 +37,7 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
 unsigned quota_ask_work_us(const struct quota_ask *ask);
 
 /*
- * What gcra.lua is told of rate i, in ns. A cost beyond the burst is never to pass, not even after a wait: its inc is
+ * What funnel.lua is told of rate i, in ns, behind its step. A cost beyond the burst is never to pass, not even after a wait: its inc is
  * more than the room, and the room is not widened.
  */
 struct quota_gcra {

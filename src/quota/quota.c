@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -32,11 +33,6 @@ struct quota {
 static uint64_t now_of(const struct quota *quota)
 {
     return quota->exchange.line.lanes->loop->now_ns;
-}
-
-static uint32_t resets_of(const struct quota *quota)
-{
-    return atomic_load_explicit(&quota->settings->resets, memory_order_acquire);
 }
 
 /* ---- being done ---- */
@@ -148,7 +144,13 @@ static bool makes_room(const struct quota_ask *ask)
     return ask->rule.kind == QUOTA_RESET || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
 }
 
-/* What is remembered of denials is true no longer, on any worker. */
+/* What is remembered of a key is true no longer, on any worker. */
+static void note_pass(struct quota *quota, uint64_t hash)
+{
+    atomic_fetch_add_explicit(&quota->settings->passes[hash % QUOTA_PASSES], 1, memory_order_acq_rel);
+}
+
+/* Nor is what is remembered of any key. */
 static void forget_denials(struct quota *quota)
 {
     atomic_fetch_add_explicit(&quota->settings->resets, 1, memory_order_acq_rel);
@@ -158,13 +160,12 @@ static void ask(struct quota_call *call, uint64_t hash)
 {
     struct quota *quota = call->quota;
     char words[QUOTA_WORDS_ROOM + sizeof quota->channel];
-    struct exchange_question question = {
-        .script = SCRIPT_COUNT, .words = slice_of(words, 0), .work_us = quota_ask_work_us(&call->ask)};
-    if (call->ask.rule.kind != QUOTA_RESET) {
-        question.script = quota_ask_script(&call->ask);
+    struct exchange_question question = {.algorithm = quota_algorithm(call->ask.rule.kind),
+                                         .words = slice_of(words, 0),
+                                         .work_us = quota_ask_work_us(&call->ask)};
+    if (question.algorithm->script != SCRIPT_COUNT)
         question.words.len =
             quota_ask_words(&call->ask, call->database, slice_str(quota->channel), words, &question.n_words);
-    }
     if (!exchange_ask(&quota->exchange, call, &question, hash)) {
         done_with(call, err_text(ERR_OUT_OF_MEMORY));
         return;
@@ -186,8 +187,9 @@ static void try(struct quota_call *call)
     call->is_called = false;
     if (call->ask.rule.kind == QUOTA_ACQUIRE && call->until_ns > 0)
         wakes_add(&quota->wakes, call);
-    if (call->ask.rule.n_rates > 0 && denials_find(quota->denials, call->key, hash, call->database, resets_of(quota),
-                                                   now_of(quota), &call->ask, &outcome))
+    if (call->ask.rule.n_rates > 0 &&
+        denials_find(quota->denials, call->key, hash, call->database, quota_changes(quota->settings, hash),
+                     now_of(quota), &call->ask, &outcome))
         decide(call, &outcome);
     else
         ask(call, hash);
@@ -240,8 +242,12 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
     struct quota_memory memory;
     uint32_t n = entry->n;
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
+    if (asked.rule.n_rates > 0 && !asked.is_peek && quota_granted(&asked, numbers, n) > 0) {
+        note_pass(quota, entry->hash);
+        entry->changes++; /* what is remembered of the others is behind that */
+    }
     if (asked.rule.n_rates > 0 && quota_remember(&asked, numbers, n, &memory))
-        denials_put(quota->denials, first->key, entry->hash, first->database, batch->resets, batch->sent_ns, &memory);
+        denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes, batch->sent_ns, &memory);
     if (makes_room(&asked))
         forget_denials(quota);
     for (uint32_t k = 0; k < n; k++) {
@@ -265,6 +271,7 @@ static void on_deleted(struct quota_call *call, int64_t n)
 
 static void on_failed(struct quota_call *call, struct slice error, bool is_down)
 {
+    note_pass(call->quota, hash_of(call)); /* nobody knows */
     if (is_down)
         done_without(call, error);
     else
@@ -341,6 +348,12 @@ bool quota_decides(const struct command *command)
 
 /* ---- the worker's ---- */
 
+void quota_settings_init(struct quota_settings *settings)
+{
+    if (getrandom(&settings->key, sizeof settings->key, 0) != (ssize_t)sizeof settings->key)
+        abort();
+}
+
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done)
 {
@@ -349,7 +362,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->settings = settings;
     quota->on_done = on_done;
     quota->denials = denials_new();
-    exchange_init(&quota->exchange, lanes, login_get(lanes->own), &settings->resets, &exchange_ops);
+    exchange_init(&quota->exchange, lanes, login_get(lanes->own), settings, &exchange_ops);
     wakes_init(&quota->wakes, lanes, login_get(lanes->own), try);
     return quota;
 }

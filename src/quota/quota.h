@@ -12,16 +12,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/slice.h"
 #include "limit/command.h"
 #include "net/alarms.h"
 #include "quota/call.h"
 #include "upstream/lanes.h"
 
-/* The same for every worker. */
+#define QUOTA_PASSES 4096
+
+/* The same for every worker. What was remembered of denials before one of the counts changed is void. */
 struct quota_settings {
-    _Atomic uint32_t resets; /* how often a RESET has been answered: what was remembered before is void */
+    struct hash_key key;                   /* of the names of keys */
+    _Atomic uint32_t resets;               /* how often a RESET has been answered */
+    _Atomic uint32_t passes[QUOTA_PASSES]; /* how often a call on a key has passed, by the key's hash */
 };
+
+void quota_settings_init(struct quota_settings *settings);
+
+/* Changes as long as anything may have changed on a key with this hash through this weir. */
+static inline uint32_t quota_changes(const struct quota_settings *settings, uint64_t hash)
+{
+    return atomic_load_explicit(&settings->resets, memory_order_acquire) +
+           atomic_load_explicit(&settings->passes[hash % QUOTA_PASSES], memory_order_acquire);
+}
 
 struct quota;
 

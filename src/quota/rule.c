@@ -10,13 +10,6 @@
 #include "limit/funnel.h"
 #include "limit/rate.h"
 
-static const char *const algorithms[] = {
-    [QUOTA_FUNNEL] = "funnel", [QUOTA_BUCKET] = "bucket", [QUOTA_SLIDING] = "sliding",
-    [QUOTA_APPROX] = "approx", [QUOTA_FIXED] = "fixed",
-};
-
-#define N_ALGORITHMS (sizeof algorithms / sizeof algorithms[0])
-
 bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b)
 {
     if (a->kind != b->kind || a->n_rates != b->n_rates)
@@ -45,7 +38,8 @@ static bool make_window(enum quota_kind kind, const struct quota_draft *draft, s
                         size_t why_size)
 {
     if (draft->burst > 0)
-        return why_set(why, why_size, "%s has no burst: the count itself passes at once", algorithms[kind]);
+        return why_set(why, why_size, "%s has no burst: the count itself passes at once",
+                       quota_algorithm((uint8_t)kind)->name);
     if (kind == QUOTA_SLIDING && draft->count > QUOTA_LOG_MAX)
         return why_set(why, why_size, "an exact sliding window counts at most %d units: more of them take APPROX",
                        QUOTA_LOG_MAX);
@@ -71,17 +65,24 @@ bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft, ch
 static struct slice algorithm_name(const void *arg, size_t i)
 {
     (void)arg;
-    return slice_str(algorithms[i]);
+    return slice_str(quota_algorithm((uint8_t)i)->name);
+}
+
+/* The rows that can be named come first. */
+static size_t n_named(void)
+{
+    uint8_t n = 0;
+    while (n < QUOTA_KINDS && quota_algorithm(n)->is_named)
+        n++;
+    return n;
 }
 
 static bool find_algorithm(struct slice name, enum quota_kind *kind, char *why, size_t why_size)
 {
-    for (size_t i = 0; i < N_ALGORITHMS; i++)
-        if (slice_eq_nocase(name, slice_str(algorithms[i]))) {
-            *kind = (enum quota_kind)i;
-            return true;
-        }
-    struct slice near = near_name(name, N_ALGORITHMS, algorithm_name, NULL);
+    *kind = quota_named_kind(name);
+    if (*kind != QUOTA_KINDS)
+        return true;
+    struct slice near = near_name(name, n_named(), algorithm_name, NULL);
     if (near.len > 0)
         return why_set(why, why_size, "unknown algorithm \"%.*s\" (did you mean %.*s?)", WHY_SLICE(name),
                        WHY_SLICE(near));
@@ -126,7 +127,8 @@ bool quota_limit_parse(struct slice algorithm, struct slice text, struct quota_r
     if (!find_algorithm(algorithm, &kind, why, why_size))
         return false;
     if (rule->n_rates > 0 && rule->kind != kind)
-        return why_set(why, why_size, "a limit has one algorithm, and this one is a %s", algorithms[rule->kind]);
+        return why_set(why, why_size, "a limit has one algorithm, and this one is a %s",
+                       quota_algorithm(rule->kind)->name);
     struct quota_rule read = *rule;
     read.kind = (uint8_t)kind;
     struct slice part;

@@ -10,22 +10,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-
-/* What can be asked of Redis; the first six are algorithms with rates. */
-enum quota_kind {
-    QUOTA_FUNNEL,
-    QUOTA_BUCKET,
-    QUOTA_SLIDING,
-    QUOTA_APPROX,
-    QUOTA_FIXED,
-    QUOTA_THROTTLE, /* with redis-cell's numbers; no named limit's */
-    QUOTA_ACQUIRE,
-    QUOTA_RENEW,
-    QUOTA_RELEASE,
-    QUOTA_RESET,
-    QUOTA_CHECK, /* until it is known which algorithm the operator has given to the name */
-    QUOTA_KINDS
-};
+#include "quota/algorithm.h"
 
 #define QUOTA_RATES_MAX 8
 
@@ -49,12 +34,7 @@ struct quota_rule {
 /* Is it GCRA, whatever it is called? */
 static inline bool quota_is_funnel(uint8_t kind)
 {
-    return kind == QUOTA_FUNNEL || kind == QUOTA_BUCKET || kind == QUOTA_THROTTLE;
-}
-
-static inline bool quota_is_window(uint8_t kind)
-{
-    return kind == QUOTA_SLIDING || kind == QUOTA_APPROX || kind == QUOTA_FIXED;
+    return quota_algorithm(kind)->family == FAMILY_FUNNEL;
 }
 
 /* What passes at once, as time: less than QUOTA_MOST. */

@@ -15,6 +15,7 @@ void settings_init(struct front_settings *settings, const struct config *config)
     settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
     settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
+    quota_settings_init(&settings->quota);
     if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
         abort();
     for (unsigned w = 0; w < config->workers; w++) {

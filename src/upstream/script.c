@@ -13,13 +13,9 @@
             ".text\n");                                                                                                \
     extern const char script_##name##_begin[], script_##name##_end[]
 
-EMBED(gcra);
-EMBED(sliding);
-EMBED(approx);
-EMBED(fixed);
-EMBED(holders);
-
-#define SCRIPT(name) {script_##name##_begin, script_##name##_end}
+#define SCRIPT(id, file) EMBED(file);
+#include "upstream/scripts.def"
+#undef SCRIPT
 
 struct slice script_source(enum script script)
 {
@@ -27,8 +23,9 @@ struct slice script_source(enum script script)
         const char *begin;
         const char *end;
     } sources[SCRIPT_COUNT] = {
-        [SCRIPT_GCRA] = SCRIPT(gcra),   [SCRIPT_SLIDING] = SCRIPT(sliding), [SCRIPT_APPROX] = SCRIPT(approx),
-        [SCRIPT_FIXED] = SCRIPT(fixed), [SCRIPT_HOLDERS] = SCRIPT(holders),
+#define SCRIPT(id, file) [SCRIPT_##id] = {script_##file##_begin, script_##file##_end},
+#include "upstream/scripts.def"
+#undef SCRIPT
     };
     return slice_of(sources[script].begin, (size_t)(sources[script].end - sources[script].begin));
 }

@@ -8,7 +8,12 @@
 
 #define SCRIPT_SHA_LEN 40
 
-enum script { SCRIPT_GCRA, SCRIPT_SLIDING, SCRIPT_APPROX, SCRIPT_FIXED, SCRIPT_HOLDERS, SCRIPT_COUNT };
+enum script {
+#define SCRIPT(id, file) SCRIPT_##id,
+#include "upstream/scripts.def"
+#undef SCRIPT
+    SCRIPT_COUNT
+};
 
 struct slice script_source(enum script script);
 

@@ -104,6 +104,35 @@ def test_memory_and_cost(conn, command):
     assert decide(conn, command)[:3] == (1, 3, 0)
 
 
+@pytest.mark.parametrize("command", ["FUNNEL {} 10/100d", "BUCKET {} 10/100d", "SLIDING {} 10/100d", "SLIDING {} 10/100d APPROX",
+                                     "FIXED {} 10/100d", "THROTTLE {} 9 1 10000"])  # fmt: skip
+def test_what_is_remembered_is_true(weir, command):
+    """On whichever worker the last call that passed was: what is left is what it has left."""
+    cell = "THROTTLE" in command
+    cost = lambda n: f"LIMIT {command} {n}" if cell else f"LIMIT {command} COST {n}"
+    conns = [weir.connect() for _ in range(8)]
+    for _ in range(3):
+        key = fresh()
+        assert {decide(conn, cost(11).format(key)).remaining for conn in conns} == {10}
+        assert decide(conns[0], cost(1).format(key)).remaining == 9
+        assert {decide(conn, cost(10).format(key))[:3] for conn in conns} == {(1, 10, 9)}
+        assert decide(conns[-1], cost(8).format(key)).remaining == 1
+        assert {decide(conn, cost(10).format(key))[:3] for conn in conns} == {(1, 10, 1)}
+        assert decide(conns[3], cost(1).format(key)).remaining == 0
+        assert {decide(conn, cost(10).format(key))[:3] for conn in conns} == {(1, 10, 0)}
+    for conn in conns:
+        conn.close()
+
+
+def test_a_turn_that_is_reserved_is_heard(weir):
+    """A refusal that is remembered says when it would pass now, also when others have reserved turns since."""
+    key = fresh()
+    with weir.connect() as a, weir.connect() as b:
+        assert [d.limited for d in decisions(a, *[f"LIMIT FUNNEL {key} 1/10s"] * 2)] == [0, 1]
+        b.send(pipeline(f"LIMIT FUNNEL {key} 1/10s WAIT 60000"))
+        wait_until(lambda: decide(a, f"LIMIT FUNNEL {key} 1/10s").retry > 10_000, "it is heard", 0.9)
+
+
 def test_memory_is_of_one_rate(conn):
     """Other rates, another algorithm, another database: asked."""
     key = fresh()

@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 import re
+import struct
 import time
 from collections import Counter
 from fractions import Fraction
@@ -14,7 +15,9 @@ from resp import Error
 from server import at_least
 
 SCRIPTS = REPO / "src/upstream/scripts"
-NAMES = ["gcra", "sliding", "approx", "fixed", "holders"]
+NAMES = ["funnel", "cell", "sliding", "approx", "fixed", "holders"]
+FULL = b"ERR the key still owes at 8 other rates: give this one a key of its own"
+MANY = b"ERR the key still counts in 8 other periods: give this one a key of its own"
 WRONG = b"WRONGTYPE Operation against a key holding the wrong kind of value"
 NOW = 1_763_714_039_123_456  # us
 EXACT = 2**53
@@ -62,27 +65,28 @@ def scripts(redis):
 # ---- ms the key is to live when it has been written (0: it has been removed), None when it has not
 
 
-class Gcra:
-    name = "gcra"
+class Funnel:
+    """Stored: how far each interval is ahead, [interval, TAT in ns, what it owed when it was written, in steps of 4 ms]."""
+
+    name = "funnel"
     incs = [1, 7, 166_666, 166_667, 10**6, 1_500_000, 10**9, 720 * 10**9, 10**14]
+    step, most = 4 * 10**6, 8
 
     def __init__(self, rng):
         self.rng = rng
-        self.tag = rng.choice(["f", "f", "b", ""])
-        self.inc = rng.choice(self.incs)
+        self.tag = rng.choice("ffb")
+        self.interval = rng.choice(self.incs)
 
     def params(self):
         rng = self.rng
-        tag = self.tag if rng.random() < 0.95 else rng.choice(["f", "b", ""])
-        many = 1 if not tag or rng.random() < 0.6 else rng.randint(2, 8)
+        tag = self.tag if rng.random() < 0.95 else rng.choice("fb")
+        cost, wait = rng.choice([1, 1, 1, 2, 5]), rng.choice([0, 0, 0, self.interval * 3, 50 * 10**6])
         rates = []
-        for _ in range(many):
-            inc = self.inc * rng.choice([1, 1, 1, 2, 3]) if rng.random() < 0.8 else rng.choice(self.incs)
-            burst = min(inc * rng.choice([1, 2, 5, 10]) + rng.choice([0, 0, 0, inc // 2]), EXACT)
-            wait = rng.choice([0, 0, 0, inc * 3, 50 * 10**6]) if tag else 0
-            if not tag and rng.random() < 0.2:
-                inc *= rng.choice([0, -1, -2])
-            rates.append((inc, min(burst + wait, EXACT), burst))
+        for _ in range(1 if rng.random() < 0.6 else rng.randint(2, 8)):
+            interval = self.interval * rng.choice([1, 1, 1, 2, 3]) if rng.random() < 0.8 else rng.choice(self.incs)
+            burst = min(interval * rng.choice([1, 2, 5, 10]), EXACT)
+            inc = interval * cost
+            rates.append((interval, inc, min(burst + wait, EXACT), burst) if inc <= burst else (interval, burst + 1, burst, burst))
         return tag, rates
 
     @staticmethod
@@ -97,54 +101,131 @@ class Gcra:
     def each(self):
         return self.rng.choice([1, 1, 1, 2, 7, 1000])
 
-    @staticmethod
-    def debts(stored, params, now):
-        tag, rates = params
-        found = re.fullmatch(r"([a-zA-Z]?)(\d{1,20}(?: \d{1,20})*)", stored or "0")
-        if not found or stored and found[1].lower() != tag:
+    def read_text(self, text, now):
+        """[interval, debt, peak, whether it fits any burst]; None: it is not ours."""
+        found = re.fullmatch(r"[a-zA-Z](\d{1,20}(?: \d{1,20})*)", text)
+        if not found:
+            return None
+        debts = [min(max(int(word) - now * 1000, 0), EXACT) for word in found[1].split()]
+        return [[0, debt, ceil_div(debt, self.step), text[0].isupper()] for debt in debts]
+
+    def funnels(self, stored, tag, now):
+        """The same, and whether a debt was cut."""
+        if stored is None:
+            return [], False
+        if isinstance(stored, str):
+            return (self.read_text(stored, now) if stored[:1].lower() == tag else None), False
+        if stored[0] != tag:
             return None, False
-        tats = [int(word) for word in found[2].split()]
-        if not tag and len(tats) != 1:
-            return None, False
-        tats = (tats + [0] * len(rates))[: len(rates)]
-        debts = [min(max(tat - now * 1000, 0), EXACT) for tat in tats]
-        if not tag or found[1].isupper():
-            return debts, False
-        cut = [min(debt, burst) for debt, (_, _, burst) in zip(debts, rates)]
-        return cut, cut != debts
+        funnels = [[interval, max(tat - now * 1000, 0), peak, False] for interval, tat, peak in stored[1]]
+        cut = [[interval, min(debt, peak * self.step), peak, fits] for interval, debt, peak, fits in funnels]
+        return cut, cut != funnels
 
     def call(self, stored, params, now, n, peek):
         tag, rates = params
-        debts, cut = self.debts(stored, params, now)
-        if debts is None:
+        funnels, changes = self.funnels(stored, tag, now)
+        if funnels is None:
             return None, stored, None
+        asked = {}
+        for interval, _, _, burst in rates:
+            own = [funnel for funnel in funnels if funnel[0] == interval]
+            fitting = [debt for _, debt, peak, fits in funnels if fits or peak <= ceil_div(burst, self.step)]
+            new = asked.get(interval, [interval, 0, 0, False])
+            asked[interval] = own[0] if own else [interval, max([new[1], *fitting]), 0, False]
+        debts = [asked[interval][1] for interval, _, _, _ in rates]
         granted = n
-        for debt, (inc, room, _) in zip(debts, rates):
-            passing = (room - debt) // inc if inc > 0 else n if debt + inc <= room else 0
-            granted = max(0, min(granted, passing))
-        after = [max(debt + granted * inc, 0) for debt, (inc, _, _) in zip(debts, rates)]
-        if peek or (after == debts and not cut):
+        for debt, (_, inc, room, _) in zip(debts, rates):
+            granted = max(0, min(granted, (room - debt) // inc))
+        if peek or not (granted or changes):
             return debts, stored, None
-        if not any(after):
-            return debts, None, 0
-        reserved = any(debt > burst for debt, (_, _, burst) in zip(after, rates))
-        value = (tag.upper() if reserved else tag) + " ".join(str(now * 1000 + debt) for debt in after)
-        return debts, value, ceil_div(max(after), 10**6)
+        if granted:
+            poured = set()
+            for interval, inc, _, _ in rates:
+                funnel = asked[interval]
+                if interval not in poured:
+                    funnel[1] += granted * inc
+                    funnel[2] = ceil_div(funnel[1], self.step)
+                    funnels += [funnel] if funnel not in funnels else []
+                poured.add(interval)
+            for funnel in funnels[::-1]:
+                if funnel[1] == 0 and (len(funnels) > self.most or funnel[0] == 0):
+                    funnels.remove(funnel)
+            if len(funnels) > self.most:
+                return [FULL] + [0] * (len(rates) - 1), stored, None
+        value = tag, [[interval, now * 1000 + debt, peak] for interval, debt, peak, _ in funnels]
+        return debts, value, ceil_div(max(debt for _, debt, _, _ in funnels), 10**6)
 
     def advance(self, params, reply):
         """A time in us at which something may happen."""
-        inc, room, burst = self.rng.choice(params[1])
+        interval, inc, room, burst = self.rng.choice(params[1])
         ns = self.rng.choice([inc, inc * 2, burst, room, room + inc, inc // 2, 1000])
-        return abs(ns) // 1000 + self.rng.choice([-1, 0, 0, 0, 1])
+        return ns // 1000 + self.rng.choice([-1, 0, 0, 0, 1])
 
     read = staticmethod(lambda key: ("GET", key))
-    shown = staticmethod(lambda stored: stored and stored.encode())
-    seeds = ["5", "0", "1763714039123456789", "f1763714040123456789", "F1763714940123456789", "b1763714039123999999",
-             "f1763714040123456789 1763714040123456789", "f99999999999999999999", "18446744073709551615",
+    seen = staticmethod(lambda shown: shown)
+
+    @staticmethod
+    def shown(stored):
+        if stored is None or isinstance(stored, str):
+            return stored and stored.encode()
+        records = (interval.to_bytes(7, "big") + struct.pack(">III", *divmod(tat, 10**9), peak) for interval, tat, peak in stored[1])
+        return stored[0].encode() + b"".join(records)
+
+    seeds = ["f1763714040123456789", "F1763714940123456789", "b1763714039123999999", "f1763714039123456000",
+             "f1763714040123456789 1763714040123456789", "f99999999999999999999",
              "f17637140991234567", "f176371409912345678900", "f176371403912345678x", "f1763714039 12345678",
-             "1763714039 12345678", "f", "-5", "1e9",
-             "0x1763714039123456", "f1763714040123456789 ", "f 1763714040123456789", "F", "f1763714039+12345678",
-             "x1763714039123456789", "w1763714000000000:3", "1763714039.23456789"]  # fmt: skip
+             "f", "f1763714040123456789 ", "f 1763714040123456789", "F", "f1763714039+12345678",
+             "x1763714039123456789", "w1763714000000000:3", "f" + "x" * 18, "f" + "x" * 20]  # fmt: skip
+
+
+class Cell:
+    """Stored: the TAT in ns, as redis-cell has it, whatever the rate."""
+
+    name = "cell"
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.interval = rng.choice(Funnel.incs)
+
+    def params(self):
+        rng = self.rng
+        interval = self.interval * rng.choice([1, 1, 1, 2, 3])
+        inc = interval * rng.choice([1, 1, 1, 1, 2, 0, -1, -2])
+        return interval, inc, min(interval * rng.choice([1, 2, 5, 10]), EXACT)
+
+    @staticmethod
+    def argv(params):
+        return ["", 1, *params, params[2]]
+
+    @staticmethod
+    def width(params):
+        return 1
+
+    def each(self):
+        return self.rng.choice([1, 1, 1, 2, 7, 1000])
+
+    def call(self, stored, params, now, n, peek):
+        _, inc, room = params
+        if not re.fullmatch(r"\d{1,20}", stored or "0"):
+            return None, stored, None
+        debt = min(max(int(stored or 0) - now * 1000, 0), EXACT)
+        granted = max(0, min(n, (room - debt) // inc)) if inc > 0 else n if debt + inc <= room else 0
+        after = max(debt + granted * inc, 0)
+        if peek or after == debt:
+            return [debt], stored, None
+        return [debt], str(now * 1000 + after) if after else None, ceil_div(after, 10**6)
+
+    def advance(self, params, reply):
+        interval, inc, room = params
+        ns = self.rng.choice([abs(inc), interval, room, room + abs(inc), abs(inc) // 2, 1000])
+        return ns // 1000 + self.rng.choice([-1, 0, 0, 0, 1])
+
+    read = staticmethod(lambda key: ("GET", key))
+    seen = staticmethod(lambda shown: shown)
+    shown = staticmethod(lambda stored: stored and stored.encode())
+    seeds = ["5", "0", "1763714039123456789", "1763714049123456789", "f1763714040123456789", "18446744073709551615",
+             "1763714039 12345678", "-5", "1e9", "0x1763714039123456", "x1763714039123456789", "w1763714000000000:3",
+             "1763714039.23456789"]  # fmt: skip
 
 
 class Windows:
@@ -152,14 +233,14 @@ class Windows:
 
     def __init__(self, rng):
         self.rng = rng
-        self.period = rng.choice([1, 10, 1000, 50_000, 10**6, 60 * 10**6, 86_400 * 10**6])
+        self.period = rng.choice([1000, 2000, 50_000, 10**6, 60 * 10**6, 86_400 * 10**6])
         self.count = rng.choice([1, 2, 5, 9])
 
     def params(self):
         rng = self.rng
         rates = []
         for _ in range(rng.choice([1, 1, 1, 2, 4])):
-            period = self.period * rng.choice([1, 1, 1, 3, 60]) if rng.random() < 0.9 else rng.randint(1, 10**8)
+            period = self.period * rng.choice([1, 1, 1, 3, 60]) if rng.random() < 0.9 else 1000 * rng.randint(1, 10**5)
             rates.append((max(1, self.count + rng.choice([0, 0, 0, -2, 3])), period))
         return rng.choice([1, 1, 1, 2, 4]), rates
 
@@ -180,6 +261,12 @@ class Windows:
         waits = [value for value in reply if isinstance(value, int) and value > 0] or [1]
         us = self.rng.choice([period, period // 3, 2 * period, self.rng.choice(waits), self.rng.choice(waits), 1])
         return us + self.rng.choice([-1, 0, 0, 0, 1])
+
+    @staticmethod
+    def spelled(start, period):
+        """The moment of the window whose last digits spell the period."""
+        code = b"%d%02d" % (period // 1000, len(str(period // 1000)))
+        return next(at for at in range(start - start % 10 ** len(code) + int(code), start + period, 10 ** len(code)) if at >= start)
 
     @staticmethod
     def grant(used, params, n):
@@ -207,7 +294,8 @@ class Sliding(Windows):
 
         used = [held(units, now, period) for _, period in rates]
         granted = self.grant(used, params, n)
-        after = units + Counter({now: granted * cost})
+        charged = 0 if peek else granted * cost
+        after = +(units + Counter({now: charged}))
         reply = [granted]
         for before, (count, period) in zip(used, rates):
             retry = -1
@@ -219,10 +307,11 @@ class Sliding(Windows):
         if peek or not (granted or ahead):
             return reply, stored, None
         total = entries[-1][1] if entries else 0
-        entries = [entry for entry in entries if entry[0] <= now] + [(now, total + granted * cost, ahead + granted * cost)]
+        entries = [entry for entry in entries if entry[0] <= now] + [(now, total + charged, ahead + charged)]
         over = min(self.pruned, sum(at <= now - longest for at, _, _ in entries))
         return reply, entries[over:], ceil_div(longest, 1000)
 
+    seen = staticmethod(lambda shown: shown)
     read = staticmethod(lambda key: ("ZRANGE", key, 0, -1, "WITHSCORES"))
 
     @staticmethod
@@ -233,63 +322,94 @@ class Sliding(Windows):
 
 
 class Fixed(Windows):
-    """Stored: for each rate the beginning of the window and what it has counted."""
+    """Stored: for each period the beginning of the window and what it has counted."""
 
     name = "fixed"
 
+    @staticmethod
+    def window(now, period, start, count):
+        """As seen from now; whether it was brought back."""
+        here = now - now % period
+        if start > here + period:
+            return [here, count], count > 0
+        return [start, count] if start >= here else [here, 0], False
+
     def windows(self, stored, params, now):
-        windows, moved = [], False
-        for r, (_, period) in enumerate(params[1]):
-            here = now - now % period
-            start, count = stored[r] if stored and r < len(stored) else (here, 0)
-            if start > here + period:
-                moved, start = moved or count > 0, here
-            elif start < here:
-                start, count = here, 0
-            elif start != here + period:
-                start = here
-            windows.append((start, count))
-        return windows, moved
+        """Those asked and those left, by their periods; whether one was brought back."""
+        seen = {period: self.window(now, period, *rest) for period, *rest in stored or []}
+        asked = {period: seen.pop(period, None) for period in dict.fromkeys(period for _, period in params[1])}
+        moved = any(one and one[1] for one in [*asked.values(), *seen.values()])
+        asked = {period: one[0] if one else self.fresh(now - now % period) for period, one in asked.items()}
+        return asked, {period: one[0] for period, one in seen.items()}, moved
+
+    fresh = staticmethod(lambda start: [start, 0])
+
+    def used(self, window, period, now):
+        return window[1]
+
+    def times(self, window, period, now, cost, count):
+        """retry and reset."""
+        start, total = window
+        left = start + period - now
+        return -1 if cost > count else 0 if total + cost <= count else left, left if total else 0
 
     def call(self, stored, params, now, n, peek):
         cost, rates = params
-        windows, moved = self.windows(stored, params, now)
-        granted = self.grant([count for _, count in windows], params, n)
-        after = [(start, count + granted * cost) for start, count in windows]
-        reply, live = [granted], 1
-        for (_, before), (start, total), (count, period) in zip(windows, after, rates):
-            left = start + period - now
-            reply += [before, -1 if cost > count else 0 if total + cost <= count else left, left if total else 0]
-            live = max(live, ceil_div(left, 1000) if total else 0)
+        asked, others, moved = self.windows(stored, params, now)
+        used = [self.used(asked[period], period, now) for _, period in rates]
+        granted = self.grant(used, params, n)
+        for window in asked.values():
+            window[1] += 0 if peek else granted * cost
+        reply = [granted]
+        for before, (count, period) in zip(used, rates):
+            reply += [before, *self.times(asked[period], period, now, cost, count)]
         if peek or not (granted or moved):
             return reply, stored, None
-        return reply, after, live
+        after, live = [], 1
+        for period, window in (asked | others).items():
+            reset = self.times(window, period, now, cost, 0)[1]
+            live = max(live, ceil_div(reset, 1000))
+            after += [[period, *window]] if reset else []
+        return (reply, after, live) if len(after) <= 8 else ([MANY] + [0] * (len(reply) - 1), stored, None)
 
     read = staticmethod(lambda key: ("GET", key))
-    shown = staticmethod(lambda stored: stored and b"w" + b" ".join(b"%d:%d" % pair for pair in stored))
+    seen = staticmethod(lambda shown: shown)
+
+    @classmethod
+    def shown(cls, stored):
+        if not stored:
+            return None
+        words = (":".join(map(str, [cls.spelled(start, period), *counts])) for period, start, *counts in stored)
+        return (cls.tag + " ".join(words)).encode()
+
+    tag = "w"
     seeds = []
 
 
-class Approx(Windows):
-    """Stored: for each rate the beginning of the window, its count and the count of the one before."""
+class Approx(Fixed):
+    """Stored: for each period the beginning of the window, its count and the count of the one before."""
 
     name = "approx"
+    tag = "a"
 
-    def windows(self, stored, params, now):
-        windows, moved = [], False
-        for r, (_, period) in enumerate(params[1]):
-            here = now - now % period
-            start, count, before = stored[r] if stored and r < len(stored) else (here, 0, 0)
-            if start > here + period:
-                moved, start = moved or count + before > 0, here
-            elif start < here - period:
-                start, count, before = here, 0, 0
-            elif start < here:
-                start, count, before = here, 0, count
-            elif start != here + period:
-                start = here
-            windows.append((start, count, before))
-        return windows, moved
+    @staticmethod
+    def window(now, period, start, count, before):
+        here = now - now % period
+        if start > here + period:
+            return [here, count, before], count + before > 0
+        if start >= here:
+            return [start, count, before], False
+        return [here, 0, count if start >= here - period else 0], False
+
+    fresh = staticmethod(lambda start: [start, 0, 0])
+
+    def used(self, window, period, now):
+        return math.ceil(self.weighted(window, period, now))
+
+    def times(self, window, period, now, cost, count):
+        start, current, previous = window
+        reset = start + 2 * period - now if current else start + period - now if previous else 0
+        return self.retry(window, period, now, count - cost), reset
 
     @staticmethod
     def weighted(window, period, at):
@@ -298,22 +418,6 @@ class Approx(Windows):
         while at >= start + period:
             start, count, before = start + period, 0, count
         return count + Fraction(before * (period - max(0, at - start)), period)
-
-    def call(self, stored, params, now, n, peek):
-        cost, rates = params
-        windows, moved = self.windows(stored, params, now)
-        used = [math.ceil(self.weighted(window, period, now)) for window, (_, period) in zip(windows, rates)]
-        granted = self.grant(used, params, n)
-        after = [(start, count + granted * cost, before) for start, count, before in windows]
-        reply, live = [granted], 1
-        for before, window, (count, period) in zip(used, after, rates):
-            start, current, previous = window
-            reset = start + 2 * period - now if current else start + period - now if previous else 0
-            reply += [before, self.retry(window, period, now, count - cost), reset]
-            live = max(live, ceil_div(reset, 1000))
-        if peek or not (granted or moved):
-            return reply, stored, None
-        return reply, after, live
 
     def retry(self, window, period, now, room):
         """By bisection: what the window holds never grows by itself."""
@@ -328,13 +432,11 @@ class Approx(Windows):
                 low = middle
         return high
 
-    read = staticmethod(lambda key: ("GET", key))
-    shown = staticmethod(lambda stored: stored and b"a" + b" ".join(b"%d:%d:%d" % triple for triple in stored))
-    seeds = []
-
 
 class Holders:
-    """Stored: when each token's time is over, in ms."""
+    """Stored: when each token's time is over, in ms, and how long it is, in steps of a sixteenth of a power of two."""
+
+    pruned = 100
 
     name = "holders"
 
@@ -364,36 +466,57 @@ class Holders:
         us = self.rng.choice([0, 1, ttl // 3, ttl, max(reply[2], 0) * 1000, ttl // 10])
         return us + self.rng.choice([-1, 0, 0, 1])
 
+    @staticmethod
+    def spelled(ttl):
+        """As a code, and what that stands for."""
+        code = next(code for code in range(1023) if (16 + code % 16) * 2 ** (code // 16) >= 16 * ttl)
+        return 1 + code, (16 + code % 16) * 2 ** (code // 16) / 16
+
+    def brought_back(self, live, now):
+        """What ends later than it can, ends as late as it can."""
+        after = {}
+        for name, (over, code) in live.items():
+            ttl = (16 + (code - 1) % 16) * 2 ** ((code - 1) // 16) / 16
+            is_ahead = over - ttl > now // 1000 + 2
+            after[name] = (now // 1000 + 1 + math.ceil(ttl) if is_ahead else over, code)
+        return after
+
     def call(self, stored, params, now, token, peek):
         op, most, ttl = params
         before = stored or {}
-        live = {name: over for name, over in before.items() if over * 1000 > now}
+        live = {name: (over, code) for name, (over, code) in before.items() if over * 1000 > now}
         holds, retry = token in live, 0
         after = dict(live)
         granted = int(holds or (op == "acquire" and len(live) < most))
         if op == "release":
             after.pop(token, None)
         elif granted:
-            after[token] = ceil_div(now, 1000) + ttl
+            after[token] = (ceil_div(now, 1000) + ttl, self.spelled(ttl)[0])
         elif op == "acquire":
-            overs = sorted(live.values())
+            after = after if peek or not most else self.brought_back(live, now)
+            overs = sorted(over for over, _ in after.values())
             retry = ceil_div(overs[len(overs) - most] * 1000 - now, 1000) if most else -1
         reply = [granted, len(after), retry]
-        if peek or not (granted or (op == "release" and token in before)):
+        if peek or not (granted or (op == "release" and token in before) or after != live):
             return reply, stored, None
-        return reply, after or None, max(after.values()) - now // 1000 if after else 0
+        return reply, after or None, max(over for over, _ in after.values()) - now // 1000 if after else 0
+
+    @staticmethod
+    def seen(shown):
+        """Versions write the same score in other digits."""
+        return [b"%.17g" % float(part) if i % 2 else part for i, part in enumerate(shown)]
 
     read = staticmethod(lambda key: ("ZRANGE", key, 0, -1, "WITHSCORES"))
 
     @staticmethod
     def shown(stored):
-        holders = sorted((over, b"h:" + token.encode()) for token, over in (stored or {}).items())
-        return list(itertools.chain(*((name, b"%d" % over) for over, name in holders)))
+        holders = sorted((over - 1 + code / 1024, b"h:" + token.encode()) for token, (over, code) in (stored or {}).items())
+        return list(itertools.chain(*((name, b"%.17g" % score) for score, name in holders)))
 
     seeds = []
 
 
-MODELS = {model.name: model for model in (Gcra, Sliding, Approx, Fixed, Holders)}
+MODELS = {model.name: model for model in (Funnel, Cell, Sliding, Approx, Fixed, Holders)}
 
 # What every script must leave alone, and no other algorithm either.
 STRANGE = [
@@ -401,7 +524,8 @@ STRANGE = [
     ("XADD", "1-1", "f", "v"), ("SET", ""), ("SET", "hello"), ("SET", "\x00\xff"), ("SET", "f"), ("SET", "1 2"),
 ]  # fmt: skip
 OF_OTHERS = {
-    "gcra": [("SET", "f%d000" % NOW)],
+    "funnel": [("SET", "f%d000" % NOW)],
+    "cell": [("SET", "%d000" % NOW)],
     "sliding": [("ZADD", NOW, "%016d+1" % 1), ("ZADD", NOW, "%d:0" % NOW)],
     "approx": [("SET", "a%d:1:0" % (NOW - NOW % 10**6))],
     "fixed": [("SET", "w%d:1" % (NOW - NOW % 10**6))],
@@ -424,7 +548,7 @@ class Group:
         strange = STRANGE + sum((of for name, of in OF_OTHERS.items() if name != model.name), [])
         if rng.random() < 0.3:
             op, *args = rng.choice(strange)
-            if not (model.name == "gcra" and op == "SET"):  # those are in its seeds
+            if not (model.name in ("funnel", "cell") and op == "SET"):  # those are in its seeds
                 self.broken[self.keys[0]] = (op, self.keys[0], *args)
         if model.seeds and rng.random() < 0.5:
             self.stored[self.keys[1]] = rng.choice(model.seeds)
@@ -477,7 +601,7 @@ class Group:
             if lives and lives <= took and pttl == -2:  # it was over before we looked
                 stored, shown, lives = None, self.model.shown(None), 0
             self.stored[key] = stored
-            assert shown == self.model.shown(stored), (key, shown, *story)
+            assert self.model.seen(shown) == self.model.shown(stored), (key, shown, *story)
             if lives is None:
                 assert pttl == (-2 if not stored else -1), (key, pttl, *story)
             elif lives == 0:
@@ -526,11 +650,11 @@ def test_sliding_approx_stays_on_the_safe_side_beyond_exact_doubles(scripts):
     rng = random.Random(5)
     model = Approx(rng)
     for i in range(300):
-        period = rng.randint(10**12, 10**14)
+        period = 1000 * rng.randint(10**9, 10**11)
         count, before, current = (rng.randint(10**5, 10**8) for _ in range(3))
         start = NOW - NOW % period
         key, params = f"approx:large:{i}", (rng.randint(1, 1000), [(count, period)])
-        scripts.conn.call("SET", key, b"a%d:%d:%d" % (start, current, before), "EX", 100)
+        scripts.conn.call("SET", key, model.shown([[period, start, current, before]]), "EX", 100)
         granted, used, retry, _ = scripts.call("approx", [key], model.argv(params), [10**9], NOW)
         rule = model.weighted((start, current, before), period, NOW)
         assert rule <= used <= rule + 2, (params, rule, used)
@@ -541,14 +665,14 @@ def test_sliding_approx_stays_on_the_safe_side_beyond_exact_doubles(scripts):
         assert best <= retry <= best + period // before + period // window[1] + 2, (params, window, retry, best)
 
 
-# ---- redis-cell's tables (reference/cl-throttle.md), its reply computed from what gcra.lua says ----
+# ---- redis-cell's tables (reference/cl-throttle.md), its reply computed from what cell.lua says ----
 
 
 def cell(scripts, key, us, max_burst, count, period, quantity=1):
     """CL.THROTTLE as weir has to answer it: redis-cell's formula on the debt before the call."""
     interval = int(period * 10**9 / count)
     room, inc, limit = interval * (max_burst + 1), interval * quantity, max_burst + 1
-    (debt,) = scripts.call("gcra", [key], ["", 1, inc, room, room], now=us)
+    (debt,) = scripts.call("cell", [key], ["", 1, interval, inc, room, room], now=us)
     limited = debt + inc > room
     left = debt if limited else max(debt + inc, 0)
     retry = seconds(debt + inc - room) if limited and inc <= room else -1
@@ -612,7 +736,8 @@ def usual(name, ms):
     """Parameters of at most two calls in so many ms."""
     ns = ms * 10**6
     return {
-        "gcra": ["f", 1, ns // 2, ns, ns],
+        "funnel": ["f", 1, ns // 2, ns // 2, ns, ns],
+        "cell": ["", 1, ns // 2, ns // 2, ns, ns],
         "holders": ["acquire", 2, ms, ""],
     }.get(name, [1, 1, 2, ms * 1000])
 
@@ -625,7 +750,7 @@ def one(name, i):
 def granted(name, reply, ms):
     """Of a reply for one key."""
     assert not isinstance(reply, Error), reply
-    return int(reply[0] <= ms * 10**6 // 2) if name == "gcra" else reply[0]
+    return int(reply[0] <= ms * 10**6 // 2) if name in ("funnel", "cell") else reply[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -793,7 +918,7 @@ def usec_per_call(redis, command):
     return float(re.search(rf"cmdstat_{command}:.*?usec_per_call=([\d.]+)", text)[1])
 
 
-@pytest.mark.parametrize("name", ["gcra", "sliding", "fixed", "approx"])
+@pytest.mark.parametrize("name", ["funnel", "cell", "sliding", "fixed", "approx"])
 def test_never_more_than_the_bound_under_redis_clock(scripts, name):
     """Real time: what is admitted in any window of the algorithm stays within its bound, and reaches it."""
     ms, admitted, began = 50, [], time.monotonic()
@@ -802,7 +927,7 @@ def test_never_more_than_the_bound_under_redis_clock(scripts, name):
         if granted(name, scripts.call(name, ["k"], usual(name, ms)), ms):
             admitted.append((before, time.monotonic()))
     periods = (admitted[-1][0] - admitted[0][1]) * 1000 / ms
-    bound = {"gcra": 2 + 2 * periods, "fixed": 2 * (periods + 2)}.get(name, 2 * (periods + 1))
+    bound = {"funnel": 2 + 2 * periods, "cell": 2 + 2 * periods, "fixed": 2 * (periods + 2)}.get(name, 2 * (periods + 1))
     assert 8 <= len(admitted) <= bound + 1, (len(admitted), periods)
     if name == "sliding":  # as seen from outside, every third call came after the period of the first was over
         assert all(third[1] - first[0] >= ms / 1000 for first, third in zip(admitted, admitted[2:]))
@@ -823,6 +948,32 @@ def test_holders_come_and_go(redis, scripts):
         assert listener.read() == [b"message", b"freed", b"k"]
         redis.call("PUBLISH", "freed", "last")
         assert listener.read() == [b"message", b"freed", b"last"]  # refused releases told nobody
+
+
+def test_holders_after_a_clock_went_back(scripts):
+    """Whoever holds a place when Redis' clock goes back holds it for its own time from then, not for the whole step."""
+    call = lambda op, token, ttl, now: scripts.call("holders", ["k"], [op, 3, ttl, ""], [token], now)
+    for token, ttl in (("a", 10_000), ("b", 10_000), ("long", 3600_000)):
+        assert call("acquire", token, ttl, NOW)[0] == 1
+    back = NOW - 3600 * 10**6
+    granted, held, retry = call("acquire", "c", 10_000, back)
+    assert (granted, held) == (0, 3) and 10_000 <= retry <= 11_000, "a sixteenth more at the most"
+    assert call("acquire", "c", 10_000, back + 9 * 10**6)[0] == 0, "nobody loses his place"
+    assert call("renew", "a", 10_000, back + 9 * 10**6)[0] == 1
+    assert call("acquire", "c", 10_000, back + 11 * 10**6)[:2] == [1, 3], "b's time is over"
+    assert call("renew", "long", 3600_000, back + 3500 * 10**6)[0] == 1
+
+
+@pytest.mark.parametrize("name", ["sliding", "approx", "fixed"])
+def test_a_peek_tells_times_as_they_are(scripts, name):
+    """Not as if it had been charged."""
+    hour, start = 3600 * 10**6, NOW - NOW % (3600 * 10**6)
+    ask = lambda now, peek: scripts.call(name, ["k"], [1, 1, 5, hour], [1], now, peek=peek)
+    assert ask(start, True) == [1, 0, 0, 0]
+    ask(start, False)
+    (_, used, retry, reset), (*_, charged) = ask(start + hour // 2, True), ask(start + hour // 2, False)
+    assert (used, retry) == (1, 0) and reset == {"sliding": hour // 2, "approx": 3 * hour // 2, "fixed": hour // 2}[name]
+    assert charged == (hour if name == "sliding" else reset)
 
 
 def test_holders_forget_a_hundred_at_a_time(scripts):
@@ -877,7 +1028,7 @@ def test_a_replica_and_a_restart_keep_every_decision(farm):
     wait_until(lambda: replica.info("master_link_status") == "up", "the replica follows")
     scripts, rng = Scripts(primary), random.Random(8)
     hour = {name: usual(name, 3600_000) for name in NAMES}
-    hour["gcra"] = ["f", 2, 10**12, 9 * 10**12, 5 * 10**12, 1, 10**13, 10**13]  # some reserve their turn
+    hour["funnel"] = ["f", 2, 10**12, 10**12, 9 * 10**12, 5 * 10**12, 1, 1, 10**13, 10**13]  # some reserve their turn
     for name in NAMES:
         model, sent = MODELS[name](rng), []
         for i in range(300):

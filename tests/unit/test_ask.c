@@ -434,6 +434,33 @@ static void arities_agree(void **state)
     assert_int_equal(n, 11);
 }
 
+/* The options of a row are those that HELP and COMMAND DOCS tell. */
+static void options_agree(void **state)
+{
+    static const struct {
+        enum quota_option bit;
+        const char *words;
+    } options[] = {
+        {OPTION_BURST, "[BURST n:"}, {OPTION_COST, "[COST n:"},   {OPTION_WAIT, "[WAIT ms:"},
+        {OPTION_PEEK, "[PEEK]"},     {OPTION_APPROX, "[APPROX]"},
+    };
+    unsigned n = 0;
+    (void)state;
+    for (uint8_t kind = 0; kind < QUOTA_KINDS; kind++) {
+        const struct quota_algorithm *algorithm = quota_algorithm(kind);
+        char name[64];
+        snprintf(name, sizeof name, "limit|%s", algorithm->name);
+        const struct own *own = own_find(slice_str(name));
+        if (own == NULL)
+            continue;
+        n++;
+        for (size_t i = 0; i < COUNT_OF(options); i++)
+            if (((algorithm->options & options[i].bit) != 0) != (strstr(own->arguments, options[i].words) != NULL))
+                fail_msg("%s and %s", own->name, options[i].words);
+    }
+    assert_int_equal(n, 10);
+}
+
 /* ---- what a script is asked ---- */
 
 static void assert_asked(const struct quota_ask *ask, unsigned database, const char *expected)
@@ -472,20 +499,20 @@ static void assert_raw_words(const char *line, unsigned database, const char *ex
 static void questions(void **state)
 {
     (void)state;
-    assert_words("LIMIT FUNNEL k 10/s BURST 20 COST 3", 7, "0,,0,f,1,300000000,2000000000,2000000000");
-    assert_words("LIMIT FUNNEL k 10/s WAIT 500", 7, "0,,0,f,1,100000000,1500000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s BURST 20 COST 3", 7, "0,,0,f,1,100000000,300000000,2000000000,2000000000");
+    assert_words("LIMIT FUNNEL k 10/s WAIT 500", 7, "0,,0,f,1,100000000,100000000,1500000000,1000000000");
     assert_words("LIMIT BUCKET k 10/s 1/m PEEK", 7,
-                 "0,,1,b,2,100000000,1000000000,1000000000,60000000000,60000000000,60000000000");
+                 "0,,1,b,2,100000000,100000000,1000000000,1000000000,60000000000,60000000000,60000000000,60000000000");
     /* more than the burst never passes: not after a wait either */
-    assert_words("LIMIT FUNNEL k 10/s COST 11 WAIT 60000", 0, "0,,0,f,1,1000000001,1000000000,1000000000");
-    assert_words("LIMIT FUNNEL k 10/s COST 9007199254740991", 0, "0,,0,f,1,1000000001,1000000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s COST 11 WAIT 60000", 0, "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
+    assert_words("LIMIT FUNNEL k 10/s COST 9007199254740991", 0, "0,,0,f,1,100000000,1000000001,1000000000,1000000000");
     /* the longest wait there is room for */
     assert_words("LIMIT FUNNEL k 1/d BURST 104 WAIT 86400000", 0,
-                 "0,,0,f,1,86400000000000,9007199254740991,8985600000000000");
-    assert_words("LIMIT THROTTLE k 4 1 1 2", 7, "0,,0,,1,2000000000,5000000000,5000000000");
-    assert_words("CL.THROTTLE k 4 1 1 2", 7, "0,,0,,1,2000000000,5000000000,5000000000");
-    assert_raw_words("CL.THROTTLE k 4 1 1 -1", 7, "7,,0,,1,-1000000000,5000000000,5000000000");
-    assert_raw_words("CL.THROTTLE k 4 1 1 0", 7, "7,,1,,1,0,5000000000,5000000000");
+                 "0,,0,f,1,86400000000000,86400000000000,9007199254740991,8985600000000000");
+    assert_words("LIMIT THROTTLE k 4 1 1 2", 7, "0,,0,,1,1000000000,2000000000,5000000000,5000000000");
+    assert_words("CL.THROTTLE k 4 1 1 2", 7, "0,,0,,1,1000000000,2000000000,5000000000,5000000000");
+    assert_raw_words("CL.THROTTLE k 4 1 1 -1", 7, "7,,0,,1,1000000000,-1000000000,5000000000,5000000000");
+    assert_raw_words("CL.THROTTLE k 4 1 1 0", 7, "7,,1,,1,1000000000,0,5000000000,5000000000");
     assert_words("LIMIT SLIDING k 5/60s 100/d COST 2 WAIT 9", 7, "0,,0,2,2,5,60000000,100,86400000000");
     assert_words("LIMIT SLIDING k 5/60s APPROX PEEK", 7, "0,,1,1,1,5,60000000");
     assert_words("LIMIT FIXED k 5/60s", 7, "0,,0,1,1,5,60000000");
@@ -501,9 +528,9 @@ static void scripts(void **state)
         const char *line;
         enum script script;
     } rows[] = {
-        {"LIMIT FUNNEL k 1/s", SCRIPT_GCRA},
-        {"LIMIT BUCKET k 1/s", SCRIPT_GCRA},
-        {"CL.THROTTLE k 1 1 1", SCRIPT_GCRA},
+        {"LIMIT FUNNEL k 1/s", SCRIPT_FUNNEL},
+        {"LIMIT BUCKET k 1/s", SCRIPT_FUNNEL},
+        {"CL.THROTTLE k 1 1 1", SCRIPT_CELL},
         {"LIMIT SLIDING k 1/s", SCRIPT_SLIDING},
         {"LIMIT SLIDING k 1/s APPROX", SCRIPT_APPROX},
         {"LIMIT FIXED k 1/s", SCRIPT_FIXED},
@@ -582,7 +609,7 @@ int main(void)
         cmocka_unit_test(the_rest),        cmocka_unit_test(errors),           cmocka_unit_test(random_words),
         cmocka_unit_test(arities_agree),   cmocka_unit_test(questions),        cmocka_unit_test(scripts),
         cmocka_unit_test(named_limits),    cmocka_unit_test(keys_are_bounded), cmocka_unit_test(too_many_keys),
-        cmocka_unit_test(work_is_bounded),
+        cmocka_unit_test(work_is_bounded), cmocka_unit_test(options_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

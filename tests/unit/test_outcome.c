@@ -28,8 +28,7 @@
 
 struct store {
     int64_t tats[QUOTA_RATES_MAX]; /* 0: none */
-    bool is_reserved;
-    int64_t units_us[UNITS_MAX]; /* of a sliding window */
+    int64_t units_us[UNITS_MAX];   /* of a sliding window */
     unsigned n_units;
     struct {
         int64_t window, used;
@@ -39,7 +38,7 @@ struct store {
 static struct store store;
 
 struct asked {
-    int64_t numbers[2 + 3 * QUOTA_RATES_MAX]; /* behind the tag or the cost: R and its numbers */
+    int64_t numbers[2 + 4 * QUOTA_RATES_MAX]; /* behind the tag or the cost: R and its numbers */
     struct slice first;
     bool is_peek;
 };
@@ -73,15 +72,12 @@ static int64_t most(int64_t a, int64_t b)
 static void run_gcra(const struct asked *asked, int64_t now, uint64_t n, int64_t *numbers)
 {
     int64_t n_rates = asked->numbers[0];
-    const int64_t *rates = asked->numbers + 1; /* inc, room, burst */
-    bool clamps = asked->first.len > 0 && !store.is_reserved;
+    const int64_t *rates = asked->numbers + 1; /* interval, inc, room, burst */
     uint64_t granted = n;
     for (int64_t r = 0; r < n_rates; r++) {
         int64_t before = most(store.tats[r] - now, 0);
-        if (clamps && before > rates[3 * r + 2])
-            before = rates[3 * r + 2];
         numbers[r] = before;
-        int64_t inc = rates[3 * r], room = rates[3 * r + 1];
+        int64_t inc = rates[4 * r + 1], room = rates[4 * r + 2];
         uint64_t fit = inc <= 0        ? (before + inc <= room ? n : 0)
                        : room < before ? 0
                                        : (uint64_t)((room - before) / inc);
@@ -89,11 +85,9 @@ static void run_gcra(const struct asked *asked, int64_t now, uint64_t n, int64_t
     }
     if (granted == 0 || asked->is_peek)
         return;
-    store.is_reserved = false;
     for (int64_t r = 0; r < n_rates; r++) {
-        int64_t after = most(numbers[r] + (int64_t)granted * rates[3 * r], 0);
+        int64_t after = most(numbers[r] + (int64_t)granted * rates[4 * r + 1], 0);
         store.tats[r] = now + after;
-        store.is_reserved |= after > rates[3 * r + 2];
     }
 }
 
@@ -167,7 +161,8 @@ static void run(const struct quota_ask *ask, int64_t now, uint64_t n, int64_t *n
     struct asked asked = {0};
     read_words(ask, &asked);
     switch (quota_ask_script(ask)) {
-    case SCRIPT_GCRA:
+    case SCRIPT_FUNNEL:
+    case SCRIPT_CELL:
         run_gcra(&asked, now, n, numbers);
         break;
     case SCRIPT_SLIDING:
@@ -526,7 +521,10 @@ static void memory_as_asking_again(void **state)
             struct quota_outcome asked = call(&ask, now + (int64_t)elapsed);
             store = before;
             bool is_recalled = quota_recall(&memory, &ask, elapsed, &recalled);
-            assert_int_equal(is_recalled, asked.is_limited && elapsed <= QUOTA_MEMORY_NS);
+            if (ask.cost == 1 && ask.rule.rates[0].limit > 0) /* others: as long as not even one unit passes */
+                assert_int_equal(is_recalled, asked.is_limited && elapsed <= QUOTA_MEMORY_NS);
+            else if (is_recalled)
+                assert_true(asked.is_limited && elapsed <= QUOTA_MEMORY_NS);
             n_let_go += !is_recalled;
             if (!is_recalled)
                 continue;
@@ -546,13 +544,13 @@ static void memory_as_asking_again(void **state)
 static void memory_knows_its_limits(void **state)
 {
     (void)state;
-    struct quota_ask ask = kit_ask("LIMIT FIXED k 4/500ms COST 2");
+    struct quota_ask ask = kit_ask("LIMIT FIXED k 4/500ms");
     struct quota_memory memory;
     struct quota_outcome outcome;
     int64_t numbers[QUOTA_NUMBERS_MAX];
     forget();
-    run(&ask, EPOCH, 2, numbers);
-    assert_false(quota_remember(&ask, numbers, 2, &memory));
+    run(&ask, EPOCH, 4, numbers);
+    assert_false(quota_remember(&ask, numbers, 4, &memory));
     run(&ask, EPOCH, 1, numbers);
     assert_true(quota_remember(&ask, numbers, 1, &memory));
     assert_true(quota_recall(&memory, &ask, 499999999, &outcome));
@@ -560,18 +558,34 @@ static void memory_knows_its_limits(void **state)
     assert_int_equal(outcome.reset_ns, 1);
     assert_int_equal(outcome.remaining, 0);
     assert_false(quota_recall(&memory, &ask, 500000000, &outcome));
-    struct quota_ask dearer = kit_ask("LIMIT FIXED k 4/500ms COST 3 WAIT 7");
+    struct quota_ask dearer = kit_ask("LIMIT FIXED k 4/500ms COST 3");
+    assert_false(quota_recall(&memory, &dearer, 0, &outcome));
+    struct quota_ask other = kit_ask("LIMIT SLIDING k 4/500ms");
+    assert_false(quota_recall(&memory, &other, 0, &outcome));
+    other = kit_ask("LIMIT FIXED k 5/500ms");
+    assert_false(quota_recall(&memory, &other, 0, &outcome));
+
+    /* while something smaller may pass, nothing is remembered */
+    forget();
+    for (int cost = 2; cost <= 5; cost++) {
+        char line[64];
+        snprintf(line, sizeof line, "LIMIT FUNNEL k 4/h COST %d", cost);
+        struct quota_ask costly = kit_ask(line);
+        run(&costly, EPOCH, 1, numbers);
+        assert_false(quota_remember(&costly, numbers, 1, &memory));
+    }
+    struct quota_ask costly = kit_ask("LIMIT FUNNEL k 4/h COST 2");
+    run(&costly, EPOCH, 1, numbers);
+    run(&costly, EPOCH, 1, numbers);
+    assert_true(quota_remember(&costly, numbers, 1, &memory));
+    assert_int_equal(memory.exact_ns, 900 * S);
+    struct quota_ask cheaper = kit_ask("LIMIT FUNNEL k 4/h");
+    assert_true(quota_recall(&memory, &cheaper, 0, &outcome));
+    assert_int_equal(outcome.retry_ns, 900 * S);
+    dearer = kit_ask("LIMIT FUNNEL k 4/h COST 5");
     assert_true(quota_recall(&memory, &dearer, 0, &outcome));
-    assert_int_equal(outcome.retry_ns, 500 * MS);
-    dearer.cost = 5;
-    assert_true(quota_recall(&memory, &dearer, 600 * (uint64_t)MS, &outcome));
     assert_int_equal(outcome.retry_ns, -1);
-    struct quota_ask cheaper = kit_ask("LIMIT FIXED k 4/500ms");
-    assert_false(quota_recall(&memory, &cheaper, 0, &outcome));
-    struct quota_ask other = kit_ask("LIMIT SLIDING k 4/500ms COST 2");
-    assert_false(quota_recall(&memory, &other, 0, &outcome));
-    other = kit_ask("LIMIT FIXED k 5/500ms COST 2");
-    assert_false(quota_recall(&memory, &other, 0, &outcome));
+    assert_int_equal(outcome.remaining, 0);
 
     struct quota_ask peek = kit_ask("LIMIT FIXED k 4/s PEEK");
     forget();

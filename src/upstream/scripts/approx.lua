@@ -1,22 +1,28 @@
 -- Decides calls by two counters in place of a log, at one or several rates, for many keys: SLIDING APPROX.
 --
--- ARGV and reply: as in sliding.lua.
+-- ARGV and reply: as in sliding.lua; a key that counts in too many other windows has the text of that error. After a peek
+-- the times are those of now.
 --
 -- Windows are aligned to multiples of the period. What the window that slides holds is taken as
 -- current + previous * (part of the previous one that it still covers), rounded up: exact when the previous calls were
 -- spread evenly, and off by at most what the previous window held.
--- Stored: "a", then for each rate start:current:previous, joined by spaces; start is the unix time in us when the
--- current window began. A window that begins after the next one was left by a clock that went back: it becomes the
--- present one at once, even by a call that is refused, or it would lock the key. The next one stays.
+-- Stored: "a", then for each period moment:current:previous, joined by spaces; the moment, in us since 1970, is one of the
+-- current window whose last digits spell the period, as in fixed.lua. A call is counted in the windows of its own periods,
+-- whatever the COUNT, and in no others. A window stays until the next one is over, MOST of them at most. One that begins
+-- after the next one was left by a clock that went back: it becomes the present one at once, even by a call that is
+-- refused, or it would lock the key. The next one stays.
+--
+-- Before periods were spelled the moment was the window's beginning, which ends in 00; its period was that of the rate in
+-- its place.
 
-local EXACT = 2 ^ 53
+local EXACT, MOST = 2 ^ 53, 8
+local FULL = 'ERR the key still counts in 8 other periods: give this one a key of its own'
 
 local cost, R = tonumber(argv[4]), tonumber(argv[5])
 local first_n = 5 + 2 * R
-local count, period, start = {}, {}, {}
+local count, period = {}, {}
 for r = 1, R do
   count[r], period[r] = tonumber(argv[4 + 2 * r]), tonumber(argv[5 + 2 * r])
-  start[r] = now - now % period[r]
 end
 
 -- a * b / c rounded up, where b <= c: exact while a * b is; beyond that never less than it should be.
@@ -33,33 +39,80 @@ local function floor_share(a, b, c)
   return math.floor(b * (a / c) * (1 - 2 ^ -50))
 end
 
--- For each rate the beginning of the stored window, current and previous count, as seen from now, and whether a window
--- was brought back; nil: the value is not ours.
+local function spelled(start, length)
+  local ms = length / 1000
+  local digits = #format('%d', ms)
+  return start + (ms * 100 + digits - start) % 10 ^ (digits + 2)
+end
+
+local function period_of(moment)
+  local digits = moment % 100
+  return (moment - digits) / 100 % 10 ^ digits * 1000
+end
+
+-- A stored window as seen from now, and whether it was brought back.
+local function window_of(length, start, current, previous)
+  local here, brought = now - now % length, false
+  if start > here + length then
+    start, brought = here, current + previous > 0
+  elseif start < here - length then
+    start, current, previous = here, 0, 0
+  elseif start < here then
+    start, current, previous = here, 0, current
+  end
+  return { length = length, start = start, current = current, previous = previous }, brought
+end
+
+-- All windows of a value, whether one was brought back, and each by its period; nil: the value is not ours.
 local function windows_of(value)
-  local from, current, previous, brought, r = {}, {}, {}, false, 0
-  if value then
-    if string.sub(value, 1, 1) ~= 'a' then return nil end
-    for word in string.gmatch(string.sub(value, 2) .. ' ', '(.-) ') do
-      local s, c, p = string.match(word, '^(%d+):(%d+):(%d+)$')
-      s, c, p, r = tonumber(s), tonumber(c), tonumber(p), r + 1
-      if not s then return nil end
-      if r <= R then
-        local here, following = start[r], start[r] + period[r]
-        if s == following then
-          here = s
-        elseif s > following then
-          brought = brought or c + p > 0
-        elseif s < here - period[r] then
-          c, p = 0, 0
-        elseif s < here then
-          c, p = 0, c
-        end
-        from[r], current[r], previous[r] = here, c, p
+  local kept, brought, named = {}, false, {}
+  if not value then return kept, brought, named end
+  if string.sub(value, 1, 1) ~= 'a' then return nil end
+  local place = 0
+  for word in string.gmatch(string.sub(value, 2) .. ' ', '(.-) ') do
+    local moment, current, previous = string.match(word, '^(%d+):(%d+):(%d+)$')
+    moment, place = tonumber(moment), place + 1
+    if not moment then return nil end
+    local length = period_of(moment)
+    if length == 0 then
+      length = period[place]
+    elseif spelled(moment - moment % length, length) ~= moment then
+      return nil
+    end
+    if length then
+      local window, was_ahead = window_of(length, moment - moment % length, tonumber(current), tonumber(previous))
+      local same = named[length]
+      brought = brought or was_ahead
+      if same then
+        same.current = math.max(same.current, window.current)
+        same.previous = math.max(same.previous, window.previous)
+      else
+        kept[#kept + 1], named[length] = window, window
       end
     end
   end
-  for more = r + 1, R do from[more], current[more], previous[more] = start[more], 0, 0 end
-  return from, current, previous, brought
+  return kept, brought, named
+end
+
+-- us from now until nothing is left of what a window holds.
+local function reset_of(window)
+  if window.current > 0 then return window.start + 2 * window.length - now end
+  if window.previous > 0 then return window.start + window.length - now end
+  return 0
+end
+
+-- What is to be stored, and for how long; nil: it is too much.
+local function value_of(windows)
+  local words, longest = {}, 1000
+  for _, window in ipairs(windows) do
+    local reset = reset_of(window)
+    if reset > 0 then
+      words[#words + 1] = format('%d:%d:%d', spelled(window.start, window.length), window.current, window.previous)
+      longest = math.max(longest, reset)
+    end
+  end
+  if #words > MOST then return nil end
+  return 'a' .. table.concat(words, ' '), format('%d', (longest + (-longest) % 1000) / 1000)
 end
 
 -- us from the beginning of a window to when a share of its predecessor's count as small as `room` is left.
@@ -68,13 +121,13 @@ local function decay(previous, room, length)
   return length - floor_share(room, length, previous)
 end
 
--- us until one more call passes, when the window that begins at `from` holds `current` after `previous`.
-local function retry_of(r, from, current, previous)
-  local length, room = period[r], count[r] - cost
+-- us until one more call passes.
+local function retry_of(window, most)
+  local length, room = window.length, most - cost
   if room < 0 then return -1 end
-  local wait = length + decay(current, room, length)
-  if current <= room then wait = decay(previous, room - current, length) end
-  return wait > 0 and math.max(0, from + wait - now) or 0
+  local wait = length + decay(window.current, room, length)
+  if window.current <= room then wait = decay(window.previous, room - window.current, length) end
+  return wait > 0 and math.max(0, window.start + wait - now) or 0
 end
 
 local values = pcall('MGET', unpack(keys)) -- a key of a wrong type looks absent here
@@ -82,47 +135,53 @@ if values.err then return failure(values) end
 local reply = {}
 for i = 1, #keys do
   local key, value, n = keys[i], values[i], tonumber(argv[first_n + i] or 1)
-  local at = (i - 1) * (3 * R + 1)
-  local from, current, previous, brought = windows_of(value)
-  local granted, used = from and n or 0, {}
-  for r = 1, from and R or 0 do
-    local passed = math.max(0, now - from[r])
-    used[r] = current[r] + ceil_share(previous[r], period[r] - passed, period[r])
-    local passing = (count[r] - used[r]) / cost
-    granted = math.max(0, math.min(granted, passing - passing % 1))
-  end
-
-  local windows, longest = {}, 0
-  for r = 1, from and R or 0 do
-    current[r] = current[r] + granted * cost
-    windows[r] = format('%d:%d:%d', from[r], current[r], previous[r])
-    local reset = 0
-    if current[r] > 0 then
-      reset = from[r] + 2 * period[r] - now
-    elseif previous[r] > 0 then
-      reset = from[r] + period[r] - now
+  local at, wrong = (i - 1) * (3 * R + 1), nil
+  local kept, brought, named = windows_of(value)
+  local windows, asked, used, granted = {}, {}, {}, n
+  if kept then
+    for r = 1, R do
+      local length = period[r]
+      local window = named[length] or window_of(length, now - now % length, 0, 0)
+      named[length] = window
+      if not window.is_asked then
+        windows[#windows + 1], window.is_asked = window, true
+      end
+      local passed = math.max(0, now - window.start)
+      asked[r], used[r] = window, window.current + ceil_share(window.previous, length - passed, length)
+      local passing = (count[r] - used[r]) / cost
+      granted = math.max(0, math.min(granted, passing - passing % 1))
     end
-    if reset > longest then longest = reset end
-    reply[at + 3 * r - 1], reply[at + 3 * r + 1] = used[r], reset
-    reply[at + 3 * r] = retry_of(r, from[r], current[r], previous[r])
+    for _, window in ipairs(windows) do
+      if not peek then window.current = window.current + granted * cost end
+    end
+    for _, window in ipairs(kept) do
+      if not window.is_asked then windows[#windows + 1] = window end
+    end
+  else
+    wrong = WRONG
   end
 
-  if from and not peek and (granted > 0 or brought) then
-    local ms = format('%d', (longest + (-longest) % 1000) / 1000)
-    -- with GET it says that the type is wrong instead of writing over it
-    local was = pcall('SET', key, 'a' .. table.concat(windows, ' '), 'PX', ms, 'GET')
-    if was and was ~= value then
-      if string.sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
-      from = nil
+  if kept and not peek and (granted > 0 or brought) then
+    local new, ms = value_of(windows)
+    if new then
+      -- with GET it says that the type is wrong instead of writing over it
+      local was = pcall('SET', key, new, 'PX', ms, 'GET')
+      if was and was ~= value then
+        if string.sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
+        wrong = WRONG
+      end
+    else
+      wrong = FULL
     end
   elseif not value and pcall('EXISTS', key) == 1 then
-    from = nil
+    wrong = WRONG
   end
 
-  reply[at + 1] = granted
-  if not from then
-    reply[at + 1] = WRONG
-    for r = 2, 3 * R + 1 do reply[at + r] = 0 end
+  reply[at + 1] = wrong or granted
+  for r = 1, R do
+    local u, retry, reset = 0, 0, 0
+    if not wrong then u, retry, reset = used[r], retry_of(asked[r], count[r]), reset_of(asked[r]) end
+    reply[at + 3 * r - 1], reply[at + 3 * r], reply[at + 3 * r + 1] = u, retry, reset
   end
 end
 return reply

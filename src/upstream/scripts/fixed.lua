@@ -1,45 +1,87 @@
 -- Decides calls by a counter for each window of time, at one or several rates, for many keys: FIXED.
 --
--- ARGV and reply: as in sliding.lua.
+-- ARGV and reply: as in sliding.lua; a key that counts in too many other windows has the text of that error. After a peek
+-- the times are those of now.
 --
--- Stored: "w", then for each rate start:count, joined by spaces; start is the unix time in us when its window began, a
--- multiple of the period. A window that begins after the next one was left by a clock that went back: its count goes
--- over to the present window at once, even by a call that is refused, or it would lock the key. The next one stays: a
--- clock that goes back by a moment admits nothing twice.
+-- Stored: "w", then for each period moment:count, joined by spaces: what is counted in the window that has this moment, in
+-- us since 1970. Windows begin at multiples of their period. The moment's last digits spell the period: its ms, and in two
+-- digits how many digits those are. So ...6000005 is of 60000 ms; there is one such moment in each window.
+-- A call is counted in the windows of its own periods, whatever the COUNT, and in no others. A window stays until it is
+-- over, MOST of them at most. One that begins after the next one was left by a clock that went back: its count goes over
+-- to the present window at once, even by a call that is refused, or it would lock the key. The next one stays: a clock
+-- that goes back by a moment admits nothing twice.
+--
+-- Before periods were spelled the moment was the window's beginning, which ends in 00; its period was that of the rate in
+-- its place.
+
+local MOST = 8
+local FULL = 'ERR the key still counts in 8 other periods: give this one a key of its own'
 
 local cost, R = tonumber(argv[4]), tonumber(argv[5])
 local first_n = 5 + 2 * R
-local count, period, start = {}, {}, {}
+local count, period = {}, {}
 for r = 1, R do
   count[r], period[r] = tonumber(argv[4 + 2 * r]), tonumber(argv[5 + 2 * r])
-  start[r] = now - now % period[r]
 end
 
--- Where each stored window begins and what is counted in it, as seen from now, and whether a window was brought back;
--- nil: the value is not ours.
+local function spelled(start, length)
+  local ms = length / 1000
+  local digits = #format('%d', ms)
+  return start + (ms * 100 + digits - start) % 10 ^ (digits + 2)
+end
+
+local function period_of(moment)
+  local digits = moment % 100
+  return (moment - digits) / 100 % 10 ^ digits * 1000
+end
+
+-- What is counted where, as seen from now, whether a window was brought back, and each by its period; nil: the value is
+-- not ours.
 local function windows_of(value)
-  local from, used, brought, r = {}, {}, false, 0
-  if value then
-    if string.sub(value, 1, 1) ~= 'w' then return nil end
-    for word in string.gmatch(string.sub(value, 2) .. ' ', '(.-) ') do
-      local s, c = string.match(word, '^(%d+):(%d+)$')
-      s, c, r = tonumber(s), tonumber(c), r + 1
-      if not s then return nil end
-      if r <= R then
-        local here, following = start[r], start[r] + period[r]
-        if s == following then
-          here = s
-        elseif s > following then
-          brought = brought or c > 0
-        elseif s < here then
-          c = 0
-        end
-        from[r], used[r] = here, c
+  local kept, brought, named = {}, false, {}
+  if not value then return kept, brought, named end
+  if string.sub(value, 1, 1) ~= 'w' then return nil end
+  local place = 0
+  for word in string.gmatch(string.sub(value, 2) .. ' ', '(.-) ') do
+    local moment, used = string.match(word, '^(%d+):(%d+)$')
+    moment, used, place = tonumber(moment), tonumber(used), place + 1
+    if not moment then return nil end
+    local length = period_of(moment)
+    if length == 0 then
+      length = period[place]
+    elseif spelled(moment - moment % length, length) ~= moment then
+      return nil
+    end
+    if length then
+      local start, here = moment - moment % length, now - now % length
+      if start > here + length then
+        brought, start = brought or used > 0, here
+      elseif start < here then
+        start, used = here, 0
+      end
+      local window = named[length]
+      if window then
+        window.used = math.max(window.used, used)
+      else
+        window = { length = length, start = start, used = used }
+        kept[#kept + 1], named[length] = window, window
       end
     end
   end
-  for more = r + 1, R do from[more], used[more] = start[more], 0 end
-  return from, used, brought
+  return kept, brought, named
+end
+
+-- What is to be stored, and for how long; nil: it is too much.
+local function value_of(windows)
+  local words, longest = {}, 1000
+  for _, window in ipairs(windows) do
+    if window.used > 0 then
+      words[#words + 1] = format('%d:%d', spelled(window.start, window.length), window.used)
+      longest = math.max(longest, window.start + window.length - now)
+    end
+  end
+  if #words > MOST then return nil end
+  return 'w' .. table.concat(words, ' '), format('%d', (longest + (-longest) % 1000) / 1000)
 end
 
 local values = pcall('MGET', unpack(keys)) -- a key of a wrong type looks absent here
@@ -47,46 +89,63 @@ if values.err then return failure(values) end
 local reply = {}
 for i = 1, #keys do
   local key, value, n = keys[i], values[i], tonumber(argv[first_n + i] or 1)
-  local at = (i - 1) * (3 * R + 1)
-  local from, used, brought = windows_of(value)
-  local granted = from and n or 0
-  for r = 1, from and R or 0 do
-    local passing = (count[r] - used[r]) / cost
-    granted = math.max(0, math.min(granted, passing - passing % 1))
+  local at, wrong = (i - 1) * (3 * R + 1), nil
+  local kept, brought, named = windows_of(value)
+  local windows, asked, used, granted = {}, {}, {}, n
+  if kept then
+    for r = 1, R do
+      local length = period[r]
+      local window = named[length]
+      if not window then
+        window = { length = length, start = now - now % length, used = 0 }
+        named[length] = window
+      end
+      if not window.is_asked then
+        windows[#windows + 1], window.is_asked = window, true
+      end
+      asked[r], used[r] = window, window.used
+      local passing = (count[r] - used[r]) / cost
+      granted = math.max(0, math.min(granted, passing - passing % 1))
+    end
+    for _, window in ipairs(windows) do
+      if not peek then window.used = window.used + granted * cost end
+    end
+    for _, window in ipairs(kept) do
+      if not window.is_asked then windows[#windows + 1] = window end
+    end
+  else
+    wrong = WRONG
   end
 
-  if from and not peek and (granted > 0 or brought) then
-    local windows, ms = {}, 1
-    for r = 1, R do
-      local total = used[r] + granted * cost
-      windows[r] = format('%d:%d', from[r], total)
-      local left = from[r] + period[r] - now
-      if total > 0 then ms = math.max(ms, (left + (-left) % 1000) / 1000) end
-    end
-    -- with GET it says that the type is wrong instead of writing over it
-    local was = pcall('SET', key, 'w' .. table.concat(windows, ' '), 'PX', format('%d', ms), 'GET')
-    if was and was ~= value then
-      if string.sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
-      from = nil
+  if kept and not peek and (granted > 0 or brought) then
+    local new, ms = value_of(windows)
+    if new then
+      -- with GET it says that the type is wrong instead of writing over it
+      local was = pcall('SET', key, new, 'PX', ms, 'GET')
+      if was and was ~= value then
+        if string.sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
+        wrong = WRONG
+      end
+    else
+      wrong = FULL
     end
   elseif not value and pcall('EXISTS', key) == 1 then
-    from = nil
+    wrong = WRONG
   end
 
-  if from then
-    reply[at + 1] = granted
-    for r = 1, R do
-      local total, left, retry = used[r] + granted * cost, from[r] + period[r] - now, 0
+  reply[at + 1] = wrong or granted
+  for r = 1, R do
+    local u, retry, reset = 0, 0, 0
+    if not wrong then
+      local total, left = asked[r].used, asked[r].start + period[r] - now
+      u, reset = used[r], total > 0 and left or 0
       if cost > count[r] then
         retry = -1
       elseif total + cost > count[r] then
         retry = left
       end
-      reply[at + 3 * r - 1], reply[at + 3 * r], reply[at + 3 * r + 1] = used[r], retry, total > 0 and left or 0
     end
-  else
-    reply[at + 1] = WRONG
-    for r = 2, 3 * R + 1 do reply[at + r] = 0 end
+    reply[at + 3 * r - 1], reply[at + 3 * r], reply[at + 3 * r + 1] = u, retry, reset
   end
 end
 return reply

@@ -8,6 +8,11 @@
 -- Stored: a sorted set of "h:" and the token, scored with the unix time in ms when its time is over. The key expires
 -- with its last holder. acquire by a holder renews; a release publishes the key to the channel, if that is not empty.
 -- Who is over is not counted, and forgotten when something is written, PRUNED at a time.
+--
+-- A score is less than that by a part of a ms, and its fraction, in 1024ths, spells the time that was granted:
+-- 1 + 16 * e + m is (16 + m) / 16 * 2^e ms, rounded up.
+-- A holder whose time ends later than that from now was left by a clock that went back: when somebody is refused his
+-- place, that time begins now, for PRUNED holders at once. A score without a fraction, as they were before, is left alone.
 
 local PRUNED = 100
 
@@ -17,14 +22,45 @@ local now_text = format('%d', now_ms)
 local op, channel = argv[4], argv[7]
 local max, ttl = tonumber(argv[5]), tonumber(argv[6])
 local over = (now + (-now) % 1000) / 1000 + (ttl or 0) -- rounded up: nobody loses a part of a millisecond
-local over_text = format('%d', over)
+
+-- The score of who is over then, of a time as this is spelled.
+local function score_of(over_ms, code)
+  return format('%.17g', over_ms - 1 + code / 1024)
+end
+
+local function code_of(ms)
+  local mantissa, exponent = math.frexp(ms)
+  return 1 + 16 * (exponent - 1) + math.ceil(32 * mantissa - 16)
+end
+
+-- Its code and its time in ms, if a clock has gone back since it was granted.
+local function ahead(score)
+  local code = score % 1 * 1024
+  local m = (code - 1) % 16
+  local ms = (16 + m) * 2 ^ ((code - 1 - m) / 16 - 4)
+  if code > 0 and math.ceil(score) - ms > now_ms + 2 then return code, ms end
+end
 
 -- Forget who is over, and let the key expire with the last of the others.
 local function tidy(key)
   local gone = math.min(redis.call('ZCOUNT', key, '-inf', now_text), PRUNED)
   if gone > 0 then redis.call('ZREMRANGEBYRANK', key, 0, gone - 1) end
   local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
-  if last then redis.call('PEXPIRE', key, format('%d', math.max(1, last - now_ms))) end
+  if last then redis.call('PEXPIRE', key, format('%d', math.max(1, math.ceil(last) - now_ms))) end
+end
+
+-- For those whose clock went back their time begins now. An error, or nil.
+local function bring_back(key)
+  local latest, brought = redis.call('ZREVRANGE', key, 0, PRUNED - 1, 'WITHSCORES'), false
+  for j = 1, #latest, 2 do
+    local code, ms = ahead(tonumber(latest[j + 1]))
+    if code then
+      local done = pcall('ZADD', key, score_of(now_ms + 1 + math.ceil(ms), code), latest[j])
+      if type(done) == 'table' then return failure(done) end
+      brought = true
+    end
+  end
+  if brought then tidy(key) end
 end
 
 local reply = {}
@@ -56,16 +92,18 @@ for i, key in ipairs(keys) do
         if held < max then
           granted, held = 1, held + 1
         elseif max > 0 then
+          local wrong = not peek and bring_back(key)
+          if wrong then return wrong end
           local rank = redis.call('ZCARD', key) - max -- of the one that makes room, when all before it are over
           local first = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
-          local left = first[2] * 1000 - now
+          local left = math.ceil(first[2]) * 1000 - now
           retry = (left + (-left) % 1000) / 1000
         else
           retry = -1
         end
       end
       if granted == 1 and not peek then
-        local done = pcall('ZADD', key, over_text, member)
+        local done = pcall('ZADD', key, score_of(over, code_of(ttl)), member)
         if type(done) == 'table' then return failure(done) end
         tidy(key)
       end

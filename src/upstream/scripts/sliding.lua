@@ -3,19 +3,25 @@
 -- ARGV: database, clock in us ("" = Redis' own), peek ("1" or "0"), cost, R, then R times count, period_us;
 --   then nothing, or for each key how many equal calls it stands for.
 -- Reply: for each key how many of its calls were granted, then for each rate three integers: units in the window before
---   them; us until another call would pass after them (0: now, -1: never); us until the window would be empty.
+--   them; us until another call would pass after them (0: now, -1: never); us until the window would be empty. After a
+--   peek the times are those of now.
 --   Where the key holds something else, the text of WRONGTYPE and 3 R zeros.
 --
 -- Stored: a sorted set with an entry for what was granted at once, scored with its unix time in us and named total+units:
 -- the units counted in this key so far, its own included, in 16 digits, so that entries of one moment are in order. What a
 -- window holds is the newest total without the one where the window begins: two look-ups, however much that is. A unit at
--- t counts at times in [t, t + period). Only a call that is granted adds or prunes, PRUNED entries at most; but entries of
--- the future, which a clock that went back has left, are made one of now at once, or they would lock the key.
+-- t counts at times in [t, t + period), in the windows of all rates, whatever its own. Only a call that is granted adds or
+-- prunes, PRUNED entries at most; but entries of the future, which a clock that went back has left, are made one of now at
+-- once, or they would lock the key.
+--
+-- The key lives as long as the longest period that a call was granted with needs it: no call makes that shorter. While it
+-- is to live beyond this call's longest period, nothing of it is over; what lies behind the newest KEPT entries goes all
+-- the same, as no rate counts more units than that.
 --
 -- Before there were totals each unit was an entry, named time:sequence. Such a set is read as it is; the first call that
 -- writes makes one entry of all that is in its longest window, as old as the newest of it: no unit leaves too early.
 
-local PRUNED = 100
+local PRUNED, KEPT = 100, 10000
 
 local now_text = format('%d', now)
 
@@ -27,7 +33,7 @@ for r = 1, R do
   border[r] = format('%d', now - period[r]) -- scores beyond this are in the window
   if period[r] > period[longest] then longest = r end
 end
-local longest_ms = format('%d', (period[longest] + (-period[longest]) % 1000) / 1000)
+local longest_ms = (period[longest] + (-period[longest]) % 1000) / 1000
 
 -- Total and units of an entry's name, or nil: somebody else has written it, and what comes of that is his affair alone.
 local function read(name)
@@ -80,23 +86,27 @@ end
 
 -- Behind a total of `total`: add units at now, `future` of which take the place of those of the future.
 local function write(key, total, units, future, may_prune)
+  local lives_ms = redis.call('PTTL', key)
   local wrong = add(key, now_text, total + units, units + future)
   if wrong then return wrong end
-  if may_prune then
-    local over = math.min(redis.call('ZCOUNT', key, '-inf', border[longest]), PRUNED)
-    if over > 0 then redis.call('ZREMRANGEBYRANK', key, 0, over - 1) end
+  local over = redis.call('ZCARD', key) - KEPT
+  if may_prune and lives_ms <= longest_ms then
+    over = math.max(over, redis.call('ZCOUNT', key, '-inf', border[longest]))
   end
+  if over > 0 then redis.call('ZREMRANGEBYRANK', key, 0, math.min(over, PRUNED) - 1) end
   if future > 0 then redis.call('ZREMRANGEBYSCORE', key, '(' .. now_text, '+inf') end
-  redis.call('PEXPIRE', key, longest_ms)
+  if lives_ms < longest_ms then redis.call('PEXPIRE', key, format('%d', longest_ms)) end
 end
 
 -- The same for a set without totals, of which `kept` units up to `newest` are in the longest window.
 local function write_anew(key, newest, kept, units)
+  local lives_ms = redis.call('PTTL', key)
+  if lives_ms > longest_ms then kept = redis.call('ZCARD', key) end
   local done = pcall('UNLINK', key)
   if type(done) == 'table' then return failure(done) end
   if kept > 0 then add(key, format('%d', math.min(newest, now)), kept, kept) end
   if units > 0 then add(key, now_text, kept + units, units) end
-  redis.call('PEXPIRE', key, longest_ms)
+  redis.call('PEXPIRE', key, format('%d', math.max(lives_ms, longest_ms)))
 end
 
 local reply = {}
@@ -135,13 +145,14 @@ for i, key in ipairs(keys) do
       local passing = (count[r] - used[r]) / cost
       granted = math.max(0, math.min(granted, passing - passing % 1))
     end
-    local changes = granted > 0 or future > 0
+    local charged = peek and 0 or granted * cost
+    local changes = charged > 0 or future > 0
     local last_at = changes and now or newest
 
     reply[at + 1] = granted
     for r = 1, R do
       local retry = 0
-      local leaving = used[r] + granted * cost + cost - count[r] -- of the oldest: then another call passes
+      local leaving = used[r] + charged + cost - count[r] -- of the oldest: then another call passes
       if cost > count[r] then
         retry = -1
       elseif leaving > used[r] - future then
@@ -156,11 +167,11 @@ for i, key in ipairs(keys) do
     end
 
     if changes and not peek then
-      local units, wrong = granted * cost
+      local wrong
       if is_old then
-        wrong = write_anew(key, newest, used[longest], units)
+        wrong = write_anew(key, newest, used[longest], charged)
       else
-        wrong = write(key, total or 0, units, future, may_prune)
+        wrong = write(key, total or 0, charged, future, may_prune)
       end
       if wrong then return wrong end
     end

@@ -1,0 +1,40 @@
+#include "quota/algorithm.h"
+
+enum { UNNAMED, NAMED };
+
+/* Within a row DECISION and the options stand for their bits. */
+enum {
+    NONE = OPTION_NONE,
+    BURST = OPTION_BURST,
+    WAIT = OPTION_WAIT,
+    APPROX = OPTION_APPROX,
+    DECISION = OPTION_COST | OPTION_WAIT | OPTION_PEEK,
+};
+
+static const struct quota_algorithm rows[QUOTA_KINDS] = {
+#define ALGORITHM(id, name_, command, options_, family_, script_, word_, naming, joining_, work, rate)                 \
+    [QUOTA_##id] = {.name = (name_),                                                                                   \
+                    .word = (word_),                                                                                   \
+                    .script = SCRIPT_##script_,                                                                        \
+                    .options = (options_),                                                                             \
+                    .family = FAMILY_##family_,                                                                        \
+                    .joining = QUOTA_##joining_,                                                                       \
+                    .work_us = (work),                                                                                 \
+                    .rate_us = (rate),                                                                                 \
+                    .is_named = (naming) == NAMED},
+#include "quota/algorithms.def"
+#undef ALGORITHM
+};
+
+const struct quota_algorithm *quota_algorithm(uint8_t kind)
+{
+    return &rows[kind];
+}
+
+enum quota_kind quota_named_kind(struct slice name)
+{
+    unsigned kind = 0;
+    while (kind < QUOTA_KINDS && !(rows[kind].is_named && slice_eq_nocase(name, slice_str(rows[kind].name))))
+        kind++;
+    return (enum quota_kind)kind;
+}

@@ -1,0 +1,65 @@
+-- Decides calls by GCRA as redis-cell does, for many keys: THROTTLE, CL.THROTTLE.
+--
+-- ARGV and reply: as in funnel.lua; one rate, and inc may be 0 or less, which gives back.
+--
+-- Stored: redis-cell's own value, the unix time in ns when the debt is paid (its TAT), in digits. It is one for all rates:
+-- each call pours its own time into it, and nothing is ever cut.
+--
+-- A double holds integers up to 2^53, but ns since 1970 do not fit: seconds are subtracted first.
+
+local MAX = 2 ^ 53
+local sub, match = string.sub, string.match
+
+local sec, nsec = (now - now % 1e6) / 1e6, now % 1e6 * 1000
+local inc, room = tonumber(argv[7]), tonumber(argv[8])
+
+-- One MGET for all: it shows a key of a wrong type as absent, so what is absent is looked at again before it counts.
+local values = pcall('MGET', unpack(keys))
+if values.err then return failure(values) end
+
+-- The TAT of this debt, in digits.
+local function tat(debt)
+  local ns = debt % 1e9
+  local s = sec + (debt - ns) / 1e9
+  ns = ns + nsec
+  if ns >= 1e9 then s, ns = s + 1, ns - 1e9 end
+  return format('%d%09d', s, ns)
+end
+
+-- The debt of a stored value; nil: it is not ours.
+local function debt_of(value)
+  if #value > 20 or not match(value, '^%d+$') then return nil end
+  local debt = ((tonumber(sub(value, 1, -10)) or 0) - sec) * 1e9 + (sub(value, -9) - nsec)
+  return math.max(0, math.min(debt, MAX))
+end
+
+-- How many of n calls fit over this debt. Without an inc all or none.
+local function grant(debt, n)
+  if inc <= 0 then return debt + inc <= room and n or 0 end
+  local passing = (room - debt) / inc
+  return math.max(0, math.min(n, passing - passing % 1))
+end
+
+for i = 1, #keys do
+  local value = values[i]
+  local debt = 0
+  if value then debt = debt_of(value) end
+  local after = debt
+  if debt and not peek then after = math.max(0, debt + grant(debt, tonumber(argv[9 + i] or 1)) * inc) end
+
+  if after == debt then
+    if not value and pcall('EXISTS', keys[i]) == 1 then debt = nil end
+  elseif after > 0 then
+    -- with GET it says that the type is wrong instead of writing over it
+    local was = pcall('SET', keys[i], tat(after), 'PX', format('%d', (after + 999999) / 1e6), 'GET')
+    if was and was ~= value then
+      if sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
+      debt = nil
+    end
+  else
+    local done = pcall('DEL', keys[i])
+    if type(done) == 'table' then return failure(done) end
+  end
+  values[i] = debt or WRONG
+end
+return values

@@ -1,0 +1,216 @@
+-- Decides calls by GCRA, at one or several rates, for many keys: FUNNEL, BUCKET.
+--
+-- KEYS: at most some 4,000 keys, each once.
+-- ARGV: database, clock in us ("" = Redis' own), peek ("1" or "0"), tag, R, then R times interval_ns, inc_ns, room_ns,
+--   burst_ns; then nothing, or for each key how many equal calls it stands for.
+-- Reply: for each key R integers, the debt of each rate in ns before this call; where the key holds something else, or
+--   owes at too many other rates, the text of the error and R - 1 zeros.
+--
+-- Stored: the tag, then RECORD bytes for each funnel, numbers with the highest byte first: the interval of one unit in ns
+-- (7 bytes), which is its name; the unix time when its debt is paid (its TAT), as seconds (4) and ns (4); and what it
+-- owed when it was last poured into, in steps of STEP ns, rounded up (4). A debt only grows by calls: one that is larger
+-- than it was then comes from a clock that went back, and is cut to it for good, even by a call that is refused.
+--
+-- A rate pours into the funnel of its interval, whatever its burst, and into no other. One that is new to the key begins
+-- with the largest debt there is of those that fit its burst. Funnels stay while any of them owes, MOST at most.
+--
+-- Before there were intervals the value was text: the tag, in upper case where a turn had been reserved beyond the burst,
+-- and a TAT in ns for each rate in its place. Such funnels have the name 0, which is no rate's, and go when they are paid;
+-- a reserved turn is kept whatever the burst.
+--
+-- A double holds integers up to 2^53, but ns since 1970 do not fit: seconds are subtracted first.
+
+local RECORD, MOST, STEP = 19, 8, 4e6
+local FULL = 'ERR the key still owes at 8 other rates: give this one a key of its own'
+local sub, pack, unpack_numbers = string.sub, struct.pack, struct.unpack
+
+local sec, nsec = (now - now % 1e6) / 1e6, now % 1e6 * 1000
+local tag, R = argv[4], tonumber(argv[5])
+local first_n = 5 + 4 * R
+
+-- One MGET for all: it shows a key of a wrong type as absent, so what is absent is looked at again before it counts.
+local values = pcall('MGET', unpack(keys))
+if values.err then return failure(values) end
+local reply = R == 1 and values or {}
+
+-- Gives what decides any calls on one key: decide(i, n) returns the error that ends the whole call, or nil.
+local function any()
+  local interval, inc, room, burst = {}, {}, {}, {}
+  for r = 1, R do
+    local at = 2 + 4 * r
+    interval[r], inc[r] = tonumber(argv[at]), tonumber(argv[at + 1])
+    room[r], burst[r] = tonumber(argv[at + 2]), tonumber(argv[at + 3])
+  end
+
+  local function steps_of(ns)
+    return (ns + (-ns) % STEP) / STEP
+  end
+
+  -- The debt of a TAT, and a TAT of this debt: seconds and ns.
+  local function debt_of(s, ns)
+    return math.max(0, (s - sec) * 1e9 + (ns - nsec))
+  end
+  local function tat_of(debt)
+    local ns = debt % 1e9
+    local s = sec + (debt - ns) / 1e9
+    ns = ns + nsec
+    if ns >= 1e9 then return s + 1, ns - 1e9 end
+    return s, ns
+  end
+
+  -- As text was stored. The debt that it has now is the largest it can have had.
+  local function funnels_of_text(value)
+    local funnels, is_reserved = {}, sub(value, 1, 1) ~= tag
+    for word in string.gmatch(sub(value, 2) .. ' ', '(.-) ') do
+      if #word > 20 or not string.match(word, '^%d+$') then return nil end
+      local debt = math.min(debt_of(tonumber(sub(word, 1, -10)) or 0, sub(word, -9)), 2 ^ 53)
+      funnels[#funnels + 1] = { interval = 0, debt = debt, peak = steps_of(debt), fits = is_reserved }
+    end
+    return funnels, false
+  end
+
+  -- The funnels of a value, and whether a debt was cut; nil: it is not ours. No interval begins with the byte of a digit.
+  local function funnels_of(value)
+    if not value then return {}, false end
+    if string.match(value, '^%a%d') and sub(value, 1, 1):lower() == tag then return funnels_of_text(value) end
+    if sub(value, 1, 1) ~= tag or #value == 1 or (#value - 1) % RECORD ~= 0 then return nil end
+    local funnels, is_cut = {}, false
+    for at = 2, #value, RECORD do
+      local name, s, ns, peak = unpack_numbers('>I7I4I4I4', value, at)
+      local debt = debt_of(s, ns)
+      if debt > peak * STEP then debt, is_cut = peak * STEP, true end
+      funnels[#funnels + 1] = { interval = name, debt = debt, peak = peak }
+    end
+    return funnels, is_cut
+  end
+
+  local function value_of(funnels)
+    local parts, longest = { tag }, 0
+    for f, funnel in ipairs(funnels) do
+      local s, ns = tat_of(funnel.debt)
+      parts[f + 1] = pack('>I7I4I4I4', funnel.interval, s, ns, funnel.peak)
+      longest = math.max(longest, funnel.debt)
+    end
+    return table.concat(parts), format('%d', (longest + (-longest) % 1e6) / 1e6)
+  end
+
+  -- The funnel of each rate, among those that are kept, or new.
+  local function funnels_asked(kept)
+    local asked, named = {}, {}
+    for _, funnel in ipairs(kept) do named[funnel.interval] = funnel end
+    for r = 1, R do
+      local funnel = named[interval[r]] or { interval = interval[r], debt = 0, is_new = true }
+      if funnel.is_new then
+        local most = steps_of(burst[r])
+        for _, other in ipairs(kept) do
+          if other.fits or other.peak <= most then funnel.debt = math.max(funnel.debt, other.debt) end
+        end
+      end
+      asked[r], named[interval[r]] = funnel, funnel
+    end
+    return asked
+  end
+
+  -- How many of n calls fit.
+  local function grant(asked, n)
+    for r = 1, R do
+      local passing = (room[r] - asked[r].debt) / inc[r]
+      n = math.min(n, passing - passing % 1)
+    end
+    return math.max(0, n)
+  end
+
+  -- Pours `granted` calls into the funnels asked, which join those that are kept. False: there are too many that owe.
+  local function pour(kept, asked, granted)
+    for r = 1, R do
+      local funnel = asked[r]
+      if not funnel.is_poured then
+        funnel.debt, funnel.is_poured = funnel.debt + granted * inc[r], true
+        funnel.peak = steps_of(funnel.debt)
+        if funnel.is_new then kept[#kept + 1] = funnel end
+      end
+    end
+    for f = #kept, 1, -1 do
+      if kept[f].debt == 0 and (#kept > MOST or kept[f].interval == 0) then table.remove(kept, f) end
+    end
+    return #kept <= MOST
+  end
+
+  return function(i, n)
+    local at, value, debts, wrong = (i - 1) * R, values[i], {}, nil
+    local kept, changes = funnels_of(value)
+    if kept then
+      local asked = funnels_asked(kept)
+      for r = 1, R do debts[r] = asked[r].debt end
+      local granted = peek and 0 or grant(asked, n)
+      if granted > 0 then
+        changes = true
+        if not pour(kept, asked, granted) then wrong = FULL end
+      end
+    else
+      wrong = WRONG
+    end
+
+    if not wrong and changes and not peek then
+      local new, ms = value_of(kept)
+      -- with GET it says that the type is wrong instead of writing over it
+      local was = pcall('SET', keys[i], new, 'PX', ms, 'GET')
+      if was and was ~= value then
+        if sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
+        wrong = WRONG
+      end
+    elseif not value and pcall('EXISTS', keys[i]) == 1 then
+      wrong = WRONG
+    end
+    for r = 1, R do reply[at + r] = wrong and 0 or debts[r] end
+    if wrong then reply[at + 1] = wrong end
+  end
+end
+
+-- The usual case, written for speed: calls of one each at one rate, on keys that were asked with no other.
+local decide
+local interval, inc, room = tonumber(argv[6]), tonumber(argv[7]), tonumber(argv[8])
+local is_usual = R == 1 and not peek and inc <= room
+local name, size = tag .. pack('>I7', interval), 1 + RECORD
+local heads = {} -- of a second: the name and it
+local last, new, ms = -1, nil, nil -- what is written for the debt `last`, often the same for many keys
+for i = 1, #keys do
+  local value, n, wrong = values[i], argv[first_n + i], nil
+  local debt, peak = 0, 0
+  if value and #value == size and sub(value, 1, 8) == name then
+    local s, ns, steps = unpack_numbers('>I4I4I4', value, 9)
+    debt, peak = (s - sec) * 1e9 + (ns - nsec), steps * STEP
+    if debt < 0 then debt = 0 end
+  elseif value then
+    debt = 1 -- somebody else's, or of more rates: not usual
+  end
+  if not is_usual or debt > peak or n and n ~= '1' then
+    decide = decide or any()
+    wrong = decide(i, tonumber(n or 1))
+  else
+    local after = debt + inc
+    values[i] = debt
+    if after <= room then
+      if after ~= last then
+        local ns = after % 1e9
+        local s = sec + (after - ns) / 1e9
+        ns = ns + nsec
+        if ns >= 1e9 then s, ns = s + 1, ns - 1e9 end
+        local head = heads[s]
+        if not head then
+          head = name .. pack('>I4', s)
+          heads[s] = head
+        end
+        last, new = after, head .. pack('>I4I4', ns, (after + (-after) % STEP) / STEP)
+        ms = format('%d', (after + 999999) / 1e6)
+      end
+      local was = pcall('SET', keys[i], new, 'PX', ms, 'GET')
+      if was and was ~= value then
+        if sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
+        values[i] = WRONG
+      end
+    end
+  end
+  if wrong then return wrong end
+end
+return reply
