@@ -140,7 +140,7 @@ static bool needs_own(const struct client *client, const struct request *request
 static void give_back(struct client *client)
 {
     struct rider *rider = &client->rider;
-    client->wrote_elsewhere = true;
+    proof_note_leaving(client);
     struct lane *lane = rider->lane;
     lane_catch_up(rider);
     client->has_own_lane = false;
@@ -165,7 +165,7 @@ void place_abandon(struct client *client)
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
     client->has_own_lane = client->is_urgent = false;
-    client->wrote_elsewhere = true;
+    proof_note_leaving(client);
     account_calls_lost(client);
 }
 
@@ -180,7 +180,7 @@ void place_leave(struct client *client)
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->has_own_lane = client->is_urgent = false;
-    client->wrote_elsewhere = true;
+    proof_note_leaving(client);
     lend_take_back_as_is(&client->front->lanes, lane);
 }
 

@@ -69,7 +69,7 @@ bool special_is_plain(const struct client *client, const struct request *request
     const struct command *command = request->command;
     return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks && !command->pins &&
            command->id != 0 && !command->is_urgent && !client->is_silent && !client->skips_next && !client->is_raw &&
-           !client->is_unproven;
+           !proof_is_sought(client);
 }
 
 static bool hears(const struct client *client)
