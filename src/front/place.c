@@ -77,8 +77,11 @@ static bool may_give_back(const struct client *client);
 static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
 {
     struct lanes *lanes = &client->front->lanes;
-    if (!proof_is_wanted(client, request))
-        return lend_private(lanes, key, &client->rider, &client_need_extra(client)->kept, client->wants_new_lane);
+    if (!proof_is_wanted(client, request)) {
+        /* One that is kept for lending is not for who will not give it back. */
+        bool wants_new = client->wants_new_lane || request->command->pins;
+        return lend_private(lanes, key, &client->rider, &client_need_extra(client)->kept, wants_new);
+    }
     char channel[PROOF_CHANNEL_ROOM];
     return lend_covering(lanes, key, &client->rider, proof_channel(client, channel));
 }

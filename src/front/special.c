@@ -462,9 +462,9 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (call == NULL)
         return false;
     call->counted = request->counted;
-    /* Confirmations are pushes to Redis, and come even to the silenced. */
-    if (is_silenced(client) && flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE)
-        call->flags |= CALL_MUTE;
+    /* Confirmations are pushes to Redis, and come even to the silenced; an error in their place does not. */
+    if (is_silenced(client))
+        call->flags |= flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
     if (request_may_block(request) && !is_later)
         call->flags |= CALL_MAY_WAIT;
     if (is_later) {
