@@ -18,6 +18,9 @@
 #define QUOTA_KEYS_MAX 64      /* of a RESET */
 #define QUOTA_PLACES_MAX 10000 /* of ACQUIRE */
 
+/* How a reply of several fields is written: as the client's protocol has it, or as it was asked for. */
+enum quota_shape { QUOTA_AS_SPOKEN, QUOTA_AS_ARRAY, QUOTA_AS_MAP };
+
 struct quota_ask {
     struct quota_rule rule; /* rates only for algorithms; of CHECK by quota_ask_resolve */
     struct slice key;       /* as the client wrote it; of RESET the first */
@@ -28,6 +31,7 @@ struct quota_ask {
     int64_t cost;           /* at least 1; of THROTTLE the quantity, which may be 0 or a refund */
     int64_t max;            /* of ACQUIRE: holders at once */
     int64_t ttl_ms;         /* of ACQUIRE and RENEW: a holder's time */
+    uint8_t shape;          /* enum quota_shape */
     bool is_peek;           /* nothing is to be written */
     bool is_cell;           /* CL.THROTTLE */
     bool is_raw;            /* the key as it is, in the client's database: whoever knows the settings says so */

@@ -390,11 +390,26 @@ static int64_t cell_seconds(int64_t ns)
     return ns < 0 ? -1 : ms / MS_IN_S + (ms % MS_IN_S != 0);
 }
 
-static void numbers_reply(struct build *out, const int64_t *numbers, unsigned n)
+/* Are the fields named? */
+static bool is_map(const struct build *out, const struct quota_ask *ask)
 {
-    build_array(out, n);
-    for (unsigned i = 0; i < n; i++)
-        build_int(out, numbers[i]);
+    return ask->rule.kind != QUOTA_THROTTLE &&
+           (ask->shape == QUOTA_AS_SPOKEN ? out->is_resp3 : ask->shape == QUOTA_AS_MAP);
+}
+
+static void fields(struct build *out, bool is_named, size_t n)
+{
+    if (is_named)
+        build_map(out, n);
+    else
+        build_array(out, n);
+}
+
+/* The name of the field that follows. */
+static void name(struct build *out, bool is_named, const char *text)
+{
+    if (is_named)
+        build_bulk_str(out, text);
 }
 
 void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome)
@@ -408,21 +423,12 @@ void quota_reply(struct build *out, const struct quota_ask *ask, const struct qu
         is_cell ? cell_seconds(outcome->retry_ns) : ms_up(outcome->retry_ns),
         is_cell ? cell_seconds(outcome->reset_ns) : ms_up(outcome->reset_ns),
     };
-    if (is_cell || !out->is_resp3) {
-        numbers_reply(out, numbers, 5);
-        return;
-    }
-    build_map(out, 5);
+    bool is_named = is_map(out, ask);
+    fields(out, is_named, 5);
     for (unsigned i = 0; i < 5; i++) {
-        build_bulk_str(out, names[i]);
+        name(out, is_named, names[i]);
         build_int(out, numbers[i]);
     }
-}
-
-static void name(struct build *out, const char *text)
-{
-    if (out->is_resp3)
-        build_bulk_str(out, text);
 }
 
 void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token)
@@ -432,21 +438,19 @@ void quota_reply_holding(struct build *out, const struct quota_ask *ask, const i
         build_int(out, is_granted);
         return;
     }
-    if (out->is_resp3)
-        build_map(out, 5);
-    else
-        build_array(out, 5);
-    name(out, "limited");
+    bool is_named = is_map(out, ask);
+    fields(out, is_named, 5);
+    name(out, is_named, "limited");
     build_int(out, !is_granted);
-    name(out, "token");
+    name(out, is_named, "token");
     if (is_granted)
         build_bulk(out, token);
     else
         build_nil(out);
-    name(out, "held");
+    name(out, is_named, "held");
     build_int(out, numbers[HELD]);
-    name(out, "max");
+    name(out, is_named, "max");
     build_int(out, ask->max);
-    name(out, "retry_after_ms");
+    name(out, is_named, "retry_after_ms");
     build_int(out, is_granted ? -1 : numbers[RETRY_MS]);
 }
