@@ -80,8 +80,9 @@ static bool take_rest(struct reading *reading, bool with_rates)
         if (!is_taken)
             return false;
     }
-    if (reading->ask->is_peek && (reading->seen & OPTION_WAIT))
+    if ((reading->seen & OPTION_PEEK) && (reading->seen & OPTION_WAIT))
         return option_syntax_error(reading);
+    reading->ask->is_peek |= reading->ask->cost == 0;
     return true;
 }
 

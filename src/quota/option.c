@@ -37,7 +37,7 @@ static bool option_burst(struct reading *reading, struct slice value)
 
 static bool option_cost(struct reading *reading, struct slice value)
 {
-    return option_parse_within(reading, value, 1, QUOTA_MOST - 1, &reading->ask->cost);
+    return option_parse_within(reading, value, 0, QUOTA_MOST - 1, &reading->ask->cost);
 }
 
 static bool option_wait(struct reading *reading, struct slice value)

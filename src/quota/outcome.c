@@ -94,7 +94,7 @@ static void pour(const struct quota_ask *ask, const int64_t *numbers, uint64_t g
 static void funnel_allow(const struct quota_ask *ask, const int64_t *debts, struct quota_outcome *outcome)
 {
     int64_t wait_ns = 0;
-    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+    for (unsigned i = 0; ask->wait_ns > 0 && !quota_is_sure(ask) && i < ask->rule.n_rates; i++) {
         int64_t over_ns = debts[i] - quota_burst_ns(&ask->rule.rates[i]);
         wait_ns = over_ns > wait_ns ? over_ns : wait_ns;
     }
@@ -324,7 +324,8 @@ bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers,
 
 uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
 {
-    return reading_of(ask)->granted(ask, numbers, ask->is_peek && n > 1 ? 1 : n);
+    uint64_t most = ask->is_peek && n > 1 ? 1 : n;
+    return quota_is_sure(ask) ? most : reading_of(ask)->granted(ask, numbers, most);
 }
 
 static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory)

@@ -77,7 +77,7 @@ static void put_funnels(const struct quota_ask *ask, struct slice channel, struc
 static void put_windows(const struct quota_ask *ask, struct slice channel, struct words *words)
 {
     (void)channel;
-    put_number(words, ask->cost);
+    put_number(words, ask->cost > 0 ? ask->cost : 1); /* what is asked with COST 0 is a look */
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         put_number(words, ask->rule.rates[i].limit);

@@ -1,6 +1,7 @@
 """The options of LIMIT commands, end to end: what each does to the reply and to what is stored."""
 
-from decisions import FIELDS, PLACE_FIELDS, decision, fresh
+import pytest
+from decisions import FIELDS, PLACE_FIELDS, decide, decision, decisions, fresh, written
 from limits import plain
 
 
@@ -34,3 +35,27 @@ def test_equal_calls_of_several_forms(conn, protocol):
     named = replies[::2] if protocol == 3 else [dict(zip(reply[::2], reply[1::2])) for reply in replies[::2]]
     assert [reply[b"limited"] for reply in named] == [0, 1]
     assert replies[1][0] == 0 and decision(replies[3]).limited == 1
+
+
+# ---- COST 0 ----
+
+ALGORITHMS = ["FUNNEL {} 3/d", "BUCKET {} 3/d 5/d", "SLIDING {} 3/d", "SLIDING {} 3/d APPROX", "FIXED {} 3/d"]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_nothing_always_passes(conn, redis, algorithm):
+    key = fresh()
+    command = f"LIMIT {algorithm.format(key)}"
+    before = written(redis)
+    assert decide(conn, command + " COST 0")[:4] == (0, 3, 3, -1)
+    assert written(redis) == before
+    for left in (2, 1, 0):
+        assert decide(conn, command)[:4] == (0, 3, left, -1)
+        before = written(redis)
+        found = decisions(conn, *[command + option for option in (" COST 0", " COST 0 WAIT 50", " PEEK COST 0", " COST 0")])
+        assert all(one[:4] == (0, 3, left, -1) and one.reset > 0 for one in found), found
+        assert written(redis) == before
+    assert decide(conn, command).limited == 1
+    assert decide(conn, command + " COST 0")[:4] == (0, 3, 0, -1), "nor does a refusal that is remembered stand against it"
+    mixed = decisions(conn, command + " PEEK", command + " COST 0", command, command + " PEEK")
+    assert [one.limited for one in mixed] == [1, 0, 1, 1]

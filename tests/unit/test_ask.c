@@ -213,7 +213,6 @@ static void errors(void **state)
         {"LIMIT FUNNEL k 1/s BURST 1 BURST 1", syntax_error},
         {"LIMIT FUNNEL k PEEK", syntax_error},
         {"LIMIT FUNNEL k 1/s COST", syntax_error},
-        {"LIMIT FUNNEL k 1/s COST 0", integer_error},
         {"LIMIT FUNNEL k 1/s COST -1", integer_error},
         {"LIMIT FUNNEL k 1/s COST 1.5", integer_error},
         {"LIMIT FUNNEL k 1/s COST ''", integer_error},

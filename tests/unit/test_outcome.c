@@ -333,6 +333,40 @@ static void replies(void **state)
     assert_bytes("LIMIT FIXED k 2/s COST 2", 250000, false, "*5\r\n:1\r\n:2\r\n:1\r\n:750\r\n:750\r\n");
 }
 
+/* COST 0 is let through whatever is owed, even to a queue; and nothing is written. */
+static void nothing(void **state)
+{
+    (void)state;
+    static const char *const rates[] = {"FUNNEL k 2/s", "SLIDING k 2/s", "FIXED k 2/s"};
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        char line[64];
+        forget();
+        for (int used = 0; used <= 2; used++) {
+            snprintf(line, sizeof line, "LIMIT %s COST 0", rates[i]);
+            struct quota_ask ask = kit_ask(line);
+            struct quota_outcome outcome = call(&ask, EPOCH);
+            assert_true(ask.is_peek);
+            assert_false(outcome.is_limited);
+            assert_int_equal(outcome.limit, 2);
+            assert_int_equal(outcome.remaining, 2 - used);
+            assert_int_equal(outcome.retry_ns, -1);
+            snprintf(line, sizeof line, "LIMIT %s", rates[i]);
+            ask = kit_ask(line);
+            assert_int_equal(call(&ask, EPOCH).is_limited, used == 2);
+        }
+    }
+    forget();
+    struct quota_ask queue = kit_ask("LIMIT FUNNEL k 1/s WAIT 5000"),
+                     none = kit_ask("LIMIT FUNNEL k 1/s COST 0 WAIT 5000");
+    for (int i = 0; i < 3; i++)
+        (void)call(&queue, EPOCH);
+    struct quota_outcome outcome = call(&none, EPOCH);
+    assert_false(outcome.is_limited);
+    assert_int_equal(outcome.wait_ns, 0);
+    assert_int_equal(outcome.remaining, 0);
+    assert_int_equal(outcome.reset_ns, 3 * S);
+}
+
 /* The one that refused with the longest wait, else the one with least remaining. */
 static void several_rates(void **state)
 {
@@ -683,6 +717,7 @@ int main(void)
         cmocka_unit_test(table_2),
         cmocka_unit_test(table_3),
         cmocka_unit_test(replies),
+        cmocka_unit_test(nothing),
         cmocka_unit_test(several_rates),
         cmocka_unit_test(equal_rates),
         cmocka_unit_test(turns),
