@@ -156,7 +156,7 @@ static bool make_cell(struct reading *reading, const int64_t numbers[4])
         !is_exact(interval_ns * quantity))
         return why_set(reading->why, reading->why_size,
                        "ERR value is out of range: at this rate it takes more than 104 days");
-    reading->ask->rule.rates[0] = (struct quota_rate){max_burst + 1, (int64_t)interval_ns};
+    reading->ask->rule.rates[0] = (struct quota_rate){.limit = max_burst + 1, .step = (int64_t)interval_ns};
     reading->ask->rule.n_rates = 1;
     reading->ask->cost = quantity;
     reading->ask->is_peek = quantity == 0;

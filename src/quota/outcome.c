@@ -90,6 +90,13 @@ static void pour(const struct quota_ask *ask, const int64_t *numbers, uint64_t g
     }
 }
 
+/* How many units would pass in one call. */
+static int64_t funnel_remaining(const struct quota_rate *rate, int64_t debt_ns)
+{
+    int64_t room_ns = quota_burst_ns(rate) - debt_ns;
+    return room_ns < 0 ? 0 : within(quota_units(rate, room_ns), 0, rate->limit);
+}
+
 /* Let through, and `debts` are what it has left: of the one with least remaining, when it is its turn. */
 static void funnel_allow(const struct quota_ask *ask, const int64_t *debts, struct quota_outcome *outcome)
 {
@@ -101,7 +108,7 @@ static void funnel_allow(const struct quota_ask *ask, const int64_t *debts, stru
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         const struct quota_rate *rate = &ask->rule.rates[i];
         int64_t debt_ns = debts[i] > wait_ns ? debts[i] - wait_ns : 0;
-        int64_t remaining = within((quota_burst_ns(rate) - debt_ns) / rate->step, 0, rate->limit);
+        int64_t remaining = funnel_remaining(rate, debt_ns);
         if (i == 0 || remaining < outcome->remaining)
             *outcome = (struct quota_outcome){
                 .limit = rate->limit, .remaining = remaining, .retry_ns = -1, .reset_ns = debt_ns, .wait_ns = wait_ns};
@@ -130,7 +137,7 @@ static bool funnel_deny(const struct quota_ask *ask, const int64_t *debts, struc
         *outcome = (struct quota_outcome){
             .is_limited = true,
             .limit = rate->limit,
-            .remaining = within((quota_burst_ns(rate) - debts[i]) / rate->step, 0, rate->limit),
+            .remaining = funnel_remaining(rate, debts[i]),
             .retry_ns = retry_ns == NEVER ? -1 : retry_ns,
             .reset_ns = debts[i],
         };
@@ -151,7 +158,7 @@ static int64_t funnel_exact(const struct quota_memory *memory)
     int64_t longest_ns = 0;
     for (unsigned i = 0; i < memory->rule.n_rates; i++) {
         const struct quota_rate *rate = &memory->rule.rates[i];
-        int64_t retry_ns = memory->debt[i] + rate->step - quota_burst_ns(rate);
+        int64_t retry_ns = memory->debt[i] + quota_span_ns(rate, 1) - quota_burst_ns(rate);
         longest_ns = retry_ns > longest_ns ? retry_ns : longest_ns;
     }
     return longest_ns;

@@ -30,7 +30,7 @@ struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i)
     if (ask->cost > rate->limit)
         return (struct quota_gcra){burst + 1, burst, burst};
     int64_t room = burst + (int64_t)ask->wait_ns;
-    return (struct quota_gcra){ask->cost * rate->step, room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
+    return (struct quota_gcra){quota_span_ns(rate, ask->cost), room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
 }
 
 struct words {
