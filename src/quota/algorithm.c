@@ -8,7 +8,8 @@ enum {
     BURST = OPTION_BURST,
     WAIT = OPTION_WAIT,
     APPROX = OPTION_APPROX,
-    DECISION = OPTION_COST | OPTION_WAIT | OPTION_PEEK,
+    AS = OPTION_AS,
+    DECISION = OPTION_COST | OPTION_WAIT | OPTION_PEEK | OPTION_AS,
 };
 
 static const struct quota_algorithm rows[QUOTA_KINDS] = {

@@ -90,18 +90,25 @@ static void pour(const struct quota_ask *ask, const int64_t *numbers, uint64_t g
     }
 }
 
+/* How many units would pass in one call. */
+static int64_t funnel_remaining(const struct quota_rate *rate, int64_t debt_ns)
+{
+    int64_t room_ns = quota_burst_ns(rate) - debt_ns;
+    return room_ns < 0 ? 0 : within(quota_units(rate, room_ns), 0, rate->limit);
+}
+
 /* Let through, and `debts` are what it has left: of the one with least remaining, when it is its turn. */
 static void funnel_allow(const struct quota_ask *ask, const int64_t *debts, struct quota_outcome *outcome)
 {
     int64_t wait_ns = 0;
-    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+    for (unsigned i = 0; ask->wait_ns > 0 && !quota_is_sure(ask) && i < ask->rule.n_rates; i++) {
         int64_t over_ns = debts[i] - quota_burst_ns(&ask->rule.rates[i]);
         wait_ns = over_ns > wait_ns ? over_ns : wait_ns;
     }
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         const struct quota_rate *rate = &ask->rule.rates[i];
         int64_t debt_ns = debts[i] > wait_ns ? debts[i] - wait_ns : 0;
-        int64_t remaining = within((quota_burst_ns(rate) - debt_ns) / rate->step, 0, rate->limit);
+        int64_t remaining = funnel_remaining(rate, debt_ns);
         if (i == 0 || remaining < outcome->remaining)
             *outcome = (struct quota_outcome){
                 .limit = rate->limit, .remaining = remaining, .retry_ns = -1, .reset_ns = debt_ns, .wait_ns = wait_ns};
@@ -130,7 +137,7 @@ static bool funnel_deny(const struct quota_ask *ask, const int64_t *debts, struc
         *outcome = (struct quota_outcome){
             .is_limited = true,
             .limit = rate->limit,
-            .remaining = within((quota_burst_ns(rate) - debts[i]) / rate->step, 0, rate->limit),
+            .remaining = funnel_remaining(rate, debts[i]),
             .retry_ns = retry_ns == NEVER ? -1 : retry_ns,
             .reset_ns = debts[i],
         };
@@ -151,7 +158,7 @@ static int64_t funnel_exact(const struct quota_memory *memory)
     int64_t longest_ns = 0;
     for (unsigned i = 0; i < memory->rule.n_rates; i++) {
         const struct quota_rate *rate = &memory->rule.rates[i];
-        int64_t retry_ns = memory->debt[i] + rate->step - quota_burst_ns(rate);
+        int64_t retry_ns = memory->debt[i] + quota_span_ns(rate, 1) - quota_burst_ns(rate);
         longest_ns = retry_ns > longest_ns ? retry_ns : longest_ns;
     }
     return longest_ns;
@@ -324,7 +331,8 @@ bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers,
 
 uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
 {
-    return reading_of(ask)->granted(ask, numbers, ask->is_peek && n > 1 ? 1 : n);
+    uint64_t most = ask->is_peek && n > 1 ? 1 : n;
+    return quota_is_sure(ask) ? most : reading_of(ask)->granted(ask, numbers, most);
 }
 
 static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory)
@@ -390,11 +398,26 @@ static int64_t cell_seconds(int64_t ns)
     return ns < 0 ? -1 : ms / MS_IN_S + (ms % MS_IN_S != 0);
 }
 
-static void numbers_reply(struct build *out, const int64_t *numbers, unsigned n)
+/* Are the fields named? */
+static bool is_map(const struct build *out, const struct quota_ask *ask)
 {
-    build_array(out, n);
-    for (unsigned i = 0; i < n; i++)
-        build_int(out, numbers[i]);
+    return ask->rule.kind != QUOTA_THROTTLE &&
+           (ask->shape == QUOTA_AS_SPOKEN ? out->is_resp3 : ask->shape == QUOTA_AS_MAP);
+}
+
+static void fields(struct build *out, bool is_named, size_t n)
+{
+    if (is_named)
+        build_map(out, n);
+    else
+        build_array(out, n);
+}
+
+/* The name of the field that follows. */
+static void name(struct build *out, bool is_named, const char *text)
+{
+    if (is_named)
+        build_bulk_str(out, text);
 }
 
 void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome)
@@ -408,21 +431,12 @@ void quota_reply(struct build *out, const struct quota_ask *ask, const struct qu
         is_cell ? cell_seconds(outcome->retry_ns) : ms_up(outcome->retry_ns),
         is_cell ? cell_seconds(outcome->reset_ns) : ms_up(outcome->reset_ns),
     };
-    if (is_cell || !out->is_resp3) {
-        numbers_reply(out, numbers, 5);
-        return;
-    }
-    build_map(out, 5);
+    bool is_named = is_map(out, ask);
+    fields(out, is_named, 5);
     for (unsigned i = 0; i < 5; i++) {
-        build_bulk_str(out, names[i]);
+        name(out, is_named, names[i]);
         build_int(out, numbers[i]);
     }
-}
-
-static void name(struct build *out, const char *text)
-{
-    if (out->is_resp3)
-        build_bulk_str(out, text);
 }
 
 void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token)
@@ -432,21 +446,19 @@ void quota_reply_holding(struct build *out, const struct quota_ask *ask, const i
         build_int(out, is_granted);
         return;
     }
-    if (out->is_resp3)
-        build_map(out, 5);
-    else
-        build_array(out, 5);
-    name(out, "limited");
+    bool is_named = is_map(out, ask);
+    fields(out, is_named, 5);
+    name(out, is_named, "limited");
     build_int(out, !is_granted);
-    name(out, "token");
+    name(out, is_named, "token");
     if (is_granted)
         build_bulk(out, token);
     else
         build_nil(out);
-    name(out, "held");
+    name(out, is_named, "held");
     build_int(out, numbers[HELD]);
-    name(out, "max");
+    name(out, is_named, "max");
     build_int(out, ask->max);
-    name(out, "retry_after_ms");
+    name(out, is_named, "retry_after_ms");
     build_int(out, is_granted ? -1 : numbers[RETRY_MS]);
 }

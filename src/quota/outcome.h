@@ -67,7 +67,7 @@ __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory 
 
 /* ---- replies ---- */
 
-/* Five integers, ms rounded up; RESP3: a map. THROTTLE: redis-cell's array of seconds in either version. */
+/* Five integers, ms rounded up; RESP3: a map, if the ask does not say otherwise. THROTTLE: redis-cell's array of seconds in either version. */
 void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome);
 
 /* What holders.lua returned for one key: granted, held, retry_ms. `token` is what ACQUIRE asked with. */

@@ -30,7 +30,7 @@ struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i)
     if (ask->cost > rate->limit)
         return (struct quota_gcra){burst + 1, burst, burst};
     int64_t room = burst + (int64_t)ask->wait_ns;
-    return (struct quota_gcra){ask->cost * rate->step, room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
+    return (struct quota_gcra){quota_span_ns(rate, ask->cost), room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
 }
 
 struct words {
@@ -77,7 +77,7 @@ static void put_funnels(const struct quota_ask *ask, struct slice channel, struc
 static void put_windows(const struct quota_ask *ask, struct slice channel, struct words *words)
 {
     (void)channel;
-    put_number(words, ask->cost);
+    put_number(words, ask->cost > 0 ? ask->cost : 1); /* what is asked with COST 0 is a look */
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         put_number(words, ask->rule.rates[i].limit);

@@ -127,7 +127,7 @@ ERRORS = {
     "ERR syntax error": "LIMIT FIXED k 5/60s APPROX",
     'ERR "5" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s': "LIMIT FUNNEL k 5",
     "ERR too many rates: at most 8": "LIMIT FUNNEL k" + 9 * " 5/s",
-    "ERR value is not an integer or out of range": "LIMIT FUNNEL k 5/s COST 0",
+    "ERR value is not an integer or out of range": "LIMIT FUNNEL k 5/s COST -1",
     "ERR zero rates are not supported": "CL.THROTTLE k 15 30 0",
     "ERR timeout is negative": "LIMIT FUNNEL k 5/s WAIT -1",
     "ERR timeout is not an integer or out of range": "LIMIT FUNNEL k 5/s WAIT 1.5",
