@@ -85,15 +85,16 @@ static void keep(struct quota_call *call, const struct quota_ask *ask, struct sl
         make_token(call);
 }
 
-static bool resolve(struct quota_ask *ask, const struct named *named, struct build *error)
+/* NULL: none is named so, or the call does not fit it. */
+static const struct named_limit *resolve(struct quota_ask *ask, const struct named *named, struct build *error)
 {
     char text[256];
-    const struct quota_rule *rule = named_find(named, ask->name);
-    if (rule != NULL) {
-        bool is_fit = quota_ask_resolve(ask, rule, text, sizeof text);
+    const struct named_limit *limit = named_find(named, ask->name);
+    if (limit != NULL) {
+        bool is_fit = quota_ask_resolve(ask, &limit->rule, text, sizeof text);
         if (!is_fit)
             build_error(error, slice_str(text));
-        return is_fit;
+        return is_fit ? limit : NULL;
     }
     struct slice near = named_near(named, ask->name);
     int shown = (int)(ask->name.len < 64 ? ask->name.len : 64);
@@ -102,7 +103,7 @@ static bool resolve(struct quota_ask *ask, const struct named *named, struct bui
                                     : "ERR no limit is named '%.*s'%.*s",
                        shown, ask->name.at, (int)near.len, near.at);
     build_error(error, slice_of(text, (size_t)len));
-    return false;
+    return NULL;
 }
 
 struct quota_call *call_new(struct quota *quota, const struct quota_context *context, struct slice name,
@@ -114,7 +115,8 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
         build_error(error, slice_str(why));
         return NULL;
     }
-    if (asked.rule.kind == QUOTA_CHECK && !resolve(&asked, context->named, error))
+    const struct named_limit *limit = NULL;
+    if (asked.rule.kind == QUOTA_CHECK && (limit = resolve(&asked, context->named, error)) == NULL)
         return NULL;
     bool is_reset = asked.rule.kind == QUOTA_RESET;
     asked.is_raw = asked.is_cell && context->cell == QUOTA_CELL_RAW;
@@ -129,7 +131,7 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     init(call, quota, owner, context->is_resp3);
     keep(call, &asked, prefix);
     call->database = asked.is_raw ? context->database : 0;
-    call->when_down = context->when_down;
+    call->when_down = limit != NULL && limit->has_when_down ? limit->when_down : context->when_down;
     return call;
 }
 

@@ -16,9 +16,6 @@
 
 struct quota;
 
-/* What becomes of a call while Redis is away. */
-enum quota_when_down { QUOTA_DOWN_ERROR, QUOTA_DOWN_ALLOW, QUOTA_DOWN_DENY };
-
 /* What becomes of CL.THROTTLE: its key is under the prefix, or as it is in the client's database; or it is not weir's. */
 enum quota_cell { QUOTA_CELL_PREFIX, QUOTA_CELL_RAW, QUOTA_CELL_OFF };
 

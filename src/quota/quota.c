@@ -10,6 +10,7 @@
 #include "limit/funnel.h"
 #include "quota/denials.h"
 #include "quota/exchange.h"
+#include "quota/local.h"
 #include "quota/outcome.h"
 #include "quota/question.h"
 #include "quota/wakes.h"
@@ -65,22 +66,6 @@ static void reply(struct quota_call *call, const struct quota_outcome *outcome)
     done(call);
 }
 
-/* Redis is away. Who has set it so is let through, or is not. */
-static void done_without(struct quota_call *call, struct slice error)
-{
-    bool has_rates = call->ask.rule.n_rates > 0;
-    if (!has_rates || call->when_down == QUOTA_DOWN_ERROR) {
-        done_with(call, error);
-        return;
-    }
-    const struct quota_outcome outcome = {
-        .limit = call->ask.rule.rates[0].limit,
-        .retry_ns = call->when_down == QUOTA_DOWN_DENY ? DOWN_RETRY_NS : -1,
-        .is_limited = call->when_down == QUOTA_DOWN_DENY,
-    };
-    reply(call, &outcome);
-}
-
 /* ---- waiting ---- */
 
 static void wait_until(struct quota_call *call, uint64_t due_ns)
@@ -131,12 +116,45 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
         reply(call, outcome);
 }
 
-/* ---- asking ---- */
-
 static uint64_t hash_of(const struct quota_call *call)
 {
     return exchange_hash(&call->quota->exchange, call->key);
 }
+
+/* ---- while Redis is away ---- */
+
+static void decide_here(struct quota_call *call, struct slice error)
+{
+    struct quota *quota = call->quota;
+    const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
+    struct quota_outcome outcome;
+    if (local_decide(quota->settings->local, &call->ask, hash_of(call), time, &outcome))
+        decide(call, &outcome);
+    else
+        done_with(call, error);
+}
+
+/* Who has set it so is let through, or is not, or is counted here. */
+static void done_without(struct quota_call *call, struct slice error)
+{
+    bool is_denied = call->when_down == QUOTA_DOWN_DENY;
+    if (call->ask.rule.n_rates == 0 || call->when_down == QUOTA_DOWN_ERROR) {
+        done_with(call, error);
+        return;
+    }
+    if (call->when_down == QUOTA_DOWN_LOCAL) {
+        decide_here(call, error);
+        return;
+    }
+    const struct quota_outcome outcome = {
+        .limit = call->ask.rule.rates[0].limit,
+        .retry_ns = is_denied ? DOWN_RETRY_NS : -1,
+        .is_limited = is_denied,
+    };
+    reply(call, &outcome);
+}
+
+/* ---- asking ---- */
 
 /* It may let through what has been denied, also what stands behind it in the same turn. */
 static bool makes_room(const struct quota_ask *ask)
@@ -352,6 +370,12 @@ void quota_settings_init(struct quota_settings *settings)
 {
     if (getrandom(&settings->key, sizeof settings->key, 0) != (ssize_t)sizeof settings->key)
         abort();
+    settings->local = local_new();
+}
+
+void quota_settings_fini(struct quota_settings *settings)
+{
+    local_free(settings->local);
 }
 
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
