@@ -16,7 +16,7 @@
 #include "front/rules.h"
 #include "upstream/calls.h"
 
-#define PROOF_CHANNEL_ROOM (sizeof((struct rules *)0)->limit_prefix + 16)
+#define PROOF_CHANNEL_ROOM PREFIX_CHANNEL_ROOM
 
 /* Must the lane for this request speak for what the client has written elsewhere? */
 static inline bool proof_is_wanted(const struct client *client, const struct request *request)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "quota/prefix.h"
 #include "resp/emit.h"
 
 /* "KEY" behind the prefix, as it is called in Redis. */
@@ -120,7 +121,12 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
         return NULL;
     bool is_reset = asked.rule.kind == QUOTA_RESET;
     asked.is_raw = asked.is_cell && context->cell == QUOTA_CELL_RAW;
-    struct slice prefix = asked.is_raw ? slice_of("", 0) : context->prefix;
+    char spelled[PREFIX_ROOM];
+    struct slice prefix = SLICE("");
+    if (!asked.is_raw && !prefix_of(context->prefix, context->user, spelled, &prefix)) {
+        build_error(error, SLICE("ERR the user's name is too long for keys of its own: at most 255 bytes"));
+        return NULL;
+    }
     size_t per_key = is_reset ? prefix.len + EMIT_HEADER_MAX : prefix.len;
     size_t room = request.len + (is_reset ? asked.keys.left : 1) * per_key + 1;
     struct quota_call *call = calloc(1, sizeof *call + room);

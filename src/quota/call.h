@@ -48,9 +48,10 @@ struct quota_call {
     char text[];
 };
 
-/* What goes with the request: the client's database and protocol, the configured prefix, what to do without Redis. */
+/* What goes with the request: the client's user, database and protocol, the configured prefix, what to do without Redis. */
 struct quota_context {
-    struct slice prefix;
+    struct slice prefix; /* as it is configured: prefix.h */
+    struct slice user;   /* empty: none but `default` */
     unsigned database;
     bool is_resp3;
     enum quota_when_down when_down;

@@ -12,11 +12,11 @@
 #include "quota/exchange.h"
 #include "quota/local.h"
 #include "quota/outcome.h"
+#include "quota/prefix.h"
 #include "quota/question.h"
 #include "quota/wakes.h"
 #include "resp/emit.h"
 
-#define PREFIX_MAX 128
 #define DOWN_RETRY_NS ((int64_t)NS_PER_S) /* nobody knows; not never, which -1 would say */
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
@@ -28,7 +28,7 @@ struct quota {
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
-    char channel[PREFIX_MAX + 16];
+    char channel[PREFIX_CHANNEL_ROOM + 1];
 };
 
 static uint64_t now_of(const struct quota *quota)
@@ -307,10 +307,10 @@ static const struct exchange_ops exchange_ops = {
 /* Where releases are told: the prefix may be another since the last reload. */
 static void name_channel(struct quota *quota, struct slice prefix)
 {
-    bool is_named =
-        strncmp(quota->channel, prefix.at, prefix.len) == 0 && strcmp(quota->channel + prefix.len, "released") == 0;
-    if (!is_named)
-        snprintf(quota->channel, sizeof quota->channel, "%.*sreleased", (int)prefix.len, prefix.at);
+    char channel[PREFIX_CHANNEL_ROOM];
+    struct slice name = prefix_channel(prefix, channel);
+    memcpy(quota->channel, name.at, name.len);
+    quota->channel[name.len] = '\0';
 }
 
 struct quota_call *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,

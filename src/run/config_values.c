@@ -12,6 +12,7 @@
 #include "base/why.h"
 #include "limit/rate.h"
 #include "limit/slowlog.h"
+#include "quota/prefix.h"
 #include "run/address.h"
 #include "run/config_tls.h"
 #include "run/secret.h"
@@ -257,10 +258,8 @@ enum key_result key_limit_prefix(const struct config_key *key, struct config *co
                                  size_t why_size)
 {
     (void)key;
-    if (value.len >= sizeof config->limit_prefix) {
-        why_set(why, why_size, "at most %zu bytes", sizeof config->limit_prefix - 1);
+    if (!prefix_check(value, why, why_size))
         return KEY_BAD;
-    }
     memcpy(config->limit_prefix, value.at, value.len);
     config->limit_prefix[value.len] = '\0';
     return KEY_SET;

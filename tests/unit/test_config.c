@@ -110,6 +110,8 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\ncl-throttle = cell\n", "weir.conf:2: [weir] cl-throttle: \"cell\" is neither prefix nor raw nor off\n"},
     {"[limit n]\nsliding = 5/s, 10001/d\n",
      "weir.conf:2: [limit n] sliding: an exact sliding window counts at most 10000 units: more of them take APPROX\n"},
+    {"[weir]\nlimit-prefix = limit:%u\n",
+     "weir.conf:2: [weir] limit-prefix: behind %u stands a mark that ends the user's name, like limit:%u:\n"},
     {"[limit n]\nwhen-dwn = allow\nfixed = 1/s\n",
      "weir.conf:2: [limit n] when-dwn: unknown key (did you mean when-down?)\n"},
     {"[limit n]\nwhen-down = never\nfixed = 1/s\n",
