@@ -137,6 +137,11 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     init(call, quota, owner, context->is_resp3);
     keep(call, &asked, prefix);
     call->database = asked.is_raw ? context->database : 0;
+    if (limit != NULL) {
+        call->tally = named_tally_get(limit->tally);
+        call->is_shadow = limit->is_shadow;
+        call->ask.wait_ns = limit->is_shadow ? 0 : call->ask.wait_ns; /* who is not limited need not wait */
+    }
     call->when_down = limit != NULL && limit->has_when_down ? limit->when_down : context->when_down;
     return call;
 }
@@ -155,5 +160,6 @@ struct quota_call *call_answered(struct quota *quota, struct slice reply, void *
 void call_free(struct quota_call *call)
 {
     build_fini(&call->reply);
+    named_tally_put(call->tally);
     free(call);
 }

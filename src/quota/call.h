@@ -32,13 +32,17 @@ struct quota_call {
     struct alarm alarm;
     struct list in_wakes; /* while it waits for a place */
     enum quota_when_down when_down;
-    struct build reply; /* once it is done */
-    bool is_asking;     /* it is part of a question */
+    struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: of none */
+    struct build reply;        /* once it is done */
+    bool is_asking;            /* it is part of a question */
     bool is_done;
     bool is_placed;  /* it has been let through, and waits for its turn */
     bool is_called;  /* a place came free while it was asking: what it hears may be old */
     bool is_hurried; /* it is not to wait any more */
     bool is_muted;   /* nobody wants to hear it; for the owner */
+    bool is_limited; /* what was decided, */
+    bool is_failed;  /* or that it was not; once it is done */
+    bool is_shadow;  /* its limit limits nobody */
     void *owner;     /* NULL: the client has gone */
     /* The owner's: since when it was the next of its client, what a limit had made it wait, what it was. */
     uint64_t arrived_ns; /* 0: not measured */

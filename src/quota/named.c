@@ -1,10 +1,13 @@
 #include "quota/named.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/near.h"
+#include "base/split.h"
 #include "base/why.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -32,8 +35,11 @@ void named_put(struct named *named)
 {
     if (atomic_fetch_sub_explicit(&named->holders, 1, memory_order_acq_rel) > 1)
         return;
-    for (size_t i = 0; i < named->n; i++)
+    for (size_t i = 0; i < named->n; i++) {
         free(named->limits[i].name);
+        free(named->limits[i].rates);
+        named_tally_put(named->limits[i].tally);
+    }
     free(named->limits);
     free(named);
 }
@@ -53,14 +59,20 @@ const struct named_limit *named_find(const struct named *named, struct slice nam
 
 /* ---- keys of its section that are no algorithm ---- */
 
+static const char *const down_words[] = {[QUOTA_DOWN_ERROR] = "error",
+                                         [QUOTA_DOWN_ALLOW] = "allow",
+                                         [QUOTA_DOWN_DENY] = "deny",
+                                         [QUOTA_DOWN_LOCAL] = "local"};
+
+const char *named_when_down(const struct named_limit *limit, enum quota_when_down otherwise)
+{
+    return down_words[limit->has_when_down ? limit->when_down : otherwise];
+}
+
 bool named_parse_when_down(struct slice text, enum quota_when_down *when_down)
 {
-    static const char *const words[] = {[QUOTA_DOWN_ERROR] = "error",
-                                        [QUOTA_DOWN_ALLOW] = "allow",
-                                        [QUOTA_DOWN_DENY] = "deny",
-                                        [QUOTA_DOWN_LOCAL] = "local"};
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (slice_eq_nocase(text, slice_str(words[i]))) {
+    for (size_t i = 0; i < COUNT_OF(down_words); i++)
+        if (slice_eq_nocase(text, slice_str(down_words[i]))) {
             *when_down = (enum quota_when_down)i;
             return true;
         }
@@ -76,11 +88,21 @@ static bool set_when_down(struct named_limit *limit, struct slice text, char *wh
            why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny nor local", WHY_SLICE(text));
 }
 
+static bool set_over(struct named_limit *limit, struct slice text, char *why, size_t why_size)
+{
+    if (limit->has_over)
+        return why_set(why, why_size, "given twice");
+    limit->is_shadow = slice_eq_nocase(text, SLICE("shadow"));
+    limit->has_over = limit->is_shadow || slice_eq_nocase(text, SLICE("refuse"));
+    return limit->has_over || why_set(why, why_size, "\"%.*s\" is neither refuse nor shadow", WHY_SLICE(text));
+}
+
 static const struct setting {
     const char *name;
     bool (*set)(struct named_limit *limit, struct slice text, char *why, size_t why_size);
 } settings[] = {
     {"when-down", set_when_down},
+    {"over", set_over},
 };
 
 static const struct setting *find_setting(struct slice key)
@@ -99,6 +121,14 @@ static struct slice setting_name(const void *arg, size_t i)
 
 /* ---- lines ---- */
 
+static void add_rates(struct named_limit *limit, struct slice text)
+{
+    size_t len = limit->rates != NULL ? strlen(limit->rates) : 0;
+    size_t room = len + sizeof ", " + text.len;
+    limit->rates = mem_realloc(limit->rates, room, 1);
+    snprintf(limit->rates + len, room - len, "%s%.*s", len > 0 ? ", " : "", (int)text.len, text.at);
+}
+
 static bool set_line(struct named_limit *limit, struct slice key, struct slice text, char *why, size_t why_size)
 {
     const struct setting *setting = find_setting(key);
@@ -107,7 +137,10 @@ static bool set_line(struct named_limit *limit, struct slice key, struct slice t
     struct slice near = near_name(key, COUNT_OF(settings), setting_name, NULL);
     if (near.len > 0 && quota_named_kind(key) == QUOTA_KINDS)
         return why_set(why, why_size, "unknown key (did you mean %.*s?)", WHY_SLICE(near));
-    return quota_limit_parse(key, text, &limit->rule, why, why_size);
+    if (!quota_limit_parse(key, text, &limit->rule, why, why_size))
+        return false;
+    add_rates(limit, split_trim(text));
+    return true;
 }
 
 static bool is_name(struct slice name)
@@ -132,9 +165,33 @@ bool named_add(struct named *named, struct slice name, struct slice key, struct 
     if (!set_line(&limit, key, text, why, why_size))
         return false;
     limit.name = mem_strndup(name.at, name.len);
+    limit.tally = named_tally_new(name);
     named->limits = mem_realloc(named->limits, named->n + 1, sizeof *named->limits);
     named->limits[named->n++] = limit;
     return true;
+}
+
+/* ---- all of them ---- */
+
+size_t named_count(const struct named *named)
+{
+    return named->n;
+}
+
+const struct named_limit *named_at(const struct named *named, size_t i)
+{
+    return &named->limits[i];
+}
+
+void named_inherit(struct named *named, const struct named *before)
+{
+    for (size_t i = 0; i < named->n; i++) {
+        const struct named_limit *same = find(before, slice_str(named->limits[i].name));
+        if (same == NULL)
+            continue;
+        named_tally_put(named->limits[i].tally);
+        named->limits[i].tally = named_tally_get(same->tally);
+    }
 }
 
 static struct slice name_at(const void *arg, size_t i)

@@ -36,11 +36,37 @@ static uint64_t now_of(const struct quota *quota)
     return quota->exchange.line.lanes->loop->now_ns;
 }
 
+static uint64_t hash_of(const struct quota_call *call)
+{
+    return exchange_hash(&call->quota->exchange, call->key);
+}
+
 /* ---- being done ---- */
+
+static enum tally_result result_of(const struct quota_call *call)
+{
+    if (call->is_failed)
+        return TALLY_ERROR;
+    return !call->is_limited ? TALLY_PASSED : call->is_shadow ? TALLY_SHADOWED : TALLY_LIMITED;
+}
+
+/* Of a named limit. */
+static void count(const struct quota_call *call)
+{
+    const struct quota *quota = call->quota;
+    uint64_t now_ns = now_of(quota);
+    uint64_t ns = call->arrived_ns > 0 && now_ns > call->arrived_ns ? now_ns - call->arrived_ns : 0;
+    named_tally_add(call->tally, result_of(call), ns);
+    if (call->is_limited)
+        top_add(quota->settings->limited, TOP_REFUSED, slice_str(call->tally->name), call->key, hash_of(call), 1,
+                now_ns);
+}
 
 static void done(struct quota_call *call)
 {
     struct quota *quota = call->quota;
+    if (call->tally != NULL && !call->ask.is_peek)
+        count(call);
     alarm_stop(quota->alarms, &call->alarm);
     wakes_remove(&quota->wakes, call);
     call->is_done = true;
@@ -57,12 +83,19 @@ static void done_with(struct quota_call *call, struct slice error)
     while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
         text.len--;
     build_error(&call->reply, text.len > 0 ? text : SLICE("ERR"));
+    call->is_failed = true;
     done(call);
 }
 
 static void reply(struct quota_call *call, const struct quota_outcome *outcome)
 {
-    quota_reply(&call->reply, &call->ask, outcome);
+    struct quota_outcome told = *outcome;
+    call->is_limited = outcome->is_limited;
+    if (call->is_shadow && outcome->is_limited) {
+        told.is_limited = false;
+        told.retry_ns = -1;
+    }
+    quota_reply(&call->reply, &call->ask, &told);
     done(call);
 }
 
@@ -95,6 +128,7 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
 {
     uint64_t now_ns = now_of(call->quota);
     if (call->owner == NULL) {
+        call->is_limited = outcome->is_limited;
         done(call);
         return;
     }
@@ -114,11 +148,6 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
         wait_until(call, now_ns + (uint64_t)retry_ns);
     else
         reply(call, outcome);
-}
-
-static uint64_t hash_of(const struct quota_call *call)
-{
-    return exchange_hash(&call->quota->exchange, call->key);
 }
 
 /* ---- while Redis is away ---- */
@@ -371,11 +400,13 @@ void quota_settings_init(struct quota_settings *settings)
     if (getrandom(&settings->key, sizeof settings->key, 0) != (ssize_t)sizeof settings->key)
         abort();
     settings->local = local_new();
+    settings->limited = top_new();
 }
 
 void quota_settings_fini(struct quota_settings *settings)
 {
     local_free(settings->local);
+    top_free(settings->limited);
 }
 
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
