@@ -253,6 +253,11 @@ static void put_limits(struct page *p)
     page_limits(p->out, p->s);
 }
 
+static void put_named(struct page *p)
+{
+    page_named(p->out, p->s);
+}
+
 static void put_more_limits(struct page *p)
 {
     if (p->s->n_limits > PAGE_LIMITS)
@@ -340,6 +345,7 @@ static const struct slot {
     {"lanes-mode", .put = put_lanes_mode},
     {"lane-states", .put = put_lane_states},
     {"limits", .put = put_limits},
+    {"named", .put = put_named},
     {"more-limits", .put = put_more_limits},
     {"top-commands", .put = put_top_commands},
     {"top-refused", .put = put_top_refused},

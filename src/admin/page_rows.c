@@ -144,6 +144,30 @@ void page_limits(struct text *out, const struct snapshot *s)
         none(out, 10, "No limits are configured.");
 }
 
+static void named_row(struct text *out, const struct snapshot_named *named)
+{
+    text_add(out, SLICE("<tr><th scope=\"row\"><span class=\"name\">"));
+    escaped(out, named->name);
+    text_print(out, "</span><span class=\"sub\">%s ", named->algorithm);
+    escaped(out, named->rates);
+    text_print(out, "%s</span></th>", named->is_shadow ? ", shadow" : "");
+    count_cell(out, "Passed", "", named->results[TALLY_PASSED]);
+    count_cell(out, "Limited", "", named->results[TALLY_LIMITED]);
+    count_cell(out, "Shadowed", "", named->results[TALLY_SHADOWED]);
+    count_cell(out, "Errors", "", named->results[TALLY_ERROR]);
+    text_add(out, SLICE("<td class=\"n\" data-l=\"p99\">"));
+    figure_duration(out, (double)histo_quantile_ns(&named->times, 0.99) / (double)NS_PER_S);
+    text_add(out, SLICE("</td></tr>"));
+}
+
+void page_named(struct text *out, const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->n_named && i < PAGE_LIMITS; i++)
+        named_row(out, &s->named[i]);
+    if (s->n_named == 0)
+        none(out, 6, "No limits are named.");
+}
+
 /* ---- subjects ---- */
 
 void page_top(struct text *out, const struct snapshot *s, enum top_by by)

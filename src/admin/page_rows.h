@@ -12,6 +12,7 @@
 #define PAGE_EVENTS 20
 
 void page_limits(struct text *out, const struct snapshot *snapshot);
+void page_named(struct text *out, const struct snapshot *snapshot);
 void page_top(struct text *out, const struct snapshot *snapshot, enum top_by by);
 void page_classes(struct text *out, const struct snapshot *snapshot);
 void page_listeners(struct text *out, const struct snapshot *snapshot);

@@ -40,13 +40,17 @@ void put_real(struct sheet *sheet, const struct label *labels, double value)
     text_print(sheet->out, "%.15g\n", value);
 }
 
-static void put_bucket(struct sheet *sheet, const char *bound, uint64_t n)
+/* Its own label is the last one; `label` NULL: it has no other. */
+static void put_bucket(struct sheet *sheet, const struct label *label, const char *bound, uint64_t n)
 {
-    put_name(sheet, "_bucket", LABELS({"le", bound}));
+    if (label->name)
+        put_name(sheet, "_bucket", LABELS(*label, {"le", bound}));
+    else
+        put_name(sheet, "_bucket", LABELS({"le", bound}));
     text_print(sheet->out, "%" PRIu64 "\n", n);
 }
 
-void put_histo(struct sheet *sheet, const struct histo *histo)
+static void put_buckets(struct sheet *sheet, const struct label *labels, const struct histo *histo)
 {
     uint64_t n = 0;
     for (unsigned i = 0; i < HISTO_BOUNDS; i++) {
@@ -54,12 +58,22 @@ void put_histo(struct sheet *sheet, const struct histo *histo)
         n += count_read(&histo->buckets[i]);
         snprintf(bound, sizeof bound, "%.15g", (double)histo_bound_ns(i) / NS_IN_S);
         if (i >= HISTO_SHOWN)
-            put_bucket(sheet, bound, n);
+            put_bucket(sheet, labels, bound, n);
     }
     n = histo_count(histo);
-    put_bucket(sheet, "+Inf", n);
-    put_name(sheet, "_sum", NO_LABELS);
+    put_bucket(sheet, labels, "+Inf", n);
+    put_name(sheet, "_sum", labels);
     text_print(sheet->out, "%.15g\n", (double)count_read(&histo->sum_ns) / NS_IN_S);
-    put_name(sheet, "_count", NO_LABELS);
+    put_name(sheet, "_count", labels);
     text_print(sheet->out, "%" PRIu64 "\n", n);
+}
+
+void put_histo(struct sheet *sheet, const struct histo *histo)
+{
+    put_buckets(sheet, NO_LABELS, histo);
+}
+
+void put_histo_of(struct sheet *sheet, const char *label, const char *value, const struct histo *histo)
+{
+    put_buckets(sheet, LABELS({label, value}), histo);
 }

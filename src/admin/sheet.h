@@ -28,9 +28,10 @@ struct label {
 #define LABELS(...) ((const struct label[]){__VA_ARGS__, {NULL, NULL}})
 #define NO_LABELS ((const struct label[]){{NULL, NULL}})
 
-/* One series: its value; a histogram, which has no labels. */
+/* One series: its value; a histogram. */
 void put(struct sheet *sheet, const struct label *labels, uint64_t value);
 void put_real(struct sheet *sheet, const struct label *labels, double value);
 void put_histo(struct sheet *sheet, const struct histo *histo);
+void put_histo_of(struct sheet *sheet, const char *label, const char *value, const struct histo *histo);
 
 #endif

@@ -35,6 +35,9 @@ void show_subjects_limit(struct sheet *sheet);
 void show_overflow(struct sheet *sheet);
 void show_near(struct sheet *s);
 void show_delays(struct sheet *s);
+void show_named(struct sheet *s);
+void show_named_info(struct sheet *s);
+void show_named_times(struct sheet *s);
 
 /* show_upstream.c */
 void show_up(struct sheet *s);

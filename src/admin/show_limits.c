@@ -109,3 +109,52 @@ void show_delays(struct sheet *s)
 {
     put_histo(s, &s->snapshot->counts.times.delay);
 }
+
+/* ---- named limits: the first METRICS_RULES, and all others as _other ---- */
+
+static size_t n_named(const struct sheet *s)
+{
+    return s->snapshot->n_named < METRICS_RULES ? s->snapshot->n_named : METRICS_RULES;
+}
+
+static void put_results(struct sheet *s, const char *name, const uint64_t *results)
+{
+    static const char *const words[TALLY_RESULTS] = {[TALLY_PASSED] = "passed",
+                                                     [TALLY_LIMITED] = "limited",
+                                                     [TALLY_SHADOWED] = "shadow_limited",
+                                                     [TALLY_ERROR] = "error"};
+    for (int r = 0; r < TALLY_RESULTS; r++)
+        put(s, LABELS({"limit", name}, {"result", words[r]}), results[r]);
+}
+
+void show_named(struct sheet *s)
+{
+    uint64_t others[TALLY_RESULTS] = {0};
+    for (size_t i = 0; i < n_named(s); i++)
+        put_results(s, s->snapshot->named[i].name, s->snapshot->named[i].results);
+    for (size_t i = METRICS_RULES; i < s->snapshot->n_named; i++)
+        for (int r = 0; r < TALLY_RESULTS; r++)
+            others[r] += s->snapshot->named[i].results[r];
+    put_results(s, "_other", others);
+}
+
+void show_named_times(struct sheet *s)
+{
+    struct histo others = {0};
+    for (size_t i = 0; i < n_named(s); i++)
+        put_histo_of(s, "limit", s->snapshot->named[i].name, &s->snapshot->named[i].times);
+    for (size_t i = METRICS_RULES; i < s->snapshot->n_named; i++)
+        counts_add(&others, &s->snapshot->named[i].times, sizeof others);
+    put_histo_of(s, "limit", "_other", &others);
+}
+
+void show_named_info(struct sheet *s)
+{
+    for (size_t i = 0; i < n_named(s); i++) {
+        const struct snapshot_named *named = &s->snapshot->named[i];
+        put(s,
+            LABELS({"limit", named->name}, {"algorithm", named->algorithm}, {"rates", named->rates},
+                   {"over", named->is_shadow ? "shadow" : "refuse"}),
+            1);
+    }
+}

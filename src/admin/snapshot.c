@@ -23,5 +23,6 @@ void snapshot_put(struct snapshot *snapshot)
         return;
     history_free(snapshot->history);
     free(snapshot->limits);
+    free(snapshot->named);
     free(snapshot);
 }

@@ -17,6 +17,7 @@
 #include "limit/journal.h"
 #include "limit/limit.h"
 #include "limit/top.h"
+#include "quota/tally.h"
 #include "upstream/lane_counts.h"
 
 #define SNAPSHOT_TOP 20
@@ -48,6 +49,16 @@ static inline bool snapshot_limit_is_fast(const struct snapshot_limit *limit)
 {
     return limit->per_s > 0 && (double)limit->burst <= 5 * limit->per_s;
 }
+
+/* A limit that the operator has named. */
+struct snapshot_named {
+    char name[TALLY_NAME_MAX + 1]; /* no two are the same */
+    const char *algorithm;         /* static */
+    char rates[256];               /* as they are written; cut */
+    bool is_shadow;
+    uint64_t results[TALLY_RESULTS];
+    struct histo times;
+};
 
 struct snapshot_listener {
     char name[SNAPSHOT_TEXT];
@@ -101,6 +112,8 @@ struct snapshot {
 
     struct snapshot_limit *limits;
     size_t n_limits;
+    struct snapshot_named *named;
+    size_t n_named;
     struct snapshot_top tops[TOP_BY_COUNT];
     struct journal_event events[SNAPSHOT_EVENTS];
     size_t n_events;

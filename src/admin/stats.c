@@ -187,6 +187,27 @@ static void write_limits(struct text *out, const struct snapshot *s, uint64_t af
     json_close_list(out);
 }
 
+static void write_named(struct text *out, const struct snapshot *s)
+{
+    json_open_list(out, "named_limits");
+    for (size_t i = 0; i < s->n_named; i++) {
+        const struct snapshot_named *named = &s->named[i];
+        json_open_row(out);
+        json_string(out, "name", named->name);
+        json_string(out, "algorithm", named->algorithm);
+        json_string(out, "rates", named->rates);
+        json_string(out, "over", named->is_shadow ? "shadow" : "refuse");
+        json_number(out, "passed", named->results[TALLY_PASSED]);
+        json_number(out, "limited", named->results[TALLY_LIMITED]);
+        json_number(out, "shadow_limited", named->results[TALLY_SHADOWED]);
+        json_number(out, "errors", named->results[TALLY_ERROR]);
+        json_real(out, "p50_seconds", (double)histo_quantile_ns(&named->times, 0.5) / (double)NS_PER_S);
+        json_real(out, "p99_seconds", (double)histo_quantile_ns(&named->times, 0.99) / (double)NS_PER_S);
+        json_close_object(out);
+    }
+    json_close_list(out);
+}
+
 static void write_top(struct text *out, const char *key, const struct snapshot_top *top)
 {
     json_open_list(out, key);
@@ -226,6 +247,7 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     write_times(out, &s->counts.times);
     write_subjects(out, s);
     write_limits(out, s, after);
+    write_named(out, s);
     json_open_object(out, "top");
     write_top(out, "commands", &s->tops[TOP_COMMANDS]);
     write_top(out, "refused", &s->tops[TOP_REFUSED]);

@@ -28,6 +28,12 @@ void histo_add(struct histo *histo, uint64_t ns, uint64_t n)
     count_add(&histo->sum_ns, ns * n);
 }
 
+void histo_add_shared(struct histo *histo, uint64_t ns)
+{
+    atomic_fetch_add_explicit(&histo->buckets[bucket_of(ns)], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&histo->sum_ns, ns, memory_order_relaxed);
+}
+
 uint64_t histo_count(const struct histo *histo)
 {
     uint64_t n = 0;

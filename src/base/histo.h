@@ -27,6 +27,9 @@ uint64_t histo_bound_ns(unsigned i);
 /* `n` times of `ns` each. Only the thread that writes. */
 void histo_add(struct histo *histo, uint64_t ns, uint64_t n);
 
+/* One time; of a histogram to which any thread may add so, and nobody with histo_add. */
+void histo_add_shared(struct histo *histo, uint64_t ns);
+
 /* How many times are in it. */
 uint64_t histo_count(const struct histo *histo);
 

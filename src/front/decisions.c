@@ -42,6 +42,7 @@ void decisions_ask(struct client *client, const struct request *request)
     const struct rules *rules = client->front->rules;
     const struct quota_context context = {
         .prefix = slice_str(rules->limit_prefix),
+        .user = session_user(client),
         .database = session_key(client).database,
         .is_resp3 = session_protocol(client) == 3,
         .when_down = rules->when_down,

@@ -249,11 +249,15 @@ static void top(struct client *client, const struct words *words, struct build *
         build_error(out, SLICE("ERR value is not an integer or out of range"));
         return;
     }
-    if (i < words->n && !(words->n == i + 2 && is_word(words, i, "by") && take_by(words->at[i + 1], &by))) {
+    bool has_by = words->n == i + 2 && is_word(words, i, "by");
+    bool is_of_keys = has_by && is_word(words, i + 1, "limited");
+    n = n < ROWS_MAX ? n : ROWS_MAX;
+    if (i < words->n && !is_of_keys && !(has_by && take_by(words->at[i + 1], &by)))
         syntax_error(out);
-        return;
-    }
-    report_top(out, settings->tops, settings->n_workers, by, n < ROWS_MAX ? n : ROWS_MAX, client->front->loop->now_ns);
+    else if (is_of_keys)
+        report_top_limited(out, settings->quota.limited, n, client->front->loop->now_ns);
+    else
+        report_top(out, settings->tops, settings->n_workers, by, n, client->front->loop->now_ns);
 }
 
 /* LIMIT LOG [n] */
@@ -278,7 +282,8 @@ static void list(struct client *client, const struct words *words, struct build 
 {
     const struct front_settings *settings = client->front->settings;
     (void)words;
-    report_list(out, client->front->rules->policies, settings->tallies, settings->n_workers);
+    const struct rules *rules = client->front->rules;
+    report_list(out, rules->policies, settings->tallies, settings->n_workers, rules->named, rules->when_down);
 }
 
 static void help(struct client *client, const struct words *words, struct build *out)

@@ -1,8 +1,7 @@
 #include "front/proof.h"
 
-#include <stdio.h>
-
 #include "front/effect.h"
+#include "quota/prefix.h"
 #include "upstream/lane.h"
 
 /* What is answered: what Redis says, or something in place of a number of replicas that would not be true. */
@@ -13,8 +12,7 @@ static const struct slice no_disk_no_replica = {"*2\r\n:0\r\n:0\r\n", 12};
 
 struct slice proof_channel(const struct client *client, char out[PROOF_CHANNEL_ROOM])
 {
-    int n = snprintf(out, PROOF_CHANNEL_ROOM, "%sreleased", client->front->rules->limit_prefix);
-    return slice_of(out, (size_t)n);
+    return prefix_channel(slice_str(client->front->rules->limit_prefix), out);
 }
 
 void proof_note_lane(struct client *client, struct lane *lane)

@@ -16,7 +16,7 @@
 #include "front/rules.h"
 #include "upstream/calls.h"
 
-#define PROOF_CHANNEL_ROOM (sizeof((struct rules *)0)->limit_prefix + 16)
+#define PROOF_CHANNEL_ROOM PREFIX_CHANNEL_ROOM
 
 /* What was written before may be lost with the lane that it travelled on: Redis may have been started again. */
 static inline bool proof_is_lost(const struct client *client)

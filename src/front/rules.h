@@ -13,6 +13,7 @@
 #include "limit/policy.h"
 #include "net/tls_context.h"
 #include "quota/named.h"
+#include "quota/prefix.h"
 #include "quota/quota.h"
 
 struct rules {
@@ -34,7 +35,7 @@ struct rules {
     struct named *named; /* one reference */
     enum quota_when_down when_down;
     enum quota_cell cell;
-    char limit_prefix[129];
+    char limit_prefix[PREFIX_MAX + 1];
     struct tls_context *tls;          /* of listeners; one reference; NULL: none of them speaks it */
     struct tls_context *upstream_tls; /* one reference; NULL: plain */
 };

@@ -393,15 +393,15 @@ void command_table_add(struct command_table *table, const struct command_info *i
 static void put_own(struct command_table *table, size_t i)
 {
     const struct own *own = own_row(i);
-    const struct slice category = SLICE("limit");
+    const struct slice categories[] = {SLICE("limit"), own->writes ? SLICE("limit-write") : SLICE("limit-read")};
     put(table, &(struct command_info){
                    .name = slice_str(own->name),
                    .arity = own->arity,
                    .first_key = own->first_key,
                    .last_key = own->last_key,
                    .key_step = own->key_step,
-                   .categories = &category,
-                   .n_categories = 1,
+                   .categories = categories,
+                   .n_categories = 2,
                });
     table->rows[command_by_name(table, slice_str(own->name))->id].own = (uint8_t)(i + 1);
 }

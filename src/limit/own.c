@@ -2,7 +2,7 @@
 
 #include "resp/argv.h"
 
-enum control { LIMITED, CONTROL };
+enum control { LIMITED, READING, CONTROL };
 enum who { ANYBODY, OPERATOR };
 
 static const struct own rows[] = {
@@ -15,6 +15,7 @@ static const struct own rows[] = {
      .last_key = (last),                                                                                               \
      .key_step = (step),                                                                                               \
      .is_control = (class) == CONTROL,                                                                                 \
+     .writes = (class) == LIMITED,                                                                                     \
      .is_operators = (who) == OPERATOR},
 #include "limit/own.def"
 #undef OWN

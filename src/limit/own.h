@@ -17,6 +17,7 @@ struct own {
     int16_t arity;
     int16_t first_key, last_key, key_step;
     bool is_control;
+    bool writes;       /* it may change something, here or in Redis */
     bool is_operators; /* not for everybody */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "quota/prefix.h"
 #include "resp/emit.h"
 
 /* "KEY" behind the prefix, as it is called in Redis. */
@@ -85,15 +86,16 @@ static void keep(struct quota_call *call, const struct quota_ask *ask, struct sl
         make_token(call);
 }
 
-static bool resolve(struct quota_ask *ask, const struct named *named, struct build *error)
+/* NULL: none is named so, or the call does not fit it. */
+static const struct named_limit *resolve(struct quota_ask *ask, const struct named *named, struct build *error)
 {
     char text[256];
-    const struct quota_rule *rule = named_find(named, ask->name);
-    if (rule != NULL) {
-        bool is_fit = quota_ask_resolve(ask, rule, text, sizeof text);
+    const struct named_limit *limit = named_find(named, ask->name);
+    if (limit != NULL) {
+        bool is_fit = quota_ask_resolve(ask, &limit->rule, text, sizeof text);
         if (!is_fit)
             build_error(error, slice_str(text));
-        return is_fit;
+        return is_fit ? limit : NULL;
     }
     struct slice near = named_near(named, ask->name);
     int shown = (int)(ask->name.len < 64 ? ask->name.len : 64);
@@ -102,7 +104,7 @@ static bool resolve(struct quota_ask *ask, const struct named *named, struct bui
                                     : "ERR no limit is named '%.*s'%.*s",
                        shown, ask->name.at, (int)near.len, near.at);
     build_error(error, slice_of(text, (size_t)len));
-    return false;
+    return NULL;
 }
 
 struct quota_call *call_new(struct quota *quota, const struct quota_context *context, struct slice name,
@@ -114,11 +116,17 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
         build_error(error, slice_str(why));
         return NULL;
     }
-    if (asked.rule.kind == QUOTA_CHECK && !resolve(&asked, context->named, error))
+    const struct named_limit *limit = NULL;
+    if (asked.rule.kind == QUOTA_CHECK && (limit = resolve(&asked, context->named, error)) == NULL)
         return NULL;
     bool is_reset = asked.rule.kind == QUOTA_RESET;
     asked.is_raw = asked.is_cell && context->cell == QUOTA_CELL_RAW;
-    struct slice prefix = asked.is_raw ? slice_of("", 0) : context->prefix;
+    char spelled[PREFIX_ROOM];
+    struct slice prefix = SLICE("");
+    if (!asked.is_raw && !prefix_of(context->prefix, context->user, spelled, &prefix)) {
+        build_error(error, SLICE("ERR the user's name is too long for keys of its own: at most 255 bytes"));
+        return NULL;
+    }
     size_t per_key = is_reset ? prefix.len + EMIT_HEADER_MAX : prefix.len;
     size_t room = request.len + (is_reset ? asked.keys.left : 1) * per_key + 1;
     struct quota_call *call = calloc(1, sizeof *call + room);
@@ -129,7 +137,12 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     init(call, quota, owner, context->is_resp3);
     keep(call, &asked, prefix);
     call->database = asked.is_raw ? context->database : 0;
-    call->when_down = context->when_down;
+    if (limit != NULL) {
+        call->tally = named_tally_get(limit->tally);
+        call->is_shadow = limit->is_shadow;
+        call->ask.wait_ns = limit->is_shadow ? 0 : call->ask.wait_ns; /* who is not limited need not wait */
+    }
+    call->when_down = limit != NULL && limit->has_when_down ? limit->when_down : context->when_down;
     return call;
 }
 
@@ -147,5 +160,6 @@ struct quota_call *call_answered(struct quota *quota, struct slice reply, void *
 void call_free(struct quota_call *call)
 {
     build_fini(&call->reply);
+    named_tally_put(call->tally);
     free(call);
 }

@@ -16,9 +16,6 @@
 
 struct quota;
 
-/* What becomes of a call while Redis is away. */
-enum quota_when_down { QUOTA_DOWN_ERROR, QUOTA_DOWN_ALLOW, QUOTA_DOWN_DENY };
-
 /* What becomes of CL.THROTTLE: its key is under the prefix, or as it is in the client's database; or it is not weir's. */
 enum quota_cell { QUOTA_CELL_PREFIX, QUOTA_CELL_RAW, QUOTA_CELL_OFF };
 
@@ -35,13 +32,17 @@ struct quota_call {
     struct alarm alarm;
     struct list in_wakes; /* while it waits for a place */
     enum quota_when_down when_down;
-    struct build reply; /* once it is done */
-    bool is_asking;     /* it is part of a question */
+    struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: of none */
+    struct build reply;        /* once it is done */
+    bool is_asking;            /* it is part of a question */
     bool is_done;
     bool is_placed;  /* it has been let through, and waits for its turn */
     bool is_called;  /* a place came free while it was asking: what it hears may be old */
     bool is_hurried; /* it is not to wait any more */
     bool is_muted;   /* nobody wants to hear it; for the owner */
+    bool is_limited; /* what was decided, */
+    bool is_failed;  /* or that it was not; once it is done */
+    bool is_shadow;  /* its limit limits nobody */
     void *owner;     /* NULL: the client has gone */
     /* The owner's: since when it was the next of its client, what a limit had made it wait, what it was. */
     uint64_t arrived_ns; /* 0: not measured */
@@ -51,9 +52,10 @@ struct quota_call {
     char text[];
 };
 
-/* What goes with the request: the client's database and protocol, the configured prefix, what to do without Redis. */
+/* What goes with the request: the client's user, database and protocol, the configured prefix, what to do without Redis. */
 struct quota_context {
-    struct slice prefix;
+    struct slice prefix; /* as it is configured: prefix.h */
+    struct slice user;   /* empty: none but `default` */
     unsigned database;
     bool is_resp3;
     enum quota_when_down when_down;

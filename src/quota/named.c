@@ -1,20 +1,20 @@
 #include "quota/named.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/near.h"
+#include "base/split.h"
 #include "base/why.h"
 
-struct item {
-    char *name;
-    struct quota_rule rule;
-};
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 struct named {
     _Atomic unsigned holders;
-    struct item *items;
+    struct named_limit *limits;
     size_t n;
 };
 
@@ -35,18 +35,112 @@ void named_put(struct named *named)
 {
     if (atomic_fetch_sub_explicit(&named->holders, 1, memory_order_acq_rel) > 1)
         return;
-    for (size_t i = 0; i < named->n; i++)
-        free(named->items[i].name);
-    free(named->items);
+    for (size_t i = 0; i < named->n; i++) {
+        free(named->limits[i].name);
+        free(named->limits[i].rates);
+        named_tally_put(named->limits[i].tally);
+    }
+    free(named->limits);
     free(named);
 }
 
-static struct item *find(const struct named *named, struct slice name)
+static struct named_limit *find(const struct named *named, struct slice name)
 {
     for (size_t i = 0; i < named->n; i++)
-        if (slice_eq_nocase(name, slice_str(named->items[i].name)))
-            return &named->items[i];
+        if (slice_eq_nocase(name, slice_str(named->limits[i].name)))
+            return &named->limits[i];
     return NULL;
+}
+
+const struct named_limit *named_find(const struct named *named, struct slice name)
+{
+    return find(named, name);
+}
+
+/* ---- keys of its section that are no algorithm ---- */
+
+static const char *const down_words[] = {[QUOTA_DOWN_ERROR] = "error",
+                                         [QUOTA_DOWN_ALLOW] = "allow",
+                                         [QUOTA_DOWN_DENY] = "deny",
+                                         [QUOTA_DOWN_LOCAL] = "local"};
+
+const char *named_when_down(const struct named_limit *limit, enum quota_when_down otherwise)
+{
+    return down_words[limit->has_when_down ? limit->when_down : otherwise];
+}
+
+bool named_parse_when_down(struct slice text, enum quota_when_down *when_down)
+{
+    for (size_t i = 0; i < COUNT_OF(down_words); i++)
+        if (slice_eq_nocase(text, slice_str(down_words[i]))) {
+            *when_down = (enum quota_when_down)i;
+            return true;
+        }
+    return false;
+}
+
+static bool set_when_down(struct named_limit *limit, struct slice text, char *why, size_t why_size)
+{
+    if (limit->has_when_down)
+        return why_set(why, why_size, "given twice");
+    limit->has_when_down = named_parse_when_down(text, &limit->when_down);
+    return limit->has_when_down ||
+           why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny nor local", WHY_SLICE(text));
+}
+
+static bool set_over(struct named_limit *limit, struct slice text, char *why, size_t why_size)
+{
+    if (limit->has_over)
+        return why_set(why, why_size, "given twice");
+    limit->is_shadow = slice_eq_nocase(text, SLICE("shadow"));
+    limit->has_over = limit->is_shadow || slice_eq_nocase(text, SLICE("refuse"));
+    return limit->has_over || why_set(why, why_size, "\"%.*s\" is neither refuse nor shadow", WHY_SLICE(text));
+}
+
+static const struct setting {
+    const char *name;
+    bool (*set)(struct named_limit *limit, struct slice text, char *why, size_t why_size);
+} settings[] = {
+    {"when-down", set_when_down},
+    {"over", set_over},
+};
+
+static const struct setting *find_setting(struct slice key)
+{
+    for (size_t i = 0; i < COUNT_OF(settings); i++)
+        if (slice_eq_nocase(key, slice_str(settings[i].name)))
+            return &settings[i];
+    return NULL;
+}
+
+static struct slice setting_name(const void *arg, size_t i)
+{
+    (void)arg;
+    return slice_str(settings[i].name);
+}
+
+/* ---- lines ---- */
+
+static void add_rates(struct named_limit *limit, struct slice text)
+{
+    size_t len = limit->rates != NULL ? strlen(limit->rates) : 0;
+    size_t room = len + sizeof ", " + text.len;
+    limit->rates = mem_realloc(limit->rates, room, 1);
+    snprintf(limit->rates + len, room - len, "%s%.*s", len > 0 ? ", " : "", (int)text.len, text.at);
+}
+
+static bool set_line(struct named_limit *limit, struct slice key, struct slice text, char *why, size_t why_size)
+{
+    const struct setting *setting = find_setting(key);
+    if (setting != NULL)
+        return setting->set(limit, text, why, why_size);
+    struct slice near = near_name(key, COUNT_OF(settings), setting_name, NULL);
+    if (near.len > 0 && quota_named_kind(key) == QUOTA_KINDS)
+        return why_set(why, why_size, "unknown key (did you mean %.*s?)", WHY_SLICE(near));
+    if (!quota_limit_parse(key, text, &limit->rule, why, why_size))
+        return false;
+    add_rates(limit, split_trim(text));
+    return true;
 }
 
 static bool is_name(struct slice name)
@@ -57,35 +151,53 @@ static bool is_name(struct slice name)
     return name.len > 0 && name.len <= NAMED_NAME_MAX;
 }
 
-bool named_add(struct named *named, struct slice name, struct slice algorithm, struct slice text, char *why,
-               size_t why_size)
+bool named_add(struct named *named, struct slice name, struct slice key, struct slice text, char *why, size_t why_size)
 {
-    struct item *item = find(named, name);
-    if (item != NULL)
-        return quota_limit_parse(algorithm, text, &item->rule, why, why_size);
-    struct quota_rule rule = {0};
+    struct named_limit *known = find(named, name);
+    if (known != NULL)
+        return set_line(known, key, text, why, why_size);
+    struct named_limit limit = {0};
     if (!is_name(name))
         return why_set(why, why_size, "a limit is named with 1 to %d printable characters without blanks",
                        NAMED_NAME_MAX);
     if (named->n == NAMED_MAX)
         return why_set(why, why_size, "there are already %d named limits", NAMED_MAX);
-    if (!quota_limit_parse(algorithm, text, &rule, why, why_size))
+    if (!set_line(&limit, key, text, why, why_size))
         return false;
-    named->items = mem_realloc(named->items, named->n + 1, sizeof *named->items);
-    named->items[named->n++] = (struct item){mem_strndup(name.at, name.len), rule};
+    limit.name = mem_strndup(name.at, name.len);
+    limit.tally = named_tally_new(name);
+    named->limits = mem_realloc(named->limits, named->n + 1, sizeof *named->limits);
+    named->limits[named->n++] = limit;
     return true;
 }
 
-const struct quota_rule *named_find(const struct named *named, struct slice name)
+/* ---- all of them ---- */
+
+size_t named_count(const struct named *named)
 {
-    const struct item *item = find(named, name);
-    return item != NULL ? &item->rule : NULL;
+    return named->n;
+}
+
+const struct named_limit *named_at(const struct named *named, size_t i)
+{
+    return &named->limits[i];
+}
+
+void named_inherit(struct named *named, const struct named *before)
+{
+    for (size_t i = 0; i < named->n; i++) {
+        const struct named_limit *same = find(before, slice_str(named->limits[i].name));
+        if (same == NULL)
+            continue;
+        named_tally_put(named->limits[i].tally);
+        named->limits[i].tally = named_tally_get(same->tally);
+    }
 }
 
 static struct slice name_at(const void *arg, size_t i)
 {
     const struct named *named = arg;
-    return slice_str(named->items[i].name);
+    return slice_str(named->limits[i].name);
 }
 
 struct slice named_near(const struct named *named, struct slice name)

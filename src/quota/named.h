@@ -10,9 +10,23 @@
 
 #include "base/slice.h"
 #include "quota/rule.h"
+#include "quota/tally.h"
 
-#define NAMED_NAME_MAX 64
+#define NAMED_NAME_MAX TALLY_NAME_MAX
 #define NAMED_MAX 10000
+
+/* What becomes of a call while Redis is away; LOCAL, for named limits alone: weir decides (local.h). */
+enum quota_when_down { QUOTA_DOWN_ERROR, QUOTA_DOWN_ALLOW, QUOTA_DOWN_DENY, QUOTA_DOWN_LOCAL };
+
+struct named_limit {
+    char *name;
+    struct quota_rule rule;
+    char *rates; /* as they are written */
+    struct named_tally *tally;
+    bool has_when_down; /* else limit-when-down holds */
+    enum quota_when_down when_down;
+    bool has_over, is_shadow; /* over is given, and shadow: it is asked and counted, and limits nobody */
+};
 
 struct named;
 
@@ -20,12 +34,25 @@ struct named *named_new(void);
 struct named *named_get(struct named *named);
 void named_put(struct named *named);
 
-/* A line of [limit NAME]: `algorithm` = `text`. Lines of one name with the same algorithm add up. */
-__attribute__((warn_unused_result)) bool named_add(struct named *named, struct slice name, struct slice algorithm,
+/* A line of [limit NAME]: `key` = `text`. Lines of one name with the same algorithm add up. */
+__attribute__((warn_unused_result)) bool named_add(struct named *named, struct slice name, struct slice key,
                                                    struct slice text, char *why, size_t why_size);
 
-/* In any case of letters; NULL: there is none of that name. */
-const struct quota_rule *named_find(const struct named *named, struct slice name);
+/* In any case of letters; NULL: there is none of that name. While lines are still added it may have no rate yet. */
+const struct named_limit *named_find(const struct named *named, struct slice name);
+
+/* A word of limit-when-down, or of when-down. */
+bool named_parse_when_down(struct slice text, enum quota_when_down *when_down);
+
+/* In the order of the file. */
+size_t named_count(const struct named *named);
+const struct named_limit *named_at(const struct named *named, size_t i);
+
+/* From here on limits count on with the tallies that those of the same name had before. `named` is not in use yet. */
+void named_inherit(struct named *named, const struct named *before);
+
+/* error, allow, deny or local: what holds for it when limit-when-down says `otherwise`. */
+const char *named_when_down(const struct named_limit *limit, enum quota_when_down otherwise);
 
 /* The nearest name; empty: none is near. */
 struct slice named_near(const struct named *named, struct slice name);

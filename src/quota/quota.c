@@ -10,12 +10,13 @@
 #include "limit/funnel.h"
 #include "quota/denials.h"
 #include "quota/exchange.h"
+#include "quota/local.h"
 #include "quota/outcome.h"
+#include "quota/prefix.h"
 #include "quota/question.h"
 #include "quota/wakes.h"
 #include "resp/emit.h"
 
-#define PREFIX_MAX 128
 #define DOWN_RETRY_NS ((int64_t)NS_PER_S) /* nobody knows; not never, which -1 would say */
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
@@ -27,7 +28,7 @@ struct quota {
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
-    char channel[PREFIX_MAX + 16];
+    char channel[PREFIX_CHANNEL_ROOM + 1];
 };
 
 static uint64_t now_of(const struct quota *quota)
@@ -35,11 +36,37 @@ static uint64_t now_of(const struct quota *quota)
     return quota->exchange.line.lanes->loop->now_ns;
 }
 
+static uint64_t hash_of(const struct quota_call *call)
+{
+    return exchange_hash(&call->quota->exchange, call->key);
+}
+
 /* ---- being done ---- */
+
+static enum tally_result result_of(const struct quota_call *call)
+{
+    if (call->is_failed)
+        return TALLY_ERROR;
+    return !call->is_limited ? TALLY_PASSED : call->is_shadow ? TALLY_SHADOWED : TALLY_LIMITED;
+}
+
+/* Of a named limit. */
+static void count(const struct quota_call *call)
+{
+    const struct quota *quota = call->quota;
+    uint64_t now_ns = now_of(quota);
+    uint64_t ns = call->arrived_ns > 0 && now_ns > call->arrived_ns ? now_ns - call->arrived_ns : 0;
+    named_tally_add(call->tally, result_of(call), ns);
+    if (call->is_limited)
+        top_add(quota->settings->limited, TOP_REFUSED, slice_str(call->tally->name), call->key, hash_of(call), 1,
+                now_ns);
+}
 
 static void done(struct quota_call *call)
 {
     struct quota *quota = call->quota;
+    if (call->tally != NULL && !call->ask.is_peek)
+        count(call);
     alarm_stop(quota->alarms, &call->alarm);
     wakes_remove(&quota->wakes, call);
     call->is_done = true;
@@ -56,29 +83,20 @@ static void done_with(struct quota_call *call, struct slice error)
     while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
         text.len--;
     build_error(&call->reply, text.len > 0 ? text : SLICE("ERR"));
+    call->is_failed = true;
     done(call);
 }
 
 static void reply(struct quota_call *call, const struct quota_outcome *outcome)
 {
-    quota_reply(&call->reply, &call->ask, outcome);
-    done(call);
-}
-
-/* Redis is away. Who has set it so is let through, or is not. */
-static void done_without(struct quota_call *call, struct slice error)
-{
-    bool has_rates = call->ask.rule.n_rates > 0;
-    if (!has_rates || call->when_down == QUOTA_DOWN_ERROR) {
-        done_with(call, error);
-        return;
+    struct quota_outcome told = *outcome;
+    call->is_limited = outcome->is_limited;
+    if (call->is_shadow && outcome->is_limited) {
+        told.is_limited = false;
+        told.retry_ns = -1;
     }
-    const struct quota_outcome outcome = {
-        .limit = call->ask.rule.rates[0].limit,
-        .retry_ns = call->when_down == QUOTA_DOWN_DENY ? DOWN_RETRY_NS : -1,
-        .is_limited = call->when_down == QUOTA_DOWN_DENY,
-    };
-    reply(call, &outcome);
+    quota_reply(&call->reply, &call->ask, &told);
+    done(call);
 }
 
 /* ---- waiting ---- */
@@ -110,6 +128,7 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
 {
     uint64_t now_ns = now_of(call->quota);
     if (call->owner == NULL) {
+        call->is_limited = outcome->is_limited;
         done(call);
         return;
     }
@@ -131,12 +150,40 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
         reply(call, outcome);
 }
 
-/* ---- asking ---- */
+/* ---- while Redis is away ---- */
 
-static uint64_t hash_of(const struct quota_call *call)
+static void decide_here(struct quota_call *call, struct slice error)
 {
-    return exchange_hash(&call->quota->exchange, call->key);
+    struct quota *quota = call->quota;
+    const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
+    struct quota_outcome outcome;
+    if (local_decide(quota->settings->local, &call->ask, hash_of(call), time, &outcome))
+        decide(call, &outcome);
+    else
+        done_with(call, error);
 }
+
+/* Who has set it so is let through, or is not, or is counted here. */
+static void done_without(struct quota_call *call, struct slice error)
+{
+    bool is_denied = call->when_down == QUOTA_DOWN_DENY;
+    if (call->ask.rule.n_rates == 0 || call->when_down == QUOTA_DOWN_ERROR) {
+        done_with(call, error);
+        return;
+    }
+    if (call->when_down == QUOTA_DOWN_LOCAL) {
+        decide_here(call, error);
+        return;
+    }
+    const struct quota_outcome outcome = {
+        .limit = call->ask.rule.rates[0].limit,
+        .retry_ns = is_denied ? DOWN_RETRY_NS : -1,
+        .is_limited = is_denied,
+    };
+    reply(call, &outcome);
+}
+
+/* ---- asking ---- */
 
 /* It may let through what has been denied, also what stands behind it in the same turn. */
 static bool makes_room(const struct quota_ask *ask)
@@ -289,10 +336,10 @@ static const struct exchange_ops exchange_ops = {
 /* Where releases are told: the prefix may be another since the last reload. */
 static void name_channel(struct quota *quota, struct slice prefix)
 {
-    bool is_named =
-        strncmp(quota->channel, prefix.at, prefix.len) == 0 && strcmp(quota->channel + prefix.len, "released") == 0;
-    if (!is_named)
-        snprintf(quota->channel, sizeof quota->channel, "%.*sreleased", (int)prefix.len, prefix.at);
+    char channel[PREFIX_CHANNEL_ROOM];
+    struct slice name = prefix_channel(prefix, channel);
+    memcpy(quota->channel, name.at, name.len);
+    quota->channel[name.len] = '\0';
 }
 
 struct quota_call *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
@@ -352,6 +399,14 @@ void quota_settings_init(struct quota_settings *settings)
 {
     if (getrandom(&settings->key, sizeof settings->key, 0) != (ssize_t)sizeof settings->key)
         abort();
+    settings->local = local_new();
+    settings->limited = top_new();
+}
+
+void quota_settings_fini(struct quota_settings *settings)
+{
+    local_free(settings->local);
+    top_free(settings->limited);
 }
 
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,

@@ -244,9 +244,26 @@ static void tallied(struct build *out, const struct limit *limit, struct tally *
     number(out, "shadowed", sum(tallies, n_workers, limit->id, offsetof(struct tally, shadowed)));
 }
 
-void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers)
+static void list_named(struct build *out, const struct named_limit *limit, enum quota_when_down when_down)
 {
-    unsigned n = 0;
+    const struct named_tally *tally = limit->tally;
+    build_map(out, 10);
+    field(out, "limit", slice_str(limit->name));
+    field(out, "what", slice_str(quota_algorithm(limit->rule.kind)->name));
+    field(out, "rate", slice_str(limit->rates));
+    field(out, "over", limit->is_shadow ? SLICE("shadow") : SLICE("refuse"));
+    field(out, "when_down", slice_str(named_when_down(limit, when_down)));
+    number(out, "asked", named_tally_asked(tally));
+    number(out, "passed", count_read(&tally->results[TALLY_PASSED]));
+    number(out, "limited", count_read(&tally->results[TALLY_LIMITED]));
+    number(out, "shadowed", count_read(&tally->results[TALLY_SHADOWED]));
+    number(out, "errors", count_read(&tally->results[TALLY_ERROR]));
+}
+
+void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers,
+                 const struct named *named, enum quota_when_down when_down)
+{
+    unsigned n = (unsigned)named_count(named);
     for (size_t i = 0; i < policies_count(policies); i++)
         n += policies_at(policies, i)->n_limits;
     build_array(out, n);
@@ -259,6 +276,27 @@ void report_list(struct build *out, const struct policies *policies, struct tall
             number(out, "subjects", atomic_load_explicit(&policy->record->subjects, memory_order_relaxed));
         }
     }
+    for (size_t i = 0; i < named_count(named); i++)
+        list_named(out, named_at(named, i), when_down);
+}
+
+void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)
+{
+    struct top_entry *entries = calloc(n, sizeof *entries);
+    if (!entries) {
+        out->is_broken = true;
+        return;
+    }
+    size_t found = top_heaviest(&limited, 1, TOP_REFUSED, now_ns, entries, n);
+    build_array(out, found);
+    for (size_t i = 0; i < found; i++) {
+        build_map(out, 4);
+        field(out, "key", slice_of(entries[i].subject, entries[i].subject_len));
+        field(out, "limit", slice_of(entries[i].policy, entries[i].policy_len));
+        number(out, "limited_per_s", entries[i].per_s);
+        number(out, "uncertainty", entries[i].over_per_s);
+    }
+    free(entries);
 }
 
 void report_top(struct build *out, struct top *const *tops, unsigned n_workers, enum top_by by, size_t n,

@@ -14,6 +14,7 @@
 #include "limit/ledger.h"
 #include "limit/policy.h"
 #include "limit/top.h"
+#include "quota/named.h"
 #include "resp/build.h"
 
 /* Whose limits: the account's policy is NULL for somebody who is bound by none. */
@@ -30,12 +31,16 @@ void report_status(struct build *out, const struct policies *policies, const str
 void report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
                     const struct report_subject *subject, const struct ask *ask, struct slice lane);
 
-/* Every limit, with its tallies added up over the workers. */
-void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers);
+/* Every limit, with its tallies added up over the workers; and every named one. `when_down` is limit-when-down. */
+void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers,
+                 const struct named *named, enum quota_when_down when_down);
 
 /* The heaviest subjects. Out of memory breaks `out`. */
 void report_top(struct build *out, struct top *const *tops, unsigned n_workers, enum top_by by, size_t n,
                 uint64_t now_ns);
+
+/* The keys of named limits that are limited most, as they are called in Redis. */
+void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns);
 
 /* The newest events first. */
 void report_log(struct build *out, struct journal *journal, size_t n);

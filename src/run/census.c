@@ -79,6 +79,23 @@ static void take_limits(struct snapshot *s, const struct census *census)
     }
 }
 
+static void take_named(struct snapshot *s, const struct census *census)
+{
+    const struct named *named = governor_rules(census->governor)->named;
+    s->n_named = named_count(named);
+    s->named = mem_zalloc(s->n_named, sizeof *s->named);
+    for (size_t i = 0; i < s->n_named; i++) {
+        const struct named_limit *limit = named_at(named, i);
+        copy(s->named[i].name, sizeof s->named[i].name, slice_str(limit->name));
+        copy(s->named[i].rates, sizeof s->named[i].rates, slice_str(limit->rates));
+        s->named[i].algorithm = quota_algorithm(limit->rule.kind)->name;
+        s->named[i].is_shadow = limit->is_shadow;
+        for (int r = 0; r < TALLY_RESULTS; r++)
+            s->named[i].results[r] = count_read(&limit->tally->results[r]);
+        counts_add(&s->named[i].times, &limit->tally->times, sizeof s->named[i].times);
+    }
+}
+
 /* ---- workers ---- */
 
 static void take_worker(struct snapshot *s, const struct front *front)
@@ -215,6 +232,7 @@ struct snapshot *census_take(const struct census *census)
     take_reloads(s, census);
     take_subjects(s, census);
     take_limits(s, census);
+    take_named(s, census);
     take_tops(s, census);
     s->n_events = journal_last(census->journal, s->events, SNAPSHOT_EVENTS);
     history_note(census->history, s);

@@ -279,6 +279,19 @@ static void load_costs(struct loading *l)
 
 /* ---- [limit NAME] ---- */
 
+/* Each limit has an algorithm, wherever its other lines stand. */
+static void want_rates(struct loading *l)
+{
+    for (size_t i = 0; i < l->file->n_sections; i++) {
+        const struct section *section = &l->file->sections[i];
+        if (section->kind != SECTION_LIMIT || section != config_file_section(l->file, SECTION_LIMIT, section->name))
+            continue;
+        const struct named_limit *limit = named_find(l->config->named, section->name);
+        if (limit != NULL && limit->rule.n_rates == 0)
+            section_error(l->file, section, "the limit has no rate: give it one, like sliding = 5/60s");
+    }
+}
+
 static void load_named(struct loading *l)
 {
     char why[CONFIG_WHY_ROOM];
@@ -288,11 +301,14 @@ static void load_named(struct loading *l)
         if (section->kind == SECTION_LIMIT && !config_file_next_of(l->file, SECTION_LIMIT, section->name, NULL))
             section_error(l->file, section, "the limit is empty: give it a rate, like sliding = 5/60s");
     }
+    unsigned n_errors = l->file->n_errors;
     while ((e = config_file_next(l->file, SECTION_LIMIT, e)) != NULL) {
         struct slice name = l->file->sections[e->section].name;
         if (!named_add(l->config->named, name, slice_str(e->key), slice_str(e->value), why, sizeof why))
             entry_error(l->file, e, why);
     }
+    if (l->file->n_errors == n_errors)
+        want_rates(l);
 }
 
 /* ---- the whole ---- */

@@ -13,6 +13,7 @@
 #include "limit/policy.h"
 #include "net/tls_context.h"
 #include "quota/named.h"
+#include "quota/prefix.h"
 #include "quota/quota.h"
 
 struct config_file;
@@ -53,7 +54,7 @@ struct config {
     uint64_t drain_timeout_ns; /* 0: clients are closed at once */
     struct identity identity;
     char error_prefix[33];
-    char limit_prefix[129];
+    char limit_prefix[PREFIX_MAX + 1];
     enum quota_when_down when_down;
     enum quota_cell cell;
     uint64_t slow_ns; /* SLOWLOG_OFF: nothing is */

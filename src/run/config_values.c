@@ -12,6 +12,7 @@
 #include "base/why.h"
 #include "limit/rate.h"
 #include "limit/slowlog.h"
+#include "quota/prefix.h"
 #include "run/address.h"
 #include "run/config_tls.h"
 #include "run/secret.h"
@@ -257,10 +258,8 @@ enum key_result key_limit_prefix(const struct config_key *key, struct config *co
                                  size_t why_size)
 {
     (void)key;
-    if (value.len >= sizeof config->limit_prefix) {
-        why_set(why, why_size, "at most %zu bytes", sizeof config->limit_prefix - 1);
+    if (!prefix_check(value, why, why_size))
         return KEY_BAD;
-    }
     memcpy(config->limit_prefix, value.at, value.len);
     config->limit_prefix[value.len] = '\0';
     return KEY_SET;
@@ -284,15 +283,14 @@ enum key_result key_cell(const struct config_key *key, struct config *config, st
 enum key_result key_when_down(const struct config_key *key, struct config *config, struct slice value, char *why,
                               size_t why_size)
 {
-    static const char *const words[] = {
-        [QUOTA_DOWN_ERROR] = "error", [QUOTA_DOWN_ALLOW] = "allow", [QUOTA_DOWN_DENY] = "deny"};
     (void)key;
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (slice_eq_nocase(value, slice_str(words[i]))) {
-            config->when_down = (enum quota_when_down)i;
-            return KEY_SET;
-        }
-    why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny", WHY_SLICE(value));
+    bool is_known = named_parse_when_down(value, &config->when_down);
+    if (is_known && config->when_down != QUOTA_DOWN_LOCAL)
+        return KEY_SET;
+    if (is_known)
+        why_set(why, why_size, "local is for named limits alone: give it as when-down in a [limit NAME]");
+    else
+        why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny", WHY_SLICE(value));
     return KEY_BAD;
 }
 

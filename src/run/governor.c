@@ -106,6 +106,8 @@ static bool adopt(struct governor *g, const struct config *config)
 {
     if (!policies_enroll(config->policies, g->ledger))
         return false;
+    if (g->rules)
+        named_inherit(config->named, g->rules->named);
     struct rules model = {
         .identity = config->identity,
         .max_clients = fit_clients(g, config->max_clients),

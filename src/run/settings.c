@@ -35,4 +35,5 @@ void settings_fini(struct front_settings *settings)
     subjects_free(settings->subjects);
     subjects_free(settings->key_subjects);
     slowlog_free(settings->slowlog);
+    quota_settings_fini(&settings->quota);
 }

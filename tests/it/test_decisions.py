@@ -19,7 +19,7 @@ from decisions import (
 from harness import wait_until
 from limits import plain
 from reloading import reload
-from resp import Error, encode
+from resp import Error, encode, pipeline
 
 FUNNELS = ["FUNNEL", "BUCKET"]
 WINDOWS = ["SLIDING", "FIXED"]
@@ -573,3 +573,98 @@ def test_check_after_reload(named, redis):
         reload(NAMED.replace("funnel = 2/h burst 3", "funel = 2/h"))
         wait_until(lambda: "funel" in named.log(), "it is told")
         assert decide(conn, "LIMIT CHECK mail user").limit == 5
+
+
+# ---- each user's own ----
+
+
+@pytest.fixture
+def names(redis):
+    """ACL users whose names look like parts of keys, with the password pw."""
+    found = ["ann", "ann:k", "ann%3Ak", "a\xff%u"]
+    for name in found:
+        redis.call("ACL", "SETUSER", name, "on", ">pw", "-@all", "+ping")
+    yield found
+    redis.call("ACL", "DELUSER", *found)
+
+
+@pytest.mark.parametrize("workers, lanes", [(1, "shared"), (2, "private")])
+def test_each_user_has_keys_of_its_own(farm, redis, names, workers, lanes):
+    """And none that another can reach, whatever it is called, and whatever key it names."""
+    weir = farm.weir(redis, workers=workers, lanes=lanes, limit_prefix="limit:%u:", sections=NAMED)
+    with weir.connect() as conn:
+        def every(command):
+            return [decide(conn, command).limited for _ in range(2)]
+
+        assert every("LIMIT FIXED k 1/100d") == [0, 1]
+        for name in names:
+            assert conn.call("AUTH", name, "pw") == "OK"
+            assert every("LIMIT FIXED k 1/100d") == [0, 1]
+            assert every("LIMIT FIXED k:k 1/100d") == [0, 1]
+            assert every("LIMIT CHECK once k") == [0, 1]
+        assert conn.call("LIMIT", "RESET", "k", "k:k", "default:k", "../k") == 2
+        assert conn.call("RESET") == "RESET"
+        assert decide(conn, "LIMIT FIXED k 1/100d PEEK").limited == 1, "default's is as it was"
+    keys = {key.decode() for key in redis.call("KEYS", "*")}
+    assert {"limit:default:k", "limit:ann:k", "limit:ann%3Ak:once:k", "limit:ann%253Ak:k:k"} < keys
+
+
+def test_the_channel_is_everybodys(farm, redis, names):
+    """So weir's own user needs one name for it, whoever is waiting."""
+    weir = farm.weir(redis, workers=2, limit_prefix="limit:%u:")
+    with weir.connect() as holder, weir.connect() as waiter:
+        for conn in (holder, waiter):
+            assert conn.call("AUTH", "ann", "pw") == "OK"
+        held = place(holder.call("LIMIT", "ACQUIRE", "k", 1, 100_000))
+        waiter.send(pipeline("LIMIT ACQUIRE k 1 100000 WAIT 100000"))
+        wait_until(lambda: redis.call("PUBSUB", "CHANNELS") == [b"limit:released"], "it listens")
+        assert holder.call("LIMIT", "RELEASE", "k", held.token) == 1
+        assert place(waiter.read()).limited == 0
+
+
+def test_a_name_too_long(farm, redis):
+    weir = farm.weir(redis, workers=1, limit_prefix="limit:%u:")
+    for n, error in ((255, None), (256, Error("ERR the user's name is too long for keys of its own: at most 255 bytes"))):
+        redis.call("ACL", "SETUSER", "u" * n, "on", ">pw", "+@all")
+        try:
+            with weir.connect() as conn:
+                assert conn.call("AUTH", "u" * n, "pw") == "OK"
+                reply = conn.call("LIMIT", "FUNNEL", "k", "1/h")
+                assert reply == error if error else decision(reply).limited == 0
+                assert conn.call("PING") == "PONG"
+        finally:
+            redis.call("ACL", "DELUSER", "u" * n)
+
+
+# ---- what writes ----
+
+APART = """
+[class steering]
+commands = @limit-write, -limit|check
+[policy app]
+match = name:app
+steering = deny
+[policy looker]
+match = name:looker
+@limit-write = deny
+[policy checker]
+match = name:checker
+cmd.limit|reset = deny
+""" + NAMED
+
+
+def test_classes_of_subcommands(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=APART)
+    with weir.connect() as conn:
+        conn.call("CLIENT", "SETNAME", "app")
+        assert decide(conn, "LIMIT CHECK once k").limited == 0
+        for command in ("LIMIT RESET once:k", "LIMIT FUNNEL k 1/h", "CL.THROTTLE k 1 1 1", "LIMIT RELEASE k t"):
+            assert conn.call(*command.split()) == Error("NOPERM denied by policy app"), command
+        assert plain(conn.call("LIMIT", "STATUS"))[2:4] == ["policy", "app"]
+        conn.call("CLIENT", "SETNAME", "looker")
+        assert conn.call("LIMIT", "CHECK", "once", "k") == Error("NOPERM denied by policy looker")
+        assert plain(conn.call("LIMIT", "EXPLAIN", "LIMIT", "RESET", "k"))[2:4] == ["policy", "looker"]
+        assert isinstance(conn.call("LIMIT", "HELP"), list)
+        conn.call("CLIENT", "SETNAME", "checker")
+        assert conn.call("LIMIT", "RESET", "once:k") == Error("NOPERM denied by policy checker")
+        assert decide(conn, "LIMIT CHECK once k").limited == 1

@@ -255,6 +255,57 @@ def test_limit_when_down(farm, mode, what, limited):
         wait_until(lambda: redis.call("DBSIZE") > 0 or not decide(conn, f"LIMIT FUNNEL {key} 9/h"), "it decides again")
 
 
+WHEN_DOWN = """
+[limit none]
+fixed = 2/100d
+[limit yes]
+sliding = 2/100d
+when-down = allow
+[limit no]
+when-down = deny
+bucket = 1/h burst 2
+[limit own]
+fixed = 2/100d
+when-down = local
+[limit queue]
+funnel = 1/200ms
+when-down = local
+[limit log]
+sliding = 5/100d
+when-down = local
+"""
+
+
+def test_each_limit_when_down(farm, mode):
+    redis, weir = away(farm, mode, sections=WHEN_DOWN, limit_when_down="deny")
+    with weir.connect() as conn:
+        for name, limited in (("none", 1), ("yes", 0), ("no", 1)):
+            assert [decide(conn, f"LIMIT CHECK {name} k").limited for _ in range(4)] == [limited] * 4, name
+        assert conn.call("LIMIT", "RESET", "own:k") == UNAVAILABLE
+
+
+def test_local(farm, mode):
+    """All workers count together, until Redis is back; then it decides, and knows nothing of what was counted here."""
+    redis, weir = away(farm, mode, sections=WHEN_DOWN)
+    conns = [weir.connect() for _ in range(6)]
+    found = [decide(conns[i % 6], "LIMIT CHECK own k") for i in range(12)]
+    assert [f[:3] for f in found] == [(0, 2, 1), (0, 2, 0)] + [(1, 2, 0)] * 10
+    assert found[0].reset > 0 and found[2].retry > 0
+    assert decide(conns[0], "LIMIT CHECK own other COST 2")[:3] == (0, 2, 0)
+    assert decide(conns[1], "LIMIT CHECK own other COST 3")[:4] == (1, 2, 0, -1)
+    assert [decide(conn, "LIMIT CHECK log k").remaining for conn in conns] == [4, 3, 2, 1, 0, 0]
+    assert conns[2].call("LIMIT", "FIXED", "k", "1/d") == UNAVAILABLE, "it is no named limit"
+    started = time.monotonic()
+    assert [decide(conn, "LIMIT CHECK queue k WAIT 5000").limited for conn in conns] == [0] * 6
+    assert time.monotonic() - started >= 5 * 0.2, "each has its turn"
+    redis.start()
+    wait_until(lambda: decide(conns[0], "LIMIT CHECK own k PEEK").remaining == 2, "it is back")
+    wait_until(lambda: all(type(decide(conn, f"LIMIT FIXED {fresh()} 1/d")) is Decision for conn in conns), "for everybody")
+    assert admitted([decide(conn, "LIMIT CHECK own k") for conn in conns]) == 2
+    for conn in conns:
+        conn.close()
+
+
 def test_away_while_they_wait(farm, mode):
     """Who waits for a place hears of it; who has been given a turn keeps it."""
     redis = farm.redis()

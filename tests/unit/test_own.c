@@ -24,8 +24,12 @@ static void check_row(const struct command_table *table, const struct own *own)
     assert_int_equal(row->key_step, own->key_step);
     assert_int_equal(row->flags, own->is_control ? CMD_CONTROL : 0);
     assert_false(row->blocks || row->pins || row->is_urgent || row->is_pausable);
-    for (size_t bit = 0; bit < command_table_categories(table); bit++)
-        assert_int_equal(row->categories >> bit & 1, slice_eq(command_table_category(table, bit), SLICE("limit")));
+    for (size_t bit = 0; bit < command_table_categories(table); bit++) {
+        struct slice category = command_table_category(table, bit);
+        bool is_its = slice_eq(category, SLICE("limit")) ||
+                      slice_eq(category, own->writes ? SLICE("limit-write") : SLICE("limit-read"));
+        assert_int_equal(row->categories >> bit & 1, is_its);
+    }
     assert_true(row->categories != 0);
     const char *bar = strchr(own->name, '|');
     assert_int_equal(row->in_container, bar != NULL);
@@ -100,12 +104,18 @@ static void classes_hold_them(void **state)
     const struct class *limit = class_find(classes, SLICE("@limit"), why, sizeof why);
     const struct class *all = class_find(classes, SLICE("all"), why, sizeof why);
     const struct class *one = class_find(classes, SLICE("cmd.limit"), why, sizeof why);
+    const struct class *reads = class_find(classes, SLICE("@limit-read"), why, sizeof why);
+    const struct class *writes = class_find(classes, SLICE("@limit-write"), why, sizeof why);
     assert_non_null(limit);
     for (size_t i = 0; i < own_count(); i++) {
         const struct command *row = command_by_name(table, slice_str(own_row(i)->name));
         bool is_limits = strncmp(own_row(i)->name, "limit", 5) == 0; /* and not CL.THROTTLE */
         assert_true(class_has(limit, table, row) && class_has(all, table, row));
         assert_int_equal(class_has(one, table, row), is_limits);
+        assert_int_equal(class_has(writes, table, row), own_row(i)->writes);
+        assert_int_equal(class_has(reads, table, row), !own_row(i)->writes);
+        assert_false(own_row(i)->writes && own_row(i)->is_control);
+        assert_true(own_row(i)->writes || own_row(i)->first_key == 0);
     }
     assert_false(class_has(limit, table, command_by_name(table, SLICE("get"))));
     command_table_put(table);

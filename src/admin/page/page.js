@@ -267,6 +267,16 @@
 
   /* ---- the other tables ---- */
 
+  const fillNamed = (row, { named }) => {
+    const name = row.cells[0];
+    if (!name.firstChild) name.append(make('span', 'name'), make('span', 'sub'));
+    write(name.children[0], named.name);
+    write(name.children[1], named.algorithm + ' ' + named.rates + (named.over === 'shadow' ? ', shadow' : ''));
+    row.values[0] = named.name;
+    [named.passed, named.limited, named.shadow_limited, named.errors].forEach((n, i) => putCount(row, i + 1, n));
+    put(row, 5, duration(named.p99_seconds), named.p99_seconds);
+  };
+
   const fillTop = (figure) => (row, { top }) => {
     putWho(row, 0, top.subject);
     put(row, 1, top.policy);
@@ -295,7 +305,8 @@
   const classes = new Table('classes', fillClass, '');
   const listeners = new Table('listeners', fillListener, '');
   const events = new Table('events', fillEvent, 'Nothing has happened yet.');
-  const filtered = [limits, ...tops.map(([, table]) => table), events];
+  const named = new Table('named', fillNamed, 'No limits are named.');
+  const filtered = [limits, named, ...tops.map(([, table]) => table), events];
 
   /* ---- everything else ---- */
 
@@ -352,6 +363,7 @@
 
   const showTables = (s) => {
     limits.update(s.limits.slice(0, LIMITS).map((limit) => ({ key: limit.rule, limit })));
+    named.update(s.named_limits.slice(0, LIMITS).map((one) => ({ key: one.name, named: one })));
     for (const [by, table] of tops)
       table.update(s.top[by].filter((top) => top.per_second > 0).slice(0, TOP).map((top) => ({ key: JSON.stringify([top.subject, top.policy]), top })));
     classes.update(Object.entries(s.commands).map(([name, results]) => ({ key: name, name, results })));

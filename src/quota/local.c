@@ -1,0 +1,356 @@
+/*
+ * Keys that are counted here: shards of hash chains. What counts no more is forgotten a few chains at a time, as others come.
+ *
+ * A rate is known to its key by its step, as in Redis; so a reload that changes a limit forgets nothing of the rates that
+ * stay. Each call is made into the numbers that Redis' script would return, and those into an outcome by outcome.c.
+ */
+#include "quota/local.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "quota/question.h"
+
+#define SHARDS 16
+#define CHAINS 1024      /* of a shard: a chain of some eight keys when its memory is full */
+#define FORGET_CHAINS 2  /* looked at for each newcomer: more than come */
+#define RELIEF_CHAINS 64 /* when there is no place: some 500 keys, 50 us at worst */
+
+/* What one rate has counted. */
+struct count {
+    int64_t step;     /* ns of a funnel's unit, us of a window */
+    uint64_t paid_ns; /* of a funnel: when its debt is paid, monotonic */
+    int64_t at;       /* of a window: which one, counted from 1970 */
+    int64_t current, previous;
+};
+
+struct key {
+    struct key *next; /* in its chain */
+    uint64_t hash;
+    uint64_t over_ns; /* when nothing of it counts any more, monotonic */
+    uint32_t len;
+    uint8_t kind, n_counts;
+    struct count counts[]; /* and behind them its name */
+};
+
+struct shard {
+    pthread_mutex_t lock;
+    struct key **chains;  /* NULL: nothing has been counted yet */
+    _Atomic size_t bytes; /* changed under the lock */
+    size_t hand;          /* the chain that is looked at next */
+};
+
+struct local {
+    struct shard shards[SHARDS];
+};
+
+struct local *local_new(void)
+{
+    struct local *local = mem_zalloc(1, sizeof *local);
+    for (size_t i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&local->shards[i].lock, NULL);
+    return local;
+}
+
+static void free_chain(struct key *key)
+{
+    while (key != NULL) {
+        struct key *next = key->next;
+        free(key);
+        key = next;
+    }
+}
+
+void local_free(struct local *local)
+{
+    for (size_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &local->shards[i];
+        for (size_t c = 0; shard->chains != NULL && c < CHAINS; c++)
+            free_chain(shard->chains[c]);
+        free(shard->chains);
+        pthread_mutex_destroy(&shard->lock);
+    }
+    free(local);
+}
+
+size_t local_bytes(const struct local *local)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < SHARDS; i++)
+        bytes += atomic_load_explicit(&local->shards[i].bytes, memory_order_relaxed);
+    return bytes;
+}
+
+/* ---- keys ---- */
+
+static size_t size_of(unsigned n_counts, size_t len)
+{
+    return sizeof(struct key) + n_counts * sizeof(struct count) + len;
+}
+
+static char *name_of(struct key *key)
+{
+    return (char *)(key->counts + key->n_counts);
+}
+
+static void add_bytes(struct shard *shard, size_t bytes)
+{
+    atomic_store_explicit(&shard->bytes, shard->bytes + bytes, memory_order_relaxed);
+}
+
+/* Take it out of its chain, and let it go. */
+static void drop(struct shard *shard, struct key **link)
+{
+    struct key *key = *link;
+    *link = key->next;
+    add_bytes(shard, -size_of(key->n_counts, key->len));
+    free(key);
+}
+
+static void forget(struct shard *shard, size_t n_chains, uint64_t now_ns)
+{
+    for (; n_chains > 0; n_chains--) {
+        struct key **link = &shard->chains[shard->hand];
+        shard->hand = (shard->hand + 1) % CHAINS;
+        while (*link != NULL)
+            if ((*link)->over_ns <= now_ns)
+                drop(shard, link);
+            else
+                link = &(*link)->next;
+    }
+}
+
+/* The link to the key, or the end of its chain. */
+static struct key **find(struct shard *shard, const struct quota_ask *ask, uint64_t hash)
+{
+    struct key **link = &shard->chains[hash / SHARDS % CHAINS];
+    while (*link != NULL && !((*link)->hash == hash && (*link)->kind == ask->rule.kind &&
+                              slice_eq(ask->key, slice_of(name_of(*link), (*link)->len))))
+        link = &(*link)->next;
+    return link;
+}
+
+static bool has_room(struct shard *shard, size_t bytes, uint64_t now_ns)
+{
+    forget(shard, FORGET_CHAINS, now_ns);
+    if (shard->bytes + bytes > LOCAL_BYTES_MAX / SHARDS)
+        forget(shard, RELIEF_CHAINS, now_ns);
+    return shard->bytes + bytes <= LOCAL_BYTES_MAX / SHARDS;
+}
+
+/* With a count for each rate, which is nothing yet. NULL: there is no place. */
+static struct key *add(struct shard *shard, const struct quota_ask *ask, uint64_t hash, uint64_t now_ns)
+{
+    size_t bytes = size_of(ask->rule.n_rates, ask->key.len);
+    struct key *key = has_room(shard, bytes, now_ns) ? calloc(1, bytes) : NULL;
+    if (key == NULL)
+        return NULL;
+    key->hash = hash;
+    key->kind = ask->rule.kind;
+    key->n_counts = ask->rule.n_rates;
+    key->len = (uint32_t)ask->key.len;
+    memcpy(name_of(key), ask->key.at, ask->key.len);
+    for (unsigned i = 0; i < key->n_counts; i++)
+        key->counts[i].step = ask->rule.rates[i].step;
+    struct key **chain = &shard->chains[hash / SHARDS % CHAINS];
+    key->next = *chain;
+    *chain = key;
+    add_bytes(shard, bytes);
+    return key;
+}
+
+static bool has_same_steps(const struct key *key, const struct quota_rule *rule)
+{
+    if (key->n_counts != rule->n_rates)
+        return false;
+    for (unsigned i = 0; i < rule->n_rates; i++)
+        if (key->counts[i].step != rule->rates[i].step)
+            return false;
+    return true;
+}
+
+/* The limit has other rates than before: what those that stay have counted goes over. */
+static void inherit(struct key *key, const struct key *before)
+{
+    for (unsigned i = 0; i < key->n_counts; i++)
+        for (unsigned j = 0; j < before->n_counts; j++)
+            if (key->counts[i].step == before->counts[j].step)
+                key->counts[i] = before->counts[j];
+}
+
+/* The same key with counts for other rates. NULL: there is no place, and it is as it was. */
+static struct key *refit(struct shard *shard, struct key *before, const struct quota_ask *ask, uint64_t now_ns)
+{
+    uint64_t over_ns = before->over_ns;
+    before->over_ns = UINT64_MAX; /* not to be forgotten meanwhile */
+    struct key *key = add(shard, ask, before->hash, now_ns);
+    before->over_ns = over_ns;
+    if (key == NULL)
+        return NULL;
+    key->over_ns = over_ns;
+    inherit(key, before);
+    struct key **link = &key->next;
+    while (*link != before)
+        link = &(*link)->next;
+    drop(shard, link);
+    return key;
+}
+
+/* NULL: there is no place for it. */
+static struct key *need(struct shard *shard, const struct quota_ask *ask, uint64_t hash, uint64_t now_ns)
+{
+    if (shard->chains == NULL && (shard->chains = calloc(CHAINS, sizeof *shard->chains)) == NULL)
+        return NULL;
+    struct key *known = *find(shard, ask, hash);
+    if (known == NULL)
+        return add(shard, ask, hash, now_ns);
+    return has_same_steps(known, &ask->rule) ? known : refit(shard, known, ask, now_ns);
+}
+
+/* ---- funnels: numbers are debts, as funnel.lua returns them ---- */
+
+static void read_funnels(const struct key *key, struct local_time time, int64_t *numbers)
+{
+    for (unsigned i = 0; i < key->n_counts; i++)
+        numbers[i] = key->counts[i].paid_ns > time.now_ns ? (int64_t)(key->counts[i].paid_ns - time.now_ns) : 0;
+}
+
+static void charge_funnels(struct key *key, const struct quota_ask *ask, struct local_time time, const int64_t *numbers)
+{
+    for (unsigned i = 0; i < key->n_counts; i++) {
+        int64_t debt_ns = numbers[i] + quota_ask_gcra(ask, i).inc;
+        key->counts[i].paid_ns = time.now_ns + (uint64_t)(debt_ns > 0 ? debt_ns : 0);
+        if (key->counts[i].paid_ns > key->over_ns)
+            key->over_ns = key->counts[i].paid_ns;
+    }
+}
+
+/* ---- windows: granted, and of each rate used, retry and reset in us, as fixed.lua and approx.lua return them ---- */
+
+static bool is_fixed(const struct key *key)
+{
+    return key->kind == QUOTA_FIXED;
+}
+
+/* The next window stays when the clock goes back by a moment; one beyond it becomes the present one. */
+static void move_on(struct key *key, int64_t unix_us)
+{
+    for (unsigned i = 0; i < key->n_counts; i++) {
+        struct count *count = &key->counts[i];
+        int64_t here = unix_us / count->step;
+        if (count->at < here) {
+            count->previous = count->at == here - 1 ? count->current : 0;
+            count->current = 0;
+        }
+        if (count->at < here || count->at > here + 1)
+            count->at = here;
+    }
+}
+
+/* a * b / c, rounded up or down: none of them is negative. */
+static int64_t share_up(int64_t a, int64_t b, int64_t c)
+{
+    return (int64_t)(((__int128)a * b + c - 1) / c);
+}
+
+static int64_t share_down(int64_t a, int64_t b, int64_t c)
+{
+    return (int64_t)((__int128)a * b / c);
+}
+
+static int64_t start_of(const struct count *count)
+{
+    return count->at * count->step;
+}
+
+static int64_t used_of(const struct key *key, const struct count *count, int64_t unix_us)
+{
+    int64_t passed = unix_us > start_of(count) ? unix_us - start_of(count) : 0;
+    return count->current + (is_fixed(key) ? 0 : share_up(count->previous, count->step - passed, count->step));
+}
+
+/* us from a window's beginning until no more than `room` is left of what the one before it held. */
+static int64_t decay(int64_t previous, int64_t room, int64_t step)
+{
+    return previous <= room ? 0 : step - share_down(room, step, previous);
+}
+
+/* us until a call of that cost passes; 0: now; -1: never. */
+static int64_t retry_of(const struct key *key, const struct count *count, int64_t room, int64_t unix_us)
+{
+    int64_t wait;
+    if (room < 0)
+        return -1;
+    if (count->current > room)
+        wait = count->step + (is_fixed(key) ? 0 : decay(count->current, room, count->step));
+    else
+        wait = is_fixed(key) ? 0 : decay(count->previous, room - count->current, count->step);
+    return wait > 0 && start_of(count) + wait > unix_us ? start_of(count) + wait - unix_us : 0;
+}
+
+/* us until it holds nothing. */
+static int64_t reset_of(const struct key *key, const struct count *count, int64_t unix_us)
+{
+    if (count->current > 0)
+        return start_of(count) + (is_fixed(key) ? 1 : 2) * count->step - unix_us;
+    return !is_fixed(key) && count->previous > 0 ? start_of(count) + count->step - unix_us : 0;
+}
+
+static void read_windows(struct key *key, const struct quota_ask *ask, struct local_time time, int64_t *numbers)
+{
+    move_on(key, time.unix_us);
+    numbers[0] = 1;
+    for (unsigned i = 0; i < key->n_counts; i++) {
+        numbers[1 + 3 * i] = used_of(key, &key->counts[i], time.unix_us);
+        if (numbers[1 + 3 * i] > ask->rule.rates[i].limit - ask->cost)
+            numbers[0] = 0;
+    }
+}
+
+/* What the call takes, and the times behind it. */
+static void charge_windows(struct key *key, const struct quota_ask *ask, struct local_time time, int64_t *numbers)
+{
+    bool is_charged = numbers[0] > 0 && !ask->is_peek;
+    for (unsigned i = 0; i < key->n_counts; i++) {
+        struct count *count = &key->counts[i];
+        count->current += is_charged ? ask->cost : 0;
+        numbers[2 + 3 * i] = retry_of(key, count, ask->rule.rates[i].limit - ask->cost, time.unix_us);
+        numbers[3 + 3 * i] = reset_of(key, count, time.unix_us);
+        uint64_t over_ns = time.now_ns + (uint64_t)numbers[3 + 3 * i] * NS_PER_US;
+        if (over_ns > key->over_ns)
+            key->over_ns = over_ns;
+    }
+}
+
+/* ---- deciding ---- */
+
+static void decide(struct key *key, const struct quota_ask *ask, struct local_time time, struct quota_outcome *outcome)
+{
+    int64_t numbers[QUOTA_NUMBERS_MAX];
+    bool is_funnel = quota_is_funnel(ask->rule.kind);
+    if (is_funnel)
+        read_funnels(key, time, numbers);
+    else
+        read_windows(key, ask, time, numbers);
+    if (!is_funnel)
+        charge_windows(key, ask, time, numbers);
+    else if (!ask->is_peek && quota_granted(ask, numbers, 1) > 0)
+        charge_funnels(key, ask, time, numbers);
+    quota_outcome(ask, numbers, 1, 0, outcome);
+}
+
+bool local_decide(struct local *local, const struct quota_ask *ask, uint64_t hash, struct local_time time,
+                  struct quota_outcome *outcome)
+{
+    struct shard *shard = &local->shards[hash % SHARDS];
+    pthread_mutex_lock(&shard->lock);
+    struct key *key = need(shard, ask, hash, time.now_ns);
+    if (key != NULL)
+        decide(key, ask, time, outcome);
+    pthread_mutex_unlock(&shard->lock);
+    return key != NULL;
+}

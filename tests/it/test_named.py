@@ -1,0 +1,134 @@
+"""Limits that the operator names: what is seen of them, and how they are steered."""
+
+import pytest
+from admin import ADMIN, get, stats
+from decisions import UNAVAILABLE, decide, decisions, fresh
+from harness import wait_until
+from limits import operator, order, plain
+from reloading import reload
+from resp import Error
+from test_http import metrics, value
+from test_page import page_of
+
+SEEN = """
+[limit Once]
+fixed = 1/100d
+[limit trial]
+sliding = 2/100d
+sliding = 9/200d
+over = shadow
+[limit queue]
+funnel = 1/100d
+over = shadow
+when-down = deny
+[policy operators]
+match = name:operator
+admin = yes
+"""
+LISTENING = ADMIN + "socket = {folder}/operator.sock\n"
+MODES = [(1, "shared"), (2, "private")]
+
+
+@pytest.fixture(params=MODES, ids=["1-shared", "2-private"])
+def weir(request, farm, redis):
+    workers, lanes = request.param
+    return farm.weir(redis, workers=workers, lanes=lanes, sections=SEEN + LISTENING, identity="name, ip")
+
+
+def listed(weir):
+    rows = plain(order(weir, "LIST"))  # flat while nobody answers HELLO
+    rows = [row if isinstance(row, dict) else dict(zip(row[::2], row[1::2])) for row in rows]
+    return {row["limit"]: row for row in rows if "asked" in row}
+
+
+def counts(weir, name):
+    return {field: listed(weir)[name][field] for field in ("asked", "passed", "limited", "shadowed", "errors")}
+
+
+def change(weir, sections):
+    """Reload with other sections in the place of SEEN."""
+    return reload(weir, (sections + LISTENING).replace("{folder}", str(weir.folder)))
+
+
+def counted(passed=0, limited=0, shadowed=0, errors=0):
+    return {"asked": passed + limited + shadowed + errors, "passed": passed, "limited": limited, "shadowed": shadowed, "errors": errors}
+
+
+def test_list(weir):
+    conns = [weir.connect() for _ in range(4)]
+    key = fresh()
+    for conn in conns:
+        decisions(conn, *[f"LIMIT CHECK once {key}"] * 3, f"LIMIT CHECK ONCE {key} PEEK", f"LIMIT FIXED {key} 1/d")
+        conn.close()
+    assert counts(weir, "Once") == counted(1, 11)
+    rows = listed(weir)
+    assert list(rows) == ["Once", "trial", "queue"] and rows["trial"]["rate"] == "2/100d, 9/200d"
+    assert [rows["queue"][field] for field in ("what", "over", "when_down")] == ["funnel", "shadow", "deny"]
+    assert [rows["Once"][field] for field in ("what", "over", "when_down")] == ["fixed", "refuse", "error"]
+    assert change(weir, SEEN.replace("1/100d", "2/100d"))
+    assert counts(weir, "Once") == counted(1, 11), "a reload resets nothing"
+
+
+def test_shadow(weir):
+    """Nobody is limited, or waits; what would have been is counted."""
+    key = fresh()
+    with weir.connect() as conn:
+        found = decisions(conn, *[f"LIMIT CHECK trial {key}"] * 4)
+        assert [f[:4] for f in found] == [(0, 2, 1, -1), (0, 2, 0, -1), (0, 2, 0, -1), (0, 2, 0, -1)]
+        assert [f.limited for f in decisions(conn, *[f"LIMIT CHECK queue {key} WAIT 100000"] * 3)] == [0, 0, 0]
+        assert counts(weir, "trial") == counted(2, shadowed=2) and counts(weir, "queue") == counted(1, shadowed=2)
+        assert change(weir, SEEN.replace("over = shadow", "over = refuse"))
+        wait_until(lambda: decide(conn, f"LIMIT CHECK trial {key}").limited == 1, "now it is limited")
+
+
+def test_errors_are_counted(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections=SEEN + LISTENING)
+    with weir.connect() as conn:
+        assert decide(conn, "LIMIT CHECK once k").limited == 0
+        redis.kill()
+        wait_until(lambda: conn.call("LIMIT", "CHECK", "once", "k") == UNAVAILABLE, "it is away")
+        assert decide(conn, "LIMIT CHECK queue k").limited == 0, "shadow limits nobody, also when it denies"
+        assert counts(weir, "Once")["errors"] >= 1 and counts(weir, "queue") == counted(shadowed=1)
+
+
+def test_top(weir):
+    """The keys that are limited most, whatever the worker; for operators only."""
+    noisy, other = fresh("noisy"), fresh("other")
+    with weir.connect() as a, weir.connect() as b:
+        for conn in (a, b):
+            decisions(conn, *[f"LIMIT CHECK once {noisy}"] * 200, *[f"LIMIT CHECK once {other}"] * 20)
+        assert a.call("LIMIT", "TOP", "BY", "LIMITED").startswith("NOPERM")
+    with operator(weir) as conn:
+        rows = [plain(row) for row in conn.call("LIMIT", "TOP", 2, "BY", "limited")]
+        assert [(row["key"], row["limit"]) for row in rows] == [(f"limit:once:{noisy}", "Once"), (f"limit:once:{other}", "Once")]
+        assert rows[0]["limited_per_s"] > rows[1]["limited_per_s"] > 0
+        assert conn.call("LIMIT", "TOP", "BY", "limit") == Error("ERR syntax error")
+
+
+def test_metrics_and_page(weir):
+    key = fresh()
+    with weir.connect() as conn:
+        decisions(conn, *[f"LIMIT CHECK once {key}"] * 3, *[f"LIMIT CHECK trial {key}"] * 3)
+    wait_until(lambda: value(metrics(weir), "weir_named_limit_calls_total", limit="Once", result="limited") == 2, "it is counted")
+    found = metrics(weir)
+    for name, result, n in (("Once", "passed", 1), ("Once", "error", 0), ("trial", "shadow_limited", 1), ("_other", "passed", 0)):
+        assert value(found, "weir_named_limit_calls_total", limit=name, result=result) == n
+    assert value(found, "weir_named_limit_duration_seconds_count", limit="Once") == 3
+    assert value(found, "weir_named_limit_duration_seconds_bucket", limit="Once", le="+Inf") == 3
+    assert value(found, "weir_named_limit_info", limit="trial", algorithm="sliding", rates="2/100d, 9/200d", over="shadow") == 1
+    one = next(named for named in stats(weir)["named_limits"] if named["name"] == "trial")
+    assert (one["passed"], one["shadow_limited"], one["over"]) == (2, 1, "shadow") and one["p99_seconds"] > 0
+    rows = page_of(weir).tables["named"]
+    assert rows[1][:5] == ["Oncefixed 1/100d", "1", "2", "0", "0"]
+    assert rows[2][:5] == ["trialsliding 2/100d, 9/200d, shadow", "2", "0", "1", "0"]
+    assert key not in get(weir, "/")[2] + get(weir, "/api/v1/stats")[2] + get(weir, "/metrics")[2]
+
+
+def test_more_than_have_series_of_their_own(farm, redis):
+    sections = "".join(f"[limit n{i}]\nfixed = 1/100d\n" for i in range(140))
+    weir = farm.weir(redis, workers=1, sections=sections + LISTENING)
+    with weir.connect() as conn:
+        for i in range(140):
+            decide(conn, f"LIMIT CHECK n{i} k")
+    wait_until(lambda: value(metrics(weir), "weir_named_limit_calls_total", limit="_other", result="passed") == 12, "the others")

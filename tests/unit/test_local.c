@@ -1,0 +1,217 @@
+/*
+ * What named limits count in weir's memory while Redis is away.
+ */
+#include "quota/local.h"
+
+#include "ask_kit.h"
+#include "base/clock.h"
+#include "base/hash.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define US_PER_S INT64_C(1000000)
+#define DAY_US (86400 * US_PER_S)
+
+static struct local *local;
+static struct local_time now;
+
+static int begin(void **state)
+{
+    (void)state;
+    local = local_new();
+    now = (struct local_time){1000 * NS_PER_S, 20000 * DAY_US}; /* a midnight */
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    local_free(local);
+    return 0;
+}
+
+static void pass_ms(int64_t ms)
+{
+    now.now_ns += (uint64_t)ms * NS_PER_MS;
+    now.unix_us += ms * 1000;
+}
+
+static struct quota_outcome decide(const char *line)
+{
+    struct quota_outcome outcome;
+    struct quota_ask ask = kit_ask(line);
+    uint64_t hash = hash_bytes((struct hash_key){1, 2}, ask.key);
+    assert_true(local_decide(local, &ask, hash, now, &outcome));
+    return outcome;
+}
+
+/* How many of `n` such calls pass. */
+static int passing(const char *line, int n)
+{
+    int passed = 0;
+    while (n-- > 0)
+        passed += !decide(line).is_limited;
+    return passed;
+}
+
+static void says(const char *line, bool is_limited, int64_t remaining, int64_t retry_ms, int64_t reset_ms)
+{
+    struct quota_outcome found = decide(line);
+    assert_int_equal(found.is_limited, is_limited);
+    assert_int_equal(found.remaining, remaining);
+    assert_int_equal(found.retry_ns, retry_ms < 0 ? -1 : retry_ms * (int64_t)NS_PER_MS);
+    assert_int_equal(found.reset_ns, reset_ms * (int64_t)NS_PER_MS);
+}
+
+static void funnels(void **state)
+{
+    (void)state;
+    says("LIMIT FUNNEL k 1/s BURST 3", false, 2, -1, 1000);
+    says("LIMIT FUNNEL k 1/s BURST 3 COST 2", false, 0, -1, 3000);
+    says("LIMIT FUNNEL k 1/s BURST 3 PEEK", true, 0, 1000, 3000);
+    pass_ms(500);
+    says("LIMIT FUNNEL k 1/s BURST 3", true, 0, 500, 2500);
+    pass_ms(500);
+    says("LIMIT FUNNEL k 1/s BURST 3", false, 0, -1, 3000);
+    says("LIMIT FUNNEL k 1/s BURST 3 COST 4", true, 0, -1, 3000);
+    assert_int_equal(decide("LIMIT FUNNEL k 1/s BURST 3 WAIT 1500").wait_ns, NS_PER_S);
+    says("LIMIT BUCKET k 1/s BURST 3", false, 2, -1, 1000);
+}
+
+/* GCRA's law, in every window that begins with a call. */
+static void funnels_are_exact(void **state)
+{
+    (void)state;
+    int64_t last_ms = 0, passed = 0;
+    for (int64_t ms = 0; ms < 20000; ms += 7, pass_ms(7))
+        if (!decide("LIMIT FUNNEL k 3/s BURST 5").is_limited) {
+            passed++;
+            last_ms = ms;
+            assert_true((passed - 5) * 1000 <= 3 * ms);
+        }
+    assert_true(passed >= 5 + 3 * 19 && last_ms > 19000);
+}
+
+static void fixed_windows(void **state)
+{
+    (void)state;
+    assert_int_equal(passing("LIMIT FIXED k 3/m", 5), 3);
+    says("LIMIT FIXED k 3/m", true, 0, 60000, 60000);
+    pass_ms(59999);
+    says("LIMIT FIXED k 3/m", true, 0, 1, 1);
+    pass_ms(1);
+    says("LIMIT FIXED k 3/m COST 2", false, 1, -1, 60000);
+    says("LIMIT FIXED k 3/m COST 2", true, 1, 60000, 60000);
+    says("LIMIT FIXED k 3/m COST 4", true, 1, -1, 60000);
+}
+
+static void several_rates(void **state)
+{
+    (void)state;
+    assert_int_equal(passing("LIMIT FIXED k 2/s 5/m", 4), 2);
+    pass_ms(1000);
+    assert_int_equal(passing("LIMIT FIXED k 2/s 5/m", 4), 2);
+    pass_ms(1000);
+    assert_int_equal(passing("LIMIT FIXED k 2/s 5/m", 4), 1);
+    assert_int_equal(passing("LIMIT FUNNEL k 2/s 3/m", 4), 2);
+    pass_ms(1000);
+    assert_int_equal(passing("LIMIT FUNNEL k 2/s 3/m", 4), 1);
+}
+
+/* Two counters: what the window before held counts by the part that is still covered. */
+static void sliding_windows(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"LIMIT SLIDING k 10/s", "LIMIT SLIDING k 10/s APPROX"};
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        assert_int_equal(passing(lines[i], 12), 10);
+        pass_ms(1000);
+        assert_int_equal(passing(lines[i], 1), 0);
+        pass_ms(500);
+        assert_int_equal(passing(lines[i], 12), 5);
+        assert_int_equal(decide(lines[i]).retry_ns, 100 * NS_PER_MS);
+        pass_ms(2500);
+        assert_int_equal(passing(lines[i], 12), 10);
+        pass_ms(3000);
+    }
+}
+
+/* Who waits as long as he is told gets in, and not before. */
+static void retries_are_true(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"LIMIT SLIDING k 7/s COST 3", "LIMIT FIXED k 7/s COST 3",
+                                        "LIMIT FUNNEL k 7/s COST 3", "LIMIT SLIDING k 7/s 11/m COST 3"};
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        for (int round = 0; round < 200; round++, pass_ms(13)) {
+            struct quota_outcome found = decide(lines[i]);
+            struct local_time before = now;
+            if (!found.is_limited)
+                continue;
+            assert_true(found.retry_ns > 0);
+            now.now_ns += (uint64_t)found.retry_ns - NS_PER_US;
+            now.unix_us += found.retry_ns / 1000 - 1;
+            assert_true(found.retry_ns < 2000 || decide(lines[i]).is_limited);
+            now = before;
+            now.now_ns += (uint64_t)found.retry_ns + NS_PER_US;
+            now.unix_us += found.retry_ns / 1000 + 1;
+            assert_false(decide(lines[i]).is_limited);
+        }
+}
+
+static void the_clock_goes_back(void **state)
+{
+    (void)state;
+    assert_int_equal(passing("LIMIT FIXED k 3/m", 5), 3);
+    now.unix_us -= 1000;
+    assert_int_equal(passing("LIMIT FIXED k 3/m", 5), 0);
+    now.unix_us -= DAY_US;
+    says("LIMIT FIXED k 3/m", true, 0, 1, 1);
+    pass_ms(1);
+    assert_int_equal(passing("LIMIT FIXED k 3/m", 5), 3);
+}
+
+/* A reload: the rates that stay have counted what they have. */
+static void other_rates(void **state)
+{
+    (void)state;
+    assert_int_equal(passing("LIMIT FUNNEL k 1/m BURST 2", 5), 2);
+    assert_int_equal(passing("LIMIT FUNNEL k 5/h 1/m BURST 4", 5), 2);
+    assert_int_equal(passing("LIMIT FIXED k 3/m", 5), 3);
+    assert_int_equal(passing("LIMIT FIXED k 4/h 5/m", 5), 2);
+}
+
+/* What counts is never dropped; what does not is. */
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    struct quota_outcome outcome;
+    char line[64];
+    size_t n = 0, refused = 0;
+    for (; n < 400000 && refused < 1000; n++) {
+        snprintf(line, sizeof line, "LIMIT FIXED k%zu 1/d", n);
+        struct quota_ask ask = kit_ask(line);
+        refused += !local_decide(local, &ask, hash_bytes((struct hash_key){1, 2}, ask.key), now, &outcome);
+    }
+    assert_int_equal(refused, 1000);
+    assert_true(n > 100000);
+    assert_true(local_bytes(local) <= LOCAL_BYTES_MAX);
+    assert_int_equal(passing("LIMIT FIXED k0 1/d", 1), 0);
+    pass_ms(86400 * 1000);
+    for (size_t i = 0; i < 20000; i++) {
+        snprintf(line, sizeof line, "LIMIT FIXED l%zu 1/s", i);
+        assert_int_equal(passing(line, 2), 1);
+    }
+    assert_true(local_bytes(local) < LOCAL_BYTES_MAX / 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(funnels),           TEST(funnels_are_exact), TEST(fixed_windows),       TEST(several_rates),
+        TEST(sliding_windows),   TEST(retries_are_true),  TEST(the_clock_goes_back), TEST(other_rates),
+        TEST(memory_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
