@@ -75,6 +75,7 @@ static void done_without(struct quota_call *call, struct slice error)
     }
     const struct quota_outcome outcome = {
         .limit = call->ask.rule.rates[0].limit,
+        .granted = call->when_down == QUOTA_DOWN_ALLOW ? call->ask.cost : 0,
         .retry_ns = call->when_down == QUOTA_DOWN_DENY ? DOWN_RETRY_NS : -1,
         .is_limited = call->when_down == QUOTA_DOWN_DENY,
     };
@@ -141,7 +142,8 @@ static uint64_t hash_of(const struct quota_call *call)
 /* It may let through what has been denied, also what stands behind it in the same turn. */
 static bool makes_room(const struct quota_ask *ask)
 {
-    return ask->rule.kind == QUOTA_RESET || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
+    return ask->rule.kind == QUOTA_RESET || ask->mode == QUOTA_CREDIT ||
+           (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
 }
 
 /* What is remembered of a key is true no longer, on any worker. */
@@ -242,7 +244,7 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
     struct quota_memory memory;
     uint32_t n = entry->n;
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
-    if (asked.rule.n_rates > 0 && !asked.is_peek && quota_granted(&asked, numbers, n) > 0) {
+    if (asked.rule.n_rates > 0 && !asked.is_peek && (asked.counts_all || quota_granted(&asked, numbers, n) > 0)) {
         note_pass(quota, entry->hash);
         entry->changes++; /* what is remembered of the others is behind that */
     }
