@@ -28,6 +28,12 @@ enum quota_option {
     OPTION_PEEK = 1 << 3,
     OPTION_APPROX = 1 << 4,
     OPTION_AS = 1 << 5,
+    OPTION_FORCE = 1 << 6,
+    OPTION_PARTIAL = 1 << 7,
+    OPTION_BORROW = 1 << 8,
+    OPTION_CREDIT = 1 << 9,
+    OPTION_COUNT = 1 << 10,
+    OPTION_FROM = 1 << 11,
 };
 
 /* What a script is sent, and what its numbers mean. */

@@ -80,20 +80,11 @@ static bool take_rest(struct reading *reading, bool with_rates)
         if (!is_taken)
             return false;
     }
-    if ((reading->seen & OPTION_PEEK) && (reading->seen & OPTION_WAIT))
-        return option_syntax_error(reading);
     reading->ask->is_peek |= reading->ask->cost == 0;
-    return true;
+    return option_agree(reading);
 }
 
 /* ---- commands ---- */
-
-static bool is_affordable(const struct quota_ask *ask, char *why, size_t why_size)
-{
-    return ask->rule.kind != QUOTA_SLIDING || ask->cost <= QUOTA_LOG_MAX ||
-           why_set(why, why_size, "ERR COST of an exact sliding window is at most %d: more takes APPROX",
-                   QUOTA_LOG_MAX);
-}
 
 static bool read_rated(struct reading *reading)
 {
@@ -110,7 +101,7 @@ static bool read_rated(struct reading *reading)
     for (unsigned i = 0; i < reading->n_drafts; i++)
         if (!quota_rule_add(rule, &reading->drafts[i], what, sizeof what))
             return why_set(reading->why, reading->why_size, "ERR %s", what);
-    return is_affordable(reading->ask, reading->why, reading->why_size);
+    return option_suit(reading->ask, reading->why, reading->why_size);
 }
 
 static bool read_check(struct reading *reading)
@@ -258,5 +249,5 @@ bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice requ
 bool quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule, char *why, size_t why_size)
 {
     ask->rule = *rule;
-    return is_affordable(ask, why, why_size);
+    return option_suit(ask, why, why_size);
 }

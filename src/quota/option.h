@@ -43,4 +43,10 @@ const struct option *option_find(struct slice word, unsigned allowed);
 /* Reads its value, if it has one: each option once, BURST once for each rate. */
 __attribute__((warn_unused_result)) bool option_take(struct reading *reading, const struct option *option);
 
+/* Behind the last word: may those that were given stand together? */
+__attribute__((warn_unused_result)) bool option_agree(const struct reading *reading);
+
+/* Does the algorithm take them, once it is known? False: `why` is an error reply's text. */
+__attribute__((warn_unused_result)) bool option_suit(const struct quota_ask *ask, char *why, size_t why_size);
+
 #endif

@@ -19,6 +19,7 @@
 
 /* An exact sliding window remembers each call that passed: at most so many, and so many units by one call. */
 #define QUOTA_LOG_MAX 10000
+#define QUOTA_CREDIT_MAX 1000 /* units given back by one call: each may be an entry */
 
 struct quota_rate {
     int64_t limit; /* units that pass at once from rest: burst, max_burst + 1, a window's count */

@@ -361,7 +361,7 @@ ERRORS = [
     ("LIMIT FUNNEL K 1/s WAIT x", TIMEOUT),
     ("LIMIT FUNNEL K 1/s WAIT -1", "ERR timeout is negative"),
     ("LIMIT FUNNEL K 1/s WAIT 86400001", "ERR timeout is out of range: at most a day"),
-    ("LIMIT FUNNEL K 1/s WAIT 1 PEEK", SYNTAX),
+    ("LIMIT FUNNEL K 1/s WAIT 1 PEEK", "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT"),
     ("LIMIT FUNNEL K 1/s PEEK PEEK", SYNTAX),
     ("LIMIT FUNNEL K 1/s APPROX", SYNTAX),
     ("LIMIT FUNNEL K 1/s NOW", SYNTAX),
