@@ -151,11 +151,11 @@ def test_set_limit(weir):
             {"section": "limit once", "what": "fixed", "running": "3/100d, 9/200d", "file": "1/100d"},
             {"section": "limit once", "what": "over", "running": "shadow", "file": ""},
         ]
-        assert "[limit once] fixed = 3/100d, 9/200d (before: 1/100d)" in weir.log()
+        wait_until(lambda: "[limit once] fixed = 3/100d, 9/200d (before: 1/100d)" in weir.log(), "it is told")
         assert order(weir, "SET", "LIMIT", "once", "sliding", "5/100d") == "OK", "the algorithm's line is replaced, whichever it was"
         assert {row["what"] for row in plain(order(weir, "DIFF"))} == {"sliding", "over", "fixed"}
         assert order(weir, "RELOAD") == "OK"
-        assert "dropped, for it was only SET: [limit once] over = shadow" in weir.log()
+        wait_until(lambda: "dropped, for it was only SET: [limit once] over = shadow" in weir.log(), "it is told")
         assert decide(conn, f"LIMIT CHECK once {key}").limited == 1
 
 
