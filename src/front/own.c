@@ -342,6 +342,10 @@ static void give(struct client *client, enum order_kind kind, const struct words
     }
     if (kind == ORDER_SET)
         order->expression = joined(words, 4);
+    if (kind == ORDER_SET_LIMIT) {
+        order->policy = copied(words->at[3]);
+        order->expression = joined(words, 4);
+    }
     if (kind == ORDER_MODE)
         order->expression = copied(words->at[2]);
     order->client = client;
@@ -423,6 +427,8 @@ static void run(struct client *client, const struct words *words, struct build *
         bool is_order = subcommands[i].tell == NULL;
         if (is_order && subcommands[i].order == ORDER_MODE && words->n == 2)
             mode(client, words, out);
+        else if (is_order && subcommands[i].order == ORDER_SET && is_word(words, 2, "limit"))
+            give(client, ORDER_SET_LIMIT, words);
         else if (is_order)
             give(client, subcommands[i].order, words);
         else

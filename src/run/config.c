@@ -292,6 +292,26 @@ static void want_rates(struct loading *l)
     }
 }
 
+/* The keys of a limit begin with its name and a colon: no other one may be called so, or they would share keys. */
+static void want_keys_apart(struct loading *l)
+{
+    char why[CONFIG_WHY_ROOM];
+    for (size_t i = 0; i < l->file->n_sections; i++) {
+        const struct section *section = &l->file->sections[i];
+        if (section->kind != SECTION_LIMIT || section != config_file_section(l->file, SECTION_LIMIT, section->name))
+            continue;
+        for (size_t n = 1; n < section->name.len; n++) {
+            struct slice other = slice_of(section->name.at, n);
+            if (section->name.at[n] != ':' || named_find(l->config->named, other) == NULL)
+                continue;
+            snprintf(why, sizeof why,
+                     "it would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename it", (int)n,
+                     other.at, (int)n, other.at);
+            section_error(l->file, section, why);
+        }
+    }
+}
+
 static void load_named(struct loading *l)
 {
     char why[CONFIG_WHY_ROOM];
@@ -307,8 +327,10 @@ static void load_named(struct loading *l)
         if (!named_add(l->config->named, name, slice_str(e->key), slice_str(e->value), why, sizeof why))
             entry_error(l->file, e, why);
     }
-    if (l->file->n_errors == n_errors)
+    if (l->file->n_errors == n_errors) {
         want_rates(l);
+        want_keys_apart(l);
+    }
 }
 
 /* ---- the whole ---- */

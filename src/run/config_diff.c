@@ -93,7 +93,7 @@ struct line_name difference_line(const struct difference *difference)
     struct slice word;
     split_word(&name.section, &word);
     name.section = split_trim(name.section);
-    for (int kind = SECTION_WEIR; kind <= SECTION_ADMIN; kind++)
+    for (int kind = SECTION_WEIR; kind <= SECTION_LIMIT; kind++)
         if (slice_eq(word, section_word((enum section_kind)kind)))
             name.kind = (enum section_kind)kind;
     return name;

@@ -220,27 +220,33 @@ void governor_reload(struct governor *g)
 
 /* ---- single lines ---- */
 
-/* Run with `value` in the place of the lines of that name. NULL, or an error. */
-static char *change(struct governor *g, const struct line_name *name, const char *value)
+/* Run with what `next`, a copy of what runs, has become; takes it over. NULL, or an error. */
+static char *run_with(struct governor *g, struct config_file *next)
 {
     struct complaints complaints = {0};
-    struct config_file next;
-    config_file_copy(&next, &g->running);
-    next.report = on_complaint;
-    next.arg = &complaints;
-    config_file_replace(&next, name, value);
-    struct config *config = config_build(&next, g->builtin, CONFIG_LIVE);
+    next->report = on_complaint;
+    next->arg = &complaints;
+    struct config *config = config_build(next, g->builtin, CONFIG_LIVE);
     char *why = config ? adopt_or_say(g, config) : complaints.first;
     config_free(config);
     if (!why) {
         drop_file(&g->running);
-        g->running = next;
+        g->running = *next;
         return NULL;
     }
-    drop_file(&next);
+    drop_file(next);
     char *error = order_error("%s", why);
     free(why);
     return error;
+}
+
+/* Run with `value` in the place of the lines of that name. */
+static char *change(struct governor *g, const struct line_name *name, const char *value)
+{
+    struct config_file next;
+    config_file_copy(&next, &g->running);
+    config_file_replace(&next, name, value);
+    return run_with(g, &next);
 }
 
 static char *set(struct governor *g, struct order *order)
@@ -261,6 +267,39 @@ static char *set(struct governor *g, struct order *order)
     free(policy);
     free(before);
     free(expression);
+    return error;
+}
+
+/* A limit has one algorithm: lines of another make room for it. */
+static void replace_named(struct config_file *file, const struct line_name *name, const char *value)
+{
+    struct line_name other = *name;
+    for (uint8_t kind = 0; quota_named_kind(name->key) != QUOTA_KINDS && kind < QUOTA_KINDS; kind++) {
+        other.key = slice_str(quota_algorithm(kind)->name);
+        if (quota_algorithm(kind)->is_named && !slice_eq_nocase(other.key, name->key))
+            config_file_replace(file, &other, NULL);
+    }
+    config_file_replace(file, name, value);
+}
+
+static char *set_limit(struct governor *g, struct order *order)
+{
+    struct line_name name;
+    struct slice value;
+    char *error = order_named_line(order, g->rules->named, &name, &value);
+    if (error)
+        return error;
+    struct config_file next;
+    char *text = mem_strndup(value.at, value.len);
+    char *before = config_file_value(&g->running, &name);
+    config_file_copy(&next, &g->running);
+    replace_named(&next, &name, text);
+    error = run_with(g, &next);
+    if (!error)
+        notice(g->journal, LOG_INFO, "set", "[limit %s] %.*s = %s (before: %s)", order->policy, (int)name.key.len,
+               name.key.at, text, before ? before : "none");
+    free(before);
+    free(text);
     return error;
 }
 
@@ -317,7 +356,8 @@ static char *compare(struct governor *g, struct order *order)
 /* ---- orders ---- */
 
 static char *(*const kinds[])(struct governor *g, struct order *order) = {
-    [ORDER_RELOAD] = reload, [ORDER_SET] = set, [ORDER_UNSET] = unset, [ORDER_MODE] = set_mode, [ORDER_DIFF] = compare,
+    [ORDER_RELOAD] = reload, [ORDER_SET] = set,       [ORDER_SET_LIMIT] = set_limit,
+    [ORDER_UNSET] = unset,   [ORDER_MODE] = set_mode, [ORDER_DIFF] = compare,
 };
 
 void governor_carry_out(struct governor *g, struct order *order)

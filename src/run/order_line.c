@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/near.h"
+#include "base/split.h"
 #include "base/why.h"
 
 #define TEXT_ROOM 1024
@@ -59,4 +60,33 @@ char *order_line(const struct order *order, const struct policies *policies, str
         return order_error("%s is not a limit: change it in the file, then LIMIT RELOAD", order->what);
     name->section = slice_str(policy->name);
     return NULL;
+}
+
+/* "sliding = 5/60s", "sliding 5/60s" */
+static void split_line(struct slice text, struct slice *key, struct slice *value)
+{
+    size_t len = 0;
+    text = split_trim(text);
+    while (len < text.len && text.at[len] != ' ' && text.at[len] != '\t' && text.at[len] != '=')
+        len++;
+    *key = slice_of(text.at, len);
+    *value = split_trim(slice_of(text.at + len, text.len - len));
+    if (value->len > 0 && value->at[0] == '=')
+        *value = split_trim(slice_of(value->at + 1, value->len - 1));
+}
+
+char *order_named_line(const struct order *order, const struct named *named, struct line_name *name,
+                       struct slice *value)
+{
+    *name = (struct line_name){SECTION_LIMIT, slice_str(order->policy), SLICE("")};
+    if (!order_is_one_line(order->policy) || !order_is_one_line(order->expression))
+        return order_error("control characters have no place in a configuration");
+    if (named_find(named, name->section) == NULL) {
+        struct slice near = named_near(named, name->section);
+        if (near.len > 0)
+            return order_error("no limit is named %s (did you mean %.*s?)", order->policy, WHY_SLICE(near));
+        return order_error("no limit is named %s", order->policy);
+    }
+    split_line(slice_str(order->expression), &name->key, value);
+    return value->len > 0 ? NULL : order_error("a line is a key and its value, like sliding = 5/60s");
 }

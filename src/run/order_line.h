@@ -8,6 +8,7 @@
 
 #include "front/order.h"
 #include "limit/policy.h"
+#include "quota/named.h"
 #include "run/config_edit.h"
 
 /* "ERR ...", printf's format; heap. */
@@ -22,5 +23,9 @@ bool order_is_one_line(const char *text);
  */
 __attribute__((warn_unused_result)) char *order_line(const struct order *order, const struct policies *policies,
                                                      struct line_name *name);
+
+/* The same of an order about a named limit; and the right side of its line. */
+__attribute__((warn_unused_result)) char *order_named_line(const struct order *order, const struct named *named,
+                                                           struct line_name *name, struct slice *value);
 
 #endif

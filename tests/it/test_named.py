@@ -132,3 +132,43 @@ def test_more_than_have_series_of_their_own(farm, redis):
         for i in range(140):
             decide(conn, f"LIMIT CHECK n{i} k")
     wait_until(lambda: value(metrics(weir), "weir_named_limit_calls_total", limit="_other", result="passed") == 12, "the others")
+
+
+# ---- steering ----
+
+
+def test_set_limit(weir):
+    """Replaces a line until the next reload, with the keys that live; DIFF shows it."""
+    key = fresh()
+    with weir.connect() as conn:
+        assert [decide(conn, f"LIMIT CHECK once {key}").limited for _ in range(2)] == [0, 1]
+        assert order(weir, "SET", "LIMIT", "once", "fixed", "=", "3/100d,", "9/200d") == "OK"
+        assert [decide(conn, f"LIMIT CHECK once {key}").limited for _ in range(3)] == [0, 0, 1]
+        assert order(weir, "SET", "limit", "ONCE", "over=shadow") == "OK"
+        assert decide(conn, f"LIMIT CHECK once {key}").limited == 0
+        assert listed(weir)["Once"]["rate"] == "3/100d, 9/200d"
+        assert sorted(plain(order(weir, "DIFF")), key=lambda row: row["what"]) == [
+            {"section": "limit once", "what": "fixed", "running": "3/100d, 9/200d", "file": "1/100d"},
+            {"section": "limit once", "what": "over", "running": "shadow", "file": ""},
+        ]
+        wait_until(lambda: "[limit once] fixed = 3/100d, 9/200d (before: 1/100d)" in weir.log(), "it is told")
+        assert order(weir, "SET", "LIMIT", "once", "sliding", "5/100d") == "OK", "the algorithm's line is replaced, whichever it was"
+        assert {row["what"] for row in plain(order(weir, "DIFF"))} == {"sliding", "over", "fixed"}
+        assert order(weir, "RELOAD") == "OK"
+        wait_until(lambda: "dropped, for it was only SET: [limit once] over = shadow" in weir.log(), "it is told")
+        assert decide(conn, f"LIMIT CHECK once {key}").limited == 1
+
+
+@pytest.mark.parametrize("words, error", [
+    ("onec fixed = 1/s", "ERR no limit is named onec (did you mean Once?)"),
+    ("nothing fixed = 1/s", "ERR no limit is named nothing"),
+    ("once fixed", "ERR a line is a key and its value, like sliding = 5/60s"),
+    ("once fixed =", "ERR a line is a key and its value, like sliding = 5/60s"),
+    ("once fixed = 0/s", "ERR [limit Once] fixed: a rate of 0 lets nothing pass, ever: give at least 1"),
+    ("once ovre = shadow", "ERR [limit Once] ovre: unknown key (did you mean over?)"),
+    ("once fixd = 1/s", 'ERR [limit Once] fixd: unknown algorithm "fixd" (did you mean fixed?)'),
+])  # fmt: skip
+def test_set_limit_wrongly(farm, redis, words, error):
+    weir = farm.weir(redis, workers=1, sections=SEEN + LISTENING)
+    assert order(weir, "SET", "LIMIT", *words.split()) == Error(error)
+    assert order(weir, "DIFF") == []

@@ -114,6 +114,9 @@ static const struct mistake key_mistakes[] = {
      "weir.conf:2: [weir] limit-prefix: behind %u stands a mark that ends the user's name, like limit:%u:\n"},
     {"[limit n]\nwhen-dwn = allow\nfixed = 1/s\n",
      "weir.conf:2: [limit n] when-dwn: unknown key (did you mean when-down?)\n"},
+    {"[limit n:m]\nfixed = 1/s\n[limit N]\nfixed = 1/s\n[limit n:]\nfixed = 1/s\n",
+     "weir.conf:1: [limit n:m]: it would share keys with [limit n], whose keys begin with \"n:\": rename it\n"
+     "weir.conf:5: [limit n:]: it would share keys with [limit n], whose keys begin with \"n:\": rename it\n"},
     {"[limit n]\nover = shade\nfixed = 1/s\n", "weir.conf:2: [limit n] over: \"shade\" is neither refuse nor shadow\n"},
     {"[limit n]\nwhen-down = never\nfixed = 1/s\n",
      "weir.conf:2: [limit n] when-down: \"never\" is neither error nor allow nor deny nor local\n"},
