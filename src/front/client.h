@@ -115,6 +115,7 @@ struct client {
     uint32_t n_commands;        /* for LIMIT TOP, since it was told last */
     uint32_t n_refused;
     uint32_t n_bytes;
+    uint32_t n_broken;            /* lanes->n_broken when wrote_elsewhere began */
     uint16_t greeted_bytes;       /* sent before its first command that is not of class control */
     uint8_t silent_looks;         /* since bytes passed last, either way: see front/timeouts.c ... */
     uint8_t holds;                /* HOLD_*: why its private lane is still needed */
@@ -123,6 +124,7 @@ struct client {
     uint8_t reader : 2;           /* enum reader: what it has read on shared lanes */
     bool wrote_elsewhere : 1;     /* it may have written on another lane than the one that it has now */
     bool is_unproven : 1;         /* ... and has asked WAIT of this one all the same */
+    bool wrote_here : 1;          /* it may have written on its own lane */
     bool is_urgent : 1;           /* its own lane is in whatever database: for one call */
     bool has_own_lane : 1;        /* rider.lane is its own, or is being opened */
     bool is_dressed : 1;          /* its own lane bears its name */

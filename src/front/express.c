@@ -3,6 +3,7 @@
 #include "front/account.h"
 #include "front/answer.h"
 #include "front/place.h"
+#include "front/proof.h"
 #include "front/timing.h"
 #include "resp/plain.h"
 
@@ -59,7 +60,8 @@ static inline enum route note(struct client *client, struct lane *lane, const st
     }
     rider->sent_bytes += n;
     client->n_bytes += n;
-    client->wrote_elsewhere |= command->is_pausable;
+    if (command->is_pausable)
+        proof_note_elsewhere(client);
     front_count(client->front, command, RESULT_FORWARDED);
     return ROUTE_TAKEN;
 }

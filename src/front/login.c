@@ -102,7 +102,7 @@ static bool tell_lane(struct client *client, struct login *login)
         call->flags = CALL_MUTE | CALL_LOOK;
         call->effect = EFFECT_LOGIN;
         call->arrived_ns = 0;
-        size_t n = login_emit(login, false, request);
+        size_t n = login_emit(login, SLICE("AUTH"), false, request);
         lane_send(lane, &client->rider, request, n);
         explicit_bzero(request, n);
         lane->answer_by_ns = clock_ns() + lanes_time(lane->home, DOORS_PATIENCE_NS);

@@ -77,8 +77,11 @@ static bool may_give_back(const struct client *client);
 static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
 {
     struct lanes *lanes = &client->front->lanes;
-    if (!proof_is_wanted(client, request))
-        return lend_private(lanes, key, &client->rider, &client_need_extra(client)->kept, client->wants_new_lane);
+    if (!proof_is_wanted(client, request)) {
+        /* One that is kept for lending is not for who will not give it back. */
+        bool wants_new = client->wants_new_lane || request->command->pins;
+        return lend_private(lanes, key, &client->rider, &client_need_extra(client)->kept, wants_new);
+    }
     char channel[PROOF_CHANNEL_ROOM];
     return lend_covering(lanes, key, &client->rider, proof_channel(client, channel));
 }
@@ -140,7 +143,7 @@ static bool needs_own(const struct client *client, const struct request *request
 static void give_back(struct client *client)
 {
     struct rider *rider = &client->rider;
-    client->wrote_elsewhere = true;
+    proof_note_leaving(client);
     struct lane *lane = rider->lane;
     lane_catch_up(rider);
     client->has_own_lane = false;
@@ -165,7 +168,7 @@ void place_abandon(struct client *client)
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
     client->has_own_lane = client->is_urgent = false;
-    client->wrote_elsewhere = true;
+    proof_note_leaving(client);
     account_calls_lost(client);
 }
 
@@ -180,7 +183,7 @@ void place_leave(struct client *client)
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->has_own_lane = client->is_urgent = false;
-    client->wrote_elsewhere = true;
+    proof_note_leaving(client);
     lend_take_back_as_is(&client->front->lanes, lane);
 }
 

@@ -17,7 +17,7 @@ struct slice proof_channel(const struct client *client, char out[PROOF_CHANNEL_R
 
 void proof_note_lane(struct client *client, struct lane *lane)
 {
-    if (!lane->is_covered)
+    if (!lane->is_covered || proof_is_lost(client))
         return;
     client->wrote_elsewhere = client->is_unproven = lane->is_covered = false;
     effect_pin(client);
@@ -59,7 +59,7 @@ void proof_note_sent(struct client *client, const struct request *request, struc
 {
     if (call->effect == EFFECT_WAIT)
         note_wait(client, request, call);
-    else if (client->is_unproven && call->effect == EFFECT_NONE && surely_writes(request))
+    else if (proof_is_sought(client) && call->effect == EFFECT_NONE && surely_writes(request))
         call->effect = EFFECT_WRITE;
 }
 

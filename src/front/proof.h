@@ -5,7 +5,7 @@
  * question must be one connection's. From its first WAIT on a client that writes keeps a lane of its own. If it may have
  * written elsewhere before, that lane is opened for it with a message that replicas are sent (lend_covering): what the client had
  * written went before it, so the lane speaks for that too. Where weir may publish nothing, or the client's state binds it
- * to the lane that it has, no replica is counted until a write on that lane has surely been sent to them: the answer says
+ * to the lane that it has, or a lane has been lost since, no replica is counted until a write on that lane has surely been sent to them: the answer says
  * less than could be true, and never more. Inside MULTI the question is the lane's alone.
  */
 #ifndef WEIR_FRONT_PROOF_H
@@ -18,16 +18,46 @@
 
 #define PROOF_CHANNEL_ROOM PREFIX_CHANNEL_ROOM
 
+/* What was written before may be lost with the lane that it travelled on: Redis may have been started again. */
+static inline bool proof_is_lost(const struct client *client)
+{
+    return client->wrote_elsewhere && client->n_broken != client->front->lanes.n_broken;
+}
+
+/* It may have written on another lane than the one that it will have. */
+static inline void proof_note_elsewhere(struct client *client)
+{
+    if (client->wrote_elsewhere)
+        return;
+    client->wrote_elsewhere = true;
+    client->n_broken = client->front->lanes.n_broken;
+}
+
+/* The same, if it may have written on the lane of its own that it leaves. */
+static inline void proof_note_leaving(struct client *client)
+{
+    if (client->wrote_here)
+        proof_note_elsewhere(client);
+    client->wrote_here = false;
+}
+
+/* Is a write looked for on its own lane, since none of its others speaks for what it has written? */
+static inline bool proof_is_sought(const struct client *client)
+{
+    return client->wrote_elsewhere && client->has_own_lane && (client->is_unproven || client->holds != 0);
+}
+
 /* Must the lane for this request speak for what the client has written elsewhere? */
 static inline bool proof_is_wanted(const struct client *client, const struct request *request)
 {
-    return client->wrote_elsewhere && request_effect(request) == EFFECT_WAIT && !client->in_multi;
+    return client->wrote_elsewhere && request_effect(request) == EFFECT_WAIT && !client->in_multi &&
+           !proof_is_lost(client);
 }
 
 /* Is what its lane speaks for still on its way? */
 static inline bool proof_must_wait(const struct client *client, const struct request *request)
 {
-    return client->is_unproven && client->rider.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
+    return proof_is_sought(client) && client->rider.in_flight > 0 && request_effect(request) == EFFECT_WAIT;
 }
 
 /* Where the message is published, in `out`: where weir's own login may publish. */

@@ -11,6 +11,7 @@
 #include "front/login.h"
 #include "front/own.h"
 #include "front/place.h"
+#include "front/proof.h"
 #include "front/request.h"
 #include "front/session.h"
 #include "front/special.h"
@@ -79,6 +80,12 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
         lane->is_suspect = true;
 }
 
+/* EXEC carries out what has been queued; who may forge may do anything. */
+static bool may_write(const struct command *command)
+{
+    return command->is_pausable || command->may_forge || command->effect == EFFECT_EXEC;
+}
+
 static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
 {
     if (client->reader == READER_NEW && !client->has_own_lane && (request->command->flags & CMD_READONLY) != 0)
@@ -90,8 +97,10 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         return ROUTE_STOP;
     if (client->has_own_lane)
         note_lane(client, lane, request);
-    else
-        client->wrote_elsewhere |= request->command->is_pausable;
+    if (may_write(request->command) && client->has_own_lane)
+        client->wrote_here = true;
+    else if (may_write(request->command))
+        proof_note_elsewhere(client);
     if (!is_plain)
         return ROUTE_TAKEN;
     if (lane_has_few_calls(&client->rider, SHARED_CALLS_FEW))

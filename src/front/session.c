@@ -183,6 +183,7 @@ void session_reset(struct client *client, uint32_t epoch)
     if (library != NULL)
         session_of(client)->library = library;
     client->epoch = epoch;
+    client->is_dressed = false; /* the lane that it had last may bear its name */
     (void)session_changed(client);
 }
 

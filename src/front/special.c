@@ -69,7 +69,7 @@ bool special_is_plain(const struct client *client, const struct request *request
     const struct command *command = request->command;
     return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks && !command->pins &&
            command->id != 0 && !command->is_urgent && !client->is_silent && !client->skips_next && !client->is_raw &&
-           !client->is_unproven;
+           !proof_is_sought(client);
 }
 
 static bool hears(const struct client *client)
@@ -462,9 +462,9 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (call == NULL)
         return false;
     call->counted = request->counted;
-    /* Confirmations are pushes to Redis, and come even to the silenced. */
-    if (is_silenced(client) && flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE)
-        call->flags |= CALL_MUTE;
+    /* Confirmations are pushes to Redis, and come even to the silenced; an error in their place does not. */
+    if (is_silenced(client))
+        call->flags |= flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
     if (request_may_block(request) && !is_later)
         call->flags |= CALL_MAY_WAIT;
     if (is_later) {

@@ -27,6 +27,13 @@ enum quota_option {
     OPTION_WAIT = 1 << 2,
     OPTION_PEEK = 1 << 3,
     OPTION_APPROX = 1 << 4,
+    OPTION_AS = 1 << 5,
+    OPTION_FORCE = 1 << 6,
+    OPTION_PARTIAL = 1 << 7,
+    OPTION_BORROW = 1 << 8,
+    OPTION_CREDIT = 1 << 9,
+    OPTION_COUNT = 1 << 10,
+    OPTION_FROM = 1 << 11,
 };
 
 /* What a script is sent, and what its numbers mean. */
@@ -44,7 +51,7 @@ struct quota_algorithm {
     const char *name; /* lower case */
     const char *word;
     enum script script; /* SCRIPT_COUNT: none */
-    uint8_t options;    /* enum quota_option */
+    uint16_t options;   /* enum quota_option */
     uint8_t family;     /* enum quota_family */
     uint8_t joining;    /* enum quota_joining */
     uint8_t work_us, rate_us;

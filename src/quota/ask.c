@@ -1,7 +1,7 @@
 /*
- * Reads the words of LIMIT commands: each command is a row, and so is each option.
+ * Reads the words of LIMIT commands: each command is a row.
  *
- * Numbers are bounded here, once, so that no sum made of them overflows in weir or loses a digit in Lua.
+ * Numbers are bounded here and in option.c, once, so that no sum made of them overflows in weir or loses a digit in Lua.
  */
 #include "quota/ask.h"
 
@@ -9,33 +9,11 @@
 #include "base/num.h"
 #include "base/why.h"
 #include "limit/rate.h"
+#include "quota/option.h"
 
-#define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
 #define TTL_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 
-/* What has been read so far, and where a mistake is reported. */
-struct reading {
-    struct quota_ask *ask;
-    struct argv_walk walk;
-    struct quota_draft drafts[QUOTA_RATES_MAX];
-    unsigned n_drafts;
-    unsigned seen; /* options, as bits */
-    const char *name;
-    char *why;
-    size_t why_size;
-};
-
 /* ---- errors ---- */
-
-static bool syntax_error(const struct reading *reading)
-{
-    return why_set(reading->why, reading->why_size, "ERR syntax error");
-}
-
-static bool no_integer(const struct reading *reading)
-{
-    return why_set(reading->why, reading->why_size, "ERR value is not an integer or out of range");
-}
 
 static bool wrong_arity(const struct reading *reading)
 {
@@ -57,97 +35,17 @@ static bool take_key(struct reading *reading, struct slice *key)
            why_set(reading->why, reading->why_size, "ERR the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
-static bool parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most, int64_t *number)
-{
-    return (num_parse(word, number) && *number >= least && *number <= most) || no_integer(reading);
-}
-
 static bool take_ttl(struct reading *reading)
 {
     struct slice word;
-    if (!take(reading, &word) || !parse_within(reading, word, INT64_MIN, INT64_MAX, &reading->ask->ttl_ms))
+    if (!take(reading, &word) || !option_parse_within(reading, word, INT64_MIN, INT64_MAX, &reading->ask->ttl_ms))
         return false;
     if (reading->ask->ttl_ms < 1 || reading->ask->ttl_ms > TTL_MOST_MS)
         return why_set(reading->why, reading->why_size, "ERR invalid expire time in '%s' command", reading->name);
     return true;
 }
 
-/* ---- options ---- */
-
-static bool option_burst(struct reading *reading, struct slice value)
-{
-    struct quota_draft *draft = &reading->drafts[reading->n_drafts - 1];
-    char unused[8];
-    if (!rate_parse_count(value, &draft->burst, unused, sizeof unused) || draft->burst == 0)
-        return no_integer(reading);
-    return true;
-}
-
-static bool option_cost(struct reading *reading, struct slice value)
-{
-    return parse_within(reading, value, 1, QUOTA_MOST - 1, &reading->ask->cost);
-}
-
-static bool option_wait(struct reading *reading, struct slice value)
-{
-    int64_t ms;
-    if (!num_parse(value, &ms))
-        return why_set(reading->why, reading->why_size, "ERR timeout is not an integer or out of range");
-    if (ms < 0)
-        return why_set(reading->why, reading->why_size, "ERR timeout is negative");
-    if (ms > WAIT_MOST_MS)
-        return why_set(reading->why, reading->why_size, "ERR timeout is out of range: at most a day");
-    reading->ask->wait_ns = (uint64_t)ms * NS_PER_MS;
-    return true;
-}
-
-static bool option_peek(struct reading *reading, struct slice value)
-{
-    (void)value;
-    reading->ask->is_peek = true;
-    return true;
-}
-
-static bool option_approx(struct reading *reading, struct slice value)
-{
-    (void)value;
-    reading->ask->rule.kind = QUOTA_APPROX;
-    return true;
-}
-
-static const struct option {
-    const char *name;
-    unsigned bit; /* enum quota_option */
-    bool has_value;
-    bool (*take)(struct reading *reading, struct slice value);
-} options[] = {
-    {"burst", OPTION_BURST, true, option_burst},     {"cost", OPTION_COST, true, option_cost},
-    {"wait", OPTION_WAIT, true, option_wait},        {"peek", OPTION_PEEK, false, option_peek},
-    {"approx", OPTION_APPROX, false, option_approx},
-};
-
-#define N_OPTIONS (sizeof options / sizeof options[0])
-
-/* NULL: there is none of this name that is `allowed`. */
-static const struct option *find_option(struct slice word, unsigned allowed)
-{
-    for (size_t i = 0; i < N_OPTIONS; i++)
-        if ((allowed & options[i].bit) && slice_eq_nocase(word, slice_str(options[i].name)))
-            return &options[i];
-    return NULL;
-}
-
-/* Each once, BURST once for each rate. */
-static bool take_option(struct reading *reading, const struct option *option)
-{
-    struct slice value = SLICE("");
-    if (reading->seen & option->bit || (option->bit == OPTION_BURST && reading->n_drafts == 0))
-        return syntax_error(reading);
-    if (option->has_value && !argv_next(&reading->walk, &value))
-        return syntax_error(reading);
-    reading->seen |= option->bit;
-    return option->take(reading, value);
-}
+/* ---- what may follow ---- */
 
 static bool take_rate(struct reading *reading, struct slice word)
 {
@@ -174,27 +72,19 @@ static bool take_rest(struct reading *reading, bool with_rates)
     struct slice word;
     unsigned allowed = quota_algorithm(reading->ask->rule.kind)->options;
     while (argv_next(&reading->walk, &word)) {
-        const struct option *option = find_option(word, allowed);
+        const struct option *option = option_find(word, allowed);
         bool is_rate = with_rates && (has_slash(word) || reading->n_drafts == 0);
-        bool is_taken = option != NULL ? take_option(reading, option)
+        bool is_taken = option != NULL ? option_take(reading, option)
                         : is_rate      ? take_rate(reading, word)
-                                       : syntax_error(reading);
+                                       : option_syntax_error(reading);
         if (!is_taken)
             return false;
     }
-    if (reading->ask->is_peek && (reading->seen & OPTION_WAIT))
-        return syntax_error(reading);
-    return true;
+    reading->ask->is_peek |= reading->ask->cost == 0;
+    return option_agree(reading);
 }
 
 /* ---- commands ---- */
-
-static bool is_affordable(const struct quota_ask *ask, char *why, size_t why_size)
-{
-    return ask->rule.kind != QUOTA_SLIDING || ask->cost <= QUOTA_LOG_MAX ||
-           why_set(why, why_size, "ERR COST of an exact sliding window is at most %d: more takes APPROX",
-                   QUOTA_LOG_MAX);
-}
 
 static bool read_rated(struct reading *reading)
 {
@@ -207,11 +97,11 @@ static bool read_rated(struct reading *reading)
     if (!take_rest(reading, true))
         return false;
     if (reading->n_drafts == 0)
-        return syntax_error(reading);
+        return option_syntax_error(reading);
     for (unsigned i = 0; i < reading->n_drafts; i++)
         if (!quota_rule_add(rule, &reading->drafts[i], what, sizeof what))
             return why_set(reading->why, reading->why_size, "ERR %s", what);
-    return is_affordable(reading->ask, reading->why, reading->why_size);
+    return option_suit(reading->ask, reading->why, reading->why_size);
 }
 
 static bool read_check(struct reading *reading)
@@ -249,7 +139,7 @@ static bool make_cell(struct reading *reading, const int64_t numbers[4])
     if (count == 0 || period_s == 0)
         return why_set(reading->why, reading->why_size, "ERR zero rates are not supported");
     if (max_burst < -1 || count < 0 || period_s < 0)
-        return no_integer(reading);
+        return option_no_integer(reading);
     __int128 interval_ns = (__int128)period_s * (int64_t)NS_PER_S / count;
     if (interval_ns == 0)
         return why_set(reading->why, reading->why_size, "ERR zero rates are not supported");
@@ -257,7 +147,7 @@ static bool make_cell(struct reading *reading, const int64_t numbers[4])
         !is_exact(interval_ns * quantity))
         return why_set(reading->why, reading->why_size,
                        "ERR value is out of range: at this rate it takes more than 104 days");
-    reading->ask->rule.rates[0] = (struct quota_rate){max_burst + 1, (int64_t)interval_ns};
+    reading->ask->rule.rates[0] = (struct quota_rate){.limit = max_burst + 1, .step = (int64_t)interval_ns};
     reading->ask->rule.n_rates = 1;
     reading->ask->cost = quantity;
     reading->ask->is_peek = quantity == 0;
@@ -277,7 +167,7 @@ static bool read_throttle(struct reading *reading)
         return wrong_arity(reading);
     for (unsigned i = 0; i < n; i++)
         if (!parse_cell(words[i], &numbers[i]))
-            return no_integer(reading);
+            return option_no_integer(reading);
     return make_cell(reading, numbers);
 }
 
@@ -285,7 +175,7 @@ static bool read_acquire(struct reading *reading)
 {
     struct slice word;
     return take_key(reading, &reading->ask->key) && take(reading, &word) &&
-           parse_within(reading, word, 1, QUOTA_PLACES_MAX, &reading->ask->max) && take_ttl(reading) &&
+           option_parse_within(reading, word, 1, QUOTA_PLACES_MAX, &reading->ask->max) && take_ttl(reading) &&
            take_rest(reading, false);
 }
 
@@ -359,5 +249,5 @@ bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice requ
 bool quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule, char *why, size_t why_size)
 {
     ask->rule = *rule;
-    return is_affordable(ask, why, why_size);
+    return option_suit(ask, why, why_size);
 }

@@ -18,6 +18,18 @@
 #define QUOTA_KEYS_MAX 64      /* of a RESET */
 #define QUOTA_PLACES_MAX 10000 /* of ACQUIRE */
 
+/* How a reply of several fields is written: as the client's protocol has it, or as it was asked for. */
+enum quota_shape { QUOTA_AS_SPOKEN, QUOTA_AS_ARRAY, QUOTA_AS_MAP };
+
+/* How what is asked for is decided. */
+enum quota_mode {
+    QUOTA_TAKE,    /* let through if there is room for all of it */
+    QUOTA_FORCE,   /* let through whatever is owed */
+    QUOTA_PARTIAL, /* as many units as there is room for */
+    QUOTA_BORROW,  /* let through if there is room for one unit: the rest is owed */
+    QUOTA_CREDIT,  /* given back */
+};
+
 struct quota_ask {
     struct quota_rule rule; /* rates only for algorithms; of CHECK by quota_ask_resolve */
     struct slice key;       /* as the client wrote it; of RESET the first */
@@ -25,13 +37,30 @@ struct quota_ask {
     struct slice token;     /* of RENEW and RELEASE */
     struct argv_walk keys;  /* of RESET: the walk that gives all of them */
     uint64_t wait_ns;       /* 0: answer at once */
-    int64_t cost;           /* at least 1; of THROTTLE the quantity, which may be 0 or a refund */
+    int64_t cost;           /* of nothing 0; of THROTTLE the quantity, which may be 0 or a refund */
     int64_t max;            /* of ACQUIRE: holders at once */
     int64_t ttl_ms;         /* of ACQUIRE and RENEW: a holder's time */
+    uint8_t mode;           /* enum quota_mode */
+    uint8_t shape;          /* enum quota_shape */
     bool is_peek;           /* nothing is to be written */
+    bool counts_all;        /* what is refused counts too */
+    bool is_first;          /* windows start with their first use */
     bool is_cell;           /* CL.THROTTLE */
     bool is_raw;            /* the key as it is, in the client's database: whoever knows the settings says so */
 };
+
+/* Is it let through whatever is owed? COST 0 is; redis-cell's quantity of 0 looks whether 0 more would fit. */
+static inline bool quota_is_sure(const struct quota_ask *ask)
+{
+    return (ask->cost == 0 && ask->rule.kind != QUOTA_THROTTLE) || ask->mode == QUOTA_FORCE ||
+           ask->mode == QUOTA_CREDIT;
+}
+
+/* The units that each of its tries takes; a PARTIAL one is as many tries of one unit as it costs. */
+static inline int64_t quota_charge(const struct quota_ask *ask)
+{
+    return ask->mode == QUOTA_PARTIAL ? 1 : ask->mode == QUOTA_CREDIT ? -ask->cost : ask->cost;
+}
 
 /*
  * Read a whole multibulk request; `name` is the command's, as own.def has it ("limit|funnel"). False: `why` is the text

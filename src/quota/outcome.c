@@ -9,7 +9,8 @@
 
 #define US_NS ((int64_t)NS_PER_US)
 #define MS_IN_S 1000
-#define DEBT_MOST (INT64_C(1) << 62)
+#define DEBT_MOST QUOTA_MOST /* and what is forced beyond it is forgotten */
+#define USED_MOST (INT64_C(1) << 62)
 #define NEVER INT64_MAX /* longer than any wait */
 
 /* ---- what was returned ---- */
@@ -81,27 +82,38 @@ static uint64_t funnel_granted(const struct quota_ask *ask, const int64_t *debts
     return n;
 }
 
-/* The debts once `granted` calls have been let through. */
-static void pour(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, int64_t *debts)
+/* The debts once `granted` calls have been let through, and `refused` ones count as far as the burst. */
+static void pour(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+                 int64_t *debts)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         struct quota_gcra gcra = quota_ask_gcra(ask, i);
         debts[i] = debt_after(&gcra, within(numbers[i], 0, DEBT_MOST), ask->is_peek ? 0 : granted);
+        int64_t filled = refused > 0 ? debt_after(&gcra, debts[i], refused) : 0;
+        filled = filled < gcra.burst ? filled : gcra.burst;
+        debts[i] = debts[i] > filled ? debts[i] : filled;
     }
+}
+
+/* How many units would pass in one call. */
+static int64_t funnel_remaining(const struct quota_rate *rate, int64_t debt_ns)
+{
+    int64_t room_ns = quota_burst_ns(rate) - debt_ns;
+    return room_ns < 0 ? 0 : within(quota_units(rate, room_ns), 0, rate->limit);
 }
 
 /* Let through, and `debts` are what it has left: of the one with least remaining, when it is its turn. */
 static void funnel_allow(const struct quota_ask *ask, const int64_t *debts, struct quota_outcome *outcome)
 {
     int64_t wait_ns = 0;
-    for (unsigned i = 0; i < ask->rule.n_rates; i++) {
+    for (unsigned i = 0; ask->wait_ns > 0 && !quota_is_sure(ask) && i < ask->rule.n_rates; i++) {
         int64_t over_ns = debts[i] - quota_burst_ns(&ask->rule.rates[i]);
         wait_ns = over_ns > wait_ns ? over_ns : wait_ns;
     }
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         const struct quota_rate *rate = &ask->rule.rates[i];
         int64_t debt_ns = debts[i] > wait_ns ? debts[i] - wait_ns : 0;
-        int64_t remaining = within((quota_burst_ns(rate) - debt_ns) / rate->step, 0, rate->limit);
+        int64_t remaining = funnel_remaining(rate, debt_ns);
         if (i == 0 || remaining < outcome->remaining)
             *outcome = (struct quota_outcome){
                 .limit = rate->limit, .remaining = remaining, .retry_ns = -1, .reset_ns = debt_ns, .wait_ns = wait_ns};
@@ -114,7 +126,7 @@ static int64_t funnel_retry(const struct quota_ask *ask, unsigned i, int64_t deb
     struct quota_gcra gcra = quota_ask_gcra(ask, i);
     if (fitting(&gcra, debt_ns, 1) == 1)
         return 0;
-    return gcra.inc > gcra.burst ? NEVER : debt_ns + gcra.inc - gcra.room;
+    return gcra.inc > gcra.room ? NEVER : debt_ns + gcra.inc - gcra.room;
 }
 
 /* False: no rate refuses. */
@@ -130,7 +142,7 @@ static bool funnel_deny(const struct quota_ask *ask, const int64_t *debts, struc
         *outcome = (struct quota_outcome){
             .is_limited = true,
             .limit = rate->limit,
-            .remaining = within((quota_burst_ns(rate) - debts[i]) / rate->step, 0, rate->limit),
+            .remaining = funnel_remaining(rate, debts[i]),
             .retry_ns = retry_ns == NEVER ? -1 : retry_ns,
             .reset_ns = debts[i],
         };
@@ -139,10 +151,10 @@ static bool funnel_deny(const struct quota_ask *ask, const int64_t *debts, struc
 }
 
 /* The state behind all calls. */
-static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
+static void funnel_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                           struct quota_memory *memory)
 {
-    pour(ask, numbers, granted, memory->debt);
+    pour(ask, numbers, granted, refused, memory->debt);
 }
 
 /* How long a call of one unit is refused. */
@@ -151,7 +163,7 @@ static int64_t funnel_exact(const struct quota_memory *memory)
     int64_t longest_ns = 0;
     for (unsigned i = 0; i < memory->rule.n_rates; i++) {
         const struct quota_rate *rate = &memory->rule.rates[i];
-        int64_t retry_ns = memory->debt[i] + rate->step - quota_burst_ns(rate);
+        int64_t retry_ns = memory->debt[i] + quota_span_ns(rate, 1) - quota_burst_ns(rate);
         longest_ns = retry_ns > longest_ns ? retry_ns : longest_ns;
     }
     return longest_ns;
@@ -170,7 +182,7 @@ static void funnel_tell(const struct quota_ask *ask, const int64_t *numbers, uin
                         struct quota_outcome *outcome)
 {
     int64_t debts[QUOTA_RATES_MAX];
-    pour(ask, numbers, granted, debts);
+    pour(ask, numbers, granted, 0, debts);
     funnel_allow(ask, debts, outcome);
 }
 
@@ -201,8 +213,10 @@ static uint64_t window_granted(const struct quota_ask *ask, const int64_t *numbe
 
 static int64_t used_after(const struct quota_ask *ask, int64_t used, uint64_t granted)
 {
-    __int128 after = (__int128)within(used, 0, DEBT_MOST) + (ask->is_peek ? 0 : (__int128)ask->cost * granted);
-    return after > DEBT_MOST ? DEBT_MOST : (int64_t)after;
+    __int128 after = within(used, 0, USED_MOST);
+    if (!ask->is_peek)
+        after += (__int128)quota_charge(ask) * granted;
+    return after < 0 ? 0 : after > USED_MOST ? USED_MOST : (int64_t)after;
 }
 
 static void window_tell(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
@@ -232,7 +246,7 @@ static bool window_recall(const struct quota_memory *memory, const struct quota_
     int64_t longest_ns = 0;
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         int64_t limit = ask->rule.rates[i].limit;
-        bool is_never = memory->retry_ns[i] == NEVER || ask->cost > limit;
+        bool is_never = memory->retry_ns[i] == NEVER || quota_charge(ask) > limit;
         int64_t retry_ns = is_never ? NEVER : memory->retry_ns[i] - elapsed_ns;
         if (retry_ns <= longest_ns)
             continue;
@@ -248,11 +262,12 @@ static bool window_recall(const struct quota_memory *memory, const struct quota_
     return longest_ns > 0;
 }
 
-static void window_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted,
+/* Refused calls that count fill a window up. */
+static void window_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                           struct quota_memory *memory)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
-        memory->debt[i] = used_after(ask, of_window(numbers, i, USED), granted);
+        memory->debt[i] = used_after(ask, of_window(numbers, i, USED), granted + refused);
         memory->retry_ns[i] = window_retry(of_window(numbers, i, RETRY_US));
         memory->reset_ns[i] = ns_of_us(of_window(numbers, i, RESET_US));
     }
@@ -293,7 +308,8 @@ static const struct reading {
     /* What is left when so many have been let through, told to the last of them. */
     void (*tell)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_outcome *outcome);
     /* The same, kept. */
-    void (*settle)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory);
+    void (*settle)(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+                   struct quota_memory *memory);
     /* quota_memory.exact_ns of what is kept. */
     int64_t (*exact)(const struct quota_memory *memory);
     /* False: what is kept does not refuse. */
@@ -317,21 +333,33 @@ unsigned quota_numbers(const struct quota_ask *ask)
     return reading_of(ask)->numbers(ask);
 }
 
+/* Tries that n calls are. */
+static uint64_t tries_of(const struct quota_ask *ask, uint64_t n)
+{
+    uint64_t tries;
+    if (ask->mode != QUOTA_PARTIAL || ask->cost == 0)
+        return n;
+    return __builtin_mul_overflow(n, (uint64_t)ask->cost, &tries) ? UINT64_MAX : tries;
+}
+
 bool quota_numbers_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
 {
-    return reading_of(ask)->is_sane(ask, numbers, n);
+    return reading_of(ask)->is_sane(ask, numbers, tries_of(ask, n));
 }
 
 uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
 {
-    return reading_of(ask)->granted(ask, numbers, ask->is_peek && n > 1 ? 1 : n);
+    uint64_t most = ask->is_peek && n > 1 ? 1 : tries_of(ask, n);
+    return quota_is_sure(ask) ? most : reading_of(ask)->granted(ask, numbers, most);
 }
 
-static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, struct quota_memory *memory)
+static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
+                   struct quota_memory *memory)
 {
     memory->rule = ask->rule;
     memory->cost = ask->cost;
-    reading_of(ask)->settle(ask, numbers, granted, memory);
+    memory->is_first = ask->is_first;
+    reading_of(ask)->settle(ask, numbers, granted, refused, memory);
 }
 
 /* Refused, though by the numbers nothing stands against the next call: it may come again at once. */
@@ -345,23 +373,33 @@ void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t
 {
     struct quota_memory memory;
     uint64_t granted = quota_granted(ask, numbers, n);
-    if ((ask->is_peek ? 0 : k) < granted) {
-        reading_of(ask)->tell(ask, numbers, k + 1, outcome);
+    uint64_t begin = ask->is_peek ? 0 : tries_of(ask, k); /* of its own tries */
+    uint64_t end = ask->is_peek ? 1 : tries_of(ask, k + 1);
+    if (begin < granted) {
+        end = end < granted ? end : granted;
+        reading_of(ask)->tell(ask, numbers, ask->is_peek ? k + 1 : end, outcome);
+        outcome->granted = ask->mode == QUOTA_PARTIAL && ask->cost > 0 ? (int64_t)(end - begin) : ask->cost;
         return;
     }
-    settle(ask, numbers, granted, &memory);
+    settle(ask, numbers, granted, ask->counts_all && !ask->is_peek ? k - granted + 1 : 0, &memory);
     if (!reading_of(ask)->recall(&memory, ask, 0, outcome))
         deny_anyhow(ask, outcome);
 }
 
 /* ---- memory ---- */
 
+/* What counts when it is refused, or is decided otherwise than by its cost alone, is always asked. */
+static bool is_usual(const struct quota_ask *ask)
+{
+    return ask->mode == QUOTA_TAKE && !ask->counts_all;
+}
+
 bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory)
 {
     uint64_t granted = quota_granted(ask, numbers, n);
-    if (granted == (ask->is_peek ? 1 : n))
+    if (!is_usual(ask) || granted == (ask->is_peek ? 1 : n))
         return false;
-    settle(ask, numbers, granted, memory);
+    settle(ask, numbers, granted, 0, memory);
     memory->exact_ns = reading_of(ask)->exact(memory);
     return memory->exact_ns > 0;
 }
@@ -370,8 +408,8 @@ bool quota_recall(const struct quota_memory *memory, const struct quota_ask *ask
                   struct quota_outcome *outcome)
 {
     bool is_known = quota_is_funnel(ask->rule.kind) ? ask->cost >= 1 : ask->cost == memory->cost;
-    if (elapsed_ns > QUOTA_MEMORY_NS || (int64_t)elapsed_ns >= memory->exact_ns || !is_known ||
-        !quota_rule_is_same(&memory->rule, &ask->rule))
+    if (elapsed_ns > QUOTA_MEMORY_NS || (int64_t)elapsed_ns >= memory->exact_ns || !is_known || !is_usual(ask) ||
+        ask->is_first != memory->is_first || !quota_rule_is_same(&memory->rule, &ask->rule))
         return false;
     return reading_of(ask)->recall(memory, ask, (int64_t)elapsed_ns, outcome);
 }
@@ -390,16 +428,31 @@ static int64_t cell_seconds(int64_t ns)
     return ns < 0 ? -1 : ms / MS_IN_S + (ms % MS_IN_S != 0);
 }
 
-static void numbers_reply(struct build *out, const int64_t *numbers, unsigned n)
+/* Are the fields named? */
+static bool is_map(const struct build *out, const struct quota_ask *ask)
 {
-    build_array(out, n);
-    for (unsigned i = 0; i < n; i++)
-        build_int(out, numbers[i]);
+    return ask->rule.kind != QUOTA_THROTTLE &&
+           (ask->shape == QUOTA_AS_SPOKEN ? out->is_resp3 : ask->shape == QUOTA_AS_MAP);
+}
+
+static void fields(struct build *out, bool is_named, size_t n)
+{
+    if (is_named)
+        build_map(out, n);
+    else
+        build_array(out, n);
+}
+
+/* The name of the field that follows. */
+static void name(struct build *out, bool is_named, const char *text)
+{
+    if (is_named)
+        build_bulk_str(out, text);
 }
 
 void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome)
 {
-    static const char *const names[] = {"limited", "limit", "remaining", "retry_after_ms", "reset_after_ms"};
+    static const char *const names[] = {"limited", "limit", "remaining", "retry_after_ms", "reset_after_ms", "granted"};
     bool is_cell = ask->rule.kind == QUOTA_THROTTLE;
     const int64_t numbers[] = {
         outcome->is_limited,
@@ -407,22 +460,15 @@ void quota_reply(struct build *out, const struct quota_ask *ask, const struct qu
         outcome->remaining,
         is_cell ? cell_seconds(outcome->retry_ns) : ms_up(outcome->retry_ns),
         is_cell ? cell_seconds(outcome->reset_ns) : ms_up(outcome->reset_ns),
+        outcome->granted,
     };
-    if (is_cell || !out->is_resp3) {
-        numbers_reply(out, numbers, 5);
-        return;
-    }
-    build_map(out, 5);
-    for (unsigned i = 0; i < 5; i++) {
-        build_bulk_str(out, names[i]);
+    bool is_named = is_map(out, ask);
+    unsigned n = ask->mode == QUOTA_PARTIAL ? 6 : 5;
+    fields(out, is_named, n);
+    for (unsigned i = 0; i < n; i++) {
+        name(out, is_named, names[i]);
         build_int(out, numbers[i]);
     }
-}
-
-static void name(struct build *out, const char *text)
-{
-    if (out->is_resp3)
-        build_bulk_str(out, text);
 }
 
 void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token)
@@ -432,21 +478,19 @@ void quota_reply_holding(struct build *out, const struct quota_ask *ask, const i
         build_int(out, is_granted);
         return;
     }
-    if (out->is_resp3)
-        build_map(out, 5);
-    else
-        build_array(out, 5);
-    name(out, "limited");
+    bool is_named = is_map(out, ask);
+    fields(out, is_named, 5);
+    name(out, is_named, "limited");
     build_int(out, !is_granted);
-    name(out, "token");
+    name(out, is_named, "token");
     if (is_granted)
         build_bulk(out, token);
     else
         build_nil(out);
-    name(out, "held");
+    name(out, is_named, "held");
     build_int(out, numbers[HELD]);
-    name(out, "max");
+    name(out, is_named, "max");
     build_int(out, ask->max);
-    name(out, "retry_after_ms");
+    name(out, is_named, "retry_after_ms");
     build_int(out, is_granted ? -1 : numbers[RETRY_MS]);
 }

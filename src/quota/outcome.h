@@ -28,11 +28,12 @@ struct quota_outcome {
     int64_t limit, remaining;
     int64_t retry_ns; /* -1: allowed, or never */
     int64_t reset_ns;
+    int64_t granted; /* units, when it is let through: of PARTIAL fewer than it asked for, perhaps */
     int64_t wait_ns; /* > 0: allowed, but only so long after the decision; the other fields are of that moment */
     bool is_limited;
 };
 
-/* How many of n calls the script has let through. Of peeks, which take nothing, 1 or 0: all of them get the same. */
+/* How many of n calls the script has let through, of PARTIAL ones how many units. Of peeks, which take nothing, 1 or 0: all of them get the same. */
 uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
 
 /* The outcome of the k-th of n, counted from 0. Only for asks with rates. */
@@ -46,6 +47,7 @@ void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t
 
 struct quota_memory {
     struct quota_rule rule;
+    bool is_first;    /* of windows that start with their first use */
     int64_t cost;     /* of the call that was denied */
     int64_t exact_ns; /* so long not even one unit passes, so that nothing changes but by the time */
     /* Of each rate, after the decision: of a funnel its debt in ns; of a window units used, and times in ns. */
@@ -67,7 +69,7 @@ __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory 
 
 /* ---- replies ---- */
 
-/* Five integers, ms rounded up; RESP3: a map. THROTTLE: redis-cell's array of seconds in either version. */
+/* Five integers, of PARTIAL six, ms rounded up; RESP3: a map, if the ask does not say otherwise. THROTTLE: redis-cell's array of seconds in either version. */
 void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome);
 
 /* What holders.lua returned for one key: granted, held, retry_ms. `token` is what ACQUIRE asked with. */

@@ -1,9 +1,13 @@
 /* Writes questions: which script a kind asks, by which word, and with which numbers, is in its row. */
 #include "quota/question.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "resp/emit.h"
 
 #define STEP_US 2
+#define GIVEN_PER_US 2 /* units, each an entry */
 
 /* Look-ups by which a log of so many units is searched. */
 static unsigned steps_of(int64_t units)
@@ -20,17 +24,32 @@ unsigned quota_ask_work_us(const struct quota_ask *ask)
         if (ask->rule.kind == QUOTA_SLIDING)
             work_us += STEP_US * steps_of(ask->rule.rates[i].limit);
     }
+    if (ask->rule.kind == QUOTA_SLIDING && ask->mode == QUOTA_CREDIT)
+        work_us += (unsigned)ask->cost / GIVEN_PER_US;
     return work_us;
+}
+
+/* Far more than there can be to give back is as much as that. */
+static int64_t inc_of(const struct quota_rate *rate, int64_t units)
+{
+    __int128 inc = (__int128)units * rate->step;
+    return inc <= -QUOTA_MOST ? 1 - QUOTA_MOST : quota_span_ns(rate, units);
 }
 
 struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i)
 {
     const struct quota_rate *rate = &ask->rule.rates[i];
-    int64_t burst = quota_burst_ns(rate);
-    if (ask->cost > rate->limit)
+    int64_t burst = quota_burst_ns(rate), units = quota_charge(ask);
+    if (ask->mode == QUOTA_FORCE || ask->mode == QUOTA_CREDIT)
+        return (struct quota_gcra){inc_of(rate, units), burst, burst};
+    if (ask->mode == QUOTA_BORROW) {
+        int64_t inc = quota_span_ns(rate, units);
+        return (struct quota_gcra){inc, burst - quota_span_ns(rate, 1) + inc, burst};
+    }
+    if (units > rate->limit)
         return (struct quota_gcra){burst + 1, burst, burst};
     int64_t room = burst + (int64_t)ask->wait_ns;
-    return (struct quota_gcra){ask->cost * rate->step, room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
+    return (struct quota_gcra){quota_span_ns(rate, units), room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
 }
 
 struct words {
@@ -57,7 +76,18 @@ static void put_number(struct words *words, int64_t number)
     put(words, slice_of(digits + 1, len - 3));
 }
 
-/* What a script is told besides database, clock and peek. */
+/* As prelude.lua has it. */
+static void put_how(struct words *words, const struct quota_ask *ask)
+{
+    char how[32];
+    int len = snprintf(how, sizeof how, "%d%s%s%s", ask->is_peek, quota_is_sure(ask) && !ask->is_peek ? "f" : "",
+                       ask->counts_all ? "a" : "", ask->is_first ? "s" : "");
+    if (ask->mode == QUOTA_PARTIAL && !ask->is_peek)
+        len += snprintf(how + len, sizeof how - (size_t)len, "x%" PRId64, ask->cost);
+    put(words, slice_of(how, (size_t)len));
+}
+
+/* What a script is told besides database, clock and how. */
 typedef void put_parameters(const struct quota_ask *ask, struct slice channel, struct words *words);
 
 static void put_funnels(const struct quota_ask *ask, struct slice channel, struct words *words)
@@ -77,7 +107,7 @@ static void put_funnels(const struct quota_ask *ask, struct slice channel, struc
 static void put_windows(const struct quota_ask *ask, struct slice channel, struct words *words)
 {
     (void)channel;
-    put_number(words, ask->cost);
+    put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* what is asked with COST 0 is a look */
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         put_number(words, ask->rule.rates[i].limit);
@@ -104,7 +134,7 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
     struct words words = {.at = out};
     put_number(&words, ask->is_raw ? (int64_t)database : 0);
     put(&words, SLICE("")); /* Redis' own clock */
-    put_number(&words, ask->is_peek);
+    put_how(&words, ask);
     parameters[quota_algorithm(ask->rule.kind)->family](ask, channel, &words);
     *n_words = words.n;
     return (size_t)(words.at - out);

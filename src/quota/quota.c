@@ -153,12 +153,18 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
 
 /* ---- while Redis is away ---- */
 
+/* What changes how it is decided is Redis' alone. */
+static bool is_plain(const struct quota_ask *ask)
+{
+    return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
+}
+
 static void decide_here(struct quota_call *call, struct slice error)
 {
     struct quota *quota = call->quota;
     const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
     struct quota_outcome outcome;
-    if (local_decide(quota->settings->local, &call->ask, hash_of(call), time, &outcome))
+    if (is_plain(&call->ask) && local_decide(quota->settings->local, &call->ask, hash_of(call), time, &outcome))
         decide(call, &outcome);
     else
         done_with(call, error);
@@ -178,6 +184,7 @@ static void done_without(struct quota_call *call, struct slice error)
     }
     const struct quota_outcome outcome = {
         .limit = call->ask.rule.rates[0].limit,
+        .granted = is_denied ? 0 : call->ask.cost,
         .retry_ns = is_denied ? DOWN_RETRY_NS : -1,
         .is_limited = is_denied,
     };
@@ -189,7 +196,8 @@ static void done_without(struct quota_call *call, struct slice error)
 /* It may let through what has been denied, also what stands behind it in the same turn. */
 static bool makes_room(const struct quota_ask *ask)
 {
-    return ask->rule.kind == QUOTA_RESET || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
+    return ask->rule.kind == QUOTA_RESET || ask->mode == QUOTA_CREDIT ||
+           (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
 }
 
 /* What is remembered of a key is true no longer, on any worker. */
@@ -340,7 +348,7 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
     struct quota_memory memory;
     uint32_t n = entry->n;
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
-    if (asked.rule.n_rates > 0 && !asked.is_peek && quota_granted(&asked, numbers, n) > 0) {
+    if (asked.rule.n_rates > 0 && !asked.is_peek && (asked.counts_all || quota_granted(&asked, numbers, n) > 0)) {
         note_pass(quota, entry->hash);
         entry->changes++; /* what is remembered of the others is behind that */
     }

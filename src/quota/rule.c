@@ -15,7 +15,8 @@ bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b)
     if (a->kind != b->kind || a->n_rates != b->n_rates)
         return false;
     for (unsigned i = 0; i < a->n_rates; i++)
-        if (a->rates[i].limit != b->rates[i].limit || a->rates[i].step != b->rates[i].step)
+        if (a->rates[i].limit != b->rates[i].limit || a->rates[i].step != b->rates[i].step ||
+            a->rates[i].fine_count != b->rates[i].fine_count || a->rates[i].fine_period != b->rates[i].fine_period)
             return false;
     return true;
 }
@@ -30,7 +31,11 @@ static bool make_funnel(const struct quota_draft *draft, struct quota_rate *made
         return why_set(why, why_size,
                        "a burst of %" PRIu64 " at this rate takes more than 104 days to drain: give a smaller burst",
                        burst);
-    *made = (struct quota_rate){(int64_t)rate.burst, (int64_t)rate.interval_ns};
+    *made = (struct quota_rate){.limit = (int64_t)rate.burst, .step = (int64_t)rate.interval_ns};
+    if (rate_is_fine(&rate)) {
+        made->fine_count = (int64_t)rate.count;
+        made->fine_period = (int64_t)rate.period_ns;
+    }
     return true;
 }
 
@@ -45,7 +50,7 @@ static bool make_window(enum quota_kind kind, const struct quota_draft *draft, s
                        QUOTA_LOG_MAX);
     if (draft->count >= QUOTA_MOST)
         return why_set(why, why_size, "the count is too large");
-    *made = (struct quota_rate){(int64_t)draft->count, (int64_t)(draft->period_ns / NS_PER_US)};
+    *made = (struct quota_rate){.limit = (int64_t)draft->count, .step = (int64_t)(draft->period_ns / NS_PER_US)};
     return true;
 }
 

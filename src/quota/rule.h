@@ -19,10 +19,13 @@
 
 /* An exact sliding window remembers each call that passed: at most so many, and so many units by one call. */
 #define QUOTA_LOG_MAX 10000
+#define QUOTA_CREDIT_MAX 1000 /* units given back by one call: each may be an entry */
 
 struct quota_rate {
     int64_t limit; /* units that pass at once from rest: burst, max_burst + 1, a window's count */
-    int64_t step;  /* of a funnel one unit's time in ns; of a window its length in us */
+    int64_t step;  /* of a funnel one unit's time in ns, rounded up; of a window its length in us */
+    /* Of a funnel whose step would lose more than one in a hundred: so many units per this time, in ns. Else 0. */
+    int64_t fine_count, fine_period;
 };
 
 struct quota_rule {
@@ -37,10 +40,26 @@ static inline bool quota_is_funnel(uint8_t kind)
     return quota_algorithm(kind)->family == FAMILY_FUNNEL;
 }
 
+/* The time of so many units of a funnel, rounded up. Below zero it is what they give back. */
+static inline int64_t quota_span_ns(const struct quota_rate *rate, int64_t units)
+{
+    if (rate->fine_count == 0)
+        return units * rate->step;
+    return (int64_t)(((__int128)units * rate->fine_period + rate->fine_count - 1) / rate->fine_count);
+}
+
 /* What passes at once, as time: less than QUOTA_MOST. */
 static inline int64_t quota_burst_ns(const struct quota_rate *rate)
 {
-    return rate->limit * rate->step;
+    return quota_span_ns(rate, rate->limit);
+}
+
+/* How many units take no longer than this time, which is not below zero. */
+static inline int64_t quota_units(const struct quota_rate *rate, int64_t span_ns)
+{
+    if (rate->fine_count == 0)
+        return span_ns / rate->step;
+    return (int64_t)((__int128)span_ns * rate->fine_count / rate->fine_period);
 }
 
 bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b);

@@ -90,8 +90,7 @@ static void on_table(void *arg, struct command_table *table)
 static void on_barred(void *arg, const char *why)
 {
     struct proxy *proxy = arg;
-    if (proxy->crew == NULL)
-        log_error("upstream %s cannot be served: %s", proxy->upstream_text, why);
+    log_error("upstream %s cannot be served: %s", proxy->upstream_text, why);
 }
 
 static void on_settled(void *arg)

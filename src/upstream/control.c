@@ -104,9 +104,10 @@ static void judge_info(struct control *control, const struct redisReply *reply)
 {
     bool is_barred;
     const char *why = control_judge_info(reply, &is_barred);
+    bool was_barred = false;
     if (why == NULL || is_barred)
-        atomic_store_explicit(&control->upstream->is_barred, is_barred, memory_order_relaxed);
-    if (is_barred)
+        was_barred = atomic_exchange_explicit(&control->upstream->is_barred, is_barred, memory_order_relaxed);
+    if (is_barred && !was_barred)
         control->ops->on_barred(control->arg, why);
     if (why != NULL)
         lose(control, why);

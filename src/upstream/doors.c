@@ -123,7 +123,7 @@ static bool send_question(struct door *door, struct question *question)
     }
     uint64_t patience_ns = lane->home->upstream->timeout_ns;
     call->flags = CALL_LOOK;
-    size_t n = login_emit(question->login, question->is_short, request);
+    size_t n = login_emit(question->login, SLICE("AUTH"), question->is_short, request);
     lane_send(lane, &door->rider, request, n);
     explicit_bzero(request, n);
     free(request);

@@ -64,7 +64,7 @@ static size_t say_select(char *out, const struct lane_key *key)
 {
     char number[16];
     snprintf(number, sizeof number, "%u", key->database);
-    const struct slice words[] = {SLICE("SELECT"), slice_str(number)};
+    const struct slice words[] = {SLICE(OWN_SELECT), slice_str(number)};
     return emit_array(out, words, 2);
 }
 
@@ -88,14 +88,14 @@ static size_t say_step(const struct greeting *greeting, enum step step, const st
     case STEP_RESET:
         return emit_array(out, reset, 1);
     case STEP_OWN_LOGIN:
-        return login_emit(greeting->cover.own, false, out);
+        return login_emit(greeting->cover.own, SLICE(OWN_AUTH), false, out);
     case STEP_PUBLISH:
         return say_publish(out, greeting->cover.channel);
     case STEP_SELECT:
     case STEP_SELECT_AGAIN:
         return say_select(out, key);
     case STEP_LOGIN:
-        return login_emit(key->login, false, out);
+        return login_emit(key->login, SLICE(OWN_AUTH), false, out);
     case STEP_HELLO:
         return say_hello(out, key);
     case STEP_NONCE:

@@ -466,6 +466,7 @@ static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *
 bool lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
 {
     bool is_idle = lane->role == LANE_PRIVATE && lane->owner == NULL;
+    lanes->n_broken += was_ready;
     if (lanes->is_closing || is_idle || lane->is_spare)
         return was_ready;
     count_add(&lanes->counts.lost[loss_of(lane, was_ready)], 1);

@@ -32,8 +32,8 @@
 #define LANES_GONE_NS (10 * NS_PER_S)    /* how long a client that has closed its side is waited for */
 #define LANES_SHUT_MAX                                                                                                 \
     8 /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
-#define LANES_AGAIN_MAX 8 /* connections closed by Redis in a second before it is taken for away */
-#define LANES_NO_RESET 8  /* logins whose lanes are known not to be reset */
+#define LANES_AGAIN_MAX 40 /* connections closed by Redis in a second before it is taken for away */
+#define LANES_NO_RESET 8   /* logins whose lanes are known not to be reset */
 
 struct lanes_ops {
     /* Redis does not accept this login any more: who came in by it must go. */
@@ -66,6 +66,7 @@ struct lanes {
     unsigned n_shut;   /* connections closed while they were greeted, and none since that was good */
     uint64_t again_ns; /* since when the next is counted: a second at most */
     unsigned n_again;  /* connections that were tried again at once, without any back-off */
+    uint32_t n_broken; /* ready lanes that Redis, or whatever is between, has ended */
     bool is_closing;
     struct login *no_reset[LANES_NO_RESET]; /* held; the newest in place of the oldest */
     unsigned next_no_reset;

@@ -39,10 +39,10 @@ size_t login_room(const struct login *login)
     return login->user_len + login->password_len + sizeof "AUTH" + 4 * EMIT_HEADER_MAX + 6;
 }
 
-size_t login_emit(const struct login *login, bool is_short, char *out)
+size_t login_emit(const struct login *login, struct slice auth, bool is_short, char *out)
 {
-    const struct slice words[] = {SLICE("AUTH"), login_user(login), login_password(login)};
-    const struct slice without_user[] = {SLICE("AUTH"), login_password(login)};
+    const struct slice words[] = {auth, login_user(login), login_password(login)};
+    const struct slice without_user[] = {auth, login_password(login)};
     return is_short ? emit_array(out, without_user, 2) : emit_array(out, words, 3);
 }
 

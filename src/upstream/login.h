@@ -23,9 +23,9 @@ struct login *login_new(struct slice user, struct slice password);
 struct login *login_get(struct login *login); /* NULL is nobody, and stays NULL */
 void login_put(struct login *login);
 
-/* AUTH user password, or `is_short`: AUTH password, of `default`; into login_room bytes. Returns its length. */
+/* AUTH user password, or `is_short`: AUTH password, of `default`; into login_room bytes. `auth` is how AUTH is spelled. Returns its length. */
 size_t login_room(const struct login *login);
-size_t login_emit(const struct login *login, bool is_short, char *out);
+size_t login_emit(const struct login *login, struct slice auth, bool is_short, char *out);
 
 /* The same user with the same password? Nobody equals nobody, and weir's own login only itself, with any password. */
 bool login_eq(const struct login *a, const struct login *b);

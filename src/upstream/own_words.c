@@ -6,8 +6,8 @@
 
 bool own_words_in_line(struct slice line)
 {
-    static const char *const words[] = {"\"" OWN_HELLO "\"", "\"" OWN_RESET "\"", "\"" OWN_PUBLISH "\"",
-                                        "\"" OWN_CLIENT "\""};
+    static const char *const words[] = {"\"" OWN_HELLO "\"",  "\"" OWN_RESET "\"",  "\"" OWN_PUBLISH "\"",
+                                        "\"" OWN_CLIENT "\"", "\"" OWN_SELECT "\"", "\"" OWN_AUTH "\""};
     static const char before[] = "] ";
     const char *at = memmem(line.at, line.len, before, sizeof before - 1);
     if (at == NULL)

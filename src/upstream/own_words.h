@@ -13,6 +13,8 @@
 #define OWN_RESET "rESET"
 #define OWN_PUBLISH "pUBLISH"
 #define OWN_CLIENT "cLIENT"
+#define OWN_SELECT "sELECT"
+#define OWN_AUTH "aUTH" /* for the lane; what a client has asked for is said as AUTH */
 
 /* Is this, as far as it is here, a line of MONITOR's about one of them? "+time [database address] "word" ..." */
 bool own_words_in_line(struct slice line);

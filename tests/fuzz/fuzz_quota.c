@@ -15,7 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 /* The first bytes choose what was asked. */
 static struct quota_ask ask_of(const uint8_t *head)
 {
-    static const struct quota_rate rates[] = {{1, 1}, {10, 1000000}, {10000, 60000000}, {1, QUOTA_MOST - 2}};
+    static const struct quota_rate rates[] = {{.limit = 1, .step = 1},
+                                              {.limit = 10, .step = 1000000},
+                                              {.limit = 10000, .step = 60000000},
+                                              {.limit = 1, .step = QUOTA_MOST - 2}};
     struct quota_ask ask = {
         .rule = {.kind = head[0] % QUOTA_RESET, .n_rates = 1 + head[1] % QUOTA_RATES_MAX},
         .cost = 1 + head[2] % 16,
@@ -27,7 +30,7 @@ static struct quota_ask ask_of(const uint8_t *head)
         ask.rule.rates[i] = rates[(head[1] + i) % 4];
     if (ask.rule.kind == QUOTA_THROTTLE)
         ask.cost = (int64_t)(head[2] % 16) - 8;
-    if (!quota_is_funnel(ask.rule.kind) && !quota_is_window(ask.rule.kind))
+    if (quota_algorithm(ask.rule.kind)->family == FAMILY_HOLDING)
         ask.rule.n_rates = 0;
     return ask;
 }

@@ -1181,7 +1181,7 @@ def test_who_pipelines_huge_values_holds_up_nobody(fake, farm):
 
 # ---- connections that are used again ----
 
-RESET = encode("RESET")
+RESET = encode("rESET")  # as weir spells its own words
 
 
 @pytest.fixture

@@ -864,3 +864,12 @@ def test_shutdown(lanes, farm):
                 return False
 
         wait_until(works, "weir finds Redis again")
+
+
+@pytest.mark.parametrize("before", [["MULTI", "EXEC"], ["EVAL 'return 1' 0"], ["MULTI", "PING", "EXEC", "GET k"]])
+def test_after_reset_it_has_no_name(farm, before):
+    weir = farm.weir(farm.redis(), workers=1)
+    with weir.connect() as a:
+        assert a.ask("CLIENT SETNAME mine", *before)[0] == "OK"
+        assert a.ask("RESET", "MULTI", "CLIENT GETNAME", "EXEC")[-1] == [None]
+        assert b" name= " in a.call("CLIENT", "INFO")

@@ -264,7 +264,7 @@ def test_connections_closed_again_and_again_are_no_outage(farm, lanes, pause_ms)
     redis = farm.redis()
     weir = farm.weir(redis, lanes=lanes)
     with redis.connect() as killer, weir.connect() as a:
-        for _ in range(3):
+        for _ in range(10):
             killer.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             time.sleep(pause_ms / 1000)  # so that weir is somewhere in the middle of the next
         assert a.call("GET", "k") is None

@@ -90,6 +90,22 @@ def test_replicas_that_keep_up_are_counted(farm, pair, lanes):
         assert str(a.ask("WAIT 0 0", "WAIT x 0")[-1]) == "ERR value is not an integer or out of range"
 
 
+@pytest.mark.parametrize("history", [["SET k v"], ["SET k v", "MULTI", "SET k w", "EXEC"]], ids=["a write", "and a transaction"])
+def test_what_a_restart_has_lost_is_on_no_replica(farm, pair, history):
+    """Who had nothing in flight is still there afterwards, and hears nothing that is not true."""
+    weir = weir_of(farm, pair, "shared")
+    pair.stop()
+    with weir.connect() as a:
+        a.ask(*history)
+        pair.redis.kill()
+        pair.redis.start()
+        pair.go_on()
+        wait_until(lambda: pair.replica.info("master_link_status") == "up", "the replica is in step again", 20)
+        wait_until(lambda: a.call("GET", "k") is None, "weir finds Redis again")
+        assert a.call("WAIT", 1, 100) == 0
+        assert a.ask("SET k x", "WAIT 1 10000") == ["OK", 1]
+
+
 def test_many_clients_wait_side_by_side(farm, pair):
     weir = weir_of(farm, pair, "shared")
     pair.stop()

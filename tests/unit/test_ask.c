@@ -20,6 +20,7 @@
 static const char integer_error[] = "ERR value is not an integer or out of range";
 static const char zero_error[] = "ERR zero rates are not supported";
 static const char syntax_error[] = "ERR syntax error";
+static const char modes_error[] = "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT";
 
 static void assert_error(const char *line, const char *expected)
 {
@@ -92,6 +93,70 @@ static void windows(void **state)
     ask = kit_ask("LIMIT FIXED k 3g/365d WAIT 0");
     assert_int_equal(ask.rule.kind, QUOTA_FIXED);
     assert_rate(&ask, 0, INT64_C(3000000000), INT64_C(31536000000000));
+}
+
+/* What is to be decided otherwise than by room for all of it. */
+static void modes(void **state)
+{
+    (void)state;
+    struct quota_ask ask = kit_ask("LIMIT FUNNEL k force 1/s cost 5");
+    assert_int_equal(ask.mode, QUOTA_FORCE);
+    assert_int_equal(ask.cost, 5);
+    assert_true(quota_is_sure(&ask));
+    struct quota_gcra gcra = quota_ask_gcra(&ask, 0);
+    assert_true(gcra.inc == 5 * S && gcra.room == S);
+    ask = kit_ask("LIMIT BUCKET k 2/s BURST 3 Borrow COST 50");
+    gcra = quota_ask_gcra(&ask, 0);
+    assert_true(gcra.inc == 25 * S && gcra.room == S + 25 * S && gcra.burst == 3 * S / 2);
+    ask = kit_ask("LIMIT SLIDING k 2/s CREDIT 7");
+    assert_int_equal(quota_charge(&ask), -7);
+    ask = kit_ask("LIMIT FUNNEL k 1/d CREDIT 9007199254740991");
+    assert_true(quota_ask_gcra(&ask, 0).inc == 1 - QUOTA_MOST);
+    ask = kit_ask("LIMIT SLIDING k 2/s COST 7 PARTIAL");
+    assert_int_equal(quota_charge(&ask), 1);
+    ask = kit_ask("LIMIT FIXED k 2/s From First count ALL PEEK");
+    assert_true(ask.is_first && ask.counts_all && ask.is_peek);
+    ask = kit_ask("LIMIT FIXED k 2/s CREDIT 0");
+    assert_true(ask.is_peek && quota_is_sure(&ask));
+    static const struct {
+        const char *line, *error;
+    } rows[] = {
+        {"LIMIT FUNNEL k 1/s FORCE PARTIAL", modes_error},
+        {"LIMIT FUNNEL k 1/s CREDIT 1 WAIT 1", modes_error},
+        {"LIMIT CHECK n k BORROW PEEK", modes_error},
+        {"LIMIT FUNNEL k 1/s FORCE FORCE", syntax_error},
+        {"LIMIT FUNNEL k 1/s CREDIT", syntax_error},
+        {"LIMIT FUNNEL k 1/s CREDIT -1", integer_error},
+        {"LIMIT FUNNEL k 1/s COUNT", syntax_error},
+        {"LIMIT FUNNEL k 1/s COUNT SOME", syntax_error},
+        {"LIMIT FIXED k 1/s FROM LAST", syntax_error},
+        {"LIMIT ACQUIRE k 1 1 FORCE", syntax_error},
+        {"LIMIT FUNNEL k 1/s COUNT ALL WAIT 1",
+         "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT"},
+        {"LIMIT FUNNEL k 1/s COST 1 CREDIT 1", "ERR CREDIT has a number of its own: give no COST"},
+        {"LIMIT FIXED k 1/s BORROW", "ERR BORROW is for FUNNEL and BUCKET"},
+        {"LIMIT SLIDING k 1/s FROM FIRST", "ERR FROM FIRST is for FIXED"},
+        {"LIMIT SLIDING k 1/s CREDIT 1001", "ERR CREDIT of an exact sliding window is at most 1000 at once"},
+        {"LIMIT FUNNEL k 1/d FORCE COST 104", "ERR this COST at this rate takes more than 104 days to drain"},
+        {"LIMIT BUCKET k 1/d BORROW COST 104", "ERR this COST at this rate takes more than 104 days to drain"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_error(rows[i].line, rows[i].error);
+}
+
+/* The form of the reply: once, in any case, anywhere among the options. */
+static void shapes(void **state)
+{
+    (void)state;
+    assert_int_equal(kit_ask("LIMIT FUNNEL k 1/s").shape, QUOTA_AS_SPOKEN);
+    assert_int_equal(kit_ask("LIMIT FUNNEL k as Array 1/s").shape, QUOTA_AS_ARRAY);
+    assert_int_equal(kit_ask("LIMIT SLIDING k 1/s APPROX AS MAP WAIT 5").shape, QUOTA_AS_MAP);
+    assert_int_equal(kit_ask("LIMIT CHECK n k AS MAP").shape, QUOTA_AS_MAP);
+    assert_int_equal(kit_ask("LIMIT ACQUIRE k 1 1 AS ARRAY WAIT 1").shape, QUOTA_AS_ARRAY);
+    assert_error("LIMIT FIXED k 1/s AS", syntax_error);
+    assert_error("LIMIT FIXED k 1/s AS SET", syntax_error);
+    assert_error("LIMIT FIXED k 1/s AS MAP AS MAP", syntax_error);
+    assert_error("LIMIT RENEW k t 1 AS MAP", "ERR wrong number of arguments for 'limit|renew' command");
 }
 
 static void redis_cells(void **state)
@@ -198,7 +263,6 @@ static void errors(void **state)
         {"LIMIT FUNNEL k 1/s BURST 1 BURST 1", syntax_error},
         {"LIMIT FUNNEL k PEEK", syntax_error},
         {"LIMIT FUNNEL k 1/s COST", syntax_error},
-        {"LIMIT FUNNEL k 1/s COST 0", integer_error},
         {"LIMIT FUNNEL k 1/s COST -1", integer_error},
         {"LIMIT FUNNEL k 1/s COST 1.5", integer_error},
         {"LIMIT FUNNEL k 1/s COST ''", integer_error},
@@ -208,8 +272,8 @@ static void errors(void **state)
         {"LIMIT FUNNEL k 1/s WAIT -1", "ERR timeout is negative"},
         {"LIMIT FUNNEL k 1/s WAIT x", "ERR timeout is not an integer or out of range"},
         {"LIMIT FUNNEL k 1/s WAIT 86400001", "ERR timeout is out of range: at most a day"},
-        {"LIMIT FUNNEL k 1/s WAIT 1 PEEK", syntax_error},
-        {"LIMIT FUNNEL k 1/s PEEK WAIT 0", syntax_error},
+        {"LIMIT FUNNEL k 1/s WAIT 1 PEEK", modes_error},
+        {"LIMIT FUNNEL k 1/s PEEK WAIT 0", modes_error},
         {"LIMIT FUNNEL k 1/s PEEK PEEK", syntax_error},
         {"LIMIT FUNNEL k 1/s APPROX", syntax_error},
         {"LIMIT FUNNEL k 1/s what", syntax_error},
@@ -291,6 +355,12 @@ static void random_words(void **state)
         "WAIT",
         "PEEK",
         "APPROX",
+        "FORCE",
+        "PARTIAL",
+        "BORROW",
+        "CREDIT",
+        "COUNT ALL",
+        "FROM FIRST",
         "0",
         "1",
         "-1",
@@ -336,7 +406,7 @@ static void random_words(void **state)
             assert_true(gcra.inc < QUOTA_MOST && gcra.inc > -QUOTA_MOST);
             assert_true(gcra.room < QUOTA_MOST && gcra.burst < QUOTA_MOST && gcra.room >= gcra.burst);
             assert_true(gcra.burst >= 0);
-            assert_true(gcra.inc <= gcra.burst || gcra.room == gcra.burst);
+            assert_true(gcra.inc <= gcra.burst || gcra.room == gcra.burst || ask.mode == QUOTA_BORROW);
         }
     }
     assert_true(n_taken > 10000);
@@ -605,11 +675,12 @@ static void named_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(funnels),         cmocka_unit_test(windows),          cmocka_unit_test(redis_cells),
-        cmocka_unit_test(the_rest),        cmocka_unit_test(errors),           cmocka_unit_test(random_words),
-        cmocka_unit_test(arities_agree),   cmocka_unit_test(questions),        cmocka_unit_test(scripts),
-        cmocka_unit_test(named_limits),    cmocka_unit_test(keys_are_bounded), cmocka_unit_test(too_many_keys),
-        cmocka_unit_test(work_is_bounded), cmocka_unit_test(options_agree),
+        cmocka_unit_test(funnels),          cmocka_unit_test(windows),       cmocka_unit_test(modes),
+        cmocka_unit_test(shapes),           cmocka_unit_test(redis_cells),   cmocka_unit_test(the_rest),
+        cmocka_unit_test(errors),           cmocka_unit_test(random_words),  cmocka_unit_test(arities_agree),
+        cmocka_unit_test(questions),        cmocka_unit_test(scripts),       cmocka_unit_test(named_limits),
+        cmocka_unit_test(keys_are_bounded), cmocka_unit_test(too_many_keys), cmocka_unit_test(work_is_bounded),
+        cmocka_unit_test(options_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,11 +68,11 @@ static void a_fresh_one_has_nothing_pending_when_it_logs_in(void **state)
     struct greeting greeting;
     (void)state;
     greeting_init(&greeting, &key, GREETING_OWNED, NULL);
-    assert_string_equal(said(&greeting, &key), "SELECT 3");
+    assert_string_equal(said(&greeting, &key), "sELECT 3");
     assert_false(greeting_goes_on(&greeting));
     assert_int_equal(judge(&greeting, "-NOAUTH Authentication required.\r\n"), GREETING_GOOD);
     assert_true(greeting_goes_on(&greeting));
-    assert_string_equal(said(&greeting, &key), "AUTH u p,SELECT 3,hELLO 3");
+    assert_string_equal(said(&greeting, &key), "aUTH u p,sELECT 3,hELLO 3");
     assert_int_equal(judge(&greeting, "+OK\r\n"), GREETING_GOOD);
     assert_int_equal(judge(&greeting, "+OK\r\n"), GREETING_GOOD);
     assert_int_equal(judge(&greeting, "%1\r\n$2\r\nid\r\n:7\r\n"), GREETING_TELLS_ID);
@@ -101,7 +101,7 @@ static void what_a_fresh_one_may_hear(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         greeting_init(&greeting, &key, GREETING_FRESH, NULL);
-        assert_string_equal(said(&greeting, &key), "AUTH u p");
+        assert_string_equal(said(&greeting, &key), "aUTH u p");
         assert_int_equal(judge(&greeting, cases[i].answer), cases[i].verdict);
     }
     greeting_init(&greeting, &nobody, GREETING_FRESH, NULL);
@@ -122,12 +122,12 @@ static void a_covering_one_publishes_first(void **state)
     struct greeting greeting;
     (void)state;
     greeting_init(&greeting, &key, GREETING_OWNED, &cover);
-    assert_string_equal(said(&greeting, &key), "AUTH weir w,pUBLISH c ");
+    assert_string_equal(said(&greeting, &key), "aUTH weir w,pUBLISH c ");
     assert_int_equal(judge(&greeting, "+OK\r\n"), GREETING_GOOD);
     assert_false(greeting_goes_on(&greeting));
     assert_int_equal(judge(&greeting, ":0\r\n"), GREETING_GOOD);
     assert_true(greeting_goes_on(&greeting) && greeting.is_covered);
-    assert_string_equal(said(&greeting, &key), "AUTH u p,hELLO");
+    assert_string_equal(said(&greeting, &key), "aUTH u p,hELLO");
     assert_int_equal(judge(&greeting, "-WRONGPASS no\r\n"), GREETING_LOGIN_REFUSED);
     greeting_init(&greeting, &key, GREETING_OWNED, &cover);
     (void)said(&greeting, &key);
@@ -153,7 +153,7 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
     nonce_draw(&nonce);
     const char *right[] = {"+RESET\r\n", "+OK\r\n", "%1\r\n$2\r\nid\r\n:7\r\n", nonce_answer('\'')};
     greeting_init(&greeting, &key, GREETING_AGAIN, NULL);
-    assert_non_null(strstr(said(&greeting, &key), "rESET,AUTH u p,hELLO 3,WEIR.NONCE "));
+    assert_non_null(strstr(said(&greeting, &key), "rESET,aUTH u p,hELLO 3,WEIR.NONCE "));
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(judge(&greeting, right[i]), GREETING_GOOD);
     assert_true(greeting_is_over(&greeting));

@@ -333,6 +333,86 @@ static void replies(void **state)
     assert_bytes("LIMIT FIXED k 2/s COST 2", 250000, false, "*5\r\n:1\r\n:2\r\n:1\r\n:750\r\n:750\r\n");
 }
 
+/* Near a nanosecond a unit calls that take 100 ns and more get what they were promised, and never more. */
+static void fine_rates(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int64_t count; /* a second */
+    } rows[] = {
+        {"LIMIT FUNNEL k 700m/s COST 80", 700000000},
+        {"LIMIT BUCKET k 999999999/s COST 101", 999999999},
+        {"LIMIT FUNNEL k 1g/s COST 100", 1000000000},
+        {"LIMIT FUNNEL k 700m/s BURST 1m COST 7003", 700000000},
+        {"LIMIT FUNNEL k 333m/s BURST 333 COST 34", 333000000},
+        {"LIMIT FUNNEL k 15m/s BURST 40 COST 2", 15000000},
+        {"LIMIT FUNNEL k 3/s", 3},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct quota_ask ask = kit_ask(rows[i].line);
+        int64_t passed = 0, now = EPOCH, from_rest = 0;
+        forget();
+        while (!call(&ask, now).is_limited)
+            from_rest++;
+        int64_t burst = ask.rule.rates[0].limit;
+        assert_true(from_rest * ask.cost <= burst && (from_rest + 1) * ask.cost > burst * 99 / 100);
+        for (int j = 0; j < 3000; j++) {
+            struct quota_outcome outcome = call(&ask, now);
+            assert_true(outcome.remaining <= burst);
+            if (outcome.is_limited)
+                now += outcome.retry_ns;
+            else
+                passed += ask.cost;
+        }
+        __int128 most = (__int128)(now - EPOCH) * rows[i].count;
+        assert_true((__int128)passed * S <= most + (__int128)(burst - from_rest * ask.cost) * S);
+        assert_true((__int128)passed * S >= most / 100 * 99);
+    }
+    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 700m/s BURST 700 COST 700"),
+                     one = kit_ask("LIMIT FUNNEL k 700m/s BURST 700");
+    forget();
+    assert_int_equal(call(&ask, EPOCH).remaining, 0);
+    assert_int_equal(call(&ask, EPOCH).retry_ns, 1000);
+    assert_int_equal(call(&one, EPOCH).retry_ns, 2);
+    forget();
+    assert_int_equal(call(&one, EPOCH).remaining, 698); /* a single unit takes 2 ns */
+}
+
+/* COST 0 is let through whatever is owed, even to a queue; and nothing is written. */
+static void nothing(void **state)
+{
+    (void)state;
+    static const char *const rates[] = {"FUNNEL k 2/s", "SLIDING k 2/s", "FIXED k 2/s"};
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        char line[64];
+        forget();
+        for (int used = 0; used <= 2; used++) {
+            snprintf(line, sizeof line, "LIMIT %s COST 0", rates[i]);
+            struct quota_ask ask = kit_ask(line);
+            struct quota_outcome outcome = call(&ask, EPOCH);
+            assert_true(ask.is_peek);
+            assert_false(outcome.is_limited);
+            assert_int_equal(outcome.limit, 2);
+            assert_int_equal(outcome.remaining, 2 - used);
+            assert_int_equal(outcome.retry_ns, -1);
+            snprintf(line, sizeof line, "LIMIT %s", rates[i]);
+            ask = kit_ask(line);
+            assert_int_equal(call(&ask, EPOCH).is_limited, used == 2);
+        }
+    }
+    forget();
+    struct quota_ask queue = kit_ask("LIMIT FUNNEL k 1/s WAIT 5000"),
+                     none = kit_ask("LIMIT FUNNEL k 1/s COST 0 WAIT 5000");
+    for (int i = 0; i < 3; i++)
+        (void)call(&queue, EPOCH);
+    struct quota_outcome outcome = call(&none, EPOCH);
+    assert_false(outcome.is_limited);
+    assert_int_equal(outcome.wait_ns, 0);
+    assert_int_equal(outcome.remaining, 0);
+    assert_int_equal(outcome.reset_ns, 3 * S);
+}
+
 /* The one that refused with the longest wait, else the one with least remaining. */
 static void several_rates(void **state)
 {
@@ -683,6 +763,8 @@ int main(void)
         cmocka_unit_test(table_2),
         cmocka_unit_test(table_3),
         cmocka_unit_test(replies),
+        cmocka_unit_test(nothing),
+        cmocka_unit_test(fine_rates),
         cmocka_unit_test(several_rates),
         cmocka_unit_test(equal_rates),
         cmocka_unit_test(turns),

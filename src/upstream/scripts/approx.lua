@@ -15,7 +15,7 @@
 -- Before periods were spelled the moment was the window's beginning, which ends in 00; its period was that of the rate in
 -- its place.
 
-local EXACT, MOST = 2 ^ 53, 8
+local EXACT, MOST = 2 ^ 53, 8 -- and nothing counts more
 local FULL = 'ERR the key still counts in 8 other periods: give this one a key of its own'
 
 local cost, R = tonumber(argv[4]), tonumber(argv[5])
@@ -101,7 +101,7 @@ local function reset_of(window)
   return 0
 end
 
--- What is to be stored, and for how long; nil: it is too much.
+-- What is to be stored, "" for nothing, and for how long; nil: it is too much.
 local function value_of(windows)
   local words, longest = {}, 1000
   for _, window in ipairs(windows) do
@@ -112,6 +112,7 @@ local function value_of(windows)
     end
   end
   if #words > MOST then return nil end
+  if #words == 0 then return '' end
   return 'a' .. table.concat(words, ' '), format('%d', (longest + (-longest) % 1000) / 1000)
 end
 
@@ -130,14 +131,28 @@ local function retry_of(window, most)
   return wait > 0 and math.max(0, window.start + wait - now) or 0
 end
 
+-- What a window that slides holds now.
+local function used_of(window)
+  return window.current + ceil_share(window.previous, window.length - math.max(0, now - window.start), window.length)
+end
+
+-- Counts so many units, or gives so many back: first those of the present window.
+local function charge(window, units)
+  local was_current, was_previous = window.current, window.previous
+  local current = math.min(was_current + units, EXACT)
+  if current < 0 then window.previous = math.max(0, was_previous + current) end
+  window.current = math.max(0, current)
+  window.changes = window.changes or window.current ~= was_current or window.previous ~= was_previous
+end
+
 local values = pcall('MGET', unpack(keys)) -- a key of a wrong type looks absent here
 if values.err then return failure(values) end
 local reply = {}
 for i = 1, #keys do
-  local key, value, n = keys[i], values[i], tonumber(argv[first_n + i] or 1)
+  local key, value, n = keys[i], values[i], tonumber(argv[first_n + i] or 1) * times
   local at, wrong = (i - 1) * (3 * R + 1), nil
   local kept, brought, named = windows_of(value)
-  local windows, asked, used, granted = {}, {}, {}, n
+  local windows, asked, used, granted, changes = {}, {}, {}, n, brought
   if kept then
     for r = 1, R do
       local length = period[r]
@@ -146,13 +161,21 @@ for i = 1, #keys do
       if not window.is_asked then
         windows[#windows + 1], window.is_asked = window, true
       end
-      local passed = math.max(0, now - window.start)
-      asked[r], used[r] = window, window.current + ceil_share(window.previous, length - passed, length)
+      asked[r], used[r] = window, used_of(window)
       local passing = (count[r] - used[r]) / cost
-      granted = math.max(0, math.min(granted, passing - passing % 1))
+      if not is_forced then granted = math.max(0, math.min(granted, passing - passing % 1)) end
     end
     for _, window in ipairs(windows) do
-      if not peek then window.current = window.current + granted * cost end
+      if not peek then charge(window, granted * cost) end
+    end
+    for r = 1, R do
+      if counts_all and not peek then
+        charge(asked[r], math.max(0, math.min(used[r] + n * cost, count[r]) - used_of(asked[r])))
+      end
+      changes = changes or asked[r].changes
+      if cost < 0 and not peek and used_of(asked[r]) > 0 then
+        used[r] = used_of(asked[r]) - granted * cost -- only a part of what the previous window gave back was in use
+      end
     end
     for _, window in ipairs(kept) do
       if not window.is_asked then windows[#windows + 1] = window end
@@ -161,11 +184,12 @@ for i = 1, #keys do
     wrong = WRONG
   end
 
-  if kept and not peek and (granted > 0 or brought) then
+  if kept and not peek and changes then
     local new, ms = value_of(windows)
     if new then
       -- with GET it says that the type is wrong instead of writing over it
-      local was = pcall('SET', key, new, 'PX', ms, 'GET')
+      local was = new ~= '' and pcall('SET', key, new, 'PX', ms, 'GET') or new == '' and pcall('DEL', key)
+      if new == '' and type(was) == 'number' then was = nil end
       if was and was ~= value then
         if string.sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
         wrong = WRONG

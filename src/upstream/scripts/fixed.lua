@@ -11,10 +11,14 @@
 -- to the present window at once, even by a call that is refused, or it would lock the key. The next one stays: a clock
 -- that goes back by a moment admits nothing twice.
 --
+-- Windows that start with their first use have their start and their ms in place of the moment, start-ms:count, and a count
+-- of their own. They begin with the first call that counts after the last one is over; one that begins later than now is
+-- taken to begin now.
+--
 -- Before periods were spelled the moment was the window's beginning, which ends in 00; its period was that of the rate in
 -- its place.
 
-local MOST = 8
+local MOST, COUNTED = 8, 2 ^ 53
 local FULL = 'ERR the key still counts in 8 other periods: give this one a key of its own'
 
 local cost, R = tonumber(argv[4]), tonumber(argv[5])
@@ -43,11 +47,19 @@ local function windows_of(value)
   if string.sub(value, 1, 1) ~= 'w' then return nil end
   local place = 0
   for word in string.gmatch(string.sub(value, 2) .. ' ', '(.-) ') do
-    local moment, used = string.match(word, '^(%d+):(%d+)$')
-    moment, used, place = tonumber(moment), tonumber(used), place + 1
+    local moment, ms, used = string.match(word, '^(%d+)%-?(%d*):(%d+)$')
+    moment, ms, used, place = tonumber(moment), tonumber(ms), tonumber(used), place + 1
     if not moment then return nil end
-    local length = period_of(moment)
-    if length == 0 then
+    local length = not ms and period_of(moment)
+    if ms then
+      local start, own = moment, ms * 1000
+      if own == 0 or named[-own] then return nil end
+      if start > now then brought, start = brought or used > 0, now end
+      if now < start + own then
+        local window = { length = own, start = start, used = used, is_first = true }
+        kept[#kept + 1], named[-own] = window, window
+      end
+    elseif length == 0 then
       length = period[place]
     elseif spelled(moment - moment % length, length) ~= moment then
       return nil
@@ -71,16 +83,21 @@ local function windows_of(value)
   return kept, brought, named
 end
 
--- What is to be stored, and for how long; nil: it is too much.
+-- What is to be stored, "" for nothing, and for how long; nil: it is too much.
 local function value_of(windows)
   local words, longest = {}, 1000
   for _, window in ipairs(windows) do
     if window.used > 0 then
-      words[#words + 1] = format('%d:%d', spelled(window.start, window.length), window.used)
+      if window.is_first then
+        words[#words + 1] = format('%d-%d:%d', window.start, window.length / 1000, window.used)
+      else
+        words[#words + 1] = format('%d:%d', spelled(window.start, window.length), window.used)
+      end
       longest = math.max(longest, window.start + window.length - now)
     end
   end
   if #words > MOST then return nil end
+  if #words == 0 then return '' end
   return 'w' .. table.concat(words, ' '), format('%d', (longest + (-longest) % 1000) / 1000)
 end
 
@@ -88,27 +105,34 @@ local values = pcall('MGET', unpack(keys)) -- a key of a wrong type looks absent
 if values.err then return failure(values) end
 local reply = {}
 for i = 1, #keys do
-  local key, value, n = keys[i], values[i], tonumber(argv[first_n + i] or 1)
+  local key, value, n = keys[i], values[i], tonumber(argv[first_n + i] or 1) * times
   local at, wrong = (i - 1) * (3 * R + 1), nil
   local kept, brought, named = windows_of(value)
-  local windows, asked, used, granted = {}, {}, {}, n
+  local windows, asked, used, granted, changes = {}, {}, {}, n, brought
   if kept then
     for r = 1, R do
       local length = period[r]
-      local window = named[length]
+      local name = from_first and -length or length
+      local window = named[name]
       if not window then
-        window = { length = length, start = now - now % length, used = 0 }
-        named[length] = window
+        window = { length = length, start = from_first and now or now - now % length, used = 0, is_first = from_first }
+        named[name] = window
       end
       if not window.is_asked then
         windows[#windows + 1], window.is_asked = window, true
       end
       asked[r], used[r] = window, window.used
       local passing = (count[r] - used[r]) / cost
-      granted = math.max(0, math.min(granted, passing - passing % 1))
+      if not is_forced then granted = math.max(0, math.min(granted, passing - passing % 1)) end
     end
     for _, window in ipairs(windows) do
-      if not peek then window.used = window.used + granted * cost end
+      if not peek then window.used = math.max(0, math.min(window.used + granted * cost, COUNTED)) end
+    end
+    for r = 1, R do
+      if counts_all and not peek then
+        asked[r].used = math.max(asked[r].used, math.min(used[r] + n * cost, count[r]))
+      end
+      changes = changes or asked[r].used ~= used[r]
     end
     for _, window in ipairs(kept) do
       if not window.is_asked then windows[#windows + 1] = window end
@@ -117,11 +141,12 @@ for i = 1, #keys do
     wrong = WRONG
   end
 
-  if kept and not peek and (granted > 0 or brought) then
+  if kept and not peek and changes then
     local new, ms = value_of(windows)
     if new then
       -- with GET it says that the type is wrong instead of writing over it
-      local was = pcall('SET', key, new, 'PX', ms, 'GET')
+      local was = new ~= '' and pcall('SET', key, new, 'PX', ms, 'GET') or new == '' and pcall('DEL', key)
+      if new == '' and type(was) == 'number' then was = nil end
       if was and was ~= value then
         if string.sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
         wrong = WRONG

@@ -1,7 +1,7 @@
 -- Decides calls by GCRA, at one or several rates, for many keys: FUNNEL, BUCKET.
 --
 -- KEYS: at most some 4,000 keys, each once.
--- ARGV: database, clock in us ("" = Redis' own), peek ("1" or "0"), tag, R, then R times interval_ns, inc_ns, room_ns,
+-- ARGV: database, clock in us ("" = Redis' own), how, tag, R, then R times interval_ns, inc_ns, room_ns,
 --   burst_ns; then nothing, or for each key how many equal calls it stands for.
 -- Reply: for each key R integers, the debt of each rate in ns before this call; where the key holds something else, or
 --   owes at too many other rates, the text of the error and R - 1 zeros.
@@ -10,6 +10,9 @@
 -- (7 bytes), which is its name; the unix time when its debt is paid (its TAT), as seconds (4) and ns (4); and what it
 -- owed when it was last poured into, in steps of STEP ns, rounded up (4). A debt only grows by calls: one that is larger
 -- than it was then comes from a clock that went back, and is cut to it for good, even by a call that is refused.
+--
+-- What is refused and counts all the same fills a funnel up to its burst. What is let through by force, or borrows by a room
+-- beyond the burst, may leave it with more, OWED at most; what is given back leaves it with 0 at least.
 --
 -- A rate pours into the funnel of its interval, whatever its burst, and into no other. One that is new to the key begins
 -- with the largest debt there is of those that fit its burst. Funnels stay while any of them owes, MOST at most.
@@ -20,7 +23,7 @@
 --
 -- A double holds integers up to 2^53, but ns since 1970 do not fit: seconds are subtracted first.
 
-local RECORD, MOST, STEP = 19, 8, 4e6
+local RECORD, MOST, STEP, OWED = 19, 8, 4e6, 2 ^ 53
 local FULL = 'ERR the key still owes at 8 other rates: give this one a key of its own'
 local sub, pack, unpack_numbers = string.sub, struct.pack, struct.unpack
 
@@ -113,6 +116,7 @@ local function any()
 
   -- How many of n calls fit.
   local function grant(asked, n)
+    if is_forced then return n end
     for r = 1, R do
       local passing = (room[r] - asked[r].debt) / inc[r]
       n = math.min(n, passing - passing % 1)
@@ -120,14 +124,31 @@ local function any()
     return math.max(0, n)
   end
 
-  -- Pours `granted` calls into the funnels asked, which join those that are kept. False: there are too many that owe.
-  local function pour(kept, asked, granted)
+  -- Pours calls into the funnels asked: whether a debt has changed.
+  local function pour(asked, granted, refused)
+    local changes = false
     for r = 1, R do
       local funnel = asked[r]
-      if not funnel.is_poured then
-        funnel.debt, funnel.is_poured = funnel.debt + granted * inc[r], true
+      if not funnel.before then
+        funnel.before = funnel.debt
+        funnel.debt = math.max(0, math.min(funnel.debt + granted * inc[r], OWED))
+        funnel.granted = funnel.debt
+      end
+      if refused > 0 then
+        funnel.debt = math.max(funnel.debt, math.min(funnel.granted + refused * inc[r], burst[r]))
+      end
+      changes = changes or funnel.debt ~= funnel.before
+    end
+    return changes
+  end
+
+  -- Funnels that were poured into join those that are kept. False: there are too many that owe.
+  local function join(kept, asked)
+    for r = 1, R do
+      local funnel = asked[r]
+      if funnel.debt ~= funnel.before then
         funnel.peak = steps_of(funnel.debt)
-        if funnel.is_new then kept[#kept + 1] = funnel end
+        if funnel.is_new then kept[#kept + 1], funnel.is_new = funnel, false end
       end
     end
     for f = #kept, 1, -1 do
@@ -143,9 +164,9 @@ local function any()
       local asked = funnels_asked(kept)
       for r = 1, R do debts[r] = asked[r].debt end
       local granted = peek and 0 or grant(asked, n)
-      if granted > 0 then
+      if not peek and pour(asked, granted, counts_all and n - granted or 0) then
         changes = true
-        if not pour(kept, asked, granted) then wrong = FULL end
+        if not join(kept, asked) then wrong = FULL end
       end
     else
       wrong = WRONG
@@ -154,7 +175,13 @@ local function any()
     if not wrong and changes and not peek then
       local new, ms = value_of(kept)
       -- with GET it says that the type is wrong instead of writing over it
-      local was = pcall('SET', keys[i], new, 'PX', ms, 'GET')
+      local was = value
+      if ms ~= '0' then
+        was = pcall('SET', keys[i], new, 'PX', ms, 'GET')
+      else
+        local done = pcall('DEL', keys[i])
+        if type(done) == 'table' then return failure(done) end
+      end
       if was and was ~= value then
         if sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
         wrong = WRONG
@@ -170,7 +197,7 @@ end
 -- The usual case, written for speed: calls of one each at one rate, on keys that were asked with no other.
 local decide
 local interval, inc, room = tonumber(argv[6]), tonumber(argv[7]), tonumber(argv[8])
-local is_usual = R == 1 and not peek and inc <= room
+local is_usual = R == 1 and how == '0' and inc <= room
 local name, size = tag .. pack('>I7', interval), 1 + RECORD
 local heads = {} -- of a second: the name and it
 local last, new, ms = -1, nil, nil -- what is written for the debt `last`, often the same for many keys
@@ -186,7 +213,7 @@ for i = 1, #keys do
   end
   if not is_usual or debt > peak or n and n ~= '1' then
     decide = decide or any()
-    wrong = decide(i, tonumber(n or 1))
+    wrong = decide(i, tonumber(n or 1) * times)
   else
     local after = debt + inc
     values[i] = debt

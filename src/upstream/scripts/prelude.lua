@@ -1,6 +1,11 @@
 -- How every script here begins: upstream/script.c puts this file in front of each of the others.
 --
--- ARGV begins with the database, the clock in us since 1970 ("" = Redis' own), and peek ("1" or "0").
+-- ARGV begins with the database, the clock in us since 1970 ("" = Redis' own), and how: "1" where nothing is to be
+-- written (a peek), else "0", and then for each of these a letter:
+--   f  all calls are let through, whatever is owed; what they take may be less than 0
+--   a  what is refused counts too: as much of it as still has room below the limit
+--   s  windows start with their first use
+--   xN each call stands for N
 
 local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local keys, argv, pcall, format = KEYS, ARGV, redis.pcall, string.format
@@ -15,7 +20,13 @@ if argv[1] ~= '0' then
   if done.err then return failure(done) end
 end
 
-local now, peek = tonumber(argv[2]), argv[3] == '1'
+local now, how = tonumber(argv[2]), argv[3]
+local peek, is_forced, counts_all, from_first, times = how == '1', false, false, false, 1
+if #how > 1 then
+  peek, is_forced = string.sub(how, 1, 1) == '1', string.find(how, 'f', 2, true)
+  counts_all, from_first = string.find(how, 'a', 2, true), string.find(how, 's', 2, true)
+  times = tonumber(string.match(how, 'x(%d+)') or 1)
+end
 if not now then
   local time = redis.call('TIME')
   now = time[1] * 1e6 + time[2]

@@ -1,6 +1,6 @@
 -- Decides calls by an exact log of the last ones, at one or several rates, for many keys: SLIDING.
 --
--- ARGV: database, clock in us ("" = Redis' own), peek ("1" or "0"), cost, R, then R times count, period_us;
+-- ARGV: database, clock in us ("" = Redis' own), how, cost, R, then R times count, period_us;
 --   then nothing, or for each key how many equal calls it stands for.
 -- Reply: for each key how many of its calls were granted, then for each rate three integers: units in the window before
 --   them; us until another call would pass after them (0: now, -1: never); us until the window would be empty. After a
@@ -14,6 +14,9 @@
 -- prunes, PRUNED entries at most; but entries of the future, which a clock that went back has left, are made one of now at
 -- once, or they would lock the key.
 --
+-- What is refused and counts all the same is an entry like what is granted, of as many units as the largest count at most.
+-- What is given back is taken from the newest entries of this call's longest window.
+--
 -- The key lives as long as the longest period that a call was granted with needs it: no call makes that shorter. While it
 -- is to live beyond this call's longest period, nothing of it is over; what lies behind the newest KEPT entries goes all
 -- the same, as no rate counts more units than that.
@@ -21,17 +24,18 @@
 -- Before there were totals each unit was an entry, named time:sequence. Such a set is read as it is; the first call that
 -- writes makes one entry of all that is in its longest window, as old as the newest of it: no unit leaves too early.
 
-local PRUNED, KEPT = 100, 10000
+local PRUNED, KEPT, AT_ONCE = 100, 10000, 1000
 
 local now_text = format('%d', now)
 
 local cost, R = tonumber(argv[4]), tonumber(argv[5])
 local first_n = 5 + 2 * R
-local count, period, border, longest = {}, {}, {}, 1
+local count, period, border, longest, largest = {}, {}, {}, 1, 0
 for r = 1, R do
   count[r], period[r] = tonumber(argv[4 + 2 * r]), tonumber(argv[5 + 2 * r])
   border[r] = format('%d', now - period[r]) -- scores beyond this are in the window
   if period[r] > period[longest] then longest = r end
+  largest = math.max(largest, count[r])
 end
 local longest_ms = (period[longest] + (-period[longest]) % 1000) / 1000
 
@@ -109,9 +113,33 @@ local function write_anew(key, newest, kept, units)
   redis.call('PEXPIRE', key, format('%d', math.max(lives_ms, longest_ms)))
 end
 
+-- Gives units back; the time of the newest entry that is left, if there is one, or nil and an error.
+local function give_back(key, units)
+  local is_over = false
+  while units > 0 and not is_over do
+    local entries = redis.call('ZREVRANGE', key, 0, math.min(units, AT_ONCE) - 1, 'WITHSCORES')
+    local gone, kept = 0, nil
+    is_over = #entries == 0
+    for e = 1, #entries, 2 do
+      local total, size = read(entries[e])
+      if units == 0 or not total or tonumber(entries[e + 1]) <= now - period[longest] then
+        is_over = true
+        break
+      end
+      if size > units then kept = { entries[e + 1], total - units, size - units } end
+      gone, units = gone + 1, math.max(0, units - size)
+    end
+    local wrong = kept and add(key, kept[1], kept[2], kept[3])
+    if wrong then return nil, wrong end
+    local done = gone > 0 and pcall('ZREMRANGEBYRANK', key, -gone, -1)
+    if type(done) == 'table' then return nil, failure(done) end
+  end
+  return tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
+end
+
 local reply = {}
 for i, key in ipairs(keys) do
-  local at, n = (i - 1) * (3 * R + 1), tonumber(argv[first_n + i] or 1)
+  local at, n = (i - 1) * (3 * R + 1), tonumber(argv[first_n + i] or 1) * times
   local last = pcall('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   if last.err and string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then return failure(last) end
   local total = not last.err and read(last[1])
@@ -143,10 +171,11 @@ for i, key in ipairs(keys) do
         may_prune = newest
       end
       local passing = (count[r] - used[r]) / cost
-      granted = math.max(0, math.min(granted, passing - passing % 1))
+      if not is_forced then granted = math.max(0, math.min(granted, passing - passing % 1)) end
     end
-    local charged = peek and 0 or granted * cost
-    local changes = charged > 0 or future > 0
+    local charged = peek and 0 or granted * math.max(0, cost)
+    if counts_all and not peek then charged = charged + (n - granted) * math.min(cost, largest) end
+    local changes = charged > 0 or future > 0 or is_old and cost < 0
     local last_at = changes and now or newest
 
     reply[at + 1] = granted
@@ -174,6 +203,12 @@ for i, key in ipairs(keys) do
         wrong = write(key, total or 0, charged, future, may_prune)
       end
       if wrong then return wrong end
+    end
+    if cost < 0 and not peek and newest then
+      local wrong
+      newest, wrong = give_back(key, -granted * cost)
+      if wrong then return wrong end
+      for r = 1, R do reply[at + 3 * r + 1] = newest and math.max(0, newest + period[r] - now) or 0 end
     end
   end
 end

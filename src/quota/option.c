@@ -1,0 +1,199 @@
+#include "quota/option.h"
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "base/why.h"
+#include "limit/rate.h"
+
+#define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
+
+/* ---- errors ---- */
+
+bool option_syntax_error(const struct reading *reading)
+{
+    return why_set(reading->why, reading->why_size, "ERR syntax error");
+}
+
+bool option_no_integer(const struct reading *reading)
+{
+    return why_set(reading->why, reading->why_size, "ERR value is not an integer or out of range");
+}
+
+bool option_parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most, int64_t *number)
+{
+    return (num_parse(word, number) && *number >= least && *number <= most) || option_no_integer(reading);
+}
+
+/* ---- options ---- */
+
+static bool option_burst(struct reading *reading, struct slice value)
+{
+    struct quota_draft *draft = &reading->drafts[reading->n_drafts - 1];
+    char unused[8];
+    if (!rate_parse_count(value, &draft->burst, unused, sizeof unused) || draft->burst == 0)
+        return option_no_integer(reading);
+    return true;
+}
+
+static bool option_cost(struct reading *reading, struct slice value)
+{
+    return option_parse_within(reading, value, 0, QUOTA_MOST - 1, &reading->ask->cost);
+}
+
+static bool option_wait(struct reading *reading, struct slice value)
+{
+    int64_t ms;
+    if (!num_parse(value, &ms))
+        return why_set(reading->why, reading->why_size, "ERR timeout is not an integer or out of range");
+    if (ms < 0)
+        return why_set(reading->why, reading->why_size, "ERR timeout is negative");
+    if (ms > WAIT_MOST_MS)
+        return why_set(reading->why, reading->why_size, "ERR timeout is out of range: at most a day");
+    reading->ask->wait_ns = (uint64_t)ms * NS_PER_MS;
+    return true;
+}
+
+static bool option_peek(struct reading *reading, struct slice value)
+{
+    (void)value;
+    reading->ask->is_peek = true;
+    return true;
+}
+
+static bool option_approx(struct reading *reading, struct slice value)
+{
+    (void)value;
+    reading->ask->rule.kind = QUOTA_APPROX;
+    return true;
+}
+
+static bool option_as(struct reading *reading, struct slice value)
+{
+    bool is_map = slice_eq_nocase(value, SLICE("map"));
+    if (!is_map && !slice_eq_nocase(value, SLICE("array")))
+        return option_syntax_error(reading);
+    reading->ask->shape = is_map ? QUOTA_AS_MAP : QUOTA_AS_ARRAY;
+    return true;
+}
+
+static bool option_force(struct reading *reading, struct slice value)
+{
+    (void)value;
+    reading->ask->mode = QUOTA_FORCE;
+    return true;
+}
+
+static bool option_partial(struct reading *reading, struct slice value)
+{
+    (void)value;
+    reading->ask->mode = QUOTA_PARTIAL;
+    return true;
+}
+
+static bool option_borrow(struct reading *reading, struct slice value)
+{
+    (void)value;
+    reading->ask->mode = QUOTA_BORROW;
+    return true;
+}
+
+static bool option_credit(struct reading *reading, struct slice value)
+{
+    reading->ask->mode = QUOTA_CREDIT;
+    return option_parse_within(reading, value, 0, QUOTA_MOST - 1, &reading->ask->cost);
+}
+
+static bool option_count(struct reading *reading, struct slice value)
+{
+    reading->ask->counts_all = true;
+    return slice_eq_nocase(value, SLICE("all")) || option_syntax_error(reading);
+}
+
+static bool option_from(struct reading *reading, struct slice value)
+{
+    reading->ask->is_first = true;
+    return slice_eq_nocase(value, SLICE("first")) || option_syntax_error(reading);
+}
+
+struct option {
+    const char *name;
+    unsigned bit; /* enum quota_option */
+    bool has_value;
+    bool (*take)(struct reading *reading, struct slice value);
+};
+
+static const struct option options[] = {
+    {"burst", OPTION_BURST, true, option_burst},     {"cost", OPTION_COST, true, option_cost},
+    {"wait", OPTION_WAIT, true, option_wait},        {"peek", OPTION_PEEK, false, option_peek},
+    {"approx", OPTION_APPROX, false, option_approx}, {"as", OPTION_AS, true, option_as},
+    {"force", OPTION_FORCE, false, option_force},    {"partial", OPTION_PARTIAL, false, option_partial},
+    {"borrow", OPTION_BORROW, false, option_borrow}, {"credit", OPTION_CREDIT, true, option_credit},
+    {"count", OPTION_COUNT, true, option_count},     {"from", OPTION_FROM, true, option_from},
+};
+
+#define N_OPTIONS (sizeof options / sizeof options[0])
+
+const struct option *option_find(struct slice word, unsigned allowed)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if ((allowed & options[i].bit) && slice_eq_nocase(word, slice_str(options[i].name)))
+            return &options[i];
+    return NULL;
+}
+
+bool option_take(struct reading *reading, const struct option *option)
+{
+    struct slice value = SLICE("");
+    if (reading->seen & option->bit || (option->bit == OPTION_BURST && reading->n_drafts == 0))
+        return option_syntax_error(reading);
+    if (option->has_value && !argv_next(&reading->walk, &value))
+        return option_syntax_error(reading);
+    reading->seen |= option->bit;
+    return option->take(reading, value);
+}
+
+/* ---- together ---- */
+
+bool option_agree(const struct reading *reading)
+{
+    static const unsigned others = OPTION_WAIT | OPTION_FORCE | OPTION_PARTIAL | OPTION_BORROW | OPTION_CREDIT;
+    unsigned modes = reading->seen & (others | OPTION_PEEK);
+    if ((modes & (modes - 1)) != 0)
+        return why_set(reading->why, reading->why_size,
+                       "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT");
+    if ((reading->seen & OPTION_COUNT) && (modes & others))
+        return why_set(reading->why, reading->why_size,
+                       "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT");
+    if ((reading->seen & OPTION_COST) && (reading->seen & OPTION_CREDIT))
+        return why_set(reading->why, reading->why_size, "ERR CREDIT has a number of its own: give no COST");
+    return true;
+}
+
+/* What is owed beyond the burst is held in numbers that have an end. */
+static bool is_payable(const struct quota_ask *ask)
+{
+    bool owes_more = ask->mode == QUOTA_FORCE || ask->mode == QUOTA_BORROW;
+    for (unsigned i = 0; owes_more && quota_is_funnel(ask->rule.kind) && i < ask->rule.n_rates; i++) {
+        const struct quota_rate *rate = &ask->rule.rates[i];
+        if ((__int128)ask->cost * rate->step + quota_burst_ns(rate) >= QUOTA_MOST - 1)
+            return false;
+    }
+    return true;
+}
+
+bool option_suit(const struct quota_ask *ask, char *why, size_t why_size)
+{
+    if (ask->mode == QUOTA_BORROW && !quota_is_funnel(ask->rule.kind))
+        return why_set(why, why_size, "ERR BORROW is for FUNNEL and BUCKET");
+    if (ask->is_first && ask->rule.kind != QUOTA_FIXED)
+        return why_set(why, why_size, "ERR FROM FIRST is for FIXED");
+    if (!is_payable(ask))
+        return why_set(why, why_size, "ERR this COST at this rate takes more than 104 days to drain");
+    if (ask->rule.kind != QUOTA_SLIDING)
+        return true;
+    if (ask->mode == QUOTA_CREDIT && ask->cost > QUOTA_CREDIT_MAX)
+        return why_set(why, why_size, "ERR CREDIT of an exact sliding window is at most %d at once", QUOTA_CREDIT_MAX);
+    return ask->cost <= QUOTA_LOG_MAX ||
+           why_set(why, why_size, "ERR COST of an exact sliding window is at most %d: more takes APPROX",
+                   QUOTA_LOG_MAX);
+}

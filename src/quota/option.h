@@ -1,0 +1,52 @@
+/*
+ * The options of LIMIT commands: each is a row.
+ *
+ * Any thread; nothing is allocated.
+ */
+#ifndef WEIR_QUOTA_OPTION_H
+#define WEIR_QUOTA_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "quota/ask.h"
+
+/* What has been read so far, and where a mistake is reported. */
+struct reading {
+    struct quota_ask *ask;
+    struct argv_walk walk;
+    struct quota_draft drafts[QUOTA_RATES_MAX];
+    unsigned n_drafts;
+    unsigned seen; /* options, as bits */
+    const char *name;
+    char *why;
+    size_t why_size;
+};
+
+/* ---- errors: each is false ---- */
+
+bool option_syntax_error(const struct reading *reading);
+bool option_no_integer(const struct reading *reading);
+
+bool option_parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most,
+                         int64_t *number);
+
+/* ---- options ---- */
+
+struct option;
+
+/* NULL: there is none of this name that is `allowed`, bits of quota_option. */
+const struct option *option_find(struct slice word, unsigned allowed);
+
+/* Reads its value, if it has one: each option once, BURST once for each rate. */
+__attribute__((warn_unused_result)) bool option_take(struct reading *reading, const struct option *option);
+
+/* Behind the last word: may those that were given stand together? */
+__attribute__((warn_unused_result)) bool option_agree(const struct reading *reading);
+
+/* Does the algorithm take them, once it is known? False: `why` is an error reply's text. */
+__attribute__((warn_unused_result)) bool option_suit(const struct quota_ask *ask, char *why, size_t why_size);
+
+#endif
