@@ -36,14 +36,16 @@ struct quota_call {
     struct build reply;        /* once it is done */
     bool is_asking;            /* it is part of a question */
     bool is_done;
-    bool is_placed;  /* it has been let through, and waits for its turn */
-    bool is_called;  /* a place came free while it was asking: what it hears may be old */
-    bool is_hurried; /* it is not to wait any more */
-    bool is_muted;   /* nobody wants to hear it; for the owner */
-    bool is_limited; /* what was decided, */
-    bool is_failed;  /* or that it was not; once it is done */
-    bool is_shadow;  /* its limit limits nobody */
-    void *owner;     /* NULL: the client has gone */
+    bool is_placed;        /* it has been let through, and waits for its turn */
+    bool is_called;        /* a place came free while it was asking: what it hears may be old */
+    bool is_hurried;       /* it is not to wait any more */
+    bool is_muted;         /* nobody wants to hear it; for the owner */
+    bool is_limited;       /* what was decided, */
+    bool is_failed;        /* or that it was not; once it is done */
+    bool is_shadow;        /* its limit limits nobody */
+    bool is_renewed;       /* its key had another algorithm's state, and has been deleted for that */
+    uint8_t kind, n_rates; /* what it asks for, while it is about to be */
+    void *owner;           /* NULL: the client has gone */
     /* The owner's: since when it was the next of its client, what a limit had made it wait, what it was. */
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;

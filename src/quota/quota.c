@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "limit/funnel.h"
 #include "quota/denials.h"
@@ -261,6 +262,56 @@ static void on_alarm(struct alarm *alarm)
         try(call);
 }
 
+/* ---- another algorithm's key ---- */
+
+static bool is_wrong_type(struct slice error)
+{
+    static const struct slice word = {"-WRONGTYPE ", 11};
+    return error.len > word.len && memcmp(error.at, word.at, word.len) == 0;
+}
+
+/* The letter that its keys begin with; 'z': they are sorted sets. */
+static int64_t letter_of(uint8_t kind)
+{
+    static const char letters[QUOTA_KINDS] = {
+        [QUOTA_FUNNEL] = 'f', [QUOTA_BUCKET] = 'b', [QUOTA_SLIDING] = 'z', [QUOTA_APPROX] = 'a', [QUOTA_FIXED] = 'w'};
+    return letters[kind];
+}
+
+/* A look changes nothing: what it would find once the key is gone. */
+static void decide_empty(struct quota_call *call)
+{
+    int64_t numbers[QUOTA_NUMBERS_MAX] = {0};
+    struct quota_outcome outcome;
+    bool fits = true;
+    for (unsigned i = 0; i < call->ask.rule.n_rates; i++)
+        fits = fits && call->ask.cost <= call->ask.rule.rates[i].limit;
+    numbers[0] = !quota_is_funnel(call->ask.rule.kind) && fits;
+    quota_outcome(&call->ask, numbers, 1, 0, &outcome);
+    decide(call, &outcome);
+}
+
+/* The operator has given the limit another algorithm: its keys begin anew. */
+static void renew(struct quota_call *call)
+{
+    log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "a key of the limit %s has another algorithm's state: it begins anew",
+           call->tally->name);
+    call->is_renewed = true;
+    call->kind = call->ask.rule.kind;
+    call->n_rates = call->ask.rule.n_rates;
+    call->ask.max = letter_of(call->kind);
+    call->ask.ttl_ms = 0;
+    call->ask.rule.kind = QUOTA_ANEW;
+    call->ask.rule.n_rates = 0;
+    ask(call, hash_of(call));
+}
+
+static void restore(struct quota_call *call)
+{
+    call->ask.rule.kind = call->kind;
+    call->ask.rule.n_rates = call->n_rates;
+}
+
 /* ---- answers ---- */
 
 /* Nobody is there any more to hold what has been acquired. */
@@ -308,6 +359,11 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
     for (uint32_t k = 0; k < n; k++) {
         struct quota_outcome outcome;
         struct quota_call *call = exchange_take(entry);
+        if (asked.rule.kind == QUOTA_ANEW) {
+            restore(call);
+            ask(call, entry->hash);
+            continue;
+        }
         if (asked.rule.n_rates == 0) {
             decide_holding(call, numbers);
             continue;
@@ -327,7 +383,14 @@ static void on_deleted(struct quota_call *call, int64_t n)
 static void on_failed(struct quota_call *call, struct slice error, bool is_down)
 {
     note_pass(call->quota, hash_of(call)); /* nobody knows */
-    if (is_down)
+    if (call->ask.rule.kind == QUOTA_ANEW)
+        restore(call);
+    bool is_stale = call->tally != NULL && !call->is_renewed && call->owner != NULL && is_wrong_type(error);
+    if (is_stale && call->ask.is_peek)
+        decide_empty(call);
+    else if (is_stale)
+        renew(call);
+    else if (is_down)
         done_without(call, error);
     else
         done_with(call, error);

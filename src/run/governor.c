@@ -101,13 +101,26 @@ static struct tls_context *kept(struct tls_context *fresh, struct tls_context *r
     return fresh ? fresh : running;
 }
 
+/* Limits of the same names count on; of what has another algorithm now keys begin anew when they are asked. */
+static void inherit(struct governor *g, struct named *fresh)
+{
+    named_inherit(fresh, g->rules->named);
+    for (size_t i = 0; i < named_count(fresh); i++) {
+        const struct named_limit *limit = named_at(fresh, i);
+        const struct named_limit *before = named_find(g->rules->named, slice_str(limit->name));
+        if (before != NULL && before->rule.kind != limit->rule.kind)
+            notice(g->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew", limit->name,
+                   quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
+    }
+}
+
 /* Let it run. False: there have been too many limits since the start. */
 static bool adopt(struct governor *g, const struct config *config)
 {
     if (!policies_enroll(config->policies, g->ledger))
         return false;
     if (g->rules)
-        named_inherit(config->named, g->rules->named);
+        inherit(g, config->named);
     struct rules model = {
         .identity = config->identity,
         .max_clients = fit_clients(g, config->max_clients),

@@ -2,11 +2,11 @@
 
 import pytest
 from admin import ADMIN, get, stats
-from decisions import UNAVAILABLE, decide, decisions, fresh
+from decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decision, decisions, fresh
 from harness import wait_until
 from limits import operator, order, plain
 from reloading import reload
-from resp import Error
+from resp import Error, pipeline
 from test_http import metrics, value
 from test_page import page_of
 
@@ -172,3 +172,46 @@ def test_set_limit_wrongly(farm, redis, words, error):
     weir = farm.weir(redis, workers=1, sections=SEEN + LISTENING)
     assert order(weir, "SET", "LIMIT", *words.split()) == Error(error)
     assert order(weir, "DIFF") == []
+
+
+ALGORITHMS = {"funnel": "2/h burst 2", "bucket": "2/h burst 2", "sliding": "2/100d", "approx": "2/100d", "fixed": "2/100d"}
+
+
+@pytest.mark.parametrize("before", ALGORITHMS)
+def test_another_algorithm(weir, redis, before):
+    """Keys that live begin anew, once, on whichever worker; a look deletes nothing."""
+    conns = [weir.connect() for _ in range(4)]
+
+    def become(algorithm):
+        assert order(weir, "SET", "LIMIT", "once", algorithm, "=", *ALGORITHMS[algorithm].split()) == "OK"
+
+    for after in ALGORITHMS:
+        key = fresh()
+        become(before)
+        assert [decide(conn, f"LIMIT CHECK once {key}").limited for conn in conns] == [0, 0, 1, 1]
+        become(after)
+        if after == before:
+            continue
+        kept = redis.call("TYPE", f"limit:once:{key}"), redis.call("PTTL", f"limit:once:{key}") // 10**6
+        assert decide(conns[0], f"LIMIT CHECK once {key} PEEK")[:3] == (0, 2, 2)
+        assert decide(conns[0], f"LIMIT CHECK once {key} PEEK COST 3")[:4] == (1, 2, 2, -1)
+        assert (redis.call("TYPE", f"limit:once:{key}"), redis.call("PTTL", f"limit:once:{key}") // 10**6) == kept
+        for conn in conns:
+            conn.send(pipeline(*[f"LIMIT CHECK once {key}"] * 5))
+        found = [decision(conn.read()) for conn in conns for _ in range(5)]
+        assert admitted(found) == 2, (before, after)
+        wait_until(lambda after=after: f"is {after} now and was {before}: its keys begin anew" in weir.log(), "it is told")
+    for conn in conns:
+        conn.close()
+
+
+def test_what_is_none_of_the_limits_stays(weir, redis):
+    key = fresh()
+    with weir.connect() as conn:
+        assert conn.call("LIMIT", "ACQUIRE", f"once:{key}", 1, 100_000)[0] == 0
+        redis.call("HSET", f"limit:trial:{key}", "a", "b")
+        redis.call("SET", f"limit:queue:{key}", "something")
+        for name in ("once", "trial", "queue"):
+            assert conn.call("LIMIT", "CHECK", name, key) == WRONGTYPE, name
+            assert conn.call("LIMIT", "CHECK", name, key) == WRONGTYPE, name
+        assert redis.call("EXISTS", *[f"limit:{name}:{key}" for name in ("once", "trial", "queue")]) == 3

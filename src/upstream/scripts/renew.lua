@@ -1,0 +1,28 @@
+-- Deletes keys that hold the state of another algorithm than a named limit has now, so that it begins anew.
+--
+-- ARGV behind the prelude's: a word, the code of the letter that the limit's own keys begin with ("z": a sorted set), and
+-- two more that are not used. Reply: for each key three numbers, of which the first is whether it was deleted.
+--
+-- Only what a limit of another algorithm has stored is deleted: a string that begins with one of the letters, or the log of
+-- SLIDING. Holders of places, and what is none of weir's, stay. Two who find the same key delete it once.
+
+local mine = string.char(tonumber(argv[5]))
+local reply = {}
+for i = 1, #keys do
+  local values, deleted = pcall('MGET', keys[i]), 0 -- a key of a wrong type looks absent here
+  if values.err then return failure(values) end
+  local foreign = false
+  if values[1] then
+    local letter = string.sub(values[1], 1, 1)
+    foreign = letter ~= '' and letter ~= mine and string.find('fbwa', letter, 1, true)
+  elseif mine ~= 'z' then
+    local first = pcall('ZRANGE', keys[i], 0, 0)
+    foreign = not first.err and first[1] and string.sub(first[1], 1, 2) ~= 'h:'
+  end
+  if foreign then
+    deleted = pcall('UNLINK', keys[i])
+    if type(deleted) == 'table' then return failure(deleted) end
+  end
+  reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = deleted, 0, 0
+end
+return reply
