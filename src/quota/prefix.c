@@ -93,6 +93,7 @@ struct slice prefix_channel(struct slice text, char *out)
         *at++ = text.at[i];
         i += text.at[i] == '%';
     }
-    memcpy(at, "released", strlen("released"));
-    return slice_of(out, (size_t)(at - out) + strlen("released"));
+    const struct slice released = SLICE("released");
+    memcpy(at, released.at, released.len);
+    return slice_of(out, (size_t)(at - out) + released.len);
 }

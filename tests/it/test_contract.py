@@ -646,8 +646,11 @@ def test_a_monitor_sees_what_clients_say_and_not_what_weir_does(farm):
             seen.append(monitor.read().split("] ", 1)[1])
         words = [line.split('"')[1] for line in seen]
         expected = ["CLIENT", "SET", "MULTI", "GET", "EXEC", "EVAL", "WAIT", "HELLO", "CLIENT", "CLIENT", "ECHO"]
-        assert [word for word in words if word in expected] == words
-        assert words == expected or (not at_least(7, 2) and len(words) == len(expected) - 1)
+        if not at_least(7, 2):  # CLIENT SETINFO is not known there, and on 6.2 no CLIENT is shown
+            del expected[-2]
+        if not at_least(7):
+            expected = [word for word in expected if word != "CLIENT"]
+        assert words == expected
 
 
 def test_a_stranger_with_few_rights_is_asked_for_nothing(farm):

@@ -3,8 +3,10 @@
 import pytest
 from decisions import speaking
 from resp import Push, pipeline
+from server import at_least
 
 ROUNDS = 100
+pytestmark = pytest.mark.skipif(not at_least(7), reason="Redis 6.2 takes an ended connection out of its lists a turn later")
 
 
 @pytest.mark.parametrize("ahead", [[], ["PING", "PING"]], ids=["alone", "behind others"])
