@@ -262,13 +262,14 @@ static bool window_recall(const struct quota_memory *memory, const struct quota_
     return longest_ns > 0;
 }
 
-/* Refused calls that count fill a window up. */
+/* Refused calls that count fill a window up; when room is to be again is told as it is behind the last of them. */
 static void window_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                           struct quota_memory *memory)
 {
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         memory->debt[i] = used_after(ask, of_window(numbers, i, USED), granted + refused);
-        memory->retry_ns[i] = window_retry(of_window(numbers, i, RETRY_US));
+        bool has_room = refused > 0 && memory->debt[i] + ask->cost <= ask->rule.rates[i].limit;
+        memory->retry_ns[i] = has_room ? 0 : window_retry(of_window(numbers, i, RETRY_US));
         memory->reset_ns[i] = ns_of_us(of_window(numbers, i, RESET_US));
     }
 }

@@ -165,6 +165,30 @@ def test_options_of_named_limits(farm, algorithm):
         assert decide(conn, "LIMIT CHECK mine k CREDIT 2")[:3] == (0, 5, 2)
 
 
+FAMILIES = ["FUNNEL {} 5/d BURST 7 9/30d", "SLIDING {} 5/50d 9/90d", "SLIDING {} 5/50d 9/90d APPROX", "FIXED {} 5/50d 9/90d"]
+MODES = ["", "COST 2", "COST 2 COUNT ALL", "COUNT ALL", "COST 3 PARTIAL", "COST 2 FORCE", "CREDIT 2", "CREDIT 1", "COST 0", "PEEK"]
+
+
+@pytest.mark.parametrize("algorithm", FAMILIES + ["BUCKET {} 5/d BURST 7 9/30d", "FIXED {} 5/50d 9/90d FROM FIRST"])
+def test_equal_calls_are_told_what_one_after_the_other_is(weir, algorithm):
+    """What travels as one with a count is told what it would have been told alone."""
+    modes = MODES + (["COST 3 BORROW"] if "BURST" in algorithm else [])
+    rng = random.Random(algorithm)
+    with weir.connect() as conn:
+        for _ in range(12):
+            one, many = fresh(), fresh()
+            story = []
+            for _ in range(8):
+                mode, n = rng.choice(modes), rng.choice([1, 2, 3, 6])
+                line = f"LIMIT {algorithm} {mode} AS ARRAY"
+                alone = [conn.call(*line.format(one).split()) for _ in range(n)]
+                together = conn.ask(*[line.format(many)] * n)
+                story.append((mode, n))
+                assert [(r[:3], r[5:]) for r in together] == [(r[:3], r[5:]) for r in alone], story
+                for a, b in zip(together, alone) if "BURST" in algorithm else ():
+                    assert abs(a[3] - b[3]) < 5000 and abs(a[4] - b[4]) < 5000, (story, alone, together)
+
+
 # ---- scripts against a model, the clock in the test's hand ----
 
 
