@@ -94,6 +94,7 @@ static void reply(struct quota_call *call, const struct quota_outcome *outcome)
     call->is_limited = outcome->is_limited;
     if (call->is_shadow && outcome->is_limited) {
         told.is_limited = false;
+        told.granted = call->ask.cost;
         told.retry_ns = -1;
     }
     quota_reply(&call->reply, &call->ask, &told);

@@ -76,7 +76,8 @@ def test_shadow(weir):
         found = decisions(conn, *[f"LIMIT CHECK trial {key}"] * 4)
         assert [f[:4] for f in found] == [(0, 2, 1, -1), (0, 2, 0, -1), (0, 2, 0, -1), (0, 2, 0, -1)]
         assert [f.limited for f in decisions(conn, *[f"LIMIT CHECK queue {key} WAIT 100000"] * 3)] == [0, 0, 0]
-        assert counts(weir, "trial") == counted(2, shadowed=2) and counts(weir, "queue") == counted(1, shadowed=2)
+        assert plain(conn.call("LIMIT", "CHECK", "trial", key, "COST", 2, "PARTIAL"))[-1] == 2, "granted in full"
+        assert counts(weir, "trial") == counted(2, shadowed=3) and counts(weir, "queue") == counted(1, shadowed=2)
         assert change(weir, SEEN.replace("over = shadow", "over = refuse"))
         wait_until(lambda: decide(conn, f"LIMIT CHECK trial {key}").limited == 1, "now it is limited")
 
@@ -210,7 +211,7 @@ def test_what_is_none_of_the_limits_stays(weir, redis):
     with weir.connect() as conn:
         assert conn.call("LIMIT", "ACQUIRE", f"once:{key}", 1, 100_000)[0] == 0
         redis.call("HSET", f"limit:trial:{key}", "a", "b")
-        redis.call("SET", f"limit:queue:{key}", "something")
+        redis.call("SET", f"limit:queue:{key}", "apples: two")
         for name in ("once", "trial", "queue"):
             assert conn.call("LIMIT", "CHECK", name, key) == WRONGTYPE, name
             assert conn.call("LIMIT", "CHECK", name, key) == WRONGTYPE, name

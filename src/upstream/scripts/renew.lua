@@ -3,18 +3,29 @@
 -- ARGV behind the prelude's: a word, the code of the letter that the limit's own keys begin with ("z": a sorted set), and
 -- two more that are not used. Reply: for each key three numbers, of which the first is whether it was deleted.
 --
--- Only what a limit of another algorithm has stored is deleted: a string that begins with one of the letters, or the log of
+-- Only what a limit of another algorithm has stored is deleted: a string of the form that one of them gives it, or the log of
 -- SLIDING. Holders of places, and what is none of weir's, stay. Two who find the same key delete it once.
 
+local RECORD = 19 -- of funnel.lua
 local mine = string.char(tonumber(argv[5]))
+
+-- The letter of the algorithm whose state it is; nil: it is none's.
+local function letter_of(value)
+  local letter = string.lower(string.sub(value, 1, 1))
+  local is_text = string.match(value, '^%a%d')
+  if (letter == 'w' or letter == 'a') and is_text and string.find(value, ':', 1, true) then return letter end
+  local is_funnel = is_text or (#value > 1 and (#value - 1) % RECORD == 0)
+  return (letter == 'f' or letter == 'b') and is_funnel and letter or nil
+end
+
 local reply = {}
 for i = 1, #keys do
   local values, deleted = pcall('MGET', keys[i]), 0 -- a key of a wrong type looks absent here
   if values.err then return failure(values) end
   local foreign = false
   if values[1] then
-    local letter = string.sub(values[1], 1, 1)
-    foreign = letter ~= '' and letter ~= mine and string.find('fbwa', letter, 1, true)
+    local letter = letter_of(values[1])
+    foreign = letter and letter ~= mine
   elseif mine ~= 'z' then
     local first = pcall('ZRANGE', keys[i], 0, 0)
     foreign = not first.err and first[1] and string.sub(first[1], 1, 2) ~= 'h:'
