@@ -16,7 +16,7 @@
 #define OWN_SELECT "sELECT"
 #define OWN_AUTH "aUTH" /* for the lane; what a client has asked for is said as AUTH */
 
-/* Is this, as far as it is here, a line of MONITOR's about one of them? "+time [database address] "word" ..." */
-bool own_words_in_line(struct slice line);
+/* Do these bytes begin with a whole line of MONITOR's, "+time [database address] "word" ...", about what weir says so? */
+bool own_words_in_line(struct slice bytes);
 
 #endif
