@@ -1,8 +1,8 @@
 /*
  * How weir stands at one moment, as operators see it: gathered once a second, then never changed.
  *
- * Counted: whoever shows it holds a reference, on any thread. Text in it is NUL-terminated. Only `top` and `events` have
- * what clients said themselves.
+ * Counted: whoever shows it holds a reference, on any thread. Text in it is NUL-terminated. Only `top` and `events`
+ * have what clients said themselves.
  */
 #ifndef WEIR_ADMIN_SNAPSHOT_H
 #define WEIR_ADMIN_SNAPSHOT_H

@@ -1,9 +1,9 @@
 /*
  * A histogram of times: how many were no longer than each of a few bounds, and their sum.
  *
- * One thread writes and any thread may read (base/count.h); several of them are added up with counts_add. The bounds are
- * the same for all. Those below HISTO_SHOWN are finer than what metrics show, so that a quantile of very short times still
- * says something.
+ * One thread writes and any thread may read (base/count.h); several of them are added up with counts_add. The bounds
+ * are the same for all. Those below HISTO_SHOWN are finer than what metrics show, so that a quantile of very short
+ * times still says something.
  */
 #ifndef WEIR_BASE_HISTO_H
 #define WEIR_BASE_HISTO_H

@@ -53,7 +53,9 @@ struct account account_of(struct client *client);
 /* The same for one request, whose key may name somebody else. Good until the next call. */
 struct account account_for(struct client *client, const struct request *request);
 
-/* Does it depend on a key whose funnels these are, and the key is out of sight? Nobody else is to be charged instead. */
+/*
+ * Does it depend on a key whose funnels these are, and the key is out of sight? Nobody else is to be charged instead.
+ */
 bool account_is_hidden(const struct client *client, const struct request *request);
 
 /* May the request go? GATE_PASS: it is charged. GATE_WAIT: its link will be woken, ask again then. */
@@ -67,8 +69,8 @@ bool account_is_waiting(const struct client *client);
 bool account_waits_long(const struct client *client);
 
 /*
- * Does it owe more bytes than one burst? Then (UNIT_BYTES_IN) the rest of a large request is not read, or (UNIT_BYTES_OUT)
- * its own lane, and a large reply that nobody waits behind. Its link is woken when that is over.
+ * Does it owe more bytes than one burst? Then (UNIT_BYTES_IN) the rest of a large request is not read, or
+ * (UNIT_BYTES_OUT) its own lane, and a large reply that nobody waits behind. Its link is woken when that is over.
  */
 bool account_is_paying(const struct client *client, enum unit unit);
 
@@ -105,7 +107,9 @@ void account_calls_lost(struct client *client);
 /* Does it try to log in? */
 bool account_is_login(const struct request *request);
 
-/* May it try to log in? False: too many from its address have failed, under the policy that binds newcomers from there. */
+/*
+ * May it try to log in? False: too many from its address have failed, under the policy that binds newcomers from there.
+ */
 bool account_may_login(struct client *client);
 bool account_may_login_still(struct client *client); /* the same, and it is not counted again */
 void account_login_failed(struct client *client);

@@ -157,8 +157,8 @@ static bool is_busy(const struct client *client)
 }
 
 /*
- * Its own lane is left as it is, and whoever gets it next finds it clean or not at all: what Redis says to RESET there could
- * be forged. All that was asked before is answered first.
+ * Its own lane is left as it is, and whoever gets it next finds it clean or not at all: what Redis says to RESET there
+ * could be forged. All that was asked before is answered first.
  */
 static enum route reset(struct client *client)
 {

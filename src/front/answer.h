@@ -14,7 +14,10 @@
 /* A whole reply. */
 enum route answer_with(struct client *client, struct slice reply);
 
-/* A whole error reply that is no limit's; `lane`: where an open transaction is, else NULL. Nothing of the request travels. */
+/*
+ * A whole error reply that is no limit's; `lane`: where an open transaction is, else NULL. Nothing of the request
+ * travels.
+ */
 enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply);
 
 /* The same, from the error's text. */

@@ -206,7 +206,10 @@ static struct room_share share(const struct rider *rider)
     return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
 }
 
-/* A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be judged. */
+/*
+ * A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be
+ * judged.
+ */
 static void audit(const struct rider *rider, const struct lane *lane)
 {
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
@@ -245,7 +248,9 @@ static void give_reason(struct client *client, enum ending_reason reason)
         client->reason = (uint8_t)reason;
 }
 
-/* Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end. */
+/*
+ * Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end.
+ */
 static void finish_when_answered(struct client *client)
 {
     if (is_owed(client)) {

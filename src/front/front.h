@@ -133,7 +133,9 @@ void front_accept_failed(struct front *front, const struct entrance *entrance);
 /* A client that was accepted has gone. */
 void front_leave(struct front *front, const struct entrance *entrance);
 
-/* A new command table and the rules bound to it; takes over the references. They bind the next command of every client. */
+/*
+ * A new command table and the rules bound to it; takes over the references. They bind the next command of every client.
+ */
 void front_adopt(struct front *front, struct command_table *commands, struct rules *rules);
 
 /* Is the Redis behind older than 7.0, which words some errors otherwise? */

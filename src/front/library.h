@@ -1,9 +1,9 @@
 /*
  * What clients say of their libraries: CLIENT SETINFO LIB-NAME and LIB-VER, which most send when they connect.
  *
- * A shared lane bears weir's own name in their place, since the lane is nobody's. A lane of a client's own is told before
- * the client asks what Redis shows of it (CLIENT ID, INFO, LIST ...), and then it is for nobody else: RESET does not take
- * that away.
+ * A shared lane bears weir's own name in their place, since the lane is nobody's. A lane of a client's own is told
+ * before the client asks what Redis shows of it (CLIENT ID, INFO, LIST ...), and then it is for nobody else: RESET does
+ * not take that away.
  */
 #ifndef WEIR_FRONT_LIBRARY_H
 #define WEIR_FRONT_LIBRARY_H
@@ -28,7 +28,10 @@ struct library {
     char text[]; /* the name, then the version */
 };
 
-/* The one that differs from `old` (NULL: nothing is known) in one word; one reference, in place of the caller's on `old`. */
+/*
+ * The one that differs from `old` (NULL: nothing is known) in one word; one reference, in place of the caller's on
+ * `old`.
+ */
 struct library *library_change(struct list *known, struct library *old, bool is_version, struct slice value);
 void library_put(struct library *library); /* NULL: nothing */
 

@@ -1,8 +1,8 @@
 /*
  * Who a client says it is: AUTH and HELLO are read here, whole and strictly, and asked at the door in weir's own words.
  *
- * Only the door's +OK changes who somebody is. A lane of the client's own is logged in after that, and must say +OK too.
- * What was queued in MULTI is asked after EXEC; only a yes lets the client go on.
+ * Only the door's +OK changes who somebody is. A lane of the client's own is logged in after that, and must say +OK
+ * too. What was queued in MULTI is asked after EXEC; only a yes lets the client go on.
  */
 #ifndef WEIR_FRONT_LOGIN_H
 #define WEIR_FRONT_LOGIN_H
@@ -26,8 +26,8 @@ bool login_has_begun(const struct client *client);
 enum login_result login_ask(struct client *client, const struct hello *hello);
 
 /*
- * Is it still who it says? Asked anew, as its user may be gone, or have another password, without any lane of its having
- * told so. LOGIN_GONE: it is not, and is closed. Else as login_ask, and login_end afterwards.
+ * Is it still who it says? Asked anew, as its user may be gone, or have another password, without any lane of its
+ * having told so. LOGIN_GONE: it is not, and is closed. Else as login_ask, and login_end afterwards.
  */
 enum login_result login_prove(struct client *client);
 

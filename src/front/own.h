@@ -1,5 +1,6 @@
 /*
- * weir's own commands (LIMIT ...) on their way: who may use them, and what is answered at once or carried out elsewhere.
+ * weir's own commands (LIMIT ...) on their way: who may use them, and what is answered at once or carried out
+ * elsewhere.
  */
 #ifndef WEIR_FRONT_OWN_H
 #define WEIR_FRONT_OWN_H

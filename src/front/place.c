@@ -27,7 +27,9 @@ static bool is_heavy(const struct client *client)
 
 /* ---- its own lane ---- */
 
-/* The lane bears its owner's name, for CLIENT LIST and CLIENT GETNAME. HELLO needs no rights that the owner may lack. */
+/*
+ * The lane bears its owner's name, for CLIENT LIST and CLIENT GETNAME. HELLO needs no rights that the owner may lack.
+ */
 static bool dress(struct client *client, struct lane *lane)
 {
     struct slice name = session_name(client);
@@ -255,9 +257,9 @@ static struct lane *find_for_select(struct client *client, const struct request 
 }
 
 /*
- * Whoever reads one huge value gets a lane of its own, but a pipeline of them would be on the shared one before the size
- * of the first is known, and everybody's calls behind it. So the first read of a client is answered before the second
- * goes.
+ * Whoever reads one huge value gets a lane of its own, but a pipeline of them would be on the shared one before the
+ * size of the first is known, and everybody's calls behind it. So the first read of a client is answered before the
+ * second goes.
  */
 static bool must_ask_first(struct client *client, const struct request *request)
 {

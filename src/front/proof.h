@@ -2,11 +2,12 @@
  * What WAIT and WAITAOF prove: that replicas, or the disk, have what this client has written, wherever it travelled.
  *
  * Redis answers them for the last command of their own connection that replicas were sent, so a client's writes and its
- * question must be one connection's. From its first WAIT on a client that writes keeps a lane of its own. If it may have
- * written elsewhere before, that lane is opened for it with a message that replicas are sent (lend_covering): what the client had
- * written went before it, so the lane speaks for that too. Where weir may publish nothing, or the client's state binds it
- * to the lane that it has, or a lane has been lost since, no replica is counted until a write on that lane has surely been sent to them: the answer says
- * less than could be true, and never more. Inside MULTI the question is the lane's alone.
+ * question must be one connection's. From its first WAIT on a client that writes keeps a lane of its own. If it may
+ * have written elsewhere before, that lane is opened for it with a message that replicas are sent (lend_covering): what
+ * the client had written went before it, so the lane speaks for that too. Where weir may publish nothing, or the
+ * client's state binds it to the lane that it has, or a lane has been lost since, no replica is counted until a write
+ * on that lane has surely been sent to them: the answer says less than could be true, and never more. Inside MULTI the
+ * question is the lane's alone.
  */
 #ifndef WEIR_FRONT_PROOF_H
 #define WEIR_FRONT_PROOF_H

@@ -1,9 +1,9 @@
 /*
  * A client's session: who it is, in which protocol and database.
  *
- * Who it is changes in session_log_in and session_reset and nowhere else: front/login.h says when. Redis judges SELECT, the
- * protocol of HELLO and CLIENT SETNAME where they travel; what they ask for is noted when they are sent and holds once they
- * have been answered well.
+ * Who it is changes in session_log_in and session_reset and nowhere else: front/login.h says when. Redis judges SELECT,
+ * the protocol of HELLO and CLIENT SETNAME where they travel; what they ask for is noted when they are sent and holds
+ * once they have been answered well.
  */
 #ifndef WEIR_FRONT_SESSION_H
 #define WEIR_FRONT_SESSION_H
@@ -56,7 +56,10 @@ void session_hold(struct client *client);
 /* That has been answered, or a SELECT of database `argument`. */
 void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply);
 
-/* Back to what a new connection in this epoch is, but for the library. It may be one too many as that, and is leaving then. */
+/*
+ * Back to what a new connection in this epoch is, but for the library. It may be one too many as that, and is leaving
+ * then.
+ */
 void session_reset(struct client *client, uint32_t epoch);
 
 /* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */

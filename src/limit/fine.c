@@ -3,9 +3,9 @@
  *
  * Units are counted from the clock's zero: unit k is due at k * period / count, rounded up to whole nanoseconds, and
  * funnels of such rates hold no other times. As a unit takes at least a nanosecond no two are due at once, so the word
- * tells k again, sums are made in units, and nothing gets lost. The law holds exactly: who finds the funnel empty begins
- * with the next whole unit, and the last unit taken is at most one burst after the last that is due. So of a burst that
- * is taken in pieces the last unit may have to wait for as long as a unit takes. Price: a few divisions.
+ * tells k again, sums are made in units, and nothing gets lost. The law holds exactly: who finds the funnel empty
+ * begins with the next whole unit, and the last unit taken is at most one burst after the last that is due. So of a
+ * burst that is taken in pieces the last unit may have to wait for as long as a unit takes. Price: a few divisions.
  */
 #include "limit/funnel.h"
 

@@ -2,13 +2,13 @@
  * A funnel: the state of one limit for one subject, GCRA on one 64-bit word.
  *
  * Problem: many workers ask at once whether a command may pass, and what passes in any window w must never exceed
- * burst + rate * w. Mechanism: the word is the theoretical arrival time (TAT, monotonic nanoseconds) at which the funnel
- * is empty again; a take moves it forward by cost * interval when that leaves it within burst * interval of now. A time
- * in the past means empty, so 0 is a fresh funnel and dropping an empty one loses nothing. Price: one compare-and-swap
- * for a pass, one load for a refusal, which writes nothing. Source: ITU-T I.371 (generic cell rate algorithm, virtual
- * scheduling).
- * Rounding: the interval is rounded up to whole nanoseconds, so what is admitted is never more than asked for. Where that
- * would lose more than one in a hundred the rate is fine, and its funnels hold times of whole units: fine.c.
+ * burst + rate * w. Mechanism: the word is the theoretical arrival time (TAT, monotonic nanoseconds) at which the
+ * funnel is empty again; a take moves it forward by cost * interval when that leaves it within burst * interval of now.
+ * A time in the past means empty, so 0 is a fresh funnel and dropping an empty one loses nothing. Price: one compare-
+ * and-swap for a pass, one load for a refusal, which writes nothing. Source: ITU-T I.371 (generic cell rate algorithm,
+ * virtual scheduling). Rounding: the interval is rounded up to whole nanoseconds, so what is admitted is never more
+ * than asked for. Where that would lose more than one in a hundred the rate is fine, and its funnels hold times of
+ * whole units: fine.c.
  */
 #ifndef WEIR_LIMIT_FUNNEL_H
 #define WEIR_LIMIT_FUNNEL_H
@@ -51,7 +51,9 @@ __attribute__((warn_unused_result)) bool rate_init_bytes(struct rate *rate, uint
 /* The time that n units take at this rate, rounded up; at most RATE_LONGEST_NS. */
 uint64_t rate_span_ns(const struct rate *rate, uint64_t n);
 
-/* The rule itself. 0, and *next_ns is what the word becomes; else the nanoseconds to wait. For costs up to plain_burst. */
+/*
+ * The rule itself. 0, and *next_ns is what the word becomes; else the nanoseconds to wait. For costs up to plain_burst.
+ */
 static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost,
                                    uint64_t *next_ns)
 {
@@ -64,8 +66,8 @@ static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uin
 }
 
 /*
- * Of fine rates: less than 100 ns a unit, that are not whole nanoseconds. The same as the functions without "fine", which
- * call them; fine_ask and fine_take also for other rates, to which only costs of more than the burst come here.
+ * Of fine rates: less than 100 ns a unit, that are not whole nanoseconds. The same as the functions without "fine",
+ * which call them; fine_ask and fine_take also for other rates, to which only costs of more than the burst come here.
  */
 static inline bool rate_is_fine(const struct rate *rate)
 {
@@ -112,8 +114,8 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const stru
 }
 
 /*
- * Charge without asking: only after funnel_ask answered 0, under the lock that keeps others away in between. Returns what
- * the word has become.
+ * Charge without asking: only after funnel_ask answered 0, under the lock that keeps others away in between. Returns
+ * what the word has become.
  */
 static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {

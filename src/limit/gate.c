@@ -1,8 +1,9 @@
 /*
  * Asks the limits that bind a command, then charges them.
  *
- * Nothing is charged unless everything passes, but for a place in a queue: and none is given to what a limit refuses. A single limit decides on its word, several under the subject's lock and,
- * where the policy has limits for all its subjects together, then under the policy's.
+ * Nothing is charged unless everything passes, but for a place in a queue: and none is given to what a limit refuses. A
+ * single limit decides on its word, several under the subject's lock and, where the policy has limits for all its
+ * subjects together, then under the policy's.
  */
 #include "limit/gate.h"
 
@@ -292,8 +293,8 @@ static uint64_t place_taken(const struct trial *trial, uint64_t delays)
 }
 
 /*
- * How long until every one of `others` has room and none of `delays` delays for too long; 0: it is so now. `which` is the
- * one that takes longest.
+ * How long until every one of `others` has room and none of `delays` delays for too long; 0: it is so now. `which` is
+ * the one that takes longest.
  */
 static uint64_t refusal_lasts(const struct trial *trial, uint64_t others, uint64_t delays, const struct limit **which)
 {

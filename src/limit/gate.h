@@ -27,8 +27,8 @@ struct account {
 };
 
 /*
- * Which limits are asked: all; those on the calls and bytes of a connection; or the others. The two apart, where the key
- * of a command says that it is for somebody else than its connection's subject.
+ * Which limits are asked: all; those on the calls and bytes of a connection; or the others. The two apart, where the
+ * key of a command says that it is for somebody else than its connection's subject.
  */
 enum part { PART_ALL, PART_CONNECTION, PART_COMMAND };
 
@@ -73,9 +73,9 @@ struct verdict {
 };
 
 /*
- * May it go? What one limit refuses now is refused, whatever others would delay. GATE_PASS: it was charged to every limit
- * that binds it. GATE_WAIT: its place is taken with the limit that delays it longest; after wait_ns ask again with
- * waited_for. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be closed.
+ * May it go? What one limit refuses now is refused, whatever others would delay. GATE_PASS: it was charged to every
+ * limit that binds it. GATE_WAIT: its place is taken with the limit that delays it longest; after wait_ns ask again
+ * with waited_for. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be closed.
  * `tallies` are the caller's own, by limit id. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
@@ -104,8 +104,8 @@ __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct accou
                                                               struct tally *tallies, struct verdict *verdict);
 
 /*
- * Who had the turn leaves the queue. If nobody has come behind it, it is as if it had never been taken; else it is spent,
- * for they have been told when to go.
+ * Who had the turn leaves the queue. If nobody has come behind it, it is as if it had never been taken; else it is
+ * spent, for they have been told when to go.
  */
 void gate_leave(const struct turn *turn, struct tally *tallies);
 
@@ -119,7 +119,9 @@ uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64
 void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
                     struct tally *tallies);
 
-/* Calls that were COUNTED, and COUNTED_SHADOW, are answered; or, with other numbers, are somebody else's from now on. */
+/*
+ * Calls that were COUNTED, and COUNTED_SHADOW, are answered; or, with other numbers, are somebody else's from now on.
+ */
 void gate_calls_end(const struct account *account, uint64_t counted, uint64_t counted_shadow);
 void gate_calls_begin(const struct account *account, uint64_t counted, uint64_t counted_shadow);
 

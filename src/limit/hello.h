@@ -1,7 +1,7 @@
 /*
- * Reads AUTH and HELLO, whole and strictly, as Redis does from 7.2 on: who a client says it is, and in which protocol and
- * by which name it goes on. HELLO's options are read from left to right before any of them takes effect; of AUTH there may
- * be one (Redis takes the last of several).
+ * Reads AUTH and HELLO, whole and strictly, as Redis does from 7.2 on: who a client says it is, and in which protocol
+ * and by which name it goes on. HELLO's options are read from left to right before any of them takes effect; of AUTH
+ * there may be one (Redis takes the last of several).
  *
  * Pure: nothing is allocated, all slices point into the request.
  */
@@ -27,8 +27,8 @@ struct hello {
 };
 
 /*
- * Whole multibulk requests that request_scan has accepted. False: `error` is what Redis would answer, "ERR ..." without the
- * '-'; it may hold bytes of the request.
+ * Whole multibulk requests that request_scan has accepted. False: `error` is what Redis would answer, "ERR ..." without
+ * the '-'; it may hold bytes of the request.
  */
 #define HELLO_ERROR_ROOM 256
 __attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct slice request, char *error);

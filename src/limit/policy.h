@@ -72,8 +72,8 @@ void policies_set_shadow(struct policies *policies, bool is_shadow);
 bool policies_is_shadow(const struct policies *policies);
 
 /*
- * What a command costs limits in unit cost, a line of [cost]: what = "100", "1 per key" or "1 per cost". `what` is a command, a
- * category or a class; of several lines that fit a command the last holds.
+ * What a command costs limits in unit cost, a line of [cost]: what = "100", "1 per key" or "1 per cost". `what` is a
+ * command, a category or a class; of several lines that fit a command the last holds.
  */
 __attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies, const struct command_table *table,
                                                            struct slice what, struct slice cost, char *why,

@@ -1,7 +1,8 @@
 /*
  * Reads the words of LIMIT commands: each command is a row.
  *
- * Numbers are bounded here and in option.c, once, so that no sum made of them overflows in weir or loses a digit in Lua.
+ * Numbers are bounded here and in option.c, once, so that no sum made of them overflows in weir or loses a digit in
+ * Lua.
  */
 #include "quota/ask.h"
 

@@ -69,7 +69,9 @@ static inline int64_t quota_charge(const struct quota_ask *ask)
 __attribute__((warn_unused_result)) bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice request,
                                                          char *why, size_t why_size);
 
-/* CHECK becomes what the operator has named so: after this it is like any other ask. False: its cost does not fit it. */
+/*
+ * CHECK becomes what the operator has named so: after this it is like any other ask. False: its cost does not fit it.
+ */
 __attribute__((warn_unused_result)) bool quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule,
                                                            char *why, size_t why_size);
 

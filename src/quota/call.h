@@ -16,7 +16,9 @@
 
 struct quota;
 
-/* What becomes of CL.THROTTLE: its key is under the prefix, or as it is in the client's database; or it is not weir's. */
+/*
+ * What becomes of CL.THROTTLE: its key is under the prefix, or as it is in the client's database; or it is not weir's.
+ */
 enum quota_cell { QUOTA_CELL_PREFIX, QUOTA_CELL_RAW, QUOTA_CELL_OFF };
 
 /* One LIMIT call of a client. */
@@ -54,7 +56,10 @@ struct quota_call {
     char text[];
 };
 
-/* What goes with the request: the client's user, database and protocol, the configured prefix, what to do without Redis. */
+/*
+ * What goes with the request: the client's user, database and protocol, the configured prefix, what to do without
+ * Redis.
+ */
 struct quota_context {
     struct slice prefix; /* as it is configured: prefix.h */
     struct slice user;   /* empty: none but `default` */

@@ -1,5 +1,6 @@
 /*
- * What one worker asks Redis and is answered: questions of one turn of the loop travel together, as few calls of scripts.
+ * What one worker asks Redis and is answered: questions of one turn of the loop travel together, as few calls of
+ * scripts.
  *
  * Questions about one key are answered in the order in which they were asked. A script that Redis has forgotten is sent
  * once more, with nothing behind it that would overtake.

@@ -1,8 +1,10 @@
 /*
- * Keys that are counted here: shards of hash chains. What counts no more is forgotten a few chains at a time, as others come.
+ * Keys that are counted here: shards of hash chains. What counts no more is forgotten a few chains at a time, as others
+ * come.
  *
- * A rate is known to its key by its step, as in Redis; so a reload that changes a limit forgets nothing of the rates that
- * stay. Each call is made into the numbers that Redis' script would return, and those into an outcome by outcome.c.
+ * A rate is known to its key by its step, as in Redis; so a reload that changes a limit forgets nothing of the rates
+ * that stay. Each call is made into the numbers that Redis' script would return, and those into an outcome by
+ * outcome.c.
  */
 #include "quota/local.h"
 

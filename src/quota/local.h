@@ -1,9 +1,9 @@
 /*
  * What named limits count in weir's own memory while Redis is away: the same questions, answered by this process alone.
  *
- * Funnels and buckets are GCRA, as exact as in Redis; fixed windows are counted in; a sliding window, exact or not, is the
- * two counters of approx.lua. All workers share one: shards, each under its own lock and with its own part of the memory.
- * When that is full of what still counts there is no answer, for what is not counted must not pass.
+ * Funnels and buckets are GCRA, as exact as in Redis; fixed windows are counted in; a sliding window, exact or not, is
+ * the two counters of approx.lua. All workers share one: shards, each under its own lock and with its own part of the
+ * memory. When that is full of what still counts there is no answer, for what is not counted must not pass.
  */
 #ifndef WEIR_QUOTA_LOCAL_H
 #define WEIR_QUOTA_LOCAL_H
@@ -31,8 +31,8 @@ struct local *local_new(void);
 void local_free(struct local *local);
 
 /*
- * Decide one call of an algorithm with rates on a key, as it would be called in Redis, that has this hash. False: there is
- * no place to count it in, and nothing is decided.
+ * Decide one call of an algorithm with rates on a key, as it would be called in Redis, that has this hash. False: there
+ * is no place to count it in, and nothing is decided.
  */
 __attribute__((warn_unused_result)) bool local_decide(struct local *local, const struct quota_ask *ask, uint64_t hash,
                                                       struct local_time time, struct quota_outcome *outcome);

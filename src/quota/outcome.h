@@ -2,9 +2,9 @@
  * What became of a question: the few integers that a script returned, made into the outcome of each call they answer;
  * and the replies that tell it.
  *
- * Integers only, and the same arithmetic as upstream/scripts/funnel.lua, so that weir and Redis never disagree about who
- * was let through. Any thread. A script decides n calls on one key as if they had come one after the other: the first
- * of them pass, and from the first that is refused on none does.
+ * Integers only, and the same arithmetic as upstream/scripts/funnel.lua, so that weir and Redis never disagree about
+ * who was let through. Any thread. A script decides n calls on one key as if they had come one after the other: the
+ * first of them pass, and from the first that is refused on none does.
  */
 #ifndef WEIR_QUOTA_OUTCOME_H
 #define WEIR_QUOTA_OUTCOME_H
@@ -33,7 +33,10 @@ struct quota_outcome {
     bool is_limited;
 };
 
-/* How many of n calls the script has let through, of PARTIAL ones how many units. Of peeks, which take nothing, 1 or 0: all of them get the same. */
+/*
+ * How many of n calls the script has let through, of PARTIAL ones how many units. Of peeks, which take nothing, 1 or 0:
+ * all of them get the same.
+ */
 uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
 
 /* The outcome of the k-th of n, counted from 0. Only for asks with rates. */
@@ -69,7 +72,10 @@ __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory 
 
 /* ---- replies ---- */
 
-/* Five integers, of PARTIAL six, ms rounded up; RESP3: a map, if the ask does not say otherwise. THROTTLE: redis-cell's array of seconds in either version. */
+/*
+ * Five integers, of PARTIAL six, ms rounded up; RESP3: a map, if the ask does not say otherwise. THROTTLE: redis-cell's
+ * array of seconds in either version.
+ */
 void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome);
 
 /* What holders.lua returned for one key: granted, held, retry_ms. `token` is what ACQUIRE asked with. */

@@ -1,9 +1,9 @@
 /*
  * limit-prefix: what the keys of LIMIT commands begin with in Redis, and the channel on which releases are told.
  *
- * %u in it stands for the user's name, so that each user has keys of its own; %% for a %. The name is spelled so that it
- * holds nothing but letters, digits, '-', '.', '_' and %XX, and what stands behind %u begins with something else: so no
- * user's keys begin as another's do, whatever both are called. Any thread; nothing is allocated.
+ * %u in it stands for the user's name, so that each user has keys of its own; %% for a %. The name is spelled so that
+ * it holds nothing but letters, digits, '-', '.', '_' and %XX, and what stands behind %u begins with something else: so
+ * no user's keys begin as another's do, whatever both are called. Any thread; nothing is allocated.
  */
 #ifndef WEIR_QUOTA_PREFIX_H
 #define WEIR_QUOTA_PREFIX_H
@@ -22,8 +22,8 @@
 __attribute__((warn_unused_result)) bool prefix_check(struct slice text, char *why, size_t why_size);
 
 /*
- * The beginning of the keys of `user` (empty: nobody in particular, who is `default`): into PREFIX_ROOM bytes, or `text`
- * itself. False: the name is too long.
+ * The beginning of the keys of `user` (empty: nobody in particular, who is `default`): into PREFIX_ROOM bytes, or
+ * `text` itself. False: the name is too long.
  */
 __attribute__((warn_unused_result)) bool prefix_of(struct slice text, struct slice user, char *out,
                                                    struct slice *prefix);

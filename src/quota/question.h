@@ -23,22 +23,22 @@ static inline enum script quota_ask_script(const struct quota_ask *ask)
  * Everything in EVALSHA's ARGV that does not belong to one key, as RESP bulks one behind the other: database, clock,
  * peek, parameters. Two asks with the same script and the same bytes may travel in one call; with the same key besides,
  * and without a token, they may be one with a count. *n_words is how many bulks there are; returns how many bytes.
- * `database` is the client's, used only where the key is raw; `channel` is where a release is told, used by RELEASE and its
- * like. `out` needs QUOTA_WORDS_ROOM bytes and the channel's length.
+ * `database` is the client's, used only where the key is raw; `channel` is where a release is told, used by RELEASE and
+ * its like. `out` needs QUOTA_WORDS_ROOM bytes and the channel's length.
  */
 #define QUOTA_WORDS_ROOM 1024 /* 3 + 2 + 4 * 8 numbers of 16 digits with headers take 900 */
 size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
                        unsigned *n_words);
 
 /*
- * How long Redis is busy with it, in us, at its worst: a full log, all rates against it. Measured, and rounded up; what is
- * bounded by it need not be exact.
+ * How long Redis is busy with it, in us, at its worst: a full log, all rates against it. Measured, and rounded up; what
+ * is bounded by it need not be exact.
  */
 unsigned quota_ask_work_us(const struct quota_ask *ask);
 
 /*
- * What funnel.lua is told of rate i, in ns, behind its step. A cost beyond the burst is never to pass, not even after a wait: its inc is
- * more than the room, and the room is not widened.
+ * What funnel.lua is told of rate i, in ns, behind its step. A cost beyond the burst is never to pass, not even after a
+ * wait: its inc is more than the room, and the room is not widened.
  */
 struct quota_gcra {
     int64_t inc, room, burst;

@@ -2,8 +2,8 @@
  * The LIMIT commands that Redis decides, on one worker: from a client's call to its outcome.
  *
  * Calls of one turn of the loop travel together: those with the same script and numbers in one EVALSHA, equal ones on
- * one key as one with a count. A denial is remembered until it may have ended. A call that waits is woken when it is its
- * turn, when the window may have moved on, or when a place has become free.
+ * one key as one with a count. A denial is remembered until it may have ended. A call that waits is woken when it is
+ * its turn, when the window may have moved on, or when a place has become free.
  */
 #ifndef WEIR_QUOTA_QUOTA_H
 #define WEIR_QUOTA_QUOTA_H

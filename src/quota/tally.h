@@ -23,7 +23,9 @@ struct named_tally {
     char name[TALLY_NAME_MAX + 1];
 };
 
-/* Of a limit with at most TALLY_NAME_MAX bytes of name, with one reference. Ends the process when there is no memory. */
+/*
+ * Of a limit with at most TALLY_NAME_MAX bytes of name, with one reference. Ends the process when there is no memory.
+ */
 struct named_tally *named_tally_new(struct slice name);
 struct named_tally *named_tally_get(struct named_tally *tally);
 void named_tally_put(struct named_tally *tally);

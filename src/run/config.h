@@ -81,8 +81,8 @@ enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
 
 /*
  * Build a configuration from what stands in `file`, which remains. All errors and warnings go to file->report, one line
- * each; the result is NULL when there was an error, now or in reading. With CONFIG_LIVE the settings that need a restart,
- * and those that name files, are not looked at, and remain zero.
+ * each; the result is NULL when there was an error, now or in reading. With CONFIG_LIVE the settings that need a
+ * restart, and those that name files, are not looked at, and remain zero.
  */
 struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part);
 

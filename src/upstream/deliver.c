@@ -100,7 +100,9 @@ static inline void note_progress(struct lane *lane, enum scan_result result, siz
     lane->is_unread &= result != SCAN_FRAME;
 }
 
-/* As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone. */
+/*
+ * As many plain replies of the oldest call as are here, as one piece. Returns where they end; NULL: the lane is gone.
+ */
 static const char *take_plain(struct lane *lane, const char *p, const char *end)
 {
     const char *start = p;

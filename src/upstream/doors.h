@@ -1,10 +1,10 @@
 /*
  * Asks Redis who somebody is: `AUTH user password`, on lanes that carry nothing else, and one at a time on each.
  *
- * The exact +OK is the only yes; what anybody else has on its way, or lets a script answer, is on other lanes. From 7.2 on
- * a failed AUTH behind replies that are not yet sent has no answer at all, and the next one's would be taken for it: so
- * nothing is asked before the answer to the question before it is here. Several doors make up for that; each question has
- * an end in time.
+ * The exact +OK is the only yes; what anybody else has on its way, or lets a script answer, is on other lanes. From 7.2
+ * on a failed AUTH behind replies that are not yet sent has no answer at all, and the next one's would be taken for it:
+ * so nothing is asked before the answer to the question before it is here. Several doors make up for that; each
+ * question has an end in time.
  */
 #ifndef WEIR_UPSTREAM_DOORS_H
 #define WEIR_UPSTREAM_DOORS_H

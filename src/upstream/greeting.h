@@ -2,9 +2,9 @@
  * What weir says on a connection before anybody's requests, and how the answers are judged: the login of a fresh one,
  * or between two owners of a used one: RESET, the login, a nonce.
  *
- * On a used connection nothing is believed but exactly what was asked for, in its order, with the nonce at its end: what
- * the owner before has left on its way there could be anything. On a fresh one nothing is pending when AUTH is asked:
- * from 7.2 on Redis leaves a failed one without an answer otherwise.
+ * On a used connection nothing is believed but exactly what was asked for, in its order, with the nonce at its end:
+ * what the owner before has left on its way there could be anything. On a fresh one nothing is pending when AUTH is
+ * asked: from 7.2 on Redis leaves a failed one without an answer otherwise.
  */
 #ifndef WEIR_UPSTREAM_GREETING_H
 #define WEIR_UPSTREAM_GREETING_H
@@ -25,8 +25,9 @@ enum greeting_kind {
 };
 
 /*
- * What makes a new connection speak for all that Redis has been sent before: WAIT and WAITAOF are about the last command
- * of their own connection that replicas were sent. Before the client's login weir publishes an empty message there.
+ * What makes a new connection speak for all that Redis has been sent before: WAIT and WAITAOF are about the last
+ * command of their own connection that replicas were sent. Before the client's login weir publishes an empty message
+ * there.
  */
 struct greeting_cover {
     const char *channel;     /* NULL: it is not asked for */

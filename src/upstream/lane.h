@@ -2,9 +2,9 @@
  * A lane: one upstream connection with a fixed session, and the calls in flight on it.
  *
  * It has one role for life. On a shared one each reply is exactly one frame, and nothing else may arrive. A private one
- * has one owner at a time, and messages and pushes pass to the owner at any frame's end; between two owners it is greeted
- * anew (greeting.h). Replies reach the oldest call's rider or nobody; a lane that receives what nobody waits for, or what
- * is no RESP, is closed, with every rider that has a call on it, and with its owner.
+ * has one owner at a time, and messages and pushes pass to the owner at any frame's end; between two owners it is
+ * greeted anew (greeting.h). Replies reach the oldest call's rider or nobody; a lane that receives what nobody waits
+ * for, or what is no RESP, is closed, with every rider that has a call on it, and with its owner.
  */
 #ifndef WEIR_UPSTREAM_LANE_H
 #define WEIR_UPSTREAM_LANE_H
@@ -31,8 +31,9 @@ struct lane;
 struct lanes;
 
 /*
- * What a rider never brings about may be NULL: on_local and on_counted without local replies and counted calls, on_timed
- * without arrived_ns, on_answer without CALL_LOOK, on_heavy, on_blocking and on_unread on a private lane whose reader's link is never congested.
+ * What a rider never brings about may be NULL: on_local and on_counted without local replies and counted calls,
+ * on_timed without arrived_ns, on_answer without CALL_LOOK, on_heavy, on_blocking and on_unread on a private lane whose
+ * reader's link is never congested.
  */
 struct rider_ops {
     /* A piece of its replies, in order. */
@@ -60,7 +61,9 @@ struct rider_ops {
     void (*on_lost)(struct rider *rider);
     /* Who it is, where there can be too many lanes for one. NULL: weir itself. */
     struct room_share (*share)(const struct rider *rider);
-    /* In builds with sanitizers, whenever it sends: ends the process unless the lane is one that may carry its bytes. */
+    /*
+     * In builds with sanitizers, whenever it sends: ends the process unless the lane is one that may carry its bytes.
+     */
     void (*audit)(const struct rider *rider, const struct lane *lane);
     /* From the rider to the link that is woken when what it waits for has come: it is a part of the same struct. */
     ptrdiff_t to_link;
@@ -299,8 +302,8 @@ static inline bool lane_must_settle(const struct lane *lane)
 }
 
 /*
- * The rider's newest call will not be answered: only a part of its request is sent, and nothing more will be. Only on its
- * own lane, which it must leave in the end.
+ * The rider's newest call will not be answered: only a part of its request is sent, and nothing more will be. Only on
+ * its own lane, which it must leave in the end.
  */
 void lane_withdraw(struct rider *rider);
 
@@ -308,8 +311,8 @@ void lane_withdraw(struct rider *rider);
 void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n);
 
 /*
- * What is concluded from the next answers on this private lane must be true: if something may have forged replies, a nonce
- * is asked first, and the lane closed unless it is answered in its place. False: out of memory. Not while
+ * What is concluded from the next answers on this private lane must be true: if something may have forged replies, a
+ * nonce is asked first, and the lane closed unless it is answered in its place. False: out of memory. Not while
  * lane_must_settle: one nonce at a time.
  */
 __attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct rider *rider);
@@ -335,7 +338,9 @@ void lane_catch_up(struct rider *rider);
 /* Does it hold neither calls nor anything that Redis remembers of its owner's subscribing or monitoring? */
 bool lane_is_clean(const struct lane *lane);
 
-/* Has the oldest call, though it need not wait in Redis, or the rest of a frame not come any nearer since `since_ns`? */
+/*
+ * Has the oldest call, though it need not wait in Redis, or the rest of a frame not come any nearer since `since_ns`?
+ */
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
 
 /* Is a call in flight that may wait in Redis for long? */

@@ -21,8 +21,8 @@ enum lane_home {
 };
 
 /*
- * Why a lane has failed. LOSS_SYSTEM: there was no descriptor or no memory to open one. LOSS_UNCLEAN: between two owners
- * it answered otherwise than it must.
+ * Why a lane has failed. LOSS_SYSTEM: there was no descriptor or no memory to open one. LOSS_UNCLEAN: between two
+ * owners it answered otherwise than it must.
  */
 enum lane_loss {
     LOSS_CONNECT,

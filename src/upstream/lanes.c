@@ -374,8 +374,8 @@ static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane
 }
 
 /*
- * Redis was there, took the connection and closed it: somebody has sent CLIENT KILL, or it is about to stop. Back-off begins
- * with what fails after that.
+ * Redis was there, took the connection and closed it: somebody has sent CLIENT KILL, or it is about to stop. Back-off
+ * begins with what fails after that.
  */
 static bool may_try_again(struct lanes *lanes, const struct lane *lane)
 {

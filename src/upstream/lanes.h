@@ -1,6 +1,6 @@
 /*
- * All lanes of one worker: which list each is in, the shared one for a session, reconnecting, and whether the upstream is
- * there. Private ones are lent by lend.h, doors are doors.h's.
+ * All lanes of one worker: which list each is in, the shared one for a session, reconnecting, and whether the upstream
+ * is there. Private ones are lent by lend.h, doors are doors.h's.
  */
 #ifndef WEIR_UPSTREAM_LANES_H
 #define WEIR_UPSTREAM_LANES_H
@@ -98,8 +98,8 @@ bool lanes_are_up(const struct lanes *lanes);
 enum err lanes_why_none(const struct lanes *lanes);
 
 /*
- * None could be had because there are too many, and other workers may only keep some of theirs: they have been told. Then
- * the rider's link is woken in a moment.
+ * None could be had because there are too many, and other workers may only keep some of theirs: they have been told.
+ * Then the rider's link is woken in a moment.
  */
 __attribute__((warn_unused_result)) bool lanes_may_hope(struct lanes *lanes, struct rider *rider);
 
@@ -107,8 +107,8 @@ __attribute__((warn_unused_result)) bool lanes_may_hope(struct lanes *lanes, str
 bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane);
 
 /*
- * The shared lane for a session, opened for `rider` if there is none: ready, or to be waited for; NULL when the upstream
- * is away, there are too many lanes, or memory is out.
+ * The shared lane for a session, opened for `rider` if there is none: ready, or to be waited for; NULL when the
+ * upstream is away, there are too many lanes, or memory is out.
  */
 struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
 

@@ -6,8 +6,8 @@
 #include "upstream/timers.h"
 
 /*
- * For how long a lane is left to its last owner: once, and twice as long each time that he came back within it. Who sends
- * one script after the other keeps a lane for good; who sends one a second leaves it to others.
+ * For how long a lane is left to its last owner: once, and twice as long each time that he came back within it. Who
+ * sends one script after the other keeps a lane for good; who sends one a second leaves it to others.
  */
 #define LEFT_NS (NS_PER_MS / 2)
 #define LEFT_DOUBLINGS 6

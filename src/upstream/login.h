@@ -23,7 +23,10 @@ struct login *login_new(struct slice user, struct slice password);
 struct login *login_get(struct login *login); /* NULL is nobody, and stays NULL */
 void login_put(struct login *login);
 
-/* AUTH user password, or `is_short`: AUTH password, of `default`; into login_room bytes. `auth` is how AUTH is spelled. Returns its length. */
+/*
+ * AUTH user password, or `is_short`: AUTH password, of `default`; into login_room bytes. `auth` is how AUTH is spelled.
+ * Returns its length.
+ */
 size_t login_room(const struct login *login);
 size_t login_emit(const struct login *login, struct slice auth, bool is_short, char *out);
 

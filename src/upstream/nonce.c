@@ -21,7 +21,9 @@ size_t nonce_request(const struct nonce *nonce, char *out)
     return emit_array(out, words, 2);
 }
 
-/* "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ", in backquotes and with a comma before 7.0. */
+/*
+ * "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ", in backquotes and with a comma before 7.0.
+ */
 bool nonce_is_answered(const struct nonce *nonce, const struct glimpse *frame)
 {
     return glimpse_starts(frame, SLICE("-ERR unknown command ")) &&

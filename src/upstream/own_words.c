@@ -10,8 +10,8 @@
     }
 
 /*
- * What follows a word decides too: in weir's spelling anybody may write, and nobody's message, and no CLIENT KILL, is to be
- * hidden so.
+ * What follows a word decides too: in weir's spelling anybody may write, and nobody's message, and no CLIENT KILL, is
+ * to be hidden so.
  */
 static const struct shape {
     struct slice begin;

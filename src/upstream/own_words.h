@@ -16,7 +16,9 @@
 #define OWN_SELECT "sELECT"
 #define OWN_AUTH "aUTH" /* for the lane; what a client has asked for is said as AUTH */
 
-/* Do these bytes begin with a whole line of MONITOR's, "+time [database address] "word" ...", about what weir says so? */
+/*
+ * Do these bytes begin with a whole line of MONITOR's, "+time [database address] "word" ...", about what weir says so?
+ */
 bool own_words_in_line(struct slice bytes);
 
 #endif

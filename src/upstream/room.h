@@ -1,10 +1,10 @@
 /*
  * How many connections to Redis there may be for clients, on all workers together, and whose they are.
  *
- * Up to half of the most, everybody gets what he asks for. Beyond, a subject and an address may have no more of them than
- * are still free: whoever has many is stopped first, and whoever has few gets one until the last. (Dynamic thresholds:
- * Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.) Shares are counted by
- * hash: those of two who fall on one count are added, which matters only beyond half. Any thread.
+ * Up to half of the most, everybody gets what he asks for. Beyond, a subject and an address may have no more of them
+ * than are still free: whoever has many is stopped first, and whoever has few gets one until the last. (Dynamic
+ * thresholds: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.) Shares
+ * are counted by hash: those of two who fall on one count are added, which matters only beyond half. Any thread.
  */
 #ifndef WEIR_UPSTREAM_ROOM_H
 #define WEIR_UPSTREAM_ROOM_H

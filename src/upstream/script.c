@@ -1,6 +1,6 @@
 /*
- * The scripts as they stand in upstream/scripts/, taken in by the assembler: what is in the files is what Redis is sent,
- * prelude.lua before each of the others.
+ * The scripts as they stand in upstream/scripts/, taken in by the assembler: what is in the files is what Redis is
+ * sent, prelude.lua before each of the others.
  */
 #include "upstream/script.h"
 
