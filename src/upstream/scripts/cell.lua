@@ -49,16 +49,10 @@ for i = 1, #keys do
 
   if after == debt then
     if not value and pcall('EXISTS', keys[i]) == 1 then debt = nil end
-  elseif after > 0 then
-    -- with GET it says that the type is wrong instead of writing over it
-    local was = pcall('SET', keys[i], tat(after), 'PX', format('%d', (after + 999999) / 1e6), 'GET')
-    if was and was ~= value then
-      if sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
-      debt = nil
-    end
   else
-    local done = pcall('DEL', keys[i])
-    if type(done) == 'table' then return failure(done) end
+    local wrong = store(keys[i], value, after > 0 and tat(after) or '', format('%d', (after + 999999) / 1e6))
+    if type(wrong) == 'table' then return wrong end
+    if wrong then debt = nil end
   end
   values[i] = debt or WRONG
 end

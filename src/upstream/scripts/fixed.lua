@@ -143,17 +143,8 @@ for i = 1, #keys do
 
   if kept and not peek and changes then
     local new, ms = value_of(windows)
-    if new then
-      -- with GET it says that the type is wrong instead of writing over it
-      local was = new ~= '' and pcall('SET', key, new, 'PX', ms, 'GET') or new == '' and pcall('DEL', key)
-      if new == '' and type(was) == 'number' then was = nil end
-      if was and was ~= value then
-        if string.sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
-        wrong = WRONG
-      end
-    else
-      wrong = FULL
-    end
+    wrong = not new and FULL or new and store(key, value, new, ms)
+    if type(wrong) == 'table' then return wrong end
   elseif not value and pcall('EXISTS', key) == 1 then
     wrong = WRONG
   end

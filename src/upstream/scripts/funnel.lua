@@ -173,19 +173,8 @@ local function any()
     end
 
     if not wrong and changes and not peek then
-      local new, ms = value_of(kept)
-      -- with GET it says that the type is wrong instead of writing over it
-      local was = value
-      if ms ~= '0' then
-        was = pcall('SET', keys[i], new, 'PX', ms, 'GET')
-      else
-        local done = pcall('DEL', keys[i])
-        if type(done) == 'table' then return failure(done) end
-      end
-      if was and was ~= value then
-        if sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
-        wrong = WRONG
-      end
+      wrong = store(keys[i], value, value_of(kept))
+      if type(wrong) == 'table' then return wrong end
     elseif not value and pcall('EXISTS', keys[i]) == 1 then
       wrong = WRONG
     end

@@ -15,6 +15,18 @@ local function failure(reply)
   return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
 end
 
+-- Stores `new` for so many ms ('' or '0': nothing) where `value` was; false: the key looked absent. Returns nil, WRONG where
+-- something of another type stands there, or a table: an error that ends the call, which only a first write can have.
+local function store(key, value, new, ms)
+  if new == '' or ms == '0' then
+    local done = pcall('DEL', key)
+    return type(done) == 'table' and failure(done) or nil
+  end
+  local was = pcall('SET', key, new, 'PX', ms, 'GET') -- with GET it says that the type is wrong instead of writing over it
+  if not was or was == value then return nil end
+  return string.sub(was.err, 1, 9) == 'WRONGTYPE' and WRONG or failure(was)
+end
+
 if argv[1] ~= '0' then
   local done = pcall('SELECT', argv[1])
   if done.err then return failure(done) end
