@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import pytest
 from resp import Error
-from test_scripts import FULL, MANY, NOW, Scripts
+from test_scripts import FULL, MANY, NOW, Scripts, milliseconds
 
 SEEDS = range(40)
 CALLS = 150
@@ -83,20 +83,27 @@ class Key:
     """Its expiry is done by hand, when the test's clock has come to it."""
 
     def __init__(self, scripts, name):
-        self.scripts, self.name, self.over = scripts, name, None
+        self.scripts, self.name, self.stored, self.over = scripts, name, None, None
 
     def ask(self, rates, cost, now, peek=False):
-        """The reply, and whether anything was written. In a transaction Redis' clock stands still, for expiry."""
-        conn = self.scripts.conn
+        """The reply, and whether anything was written. Asked again where a millisecond of Redis' own clock ended
+        meanwhile, for then the expiry is not as it would have been by the test's clock."""
         asked = self.scripts.command(self.name, ["k"], words(self.name, rates, cost), [1], now, peek=peek)
-        left = self.over - now // MS if self.over is not None else 0
-        age = ("PEXPIRE", "k", left) if left > 0 else ("DEL", "k")
-        looks = [("PTTL", "k"), ("DUMP", "k"), ("PERSIST", "k")]
-        done = conn.ask(("MULTI",), age, ("DUMP", "k"), asked, *looks, ("EXEC",))[-1]
-        assert isinstance(done, list), done
-        _, before, reply, left, after, _ = done
+        left = self.over - now // MS if self.stored and self.over is not None else 0
+        before = self.stored if left > 0 else None
+        put = [("RESTORE", "k", left, before)] if before else []
+        for _ in range(1000):
+            wanted = [("TIME",), ("DEL", "k"), *put, asked, ("PTTL", "k"), ("DUMP", "k"), ("TIME",)]
+            done = self.scripts.conn.ask(("MULTI",), *wanted, ("EXEC",))[-1]
+            assert isinstance(done, list), done
+            *_, reply, left, after, then = done
+            if milliseconds(done[0]) == milliseconds(then):
+                break
+        else:
+            raise AssertionError("no call was done within a millisecond")
         if after != before:
             self.over = -(-now // MS) + left if left > 0 else None
+        self.stored = after
         return reply, after != before
 
 
