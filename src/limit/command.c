@@ -35,7 +35,7 @@ struct command_table {
 };
 
 struct fact {
-    const char *name;
+    struct slice name;
     const char *flags;
     const char *categories;
     int16_t arity;
@@ -43,7 +43,8 @@ struct fact {
 };
 
 static const struct fact facts[] = {
-#define ROW(name, arity, flags, first, last, step, categories) {name, flags, categories, arity, first, last, step},
+#define ROW(name, arity, flags, first, last, step, categories)                                                         \
+    {{name, sizeof name - 1}, flags, categories, arity, first, last, step},
 #include "limit/commands.def"
 #undef ROW
 };
@@ -243,14 +244,16 @@ static void link_container(struct command_table *table, size_t id)
 {
     struct command *row = &table->rows[id];
     struct slice name = slice_of(row->name, row->name_len);
-    for (size_t i = 1; i < table->n_rows; i++) {
-        struct command *other = &table->rows[i];
-        struct slice other_name = slice_of(other->name, other->name_len);
-        if (is_within(other_name, name))
-            row->has_subcommands = true;
-        if (is_within(name, other_name))
-            other->has_subcommands = true;
+    const char *bar = memchr(name.at, '|', name.len);
+    if (bar != NULL) {
+        const struct command *container = command_by_name(table, slice_of(name.at, (size_t)(bar - name.at)));
+        if (container != NULL)
+            table->rows[container->id].has_subcommands = true;
+        return;
     }
+    for (size_t i = 1; i < table->n_rows; i++)
+        if (is_within(slice_of(table->rows[i].name, table->rows[i].name_len), name))
+            row->has_subcommands = true;
 }
 
 static bool is_transactional(enum effect effect)
@@ -338,7 +341,7 @@ static void put_fact(struct command_table *table, const struct fact *fact)
     struct slice flags[WORDS_MAX];
     struct slice categories[WORDS_MAX];
     struct command_info info = {
-        .name = slice_str(fact->name),
+        .name = fact->name,
         .arity = fact->arity,
         .first_key = fact->first_key,
         .last_key = fact->last_key,
@@ -358,7 +361,7 @@ static void put_known(struct command_table *table, struct slice name)
     if (command_by_name(table, name))
         return;
     for (size_t i = 0; i < N_FACTS; i++)
-        if (slice_eq_nocase(slice_str(facts[i].name), name)) {
+        if (slice_eq_nocase(facts[i].name, name)) {
             put_fact(table, &facts[i]);
             return;
         }
@@ -371,11 +374,13 @@ static void put_known(struct command_table *table, struct slice name)
  */
 static void put_subcommands(struct command_table *table, struct slice container)
 {
+    if (memchr(container.at, '|', container.len) != NULL)
+        return;
     for (size_t i = 0; i < N_FACTS; i++)
-        if (is_within(slice_str(facts[i].name), container))
-            put_known(table, slice_str(facts[i].name));
+        if (is_within(facts[i].name, container))
+            put_known(table, facts[i].name);
     for (size_t i = 0; i < travel_count(); i++) {
-        struct slice name = slice_str(travel_row(i)->name);
+        struct slice name = travel_row(i)->name;
         if (is_within(name, container) && name.at[name.len - 1] != '*')
             put_known(table, name);
     }
@@ -419,7 +424,7 @@ struct command_table *command_table_new(void)
     table->rows[0].may_forge = true;
     for (size_t i = 0; i < travel_count(); i++)
         if (travel_row(i)->flow == FLOW_QUIT || travel_row(i)->flow == FLOW_DROP)
-            put_known(table, slice_str(travel_row(i)->name));
+            put_known(table, travel_row(i)->name);
     for (size_t i = 0; i < own_count(); i++)
         put_own(table, i);
     return table;
@@ -430,7 +435,7 @@ struct command_table *command_table_builtin(void)
     struct command_table *table = command_table_new();
     for (size_t i = 0; i < N_FACTS; i++) {
         put_fact(table, &facts[i]);
-        put_subcommands(table, slice_str(facts[i].name));
+        put_subcommands(table, facts[i].name);
     }
     return table;
 }

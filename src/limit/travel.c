@@ -15,7 +15,7 @@ enum control { LIMITED, CONTROL };
 
 static const struct travel rows[] = {
 #define ROW(name_, flow_, effect_, lane, control)                                                                      \
-    {.name = (name_),                                                                                                  \
+    {.name = {name_, sizeof name_ - 1},                                                                                \
      .flow = FLOW_##flow_,                                                                                             \
      .effect = EFFECT_##effect_,                                                                                       \
      .is_shareable = (lane) == SHARED || (lane) == DATA || (lane) == PAUSABLE,                                         \
@@ -43,7 +43,7 @@ const struct travel *travel_row(size_t i)
 static const struct travel *find(struct slice name)
 {
     for (size_t i = 0; i < travel_count(); i++)
-        if (slice_eq_nocase(slice_str(rows[i].name), name))
+        if (slice_eq_nocase(rows[i].name, name))
             return &rows[i];
     return NULL;
 }

@@ -13,7 +13,7 @@
 #include "limit/command.h"
 
 struct travel {
-    const char *name; /* "client|id", or "client|*" for subcommands without a row of their own */
+    struct slice name; /* "client|id", or "client|*" for subcommands without a row of their own */
     enum flow flow;
     enum effect effect;
     bool is_shareable;

@@ -85,7 +85,7 @@ static const char *const beyond_facts[] = {"client|setinfo", "client|no-touch", 
 static bool has_hand_row(struct slice name)
 {
     for (size_t i = 0; i < travel_count(); i++) {
-        struct slice row = slice_str(travel_row(i)->name);
+        struct slice row = travel_row(i)->name;
         if (slice_eq(row, name))
             return true;
         if (row.at[row.len - 1] == '*' && name.len >= row.len - 1 && memcmp(row.at, name.at, row.len - 1) == 0)
@@ -99,7 +99,7 @@ static void hand_rows_are_about_known_commands(void **state)
     (void)state;
     for (size_t i = 0; i < travel_count(); i++) {
         char name[COMMAND_NAME_MAX + 1];
-        snprintf(name, sizeof name, "%s", travel_row(i)->name);
+        snprintf(name, sizeof name, "%s", travel_row(i)->name.at);
         char *star = strstr(name, "|*");
         if (star)
             *star = '\0';
@@ -116,7 +116,7 @@ static void hand_rows_are_unique(void **state)
     (void)state;
     for (size_t i = 0; i < travel_count(); i++)
         for (size_t j = 0; j < i; j++)
-            assert_string_not_equal(travel_row(i)->name, travel_row(j)->name);
+            assert_string_not_equal(travel_row(i)->name.at, travel_row(j)->name.at);
 }
 
 /* Containers by themselves answer one arity error; nobody sends that in earnest. */
@@ -296,9 +296,9 @@ static void no_star_is_shared(void **state)
     (void)state;
     for (size_t i = 0; i < travel_count(); i++) {
         const struct travel *row = travel_row(i);
-        bool is_star = row->name[strlen(row->name) - 1] == '*';
+        bool is_star = row->name.at[row->name.len - 1] == '*';
         if (is_star && (row->is_shareable || !row->may_forge))
-            fail_msg("%s covers what nobody has looked at", row->name);
+            fail_msg("%s covers what nobody has looked at", row->name.at);
         assert_false(row->is_shareable && (row->may_forge || row->pins || row->blocks || row->is_urgent));
     }
 }
