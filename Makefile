@@ -29,7 +29,7 @@ tsan_CFLAGS  = -O1 -fsanitize=thread -fno-omit-frame-pointer
 tsan_LDFLAGS = -fsanitize=thread
 
 clang_CC      = clang
-clang_CFLAGS  = -O2
+clang_CFLAGS  = -O0
 clang_LDFLAGS =
 
 fuzz_CC      = clang
@@ -144,6 +144,11 @@ analyze: ## clang's analyzer over all sources: slow, and not always right
 fuzz: $(FUZZ_BINS) ## run every fuzzer for T=60 seconds
 	@tests/tools/run-fuzz.sh $(T) $(FUZZ_BINS)
 
+hunt: $(UNIT_BINS) build/asan/weir $(FUZZ_BINS) ## look for what nobody thought of: HUNT=20 times as many random rounds, and every fuzzer for T=60 seconds
+	@HUNT=$(or $(HUNT),20) tests/tools/run-units.sh $(UNIT_BINS)
+	@HUNT=$(or $(HUNT),20) K="$(or $(K),scripts or mixed or random or walks)" tests/tools/run-it.sh
+	@tests/tools/run-fuzz.sh $(T) $(FUZZ_BINS)
+
 bench: ## install what is missing, then weir beside Redis, nutcracker and haproxy in all cells (about an hour; BENCH=options)
 	@bench/deps.sh
 	@$(MAKE) --no-print-directory build/weir build/release/drive build/release/micro
@@ -245,4 +250,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz hunt bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

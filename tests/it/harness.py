@@ -50,6 +50,11 @@ def wait_until(condition, what, seconds=10.0):
         time.sleep(0.002)
 
 
+def rounds(n):
+    """How many rounds of random things a test runs: n, and $HUNT times as many where somebody hunts (make hunt)."""
+    return n * int(os.environ.get("HUNT", 1))
+
+
 def free_port():
     """A port nobody listens on, below the range the kernel takes ports of outgoing connections from."""
     while True:

@@ -3,10 +3,11 @@
 import random
 
 import pytest
+from harness import rounds
 from resp import encode
 from script import same_as_redis
 
-SEEDS = 25
+SEEDS = rounds(10)
 
 COMMANDS = """
     GET k1|GET k2|SET k1 a|SET k2 b|INCR n|INCR k1|DEL k1 k2|LPUSH l x|LPOP l|LRANGE l 0 -1|MGET k1 k2 n

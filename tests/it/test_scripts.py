@@ -10,7 +10,7 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from harness import REPO, wait_until
+from harness import REPO, rounds, wait_until
 from resp import Error
 from server import at_least
 
@@ -23,7 +23,7 @@ NOW = 1_763_714_039_123_456  # us
 EXACT = 2**53
 
 STEPS = 25  # calls in a row, of one group of keys
-GROUPS = 250  # groups of each script
+GROUPS = rounds(120)  # groups of each script
 KEYS = 5  # of a group: so many sequences, each of about STEPS decisions
 
 

@@ -6,12 +6,13 @@ A seed is a sequence, sent in one write or in pieces; what fails is made shorter
 import random
 
 import pytest
+from harness import rounds
 from resp import Closed, Conn, Recorder, encode
 from script import mask
 from server import at_least
 
 LANES = ["shared", "private"]
-SEEDS = 60
+SEEDS = rounds(20)
 SECONDS = 5.0
 
 PLAIN = """GET k|SET k v|INCR n|ECHO token|PING|PING x|FOO|GET|DBSIZE|HSET h f v|HGETALL h|LRANGE l 0 -1|RPUSH l a

@@ -5,6 +5,7 @@
 #define WEIR_TESTS_DICE_H
 
 #include <stdint.h>
+#include <stdlib.h>
 
 static inline uint64_t dice(uint64_t *state)
 {
@@ -27,6 +28,14 @@ static inline uint64_t dice_scale(uint64_t *state, uint64_t most)
     uint64_t shift = 63 - dice_below(state, bits); /* apart: the order of two calls in one expression is free */
     uint64_t number = dice(state) >> shift;
     return 1 + number % most;
+}
+
+/* How many rounds of random things a test runs: n, and $HUNT times as many where somebody hunts (make hunt). */
+static inline uint64_t dice_rounds(uint64_t n)
+{
+    const char *hunt = getenv("HUNT");
+    uint64_t times = hunt != NULL ? strtoull(hunt, NULL, 10) : 1;
+    return n * (times > 0 ? times : 1);
 }
 
 #endif

@@ -106,7 +106,7 @@ static void law_of_every_kind(void **state)
     for (size_t unit = 0; unit < 4; unit++)
         for (size_t action = 0; action < 4; action++)
             for (size_t scope = 0; scope < 3; scope++)
-                for (uint64_t seed = 1; seed <= 4 && is_possible((struct kind){unit, action, scope}); seed++) {
+                for (uint64_t seed = 1; seed <= dice_rounds(1) && is_possible((struct kind){unit, action, scope}); seed++) {
                     assert_int_equal(set_up(NULL), 0);
                     round_of((struct kind){unit, action, scope}, seed);
                     tear_down(NULL);
