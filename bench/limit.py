@@ -3,17 +3,21 @@
 
 Decisions per second and Redis' CPU per decision, as ratios within one round; both sides decide about the same keys at
 the same rates, and go on after errors. "random" is 100,000 keys with room, "denied" one key that has none until
-tomorrow. bench/gcra.lua is the script.
+tomorrow. bench/gcra.lua is the script. WEIR_BEFORE=path of another build: that one is measured beside this one too.
 """
 
 import argparse
+import os
+from pathlib import Path
 
 import ratios
+import harness
 from rig import REPO, Conn, Endpoint, Failed, Load, Rig, make_weir
 
 SCRIPT = (REPO / "bench/gcra.lua").read_text()
 KEYS = 100_000
 CLIENTS = 50
+BEFORE = os.environ.get("WEIR_BEFORE")
 
 
 class Case:
@@ -21,9 +25,11 @@ class Case:
 
     def __init__(self, name, pipeline, key, keys, burst, period, goals):
         self.name, self.goals = name, goals  # goals: (figure, sign, bound)
+        limit = ("LIMIT", "FUNNEL"), (f"{burst}/{period}s", "BURST", str(burst))
+        script = ("EVALSHA", "{sha}", "1"), (str(burst), str(burst), str(period), "1")
         self.words = {
-            "weir": ("LIMIT", "FUNNEL", "w:" + key, f"{burst}/{period}s", "BURST", str(burst)),
-            "direct": ("EVALSHA", "{sha}", "1", "d:" + key, str(burst), str(burst), str(period), "1"),
+            name: (*head, f"{name[0]}:{key}", *tail)
+            for name, (head, tail) in {"weir": limit, "before": limit, "direct": script}.items()
         }
         self.shape = {"clients": CLIENTS, "pipeline": pipeline, "keys": keys}
 
@@ -41,7 +47,7 @@ CASES = (
 def agree(rig, sha):
     """Both decide the same: a key with room, and one that has none after the first time."""
     for case in CASES:
-        for name in ("direct", "weir"):
+        for name in rig.endpoints:
             words = [word.replace("{k}", "agree") for word in case.load(name, sha).words]
             with Conn(rig.endpoints[name].address) as conn:
                 conn.call(*words)
@@ -57,10 +63,11 @@ def measure(rig, rounds, seconds, is_rehearsal=False):
         sha = conn.call("SCRIPT", "LOAD", SCRIPT).decode()
     if not is_rehearsal:
         agree(rig, sha)
-    found = {case.name: {"direct": [], "weir": []} for case in CASES}
+    names = list(rig.endpoints)
+    found = {case.name: {name: [] for name in names} for case in CASES}
     for case in CASES:
         for turn in range(rounds):
-            for name in ("direct", "weir") if turn % 2 else ("weir", "direct"):
+            for name in names if turn % 2 else reversed(names):
                 load = case.load("direct" if is_rehearsal else name, sha)
                 sample = rig.measure(rig.endpoints[name], load, seconds=seconds, seed=turn + 1)
                 found[case.name][name].append(sample)
@@ -75,6 +82,10 @@ def verdicts(found):
             is_good = value.median >= bound if sign == ">=" else value.median <= bound
             verdict = ("reached" if is_good else "NOT reached") if value.agrees else "not known"
             yield case.name, f"{ratios.FIGURES[what][0]} / direct {sign} {bound:g}", str(value), verdict
+        if BEFORE:
+            value = ratios.ratio(found[case.name], "ops_s", "weir", "before")
+            verdict = "not known" if not value.agrees else "reached" if value.median >= 0.97 else "NOT reached"
+            yield case.name, "throughput / before >= 0.97", str(value), verdict
 
 
 def main():
@@ -86,6 +97,10 @@ def main():
     with Rig(()) as rig:
         server = rig.start(make_weir(rig.redis, ""), rig.cores.proxy)
         rig.endpoints["weir"] = Endpoint("weir", server.address, server.child.pid)
+        if BEFORE:
+            harness.WEIR = Path(BEFORE).resolve()
+            before = rig.start(make_weir(rig.redis, ""), rig.cores.proxy)
+            rig.endpoints["before"] = Endpoint("before", before.address, before.child.pid)
         try:
             found = measure(rig, args.rounds, args.seconds, args.rehearse)
         except Failed as failed:
