@@ -3,23 +3,36 @@
 
 #include <string.h>
 
+#define DIGITS_MAX 20 /* of 64 bits */
+
+/* Two digits for one division. */
+static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                            "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                            "8081828384858687888990919293949596979899";
+
+static unsigned count_digits(uint64_t n)
+{
+    unsigned count = 1;
+    for (uint64_t power = 10; count < DIGITS_MAX && n >= power; power *= 10)
+        count++;
+    return count;
+}
+
 size_t emit_header(char *out, char type, int64_t n)
 {
-    char digits[20];
-    char *first = digits + sizeof digits;
     uint64_t left = n < 0 ? UINT64_C(0) - (uint64_t)n : (uint64_t)n;
-    do {
-        *--first = (char)('0' + left % 10);
-        left /= 10;
-    } while (left > 0);
-
     char *to = out;
     *to++ = type;
     if (n < 0)
         *to++ = '-';
-    size_t count = (size_t)(digits + sizeof digits - first);
-    memcpy(to, first, count);
-    to += count;
+    to += count_digits(left);
+    char *digit = to;
+    for (; left >= 100; left /= 100)
+        memcpy(digit -= 2, pairs + 2 * (left % 100), 2);
+    if (left >= 10)
+        memcpy(digit - 2, pairs + 2 * left, 2);
+    else
+        digit[-1] = (char)('0' + left);
     *to++ = '\r';
     *to++ = '\n';
     return (size_t)(to - out);
