@@ -44,7 +44,7 @@ struct fact {
 
 static const struct fact facts[] = {
 #define ROW(name, arity, flags, first, last, step, categories)                                                         \
-    {{name, sizeof name - 1}, flags, categories, arity, first, last, step},
+    {{(name), sizeof(name) - 1}, flags, categories, arity, first, last, step},
 #include "limit/commands.def"
 #undef ROW
 };

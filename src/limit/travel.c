@@ -15,7 +15,7 @@ enum control { LIMITED, CONTROL };
 
 static const struct travel rows[] = {
 #define ROW(name_, flow_, effect_, lane, control)                                                                      \
-    {.name = {name_, sizeof name_ - 1},                                                                                \
+    {.name = {(name_), sizeof(name_) - 1},                                                                             \
      .flow = FLOW_##flow_,                                                                                             \
      .effect = EFFECT_##effect_,                                                                                       \
      .is_shareable = (lane) == SHARED || (lane) == DATA || (lane) == PAUSABLE,                                         \
