@@ -40,11 +40,13 @@ static inline bool quota_is_funnel(uint8_t kind)
     return quota_algorithm(kind)->family == FAMILY_FUNNEL;
 }
 
-/* The time of so many units of a funnel, rounded up. Below zero it is what they give back. */
+/* The time of so many units of a funnel, rounded up. Below zero it is what they give back, which is rounded down. */
 static inline int64_t quota_span_ns(const struct quota_rate *rate, int64_t units)
 {
     if (rate->fine_count == 0)
         return units * rate->step;
+    if (units < 0)
+        return (int64_t)((__int128)units * rate->fine_period / rate->fine_count);
     return (int64_t)(((__int128)units * rate->fine_period + rate->fine_count - 1) / rate->fine_count);
 }
 

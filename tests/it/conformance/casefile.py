@@ -1,0 +1,136 @@
+"""The files of cases: read and written. docs/algorithms.md says what their lines are."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "cases"
+UNITS = {"us": 1, "ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+START = 1_763_714_040_000_000  # us since 1970: the beginning of a minute
+
+
+@dataclass
+class Step:
+    """A line `at`, `holds` or `lives`."""
+
+    kind: str
+    words: list  # of the call; of the others the key
+    at: int = 0  # us since the case's beginning
+    when: str = "0"  # the same, as it is written
+    expected: list = None
+
+
+@dataclass
+class Case:
+    name: str
+    sentences: list
+    where: str = None
+    steps: list = field(default_factory=list)
+
+    @property
+    def calls(self):
+        return [step for step in self.steps if step.kind == "at"]
+
+
+def read_time(text):
+    number, unit = re.fullmatch(r"(\d+)(us|ms|s|m|h|d)?", text).groups()
+    return int(number) * UNITS[unit or "us"]
+
+
+def read_value(word):
+    """Of a reply: an integer, nil, or a token's name."""
+    return None if word == "nil" else word if word.startswith("$") else int(word)
+
+
+def read_reply(text):
+    if text.startswith("-") and not re.match(r"-\d", text):
+        return text
+    words = text.split()
+    values = [read_value(word) for word in words]
+    return values[0] if len(values) == 1 else values
+
+
+def write_reply(reply):
+    if isinstance(reply, str):
+        return reply
+    return " ".join("nil" if one is None else str(one) for one in (reply if isinstance(reply, list) else [reply]))
+
+
+def read_step(line):
+    kind, rest = line.split(" ", 1)
+    if kind == "at":
+        call, _, reply = rest.partition(" = ")
+        when, *words = call.split()
+        return Step(kind, words, read_time(when), when, read_reply(reply) if reply else None)
+    key, *expected = rest.split(" ", 1)
+    return Step(kind, [key], expected=expected[0] if expected else None)
+
+
+def read_file(path):
+    """[Case], and the comments in front of the first."""
+    cases, head = [], []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        try:
+            if not line or line.startswith("#"):
+                head += [line] if line and not cases else []
+            elif line.startswith("case "):
+                name, sentences = line[5:].split(" of ")
+                cases.append(Case(name, sentences.split()))
+            elif line.startswith("where "):
+                cases[-1].where = line[6:]
+            else:
+                cases[-1].steps.append(read_step(line))
+        except (ValueError, AttributeError, IndexError):
+            raise SystemExit(f"{path}:{number}: not understood: {line}")
+    return cases, head
+
+
+def write_step(step):
+    if step.kind == "at":
+        return f"at {step.when} {' '.join(step.words)} = {write_reply(step.expected)}"
+    return f"{step.kind} {step.words[0]} {step.expected}"
+
+
+def write_file(cases, head):
+    """The text of a file."""
+    blocks = ["\n".join(head)]
+    for case in cases:
+        lines = [f"case {case.name} of {' '.join(case.sentences)}", f"where {case.where}", *map(write_step, case.steps)]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def files():
+    return sorted(FOLDER.glob("*.cases"))
+
+
+def all_cases():
+    return [case for path in files() for case in read_file(path)[0]]
+
+
+# ---- replies by a clock that cannot be set ----
+
+
+def follows_clock(words):
+    """Are its windows those of the calendar?"""
+    upper = [word.upper() for word in words]
+    return (upper[1] == "FIXED" and "FIRST" not in upper) or "APPROX" in upper
+
+
+def time_fields(words):
+    """Which places of an array are times, and how many ms one of them is."""
+    return {"ACQUIRE": ([4], 1), "THROTTLE": ([3, 4], 1000)}.get(words[1].upper(), ([3, 4], 1))
+
+
+def is_same(step, reply, late_ms):
+    """May it be told so by one who was that late? As docs/algorithms.md has it."""
+    if not isinstance(reply, list) or not isinstance(step.expected, list):
+        return reply == step.expected
+    places, unit = time_fields(step.words)
+    for place, (found, expected) in enumerate(zip(reply, step.expected)):
+        if place not in places or expected <= 0 or found <= 0:
+            if found != expected:
+                return False
+        elif not follows_clock(step.words) and abs(found - expected) * unit > late_ms + unit:
+            return False
+    return len(reply) == len(step.expected)

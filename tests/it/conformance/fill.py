@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Writes into the files of cases what the reference says: replies, what is stored, and where each can be asked.
+
+fill.py writes the files anew; fill.py --check says which of them would change, and exits with 1 if one would."""
+
+import random
+import sys
+
+import casefile
+from reference import Reference, Wrong
+
+LATE_US = 60_000  # by so much a step may be late where the clock cannot be set
+WAITS_US = 5 * 10**6  # so long a case may take there
+TRIALS = 60
+
+
+def reply_of(reference, step, now):
+    try:
+        return reference.call(step.words[1:], now)
+    except Wrong as wrong:
+        return f"-{wrong}"
+
+
+def show(state):
+    shown = state.shown() if state else None
+    if shown is None:
+        return "nothing"
+    if isinstance(shown, list):
+        score = lambda one: str(one) if isinstance(one, int) else "%.17g" % float(one)
+        return "zset " + " ".join(f"{name.decode()} {score(at)}" for name, at in shown)
+    return f"text {shown.decode()}" if shown[:1] not in (b"f", b"b") else f"hex {shown.hex()}"
+
+
+def fill(case):
+    """Replies, and what is stored, with the clock set."""
+    reference, now = Reference(), casefile.START
+    for step in case.steps:
+        if step.kind == "at":
+            now = casefile.START + step.at
+            step.expected = reply_of(reference, step, now)
+            continue
+        _, state, end = reference.keys.get(step.words[0], (None, None, 0))
+        if step.kind == "holds":
+            step.expected = show(state if end > now else None)
+        else:
+            step.expected = str((end - now) // 1000)
+
+
+def is_steady(case, rng):
+    """Is it told the same at another time of the day, by one who is late?"""
+    for _ in range(TRIALS):
+        start, reference, now = casefile.START + rng.randrange(86400 * 10**6), Reference(), 0
+        for step in case.calls:
+            now = max(now, step.at + rng.choice([0, 0, rng.randrange(LATE_US)]))
+            if not casefile.is_same(step, reply_of(reference, step, start + now), LATE_US // 1000) or reference.waits:
+                return False
+    return True
+
+
+def where(case):
+    times = [step.at for step in case.calls]
+    if times != sorted(times) or times[-1] > WAITS_US or not is_steady(case, random.Random(case.name)):
+        return "clock"
+    return "waits" if times[-1] else "still"
+
+
+def main():
+    wrong = False
+    for path in casefile.files():
+        cases, head = casefile.read_file(path)
+        for case in cases:
+            fill(case)
+            case.where = where(case)
+        text = casefile.write_file(cases, head)
+        if text != path.read_text():
+            wrong = True
+            print(path.name, "would change" if "--check" in sys.argv else "is written")
+            if "--check" not in sys.argv:
+                path.write_text(text)
+    return int(wrong and "--check" in sys.argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,624 @@
+"""docs/algorithms.md as a program: what each call replies and what is stored behind it, in whole numbers and fractions
+of any size. Nothing of weir is used here; the sentences of the page are named where they are done (F3, W1 ...).
+
+Times are us since 1970 where the page says so, ns in funnels. Replies are lists, as in RESP2; errors are Wrong."""
+
+import math
+import re
+import struct
+from fractions import Fraction
+
+NS_PER_US, NS_PER_MS, US_PER_MS = 1000, 10**6, 1000
+MOST = 2**53
+KEPT = 8  # rates of a key that still count
+STEP_NS = 4 * NS_PER_MS  # of what a funnel owed
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+PERIODS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
+NEVER = math.inf
+WRONGTYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
+OWES = "ERR the key still owes at 8 other rates: give this one a key of its own"
+COUNTS = "ERR the key still counts in 8 other periods: give this one a key of its own"
+
+
+class Wrong(Exception):
+    """An error reply."""
+
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+def within(number, least, most):
+    return min(max(number, least), most)
+
+
+# ---- words ----
+
+
+class Rate:
+    """R1 .. R6: count per period, and how long units take in a funnel."""
+
+    def __init__(self, text):
+        number, unit, length, name = re.fullmatch(r"(\d+(?:\.\d{1,6})?)([kmg]?)/(\d*)(ms|s|m|h|d)", text.lower()).groups()
+        count, parts = Fraction(number) * UNITS[unit], 1
+        if "." in number:
+            count, parts = count.numerator, count.denominator
+        self.count, self.period_ns = int(count), int(length or 1) * PERIODS[name] * parts
+        self.burst = self.count
+
+    @property
+    def period(self):
+        return self.period_ns // NS_PER_US
+
+    @property
+    def interval(self):
+        return ceil_div(self.period_ns, self.count)
+
+    @property
+    def is_fine(self):
+        return self.interval < 100 and self.period_ns % self.count > 0
+
+    def span(self, units):
+        """What so many units take; what is given back is rounded down."""
+        if not self.is_fine:
+            return units * self.interval
+        exact = Fraction(units * self.period_ns, self.count)
+        return math.ceil(exact) if units >= 0 else -math.floor(-exact)
+
+    def units(self, span):
+        return math.floor(Fraction(span * self.count, self.period_ns)) if self.is_fine else span // self.interval
+
+    @property
+    def burst_ns(self):
+        return self.span(self.burst)
+
+
+class Call:
+    """The words of one LIMIT command with rates."""
+
+    def __init__(self, words):
+        self.name, self.key, self.rates = words[0].upper(), words[1], []
+        self.cost, self.wait, self.mode = 1, 0, "TAKE"
+        self.waits = 0  # ns: how long its turn is away, once it is decided
+        self.is_peek = self.counts_all = self.is_first = False
+        rest = [word.upper() for word in words[2:]]
+        while rest:
+            word = rest.pop(0)
+            if "/" in word:
+                self.rates.append(Rate(word))
+            elif word == "BURST":
+                self.rates[-1].burst = int(rest.pop(0))
+            elif word == "COST":
+                self.cost = int(rest.pop(0))
+            elif word == "WAIT":
+                self.wait = int(rest.pop(0)) * NS_PER_MS
+            elif word == "CREDIT":
+                self.mode, self.cost = word, int(rest.pop(0))
+            elif word in ("FORCE", "PARTIAL", "BORROW"):
+                self.mode = word
+            elif word == "PEEK":
+                self.is_peek = True
+            elif word == "APPROX":
+                self.name = word
+            elif word == "COUNT":
+                self.counts_all = rest.pop(0) == "ALL"
+            else:
+                self.is_first = (word, rest.pop(0)) == ("FROM", "FIRST")
+        self.is_peek |= self.cost == 0  # O1
+
+    @property
+    def is_sure(self):
+        return self.cost == 0 or self.mode in ("FORCE", "CREDIT")
+
+    @property
+    def tries(self):
+        """O6: PARTIAL is as many tries of one unit."""
+        return self.cost if self.mode == "PARTIAL" and self.cost else 1
+
+    @property
+    def charge(self):
+        """Units that each try takes."""
+        return {"PARTIAL": 1, "CREDIT": -self.cost}.get(self.mode, self.cost)
+
+    def reply(self, is_limited, limit, remaining, retry, reset, granted):
+        """T1 .. T5; retry and reset in ns."""
+        times = [-1 if ns < 0 or ns == NEVER else ceil_div(ns, NS_PER_MS) for ns in (retry, reset)]
+        return [int(is_limited), limit, remaining, *times] + ([granted] if self.mode == "PARTIAL" else [])
+
+    def most_waited_for(self, rows):
+        """T4: of (retry, limit, remaining, reset) of each rate that of the longest wait, the first of equals."""
+        retry, limit, remaining, reset = max(rows, key=lambda row: row[0])
+        return self.reply(True, limit, remaining, retry, reset, 0)
+
+    def least_left(self, rows, granted):
+        """T4: of (remaining, limit, reset) of each rate that of the least remaining, the first of equals."""
+        remaining, limit, reset = min(rows, key=lambda row: row[0])
+        return self.reply(False, limit, remaining, -1, reset, granted)
+
+
+# ---- FUNNEL and BUCKET ----
+
+
+class Funnel:
+    """What a key owes at one interval."""
+
+    def __init__(self, interval, debt=0, peak=0, is_new=True):
+        self.interval, self.debt, self.peak, self.is_new = interval, debt, peak, is_new
+        self.before = debt
+
+
+def room_of(call, rate):
+    """F4, O2 .. O7: what a try takes, and what may be owed after it."""
+    burst = rate.burst_ns
+    inc = rate.span(call.charge)
+    if call.mode in ("FORCE", "CREDIT"):
+        return max(inc, 1 - MOST), burst
+    if call.mode == "BORROW":
+        return inc, burst - rate.span(1) + inc
+    if call.charge > rate.burst:
+        return burst + 1, burst
+    return inc, min(burst + call.wait, MOST - 1)
+
+
+class Funnels:
+    """All that a FUNNEL or BUCKET key holds; `tag` is its first byte."""
+
+    def __init__(self, tag):
+        self.tag, self.records = tag, []  # [interval, TAT in ns, peak in steps]
+
+    def seen(self, now):
+        """F2, F8: the debts at a time, and whether a clock had to be made good for."""
+        found, is_cut = [], False
+        for interval, tat, peak in self.records:
+            debt = max(0, tat - now)
+            is_cut |= debt > peak * STEP_NS
+            found.append(Funnel(interval, min(debt, peak * STEP_NS), peak, False))
+        return found, is_cut
+
+    def asked(self, kept, rates):
+        """F6, F7: the funnel of each rate."""
+        named = {funnel.interval: funnel for funnel in kept}
+        for rate in rates:
+            if rate.interval not in named:
+                fitting = [funnel.debt for funnel in kept if funnel.peak <= ceil_div(rate.burst_ns, STEP_NS)]
+                named[rate.interval] = Funnel(rate.interval, max(fitting, default=0))
+        return [named[rate.interval] for rate in rates]
+
+    def ask(self, call, now_us):
+        """The reply, and ms to live if something is to be stored."""
+        for rate in call.rates:
+            if rate.burst * rate.interval >= MOST - 1:
+                raise Wrong(f"ERR a burst of {rate.burst} at this rate takes more than 104 days to drain: give a smaller burst")
+            if call.mode in ("FORCE", "BORROW") and call.cost * rate.interval + rate.burst_ns >= MOST - 1:
+                raise Wrong("ERR this COST at this rate takes more than 104 days to drain")
+        now = now_us * NS_PER_US
+        kept, changes = self.seen(now)
+        asked = self.asked(kept, call.rates)
+        debts = [funnel.debt for funnel in asked]
+        rooms = [room_of(call, rate) for rate in call.rates]
+        granted = call.tries
+        for debt, (inc, room) in zip(debts, rooms):
+            if not call.is_sure:
+                granted = within((room - debt) // inc, 0, granted)
+        lives = None
+        if not call.is_peek:
+            lives = self.pour(call, kept, asked, rooms, granted, changes, now)
+        return self.told(call, debts, rooms, granted), lives
+
+    def pour(self, call, kept, asked, rooms, granted, changes, now):
+        refused = call.tries - granted if call.counts_all else 0
+        for funnel in dict.fromkeys(asked):
+            inc = rooms[asked.index(funnel)][0]
+            funnel.debt = within(funnel.before + granted * inc, 0, MOST)
+        poured = [funnel.debt for funnel in asked]
+        for rate, funnel, after, (inc, _) in zip(call.rates, asked, poured, rooms):
+            if refused:
+                funnel.debt = max(funnel.debt, min(after + refused * inc, rate.burst_ns))
+        for funnel in dict.fromkeys(asked):
+            if funnel.debt != funnel.before:
+                changes, funnel.peak = True, ceil_div(funnel.debt, STEP_NS)
+                kept += [funnel] if funnel.is_new else []
+        if not changes:
+            return None
+        for funnel in kept[::-1]:  # F9
+            if len(kept) > KEPT and funnel.debt == 0:
+                kept.remove(funnel)
+        if len(kept) > KEPT:
+            raise Wrong(OWES)
+        self.records = [[funnel.interval, now + funnel.debt, funnel.peak] for funnel in kept]
+        return ceil_div(max(funnel.debt for funnel in kept), NS_PER_MS)  # F10
+
+    def told(self, call, debts, rooms, granted):
+        left = lambda rate, debt: within(rate.units(max(0, rate.burst_ns - debt)), 0, rate.burst)
+        if granted > 0:
+            after = [debt if call.is_peek else within(debt + granted * inc, 0, MOST) for debt, (inc, _) in zip(debts, rooms)]
+            waits = [debt - rate.burst_ns for debt, rate in zip(after, call.rates)]
+            call.waits = wait = max([0, *waits]) if call.wait and not call.is_sure else 0  # O3: told as of its turn
+            rows = [(left(rate, debt - wait), rate.burst, max(0, debt - wait)) for rate, debt in zip(call.rates, after)]
+            return call.least_left(rows, granted if call.mode == "PARTIAL" and call.cost else call.cost)
+        rows = []
+        for rate, debt, (inc, room) in zip(call.rates, debts, rooms):
+            if call.counts_all and not call.is_peek:
+                debt = max(debt, min(debt + inc, rate.burst_ns))
+            retry = NEVER if inc > room else max(0, debt + inc - room)
+            rows.append((retry, rate.burst, left(rate, debt), debt))
+        return call.most_waited_for(rows)
+
+    def shown(self):
+        """F11."""
+        if not self.records:
+            return None
+        parts = (interval.to_bytes(7, "big") + struct.pack(">III", *divmod(tat, 10**9), peak) for interval, tat, peak in self.records)
+        return self.tag.encode() + b"".join(parts)
+
+
+# ---- FIXED and SLIDING APPROX ----
+
+
+def spelled(start, period):
+    """W2: the one moment of a window whose last digits spell its period's ms, and how many digits those are."""
+    ms = period // US_PER_MS
+    code = f"{ms}{len(str(ms)):02d}"
+    return start + (int(code) - start) % 10 ** len(code)
+
+
+class Window:
+    def __init__(self, period, start, used=0, before=0, is_first=False):
+        self.period, self.start, self.used, self.before, self.is_first = period, start, used, before, is_first
+        self.was = used, before
+
+
+class Windows:
+    """What FIXED and APPROX have in common: windows by their periods."""
+
+    def __init__(self):
+        self.windows = {}  # (is_first, period): Window, in the order in which they are stored
+
+    def seen(self, now):
+        """W3 .. W5: as they are at a time; whether one was brought back."""
+        found, is_brought = {}, False
+        for (is_first, period), window in self.windows.items():
+            start, used, before = window.start, window.used, window.before
+            here = now if is_first else now - now % period
+            is_ahead = start > now if is_first else start > here + period
+            if is_ahead:
+                is_brought |= used + before > 0
+                start = here
+            elif is_first and now >= start + period:
+                continue
+            elif not is_first and start < here:
+                start, used, before = here, 0, (used if start == here - period else 0)
+            found[is_first, period] = Window(period, start, used, before if self.has_before else 0, is_first)
+        return found, is_brought
+
+    def ask(self, call, now):
+        kept, changes = self.seen(now)
+        asked = []
+        for rate in call.rates:
+            name = call.is_first, rate.period
+            here = now if call.is_first else now - now % rate.period
+            if name not in kept:
+                kept[name] = Window(rate.period, here, is_first=call.is_first)
+            asked.append(kept[name])
+        unique = list(dict.fromkeys(asked))
+        kept = {(window.is_first, window.period): window for window in [*unique, *(w for w in kept.values() if w not in unique)]}
+        charge = call.charge if call.cost else 1
+        used = [self.held(window, now) for window in asked]
+        granted = call.tries
+        for before, rate in zip(used, call.rates):
+            if not call.is_sure or call.is_peek:
+                granted = within((rate.count - before) // charge, 0, granted)
+        if not call.is_peek:
+            for window in unique:
+                self.add(window, granted * charge)
+            if call.counts_all:
+                for before, window, rate in zip(used, asked, call.rates):
+                    self.add(window, max(0, min(before + call.tries * charge, rate.count) - self.held(window, now)))
+        changes |= any((window.used, window.before) != window.was for window in unique)
+        if call.mode == "CREDIT":
+            used = [max(0, self.held(window, now) + call.cost) if self.held(window, now) else before for before, window in zip(used, asked)]
+        reply = self.told(call, used, asked, granted if not call.is_sure else call.tries, now)
+        if call.is_peek or not changes:
+            return reply, None
+        over = [self.over(window, now) for window in kept.values()]
+        live = {name: window for (name, window), left in zip(kept.items(), over) if left > 0}
+        if len(live) > KEPT:
+            raise Wrong(COUNTS)
+        self.windows = live
+        return reply, ceil_div(max([1000, *over]), US_PER_MS) if live else 0
+
+    def told(self, call, used, asked, granted, now):
+        """T1 .. T5. After a try that was let through times are those behind it."""
+        rows = []
+        for rate, before, window in zip(call.rates, used, asked):
+            is_counted = not call.is_peek and (granted > 0 or call.counts_all)
+            refused = call.charge if granted == 0 and call.counts_all and not call.is_peek else 0
+            after = max(0, before + (granted * call.charge + refused if is_counted else 0))
+            left = within(rate.count - after, 0, rate.count)
+            retry = NEVER if call.charge > rate.count else self.retry(window, rate.count - call.charge, now)
+            rows.append((retry * NS_PER_US, rate.count, left, self.over(window, now) * NS_PER_US))
+        if granted > 0:
+            return call.least_left([(left, count, reset) for _, count, left, reset in rows],
+                                   granted if call.mode == "PARTIAL" and call.cost else call.cost)  # fmt: skip
+        return call.most_waited_for(rows)
+
+    def shown(self):
+        return (self.tag + " ".join(map(self.word, self.windows.values()))).encode() if self.windows else None
+
+
+class Fixed(Windows):
+    tag, has_before = "w", False
+
+    def held(self, window, now):
+        return window.used
+
+    def add(self, window, units):
+        window.used = within(window.used + units, 0, MOST)
+
+    def retry(self, window, room, now):
+        return window.start + window.period - now if window.used > room else 0
+
+    def over(self, window, now):
+        return window.start + window.period - now if window.used else 0
+
+    def word(self, window):
+        if window.is_first:
+            return f"{window.start}-{window.period // US_PER_MS}:{window.used}"
+        return f"{spelled(window.start, window.period)}:{window.used}"
+
+
+class Approx(Windows):
+    tag, has_before = "a", True
+
+    @staticmethod
+    def weighted(window, at):
+        """A1: the rule itself, at a time that is not before now."""
+        start, used, before = window.start, window.used, window.before
+        while at >= start + window.period:
+            start, used, before = start + window.period, 0, used
+        return used + Fraction(before * (window.period - max(0, at - start)), window.period)
+
+    def held(self, window, now):
+        return math.ceil(self.weighted(window, now))
+
+    def add(self, window, units):
+        """A3: what is given back goes from this window first."""
+        used = min(window.used + units, MOST)
+        if used < 0:
+            window.before = max(0, window.before + used)
+        window.used = max(0, used)
+
+    def retry(self, window, room, now):
+        """A2: the first us at which there is room, by bisection: what a window holds never grows by itself."""
+        low, high = -1, window.start + 3 * window.period - now
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.weighted(window, now + middle) <= room else (middle, high)
+        return high
+
+    def over(self, window, now):
+        if window.used:
+            return window.start + 2 * window.period - now
+        return window.start + window.period - now if window.before else 0
+
+    def word(self, window):
+        return f"{spelled(window.start, window.period)}:{window.used}:{window.before}"
+
+
+# ---- SLIDING ----
+
+
+class Log:
+    """S1: what was let through at once, as (time, total, units)."""
+
+    kept, pruned, given_at_once = 10000, 100, 1000
+
+    def __init__(self):
+        self.entries = []
+        self.over_at = 0  # us: when the key ends
+
+    def held(self, entries, at, period):
+        return sum(units for time, _, units in entries if time + period > at)
+
+    def ask(self, call, now):
+        longest = max(rate.period for rate in call.rates)
+        charge = call.charge if call.cost else 1
+        is_brought = any(at > now for at, _, _ in self.entries)
+        entries = [(min(at, now), total, units) for at, total, units in self.entries]  # S6
+        used = [self.held(entries, now, rate.period) for rate in call.rates]
+        granted = call.tries
+        for before, rate in zip(used, call.rates):
+            if not call.is_sure or call.is_peek:
+                granted = within((rate.count - before) // charge, 0, granted)
+        charged = 0 if call.is_peek else granted * max(0, charge)
+        if call.counts_all and not call.is_peek:
+            charged += (call.tries - granted) * min(charge, max(rate.count for rate in call.rates))
+        total = entries[-1][1] if entries else 0
+        after = entries + ([(now, total + charged, charged)] if charged else [])
+        if call.mode == "CREDIT":
+            after = self.given_back(after, call.cost, now - longest)
+        rows = [self.row(call, rate, before, granted, entries, after, charged, now) for rate, before in zip(call.rates, used)]
+        lives = None
+        if not call.is_peek and (charged or is_brought or after != entries):
+            lives = self.write(after, charged, is_brought, longest, now, call.mode == "CREDIT")
+        if call.is_sure or granted > 0:
+            least = [(left, count, reset) for _, count, left, reset in rows]
+            return call.least_left(least, granted if call.mode == "PARTIAL" and call.cost else call.cost), lives
+        return call.most_waited_for(rows), lives
+
+    def row(self, call, rate, before, granted, entries, after, charged, now):
+        held = max(0, before + (-call.cost if call.mode == "CREDIT" else 0 if call.is_peek else charged))
+        if call.counts_all and not granted and not call.is_peek:
+            held = before + call.charge
+        retry = NEVER
+        if call.charge <= rate.count:
+            moments = sorted({now, *(at + rate.period for at, _, _ in after if at + rate.period > now)})
+            retry = next(at - now for at in moments if self.held(after, at, rate.period) + call.charge <= rate.count)
+        over = max([0, *(at + rate.period - now for at, _, _ in after)])
+        return retry * NS_PER_US, rate.count, within(rate.count - held, 0, rate.count), over * NS_PER_US
+
+    def given_back(self, entries, units, border):
+        """S5: the newest first, as far as the longest window goes."""
+        entries = list(entries)
+        while units and entries and entries[-1][0] > border:
+            at, total, size = entries.pop()
+            if size > units:
+                entries.append((at, total - units, size - units))
+            units = max(0, units - size)
+        return entries
+
+    def write(self, after, charged, is_brought, longest, now, is_credit):
+        if is_brought and not is_credit:  # one entry of all that was ahead and of this
+            joined = [entry for entry in after if entry[0] == now]
+            ahead = sum(units for _, _, units in joined)
+            after = [entry for entry in after if entry[0] < now] + [(now, joined[-1][1], ahead)]
+        if charged or is_brought:
+            over = max(0, len(after) - self.kept)
+            if (self.over_at - now) <= longest:
+                over = max(over, sum(at <= now - longest for at, _, _ in after))
+            after = after[min(over, self.pruned) :]
+            self.over_at = max(self.over_at, now + longest)
+        self.entries = after
+        return ceil_div(self.over_at - now, US_PER_MS) if after else 0
+
+    def shown(self):
+        return [(b"%016d+%d" % (total, units), at) for at, total, units in self.entries] or None
+
+
+# ---- THROTTLE ----
+
+
+class Cell:
+    def __init__(self):
+        self.tat = 0
+
+    def ask(self, numbers, now_us):
+        """C1 .. C5."""
+        max_burst, count, period, quantity = [*map(int, numbers), 1][:4]
+        interval, now, limit = period * 10**9 // count, now_us * NS_PER_US, max_burst + 1
+        room, inc = interval * limit, interval * quantity
+        debt = within(self.tat - now, 0, MOST)
+        passes = debt + inc <= room
+        after = max(0, debt + inc) if passes else debt
+        retry = -1 if passes or inc > room else debt + inc - room
+        lives = None
+        if after != debt:
+            self.tat, lives = now + after if after else 0, ceil_div(after, NS_PER_MS)
+        seconds = lambda ns: -1 if ns < 0 else ceil_div(ns // NS_PER_MS, 1000)
+        return [int(not passes), limit, within((room - after) // interval, 0, limit), seconds(retry), seconds(after)], lives
+
+    def shown(self):
+        return b"%d" % self.tat if self.tat else None
+
+
+# ---- ACQUIRE, RENEW, RELEASE ----
+
+
+class Holders:
+    def __init__(self):
+        self.over = {}  # token: (ms when its time is over, code of how long it was)
+
+    @staticmethod
+    def code(ttl):
+        """H6: the least of 1 + 16 e + m with (16 + m) / 16 * 2^e ms at least that long."""
+        return 1 + next(c for c in range(1023) if (16 + c % 16) * 2 ** (c // 16) >= 16 * ttl)
+
+    @staticmethod
+    def spelled(code):
+        return Fraction((16 + (code - 1) % 16) * 2 ** ((code - 1) // 16), 16)
+
+    def live(self, now):
+        return {token: held for token, held in self.over.items() if held[0] > now // US_PER_MS}
+
+    def give(self, token, ttl, now):
+        self.over = self.live(now) | {token: (ceil_div(now, US_PER_MS) + ttl, self.code(ttl))}
+        return self.lives(now)
+
+    def lives(self, now):
+        return max([0, *(over - now // US_PER_MS for over, _ in self.over.values())])
+
+    def acquire(self, token, most, ttl, now):
+        live = self.live(now)
+        if len(live) < most:
+            return [0, token, len(live) + 1, most, -1], self.give(token, ttl, now)
+        lives = self.bring_back(now)
+        overs = sorted(over for over, _ in self.live(now).values())
+        return [1, None, len(live), most, ceil_div(overs[len(overs) - most] * US_PER_MS - now, US_PER_MS)], lives
+
+    def bring_back(self, now):
+        """H7: who would hold longer than he was given to holds from now on."""
+        brought = {}
+        for token, (over, code) in self.over.items():
+            time = self.spelled(code)
+            if over - time > now // US_PER_MS + 2:
+                brought[token] = (now // US_PER_MS + 1 + math.ceil(time), code)
+        self.over = self.live(now) | brought if brought else self.over
+        return self.lives(now) if brought else None
+
+    def renew(self, token, ttl, now):
+        holds = token in self.live(now)
+        return int(holds), self.give(token, ttl, now) if holds else None
+
+    def release(self, token, now):
+        holds, was = token in self.live(now), token in self.over
+        if was:
+            self.over = self.live(now)
+            self.over.pop(token, None)
+        return int(holds), self.lives(now) if was else None
+
+    def shown(self):
+        scores = ((b"h:" + token.encode(), over - 1 + Fraction(code, 1024)) for token, (over, code) in self.over.items())
+        return sorted(scores, key=lambda one: (one[1], one[0])) or None
+
+
+# ---- all keys ----
+
+KINDS = {"FUNNEL": lambda: Funnels("f"), "BUCKET": lambda: Funnels("b"), "SLIDING": Log, "APPROX": Approx, "FIXED": Fixed,
+         "THROTTLE": Cell, "ACQUIRE": Holders, "RENEW": Holders, "RELEASE": Holders}  # fmt: skip
+
+
+class Reference:
+    """Keys, each with its algorithm and when it ends (us)."""
+
+    def __init__(self):
+        self.keys = {}
+        self.tokens = 0
+        self.waits = 0  # of the last call, ns
+
+    def state(self, name, key, now):
+        kind = {"BUCKET": "BUCKET", "RENEW": "ACQUIRE", "RELEASE": "ACQUIRE"}.get(name, name)
+        known = self.keys.get(key)
+        if known and known[2] <= now:
+            known = self.keys.pop(key)
+        elif known:
+            if known[0] != kind:
+                raise Wrong(WRONGTYPE)
+            return kind, known[1]
+        return kind, KINDS[name]()
+
+    def call(self, words, now):
+        """The reply of LIMIT ... at a time; Wrong is an error."""
+        name, key = words[0].upper(), words[1]
+        if name == "RESET":
+            return sum(self.keys.pop(one, (0, 0, 0))[2] > now for one in words[1:])
+        is_rated = name in ("FUNNEL", "BUCKET", "SLIDING", "FIXED")
+        call = Call(words) if is_rated else None
+        kind, state = self.state(call.name if call else name, key, now)
+        self.waits = 0
+        if call:
+            reply, lives = state.ask(call, now)
+            self.waits = call.waits
+        elif name == "THROTTLE":
+            reply, lives = state.ask(words[2:], now)
+        elif name == "ACQUIRE":
+            reply, lives = state.acquire(f"${self.tokens + 1}", int(words[2]), int(words[3]), now)
+            self.tokens += 1 - reply[0]
+        elif name == "RENEW":
+            reply, lives = state.renew(words[2], int(words[3]), now)
+        else:
+            reply, lives = state.release(words[2], now)
+        if lives == 0:
+            self.keys.pop(key, None)
+        elif lives is not None:
+            self.keys[key] = (kind, state, now + lives * US_PER_MS)
+        return reply
