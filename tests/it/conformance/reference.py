@@ -587,10 +587,10 @@ class Reference:
 
     def state(self, name, key, now):
         kind = {"BUCKET": "BUCKET", "RENEW": "ACQUIRE", "RELEASE": "ACQUIRE"}.get(name, name)
+        for ended in [one for one, (_, _, end) in self.keys.items() if end <= now]:
+            del self.keys[ended]  # K1
         known = self.keys.get(key)
-        if known and known[2] <= now:
-            known = self.keys.pop(key)
-        elif known:
+        if known:
             if known[0] != kind:
                 raise Wrong(WRONGTYPE)
             return kind, known[1]
