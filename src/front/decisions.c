@@ -48,6 +48,7 @@ void decisions_ask(struct client *client, const struct request *request)
         .when_down = rules->when_down,
         .cell = rules->cell,
         .named = rules->named,
+        .now_ns = client->front->loop->now_ns,
     };
     struct build error;
     build_init(&error, context.is_resp3);

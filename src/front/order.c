@@ -24,6 +24,8 @@ void order_free(struct order *order)
     free(order->policy);
     free(order->what);
     free(order->expression);
+    free(order->key);
+    free(order->lives);
     free(order->error);
     free(order);
 }

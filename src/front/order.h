@@ -12,7 +12,16 @@
 
 #include "base/list.h"
 
-enum order_kind { ORDER_RELOAD, ORDER_SET, ORDER_SET_LIMIT, ORDER_UNSET, ORDER_MODE, ORDER_DIFF };
+enum order_kind {
+    ORDER_RELOAD,
+    ORDER_SET,
+    ORDER_SET_LIMIT,
+    ORDER_SET_KEY,
+    ORDER_UNSET,
+    ORDER_UNSET_KEY,
+    ORDER_MODE,
+    ORDER_DIFF
+};
 
 /* A line that runs otherwise than it stands in the file; "" where there is none. */
 struct difference {
@@ -25,12 +34,15 @@ struct difference {
 struct order {
     struct list in_queue; /* of whoever holds it */
     enum order_kind kind;
-    char *policy; /* ORDER_SET, ORDER_UNSET; ORDER_SET_LIMIT: the limit's name */
+    char *policy; /* ORDER_SET, ORDER_UNSET; ORDER_SET_LIMIT, ORDER_SET_KEY, ORDER_UNSET_KEY: the limit's name */
     char *what;   /* ORDER_SET, ORDER_UNSET */
-    char *
-        expression; /* ORDER_SET: the right side of the line; ORDER_SET_LIMIT: the line; ORDER_MODE: enforce or shadow */
-    void *worker;   /* whose client it is from; the main thread's business */
-    void *client;   /* NULL: it has gone */
+    /* ORDER_SET: the right side of the line; ORDER_SET_LIMIT, ORDER_SET_KEY: the line; ORDER_MODE: enforce or shadow */
+    char *expression;
+    char *key; /* ORDER_SET_KEY, ORDER_UNSET_KEY: any bytes, */
+    size_t key_len;
+    char *lives;  /* and for how long, as it is written; NULL: until it is taken back */
+    void *worker; /* whose client it is from; the main thread's business */
+    void *client; /* NULL: it has gone */
 
     char *error; /* the result: NULL when it has been carried out */
     struct difference *differences;

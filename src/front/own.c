@@ -283,7 +283,8 @@ static void list(struct client *client, const struct words *words, struct build 
     const struct front_settings *settings = client->front->settings;
     (void)words;
     const struct rules *rules = client->front->rules;
-    report_list(out, rules->policies, settings->tallies, settings->n_workers, rules->named, rules->when_down);
+    report_list(out, rules->policies, settings->tallies, settings->n_workers, rules->named, rules->when_down,
+                client->front->loop->now_ns);
 }
 
 static void help(struct client *client, const struct words *words, struct build *out)
@@ -311,15 +312,15 @@ static void mode(struct client *client, const struct words *words, struct build 
 
 /* ---- carried out by the main thread ---- */
 
-/* The words from `first` on, as they would stand behind the '=' of a line. */
-static char *joined(const struct words *words, size_t first)
+/* The words from `first` to `end`, as they would stand behind the '=' of a line. */
+static char *joined(const struct words *words, size_t first, size_t end)
 {
     size_t len = 0;
-    for (size_t i = first; i < words->n; i++)
+    for (size_t i = first; i < end; i++)
         len += words->at[i].len + 1;
     char *text = mem_alloc(len + 1);
     char *at = text;
-    for (size_t i = first; i < words->n; i++) {
+    for (size_t i = first; i < end; i++) {
         memcpy(at, words->at[i].at, words->at[i].len);
         at += words->at[i].len;
         *at++ = ' ';
@@ -333,6 +334,25 @@ static char *copied(struct slice word)
     return mem_strndup(word.at, word.len);
 }
 
+/*
+ * LIMIT SET LIMIT name line ... FOR key [EX time]: read from the end, where a line has no such word. How many words are in
+ * front of FOR; all of them when it is about no key.
+ */
+static size_t take_tail(struct order *order, const struct words *words)
+{
+    size_t n = words->n;
+    bool has_time = n >= 9 && is_word(words, n - 2, "ex") && is_word(words, n - 4, "for");
+    if (!has_time && !(n >= 7 && is_word(words, n - 2, "for")))
+        return n;
+    size_t at = has_time ? n - 4 : n - 2;
+    order->kind = ORDER_SET_KEY;
+    order->key = copied(words->at[at + 1]);
+    order->key_len = words->at[at + 1].len;
+    if (has_time)
+        order->lives = copied(words->at[n - 1]);
+    return at;
+}
+
 static void give(struct client *client, enum order_kind kind, const struct words *words)
 {
     struct order *order = order_new(kind);
@@ -341,10 +361,15 @@ static void give(struct client *client, enum order_kind kind, const struct words
         order->what = copied(words->at[3]);
     }
     if (kind == ORDER_SET)
-        order->expression = joined(words, 4);
+        order->expression = joined(words, 4, words->n);
     if (kind == ORDER_SET_LIMIT) {
         order->policy = copied(words->at[3]);
-        order->expression = joined(words, 4);
+        order->expression = joined(words, 4, take_tail(order, words));
+    }
+    if (kind == ORDER_UNSET_KEY) {
+        order->policy = copied(words->at[3]);
+        order->key = copied(words->at[5]);
+        order->key_len = words->at[5].len;
     }
     if (kind == ORDER_MODE)
         order->expression = copied(words->at[2]);
@@ -352,6 +377,15 @@ static void give(struct client *client, enum order_kind kind, const struct words
     client_need_extra(client)->order = order;
     client->is_held = true;
     client->front->settings->give(client->front->worker, order);
+}
+
+/* LIMIT UNSET LIMIT name FOR key */
+static void unset_key(struct client *client, const struct words *words, struct build *out)
+{
+    if (words->n == 6 && is_word(words, 2, "limit") && is_word(words, 4, "for"))
+        give(client, ORDER_UNSET_KEY, words);
+    else
+        syntax_error(out);
 }
 
 static void tell_differences(struct build *out, const struct order *order)
@@ -429,6 +463,8 @@ static void run(struct client *client, const struct words *words, struct build *
             mode(client, words, out);
         else if (is_order && subcommands[i].order == ORDER_SET && is_word(words, 2, "limit"))
             give(client, ORDER_SET_LIMIT, words);
+        else if (is_order && subcommands[i].order == ORDER_UNSET && words->n > 4)
+            unset_key(client, words, out);
         else if (is_order)
             give(client, subcommands[i].order, words);
         else

@@ -87,17 +87,18 @@ static void keep(struct quota_call *call, const struct quota_ask *ask, struct sl
 }
 
 /* NULL: none is named so, or the call does not fit it. */
-static const struct named_limit *resolve(struct quota_ask *ask, const struct named *named, struct build *error)
+static const struct named_limit *resolve(struct quota_ask *ask, const struct quota_context *context,
+                                         struct build *error)
 {
     char text[256];
-    const struct named_limit *limit = named_find(named, ask->name);
+    const struct named_limit *limit = named_find(context->named, ask->name);
     if (limit != NULL) {
-        bool is_fit = quota_ask_resolve(ask, &limit->rule, text, sizeof text);
+        bool is_fit = quota_ask_resolve(ask, named_rule(limit, ask->key, context->now_ns), text, sizeof text);
         if (!is_fit)
             build_error(error, slice_str(text));
         return is_fit ? limit : NULL;
     }
-    struct slice near = named_near(named, ask->name);
+    struct slice near = named_near(context->named, ask->name);
     int shown = (int)(ask->name.len < 64 ? ask->name.len : 64);
     int len = snprintf(text, sizeof text,
                        near.len > 0 ? "ERR no limit is named '%.*s' (did you mean %.*s?)"
@@ -117,7 +118,7 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
         return NULL;
     }
     const struct named_limit *limit = NULL;
-    if (asked.rule.kind == QUOTA_CHECK && (limit = resolve(&asked, context->named, error)) == NULL)
+    if (asked.rule.kind == QUOTA_CHECK && (limit = resolve(&asked, context, error)) == NULL)
         return NULL;
     bool is_reset = asked.rule.kind == QUOTA_RESET;
     asked.is_raw = asked.is_cell && context->cell == QUOTA_CELL_RAW;

@@ -67,7 +67,8 @@ struct quota_context {
     bool is_resp3;
     enum quota_when_down when_down;
     enum quota_cell cell;
-    const struct named *named; /* for CHECK */
+    const struct named *named; /* for CHECK, */
+    uint64_t now_ns;           /* and when */
 };
 
 /* Of a whole multibulk request of the command `name`. NULL: it is wrong, or there is no memory, and `error` says so. */

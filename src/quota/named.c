@@ -39,6 +39,7 @@ void named_put(struct named *named)
         free(named->limits[i].name);
         free(named->limits[i].rates);
         named_tally_put(named->limits[i].tally);
+        overrides_put(named->limits[i].overrides);
     }
     free(named->limits);
     free(named);
@@ -111,6 +112,11 @@ static const struct setting *find_setting(struct slice key)
         if (slice_eq_nocase(key, slice_str(settings[i].name)))
             return &settings[i];
     return NULL;
+}
+
+bool named_is_setting(struct slice key)
+{
+    return find_setting(key) != NULL;
 }
 
 static struct slice setting_name(const void *arg, size_t i)
@@ -192,6 +198,35 @@ void named_inherit(struct named *named, const struct named *before)
         named_tally_put(named->limits[i].tally);
         named->limits[i].tally = named_tally_get(same->tally);
     }
+}
+
+const struct quota_rule *named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns)
+{
+    const struct override *own = limit->overrides != NULL ? overrides_find(limit->overrides, key, now_ns) : NULL;
+    return own != NULL ? &own->rule : &limit->rule;
+}
+
+struct named *named_copy(const struct named *named)
+{
+    struct named *copy = named_new();
+    copy->limits = mem_zalloc(named->n, sizeof *copy->limits);
+    copy->n = named->n;
+    for (size_t i = 0; i < named->n; i++) {
+        struct named_limit *limit = &copy->limits[i];
+        *limit = named->limits[i];
+        limit->name = mem_strndup(limit->name, strlen(limit->name));
+        limit->rates = mem_strndup(limit->rates, strlen(limit->rates));
+        limit->tally = named_tally_get(limit->tally);
+        limit->overrides = overrides_get(limit->overrides);
+    }
+    return copy;
+}
+
+void named_override(struct named *named, struct slice name, struct overrides *overrides)
+{
+    struct named_limit *limit = find(named, name);
+    overrides_put(limit->overrides);
+    limit->overrides = overrides;
 }
 
 static struct slice name_at(const void *arg, size_t i)

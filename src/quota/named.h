@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "base/slice.h"
+#include "quota/override.h"
 #include "quota/rule.h"
 #include "quota/tally.h"
 
@@ -25,7 +26,8 @@ struct named_limit {
     struct named_tally *tally;
     bool has_when_down; /* else limit-when-down holds */
     enum quota_when_down when_down;
-    bool has_over, is_shadow; /* over is given, and shadow: it is asked and counted, and limits nobody */
+    bool has_over, is_shadow;    /* over is given, and shadow: it is asked and counted, and limits nobody */
+    struct overrides *overrides; /* rates of single keys; NULL: none has any */
 };
 
 struct named;
@@ -50,6 +52,18 @@ const struct named_limit *named_at(const struct named *named, size_t i);
 
 /* From here on limits count on with the tallies that those of the same name had before. `named` is not in use yet. */
 void named_inherit(struct named *named, const struct named *before);
+
+/* Is it a key of its section that is no algorithm? */
+bool named_is_setting(struct slice key);
+
+/* The rates that hold for a key of it now. */
+const struct quota_rule *named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns);
+
+/* The same limits, with the same tallies; not in use yet. */
+struct named *named_copy(const struct named *named);
+
+/* From here on the limit, which there is, has these for single keys, and the reference. `named` is not in use yet. */
+void named_override(struct named *named, struct slice name, struct overrides *overrides);
 
 /* error, allow, deny or local: what holds for it when limit-when-down says `otherwise`. */
 const char *named_when_down(const struct named_limit *limit, enum quota_when_down otherwise);

@@ -244,10 +244,28 @@ static void tallied(struct build *out, const struct limit *limit, struct tally *
     number(out, "shadowed", sum(tallies, n_workers, limit->id, offsetof(struct tally, shadowed)));
 }
 
-static void list_named(struct build *out, const struct named_limit *limit, enum quota_when_down when_down)
+/* Rates of single keys, and for how long; -1: until they are taken back. */
+static void list_overrides(struct build *out, const struct overrides *overrides, uint64_t now_ns)
+{
+    build_bulk_str(out, "overrides");
+    build_array(out, overrides_living(overrides, now_ns));
+    for (size_t i = 0; i < overrides_count(overrides); i++) {
+        const struct override *one = overrides_at(overrides, i);
+        if (override_is_over(one, now_ns))
+            continue;
+        build_map(out, 3);
+        field(out, "key", one->key);
+        field(out, "rate", one->rates);
+        build_bulk_str(out, "ends_in_ms");
+        build_int(out, one->until_ns > 0 ? ms_up(one->until_ns - now_ns) : -1);
+    }
+}
+
+static void list_named(struct build *out, const struct named_limit *limit, enum quota_when_down when_down,
+                       uint64_t now_ns)
 {
     const struct named_tally *tally = limit->tally;
-    build_map(out, 10);
+    build_map(out, 11);
     field(out, "limit", slice_str(limit->name));
     field(out, "what", slice_str(quota_algorithm(limit->rule.kind)->name));
     field(out, "rate", slice_str(limit->rates));
@@ -258,10 +276,11 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
     number(out, "limited", count_read(&tally->results[TALLY_LIMITED]));
     number(out, "shadowed", count_read(&tally->results[TALLY_SHADOWED]));
     number(out, "errors", count_read(&tally->results[TALLY_ERROR]));
+    list_overrides(out, limit->overrides, now_ns);
 }
 
 void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers,
-                 const struct named *named, enum quota_when_down when_down)
+                 const struct named *named, enum quota_when_down when_down, uint64_t now_ns)
 {
     unsigned n = (unsigned)named_count(named);
     for (size_t i = 0; i < policies_count(policies); i++)
@@ -277,7 +296,7 @@ void report_list(struct build *out, const struct policies *policies, struct tall
         }
     }
     for (size_t i = 0; i < named_count(named); i++)
-        list_named(out, named_at(named, i), when_down);
+        list_named(out, named_at(named, i), when_down, now_ns);
 }
 
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)

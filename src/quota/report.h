@@ -33,7 +33,7 @@ void report_explain(struct build *out, const struct policies *policies, const st
 
 /* Every limit, with its tallies added up over the workers; and every named one. `when_down` is limit-when-down. */
 void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers,
-                 const struct named *named, enum quota_when_down when_down);
+                 const struct named *named, enum quota_when_down when_down, uint64_t now_ns);
 
 /* The heaviest subjects. Out of memory breaks `out`. */
 void report_top(struct build *out, struct top *const *tops, unsigned n_workers, enum top_by by, size_t n,

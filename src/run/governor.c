@@ -16,6 +16,7 @@
 #include "run/config_edit.h"
 #include "run/descriptors.h"
 #include "run/notice.h"
+#include "run/order_key.h"
 #include "run/order_line.h"
 #include "run/reload.h"
 
@@ -102,9 +103,10 @@ static struct tls_context *kept(struct tls_context *fresh, struct tls_context *r
 }
 
 /* Limits of the same names count on; of what has another algorithm now keys begin anew when they are asked. */
-static void inherit(struct governor *g, struct named *fresh)
+static void inherit(struct governor *g, struct named *fresh, bool is_reload)
 {
     named_inherit(fresh, g->rules->named);
+    order_key_inherit(fresh, g->rules->named, is_reload, clock_ns(), g->journal);
     for (size_t i = 0; i < named_count(fresh); i++) {
         const struct named_limit *limit = named_at(fresh, i);
         const struct named_limit *before = named_find(g->rules->named, slice_str(limit->name));
@@ -114,13 +116,13 @@ static void inherit(struct governor *g, struct named *fresh)
     }
 }
 
-/* Let it run. False: there have been too many limits since the start. */
-static bool adopt(struct governor *g, const struct config *config)
+/* Let it run; it is the whole file, or what ran with another line. False: there have been too many limits since the start. */
+static bool adopt(struct governor *g, const struct config *config, bool is_reload)
 {
     if (!policies_enroll(config->policies, g->ledger))
         return false;
     if (g->rules)
-        inherit(g, config->named);
+        inherit(g, config->named, is_reload);
     struct rules model = {
         .identity = config->identity,
         .max_clients = fit_clients(g, config->max_clients),
@@ -148,9 +150,9 @@ static bool adopt(struct governor *g, const struct config *config)
     return true;
 }
 
-static char *adopt_or_say(struct governor *g, const struct config *config)
+static char *adopt_or_say(struct governor *g, const struct config *config, bool is_reload)
 {
-    if (adopt(g, config))
+    if (adopt(g, config, is_reload))
         return NULL;
     return copy_text("there have been too many different limits since the start: restart weir");
 }
@@ -189,7 +191,7 @@ static char *read_again(struct governor *g)
     if (!g->path)
         return copy_text("weir was started without a file (-c FILE)");
     struct config *config = config_read(&file, g->builtin);
-    char *why = config ? adopt_or_say(g, config) : complaints.first;
+    char *why = config ? adopt_or_say(g, config, true) : complaints.first;
     if (config && !why)
         take_over(g, &file);
     drop_file(&file);
@@ -240,7 +242,7 @@ static char *run_with(struct governor *g, struct config_file *next)
     next->report = on_complaint;
     next->arg = &complaints;
     struct config *config = config_build(next, g->builtin, CONFIG_LIVE);
-    char *why = config ? adopt_or_say(g, config) : complaints.first;
+    char *why = config ? adopt_or_say(g, config, false) : complaints.first;
     config_free(config);
     if (!why) {
         drop_file(&g->running);
@@ -333,6 +335,33 @@ static char *unset(struct governor *g, struct order *order)
     return error;
 }
 
+/* Run with other rates of single keys; takes over `named`. */
+static void install_named(struct governor *g, struct named *named)
+{
+    struct rules model = *g->rules;
+    model.named = named;
+    install(g, rules_new(&model, policies_get(g->rules->policies)));
+    named_put(named);
+}
+
+static char *set_key(struct governor *g, struct order *order)
+{
+    struct named *next;
+    char *error = order_key_set(order, g->rules->named, clock_ns(), g->journal, &next);
+    if (!error)
+        install_named(g, next);
+    return error;
+}
+
+static char *unset_key(struct governor *g, struct order *order)
+{
+    struct named *next;
+    char *error = order_key_unset(order, g->rules->named, clock_ns(), g->journal, &next);
+    if (!error)
+        install_named(g, next);
+    return error;
+}
+
 static char *set_mode(struct governor *g, struct order *order)
 {
     const struct line_name name = {SECTION_WEIR, SLICE(""), SLICE("mode")};
@@ -356,6 +385,7 @@ static char *compare(struct governor *g, struct order *order)
     struct config *config = config_read(&file, g->builtin);
     if (config) {
         struct differences d = config_diff(&g->running, &file);
+        order_key_differences(g->rules->named, clock_ns(), &d);
         order->differences = d.at;
         order->n_differences = d.count;
     }
@@ -369,8 +399,9 @@ static char *compare(struct governor *g, struct order *order)
 /* ---- orders ---- */
 
 static char *(*const kinds[])(struct governor *g, struct order *order) = {
-    [ORDER_RELOAD] = reload, [ORDER_SET] = set,       [ORDER_SET_LIMIT] = set_limit,
-    [ORDER_UNSET] = unset,   [ORDER_MODE] = set_mode, [ORDER_DIFF] = compare,
+    [ORDER_RELOAD] = reload,   [ORDER_SET] = set,      [ORDER_SET_LIMIT] = set_limit,
+    [ORDER_SET_KEY] = set_key, [ORDER_UNSET] = unset,  [ORDER_UNSET_KEY] = unset_key,
+    [ORDER_MODE] = set_mode,   [ORDER_DIFF] = compare,
 };
 
 void governor_carry_out(struct governor *g, struct order *order)
@@ -393,7 +424,7 @@ struct governor *governor_new(const struct config *config, const struct config_f
     g->unlimited = ledger_record(g->ledger, SLICE(""));
     config_file_copy(&g->loaded, file);
     config_file_copy(&g->running, file);
-    if (!adopt(g, config)) {
+    if (!adopt(g, config, true)) {
         log_error("the configuration has more limits than weir can hold");
         exit(2);
     }

@@ -75,18 +75,28 @@ static void split_line(struct slice text, struct slice *key, struct slice *value
         *value = split_trim(slice_of(value->at + 1, value->len - 1));
 }
 
+char *order_named(const struct order *order, const struct named *named)
+{
+    struct slice name = slice_str(order->policy);
+    if (!order_is_one_line(order->policy))
+        return order_error("control characters have no place in a configuration");
+    if (named_find(named, name) != NULL)
+        return NULL;
+    struct slice near = named_near(named, name);
+    if (near.len > 0)
+        return order_error("no limit is named %s (did you mean %.*s?)", order->policy, WHY_SLICE(near));
+    return order_error("no limit is named %s", order->policy);
+}
+
 char *order_named_line(const struct order *order, const struct named *named, struct line_name *name,
                        struct slice *value)
 {
     *name = (struct line_name){SECTION_LIMIT, slice_str(order->policy), SLICE("")};
-    if (!order_is_one_line(order->policy) || !order_is_one_line(order->expression))
+    char *error = order_named(order, named);
+    if (error != NULL)
+        return error;
+    if (!order_is_one_line(order->expression))
         return order_error("control characters have no place in a configuration");
-    if (named_find(named, name->section) == NULL) {
-        struct slice near = named_near(named, name->section);
-        if (near.len > 0)
-            return order_error("no limit is named %s (did you mean %.*s?)", order->policy, WHY_SLICE(near));
-        return order_error("no limit is named %s", order->policy);
-    }
     split_line(slice_str(order->expression), &name->key, value);
     return value->len > 0 ? NULL : order_error("a line is a key and its value, like sliding = 5/60s");
 }

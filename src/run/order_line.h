@@ -24,6 +24,9 @@ bool order_is_one_line(const char *text);
 __attribute__((warn_unused_result)) char *order_line(const struct order *order, const struct policies *policies,
                                                      struct line_name *name);
 
+/* Is there a limit that is named as the order says? */
+__attribute__((warn_unused_result)) char *order_named(const struct order *order, const struct named *named);
+
 /* The same of an order about a named limit; and the right side of its line. */
 __attribute__((warn_unused_result)) char *order_named_line(const struct order *order, const struct named *named,
                                                            struct line_name *name, struct slice *value);

@@ -216,3 +216,84 @@ def test_what_is_none_of_the_limits_stays(weir, redis):
             assert conn.call("LIMIT", "CHECK", name, key) == WRONGTYPE, name
             assert conn.call("LIMIT", "CHECK", name, key) == WRONGTYPE, name
         assert redis.call("EXISTS", *[f"limit:{name}:{key}" for name in ("once", "trial", "queue")]) == 3
+
+
+# ---- rates of single keys ----
+
+
+def test_rates_of_one_key(weir):
+    """On every worker at once; others keep the limit's. What has been counted stays."""
+    key, other = fresh(), fresh()
+    conns = [weir.connect() for _ in range(4)]
+    assert [decide(conn, f"LIMIT CHECK once {key}").limited for conn in conns] == [0, 1, 1, 1]
+    assert order(weir, "SET", "LIMIT", "once", "fixed", "=", "3/100d,", "9/200d", "FOR", key) == "OK"
+    assert [decide(conn, f"LIMIT CHECK once {key}")[:3] for conn in conns] == [(0, 3, 1), (0, 3, 0), (1, 3, 0), (1, 3, 0)]
+    assert [decide(conn, f"LIMIT CHECK once {other}").limited for conn in conns] == [0, 1, 1, 1]
+    assert listed(weir)["Once"]["rate"] == "1/100d"
+    assert listed(weir)["Once"]["overrides"] == [{"key": key, "rate": "3/100d, 9/200d", "ends_in_ms": -1}]
+    assert plain(order(weir, "DIFF")) == [{"section": "limit once", "what": f"fixed for {key}", "running": "3/100d, 9/200d", "file": ""}]
+    wait_until(lambda: f"[limit Once] fixed = 3/100d, 9/200d for {key} (before: none)" in weir.log(), "it is told")
+    assert order(weir, "UNSET", "LIMIT", "ONCE", "for", key) == "OK"
+    assert [decide(conn, f"LIMIT CHECK once {key}")[:3] for conn in conns] == [(1, 1, 0)] * 4
+    assert order(weir, "DIFF") == [] and listed(weir)["Once"]["overrides"] == []
+    for conn in conns:
+        conn.close()
+
+
+def test_rates_of_one_key_end(weir):
+    key = fresh()
+    with weir.connect() as conn:
+        assert decide(conn, f"LIMIT CHECK once {key}").limited == 0
+        assert order(weir, "SET", "LIMIT", "once", "fixed", "2/100d", "FOR", key, "EX", "700ms") == "OK"
+        (row,) = listed(weir)["Once"]["overrides"]
+        assert 0 < row["ends_in_ms"] <= 700
+        assert decide(conn, f"LIMIT CHECK once {key} PEEK")[:3] == (0, 2, 1)
+        wait_until(lambda: decide(conn, f"LIMIT CHECK once {key} PEEK")[:3] == (1, 1, 0), "they have ended")
+        assert listed(weir)["Once"]["overrides"] == [] and order(weir, "DIFF") == []
+        assert order(weir, "UNSET", "LIMIT", "once", "FOR", key) == Error(f"ERR limit Once has no rates for the key {key}")
+
+
+def test_a_reload_and_rates_of_single_keys(weir):
+    """Those with an end stay until then; the others are dropped, and named."""
+    stays, goes = fresh(), fresh()
+    with weir.connect() as conn:
+        assert order(weir, "SET", "LIMIT", "trial", "sliding = 7/100d", "FOR", stays, "EX", "1h") == "OK"
+        assert order(weir, "SET", "LIMIT", "trial", "sliding = 8/100d", "FOR", goes) == "OK"
+        assert [decide(conn, f"LIMIT CHECK trial {key}").limit for key in (stays, goes)] == [7, 8]
+        assert order(weir, "SET", "LIMIT", "trial", "sliding", "4/100d") == "OK", "another line leaves them"
+        assert [decide(conn, f"LIMIT CHECK trial {key}").limit for key in (stays, goes)] == [7, 8]
+        assert order(weir, "RELOAD") == "OK"
+        assert [decide(conn, f"LIMIT CHECK trial {key}").limit for key in (stays, goes)] == [7, 2]
+        told = f"dropped, for it was only SET: [limit trial] sliding = 8/100d for {goes}"
+        wait_until(lambda: told in weir.log() and f"= 7/100d for {stays}, ends" in weir.log(), "it is told")
+        assert f"7/100d for {stays}\n" not in weir.log()
+        assert order(weir, "SET", "LIMIT", "trial", "fixed", "5/100d") == "OK", "rates of another algorithm are none of its keys'"
+        wait_until(lambda: f"[limit trial] sliding = 7/100d for {stays}\n" in weir.log(), "it is told")
+        assert decide(conn, f"LIMIT CHECK trial {stays}").limit == 5
+
+
+@pytest.mark.parametrize("words, error", [
+    ("SET LIMIT onec fixed = 1/s FOR k", "ERR no limit is named onec (did you mean Once?)"),
+    ("SET LIMIT once sliding = 1/s FOR k", "ERR [limit Once] is fixed, and so are the rates of its keys: write fixed = 5/60s"),
+    ("SET LIMIT once over = refuse FOR k", "ERR [limit Once] over: a single key is given rates, and nothing else: write fixed = 5/60s"),
+    ("SET LIMIT once fixed = 1/s FOR k EX soon",
+     'ERR EX: "soon" is not a time: write ms, s, m, h or d, or a number of them (60s)'),
+    ("SET LIMIT once fixed = 1/s FOR", "ERR [limit Once] fixed: unknown clause \"FOR\": only burst may follow a rate"),
+    ("SET LIMIT once FOR k", 'ERR [limit Once] FOR: unknown algorithm "FOR": write funnel, bucket, sliding, approx or fixed'),
+    ("UNSET LIMIT onec FOR k", "ERR no limit is named onec (did you mean Once?)"),
+    ("UNSET LIMIT once FOR k", "ERR limit Once has no rates for the key k"),
+])  # fmt: skip
+def test_rates_of_one_key_wrongly(farm, redis, words, error):
+    weir = farm.weir(redis, workers=1, sections=SEEN + LISTENING)
+    assert order(weir, *words.split()) == Error(error)
+    assert order(weir, "DIFF") == []
+
+
+def test_keys_that_are_called_as_the_words(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=SEEN + LISTENING)
+    with weir.connect() as conn:
+        for key, tail in (("EX", ["FOR", "EX"]), ("FOR", ["FOR", "FOR", "EX", "1h"]), ("a b", ["FOR", "a b"]), ("", ["FOR", ""])):
+            assert order(weir, "SET", "LIMIT", "once", "fixed", "6/100d", *tail) == "OK"
+            assert conn.call("LIMIT", "CHECK", "once", key, "PEEK")[1] == 6, key
+            assert order(weir, "UNSET", "LIMIT", "once", "FOR", key) == "OK"
+            assert conn.call("LIMIT", "CHECK", "once", key, "PEEK")[1] == 1, key

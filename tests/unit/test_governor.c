@@ -12,7 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "quota/ask.h"
 #include "run/config.h"
 #include "run/governor.h"
 
@@ -247,6 +250,122 @@ static void test_a_reload_drops_what_was_only_set(void **state)
     stop();
 }
 
+/* LIMIT SET LIMIT name line FOR key, and UNSET when there is no line. */
+static void check_key(const char *name, const char *line, const char *key, const char *lives, const char *error)
+{
+    struct order *order = order_new(line ? ORDER_SET_KEY : ORDER_UNSET_KEY);
+    order->policy = copy(name);
+    order->expression = copy(line);
+    order->key = copy(key);
+    order->key_len = strlen(key);
+    order->lives = copy(lives);
+    governor_carry_out(governor, order);
+    if (error || order->error)
+        assert_string_equal(order->error ? order->error : "", error ? error : "");
+    order_free(order);
+}
+
+/* How many pass at once for a key of the limit. */
+static int64_t count_for(const char *name, const char *key)
+{
+    const struct named_limit *limit = named_find(governor_rules(governor)->named, slice_str(name));
+    return named_rule(limit, slice_str(key), clock_ns())->rates[0].limit;
+}
+
+#define SIGNUP "[limit Signup]\nsliding = 5/60s\n"
+
+static void test_rates_of_single_keys(void **state)
+{
+    (void)state;
+    start_with(SIGNUP);
+    check_key("signup", "sliding = 10/60s, 100/d", "ann", NULL, NULL);
+    check_journal("set", "[limit Signup] sliding = 10/60s, 100/d for ann (before: none)");
+    check_key("SIGNUP", "SLIDING 7/60s", "ann", "1h", NULL);
+    check_journal("set", "[limit Signup] sliding = 7/60s for ann, ends in 1h (before: 10/60s, 100/d)");
+    assert_int_equal(changes, 2);
+    assert_int_equal(count_for("signup", "ann"), 7);
+    assert_int_equal(count_for("signup", "Ann"), 5);
+    check_diff(1, "limit signup", "sliding for ann", "7/60s ex 3600s", "");
+    check_key("signup", NULL, "ann", NULL, NULL);
+    check_journal("unset", "[limit Signup] sliding for ann removed (before: 7/60s)");
+    assert_int_equal(count_for("signup", "ann"), 5);
+    check_key("signup", NULL, "ann", NULL, "ERR limit Signup has no rates for the key ann");
+    check_diff(0, NULL, NULL, NULL, NULL);
+    stop();
+}
+
+static void test_bad_rates_of_single_keys(void **state)
+{
+    (void)state;
+    char long_key[QUOTA_KEY_MAX + 2] = "";
+    start_with(SIGNUP);
+    memset(long_key, 'k', QUOTA_KEY_MAX + 1);
+    check_key("singup", "sliding = 1/s", "a", NULL, "ERR no limit is named singup (did you mean Signup?)");
+    check_key("singup", NULL, "a", NULL, "ERR no limit is named singup (did you mean Signup?)");
+    check_key("signup", "fixed = 1/s", "a", NULL,
+              "ERR [limit Signup] is sliding, and so are the rates of its keys: write sliding = 5/60s");
+    check_key("signup", "over = shadow", "a", NULL,
+              "ERR [limit Signup] over: a single key is given rates, and nothing else: write sliding = 5/60s");
+    check_key("signup", "sliding = 0/s", "a", NULL,
+              "ERR [limit Signup] sliding: a rate of 0 lets nothing pass, ever: give at least 1");
+    check_key("signup", "sliding", "a", NULL, "ERR a line is a key and its value, like sliding = 5/60s");
+    check_key("signup", "sliding = 1/s", "a\nb", NULL, "ERR control characters have no place in an order");
+    check_key("signup", "sliding = 1/s", long_key, NULL, "ERR the key is too long: at most 1024 bytes");
+    check_key("signup", "sliding = 1/s", "a", "0", "ERR EX: the time must be longer than 0");
+    check_key("signup", "sliding = 1/s", "a", "60",
+              "ERR EX: \"60\" is not a time: write ms, s, m, h or d, or a number of them (60s)");
+    assert_int_equal(changes, 0);
+    check_diff(0, NULL, NULL, NULL, NULL);
+    stop();
+}
+
+/* A line of a policy or of the limit leaves them; a reload those that have an end; another algorithm none. */
+static void test_what_becomes_of_rates_of_single_keys(void **state)
+{
+    (void)state;
+    struct journal_event events[3];
+    start_with(SIGNUP FREE "read = 10/s\n");
+    check_key("signup", "sliding = 7/60s", "ann", NULL, NULL);
+    check_key("signup", "sliding = 8/60s", "bob", "1h", NULL);
+    check(ORDER_SET, "free", "read", "20/s", NULL);
+    check(ORDER_SET_LIMIT, "signup", NULL, "sliding = 6/60s", NULL);
+    assert_int_equal(count_for("signup", "ann"), 7);
+    assert_int_equal(count_for("signup", "bob"), 8);
+    assert_int_equal(count_for("signup", "cyd"), 6);
+    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    assert_int_equal(count_for("signup", "ann"), 5);
+    assert_int_equal(count_for("signup", "bob"), 8);
+    assert_int_equal(journal_last(journal, events, 3), 3);
+    check_diff(1, "limit signup", "sliding for bob", "8/60s ex 3600s", "");
+    check(ORDER_SET_LIMIT, "signup", NULL, "fixed = 6/60s", NULL);
+    assert_int_equal(count_for("signup", "bob"), 6);
+    assert_int_equal(journal_last(journal, events, 3), 3);
+    assert_string_equal(events[2].text, "dropped, for it was only SET: [limit Signup] sliding = 8/60s for bob");
+    stop();
+}
+
+static void test_so_many_keys_have_rates_of_their_own(void **state)
+{
+    (void)state;
+    char key[32];
+    start_with(SIGNUP "[limit other]\nfixed = 1/d\n");
+    log_set_level(LOG_ERROR);
+    for (int i = 0; i < OVERRIDES_MAX; i++) {
+        snprintf(key, sizeof key, "key:%d", i);
+        check_key(i % 2 > 0 ? "other" : "signup", i % 2 > 0 ? "fixed = 2/d" : "sliding = 2/d", key, NULL, NULL);
+    }
+    check_key("other", "fixed = 2/d", "one more", NULL,
+              "ERR there are already 10000 keys with rates of their own: take some back, or let them end (EX)");
+    check_key("other", "fixed = 3/d", "key:9999", NULL, NULL);
+    assert_int_equal(count_for("other", "key:9999"), 3);
+    check_key("signup", NULL, "key:0", NULL, NULL);
+    check_key("other", "fixed = 2/d", "one more", NULL, NULL);
+    write_file("[limit other]\nfixed = 1/d\n");
+    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    assert_int_equal(count_for("other", "one more"), 1);
+    stop();
+}
+
 static void test_settings_that_need_a_restart(void **state)
 {
     (void)state;
@@ -308,6 +427,10 @@ int main(void)
         cmocka_unit_test(test_a_limit_keeps_its_slot_and_id),
         cmocka_unit_test(test_a_bad_file_changes_nothing),
         cmocka_unit_test(test_a_reload_drops_what_was_only_set),
+        cmocka_unit_test(test_rates_of_single_keys),
+        cmocka_unit_test(test_bad_rates_of_single_keys),
+        cmocka_unit_test(test_what_becomes_of_rates_of_single_keys),
+        cmocka_unit_test(test_so_many_keys_have_rates_of_their_own),
         cmocka_unit_test(test_settings_that_need_a_restart),
         cmocka_unit_test(test_without_a_file),
     };
