@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/why.h"
 #include "front/account.h"
 #include "front/answer.h"
 #include "front/session.h"
@@ -100,9 +101,14 @@ size_t own_check(const struct client *client, const struct request *request, cha
 
 /* ---- answering at once ---- */
 
-static void syntax_error(struct build *out)
+/* The word that is wrong; behind the last one something is missing. */
+static void syntax_error(struct build *out, const struct words *words, size_t i)
 {
-    build_error(out, SLICE("ERR syntax error"));
+    char text[160];
+    int len = i < words->n ? snprintf(text, sizeof text, "ERR syntax error, unexpected '%.*s'", WHY_SLICE(words->at[i]))
+                           : snprintf(text, sizeof text, "ERR syntax error, something is missing behind '%.*s'",
+                                      WHY_SLICE(words->at[words->n - 1]));
+    build_error(out, slice_of(text, (size_t)len));
 }
 
 /* A positive count in its place, or `otherwise`. False: it is none. */
@@ -171,7 +177,7 @@ static void tell_status(struct client *client, struct build *out, const struct r
 static void status(struct client *client, const struct words *words, struct build *out)
 {
     if (words->n != 2 && !(words->n == 4 && is_word(words, 2, "for")))
-        syntax_error(out);
+        syntax_error(out, words, !is_word(words, 2, "for") ? 2 : words->n < 4 ? 3 : 4);
     else
         about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
 }
@@ -253,7 +259,7 @@ static void top(struct client *client, const struct words *words, struct build *
     bool is_of_keys = has_by && is_word(words, i + 1, "limited");
     n = n < ROWS_MAX ? n : ROWS_MAX;
     if (i < words->n && !is_of_keys && !(has_by && take_by(words->at[i + 1], &by)))
-        syntax_error(out);
+        syntax_error(out, words, !is_word(words, i, "by") ? i : words->n > i + 2 ? i + 2 : i + 1);
     else if (is_of_keys)
         report_top_limited(out, settings->quota.limited, n, client->front->loop->now_ns);
     else
@@ -265,7 +271,7 @@ static void tell_log(struct client *client, const struct words *words, struct bu
 {
     size_t n;
     if (words->n > 3)
-        syntax_error(out);
+        syntax_error(out, words, 3);
     else if (!take_count(words, 2, 10, &n))
         build_error(out, SLICE("ERR value is not an integer or out of range"));
     else
@@ -385,7 +391,7 @@ static void unset_key(struct client *client, const struct words *words, struct b
     if (words->n == 6 && is_word(words, 2, "limit") && is_word(words, 4, "for"))
         give(client, ORDER_UNSET_KEY, words);
     else
-        syntax_error(out);
+        syntax_error(out, words, !is_word(words, 2, "limit") || !is_word(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6);
 }
 
 static void tell_differences(struct build *out, const struct order *order)

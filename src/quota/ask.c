@@ -77,7 +77,7 @@ static bool take_rest(struct reading *reading, bool with_rates)
         bool is_rate = with_rates && (has_slash(word) || reading->n_drafts == 0);
         bool is_taken = option != NULL ? option_take(reading, option)
                         : is_rate      ? take_rate(reading, word)
-                                       : option_syntax_error(reading);
+                                       : option_unknown(reading, word);
         if (!is_taken)
             return false;
     }
@@ -98,7 +98,7 @@ static bool read_rated(struct reading *reading)
     if (!take_rest(reading, true))
         return false;
     if (reading->n_drafts == 0)
-        return option_syntax_error(reading);
+        return option_syntax_error(reading, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
     for (unsigned i = 0; i < reading->n_drafts; i++)
         if (!quota_rule_add(rule, &reading->drafts[i], what, sizeof what))
             return why_set(reading->why, reading->why_size, "ERR %s", what);

@@ -1,17 +1,27 @@
 #include "quota/option.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "base/clock.h"
+#include "base/near.h"
 #include "base/num.h"
 #include "base/why.h"
 #include "limit/rate.h"
 
+#define WHAT_ROOM 200
 #define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
 
 /* ---- errors ---- */
 
-bool option_syntax_error(const struct reading *reading)
+bool option_syntax_error(const struct reading *reading, const char *format, ...)
 {
-    return why_set(reading->why, reading->why_size, "ERR syntax error");
+    char what[WHAT_ROOM];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return why_set(reading->why, reading->why_size, "ERR syntax error, %s", what);
 }
 
 bool option_no_integer(const struct reading *reading)
@@ -71,7 +81,7 @@ static bool option_as(struct reading *reading, struct slice value)
 {
     bool is_map = slice_eq_nocase(value, SLICE("map"));
     if (!is_map && !slice_eq_nocase(value, SLICE("array")))
-        return option_syntax_error(reading);
+        return option_syntax_error(reading, "AS takes ARRAY or MAP, not '%.*s'", WHY_SLICE(value));
     reading->ask->shape = is_map ? QUOTA_AS_MAP : QUOTA_AS_ARRAY;
     return true;
 }
@@ -106,13 +116,15 @@ static bool option_credit(struct reading *reading, struct slice value)
 static bool option_count(struct reading *reading, struct slice value)
 {
     reading->ask->counts_all = true;
-    return slice_eq_nocase(value, SLICE("all")) || option_syntax_error(reading);
+    return slice_eq_nocase(value, SLICE("all")) ||
+           option_syntax_error(reading, "COUNT takes ALL, not '%.*s'", WHY_SLICE(value));
 }
 
 static bool option_from(struct reading *reading, struct slice value)
 {
     reading->ask->is_first = true;
-    return slice_eq_nocase(value, SLICE("first")) || option_syntax_error(reading);
+    return slice_eq_nocase(value, SLICE("first")) ||
+           option_syntax_error(reading, "FROM takes FIRST, not '%.*s'", WHY_SLICE(value));
 }
 
 struct option {
@@ -123,12 +135,12 @@ struct option {
 };
 
 static const struct option options[] = {
-    {"burst", OPTION_BURST, true, option_burst},     {"cost", OPTION_COST, true, option_cost},
-    {"wait", OPTION_WAIT, true, option_wait},        {"peek", OPTION_PEEK, false, option_peek},
-    {"approx", OPTION_APPROX, false, option_approx}, {"as", OPTION_AS, true, option_as},
-    {"force", OPTION_FORCE, false, option_force},    {"partial", OPTION_PARTIAL, false, option_partial},
-    {"borrow", OPTION_BORROW, false, option_borrow}, {"credit", OPTION_CREDIT, true, option_credit},
-    {"count", OPTION_COUNT, true, option_count},     {"from", OPTION_FROM, true, option_from},
+    {"BURST", OPTION_BURST, true, option_burst},     {"COST", OPTION_COST, true, option_cost},
+    {"WAIT", OPTION_WAIT, true, option_wait},        {"PEEK", OPTION_PEEK, false, option_peek},
+    {"APPROX", OPTION_APPROX, false, option_approx}, {"AS", OPTION_AS, true, option_as},
+    {"FORCE", OPTION_FORCE, false, option_force},    {"PARTIAL", OPTION_PARTIAL, false, option_partial},
+    {"BORROW", OPTION_BORROW, false, option_borrow}, {"CREDIT", OPTION_CREDIT, true, option_credit},
+    {"COUNT", OPTION_COUNT, true, option_count},     {"FROM", OPTION_FROM, true, option_from},
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -141,13 +153,37 @@ const struct option *option_find(struct slice word, unsigned allowed)
     return NULL;
 }
 
+/* Names of those that the command takes; the others are empty. */
+static struct slice allowed_name(const void *arg, size_t i)
+{
+    const unsigned *allowed = arg;
+    return *allowed & options[i].bit ? slice_str(options[i].name) : SLICE("");
+}
+
+bool option_unknown(const struct reading *reading, struct slice word)
+{
+    unsigned allowed = quota_algorithm(reading->ask->rule.kind)->options;
+    const struct option *other = option_find(word, ~0U);
+    if (other != NULL && reading->seen & other->bit)
+        return option_syntax_error(reading, "%s is given twice", other->name);
+    if (other != NULL)
+        return option_syntax_error(reading, "%s is no option of '%s'", other->name, reading->name);
+    struct slice near = near_name(word, N_OPTIONS, allowed_name, &allowed);
+    if (near.len > 0)
+        return option_syntax_error(reading, "unknown option '%.*s' (did you mean %.*s?)", WHY_SLICE(word),
+                                   WHY_SLICE(near));
+    return option_syntax_error(reading, "unknown option '%.*s'", WHY_SLICE(word));
+}
+
 bool option_take(struct reading *reading, const struct option *option)
 {
     struct slice value = SLICE("");
-    if (reading->seen & option->bit || (option->bit == OPTION_BURST && reading->n_drafts == 0))
-        return option_syntax_error(reading);
+    if (option->bit == OPTION_BURST && reading->n_drafts == 0)
+        return option_syntax_error(reading, "BURST stands behind its rate");
+    if (reading->seen & option->bit)
+        return option_syntax_error(reading, "%s is given twice", option->name);
     if (option->has_value && !argv_next(&reading->walk, &value))
-        return option_syntax_error(reading);
+        return option_syntax_error(reading, "%s is the last word: its value is missing", option->name);
     reading->seen |= option->bit;
     return option->take(reading, value);
 }

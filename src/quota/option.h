@@ -27,7 +27,9 @@ struct reading {
 
 /* ---- errors: each is false ---- */
 
-bool option_syntax_error(const struct reading *reading);
+/* "ERR syntax error, ", as some of Redis' own, and what is wrong: printf's format. */
+__attribute__((format(printf, 2, 3))) bool option_syntax_error(const struct reading *reading, const char *format, ...);
+bool option_unknown(const struct reading *reading, struct slice word);
 bool option_no_integer(const struct reading *reading);
 
 bool option_parse_within(const struct reading *reading, struct slice word, int64_t least, int64_t most,

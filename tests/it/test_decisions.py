@@ -306,7 +306,7 @@ def test_a_refund_is_heard(conn):
 # ---- errors ----
 
 INTEGER = "ERR value is not an integer or out of range"
-SYNTAX = "ERR syntax error"
+SYNTAX = "ERR syntax error, "
 TIMEOUT = "ERR timeout is not an integer or out of range"
 
 
@@ -343,39 +343,39 @@ ERRORS = [
     ("LIMIT FUNNEL K 99999999999999999999/s", 'ERR "99999999999999999999" is not a count: it is too large or starts with 0'),
     ("LIMIT FUNNEL K 1/99999999999d", 'ERR "99999999999d" is not a time: the number is too large or starts with 0'),
     ("LIMIT FUNNEL K 1/d BURST 105", "ERR a burst of 105 at this rate takes more than 104 days to drain: give a smaller burst"),
-    ("LIMIT FUNNEL K 1/s BURST", SYNTAX),
+    ("LIMIT FUNNEL K 1/s BURST", SYNTAX + "BURST is the last word: its value is missing"),
     ("LIMIT FUNNEL K 1/s BURST 0", INTEGER),
     ("LIMIT FUNNEL K 1/s BURST -1", INTEGER),
     ("LIMIT FUNNEL K 1/s BURST x", INTEGER),
-    ("LIMIT FUNNEL K 1/s BURST 2 BURST 3", SYNTAX),
-    ("LIMIT FUNNEL K BURST 2 1/s", SYNTAX),
-    ("LIMIT FUNNEL K COST 2", SYNTAX),
+    ("LIMIT FUNNEL K 1/s BURST 2 BURST 3", SYNTAX + "BURST is given twice"),
+    ("LIMIT FUNNEL K BURST 2 1/s", SYNTAX + "BURST stands behind its rate"),
+    ("LIMIT FUNNEL K COST 2", SYNTAX + "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s"),
     ("LIMIT FUNNEL K 1/s COST -0", INTEGER),
     ("LIMIT FUNNEL K 1/s COST -1", INTEGER),
     ("LIMIT FUNNEL K 1/s COST 1.5", INTEGER),
     ("LIMIT FUNNEL K 1/s COST 9223372036854775808", INTEGER),
     ("LIMIT FUNNEL K 1/s COST 9223372036854775807", INTEGER),
-    ("LIMIT FUNNEL K 1/s COST", SYNTAX),
-    ("LIMIT FUNNEL K 1/s COST 1 COST 1", SYNTAX),
-    ("LIMIT FUNNEL K 1/s WAIT", SYNTAX),
+    ("LIMIT FUNNEL K 1/s COST", SYNTAX + "COST is the last word: its value is missing"),
+    ("LIMIT FUNNEL K 1/s COST 1 COST 1", SYNTAX + "COST is given twice"),
+    ("LIMIT FUNNEL K 1/s WAIT", SYNTAX + "WAIT is the last word: its value is missing"),
     ("LIMIT FUNNEL K 1/s WAIT x", TIMEOUT),
     ("LIMIT FUNNEL K 1/s WAIT -1", "ERR timeout is negative"),
     ("LIMIT FUNNEL K 1/s WAIT 86400001", "ERR timeout is out of range: at most a day"),
     ("LIMIT FUNNEL K 1/s WAIT 1 PEEK", "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT"),
-    ("LIMIT FUNNEL K 1/s PEEK PEEK", SYNTAX),
-    ("LIMIT FUNNEL K 1/s APPROX", SYNTAX),
-    ("LIMIT FUNNEL K 1/s NOW", SYNTAX),
+    ("LIMIT FUNNEL K 1/s PEEK PEEK", SYNTAX + "PEEK is given twice"),
+    ("LIMIT FUNNEL K 1/s APPROX", SYNTAX + "APPROX is no option of 'limit|funnel'"),
+    ("LIMIT FUNNEL K 1/s NOW", SYNTAX + "unknown option 'NOW'"),
     ("LIMIT FUNNEL K" + " 1/s" * 9, "ERR too many rates: at most 8"),
-    ("LIMIT SLIDING K 1/s BURST 2", SYNTAX),
+    ("LIMIT SLIDING K 1/s BURST 2", SYNTAX + "BURST is no option of 'limit|sliding'"),
     ("LIMIT SLIDING K 10001/s", "ERR an exact sliding window counts at most 10000 units: more of them take APPROX"),
     ("LIMIT SLIDING K 9/s 10001/d", "ERR an exact sliding window counts at most 10000 units: more of them take APPROX"),
     ("LIMIT SLIDING K 9/s COST 10001", "ERR COST of an exact sliding window is at most 10000: more takes APPROX"),
-    ("LIMIT SLIDING K 1/s APPROX APPROX", SYNTAX),
-    ("LIMIT FIXED K 1/s APPROX", SYNTAX),
+    ("LIMIT SLIDING K 1/s APPROX APPROX", SYNTAX + "APPROX is given twice"),
+    ("LIMIT FIXED K 1/s APPROX", SYNTAX + "APPROX is no option of 'limit|fixed'"),
     ("LIMIT FIXED K 1/s 2/m 0/h", "ERR a rate of 0 lets nothing pass, ever: give at least 1"),
     ("LIMIT FIXED K 1/s COST 18446744073709551616", INTEGER),
     ("LIMIT CHECK nothing K", "ERR no limit is named 'nothing'"),
-    ("LIMIT CHECK nothing K 1/s", SYNTAX),
+    ("LIMIT CHECK nothing K 1/s", SYNTAX + "unknown option '1/s'"),
     ("LIMIT CHECK nothing K COST -1", INTEGER),
     ("LIMIT THROTTLE K 1 0 1", "ERR zero rates are not supported"),
     ("LIMIT THROTTLE K 1 1 0", "ERR zero rates are not supported"),
@@ -399,8 +399,8 @@ ERRORS = [
     ("LIMIT ACQUIRE K 1 -5", "ERR invalid expire time in 'limit|acquire' command"),
     ("LIMIT ACQUIRE K 1 9223372036854775807", "ERR invalid expire time in 'limit|acquire' command"),
     ("LIMIT ACQUIRE K 1 x", INTEGER),
-    ("LIMIT ACQUIRE K 1 1000 COST 1", SYNTAX),
-    ("LIMIT ACQUIRE K 1 1000 WAIT", SYNTAX),
+    ("LIMIT ACQUIRE K 1 1000 COST 1", SYNTAX + "COST is no option of 'limit|acquire'"),
+    ("LIMIT ACQUIRE K 1 1000 WAIT", SYNTAX + "WAIT is the last word: its value is missing"),
     ("LIMIT ACQUIRE K 1 1000 WAIT -1", "ERR timeout is negative"),
     ("LIMIT RENEW K t 0", "ERR invalid expire time in 'limit|renew' command"),
     ("LIMIT RENEW K t x", INTEGER),
@@ -506,7 +506,7 @@ def test_inline(conn):
     key = fresh()
     conn.send(f"limit funnel {key} 1/h\r\nLIMIT FUNNEL {key} 1/h COST\r\n".encode())
     assert decision(conn.read()).limited == 0
-    assert conn.read() == Error(SYNTAX)
+    assert conn.read() == Error(SYNTAX + "COST is the last word: its value is missing")
 
 
 def test_reset_of_many(conn, redis):

@@ -104,7 +104,7 @@ def test_top(weir):
         rows = [plain(row) for row in conn.call("LIMIT", "TOP", 2, "BY", "limited")]
         assert [(row["key"], row["limit"]) for row in rows] == [(f"limit:once:{noisy}", "Once"), (f"limit:once:{other}", "Once")]
         assert rows[0]["limited_per_s"] > rows[1]["limited_per_s"] > 0
-        assert conn.call("LIMIT", "TOP", "BY", "limit") == Error("ERR syntax error")
+        assert conn.call("LIMIT", "TOP", "BY", "limit") == Error("ERR syntax error, unexpected 'limit'")
 
 
 def test_metrics_and_page(weir):

@@ -248,7 +248,7 @@ def test_limit_when_down(farm, mode, what, limited):
             assert (found.limited, found.limit) == (limited, 1), command
         for command in PLACES + ["RESET {}"] + WAITS[2:]:
             assert limit(conn, command) == UNAVAILABLE, command
-        assert limit(conn, "FUNNEL {} 1/h COST") == Error("ERR syntax error")
+        assert limit(conn, "FUNNEL {} 1/h COST") == Error("ERR syntax error, COST is the last word: its value is missing")
         assert conn.call("CL.THROTTLE", "k", 4, 1, 1) == [limited, 5, 0, 1 if limited else -1, 0]
         redis.start()
         key = fresh()

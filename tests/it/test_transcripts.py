@@ -124,7 +124,9 @@ def test_every_command_is_on_the_page():
 ERRORS = {
     "ERR wrong number of arguments for 'limit\\|funnel' command": "LIMIT FUNNEL k",
     "ERR unknown subcommand 'FUNL'. Try LIMIT HELP.": "LIMIT FUNL",
-    "ERR syntax error": "LIMIT FIXED k 5/60s APPROX",
+    "ERR syntax error, APPROX is no option of 'limit\\|fixed'": "LIMIT FIXED k 5/60s APPROX",
+    "ERR syntax error, unknown option 'PEKE' (did you mean PEEK?)": "LIMIT FIXED k 5/60s PEKE",
+    "ERR syntax error, AS takes ARRAY or MAP, not 'LIST'": "LIMIT FIXED k 5/60s AS LIST",
     'ERR "5" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s': "LIMIT FUNNEL k 5",
     "ERR too many rates: at most 8": "LIMIT FUNNEL k" + 9 * " 5/s",
     "ERR value is not an integer or out of range": "LIMIT FUNNEL k 5/s COST -1",
