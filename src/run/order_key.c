@@ -1,5 +1,6 @@
 #include "run/order_key.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -170,7 +171,7 @@ static void add_difference(struct differences *d, const struct named_limit *limi
     char end[32] = "";
     size_t rooms[3] = {sizeof "limit " + strlen(limit->name), 32 + one->key.len, sizeof end + one->rates.len};
     if (one->until_ns > 0)
-        snprintf(end, sizeof end, " ex %llus", (unsigned long long)((one->until_ns - now_ns) / NS_PER_S + 1));
+        snprintf(end, sizeof end, " ex %" PRIu64 "s", (one->until_ns - now_ns) / NS_PER_S + 1);
     for (size_t i = 0; i < 3; i++)
         texts[i] = mem_alloc(rooms[i]);
     snprintf(texts[0], rooms[0], "limit %s", limit->name);
