@@ -6,6 +6,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "cases"
 UNITS = {"us": 1, "ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+LATE_US = 60_000  # by so much a step may be late where the clock cannot be set
 START = 1_763_714_040_000_000  # us since 1970: the beginning of a minute
 
 

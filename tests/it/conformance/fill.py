@@ -9,7 +9,6 @@ import sys
 import casefile
 from reference import Reference, Wrong
 
-LATE_US = 60_000  # by so much a step may be late where the clock cannot be set
 WAITS_US = 5 * 10**6  # so long a case may take there
 TRIALS = 60
 
@@ -51,8 +50,8 @@ def is_steady(case, rng):
     for _ in range(TRIALS):
         start, reference, now = casefile.START + rng.randrange(86400 * 10**6), Reference(), 0
         for step in case.calls:
-            now = max(now, step.at + rng.choice([0, 0, rng.randrange(LATE_US)]))
-            if not casefile.is_same(step, reply_of(reference, step, start + now), LATE_US // 1000) or reference.waits:
+            now = max(now, step.at + rng.choice([0, 0, rng.randrange(casefile.LATE_US)]))
+            if not casefile.is_same(step, reply_of(reference, step, start + now), casefile.LATE_US // 1000) or reference.waits:
                 return False
     return True
 

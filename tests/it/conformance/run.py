@@ -24,6 +24,9 @@ from resp import Conn, Error
 LEAST_MS = 733  # a key that is not over lives for so long by Redis' own clock: longer than a step takes, and as no case has it
 
 
+TRIES = 5  # of a case that was asked too slowly
+
+
 class Failed(Exception):
     pass
 
@@ -40,7 +43,7 @@ class Run:
         self.seen_at = {}  # when that was, us, and
         self.set_ms = {}  # what it was given in front of this step
         self.slack_ms = {}  # by how much less that may be than it was
-        self.late_ms = 0.0
+        self.late_ms = self.took_ms = 0.0
 
     def key(self, name):
         return self.keys.setdefault(name, f"{self.case.name}:{os.urandom(6).hex()}:{name}")
@@ -91,6 +94,7 @@ class Run:
         now, keys = casefile.START + at, [key for name, key in self.keys.items() if name]
         replies = self.conn.ask(*(command for key in keys for command in (["PTTL", self.prefix + key], ["PERSIST", self.prefix + key])))
         took_ms = (time.monotonic() - begun) * 1000 + 1
+        self.took_ms = max(self.took_ms, took_ms)
         for key, lives_ms in zip(keys, replies[::2]):
             if lives_ms < 0:
                 self.ends.pop(key, None)
@@ -143,6 +147,11 @@ class Run:
             if not int(step.expected) - self.slack_ms.get(key, 0) <= left_ms <= int(step.expected):
                 self.fail(step, f"{left_ms:.0f}")
 
+    @property
+    def is_too_late(self):
+        """Nothing can be said of it: this machine, or the way, is slower than the cases allow for."""
+        return self.took_ms > LEAST_MS / 2 if self.clock else self.late_ms > casefile.LATE_US / 1000
+
     def run(self):
         begun = time.monotonic()
         for step in self.case.steps:
@@ -163,11 +172,16 @@ def hold(conn, cases, clock=None, prefix="limit:", say=print):
     """How many do not hold."""
     failed = 0
     for case in cases:
-        try:
-            Run(conn, case, clock, prefix).run()
-        except Failed as why:
-            failed += 1
-            say(f"FAILED {why}")
+        for left in range(TRIES)[::-1]:
+            run = Run(conn, case, clock, prefix)
+            try:
+                run.run()
+            except Failed as why:
+                if left and run.is_too_late:
+                    continue
+                failed += 1
+                say(f"FAILED {why}")
+            break
     return failed
 
 
