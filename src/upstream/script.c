@@ -1,19 +1,15 @@
 /*
  * The scripts as they stand in upstream/scripts/, taken in by the assembler: what is in the files is what Redis is
- * sent, prelude.lua before each of the others.
+ * sent, prelude.lua before the files of each.
  */
 #include "upstream/script.h"
 
-#define EMBED(name)                                                                                                    \
-    __asm__(".section .rodata\n"                                                                                       \
-            "script_" #name "_begin:\n"                                                                                \
-            ".incbin \"src/upstream/scripts/prelude.lua\"\n"                                                           \
-            ".incbin \"src/upstream/scripts/" #name ".lua\"\n"                                                         \
-            "script_" #name "_end:\n"                                                                                  \
-            ".text\n");                                                                                                \
-    extern const char script_##name##_begin[], script_##name##_end[]
-
-#define SCRIPT(id, file) EMBED(file);
+#define LUA(name) ".incbin \"src/upstream/scripts/" #name ".lua\"\n"
+#define BEGIN(id) ".section .rodata\n script_" #id "_begin:\n"
+#define END(id) "script_" #id "_end:\n .text\n"
+#define SCRIPT(id, files)                                                                                              \
+    __asm__(BEGIN(id) LUA(prelude) files END(id));                                                                     \
+    extern const char script_##id##_begin[], script_##id##_end[];
 #include "upstream/scripts.def"
 #undef SCRIPT
 
@@ -23,7 +19,7 @@ struct slice script_source(enum script script)
         const char *begin;
         const char *end;
     } sources[SCRIPT_COUNT] = {
-#define SCRIPT(id, file) [SCRIPT_##id] = {script_##file##_begin, script_##file##_end},
+#define SCRIPT(id, files) [SCRIPT_##id] = {script_##id##_begin, script_##id##_end},
 #include "upstream/scripts.def"
 #undef SCRIPT
     };

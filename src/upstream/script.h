@@ -9,7 +9,7 @@
 #define SCRIPT_SHA_LEN 40
 
 enum script {
-#define SCRIPT(id, file) SCRIPT_##id,
+#define SCRIPT(id, files) SCRIPT_##id,
 #include "upstream/scripts.def"
 #undef SCRIPT
     SCRIPT_COUNT

@@ -38,7 +38,8 @@ def milliseconds(reply):
 
 def source(name):
     """A script as weir sends it."""
-    return "".join((SCRIPTS / f"{part}.lua").read_text() for part in ("prelude", name))
+    files = re.search(rf"SCRIPT\({name.upper()}, (.*)\)", (SCRIPTS.parent / "scripts.def").read_text())[1]
+    return "".join((SCRIPTS / f"{part}.lua").read_text() for part in ["prelude", *re.findall(r"LUA\((\w+)\)", files)])
 
 
 class Scripts:

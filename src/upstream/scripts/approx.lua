@@ -1,6 +1,6 @@
--- Decides calls by two counters in place of a log, at one or several rates, for many keys: SLIDING APPROX.
+-- An algorithm (decide.lua): two counters in place of a log, at one or several rates. SLIDING APPROX.
 --
--- ARGV and reply: as in sliding.lua; a key that counts in too many other windows has the text of that error. After a peek
+-- Its numbers and what it tells: as in sliding.lua; a key that counts in too many other windows has the text of that error. After a peek
 -- the times are those of now.
 --
 -- Windows are aligned to multiples of the period. What the window that slides holds is taken as
@@ -15,145 +15,143 @@
 -- Before periods were spelled the moment was the window's beginning, which ends in 00; its period was that of the rate in
 -- its place.
 
-local EXACT, MOST = 2 ^ 53, 8 -- and nothing counts more
-local FULL = 'ERR the key still counts in 8 other periods: give this one a key of its own'
+local function approx(at)
+  local EXACT, MOST = 2 ^ 53, 8 -- and nothing counts more
+  local FULL = 'ERR the key still counts in 8 other periods: give this one a key of its own'
 
-local cost, R = tonumber(argv[4]), tonumber(argv[5])
-local first_n = 5 + 2 * R
-local count, period = {}, {}
-for r = 1, R do
-  count[r], period[r] = tonumber(argv[4 + 2 * r]), tonumber(argv[5 + 2 * r])
-end
-
--- a * b / c rounded up, where b <= c: exact while a * b is; beyond that never less than it should be.
-local function ceil_share(a, b, c)
-  local product = a * b
-  if product <= EXACT then return (product + (-product) % c) / c end
-  return math.min(a, math.ceil(a * (b / c) * (1 + 2 ^ -50)))
-end
-
--- a * b / c rounded down, where a <= c: exact while a * b is; beyond that never more than it should be.
-local function floor_share(a, b, c)
-  local product = a * b
-  if product <= EXACT then return (product - product % c) / c end
-  return math.floor(b * (a / c) * (1 - 2 ^ -50))
-end
-
-local function spelled(start, length)
-  local ms = length / 1000
-  local digits = #format('%d', ms)
-  return start + (ms * 100 + digits - start) % 10 ^ (digits + 2)
-end
-
-local function period_of(moment)
-  local digits = moment % 100
-  return (moment - digits) / 100 % 10 ^ digits * 1000
-end
-
--- A stored window as seen from now, and whether it was brought back.
-local function window_of(length, start, current, previous)
-  local here, brought = now - now % length, false
-  if start > here + length then
-    start, brought = here, current + previous > 0
-  elseif start < here - length then
-    start, current, previous = here, 0, 0
-  elseif start < here then
-    start, current, previous = here, 0, current
+  local cost, R = tonumber(argv[at]), tonumber(argv[at + 1])
+  local count, period = {}, {}
+  for r = 1, R do
+    count[r], period[r] = tonumber(argv[at + 2 * r]), tonumber(argv[at + 2 * r + 1])
   end
-  return { length = length, start = start, current = current, previous = previous }, brought
-end
 
--- All windows of a value, whether one was brought back, and each by its period; nil: the value is not ours.
-local function windows_of(value)
-  local kept, brought, named = {}, false, {}
-  if not value then return kept, brought, named end
-  if string.sub(value, 1, 1) ~= 'a' then return nil end
-  local place = 0
-  for word in string.gmatch(string.sub(value, 2) .. ' ', '(.-) ') do
-    local moment, current, previous = string.match(word, '^(%d+):(%d+):(%d+)$')
-    moment, place = tonumber(moment), place + 1
-    if not moment then return nil end
-    local length = period_of(moment)
-    if length == 0 then
-      length = period[place]
-    elseif spelled(moment - moment % length, length) ~= moment then
-      return nil
+  -- a * b / c rounded up, where b <= c: exact while a * b is; beyond that never less than it should be.
+  local function ceil_share(a, b, c)
+    local product = a * b
+    if product <= EXACT then return (product + (-product) % c) / c end
+    return math.min(a, math.ceil(a * (b / c) * (1 + 2 ^ -50)))
+  end
+
+  -- a * b / c rounded down, where a <= c: exact while a * b is; beyond that never more than it should be.
+  local function floor_share(a, b, c)
+    local product = a * b
+    if product <= EXACT then return (product - product % c) / c end
+    return math.floor(b * (a / c) * (1 - 2 ^ -50))
+  end
+
+  local function spelled(start, length)
+    local ms = length / 1000
+    local digits = #format('%d', ms)
+    return start + (ms * 100 + digits - start) % 10 ^ (digits + 2)
+  end
+
+  local function period_of(moment)
+    local digits = moment % 100
+    return (moment - digits) / 100 % 10 ^ digits * 1000
+  end
+
+  -- A stored window as seen from now, and whether it was brought back.
+  local function window_of(length, start, current, previous)
+    local here, brought = now - now % length, false
+    if start > here + length then
+      start, brought = here, current + previous > 0
+    elseif start < here - length then
+      start, current, previous = here, 0, 0
+    elseif start < here then
+      start, current, previous = here, 0, current
     end
-    if length then
-      local window, was_ahead = window_of(length, moment - moment % length, tonumber(current), tonumber(previous))
-      local same = named[length]
-      brought = brought or was_ahead
-      if same then
-        same.current = math.max(same.current, window.current)
-        same.previous = math.max(same.previous, window.previous)
-      else
-        kept[#kept + 1], named[length] = window, window
+    return { length = length, start = start, current = current, previous = previous }, brought
+  end
+
+  -- All windows of a value, whether one was brought back, and each by its period; nil: the value is not ours.
+  local function windows_of(value)
+    local kept, brought, named = {}, false, {}
+    if not value then return kept, brought, named end
+    if string.sub(value, 1, 1) ~= 'a' then return nil end
+    local place = 0
+    for word in string.gmatch(string.sub(value, 2) .. ' ', '(.-) ') do
+      local moment, current, previous = string.match(word, '^(%d+):(%d+):(%d+)$')
+      moment, place = tonumber(moment), place + 1
+      if not moment then return nil end
+      local length = period_of(moment)
+      if length == 0 then
+        length = period[place]
+      elseif spelled(moment - moment % length, length) ~= moment then
+        return nil
+      end
+      if length then
+        local window, was_ahead = window_of(length, moment - moment % length, tonumber(current), tonumber(previous))
+        local same = named[length]
+        brought = brought or was_ahead
+        if same then
+          same.current = math.max(same.current, window.current)
+          same.previous = math.max(same.previous, window.previous)
+        else
+          kept[#kept + 1], named[length] = window, window
+        end
       end
     end
+    return kept, brought, named
   end
-  return kept, brought, named
-end
 
--- us from now until nothing is left of what a window holds.
-local function reset_of(window)
-  if window.current > 0 then return window.start + 2 * window.length - now end
-  if window.previous > 0 then return window.start + window.length - now end
-  return 0
-end
+  -- us from now until nothing is left of what a window holds.
+  local function reset_of(window)
+    if window.current > 0 then return window.start + 2 * window.length - now end
+    if window.previous > 0 then return window.start + window.length - now end
+    return 0
+  end
 
--- What is to be stored, "" for nothing, and for how long; nil: it is too much.
-local function value_of(windows)
-  local words, longest = {}, 1000
-  for _, window in ipairs(windows) do
-    local reset = reset_of(window)
-    if reset > 0 then
-      words[#words + 1] = format('%d:%d:%d', spelled(window.start, window.length), window.current, window.previous)
-      longest = math.max(longest, reset)
+  -- What is to be stored, "" for nothing, and for how long; nil: it is too much.
+  local function value_of(windows)
+    local words, longest = {}, 1000
+    for _, window in ipairs(windows) do
+      local reset = reset_of(window)
+      if reset > 0 then
+        words[#words + 1] = format('%d:%d:%d', spelled(window.start, window.length), window.current, window.previous)
+        longest = math.max(longest, reset)
+      end
     end
+    if #words > MOST then return nil end
+    if #words == 0 then return '' end
+    return 'a' .. table.concat(words, ' '), format('%d', (longest + (-longest) % 1000) / 1000)
   end
-  if #words > MOST then return nil end
-  if #words == 0 then return '' end
-  return 'a' .. table.concat(words, ' '), format('%d', (longest + (-longest) % 1000) / 1000)
-end
 
--- us from the beginning of a window to when a share of its predecessor's count as small as `room` is left.
-local function decay(previous, room, length)
-  if previous <= room then return 0 end
-  return length - floor_share(room, length, previous)
-end
+  -- us from the beginning of a window to when a share of its predecessor's count as small as `room` is left.
+  local function decay(previous, room, length)
+    if previous <= room then return 0 end
+    return length - floor_share(room, length, previous)
+  end
 
--- us until one more call passes.
-local function retry_of(window, most)
-  local length, room = window.length, most - cost
-  if room < 0 then return -1 end
-  local wait = length + decay(window.current, room, length)
-  if window.current <= room then wait = decay(window.previous, room - window.current, length) end
-  return wait > 0 and math.max(0, window.start + wait - now) or 0
-end
+  -- us until one more call passes.
+  local function retry_of(window, most)
+    local length, room = window.length, most - cost
+    if room < 0 then return -1 end
+    local wait = length + decay(window.current, room, length)
+    if window.current <= room then wait = decay(window.previous, room - window.current, length) end
+    return wait > 0 and math.max(0, window.start + wait - now) or 0
+  end
 
--- What a window that slides holds now.
-local function used_of(window)
-  return window.current + ceil_share(window.previous, window.length - math.max(0, now - window.start), window.length)
-end
+  -- What a window that slides holds now.
+  local function used_of(window)
+    return window.current + ceil_share(window.previous, window.length - math.max(0, now - window.start), window.length)
+  end
 
--- Counts so many units, or gives so many back: first those of the present window.
-local function charge(window, units)
-  local was_current, was_previous = window.current, window.previous
-  local current = math.min(was_current + units, EXACT)
-  if current < 0 then window.previous = math.max(0, was_previous + current) end
-  window.current = math.max(0, current)
-  window.changes = window.changes or window.current ~= was_current or window.previous ~= was_previous
-end
+  -- Counts so many units, or gives so many back: first those of the present window.
+  local function add(window, units)
+    local was_current, was_previous = window.current, window.previous
+    local current = math.min(was_current + units, EXACT)
+    if current < 0 then window.previous = math.max(0, was_previous + current) end
+    window.current = math.max(0, current)
+    window.changes = window.changes or window.current ~= was_current or window.previous ~= was_previous
+  end
 
-local values = pcall('MGET', unpack(keys)) -- a key of a wrong type looks absent here
-if values.err then return failure(values) end
-local reply = {}
-for i = 1, #keys do
-  local key, value, n = keys[i], values[i], tonumber(argv[first_n + i] or 1) * times
-  local at, wrong = (i - 1) * (3 * R + 1), nil
-  local kept, brought, named = windows_of(value)
-  local windows, asked, used, granted, changes = {}, {}, {}, n, brought
-  if kept then
+  local kept, windows, asked, used, changes, new, ms -- of the key that is looked at
+
+  local function look(_, value, n)
+    local named
+    kept, changes, named = windows_of(value)
+    if not kept then return nil end
+    windows, asked, used = {}, {}, {}
     for r = 1, R do
       local length = period[r]
       local window = named[length] or window_of(length, now - now % length, 0, 0)
@@ -163,14 +161,18 @@ for i = 1, #keys do
       end
       asked[r], used[r] = window, used_of(window)
       local passing = (count[r] - used[r]) / cost
-      if not is_forced then granted = math.max(0, math.min(granted, passing - passing % 1)) end
+      if not is_forced then n = math.max(0, math.min(n, passing - passing % 1)) end
     end
+    return n
+  end
+
+  local function charge(n, granted)
     for _, window in ipairs(windows) do
-      if not peek then charge(window, granted * cost) end
+      if not peek then add(window, granted * cost) end
     end
     for r = 1, R do
       if counts_all and not peek then
-        charge(asked[r], math.max(0, math.min(used[r] + n * cost, count[r]) - used_of(asked[r])))
+        add(asked[r], math.max(0, math.min(used[r] + n * cost, count[r]) - used_of(asked[r])))
       end
       changes = changes or asked[r].changes
       if cost < 0 and not peek and used_of(asked[r]) > 0 then
@@ -180,23 +182,25 @@ for i = 1, #keys do
     for _, window in ipairs(kept) do
       if not window.is_asked then windows[#windows + 1] = window end
     end
-  else
-    wrong = WRONG
+    if peek or not changes then return false end
+    new, ms = value_of(windows)
+    return true, not new and FULL or nil
   end
 
-  if kept and not peek and changes then
-    local new, ms = value_of(windows)
-    wrong = not new and FULL or new and store(key, value, new, ms)
-    if type(wrong) == 'table' then return wrong end
-  elseif not value and pcall('EXISTS', key) == 1 then
-    wrong = WRONG
+  local function write(key, value)
+    return store(key, value, new, ms)
   end
 
-  reply[at + 1] = wrong or granted
-  for r = 1, R do
-    local u, retry, reset = 0, 0, 0
-    if not wrong then u, retry, reset = used[r], retry_of(asked[r], count[r]), reset_of(asked[r]) end
-    reply[at + 3 * r - 1], reply[at + 3 * r], reply[at + 3 * r + 1] = u, retry, reset
+  local function tell(granted, reply, to)
+    reply[to + 1] = granted or 0
+    for r = 1, R do
+      local u, retry, reset = 0, 0, 0
+      if granted then u, retry, reset = used[r], retry_of(asked[r], count[r]), reset_of(asked[r]) end
+      reply[to + 3 * r - 1], reply[to + 3 * r], reply[to + 3 * r + 1] = u, retry, reset
+    end
   end
+
+  return { behind = at + 2 + 2 * R, width = 1 + 3 * R, is_text = true,
+    look = look, charge = charge, write = write, tell = tell }
 end
-return reply
+local algorithm = approx

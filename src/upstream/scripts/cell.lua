@@ -13,9 +13,8 @@ local sub, match = string.sub, string.match
 local sec, nsec = (now - now % 1e6) / 1e6, now % 1e6 * 1000
 local inc, room = tonumber(argv[7]), tonumber(argv[8])
 
--- One MGET for all: it shows a key of a wrong type as absent, so what is absent is looked at again before it counts.
-local values = pcall('MGET', unpack(keys))
-if values.err then return failure(values) end
+local values, wrong = fetch(1, #keys)
+if wrong then return wrong end
 
 -- The TAT of this debt, in digits.
 local function tat(debt)
@@ -50,7 +49,7 @@ for i = 1, #keys do
   if after == debt then
     if not value and pcall('EXISTS', keys[i]) == 1 then debt = nil end
   else
-    local wrong = store(keys[i], value, after > 0 and tat(after) or '', format('%d', (after + 999999) / 1e6))
+    wrong = store(keys[i], value, after > 0 and tat(after) or '', format('%d', (after + 999999) / 1e6))
     if type(wrong) == 'table' then return wrong end
     if wrong then debt = nil end
   end

@@ -1,10 +1,8 @@
--- Decides calls by GCRA, at one or several rates, for many keys: FUNNEL, BUCKET.
+-- An algorithm (decide.lua): GCRA, at one or several rates. FUNNEL, BUCKET.
 --
--- KEYS: at most some 4,000 keys, each once.
--- ARGV: database, clock in us ("" = Redis' own), how, tag, R, then R times interval_ns, inc_ns, room_ns,
---   burst_ns; then nothing, or for each key how many equal calls it stands for.
--- Reply: for each key R integers, the debt of each rate in ns before this call; where the key holds something else, or
---   owes at too many other rates, the text of the error and R - 1 zeros.
+-- Its numbers: tag, R, then R times interval_ns, inc_ns, room_ns, burst_ns.
+-- It tells R integers, the debt of each rate in ns before the calls; where the key holds something else, or owes at too
+--   many other rates, the text of the error and R - 1 zeros.
 --
 -- Stored: the tag, then RECORD bytes for each funnel, numbers with the highest byte first: the interval of one unit in ns
 -- (7 bytes), which is its name; the unix time when its debt is paid (its TAT), as seconds (4) and ns (4); and what it
@@ -23,26 +21,20 @@
 --
 -- A double holds integers up to 2^53, but ns since 1970 do not fit: seconds are subtracted first.
 
-local RECORD, MOST, STEP, OWED = 19, 8, 4e6, 2 ^ 53
-local FULL = 'ERR the key still owes at 8 other rates: give this one a key of its own'
-local sub, pack, unpack_numbers = string.sub, struct.pack, struct.unpack
+local RECORD, STEP = 19, 4e6
 
-local sec, nsec = (now - now % 1e6) / 1e6, now % 1e6 * 1000
-local tag, R = argv[4], tonumber(argv[5])
-local first_n = 5 + 4 * R
+local function funnel(at)
+  local MOST, OWED = 8, 2 ^ 53
+  local FULL = 'ERR the key still owes at 8 other rates: give this one a key of its own'
+  local sub, pack, unpack_numbers = string.sub, struct.pack, struct.unpack
 
--- One MGET for all: it shows a key of a wrong type as absent, so what is absent is looked at again before it counts.
-local values = pcall('MGET', unpack(keys))
-if values.err then return failure(values) end
-local reply = R == 1 and values or {}
-
--- Gives what decides any calls on one key: decide(i, n) returns the error that ends the whole call, or nil.
-local function any()
+  local sec, nsec = (now - now % 1e6) / 1e6, now % 1e6 * 1000
+  local tag, R = argv[at], tonumber(argv[at + 1])
   local interval, inc, room, burst = {}, {}, {}, {}
   for r = 1, R do
-    local at = 2 + 4 * r
-    interval[r], inc[r] = tonumber(argv[at]), tonumber(argv[at + 1])
-    room[r], burst[r] = tonumber(argv[at + 2]), tonumber(argv[at + 3])
+    local first = at - 2 + 4 * r
+    interval[r], inc[r] = tonumber(argv[first]), tonumber(argv[first + 1])
+    room[r], burst[r] = tonumber(argv[first + 2]), tonumber(argv[first + 3])
   end
 
   local function steps_of(ns)
@@ -66,7 +58,7 @@ local function any()
     local funnels, is_reserved = {}, sub(value, 1, 1) ~= tag
     for word in string.gmatch(sub(value, 2) .. ' ', '(.-) ') do
       if #word > 20 or not string.match(word, '^%d+$') then return nil end
-      local debt = math.min(debt_of(tonumber(sub(word, 1, -10)) or 0, sub(word, -9)), 2 ^ 53)
+      local debt = math.min(debt_of(tonumber(sub(word, 1, -10)) or 0, sub(word, -9)), OWED)
       funnels[#funnels + 1] = { interval = 0, debt = debt, peak = steps_of(debt), fits = is_reserved }
     end
     return funnels, false
@@ -78,8 +70,8 @@ local function any()
     if string.match(value, '^%a%d') and sub(value, 1, 1):lower() == tag then return funnels_of_text(value) end
     if sub(value, 1, 1) ~= tag or #value == 1 or (#value - 1) % RECORD ~= 0 then return nil end
     local funnels, is_cut = {}, false
-    for at = 2, #value, RECORD do
-      local name, s, ns, peak = unpack_numbers('>I7I4I4I4', value, at)
+    for place = 2, #value, RECORD do
+      local name, s, ns, peak = unpack_numbers('>I7I4I4I4', value, place)
       local debt = debt_of(s, ns)
       if debt > peak * STEP then debt, is_cut = peak * STEP, true end
       funnels[#funnels + 1] = { interval = name, debt = debt, peak = peak }
@@ -157,76 +149,30 @@ local function any()
     return #kept <= MOST
   end
 
-  return function(i, n)
-    local at, value, debts, wrong = (i - 1) * R, values[i], {}, nil
-    local kept, changes = funnels_of(value)
-    if kept then
-      local asked = funnels_asked(kept)
-      for r = 1, R do debts[r] = asked[r].debt end
-      local granted = peek and 0 or grant(asked, n)
-      if not peek and pour(asked, granted, counts_all and n - granted or 0) then
-        changes = true
-        if not join(kept, asked) then wrong = FULL end
-      end
-    else
-      wrong = WRONG
-    end
+  local kept, asked, is_cut -- of the key that is looked at
+  local debts = {}
 
-    if not wrong and changes and not peek then
-      wrong = store(keys[i], value, value_of(kept))
-      if type(wrong) == 'table' then return wrong end
-    elseif not value and pcall('EXISTS', keys[i]) == 1 then
-      wrong = WRONG
-    end
-    for r = 1, R do reply[at + r] = wrong and 0 or debts[r] end
-    if wrong then reply[at + 1] = wrong end
+  local function look(_, value, n)
+    kept, is_cut = funnels_of(value)
+    if not kept then return nil end
+    asked = funnels_asked(kept)
+    for r = 1, R do debts[r] = asked[r].debt end
+    return grant(asked, n)
   end
-end
 
--- The usual case, written for speed: calls of one each at one rate, on keys that were asked with no other.
-local decide
-local interval, inc, room = tonumber(argv[6]), tonumber(argv[7]), tonumber(argv[8])
-local is_usual = R == 1 and how == '0' and inc <= room
-local name, size = tag .. pack('>I7', interval), 1 + RECORD
-local heads = {} -- of a second: the name and it
-local last, new, ms = -1, nil, nil -- what is written for the debt `last`, often the same for many keys
-for i = 1, #keys do
-  local value, n, wrong = values[i], argv[first_n + i], nil
-  local debt, peak = 0, 0
-  if value and #value == size and sub(value, 1, 8) == name then
-    local s, ns, steps = unpack_numbers('>I4I4I4', value, 9)
-    debt, peak = (s - sec) * 1e9 + (ns - nsec), steps * STEP
-    if debt < 0 then debt = 0 end
-  elseif value then
-    debt = 1 -- somebody else's, or of more rates: not usual
+  local function charge(n, granted)
+    if peek then return false end
+    if not pour(asked, granted, counts_all and n - granted or 0) then return is_cut end
+    return true, not join(kept, asked) and FULL or nil
   end
-  if not is_usual or debt > peak or n and n ~= '1' then
-    decide = decide or any()
-    wrong = decide(i, tonumber(n or 1) * times)
-  else
-    local after = debt + inc
-    values[i] = debt
-    if after <= room then
-      if after ~= last then
-        local ns = after % 1e9
-        local s = sec + (after - ns) / 1e9
-        ns = ns + nsec
-        if ns >= 1e9 then s, ns = s + 1, ns - 1e9 end
-        local head = heads[s]
-        if not head then
-          head = name .. pack('>I4', s)
-          heads[s] = head
-        end
-        last, new = after, head .. pack('>I4I4', ns, (after + (-after) % STEP) / STEP)
-        ms = format('%d', (after + 999999) / 1e6)
-      end
-      local was = pcall('SET', keys[i], new, 'PX', ms, 'GET')
-      if was and was ~= value then
-        if sub(was.err, 1, 9) ~= 'WRONGTYPE' then return failure(was) end
-        values[i] = WRONG
-      end
-    end
+
+  local function write(key, value)
+    return store(key, value, value_of(kept))
   end
-  if wrong then return wrong end
+
+  local function tell(granted, reply, to)
+    for r = 1, R do reply[to + r] = granted and debts[r] or 0 end
+  end
+
+  return { behind = at + 2 + 4 * R, width = R, is_text = true, look = look, charge = charge, write = write, tell = tell }
 end
-return reply

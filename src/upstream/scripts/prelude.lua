@@ -1,4 +1,4 @@
--- How every script here begins: upstream/script.c puts this file in front of each of the others.
+-- How every script here begins: scripts.def says which files follow this one.
 --
 -- ARGV begins with the database, the clock in us since 1970 ("" = Redis' own), and how: "1" where nothing is to be
 -- written (a peek), else "0", and then for each of these a letter:
@@ -13,6 +13,13 @@ local keys, argv, pcall, format = KEYS, ARGV, redis.pcall, string.format
 -- An error in Redis' own words: 6.2 puts the place in the script in front.
 local function failure(reply)
   return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
+end
+
+-- What is stored at keys first to last: all that is ever read of strings comes from here, and goes through store(). A key
+-- of a wrong type looks absent here, so what is absent is looked at again before it counts.
+local function fetch(first, last)
+  local values = pcall('MGET', unpack(keys, first, last))
+  return values, values.err and failure(values)
 end
 
 -- Stores `new` for so many ms ('' or '0': nothing) where `value` was; false: the key looked absent. Returns nil, WRONG where

@@ -1,10 +1,9 @@
--- Decides calls by an exact log of the last ones, at one or several rates, for many keys: SLIDING.
+-- An algorithm (decide.lua): an exact log of the last calls, at one or several rates. SLIDING.
 --
--- ARGV: database, clock in us ("" = Redis' own), how, cost, R, then R times count, period_us;
---   then nothing, or for each key how many equal calls it stands for.
--- Reply: for each key how many of its calls were granted, then for each rate three integers: units in the window before
---   them; us until another call would pass after them (0: now, -1: never); us until the window would be empty. After a
---   peek the times are those of now.
+-- Its numbers: cost, R, then R times count, period_us.
+-- It tells how many calls fit, which where it decides alone is how many were granted; then for each rate three integers:
+--   units in the window before them; us until another call would pass after those granted (0: now, -1: never); us until
+--   the window would be empty. After a peek the times are those of now.
 --   Where the key holds something else, the text of WRONGTYPE and 3 R zeros.
 --
 -- Stored: a sorted set with an entry for what was granted at once, scored with its unix time in us and named total+units:
@@ -24,138 +23,128 @@
 -- Before there were totals each unit was an entry, named time:sequence. Such a set is read as it is; the first call that
 -- writes makes one entry of all that is in its longest window, as old as the newest of it: no unit leaves too early.
 
-local PRUNED, KEPT, AT_ONCE = 100, 10000, 1000
+local function sliding(at)
+  local PRUNED, KEPT, AT_ONCE = 100, 10000, 1000
 
-local now_text = format('%d', now)
+  local now_text = format('%d', now)
 
-local cost, R = tonumber(argv[4]), tonumber(argv[5])
-local first_n = 5 + 2 * R
-local count, period, border, longest, largest = {}, {}, {}, 1, 0
-for r = 1, R do
-  count[r], period[r] = tonumber(argv[4 + 2 * r]), tonumber(argv[5 + 2 * r])
-  border[r] = format('%d', now - period[r]) -- scores beyond this are in the window
-  if period[r] > period[longest] then longest = r end
-  largest = math.max(largest, count[r])
-end
-local longest_ms = (period[longest] + (-period[longest]) % 1000) / 1000
+  local cost, R = tonumber(argv[at]), tonumber(argv[at + 1])
+  local count, period, border, longest, largest = {}, {}, {}, 1, 0
+  for r = 1, R do
+    count[r], period[r] = tonumber(argv[at + 2 * r]), tonumber(argv[at + 2 * r + 1])
+    border[r] = format('%d', now - period[r]) -- scores beyond this are in the window
+    if period[r] > period[longest] then longest = r end
+    largest = math.max(largest, count[r])
+  end
+  local longest_ms = (period[longest] + (-period[longest]) % 1000) / 1000
 
--- Total and units of an entry's name, or nil: somebody else has written it, and what comes of that is his affair alone.
-local function read(name)
-  local total, units = string.match(name or '', '^(%d+)%+(%d+)$')
-  return tonumber(total), tonumber(units)
-end
+  -- Total and units of an entry's name, or nil: somebody else has written it, and what comes of that is his affair alone.
+  local function read(name)
+    local total, units = string.match(name or '', '^(%d+)%+(%d+)$')
+    return tonumber(total), tonumber(units)
+  end
 
--- What had been counted when the window began that leaves out scores up to `limit`; and whether anything of that is left.
-local function total_until(key, limit)
-  local total = read(redis.call('ZREVRANGEBYSCORE', key, limit, '-inf', 'LIMIT', 0, 1)[1])
-  if total then return total, true end
-  local first, units = read(redis.call('ZRANGE', key, 0, 0)[1])
-  return (first or 0) - (units or 0), false
-end
+  -- What had been counted when the window began that leaves out scores up to `limit`; and whether anything of that is left.
+  local function total_until(key, limit)
+    local total = read(redis.call('ZREVRANGEBYSCORE', key, limit, '-inf', 'LIMIT', 0, 1)[1])
+    if total then return total, true end
+    local first, units = read(redis.call('ZRANGE', key, 0, 0)[1])
+    return (first or 0) - (units or 0), false
+  end
 
--- The time of the entry with unit number `total`. It is the `nth` of the `held` ones that scores beyond `limit` have.
-local function time_of_total(key, limit, total, nth, held)
-  local low = redis.call('ZCOUNT', key, '-inf', limit)
-  local high = low
-  if nth > 1 then
-    local size = redis.call('ZCARD', key)
-    local guess = (nth - 1) * (size - low) / held -- right at once where all entries are as large
-    high = math.min(low + nth, size) - 1
-    local middle = math.min(low + (guess - guess % 1), high)
-    while low < high do
-      local last, units = read(redis.call('ZRANGE', key, middle, middle)[1])
-      if not last or last < total then
-        low = middle + 1
-      elseif last - units < total then
-        low, high = middle, middle
-      else
-        high = middle - 1
+  -- The time of the entry with unit number `total`. It is the `nth` of the `held` ones that scores beyond `limit` have.
+  local function time_of_total(key, limit, total, nth, held)
+    local low = redis.call('ZCOUNT', key, '-inf', limit)
+    local high = low
+    if nth > 1 then
+      local size = redis.call('ZCARD', key)
+      local guess = (nth - 1) * (size - low) / held -- right at once where all entries are as large
+      high = math.min(low + nth, size) - 1
+      local middle = math.min(low + (guess - guess % 1), high)
+      while low < high do
+        local last, units = read(redis.call('ZRANGE', key, middle, middle)[1])
+        if not last or last < total then
+          low = middle + 1
+        elseif last - units < total then
+          low, high = middle, middle
+        else
+          high = middle - 1
+        end
+        middle = (low + high - (low + high) % 2) / 2
       end
-      middle = (low + high - (low + high) % 2) / 2
     end
+    return tonumber(redis.call('ZRANGE', key, low, low, 'WITHSCORES')[2]) or now
   end
-  return tonumber(redis.call('ZRANGE', key, low, low, 'WITHSCORES')[2]) or now
-end
 
--- The time of the unit that `rank` others are newer than, where each is an entry.
-local function time_of_rank(key, rank)
-  return tonumber(redis.call('ZREVRANGE', key, rank, rank, 'WITHSCORES')[2]) or now
-end
-
--- An entry at `at`: nil, or an error, which only the first write of a script can be.
-local function add(key, at, total, units)
-  local done = pcall('ZADD', key, at, format('%016d+%d', total, units))
-  if type(done) == 'table' then return failure(done) end
-end
-
--- Behind a total of `total`: add units at now, `future` of which take the place of those of the future.
-local function write(key, total, units, future, may_prune)
-  local lives_ms = redis.call('PTTL', key)
-  local wrong = add(key, now_text, total + units, units + future)
-  if wrong then return wrong end
-  local over = redis.call('ZCARD', key) - KEPT
-  if may_prune and lives_ms <= longest_ms then
-    over = math.max(over, redis.call('ZCOUNT', key, '-inf', border[longest]))
+  -- An entry at `time`: nil, or an error, which only the first write of a script can be.
+  local function add(key, time, total, units)
+    local done = pcall('ZADD', key, time, format('%016d+%d', total, units))
+    if type(done) == 'table' then return failure(done) end
   end
-  if over > 0 then redis.call('ZREMRANGEBYRANK', key, 0, math.min(over, PRUNED) - 1) end
-  if future > 0 then redis.call('ZREMRANGEBYSCORE', key, '(' .. now_text, '+inf') end
-  if lives_ms < longest_ms then redis.call('PEXPIRE', key, format('%d', longest_ms)) end
-end
 
--- The same for a set without totals, of which `kept` units up to `newest` are in the longest window.
-local function write_anew(key, newest, kept, units)
-  local lives_ms = redis.call('PTTL', key)
-  if lives_ms > longest_ms then kept = redis.call('ZCARD', key) end
-  local done = pcall('UNLINK', key)
-  if type(done) == 'table' then return failure(done) end
-  if kept > 0 then add(key, format('%d', math.min(newest, now)), kept, kept) end
-  if units > 0 then add(key, now_text, kept + units, units) end
-  redis.call('PEXPIRE', key, format('%d', math.max(lives_ms, longest_ms)))
-end
+  -- Behind a total of `total`: add units at now, `future` of which take the place of those of the future.
+  local function store_more(key, total, units, future, may_prune)
+    local lives_ms = redis.call('PTTL', key)
+    local wrong = add(key, now_text, total + units, units + future)
+    if wrong then return wrong end
+    local over = redis.call('ZCARD', key) - KEPT
+    if may_prune and lives_ms <= longest_ms then
+      over = math.max(over, redis.call('ZCOUNT', key, '-inf', border[longest]))
+    end
+    if over > 0 then redis.call('ZREMRANGEBYRANK', key, 0, math.min(over, PRUNED) - 1) end
+    if future > 0 then redis.call('ZREMRANGEBYSCORE', key, '(' .. now_text, '+inf') end
+    if lives_ms < longest_ms then redis.call('PEXPIRE', key, format('%d', longest_ms)) end
+  end
 
--- Gives units back; the time of the newest entry that is left, if there is one, or nil and an error.
-local function give_back(key, units)
-  local is_over = false
-  while units > 0 and not is_over do
-    local entries = redis.call('ZREVRANGE', key, 0, math.min(units, AT_ONCE) - 1, 'WITHSCORES')
-    local gone, kept = 0, nil
-    is_over = #entries == 0
-    for e = 1, #entries, 2 do
-      local total, size = read(entries[e])
-      if units == 0 or not total or tonumber(entries[e + 1]) <= now - period[longest] then
-        is_over = true
-        break
+  -- The same for a set without totals, of which `kept` units up to `newest` are in the longest window.
+  local function store_anew(key, newest, kept, units)
+    local lives_ms = redis.call('PTTL', key)
+    if lives_ms > longest_ms then kept = redis.call('ZCARD', key) end
+    local done = pcall('UNLINK', key)
+    if type(done) == 'table' then return failure(done) end
+    if kept > 0 then add(key, format('%d', math.min(newest, now)), kept, kept) end
+    if units > 0 then add(key, now_text, kept + units, units) end
+    redis.call('PEXPIRE', key, format('%d', math.max(lives_ms, longest_ms)))
+  end
+
+  -- Gives units back; the time of the newest entry that is left, if there is one, or nil and an error.
+  local function give_back(key, units)
+    local is_over = false
+    while units > 0 and not is_over do
+      local entries = redis.call('ZREVRANGE', key, 0, math.min(units, AT_ONCE) - 1, 'WITHSCORES')
+      local gone, kept = 0, nil
+      is_over = #entries == 0
+      for e = 1, #entries, 2 do
+        local total, size = read(entries[e])
+        if units == 0 or not total or tonumber(entries[e + 1]) <= now - period[longest] then
+          is_over = true
+          break
+        end
+        if size > units then kept = { entries[e + 1], total - units, size - units } end
+        gone, units = gone + 1, math.max(0, units - size)
       end
-      if size > units then kept = { entries[e + 1], total - units, size - units } end
-      gone, units = gone + 1, math.max(0, units - size)
+      local wrong = kept and add(key, kept[1], kept[2], kept[3])
+      if wrong then return nil, wrong end
+      local done = gone > 0 and pcall('ZREMRANGEBYRANK', key, -gone, -1)
+      if type(done) == 'table' then return nil, failure(done) end
     end
-    local wrong = kept and add(key, kept[1], kept[2], kept[3])
-    if wrong then return nil, wrong end
-    local done = gone > 0 and pcall('ZREMRANGEBYRANK', key, -gone, -1)
-    if type(done) == 'table' then return nil, failure(done) end
+    return tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
   end
-  return tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
-end
 
-local reply = {}
-for i, key in ipairs(keys) do
-  local at, n = (i - 1) * (3 * R + 1), tonumber(argv[first_n + i] or 1) * times
-  local last = pcall('ZREVRANGE', key, 0, 0, 'WITHSCORES')
-  if last.err and string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then return failure(last) end
-  local total = not last.err and read(last[1])
-  local is_old = not last.err and last[1] and not total
-  if last.err or is_old and not string.match(last[1], '^%d+:%d+$') then
-    reply[at + 1] = WRONG
-    for r = 2, 3 * R + 1 do reply[at + r] = 0 end
-  else
-    local newest = tonumber(last[2])
-    local is_ahead = newest and newest > now
-    local future, may_prune = 0, false
-    if is_ahead then
+  -- Of the key that is looked at.
+  local total, is_old, newest, future, may_prune, adds, charged, returned, last_at
+  local used, from, retry = {}, {}, {}
+
+  local function look(key, _, n)
+    local last = pcall('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+    if last.err then return nil, string.sub(last.err, 1, 9) ~= 'WRONGTYPE' and failure(last) end
+    total = read(last[1])
+    is_old = last[1] and not total
+    if is_old and not string.match(last[1], '^%d+:%d+$') then return nil end
+    newest, future, may_prune = tonumber(last[2]), 0, false
+    if newest and newest > now then
       future = is_old and redis.call('ZCOUNT', key, '(' .. now_text, '+inf') or total - total_until(key, now_text)
     end
-
-    local used, from, granted = {}, {}, n
     for r = 1, R do
       used[r] = 0
       if newest and newest > now - period[r] then
@@ -171,45 +160,62 @@ for i, key in ipairs(keys) do
         may_prune = newest
       end
       local passing = (count[r] - used[r]) / cost
-      if not is_forced then granted = math.max(0, math.min(granted, passing - passing % 1)) end
+      if not is_forced then n = math.max(0, math.min(n, passing - passing % 1)) end
     end
-    local charged = peek and 0 or granted * math.max(0, cost)
-    if counts_all and not peek then charged = charged + (n - granted) * math.min(cost, largest) end
-    local changes = charged > 0 or future > 0 or is_old and cost < 0
-    local last_at = changes and now or newest
+    return n
+  end
 
-    reply[at + 1] = granted
+  local function charge(n, granted, key)
+    charged, returned = 0, 0
+    if not peek then
+      charged, returned = granted * math.max(0, cost), granted * math.max(0, -cost)
+      if counts_all then charged = charged + (n - granted) * math.min(cost, largest) end
+    end
+    adds = charged > 0 or future > 0 or is_old and cost < 0
+    last_at = adds and now or newest
     for r = 1, R do
-      local retry = 0
+      retry[r] = 0
       local leaving = used[r] + charged + cost - count[r] -- of the oldest: then another call passes
       if cost > count[r] then
-        retry = -1
+        retry[r] = -1
       elseif leaving > used[r] - future then
-        retry = period[r]
+        retry[r] = period[r]
       elseif leaving > 0 then
-        local goes = is_old and time_of_rank(key, used[r] - leaving) or
-          not is_old and time_of_total(key, border[r], from[r] + leaving, leaving, used[r])
-        retry = goes + period[r] - now
+        local goes
+        if is_old then -- each unit is an entry
+          local rank = used[r] - leaving
+          goes = tonumber(redis.call('ZREVRANGE', key, rank, rank, 'WITHSCORES')[2]) or now
+        else
+          goes = time_of_total(key, border[r], from[r] + leaving, leaving, used[r])
+        end
+        retry[r] = goes + period[r] - now
       end
-      reply[at + 3 * r - 1], reply[at + 3 * r] = used[r], retry
-      reply[at + 3 * r + 1] = last_at and math.max(0, last_at + period[r] - now) or 0
     end
+    return not peek and (adds or cost < 0 and newest)
+  end
 
-    if changes and not peek then
-      local wrong
-      if is_old then
-        wrong = write_anew(key, newest, used[longest], charged)
-      else
-        wrong = write(key, total or 0, charged, future, may_prune)
-      end
-      if wrong then return wrong end
+  local function write(key)
+    local wrong
+    if adds and is_old then
+      wrong = store_anew(key, newest, used[longest], charged)
+    elseif adds then
+      wrong = store_more(key, total or 0, charged, future, may_prune)
     end
-    if cost < 0 and not peek and newest then
-      local wrong
-      newest, wrong = give_back(key, -granted * cost)
-      if wrong then return wrong end
-      for r = 1, R do reply[at + 3 * r + 1] = newest and math.max(0, newest + period[r] - now) or 0 end
+    if not wrong and cost < 0 and newest then last_at, wrong = give_back(key, returned) end
+    return wrong
+  end
+
+  local function tell(granted, reply, to)
+    reply[to + 1] = granted or 0
+    for r = 1, R do
+      local u, wait, reset = 0, 0, 0
+      if granted then
+        u, wait, reset = used[r], retry[r], last_at and math.max(0, last_at + period[r] - now) or 0
+      end
+      reply[to + 3 * r - 1], reply[to + 3 * r], reply[to + 3 * r + 1] = u, wait, reset
     end
   end
+
+  return { behind = at + 2 + 2 * R, width = 1 + 3 * R, look = look, charge = charge, write = write, tell = tell }
 end
-return reply
+local algorithm = sliding

@@ -1,0 +1,63 @@
+
+-- Several keys of several algorithms, all or nothing: a call passes where each of its parts has room, and is charged to
+-- all of them; what is refused is charged to none, or counts in all of them.
+--
+-- KEYS: for each call P, one for each part, no two of a call the same.
+-- ARGV behind the prelude's: P, then for each part the name of its algorithm, a letter, and that one's numbers; then
+--   nothing, or for each call how many equal ones it stands for. The letter: "-"; "s": it refuses nothing, and is charged
+--   with what it has room for itself (a shadow); "l": it refuses nothing, and is charged with nothing (a look).
+-- Reply: for each call what its parts tell, one behind the other; of windows how many calls fit that part alone. Where a
+--   part's key is wrong, or can store no more, its first integer is the text of the error, all others are 0, and nothing is
+--   changed.
+
+local algorithms = { funnel = funnel, sliding = sliding, approx = approx, fixed = fixed }
+local P, parts, behind, width = tonumber(argv[4]), {}, 5, 0
+for p = 1, P do
+  local part = algorithms[argv[behind]](behind + 2)
+  part.is_look = argv[behind + 1] == 'l'
+  part.binds = argv[behind + 1] == '-'
+  parts[p], behind, width = part, part.behind, width + part.width
+end
+local reply = {}
+
+-- One key is not to be charged with: all of the call is as if it had not been.
+local function spoil(wrong, p, to)
+  for _, part in ipairs(parts) do
+    part.tell(nil, reply, to)
+    if part == parts[p] then reply[to + 1] = wrong end
+    to = to + part.width
+  end
+end
+
+-- n equal calls on the keys from `first` on. Returns an error that ends everything, which only a first write can be.
+local function decide_all(first, n, to)
+  local values, failed = fetch(first, first + P - 1)
+  if failed then return failed end
+  local fitting, changes, granted = {}, {}, n
+  for p, part in ipairs(parts) do
+    local key, value = keys[first + p - 1], values[p]
+    fitting[p], failed = part.look(key, value, n)
+    if failed then return failed end
+    if not fitting[p] or part.is_text and not value and pcall('EXISTS', key) == 1 then return spoil(WRONG, p, to) end
+    if part.binds then granted = math.min(granted, fitting[p]) end
+  end
+  for p, part in ipairs(parts) do
+    local tries = part.is_look and 0 or n
+    local wrong
+    changes[p], wrong = part.charge(tries, math.min(tries, granted, fitting[p]), keys[first + p - 1])
+    if wrong then return spoil(wrong, p, to) end
+  end
+  for p, part in ipairs(parts) do
+    local wrong = changes[p] and part.write(keys[first + p - 1], values[p])
+    if wrong then return wrong end
+    part.tell(fitting[p], reply, to)
+    to = to + part.width
+  end
+end
+
+for first = 1, #keys, P do
+  local call = (first - 1) / P
+  local wrong = decide_all(first, tonumber(argv[behind + call] or 1), call * width)
+  if wrong then return wrong end
+end
+return reply

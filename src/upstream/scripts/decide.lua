@@ -1,0 +1,29 @@
+-- How calls on one key are decided by one algorithm. An algorithm is a function of the place in ARGV where its numbers
+-- begin, and makes a part:
+--   behind   the place in ARGV behind its numbers
+--   width    how many integers it tells of a key
+--   is_text  what it stores is a string
+-- and, in this order, for one key after the other:
+--   look(key, value, n)      how many of n equal calls fit, where fetch() says `value`. nil: it is somebody else's key, or
+--                            there is an error, which ends the whole script
+--   charge(n, granted, key)  what n calls change, of which so many are granted: whether there is something to be written,
+--                            and the text of an error where it cannot be. Nothing is written yet
+--   write(key, value)        writes it: nil, WRONG, or an error that ends the whole script
+--   tell(granted, reply, to) puts its integers behind reply[to]; zeros without `granted`
+local function decide(part, key, value, n, reply, to)
+  local granted, wrong = part.look(key, value, n)
+  if wrong then return wrong end
+  local changes
+  if granted then changes, wrong = part.charge(n, granted, key) end
+  if not granted then
+    wrong = WRONG
+  elseif changes and not wrong then
+    wrong = part.write(key, value)
+    if type(wrong) == 'table' then return wrong end
+  elseif part.is_text and not value and pcall('EXISTS', key) == 1 then
+    wrong = WRONG
+  end
+  part.tell(not wrong and granted, reply, to)
+  if wrong then reply[to + 1] = wrong end
+end
+
