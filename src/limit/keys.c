@@ -188,6 +188,20 @@ static struct layout stored(const struct command *command, struct args *args)
     return layout;
 }
 
+static struct layout parts(const struct command *command, struct args *args)
+{
+    struct slice word;
+    struct layout layout = {.first = command->keys_arg + UINT32_C(1), .step = 1};
+    uint32_t key = layout.first;
+    while (key < args->argc && args_at(args, key, &word)) {
+        layout.count++;
+        while (args_next(args, &word) && !slice_eq_nocase(word, SLICE("and")))
+            ;
+        key = args->next + 1;
+    }
+    return layout;
+}
+
 /* A list whose KEYS is not in sight is no single key. */
 static struct layout migrate(const struct command *command, struct args *args)
 {
@@ -205,7 +219,7 @@ static struct layout migrate(const struct command *command, struct args *args)
 
 static struct layout (*const rules[])(const struct command *command, struct args *args) = {
     [KEYS_POSITION] = by_position, [KEYS_NONE] = none,     [KEYS_COUNTED] = counted, [KEYS_STORE] = store,
-    [KEYS_STREAMS] = streams,      [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate,
+    [KEYS_STREAMS] = streams,      [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate, [KEYS_PARTS] = parts,
 };
 
 /* ---- what is out of sight ---- */
@@ -221,6 +235,8 @@ static uint32_t at_most(const struct command *command, uint32_t argc)
         return behind + 1;
     case KEYS_STREAMS:
         return behind / 2;
+    case KEYS_PARTS:
+        return behind / 3 + 1;
     case KEYS_STORED:
         return 2;
     case KEYS_MIGRATE:

@@ -15,7 +15,16 @@
 #include "limit/command.h"
 
 /* How the keys are found: see keys.def. */
-enum keys_rule { KEYS_POSITION, KEYS_NONE, KEYS_COUNTED, KEYS_STORE, KEYS_STREAMS, KEYS_STORED, KEYS_MIGRATE };
+enum keys_rule {
+    KEYS_POSITION,
+    KEYS_NONE,
+    KEYS_COUNTED,
+    KEYS_STORE,
+    KEYS_STREAMS,
+    KEYS_STORED,
+    KEYS_MIGRATE,
+    KEYS_PARTS
+};
 
 struct keys_how {
     enum keys_rule rule;

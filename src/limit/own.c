@@ -70,16 +70,36 @@ static uint64_t quantity_of(const struct own *own, struct argv_walk *walk)
     return argv_next(walk, &word) ? units_of(word) : 1;
 }
 
-/* Behind the key; of several, which is an error, the last. */
-static uint64_t cost_of(const struct own *own, struct argv_walk *walk)
+/* Behind the key, up to the next one; of several, which is an error, the last. */
+static uint64_t cost_of(struct argv_walk *walk, bool has_parts, bool *has_more)
 {
     struct slice word;
     uint64_t units = 1;
-    skip(walk, own->last_key + 1);
-    while (argv_next(walk, &word))
-        if (slice_eq_nocase(word, SLICE("cost")) && argv_next(walk, &word))
+    *has_more = false;
+    while (!*has_more && argv_next(walk, &word))
+        if (has_parts && slice_eq_nocase(word, SLICE("and")))
+            *has_more = true;
+        else if (slice_eq_nocase(word, SLICE("cost")) && argv_next(walk, &word))
             units = units_of(word);
     return units;
+}
+
+static uint64_t costs_of(const struct own *own, struct argv_walk *walk)
+{
+    uint64_t units = 0;
+    bool has_more;
+    skip(walk, own->last_key + 1);
+    do {
+        if (__builtin_add_overflow(units, cost_of(walk, own_has_parts(own), &has_more), &units))
+            units = UINT64_MAX;
+        skip(walk, has_more ? 2 : 0);
+    } while (has_more);
+    return units;
+}
+
+bool own_has_parts(const struct own *own)
+{
+    return strstr(own->arguments, "[AND ") != NULL;
 }
 
 uint64_t own_units(const struct own *own, struct slice request)
@@ -88,5 +108,5 @@ uint64_t own_units(const struct own *own, struct slice request)
     argv_walk_init(&walk, request);
     if (strstr(own->arguments, "[quantity:integer]") != NULL)
         return quantity_of(own, &walk);
-    return strstr(own->arguments, "[COST n:integer]") != NULL ? cost_of(own, &walk) : 1;
+    return strstr(own->arguments, "[COST n:integer]") != NULL ? costs_of(own, &walk) : 1;
 }

@@ -27,9 +27,12 @@ const struct own *own_row(size_t i);
 /* By full name, in any case; NULL: it is none of weir's. */
 const struct own *own_find(struct slice name);
 
+/* May it ask about several keys, each behind a word of its own, and AND between them? */
+bool own_has_parts(const struct own *own);
+
 /*
- * How many units the call says that it counts for, by COST or redis-cell's quantity; 1 where it says nothing, or gives
- * something back. `request` as keys.h has it; what is too large to be here whole is an error, and is not run.
+ * How many units the call says that it counts for, by COST or redis-cell's quantity, of several keys all together; 1
+ * where it says nothing, or gives something back. `request` as keys.h has it; what is too large to be here whole is an error, and is not run.
  */
 uint64_t own_units(const struct own *own, struct slice request);
 

@@ -65,6 +65,10 @@ static const struct example examples[] = {
     {"fcall f 1 a", "a"},
     {"fcall_ro f 2 a b", "a b"},
 
+    {"limit check n a", "a"},
+    {"limit check n a cost 2 and and and AND and and peek", "a and and"},
+    {"limit all fixed a 1/s and funnel", "a"},
+    {"limit all fixed a 1/s and funnel b 2/s", "a b"},
     {"sintercard 2 a b limit 1", "a b"},
     {"zdiff 2 a b withscores", "a b"},
     {"zinter 1 a", "a"},
