@@ -40,6 +40,7 @@ enum quota_option {
 enum quota_family {
     FAMILY_FUNNEL,  /* GCRA: a debt for each rate; a call that waits has its turn reserved */
     FAMILY_WINDOW,  /* what was granted, and of each rate what is used, and when there is room */
+    FAMILY_PARTS,   /* several keys, each with what its own algorithm sends and returns */
     FAMILY_HOLDING, /* granted, holders, when a place is free */
     FAMILY_NOTHING, /* no script */
     FAMILIES

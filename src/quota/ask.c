@@ -51,6 +51,9 @@ static bool take_ttl(struct reading *reading)
 static bool take_rate(struct reading *reading, struct slice word)
 {
     char what[160];
+    if (reading->n_rates + reading->n_drafts == QUOTA_PARTS_RATES_MAX)
+        return why_set(reading->why, reading->why_size, "ERR too many rates: at most %d in one call",
+                       QUOTA_PARTS_RATES_MAX);
     if (reading->n_drafts == QUOTA_RATES_MAX)
         return why_set(reading->why, reading->why_size, "ERR too many rates: at most %d", QUOTA_RATES_MAX);
     struct quota_draft *draft = &reading->drafts[reading->n_drafts];
@@ -62,17 +65,29 @@ static bool take_rate(struct reading *reading, struct slice word)
     return true;
 }
 
+/* May other keys follow, behind AND? */
+static bool has_parts(uint8_t kind)
+{
+    return kind == QUOTA_CHECK || kind == QUOTA_ALL;
+}
+
 static bool has_slash(struct slice word)
 {
     return word.len > 0 && memchr(word.at, '/', word.len) != NULL;
 }
 
-/* All that is left: options that the algorithm takes, and rates if there may be any. */
-static bool take_rest(struct reading *reading, bool with_rates)
+/* All that is left, or all up to the next key: options that the algorithm takes, and rates if there may be any. */
+static bool take_options(struct reading *reading, bool with_rates, bool *has_more)
 {
     struct slice word;
-    unsigned allowed = quota_algorithm(reading->ask->rule.kind)->options;
+    bool is_of_all = reading->ask->rule.kind == QUOTA_ALL;
+    unsigned allowed = quota_algorithm((is_of_all ? reading->part : reading->ask)->rule.kind)->options;
+    *has_more = false;
     while (argv_next(&reading->walk, &word)) {
+        if (has_parts(reading->ask->rule.kind) && slice_eq_nocase(word, SLICE("and"))) {
+            *has_more = true;
+            return true;
+        }
         const struct option *option = option_find(word, allowed);
         bool is_rate = with_rates && (has_slash(word) || reading->n_drafts == 0);
         bool is_taken = option != NULL ? option_take(reading, option)
@@ -81,33 +96,137 @@ static bool take_rest(struct reading *reading, bool with_rates)
         if (!is_taken)
             return false;
     }
+    return true;
+}
+
+/* Behind the last of them. */
+static bool end_options(const struct reading *reading)
+{
     reading->ask->is_peek |= reading->ask->cost == 0;
     return option_agree(reading);
 }
 
+static bool take_rest(struct reading *reading, bool with_rates)
+{
+    bool has_more;
+    return take_options(reading, with_rates, &has_more) && end_options(reading);
+}
+
 /* ---- commands ---- */
+
+/* The rates of a part, as they were written. */
+static bool make_rule(struct reading *reading)
+{
+    char what[160];
+    if (reading->n_drafts == 0)
+        return option_syntax_error(reading, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
+    for (unsigned i = 0; i < reading->n_drafts; i++)
+        if (!quota_rule_add(&reading->part->rule, &reading->drafts[i], what, sizeof what))
+            return why_set(reading->why, reading->why_size, "ERR %s", what);
+    return true;
+}
 
 static bool read_rated(struct reading *reading)
 {
-    struct quota_rule *rule = &reading->ask->rule;
-    char what[160];
     if (!take_key(reading, &reading->ask->key))
         return false;
     if (reading->walk.left == 0)
         return wrong_arity(reading);
-    if (!take_rest(reading, true))
-        return false;
-    if (reading->n_drafts == 0)
-        return option_syntax_error(reading, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
-    for (unsigned i = 0; i < reading->n_drafts; i++)
-        if (!quota_rule_add(rule, &reading->drafts[i], what, sizeof what))
-            return why_set(reading->why, reading->why_size, "ERR %s", what);
-    return option_suit(reading->ask, reading->why, reading->why_size);
+    return take_rest(reading, true) && make_rule(reading) && option_suit(reading->ask, reading->why, reading->why_size);
+}
+
+/* ---- several keys ---- */
+
+/* Options are the whole call's from here on, where they were those of its one key. */
+static bool add_part(struct reading *reading)
+{
+    if (reading->ask->n_parts == QUOTA_PARTS_MAX)
+        return why_set(reading->why, reading->why_size, "ERR too many keys: at most %d", QUOTA_PARTS_MAX);
+    option_next_part(reading);
+    reading->ask->parts = reading->parts;
+    reading->part = &reading->parts[reading->ask->n_parts++];
+    *reading->part = (struct quota_ask){.cost = 1};
+    return true;
+}
+
+static bool take_named(struct reading *reading)
+{
+    return take(reading, &reading->part->name) && take_key(reading, &reading->part->key);
+}
+
+static bool is_twice(const struct quota_ask *ask)
+{
+    for (unsigned i = 0; i < ask->n_parts; i++)
+        for (unsigned j = 0; j < i; j++)
+            if (slice_eq(ask->parts[i].key, ask->parts[j].key) &&
+                slice_eq_nocase(ask->parts[i].name, ask->parts[j].name))
+                return true;
+    return false;
+}
+
+/* Behind the last key. */
+static bool end_parts(struct reading *reading)
+{
+    struct quota_ask *ask = reading->ask;
+    bool is_look = true;
+    for (unsigned i = 0; i < ask->n_parts; i++)
+        is_look = is_look && reading->parts[i].cost == 0;
+    ask->is_peek |= is_look;
+    ask->rule.kind = QUOTA_ALL;
+    return !is_twice(ask) ||
+           why_set(reading->why, reading->why_size, "ERR a key stands twice in one call: give it all rates at once");
+}
+
+/* The one key that there is, or the first of several. */
+static void keep_first(struct reading *reading)
+{
+    struct quota_ask *ask = reading->ask;
+    bool is_credit = ask->mode == QUOTA_CREDIT; /* whose number is the whole call's */
+    reading->parts[0] = (struct quota_ask){.name = ask->name, .key = ask->key, .cost = is_credit ? 1 : ask->cost};
+    ask->n_parts = 1;
+    ask->is_named = true;
+    ask->cost = is_credit ? ask->cost : 1;
 }
 
 static bool read_check(struct reading *reading)
 {
-    return take(reading, &reading->ask->name) && take_key(reading, &reading->ask->key) && take_rest(reading, false);
+    bool has_more;
+    if (!take_named(reading) || !take_options(reading, false, &has_more))
+        return false;
+    if (has_more)
+        keep_first(reading);
+    while (has_more)
+        if (!add_part(reading) || !take_named(reading) || !take_options(reading, false, &has_more))
+            return false;
+    return end_options(reading) && (reading->ask->n_parts == 0 || end_parts(reading));
+}
+
+/* The algorithm of a part: one that a command of its own has. */
+static bool take_algorithm(struct reading *reading)
+{
+    struct slice word;
+    if (!take(reading, &word))
+        return false;
+    uint8_t kind = (uint8_t)quota_named_kind(word);
+    reading->part->rule.kind = kind;
+    return (kind != QUOTA_KINDS && kind != QUOTA_APPROX) ||
+           why_set(reading->why, reading->why_size, "ERR '%.*s' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED",
+                   WHY_SLICE(word));
+}
+
+static bool read_all(struct reading *reading)
+{
+    bool has_more;
+    do {
+        if (reading->walk.left < 3)
+            return wrong_arity(reading);
+        if (!add_part(reading) || !take_algorithm(reading) || !take_key(reading, &reading->part->key))
+            return false;
+        if (!take_options(reading, true, &has_more) || !make_rule(reading))
+            return false;
+    } while (has_more);
+    return end_options(reading) && end_parts(reading) &&
+           option_suit_all(reading->ask, reading->parts, reading->why, reading->why_size);
 }
 
 /* As Rust reads an i64: either sign, leading zeros. */
@@ -232,14 +351,16 @@ static const struct form *find_form(struct slice name)
     return NULL;
 }
 
-bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice request, char *why, size_t why_size)
+bool quota_ask_parse(struct quota_ask *ask, struct quota_ask *parts, struct slice name, struct slice request, char *why,
+                     size_t why_size)
 {
     const struct form *form = find_form(name);
     struct slice word;
     if (form == NULL)
         return why_set(why, why_size, "ERR unknown command '%.*s'", WHY_SLICE(name));
     *ask = (struct quota_ask){.rule = {.kind = form->kind}, .cost = 1, .is_cell = form->n_names == 1};
-    struct reading reading = {.ask = ask, .name = form->name, .why = why, .why_size = why_size};
+    struct reading reading = {
+        .ask = ask, .part = ask, .parts = parts, .name = form->name, .why = why, .why_size = why_size};
     argv_walk_init(&reading.walk, request);
     for (unsigned i = 0; i < form->n_names; i++)
         if (!take(&reading, &word))
@@ -247,8 +368,11 @@ bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice requ
     return form->read(&reading);
 }
 
-bool quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule, char *why, size_t why_size)
+bool quota_ask_resolve(struct quota_ask *ask, struct quota_ask *parts, const struct quota_rule *rule, char *why,
+                       size_t why_size)
 {
+    if (ask->n_parts > 0)
+        return option_suit_all(ask, parts, why, why_size);
     ask->rule = *rule;
     return option_suit(ask, why, why_size);
 }

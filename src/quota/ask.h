@@ -18,6 +18,10 @@
 #define QUOTA_KEYS_MAX 64      /* of a RESET */
 #define QUOTA_PLACES_MAX 10000 /* of ACQUIRE */
 
+/* Of one call on several keys: with these all that it can ask but CREDIT takes Redis no longer than one call may. */
+#define QUOTA_PARTS_MAX 8
+#define QUOTA_PARTS_RATES_MAX 16
+
 /* How a reply of several fields is written: as the client's protocol has it, or as it was asked for. */
 enum quota_shape { QUOTA_AS_SPOKEN, QUOTA_AS_ARRAY, QUOTA_AS_MAP };
 
@@ -36,18 +40,29 @@ struct quota_ask {
     struct slice name;      /* of CHECK: the limit's; else empty */
     struct slice token;     /* of RENEW and RELEASE */
     struct argv_walk keys;  /* of RESET: the walk that gives all of them */
-    uint64_t wait_ns;       /* 0: answer at once */
-    int64_t cost;           /* of nothing 0; of THROTTLE the quantity, which may be 0 or a refund */
-    int64_t max;            /* of ACQUIRE: holders at once */
-    int64_t ttl_ms;         /* of ACQUIRE and RENEW: a holder's time */
-    uint8_t mode;           /* enum quota_mode */
-    uint8_t shape;          /* enum quota_shape */
-    bool is_peek;           /* nothing is to be written */
-    bool counts_all;        /* what is refused counts too */
-    bool is_first;          /* windows start with their first use */
-    bool is_cell;           /* CL.THROTTLE */
-    bool is_raw;            /* the key as it is, in the client's database: whoever knows the settings says so */
+    /* Of several keys, all or nothing (kind ALL): what each of them is asked. It has no rate and no key itself. */
+    const struct quota_ask *parts;
+    uint8_t n_parts;
+    bool is_named;    /* of several keys: each is a named limit's */
+    uint64_t wait_ns; /* 0: answer at once */
+    int64_t cost;     /* of nothing 0; of THROTTLE the quantity, which may be 0 or a refund */
+    int64_t max;      /* of ACQUIRE: holders at once */
+    int64_t ttl_ms;   /* of ACQUIRE and RENEW: a holder's time */
+    uint8_t mode;     /* enum quota_mode */
+    uint8_t shape;    /* enum quota_shape */
+    bool is_peek;     /* nothing is to be written */
+    bool counts_all;  /* what is refused counts too */
+    bool is_first;    /* windows start with their first use */
+    bool is_cell;     /* CL.THROTTLE */
+    bool is_shadow;   /* of a part: it refuses nothing, and is charged with what it has room for */
+    bool is_raw;      /* the key as it is, in the client's database: whoever knows the settings says so */
 };
+
+/* Does it ask whether something may pass? */
+static inline bool quota_is_decision(const struct quota_ask *ask)
+{
+    return ask->rule.n_rates > 0 || ask->n_parts > 0;
+}
 
 /* Is it let through whatever is owed? COST 0 is; redis-cell's quantity of 0 looks whether 0 more would fit. */
 static inline bool quota_is_sure(const struct quota_ask *ask)
@@ -63,16 +78,19 @@ static inline int64_t quota_charge(const struct quota_ask *ask)
 }
 
 /*
- * Read a whole multibulk request; `name` is the command's, as own.def has it ("limit|funnel"). False: `why` is the text
+ * Read a whole multibulk request; `name` is the command's, as own.def has it ("limit|funnel"). What it asks of several
+ * keys is put into `parts`, which has room for QUOTA_PARTS_MAX, and ask->parts points there. False: `why` is the text
  * of the error reply without its '-', "ERR ..."; it may hold bytes of the request (build_error cleans them).
  */
-__attribute__((warn_unused_result)) bool quota_ask_parse(struct quota_ask *ask, struct slice name, struct slice request,
-                                                         char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool quota_ask_parse(struct quota_ask *ask, struct quota_ask *parts,
+                                                         struct slice name, struct slice request, char *why,
+                                                         size_t why_size);
 
 /*
- * CHECK becomes what the operator has named so: after this it is like any other ask. False: its cost does not fit it.
+ * CHECK becomes what the operator has named so: after this it is like any other ask. Of several keys each part has
+ * been given its rule, and `rule` is NULL. False: its cost does not fit it.
  */
-__attribute__((warn_unused_result)) bool quota_ask_resolve(struct quota_ask *ask, const struct quota_rule *rule,
-                                                           char *why, size_t why_size);
+__attribute__((warn_unused_result)) bool quota_ask_resolve(struct quota_ask *ask, struct quota_ask *parts,
+                                                           const struct quota_rule *rule, char *why, size_t why_size);
 
 #endif

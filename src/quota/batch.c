@@ -100,10 +100,27 @@ static bool can_join(const struct batch *batch)
     return batch->algorithm->joining == QUOTA_JOINED;
 }
 
+static bool has_parts(const struct batch *batch)
+{
+    return batch->algorithm->family == FAMILY_PARTS;
+}
+
+static uint64_t bit_of(uint64_t hash)
+{
+    return UINT64_C(1) << hash % 64;
+}
+
+void batch_note_key(struct batch *batch, uint64_t hash)
+{
+    batch->seen[hash / 64 % BATCH_SEEN] |= bit_of(hash);
+}
+
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
 {
     if (batch->algorithm->joining == QUOTA_ALONE)
         return true;
+    if (has_parts(batch))
+        return (batch->seen[hash / 64 % BATCH_SEEN] & bit_of(hash)) != 0;
     if (can_join(batch))
         return batch->n > 0 && *find_slot(batch, key, hash) != 0;
     for (uint32_t i = 0; i < batch->n; i++)
@@ -190,13 +207,14 @@ static void write_script_call(const struct batch *batch, struct slice script, st
 {
     bool has_tokens = batch->algorithm->joining == QUOTA_BY_TOKEN;
     bool is_counted = !has_tokens && has_counts(batch);
-    int64_t argc = 3 + (int64_t)batch->n_words + (int64_t)batch->n * (has_tokens || is_counted ? 2 : 1);
+    uint32_t n_keys = batch->n * (has_parts(batch) ? first_call(&batch->entries[0])->n_keys : 1);
+    int64_t argc = 3 + (int64_t)batch->n_words + (int64_t)n_keys + (has_tokens || is_counted ? (int64_t)batch->n : 0);
     writer->at += emit_header(writer->at, '*', argc);
     put_bulk(writer, batch->is_repaired ? SLICE("EVAL") : SLICE("EVALSHA"));
     put_bulk(writer, script);
-    put_count(writer, batch->n);
+    put_count(writer, n_keys);
     for (uint32_t i = 0; i < batch->n; i++)
-        put_bulk(writer, first_call(&batch->entries[i])->key);
+        (has_parts(batch) ? put : put_bulk)(writer, first_call(&batch->entries[i])->key);
     put(writer, slice_of(batch->words, batch->words_len));
     for (uint32_t i = 0; is_counted && i < batch->n; i++)
         put_count(writer, batch->entries[i].n);

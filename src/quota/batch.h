@@ -11,13 +11,15 @@
 #include "quota/line.h"
 #include "quota/quota.h"
 
-/* Keys of one EVALSHA: Lua can unpack them. */
+/* Entries of one EVALSHA: Lua can unpack their keys. */
 #define BATCH_KEYS_MAX 250
+
+#define BATCH_SEEN 8 /* words */
 
 /* How long Redis may be busy with one: then it is others' turn. One call alone takes less. */
 #define BATCH_WORK_US 1000
 
-/* One key. */
+/* One key, or those of calls on the same several ones. */
 struct batch_entry {
     struct list calls; /* equal ones, in the order they came */
     uint32_t n;
@@ -36,6 +38,7 @@ struct batch {
     uint32_t room;
     uint16_t *index; /* of entries by hash: 1 + index, or 0; a power of two of slots */
     uint32_t n_slots;
+    uint64_t seen[BATCH_SEEN]; /* of several keys: a bit for the hash of each, which may be another's too */
     size_t words_len;
     unsigned n_words;
     char words[]; /* what the calls have in common, as bulks */
@@ -52,7 +55,10 @@ bool batch_fits(const struct batch *batch, const struct quota_algorithm *algorit
 /* Does it ask anything about this key, as far as can be told? Then nothing else about it may go before it. */
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 
-/* One more call, whose key's hash is `hash`. False: out of memory. */
+/* A call on several keys asks about the one with this hash. */
+void batch_note_key(struct batch *batch, uint64_t hash);
+
+/* One more call, whose key's hash is `hash`; of several keys that of call->key. False: out of memory. */
 __attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash);
 
 static inline enum script batch_script(const struct batch *batch)

@@ -68,11 +68,42 @@ static void init(struct quota_call *call, struct quota *quota, void *owner, bool
     build_init(&call->reply, is_resp3);
 }
 
+static size_t parted_len(const struct quota_ask *part, struct slice prefix)
+{
+    return prefix.len + (part->name.len > 0 ? part->name.len + 1 : 0) + part->key.len;
+}
+
+/* Keys of several parts, each as a bulk, and behind them those that the client has written. */
+static void put_parts(struct quota_call *call, char *at, struct slice prefix)
+{
+    char *start = at;
+    for (unsigned i = 0; i < call->n_parts; i++) {
+        struct quota_ask *part = &call->asks[i];
+        at += emit_header(at, '$', (int64_t)parted_len(part, prefix));
+        struct slice key =
+            part->name.len > 0 ? put_named(&at, prefix, part->name, part->key) : put_key(&at, prefix, part->key);
+        *at++ = '\r';
+        *at++ = '\n';
+        call->parts[i].shown = call->ask.is_named ? slice_str(call->parts[i].tally->name) : part->key;
+        part->key = key;
+        part->name = slice_of("", 0);
+    }
+    call->n_keys = call->n_parts;
+    call->key = slice_of(start, (size_t)(at - start));
+    for (unsigned i = 0; i < call->n_parts && !call->ask.is_named; i++)
+        call->parts[i].shown = put_key(&at, SLICE(""), call->parts[i].shown);
+}
+
 /* What of the request is needed later. */
 static void keep(struct quota_call *call, const struct quota_ask *ask, struct slice prefix)
 {
     char *at = call->text;
     call->ask = *ask;
+    if (ask->n_parts > 0) {
+        put_parts(call, at, prefix);
+        call->ask.parts = call->asks;
+        return;
+    }
     if (ask->rule.kind == QUOTA_RESET) {
         put_keys(call, at, prefix);
         return;
@@ -86,64 +117,127 @@ static void keep(struct quota_call *call, const struct quota_ask *ask, struct sl
         make_token(call);
 }
 
-/* NULL: none is named so, or the call does not fit it. */
-static const struct named_limit *resolve(struct quota_ask *ask, const struct quota_context *context,
-                                         struct build *error)
+/* NULL: none is named so. */
+static const struct named_limit *find_named(const struct named *named, struct slice name, struct build *error)
 {
     char text[256];
-    const struct named_limit *limit = named_find(context->named, ask->name);
-    if (limit != NULL) {
-        bool is_fit = quota_ask_resolve(ask, named_rule(limit, ask->key, context->now_ns), text, sizeof text);
-        if (!is_fit)
-            build_error(error, slice_str(text));
-        return is_fit ? limit : NULL;
-    }
-    struct slice near = named_near(context->named, ask->name);
-    int shown = (int)(ask->name.len < 64 ? ask->name.len : 64);
+    const struct named_limit *limit = named_find(named, name);
+    if (limit != NULL)
+        return limit;
+    struct slice near = named_near(named, name);
+    int shown = (int)(name.len < 64 ? name.len : 64);
     int len = snprintf(text, sizeof text,
                        near.len > 0 ? "ERR no limit is named '%.*s' (did you mean %.*s?)"
                                     : "ERR no limit is named '%.*s'%.*s",
-                       shown, ask->name.at, (int)near.len, near.at);
+                       shown, name.at, (int)near.len, near.at);
     build_error(error, slice_of(text, (size_t)len));
     return NULL;
+}
+
+/* What the client asks for, and the limits that it has named, of several keys one for each. */
+struct asked {
+    struct quota_ask ask;
+    struct quota_ask parts[QUOTA_PARTS_MAX];
+    const struct named_limit *limits[QUOTA_PARTS_MAX]; /* NULL: none is named */
+};
+
+/* False: none is named so, or the call does not fit it. */
+static bool resolve(struct asked *asked, const struct quota_context *context, struct build *error)
+{
+    char text[256];
+    unsigned n_parts = asked->ask.n_parts;
+    const struct quota_rule *rule = NULL;
+    for (unsigned i = 0; i < n_parts; i++) {
+        if ((asked->limits[i] = find_named(context->named, asked->parts[i].name, error)) == NULL)
+            return false;
+        asked->parts[i].rule = *named_rule(asked->limits[i], asked->parts[i].key, context->now_ns);
+        asked->parts[i].is_shadow = asked->limits[i]->is_shadow;
+    }
+    if (n_parts == 0) {
+        if ((asked->limits[0] = find_named(context->named, asked->ask.name, error)) == NULL)
+            return false;
+        rule = named_rule(asked->limits[0], asked->ask.key, context->now_ns);
+    }
+    bool is_fit = quota_ask_resolve(&asked->ask, asked->parts, rule, text, sizeof text);
+    if (!is_fit)
+        build_error(error, slice_str(text));
+    return is_fit;
+}
+
+static bool is_named(const struct asked *asked)
+{
+    return asked->ask.rule.kind == QUOTA_CHECK || asked->ask.is_named;
+}
+
+/* Of all that is put into a call's text. */
+static size_t text_room(const struct asked *asked, struct slice request, struct slice prefix)
+{
+    size_t room = request.len + 1;
+    if (asked->ask.n_parts > 0)
+        return 2 * room + asked->ask.n_parts * (prefix.len + EMIT_HEADER_MAX + 4);
+    if (asked->ask.rule.kind == QUOTA_RESET)
+        return room + asked->ask.keys.left * (prefix.len + EMIT_HEADER_MAX);
+    return room + prefix.len;
+}
+
+static void take_limit(const struct named_limit *limit, enum quota_when_down otherwise, struct named_tally **tally,
+                       enum quota_when_down *when_down)
+{
+    *when_down = limit != NULL && limit->has_when_down ? limit->when_down : otherwise;
+    *tally = limit != NULL ? named_tally_get(limit->tally) : NULL;
+}
+
+/* What the operator has said of the limits that it asks. False: no memory. */
+static bool take_limits(struct quota_call *call, const struct asked *asked, enum quota_when_down otherwise)
+{
+    unsigned n = asked->ask.n_parts;
+    if (n > 0) {
+        call->asks = calloc(n, sizeof *call->asks);
+        call->parts = calloc(n, sizeof *call->parts);
+        if (call->asks == NULL || call->parts == NULL)
+            return false;
+        memcpy(call->asks, asked->parts, n * sizeof *call->asks);
+        call->n_parts = asked->ask.n_parts;
+    }
+    for (unsigned i = 0; i < n; i++)
+        take_limit(asked->limits[i], otherwise, &call->parts[i].tally, &call->parts[i].when_down);
+    if (n == 0)
+        take_limit(asked->limits[0], otherwise, &call->tally, &call->when_down);
+    call->is_shadow = n == 0 && asked->limits[0] != NULL && asked->limits[0]->is_shadow;
+    return true;
 }
 
 struct quota_call *call_new(struct quota *quota, const struct quota_context *context, struct slice name,
                             struct slice request, void *owner, struct build *error)
 {
-    struct quota_ask asked;
+    struct asked asked;
     char why[256];
-    if (!quota_ask_parse(&asked, name, request, why, sizeof why)) {
+    memset(asked.limits, 0, sizeof asked.limits);
+    if (!quota_ask_parse(&asked.ask, asked.parts, name, request, why, sizeof why)) {
         build_error(error, slice_str(why));
         return NULL;
     }
-    const struct named_limit *limit = NULL;
-    if (asked.rule.kind == QUOTA_CHECK && (limit = resolve(&asked, context, error)) == NULL)
+    if (is_named(&asked) && !resolve(&asked, context, error))
         return NULL;
-    bool is_reset = asked.rule.kind == QUOTA_RESET;
-    asked.is_raw = asked.is_cell && context->cell == QUOTA_CELL_RAW;
+    asked.ask.is_raw = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;
     char spelled[PREFIX_ROOM];
     struct slice prefix = SLICE("");
-    if (!asked.is_raw && !prefix_of(context->prefix, context->user, spelled, &prefix)) {
+    if (!asked.ask.is_raw && !prefix_of(context->prefix, context->user, spelled, &prefix)) {
         build_error(error, SLICE("ERR the user's name is too long for keys of its own: at most 255 bytes"));
         return NULL;
     }
-    size_t per_key = is_reset ? prefix.len + EMIT_HEADER_MAX : prefix.len;
-    size_t room = request.len + (is_reset ? asked.keys.left : 1) * per_key + 1;
-    struct quota_call *call = calloc(1, sizeof *call + room);
-    if (call == NULL) {
+    struct quota_call *call = calloc(1, sizeof *call + text_room(&asked, request, prefix));
+    if (call != NULL)
+        init(call, quota, owner, context->is_resp3);
+    if (call == NULL || !take_limits(call, &asked, context->when_down)) {
+        if (call != NULL)
+            call_free(call);
         build_error(error, SLICE("ERR out of memory"));
         return NULL;
     }
-    init(call, quota, owner, context->is_resp3);
-    keep(call, &asked, prefix);
-    call->database = asked.is_raw ? context->database : 0;
-    if (limit != NULL) {
-        call->tally = named_tally_get(limit->tally);
-        call->is_shadow = limit->is_shadow;
-        call->ask.wait_ns = limit->is_shadow ? 0 : call->ask.wait_ns; /* who is not limited need not wait */
-    }
-    call->when_down = limit != NULL && limit->has_when_down ? limit->when_down : context->when_down;
+    keep(call, &asked.ask, prefix);
+    call->database = asked.ask.is_raw ? context->database : 0;
+    call->ask.wait_ns = call->is_shadow ? 0 : call->ask.wait_ns; /* who is not limited need not wait */
     return call;
 }
 
@@ -162,5 +256,9 @@ void call_free(struct quota_call *call)
 {
     build_fini(&call->reply);
     named_tally_put(call->tally);
+    for (unsigned i = 0; i < call->n_parts; i++)
+        named_tally_put(call->parts[i].tally);
+    free(call->parts);
+    free(call->asks);
     free(call);
 }

@@ -21,14 +21,24 @@ struct quota;
  */
 enum quota_cell { QUOTA_CELL_PREFIX, QUOTA_CELL_RAW, QUOTA_CELL_OFF };
 
+/* Of a call on several keys, beside what one of them is asked. */
+struct quota_part {
+    struct slice shown; /* what refused_by calls it: the limit's name, or the key as the client wrote it */
+    struct named_tally *tally;
+    enum quota_when_down when_down;
+};
+
 /* One LIMIT call of a client. */
 struct quota_call {
     struct list in_client; /* the owner's */
     struct list in_entry;
     struct quota *quota;
-    struct quota_ask ask; /* its slices point into text */
-    struct slice key;     /* as it is called in Redis; of RESET all keys, as bulks one behind the other */
-    uint32_t n_keys;
+    struct quota_ask ask;     /* its slices point into text */
+    struct slice key;         /* as it is called in Redis; of several all of them, as bulks one behind the other */
+    uint32_t n_keys;          /* of several; else 0 */
+    uint8_t n_parts;          /* of several, all or nothing: so many; else 0 */
+    struct quota_ask *asks;   /* what each is asked: ask.parts */
+    struct quota_part *parts; /* and what else is known of it */
     unsigned database;
     uint64_t until_ns; /* how long it may wait; 0: not at all */
     struct alarm alarm;
@@ -38,16 +48,19 @@ struct quota_call {
     struct build reply;        /* once it is done */
     bool is_asking;            /* it is part of a question */
     bool is_done;
-    bool is_placed;        /* it has been let through, and waits for its turn */
-    bool is_called;        /* a place came free while it was asking: what it hears may be old */
-    bool is_hurried;       /* it is not to wait any more */
-    bool is_muted;         /* nobody wants to hear it; for the owner */
-    bool is_limited;       /* what was decided, */
-    bool is_failed;        /* or that it was not; once it is done */
-    bool is_shadow;        /* its limit limits nobody */
-    bool is_renewed;       /* its key had another algorithm's state, and has been deleted for that */
-    uint8_t kind, n_rates; /* what it asks for, while it is about to be */
-    void *owner;           /* NULL: the client has gone */
+    bool is_placed;  /* it has been let through, and waits for its turn */
+    bool is_called;  /* a place came free while it was asking: what it hears may be old */
+    bool is_hurried; /* it is not to wait any more */
+    bool is_muted;   /* nobody wants to hear it; for the owner */
+    bool is_limited; /* what was decided, */
+    bool is_failed;  /* or that it was not; once it is done */
+    bool is_shadow;  /* its limit limits nobody */
+    bool is_renewed; /* its key had another algorithm's state, and has been deleted for that */
+    /* What it asks for, while its keys are about to be: this, of these; and of several keys so many have been. */
+    uint8_t kind, n_rates, n_renewed;
+    struct slice all_keys;
+    uint8_t refusing; /* of several keys: those that had no room, as bits */
+    void *owner;      /* NULL: the client has gone */
     /* The owner's: since when it was the next of its client, what a limit had made it wait, what it was. */
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;

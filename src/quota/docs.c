@@ -54,7 +54,7 @@ static void set_of(struct build *build, const char *const *words, size_t n)
 /* A container has none, as in Redis: what can be said of it is said of its subcommands. */
 static void flags(struct build *build, const struct own *own)
 {
-    const char *words[6];
+    const char *words[7];
     size_t n = 0;
     bool has_keys = own->first_key > 0;
     if (!docs_is_container(own)) {
@@ -68,14 +68,17 @@ static void flags(struct build *build, const struct own *own)
             words[n++] = "stale";
         }
         words[n++] = "no_multi";
+        if (own_has_parts(own))
+            words[n++] = "movablekeys";
     }
     set_of(build, words, n);
 }
 
-static void key_flags(struct build *build)
+/* incomplete: there may be more keys than the specification says. */
+static void key_flags(struct build *build, bool is_incomplete)
 {
-    static const char *const words[] = {"RW", "access", "update"};
-    set_of(build, words, sizeof words / sizeof words[0]);
+    static const char *const words[] = {"RW", "access", "update", "incomplete"};
+    set_of(build, words, is_incomplete ? 4 : 3);
 }
 
 static void number(struct build *build, const char *name, int64_t value)
@@ -100,7 +103,7 @@ static void key_specs(struct build *build, const struct own *own)
         return;
     build_map(build, 3);
     build_bulk_str(build, "flags");
-    key_flags(build);
+    key_flags(build, own_has_parts(own));
     build_bulk_str(build, "begin_search");
     kind(build, "index", 1);
     number(build, "index", own->first_key);
@@ -150,28 +153,56 @@ static bool is_arity(const struct own *own, uint32_t argc)
     return own->arity >= 0 ? argc == (uint32_t)own->arity : argc >= (uint32_t)-own->arity;
 }
 
-static bool is_key(const struct own *own, int64_t i, int64_t last)
+/* The words of a call, and where its next key is: at each step, or two words behind an AND. */
+struct key_walk {
+    const struct own *own;
+    struct argv_walk words;
+    int64_t place, key, last; /* of words, from 0; of the next key; and of the last one, if that can be told */
+};
+
+static struct key_walk keys_of(const struct own *own, struct argv_walk words)
 {
-    return i >= own->first_key && i <= last && (i - own->first_key) % own->key_step == 0;
+    int64_t last = own->last_key < 0 ? (int64_t)words.left + own->last_key : own->last_key;
+    bool has_parts = own_has_parts(own);
+    return (struct key_walk){own, words, 0, own->first_key, has_parts ? (int64_t)words.left - 1 : last};
+}
+
+static bool next_key(struct key_walk *walk, struct slice *key)
+{
+    struct slice word;
+    bool has_parts = own_has_parts(walk->own);
+    while (argv_next(&walk->words, &word)) {
+        int64_t place = walk->place++;
+        if (has_parts && place > walk->key && slice_eq_nocase(word, SLICE("and")))
+            walk->key = place + 2;
+        if (place != walk->key || place > walk->last)
+            continue;
+        walk->key += has_parts ? 0 : walk->own->key_step;
+        *key = word;
+        return true;
+    }
+    return false;
 }
 
 static void list_keys(struct build *build, const struct own *own, struct argv_walk words, bool with_flags)
 {
-    int64_t last = own->last_key < 0 ? (int64_t)words.left + own->last_key : own->last_key;
-    if (last < own->first_key || last >= (int64_t)words.left) {
+    struct key_walk walk = keys_of(own, words);
+    struct slice key;
+    size_t n = 0;
+    while (next_key(&walk, &key))
+        n++;
+    if (n == 0) {
         build_error(build, SLICE("ERR Invalid arguments specified for command"));
         return;
     }
-    build_array(build, (size_t)((last - own->first_key) / own->key_step + 1));
-    struct slice word;
-    for (int64_t i = 0; argv_next(&words, &word); i++) {
-        if (!is_key(own, i, last))
-            continue;
+    build_array(build, n);
+    walk = keys_of(own, words);
+    while (next_key(&walk, &key)) {
         if (with_flags)
             build_array(build, 2);
-        build_bulk(build, word);
+        build_bulk(build, key);
         if (with_flags)
-            key_flags(build);
+            key_flags(build, false);
     }
 }
 

@@ -11,16 +11,33 @@
 
 /* ---- asking ---- */
 
+uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
+{
+    return hash_bytes(exchange->settings->key, key);
+}
+
+/* Does it ask anything about one of the call's keys? */
+static bool concerns(const struct exchange *exchange, const struct batch *batch, const struct quota_call *call,
+                     uint64_t hash)
+{
+    struct slice key;
+    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    while (argv_next(&keys, &key))
+        if (batch_concerns(batch, key, exchange_hash(exchange, key)))
+            return true;
+    return call->n_keys == 0 && batch_concerns(batch, call->key, hash);
+}
+
 /* One that it fits in, unless another one behind that has something about the same key, which it must not overtake. */
-static struct batch *find_batch(struct exchange *exchange, const struct exchange_question *question, struct slice key,
-                                uint64_t hash)
+static struct batch *find_batch(struct exchange *exchange, const struct exchange_question *question,
+                                const struct quota_call *call, uint64_t hash)
 {
     unsigned left = question->algorithm->joining == QUOTA_ALONE ? 0 : LOOK_BACK_MAX;
     for (struct list *at = exchange->open.prev; at != &exchange->open && left > 0; at = at->prev, left--) {
         struct batch *batch = container_of(at, struct batch, in_exchange);
         if (batch_fits(batch, question->algorithm, question->words))
             return batch;
-        if (batch_concerns(batch, key, hash))
+        if (concerns(exchange, batch, call, hash))
             break;
     }
     struct batch *batch = batch_new(question->algorithm, question->words, question->n_words, question->work_us);
@@ -29,17 +46,16 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
     return batch;
 }
 
-uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
-{
-    return hash_bytes(exchange->settings->key, key);
-}
-
 bool exchange_ask(struct exchange *exchange, struct quota_call *call, const struct exchange_question *question,
                   uint64_t hash)
 {
-    struct batch *batch = find_batch(exchange, question, call->key, hash);
+    struct batch *batch = find_batch(exchange, question, call, hash);
     if (batch == NULL || !batch_add(batch, call, hash))
         return false;
+    struct slice key;
+    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    while (argv_next(&keys, &key))
+        batch_note_key(batch, exchange_hash(exchange, key));
     call->is_asking = true;
     line_wake(&exchange->line);
     return true;

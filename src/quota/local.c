@@ -313,10 +313,10 @@ static void read_windows(struct key *key, const struct quota_ask *ask, struct lo
     }
 }
 
-/* What the call takes, and the times behind it. */
-static void charge_windows(struct key *key, const struct quota_ask *ask, struct local_time time, int64_t *numbers)
+/* What the call takes if it is granted, and the times behind it. */
+static void charge_windows(struct key *key, const struct quota_ask *ask, struct local_time time, bool is_charged,
+                           int64_t *numbers)
 {
-    bool is_charged = numbers[0] > 0 && !ask->is_peek;
     for (unsigned i = 0; i < key->n_counts; i++) {
         struct count *count = &key->counts[i];
         count->current += is_charged ? ask->cost : 0;
@@ -330,29 +330,95 @@ static void charge_windows(struct key *key, const struct quota_ask *ask, struct 
 
 /* ---- deciding ---- */
 
-static void decide(struct key *key, const struct quota_ask *ask, struct local_time time, struct quota_outcome *outcome)
+static void read_key(struct key *key, const struct quota_ask *ask, struct local_time time, int64_t *numbers)
 {
-    int64_t numbers[QUOTA_NUMBERS_MAX];
-    bool is_funnel = quota_is_funnel(ask->rule.kind);
-    if (is_funnel)
+    if (quota_is_funnel(ask->rule.kind))
         read_funnels(key, time, numbers);
     else
         read_windows(key, ask, time, numbers);
-    if (!is_funnel)
-        charge_windows(key, ask, time, numbers);
-    else if (!ask->is_peek && quota_granted(ask, numbers, 1) > 0)
+}
+
+static void charge_key(struct key *key, const struct quota_ask *ask, struct local_time time, bool is_charged,
+                       int64_t *numbers)
+{
+    if (!quota_is_funnel(ask->rule.kind))
+        charge_windows(key, ask, time, is_charged, numbers);
+    else if (is_charged)
         charge_funnels(key, ask, time, numbers);
+}
+
+/* The keys of a call, with the locks of their shards. */
+struct keys {
+    const struct quota_ask *asks; /* one for each */
+    const uint64_t *hashes;
+    unsigned n;
+    struct key *at[QUOTA_PARTS_MAX];
+};
+
+static bool has_shard(const struct keys *keys, size_t shard)
+{
+    for (unsigned i = 0; i < keys->n; i++)
+        if (keys->hashes[i] % SHARDS == shard)
+            return true;
+    return false;
+}
+
+/* Always in the same order. */
+static void lock(struct local *local, const struct keys *keys)
+{
+    for (size_t s = 0; s < SHARDS; s++)
+        if (has_shard(keys, s))
+            pthread_mutex_lock(&local->shards[s].lock);
+}
+
+static void unlock(struct local *local, const struct keys *keys)
+{
+    for (size_t s = 0; s < SHARDS; s++)
+        if (has_shard(keys, s))
+            pthread_mutex_unlock(&local->shards[s].lock);
+}
+
+/* False: there is no place for one of them. */
+static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
+{
+    uint64_t over_ns[QUOTA_PARTS_MAX];
+    unsigned n = 0;
+    for (; n < keys->n; n++) {
+        keys->at[n] = need(&local->shards[keys->hashes[n] % SHARDS], &keys->asks[n], keys->hashes[n], now_ns);
+        if (keys->at[n] == NULL)
+            break;
+        over_ns[n] = keys->at[n]->over_ns;
+        keys->at[n]->over_ns = UINT64_MAX; /* not to be forgotten while the others are looked for */
+    }
+    for (unsigned i = 0; i < n; i++)
+        keys->at[i]->over_ns = over_ns[i];
+    return n == keys->n;
+}
+
+/* Of several keys those that have room are charged when all that bind have it. */
+static void decide(const struct keys *keys, const struct quota_ask *ask, struct local_time time,
+                   struct quota_outcome *outcome)
+{
+    int64_t numbers[QUOTA_NUMBERS_MAX];
+    int64_t *at = numbers;
+    for (unsigned i = 0; i < keys->n; at += quota_numbers(&keys->asks[i]), i++)
+        read_key(keys->at[i], &keys->asks[i], time, at);
+    bool is_charged = !ask->is_peek && quota_granted(ask, numbers, 1) > 0;
+    at = numbers;
+    for (unsigned i = 0; i < keys->n; at += quota_numbers(&keys->asks[i]), i++)
+        charge_key(keys->at[i], &keys->asks[i], time, is_charged && quota_granted(&keys->asks[i], at, 1) > 0, at);
     quota_outcome(ask, numbers, 1, 0, outcome);
 }
 
-bool local_decide(struct local *local, const struct quota_ask *ask, uint64_t hash, struct local_time time,
+bool local_decide(struct local *local, const struct quota_ask *ask, const uint64_t *hashes, struct local_time time,
                   struct quota_outcome *outcome)
 {
-    struct shard *shard = &local->shards[hash % SHARDS];
-    pthread_mutex_lock(&shard->lock);
-    struct key *key = need(shard, ask, hash, time.now_ns);
-    if (key != NULL)
-        decide(key, ask, time, outcome);
-    pthread_mutex_unlock(&shard->lock);
-    return key != NULL;
+    struct keys keys = {
+        .asks = ask->n_parts > 0 ? ask->parts : ask, .hashes = hashes, .n = ask->n_parts > 0 ? ask->n_parts : 1};
+    lock(local, &keys);
+    bool has_room = need_all(local, &keys, time.now_ns);
+    if (has_room)
+        decide(&keys, ask, time, outcome);
+    unlock(local, &keys);
+    return has_room;
 }

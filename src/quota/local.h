@@ -31,11 +31,12 @@ struct local *local_new(void);
 void local_free(struct local *local);
 
 /*
- * Decide one call of an algorithm with rates on a key, as it would be called in Redis, that has this hash. False: there
- * is no place to count it in, and nothing is decided.
+ * Decide one call of an algorithm with rates on a key, as it would be called in Redis, that has this hash; or of several,
+ * all or nothing, with a hash for each. False: there is no place to count it in, and nothing is decided.
  */
-__attribute__((warn_unused_result)) bool local_decide(struct local *local, const struct quota_ask *ask, uint64_t hash,
-                                                      struct local_time time, struct quota_outcome *outcome);
+__attribute__((warn_unused_result)) bool local_decide(struct local *local, const struct quota_ask *ask,
+                                                      const uint64_t *hashes, struct local_time time,
+                                                      struct quota_outcome *outcome);
 
 /* What is counted now, in bytes. */
 size_t local_bytes(const struct local *local);

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/why.h"
 #include "limit/rate.h"
+#include "quota/question.h"
 
 #define WHAT_ROOM 200
 #define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
@@ -47,7 +48,7 @@ static bool option_burst(struct reading *reading, struct slice value)
 
 static bool option_cost(struct reading *reading, struct slice value)
 {
-    return option_parse_within(reading, value, 0, QUOTA_MOST - 1, &reading->ask->cost);
+    return option_parse_within(reading, value, 0, QUOTA_MOST - 1, &reading->part->cost);
 }
 
 static bool option_wait(struct reading *reading, struct slice value)
@@ -73,7 +74,7 @@ static bool option_peek(struct reading *reading, struct slice value)
 static bool option_approx(struct reading *reading, struct slice value)
 {
     (void)value;
-    reading->ask->rule.kind = QUOTA_APPROX;
+    reading->part->rule.kind = QUOTA_APPROX;
     return true;
 }
 
@@ -193,16 +194,27 @@ bool option_take(struct reading *reading, const struct option *option)
 bool option_agree(const struct reading *reading)
 {
     static const unsigned others = OPTION_WAIT | OPTION_FORCE | OPTION_PARTIAL | OPTION_BORROW | OPTION_CREDIT;
-    unsigned modes = reading->seen & (others | OPTION_PEEK);
+    unsigned given = reading->seen | reading->before;
+    unsigned modes = given & (others | OPTION_PEEK);
     if ((modes & (modes - 1)) != 0)
         return why_set(reading->why, reading->why_size,
                        "ERR at most one of WAIT, PEEK, FORCE, PARTIAL, BORROW and CREDIT");
-    if ((reading->seen & OPTION_COUNT) && (modes & others))
+    if ((given & OPTION_COUNT) && (modes & others))
         return why_set(reading->why, reading->why_size,
                        "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT");
-    if ((reading->seen & OPTION_COST) && (reading->seen & OPTION_CREDIT))
+    if ((given & OPTION_COST) && (given & OPTION_CREDIT))
         return why_set(reading->why, reading->why_size, "ERR CREDIT has a number of its own: give no COST");
+    if ((given & OPTION_PARTIAL) && reading->ask->n_parts > 0)
+        return why_set(reading->why, reading->why_size, "ERR PARTIAL is for one key: several are all or nothing");
     return true;
+}
+
+void option_next_part(struct reading *reading)
+{
+    reading->before |= reading->seen;
+    reading->seen &= ~(unsigned)(OPTION_COST | OPTION_APPROX | OPTION_BURST);
+    reading->n_rates += reading->n_drafts;
+    reading->n_drafts = 0;
 }
 
 /* What is owed beyond the burst is held in numbers that have an end. */
@@ -232,4 +244,33 @@ bool option_suit(const struct quota_ask *ask, char *why, size_t why_size)
     return ask->cost <= QUOTA_LOG_MAX ||
            why_set(why, why_size, "ERR COST of an exact sliding window is at most %d: more takes APPROX",
                    QUOTA_LOG_MAX);
+}
+
+/* What was said of all, for one of them. */
+static void share(const struct quota_ask *ask, struct quota_ask *part)
+{
+    part->mode = ask->mode;
+    part->counts_all = ask->counts_all;
+    part->is_first = ask->is_first && part->rule.kind == QUOTA_FIXED;
+    part->cost = ask->mode == QUOTA_CREDIT ? ask->cost : part->cost;
+    part->is_peek = ask->is_peek || part->cost == 0;
+}
+
+bool option_suit_all(const struct quota_ask *ask, struct quota_ask *parts, char *why, size_t why_size)
+{
+    bool has_first = false;
+    unsigned n_rates = 0;
+    for (unsigned i = 0; i < ask->n_parts; i++) {
+        share(ask, &parts[i]);
+        has_first = has_first || parts[i].is_first;
+        n_rates += parts[i].rule.n_rates;
+        if (!option_suit(&parts[i], why, why_size))
+            return false;
+    }
+    if (ask->is_first && !has_first)
+        return why_set(why, why_size, "ERR FROM FIRST is for FIXED");
+    if (n_rates > QUOTA_PARTS_RATES_MAX)
+        return why_set(why, why_size, "ERR too many rates: at most %d in one call", QUOTA_PARTS_RATES_MAX);
+    return quota_ask_work_us(ask) <= QUOTA_WORK_MOST_US ||
+           why_set(why, why_size, "ERR this is too much for one call: fewer keys, rates or units");
 }

@@ -15,11 +15,15 @@
 
 /* What has been read so far, and where a mistake is reported. */
 struct reading {
-    struct quota_ask *ask;
+    struct quota_ask *ask;   /* the whole call: most options are its own */
+    struct quota_ask *part;  /* what is asked of one key, to which COST, APPROX, rates and their BURST belong */
+    struct quota_ask *parts; /* room for QUOTA_PARTS_MAX, of which ask->n_parts are there */
     struct argv_walk walk;
-    struct quota_draft drafts[QUOTA_RATES_MAX];
+    struct quota_draft drafts[QUOTA_RATES_MAX]; /* of this part */
     unsigned n_drafts;
-    unsigned seen; /* options, as bits */
+    unsigned n_rates; /* of the parts before */
+    unsigned seen;    /* options, as bits, those of a part for this one */
+    unsigned before;  /* all that the parts before had */
     const char *name;
     char *why;
     size_t why_size;
@@ -42,13 +46,20 @@ struct option;
 /* NULL: there is none of this name that is `allowed`, bits of quota_option. */
 const struct option *option_find(struct slice word, unsigned allowed);
 
-/* Reads its value, if it has one: each option once, BURST once for each rate. */
+/* Reads its value, if it has one: each option once, COST and APPROX once for each part, BURST for each rate. */
 __attribute__((warn_unused_result)) bool option_take(struct reading *reading, const struct option *option);
 
 /* Behind the last word: may those that were given stand together? */
 __attribute__((warn_unused_result)) bool option_agree(const struct reading *reading);
 
+/* Another key follows, with options of its own. */
+void option_next_part(struct reading *reading);
+
 /* Does the algorithm take them, once it is known? False: `why` is an error reply's text. */
 __attribute__((warn_unused_result)) bool option_suit(const struct quota_ask *ask, char *why, size_t why_size);
+
+/* The same of several keys, each of which gets its share of what was said of all. */
+__attribute__((warn_unused_result)) bool option_suit_all(const struct quota_ask *ask, struct quota_ask *parts,
+                                                         char *why, size_t why_size);
 
 #endif

@@ -299,6 +299,42 @@ static bool holding_is_sane(const struct quota_ask *ask, const int64_t *numbers,
            is_within(numbers[RETRY_MS], -1, QUOTA_MOST);
 }
 
+/* ---- several keys ---- */
+
+/* Their numbers stand one behind the other; each part's are those of its own algorithm. */
+
+static unsigned parts_numbers(const struct quota_ask *ask)
+{
+    unsigned n = 0;
+    for (unsigned p = 0; p < ask->n_parts; p++)
+        n += quota_numbers(&ask->parts[p]);
+    return n;
+}
+
+static bool parts_are_sane(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++)
+        if (!quota_numbers_are_sane(&ask->parts[p], numbers, n))
+            return false;
+    return true;
+}
+
+/* How many of n calls this part alone has room for. */
+static uint64_t part_fitting(const struct quota_ask *part, const int64_t *numbers, uint64_t n)
+{
+    return part->cost == 0 ? n : quota_granted(part, numbers, n);
+}
+
+static uint64_t parts_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
+{
+    for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
+        uint64_t fitting = part_fitting(&ask->parts[p], numbers, n);
+        if (!ask->parts[p].is_shadow && fitting < n)
+            n = fitting;
+    }
+    return n;
+}
+
 /* ---- decisions ---- */
 
 /* How a family's numbers are read; who holds a place is told by quota_reply_holding. */
@@ -321,6 +357,7 @@ static const struct reading {
                        funnel_recall},
     [FAMILY_WINDOW] = {window_numbers, window_is_sane, window_granted, window_tell, window_settle, window_exact,
                        window_recall},
+    [FAMILY_PARTS] = {.numbers = parts_numbers, .is_sane = parts_are_sane, .granted = parts_granted},
     [FAMILY_HOLDING] = {.numbers = holding_numbers, .is_sane = holding_is_sane},
 };
 
@@ -369,10 +406,75 @@ static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outco
     *outcome = (struct quota_outcome){.is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
 }
 
+/* How one of several keys stands behind the k-th call, of which so many have been granted. */
+static void part_outcome(const struct quota_ask *part, const int64_t *numbers, uint64_t granted, uint64_t k,
+                         bool is_granted, struct quota_outcome *outcome)
+{
+    struct quota_memory memory;
+    uint64_t done = k + 1 < granted ? k + 1 : granted;
+    settle(part, numbers, done, part->counts_all && !part->is_peek ? k + 1 - done : 0, &memory);
+    if (is_granted || quota_is_sure(part) || !reading_of(part)->recall(&memory, part, 0, outcome))
+        reading_of(part)->tell(part, numbers, done, outcome);
+}
+
+static int64_t longest_first(const struct quota_outcome *outcome)
+{
+    return outcome->retry_ns < 0 ? NEVER : outcome->retry_ns;
+}
+
+/* Is the one told rather than the other? Who refuses for longest, or who has the least remaining; no shadow. */
+static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct quota_outcome *one,
+                      const struct quota_outcome *other)
+{
+    if (ask->parts[one->part].is_shadow != ask->parts[other->part].is_shadow)
+        return ask->parts[other->part].is_shadow;
+    if (is_granted)
+        return one->remaining < other->remaining;
+    if (one->refusing != other->refusing)
+        return one->refusing > other->refusing;
+    return longest_first(one) > longest_first(other);
+}
+
+/*
+ * The call passes when all that bind do. Who is told of those that refuse is one that had no room for it; when it
+ * passes is told of all, also of those that it has filled up.
+ */
+static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
+                          struct quota_outcome *outcome)
+{
+    uint64_t call = ask->is_peek ? 0 : k, granted = quota_granted(ask, numbers, n);
+    bool is_granted = call < granted;
+    uint64_t before = is_granted || ask->counts_all ? call : granted; /* so many have been counted */
+    int64_t longest_ns = 0;
+    uint8_t refusing = 0;
+    for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
+        const struct quota_ask *part = &ask->parts[p];
+        struct quota_outcome told;
+        uint64_t fitting = part_fitting(part, numbers, n);
+        part_outcome(part, numbers, fitting < granted ? fitting : granted, call, is_granted, &told);
+        told.part = (uint8_t)p;
+        told.refusing = fitting <= before;
+        refusing |= (uint8_t)(told.refusing << p);
+        if (told.is_limited && !part->is_shadow && longest_first(&told) > longest_ns)
+            longest_ns = longest_first(&told);
+        if (p == 0 || is_rather(ask, is_granted, &told, outcome))
+            *outcome = told;
+    }
+    outcome->is_limited = !is_granted;
+    outcome->refusing = refusing;
+    outcome->granted = ask->cost;
+    outcome->wait_ns = 0;
+    outcome->retry_ns = is_granted || longest_ns == NEVER ? -1 : longest_ns > 0 ? longest_ns : 1;
+}
+
 void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
                    struct quota_outcome *outcome)
 {
     struct quota_memory memory;
+    if (ask->n_parts > 0) {
+        parts_outcome(ask, numbers, n, k, outcome);
+        return;
+    }
     uint64_t granted = quota_granted(ask, numbers, n);
     uint64_t begin = ask->is_peek ? 0 : tries_of(ask, k); /* of its own tries */
     uint64_t end = ask->is_peek ? 1 : tries_of(ask, k + 1);
@@ -465,11 +567,18 @@ void quota_reply(struct build *out, const struct quota_ask *ask, const struct qu
     };
     bool is_named = is_map(out, ask);
     unsigned n = ask->mode == QUOTA_PARTIAL ? 6 : 5;
-    fields(out, is_named, n);
+    fields(out, is_named, n + (ask->n_parts > 0));
     for (unsigned i = 0; i < n; i++) {
         name(out, is_named, names[i]);
         build_int(out, numbers[i]);
     }
+    if (ask->n_parts == 0)
+        return;
+    name(out, is_named, "refused_by");
+    if (outcome->is_limited)
+        build_bulk(out, outcome->refused_by);
+    else
+        build_nil(out);
 }
 
 void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token)

@@ -17,8 +17,8 @@
 #include "quota/ask.h"
 #include "resp/build.h"
 
-/* Integers that a script returns for one key: funnels R, windows 1 + 3 * R, holders 3. */
-#define QUOTA_NUMBERS_MAX (1 + 3 * QUOTA_RATES_MAX)
+/* Integers that a script returns for one call: funnels R, windows 1 + 3 * R, holders 3, several keys all theirs. */
+#define QUOTA_NUMBERS_MAX (QUOTA_PARTS_MAX + 3 * QUOTA_PARTS_RATES_MAX)
 unsigned quota_numbers(const struct quota_ask *ask);
 
 /* Can they be what a script of weir's has returned for n such calls? What cannot is believed in nothing. */
@@ -31,6 +31,9 @@ struct quota_outcome {
     int64_t granted; /* units, when it is let through: of PARTIAL fewer than it asked for, perhaps */
     int64_t wait_ns; /* > 0: allowed, but only so long after the decision; the other fields are of that moment */
     bool is_limited;
+    /* Of several keys: which of them is told; and those without room, shadows too, as bits. */
+    uint8_t part, refusing;
+    struct slice refused_by; /* for quota_reply: how the one that is told is called, where it refuses */
 };
 
 /*
@@ -73,8 +76,8 @@ __attribute__((warn_unused_result)) bool quota_recall(const struct quota_memory 
 /* ---- replies ---- */
 
 /*
- * Five integers, of PARTIAL six, ms rounded up; RESP3: a map, if the ask does not say otherwise. THROTTLE: redis-cell's
- * array of seconds in either version.
+ * Five integers, of PARTIAL six, ms rounded up, and of several keys who has refused; RESP3: a map, if the ask does not
+ * say otherwise. THROTTLE: redis-cell's array of seconds in either version.
  */
 void quota_reply(struct build *out, const struct quota_ask *ask, const struct quota_outcome *outcome);
 

@@ -19,6 +19,8 @@ unsigned quota_ask_work_us(const struct quota_ask *ask)
 {
     const struct quota_algorithm *algorithm = quota_algorithm(ask->rule.kind);
     unsigned work_us = algorithm->work_us;
+    for (unsigned i = 0; i < ask->n_parts; i++)
+        work_us += quota_ask_work_us(&ask->parts[i]);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         work_us += algorithm->rate_us;
         if (ask->rule.kind == QUOTA_SLIDING)
@@ -87,7 +89,7 @@ static void put_how(struct words *words, const struct quota_ask *ask)
     put(words, slice_of(how, (size_t)len));
 }
 
-/* What a script is told besides database, clock and how. */
+/* What a script is told besides database, clock and how; of several keys, of each of them. */
 typedef void put_parameters(const struct quota_ask *ask, struct slice channel, struct words *words);
 
 static void put_funnels(const struct quota_ask *ask, struct slice channel, struct words *words)
@@ -115,6 +117,24 @@ static void put_windows(const struct quota_ask *ask, struct slice channel, struc
     }
 }
 
+/* As all.lua has it. */
+static const char *letter_of(const struct quota_ask *part)
+{
+    return part->cost == 0 ? "l" : part->is_shadow ? "s" : "-";
+}
+
+static void put_parts(const struct quota_ask *ask, struct slice channel, struct words *words)
+{
+    put_number(words, ask->n_parts);
+    for (unsigned i = 0; i < ask->n_parts; i++) {
+        const struct quota_ask *part = &ask->parts[i];
+        bool is_funnel = quota_is_funnel(part->rule.kind);
+        put(words, slice_str(is_funnel ? "funnel" : quota_algorithm(part->rule.kind)->name));
+        put(words, slice_str(letter_of(part)));
+        (is_funnel ? put_funnels : put_windows)(part, channel, words);
+    }
+}
+
 static void put_holding(const struct quota_ask *ask, struct slice channel, struct words *words)
 {
     put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
@@ -129,6 +149,7 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
     static put_parameters *const parameters[FAMILIES] = {
         [FAMILY_FUNNEL] = put_funnels,
         [FAMILY_WINDOW] = put_windows,
+        [FAMILY_PARTS] = put_parts,
         [FAMILY_HOLDING] = put_holding,
     };
     struct words words = {.at = out};

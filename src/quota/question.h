@@ -26,9 +26,12 @@ static inline enum script quota_ask_script(const struct quota_ask *ask)
  * `database` is the client's, used only where the key is raw; `channel` is where a release is told, used by RELEASE and
  * its like. `out` needs QUOTA_WORDS_ROOM bytes and the channel's length.
  */
-#define QUOTA_WORDS_ROOM 1024 /* 3 + 2 + 4 * 8 numbers of 16 digits with headers take 900 */
+#define QUOTA_WORDS_ROOM 3072 /* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2000 */
 size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
                        unsigned *n_words);
+
+/* No call takes longer. */
+#define QUOTA_WORK_MOST_US 1000
 
 /*
  * How long Redis is busy with it, in us, at its worst: a full log, all rates against it. Measured, and rounded up; what

@@ -44,30 +44,42 @@ static uint64_t hash_of(const struct quota_call *call)
 
 /* ---- being done ---- */
 
-static enum tally_result result_of(const struct quota_call *call)
+/* What has become of the call for one named limit. */
+static void count_for(const struct quota_call *call, struct named_tally *tally, struct slice key, bool is_limited,
+                      bool is_shadow)
 {
-    if (call->is_failed)
-        return TALLY_ERROR;
-    return !call->is_limited ? TALLY_PASSED : call->is_shadow ? TALLY_SHADOWED : TALLY_LIMITED;
-}
-
-/* Of a named limit. */
-static void count(const struct quota_call *call)
-{
+    if (tally == NULL)
+        return;
     const struct quota *quota = call->quota;
     uint64_t now_ns = now_of(quota);
     uint64_t ns = call->arrived_ns > 0 && now_ns > call->arrived_ns ? now_ns - call->arrived_ns : 0;
-    named_tally_add(call->tally, result_of(call), ns);
-    if (call->is_limited)
-        top_add(quota->settings->limited, TOP_REFUSED, slice_str(call->tally->name), call->key, hash_of(call), 1,
-                now_ns);
+    enum tally_result result = call->is_failed ? TALLY_ERROR
+                               : !is_limited   ? TALLY_PASSED
+                               : is_shadow     ? TALLY_SHADOWED
+                                               : TALLY_LIMITED;
+    named_tally_add(tally, result, ns);
+    if (is_limited && !call->is_failed)
+        top_add(quota->settings->limited, TOP_REFUSED, slice_str(tally->name), key,
+                exchange_hash(&quota->exchange, key), 1, now_ns);
+}
+
+/* Of several limits each counts what it would have said alone. */
+static void count(const struct quota_call *call)
+{
+    if (call->ask.is_peek)
+        return;
+    count_for(call, call->tally, call->key, call->is_limited, call->is_shadow);
+    for (unsigned i = 0; i < call->n_parts; i++) {
+        const struct quota_ask *part = &call->asks[i];
+        if (!part->is_peek)
+            count_for(call, call->parts[i].tally, part->key, (call->refusing >> i & 1) != 0, part->is_shadow);
+    }
 }
 
 static void done(struct quota_call *call)
 {
     struct quota *quota = call->quota;
-    if (call->tally != NULL && !call->ask.is_peek)
-        count(call);
+    count(call);
     alarm_stop(quota->alarms, &call->alarm);
     wakes_remove(&quota->wakes, call);
     call->is_done = true;
@@ -88,10 +100,18 @@ static void done_with(struct quota_call *call, struct slice error)
     done(call);
 }
 
+static void note_outcome(struct quota_call *call, const struct quota_outcome *outcome)
+{
+    call->is_limited = outcome->is_limited;
+    call->refusing = outcome->refusing;
+}
+
 static void reply(struct quota_call *call, const struct quota_outcome *outcome)
 {
     struct quota_outcome told = *outcome;
-    call->is_limited = outcome->is_limited;
+    note_outcome(call, outcome);
+    if (call->n_parts > 0)
+        told.refused_by = call->parts[outcome->part].shown;
     if (call->is_shadow && outcome->is_limited) {
         told.is_limited = false;
         told.granted = call->ask.cost;
@@ -130,7 +150,7 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
 {
     uint64_t now_ns = now_of(call->quota);
     if (call->owner == NULL) {
-        call->is_limited = outcome->is_limited;
+        note_outcome(call, outcome);
         done(call);
         return;
     }
@@ -160,21 +180,101 @@ static bool is_plain(const struct quota_ask *ask)
     return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
 }
 
+/* Those of several limits that are counted here, as one call; what asks them otherwise is Redis' alone. */
+static bool are_plain(const struct quota_call *call, struct quota_ask *asks, uint64_t *hashes, uint8_t *places)
+{
+    bool are = true;
+    unsigned n = 0;
+    for (unsigned i = 0; i < call->n_parts; i++) {
+        if (call->parts[i].when_down != QUOTA_DOWN_LOCAL)
+            continue;
+        are = are && is_plain(&call->asks[i]);
+        asks[n] = call->asks[i];
+        hashes[n] = exchange_hash(&call->quota->exchange, asks[n].key);
+        places[n++] = (uint8_t)i;
+    }
+    return are;
+}
+
+static bool decide_parts_here(struct quota_call *call, struct local_time time, struct quota_outcome *outcome)
+{
+    struct quota_ask asks[QUOTA_PARTS_MAX];
+    uint64_t hashes[QUOTA_PARTS_MAX];
+    uint8_t places[QUOTA_PARTS_MAX] = {0}, refusing = 0;
+    struct quota_ask some = call->ask;
+    some.parts = asks;
+    some.n_parts = 0;
+    for (unsigned i = 0; i < call->n_parts; i++)
+        some.n_parts = (uint8_t)(some.n_parts + (call->parts[i].when_down == QUOTA_DOWN_LOCAL));
+    if (!are_plain(call, asks, hashes, places) ||
+        !local_decide(call->quota->settings->local, &some, hashes, time, outcome))
+        return false;
+    for (unsigned i = 0; i < some.n_parts; i++)
+        refusing |= (uint8_t)((outcome->refusing >> i & 1) << places[i]);
+    outcome->part = places[outcome->part];
+    outcome->refusing = refusing | call->refusing;
+    return true;
+}
+
 static void decide_here(struct quota_call *call, struct slice error)
 {
     struct quota *quota = call->quota;
     const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
     struct quota_outcome outcome;
-    if (is_plain(&call->ask) && local_decide(quota->settings->local, &call->ask, hash_of(call), time, &outcome))
+    uint64_t hash = hash_of(call);
+    bool is_decided = call->n_parts > 0 ? decide_parts_here(call, time, &outcome)
+                                        : is_plain(&call->ask) &&
+                                              local_decide(quota->settings->local, &call->ask, &hash, time, &outcome);
+    if (is_decided)
         decide(call, &outcome);
     else
         done_with(call, error);
 }
 
+/* Nobody is asked: let through, or not, as this rule would be. */
+static struct quota_outcome unasked(const struct quota_call *call, const struct quota_rule *rule, bool is_denied)
+{
+    return (struct quota_outcome){
+        .limit = rule->rates[0].limit,
+        .granted = is_denied ? 0 : call->ask.cost,
+        .retry_ns = is_denied ? DOWN_RETRY_NS : -1,
+        .is_limited = is_denied,
+    };
+}
+
+/* The strictest of several limits: error, then deny, then those that are counted here, then those that let through. */
+static void done_parts_without(struct quota_call *call, struct slice error)
+{
+    bool has[QUOTA_DOWN_LOCAL + 1] = {false};
+    struct quota_outcome outcome = unasked(call, &call->asks[0].rule, false);
+    call->refusing = 0;
+    for (unsigned i = 0; i < call->n_parts; i++) {
+        enum quota_when_down when_down = call->parts[i].when_down;
+        has[when_down] = true;
+        if (when_down != QUOTA_DOWN_DENY)
+            continue;
+        if (!call->asks[i].is_shadow && !outcome.is_limited) {
+            outcome = unasked(call, &call->asks[i].rule, true);
+            outcome.part = (uint8_t)i;
+        }
+        call->refusing |= (uint8_t)(1U << i);
+    }
+    outcome.refusing = call->refusing;
+    if (has[QUOTA_DOWN_ERROR])
+        done_with(call, error);
+    else if (has[QUOTA_DOWN_LOCAL] && !outcome.is_limited)
+        decide_here(call, error);
+    else
+        reply(call, &outcome);
+}
+
 /* Who has set it so is let through, or is not, or is counted here. */
 static void done_without(struct quota_call *call, struct slice error)
 {
-    bool is_denied = call->when_down == QUOTA_DOWN_DENY;
+    if (call->n_parts > 0) {
+        done_parts_without(call, error);
+        return;
+    }
     if (call->ask.rule.n_rates == 0 || call->when_down == QUOTA_DOWN_ERROR) {
         done_with(call, error);
         return;
@@ -183,12 +283,7 @@ static void done_without(struct quota_call *call, struct slice error)
         decide_here(call, error);
         return;
     }
-    const struct quota_outcome outcome = {
-        .limit = call->ask.rule.rates[0].limit,
-        .granted = is_denied ? 0 : call->ask.cost,
-        .retry_ns = is_denied ? DOWN_RETRY_NS : -1,
-        .is_limited = is_denied,
-    };
+    const struct quota_outcome outcome = unasked(call, &call->ask.rule, call->when_down == QUOTA_DOWN_DENY);
     reply(call, &outcome);
 }
 
@@ -292,25 +387,53 @@ static void decide_empty(struct quota_call *call)
     decide(call, &outcome);
 }
 
-/* The operator has given the limit another algorithm: its keys begin anew. */
+/* Ask for the deletion of the next key, of several one after the other. */
+static void renew_next(struct quota_call *call)
+{
+    uint8_t kind = call->n_parts > 0 ? call->asks[call->n_renewed].rule.kind : call->kind;
+    if (call->n_parts > 0)
+        call->key = call->asks[call->n_renewed].key;
+    call->ask.max = letter_of(kind);
+    call->n_renewed++;
+    ask(call, hash_of(call));
+}
+
+/* The operator has given a limit another algorithm: its keys begin anew. */
 static void renew(struct quota_call *call)
 {
-    log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "a key of the limit %s has another algorithm's state: it begins anew",
-           call->tally->name);
     call->is_renewed = true;
     call->kind = call->ask.rule.kind;
     call->n_rates = call->ask.rule.n_rates;
-    call->ask.max = letter_of(call->kind);
+    call->all_keys = call->key;
     call->ask.ttl_ms = 0;
     call->ask.rule.kind = QUOTA_ANEW;
     call->ask.rule.n_rates = 0;
-    ask(call, hash_of(call));
+    call->ask.n_parts = 0;
+    call->n_keys = 0;
+    renew_next(call);
 }
 
 static void restore(struct quota_call *call)
 {
     call->ask.rule.kind = call->kind;
     call->ask.rule.n_rates = call->n_rates;
+    call->ask.n_parts = call->n_parts;
+    call->n_keys = call->n_parts;
+    call->key = call->all_keys;
+}
+
+static void go_on_renewing(struct quota_call *call, bool is_deleted)
+{
+    const struct named_tally *tally = call->n_parts > 0 ? call->parts[call->n_renewed - 1].tally : call->tally;
+    if (is_deleted)
+        log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "a key of the limit %s has another algorithm's state: it begins anew",
+               tally->name);
+    if (call->n_renewed < call->n_parts) {
+        renew_next(call);
+        return;
+    }
+    restore(call);
+    ask(call, hash_of(call));
 }
 
 /* ---- answers ---- */
@@ -341,6 +464,17 @@ static void decide_holding(struct quota_call *call, const int64_t *numbers)
     }
 }
 
+/* Something was charged: what is remembered of its keys is true no longer. */
+static void note_charged(struct quota *quota, const struct quota_ask *asked, struct batch_entry *entry)
+{
+    for (unsigned i = 0; i < asked->n_parts; i++)
+        note_pass(quota, exchange_hash(&quota->exchange, asked->parts[i].key));
+    if (asked->n_parts > 0)
+        return;
+    note_pass(quota, entry->hash);
+    entry->changes++; /* what is remembered of the others is behind that */
+}
+
 static void on_numbers(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
                        const int64_t *numbers)
 {
@@ -349,10 +483,8 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
     struct quota_memory memory;
     uint32_t n = entry->n;
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
-    if (asked.rule.n_rates > 0 && !asked.is_peek && (asked.counts_all || quota_granted(&asked, numbers, n) > 0)) {
-        note_pass(quota, entry->hash);
-        entry->changes++; /* what is remembered of the others is behind that */
-    }
+    if (quota_is_decision(&asked) && !asked.is_peek && (asked.counts_all || quota_granted(&asked, numbers, n) > 0))
+        note_charged(quota, &asked, entry);
     if (asked.rule.n_rates > 0 && quota_remember(&asked, numbers, n, &memory))
         denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes, batch->sent_ns, &memory);
     if (makes_room(&asked))
@@ -361,11 +493,10 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
         struct quota_outcome outcome;
         struct quota_call *call = exchange_take(entry);
         if (asked.rule.kind == QUOTA_ANEW) {
-            restore(call);
-            ask(call, entry->hash);
+            go_on_renewing(call, k == 0 && numbers[0] > 0);
             continue;
         }
-        if (asked.rule.n_rates == 0) {
+        if (!quota_is_decision(&asked)) {
             decide_holding(call, numbers);
             continue;
         }
@@ -383,12 +514,17 @@ static void on_deleted(struct quota_call *call, int64_t n)
 
 static void on_failed(struct quota_call *call, struct slice error, bool is_down)
 {
-    note_pass(call->quota, hash_of(call)); /* nobody knows */
     if (call->ask.rule.kind == QUOTA_ANEW)
         restore(call);
-    bool is_stale = call->tally != NULL && !call->is_renewed && call->owner != NULL && is_wrong_type(error);
-    if (is_stale && call->ask.is_peek)
+    for (unsigned i = 0; i < call->n_parts; i++)
+        note_pass(call->quota, exchange_hash(&call->quota->exchange, call->asks[i].key));
+    note_pass(call->quota, hash_of(call)); /* nobody knows */
+    bool is_named = call->tally != NULL || call->ask.is_named;
+    bool is_stale = is_named && !call->is_renewed && call->owner != NULL && is_wrong_type(error);
+    if (is_stale && call->ask.is_peek && call->n_parts == 0)
         decide_empty(call);
+    else if (is_stale && call->ask.is_peek)
+        done_with(call, error); /* what the others hold is not known */
     else if (is_stale)
         renew(call);
     else if (is_down)

@@ -12,8 +12,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 #define CHANNEL "limit:released"
 
-/* The first bytes choose what was asked. */
-static struct quota_ask ask_of(const uint8_t *head)
+/* What is asked of one key of several: an algorithm that an operator may name, at one or two rates. */
+static struct quota_ask part_of(uint8_t byte, const struct quota_ask *whole, const struct quota_rate *rates)
+{
+    struct quota_ask part = {
+        .rule = {.kind = byte % QUOTA_THROTTLE, .n_rates = 1 + (byte >> 5 & 1)},
+        .cost = byte >> 6,
+        .is_shadow = (byte & 16) != 0,
+        .counts_all = whole->counts_all,
+    };
+    part.is_peek = whole->is_peek || part.cost == 0;
+    for (unsigned i = 0; i < part.rule.n_rates; i++)
+        part.rule.rates[i] = rates[(byte + i) % 4];
+    return part;
+}
+
+/* The first bytes choose what was asked; of several keys it is put into `parts`. */
+static struct quota_ask ask_of(const uint8_t *head, struct quota_ask parts[QUOTA_PARTS_MAX])
 {
     static const struct quota_rate rates[] = {{.limit = 1, .step = 1},
                                               {.limit = 10, .step = 1000000},
@@ -32,6 +47,15 @@ static struct quota_ask ask_of(const uint8_t *head)
         ask.cost = (int64_t)(head[2] % 16) - 8;
     if (quota_algorithm(ask.rule.kind)->family == FAMILY_HOLDING)
         ask.rule.n_rates = 0;
+    if (ask.rule.kind == QUOTA_ALL) {
+        ask.n_parts = ask.rule.n_rates;
+        ask.rule.n_rates = 0;
+        ask.cost = 1;
+        ask.counts_all = (head[2] & 1) != 0;
+        ask.parts = parts;
+        for (unsigned i = 0; i < ask.n_parts; i++)
+            parts[i] = part_of((uint8_t)(head[2] * (i + 1) + 37 * i), &ask, rates);
+    }
     return ask;
 }
 
@@ -40,6 +64,18 @@ static void check_outcome(const struct quota_outcome *outcome)
     REQUIRE(outcome->remaining >= 0 && outcome->remaining <= outcome->limit);
     REQUIRE(outcome->retry_ns >= -1 && outcome->reset_ns >= 0 && outcome->wait_ns >= 0);
     REQUIRE(!outcome->is_limited || outcome->wait_ns == 0);
+}
+
+/* Who is told, and who has refused, is one of them; a call is refused by one that is no shadow. */
+static void check_parts(const struct quota_ask *ask, const struct quota_outcome *outcome)
+{
+    unsigned binding = 0;
+    REQUIRE(outcome->part < ask->n_parts && outcome->refusing >> ask->n_parts == 0);
+    for (unsigned i = 0; i < ask->n_parts; i++)
+        if (!ask->parts[i].is_shadow)
+            binding |= 1U << i;
+    REQUIRE(outcome->is_limited == ((outcome->refusing & binding) != 0));
+    REQUIRE(!outcome->is_limited || (outcome->refusing & binding) >> outcome->part & 1);
 }
 
 static void decide(const struct quota_ask *ask, const int64_t *numbers, uint64_t calls)
@@ -52,12 +88,14 @@ static void decide(const struct quota_ask *ask, const int64_t *numbers, uint64_t
     for (uint64_t k = 0; k < calls; k++) {
         quota_outcome(ask, numbers, calls, k, &outcome);
         check_outcome(&outcome);
+        if (ask->n_parts > 0)
+            check_parts(ask, &outcome);
         REQUIRE(outcome.is_limited == ((ask->is_peek ? 0 : k) >= granted));
         build_init(&reply, k % 2 == 0);
         quota_reply(&reply, ask, &outcome);
         build_fini(&reply);
     }
-    if (quota_remember(ask, numbers, calls, &memory) && quota_recall(&memory, ask, 1000, &outcome))
+    if (ask->n_parts == 0 && quota_remember(ask, numbers, calls, &memory) && quota_recall(&memory, ask, 1000, &outcome))
         check_outcome(&outcome);
 }
 
@@ -75,7 +113,7 @@ static void read_numbers(const struct quota_ask *ask, struct slice text, uint64_
     REQUIRE(error.at == NULL || (error.len > 0 && error.at > text.at && error.at + error.len < text.at + text.len));
     if (!quota_numbers_are_sane(ask, numbers, calls))
         return;
-    if (ask->rule.n_rates > 0) {
+    if (quota_is_decision(ask)) {
         decide(ask, numbers, calls);
         return;
     }
@@ -108,7 +146,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 5)
         return 0;
-    const struct quota_ask ask = ask_of(data);
+    struct quota_ask parts[QUOTA_PARTS_MAX];
+    const struct quota_ask ask = ask_of(data, parts);
     char *copy = piece_copy(data + 5, n - 5);
     struct slice text = slice_of(copy, n - 5);
     read_numbers(&ask, text, 1 + data[4] % 8);

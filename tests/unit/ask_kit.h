@@ -20,6 +20,7 @@
 #define KIT_ROOM 4096
 
 static char kit_why[256];
+static struct quota_ask kit_parts[QUOTA_PARTS_MAX]; /* of the last one */
 
 /* The request's memory is the last one's. '' is an empty word. */
 static inline bool kit_parse(struct quota_ask *ask, const char *line)
@@ -39,8 +40,8 @@ static inline bool kit_parse(struct quota_ask *ask, const char *line)
     bool is_sub = slice_eq_nocase(words[0], SLICE("limit"));
     int len = is_sub ? snprintf(name, sizeof name, "limit|%.*s", (int)words[1].len, words[1].at)
                      : snprintf(name, sizeof name, "%.*s", (int)words[0].len, words[0].at);
-    return quota_ask_parse(ask, slice_of(name, (size_t)len), slice_of(request, emit_array(request, words, n)), kit_why,
-                           sizeof kit_why);
+    return quota_ask_parse(ask, kit_parts, slice_of(name, (size_t)len),
+                           slice_of(request, emit_array(request, words, n)), kit_why, sizeof kit_why);
 }
 
 static inline struct quota_ask kit_ask(const char *line)

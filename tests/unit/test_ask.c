@@ -216,15 +216,15 @@ static void the_rest(void **state)
     assert_int_equal(ask.cost, 2);
     struct quota_rule rule = {0};
     assert_true(quota_limit_parse(SLICE("sliding"), SLICE("5/60s, 100/d"), &rule, kit_why, sizeof kit_why));
-    assert_true(quota_ask_resolve(&ask, &rule, kit_why, sizeof kit_why));
+    assert_true(quota_ask_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
     assert_int_equal(ask.rule.kind, QUOTA_SLIDING);
     assert_rate(&ask, 1, 100, INT64_C(86400000000));
     assert_int_equal(ask.cost, 2);
     ask = kit_ask("LIMIT CHECK signup u1 COST 10001");
-    assert_false(quota_ask_resolve(&ask, &rule, kit_why, sizeof kit_why));
+    assert_false(quota_ask_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
     assert_string_equal(kit_why, "ERR COST of an exact sliding window is at most 10000: more takes APPROX");
     rule.kind = QUOTA_APPROX;
-    assert_true(quota_ask_resolve(&ask, &rule, kit_why, sizeof kit_why));
+    assert_true(quota_ask_resolve(&ask, NULL, &rule, kit_why, sizeof kit_why));
 
     ask = kit_ask("LIMIT ACQUIRE k 3 5000 Wait 100");
     assert_int_equal(ask.rule.kind, QUOTA_ACQUIRE);
@@ -475,7 +475,7 @@ static void too_many_keys(void **state)
         words[i] = SLICE("k");
     for (size_t n = COUNT_OF(words) - 1; n <= COUNT_OF(words); n++) {
         struct slice whole = slice_of(request, emit_array(request, words, n));
-        assert_int_equal(quota_ask_parse(&ask, SLICE("limit|reset"), whole, kit_why, sizeof kit_why),
+        assert_int_equal(quota_ask_parse(&ask, kit_parts, SLICE("limit|reset"), whole, kit_why, sizeof kit_why),
                          n < COUNT_OF(words));
     }
     assert_string_equal(kit_why, "ERR too many keys: at most 64");
@@ -518,14 +518,14 @@ static void arities_agree(void **state)
                 words[j] = SLICE("1");
             size_t len = emit_array(request, words, (size_t)argc);
             bool is_taken =
-                quota_ask_parse(&ask, slice_str(own->name), slice_of(request, len), kit_why, sizeof kit_why);
+                quota_ask_parse(&ask, kit_parts, slice_str(own->name), slice_of(request, len), kit_why, sizeof kit_why);
             bool is_arity = !is_taken && strstr(kit_why, "wrong number of arguments") != NULL;
             if (is_arity != (argc != least))
                 fail_msg("%s with %d words: %s", own->name, argc, is_taken ? "taken" : kit_why);
         }
         n++;
     }
-    assert_int_equal(n, 11);
+    assert_int_equal(n, 12);
 }
 
 /* The options of a row are those that HELP and COMMAND DOCS tell. */
@@ -552,7 +552,7 @@ static void options_agree(void **state)
             if (((algorithm->options & options[i].bit) != 0) != (strstr(own->arguments, options[i].words) != NULL))
                 fail_msg("%s and %s", own->name, options[i].words);
     }
-    assert_int_equal(n, 10);
+    assert_int_equal(n, 11);
 }
 
 /* ---- what a script is asked ---- */
@@ -613,6 +613,109 @@ static void questions(void **state)
     assert_words("LIMIT ACQUIRE k 3 5000 WAIT 1", 7, "0,,0,acquire,3,5000,limit:free");
     assert_words("LIMIT RENEW k t 5000", 7, "0,,0,renew,0,5000,limit:free");
     assert_words("LIMIT RELEASE k t", 7, "0,,0,release,0,0,limit:free");
+}
+
+/* ---- several keys ---- */
+
+static void parts(void **state)
+{
+    (void)state;
+    struct quota_ask ask = kit_ask("LIMIT CHECK login ann COST 2 AND and AND and org and COST 3 WAIT 7");
+    assert_int_equal(ask.rule.kind, QUOTA_ALL);
+    assert_int_equal(ask.n_parts, 3);
+    assert_true(ask.is_named && ask.wait_ns == 7 * MS && ask.cost == 1 && !ask.is_peek);
+    assert_slice(ask.parts[0].name, "login");
+    assert_slice(ask.parts[0].key, "ann");
+    assert_slice(ask.parts[1].name, "and");
+    assert_slice(ask.parts[1].key, "AND");
+    assert_slice(ask.parts[2].name, "org");
+    assert_slice(ask.parts[2].key, "and");
+    assert_true(ask.parts[0].cost == 2 && ask.parts[1].cost == 1 && ask.parts[2].cost == 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(quota_limit_parse(i == 1 ? SLICE("fixed") : SLICE("bucket"), SLICE("5/m"), &kit_parts[i].rule,
+                                      kit_why, sizeof kit_why));
+    assert_true(quota_ask_resolve(&ask, kit_parts, NULL, kit_why, sizeof kit_why));
+    assert_true(ask.parts[0].wait_ns == 0 && !ask.parts[0].is_peek);
+
+    ask = kit_ask("LIMIT CHECK and and COST 5 PEEK");
+    assert_true(ask.rule.kind == QUOTA_CHECK && ask.n_parts == 0 && ask.cost == 5 && ask.is_peek);
+
+    ask = kit_ask("limit all sliding a 5/s 9/m approx cost 0 as map and Bucket b 1/s burst 3 2/m burst 4 cost 2 "
+                  "and fixed c 3/s count all from first");
+    assert_int_equal(ask.n_parts, 3);
+    assert_true(ask.shape == QUOTA_AS_MAP && ask.counts_all && !ask.is_named && !ask.is_peek);
+    assert_int_equal(ask.parts[0].rule.kind, QUOTA_APPROX);
+    assert_rate(&ask.parts[0], 1, 9, 60 * MS);
+    assert_true(ask.parts[0].is_peek && ask.parts[0].counts_all && !ask.parts[0].is_first);
+    assert_int_equal(ask.parts[1].rule.kind, QUOTA_BUCKET);
+    assert_rate(&ask.parts[1], 0, 3, S);
+    assert_rate(&ask.parts[1], 1, 4, 30 * S);
+    assert_true(ask.parts[1].cost == 2 && !ask.parts[1].is_first);
+    assert_true(ask.parts[2].rule.kind == QUOTA_FIXED && ask.parts[2].is_first && !ask.parts[2].is_peek);
+    assert_words("limit all sliding a 5/s 9/m approx cost 0 and Bucket b 1/s cost 2 and fixed c 3/s count all", 7,
+                 "0,,0a,3,approx,l,1,2,5,1000000,9,60000000,funnel,-,b,1,1000000000,1000000001,1000000000,1000000000,"
+                 "fixed,-,1,1,3,1000000");
+
+    ask = kit_ask("LIMIT ALL FIXED a 9/s AND BUCKET b 9/s CREDIT 4");
+    assert_true(ask.cost == 4 && ask.parts[0].cost == 4 && quota_charge(&ask.parts[1]) == -4);
+    ask = kit_ask("LIMIT CHECK a a CREDIT 4 AND b b");
+    assert_true(ask.cost == 4 && ask.n_parts == 2);
+    ask = kit_ask("LIMIT ALL FIXED a 9/s COST 0 AND BUCKET b 9/s COST 0");
+    assert_true(ask.is_peek);
+    ask = kit_ask("LIMIT ALL FUNNEL a 1/s");
+    assert_int_equal(ask.n_parts, 1);
+    ask = kit_ask("LIMIT ALL FUNNEL a 1/s AND BUCKET b 1/s COST 9 BORROW");
+    assert_true(ask.parts[1].mode == QUOTA_BORROW && ask.parts[0].cost == 1);
+}
+
+static void parts_that_are_wrong(void **state)
+{
+    static const char twice[] = "ERR a key stands twice in one call: give it all rates at once";
+    static const char arity_all[] = "ERR wrong number of arguments for 'limit|all' command";
+    static const char arity_check[] = "ERR wrong number of arguments for 'limit|check' command";
+    static const struct {
+        const char *line, *error;
+    } rows[] = {
+        {"LIMIT CHECK a k AND", arity_check},
+        {"LIMIT CHECK a k AND b", arity_check},
+        {"LIMIT CHECK a k AND b l AND", arity_check},
+        {"LIMIT CHECK a k AND A k", twice},
+        {"LIMIT CHECK a k COST 1 COST 2 AND b l", syntax_error},
+        {"LIMIT CHECK a k AND b l 1/s", syntax_error},
+        {"LIMIT CHECK a k PEEK AND b l PEEK", syntax_error},
+        {"LIMIT CHECK a k PEEK AND b l WAIT 5", modes_error},
+        {"LIMIT CHECK a k COST 2 AND b l CREDIT 1", "ERR CREDIT has a number of its own: give no COST"},
+        {"LIMIT CHECK a k AND b l PARTIAL", "ERR PARTIAL is for one key: several are all or nothing"},
+        {"LIMIT CHECK a k AND b l WAIT 1 COUNT ALL",
+         "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT"},
+        {"LIMIT CHECK a a AND a b AND a c AND a d AND a e AND a f AND a g AND a h AND a i",
+         "ERR too many keys: at most 8"},
+        {"LIMIT ALL FUNNEL k", arity_all},
+        {"LIMIT ALL FUNNEL k 1/s AND FIXED k", arity_all},
+        {"LIMIT ALL FUNNEL k 1/s AND FIXED l PEEK", syntax_error},
+        {"LIMIT ALL FUNNEL k 1/s AND FUNNEL k 2/m", twice},
+        {"LIMIT ALL FIXED k 1/s BURST 2", syntax_error},
+        {"LIMIT ALL FUNNEL k 1/s APPROX", syntax_error},
+        {"LIMIT ALL FUNNEL k 1/s AND SLIDING l 1/s APPROX APPROX", syntax_error},
+        {"LIMIT ALL APPROX k 1/s", "ERR 'APPROX' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED"},
+        {"LIMIT ALL CHECK k 1/s", "ERR 'CHECK' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED"},
+        {"LIMIT ALL FUNNEL k 1/s AND FIXED l 1/s BORROW", "ERR BORROW is for FUNNEL and BUCKET"},
+        {"LIMIT ALL FUNNEL k 1/s AND BUCKET l 1/s FROM FIRST", "ERR FROM FIRST is for FIXED"},
+        {"LIMIT ALL FUNNEL k 1/s AND SLIDING l 1/s COST 10001",
+         "ERR COST of an exact sliding window is at most 10000: more takes APPROX"},
+        {"LIMIT ALL FIXED a 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s AND FIXED b 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s AND FIXED c 1/s",
+         "ERR too many rates: at most 16 in one call"},
+        {"LIMIT ALL SLIDING a 9/s AND SLIDING b 9/s AND SLIDING c 9/s CREDIT 1000",
+         "ERR this is too much for one call: fewer keys, rates or units"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_error(rows[i].line, rows[i].error);
+    struct quota_ask ask =
+        kit_ask("LIMIT ALL SLIDING a 10k/1s 10k/2s AND SLIDING b 10k/1s 10k/2s AND SLIDING c 10k/1s "
+                "10k/2s AND SLIDING d 10k/1s 10k/2s AND SLIDING e 10k/1s 10k/2s AND SLIDING f 10k/1s "
+                "10k/2s AND SLIDING g 10k/1s 10k/2s AND SLIDING h 10k/1s 10k/2s");
+    assert_true(quota_ask_work_us(&ask) > 500 && quota_ask_work_us(&ask) <= QUOTA_WORK_MOST_US);
 }
 
 static void scripts(void **state)
@@ -699,12 +802,25 @@ static void named_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(funnels),         cmocka_unit_test(windows),          cmocka_unit_test(modes),
-        cmocka_unit_test(shapes),          cmocka_unit_test(mistakes),         cmocka_unit_test(redis_cells),
-        cmocka_unit_test(the_rest),        cmocka_unit_test(errors),           cmocka_unit_test(random_words),
-        cmocka_unit_test(arities_agree),   cmocka_unit_test(questions),        cmocka_unit_test(scripts),
-        cmocka_unit_test(named_limits),    cmocka_unit_test(keys_are_bounded), cmocka_unit_test(too_many_keys),
-        cmocka_unit_test(work_is_bounded), cmocka_unit_test(options_agree),
+        cmocka_unit_test(funnels),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(modes),
+        cmocka_unit_test(shapes),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(redis_cells),
+        cmocka_unit_test(the_rest),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(random_words),
+        cmocka_unit_test(arities_agree),
+        cmocka_unit_test(questions),
+        cmocka_unit_test(scripts),
+        cmocka_unit_test(named_limits),
+        cmocka_unit_test(keys_are_bounded),
+        cmocka_unit_test(too_many_keys),
+        cmocka_unit_test(work_is_bounded),
+        cmocka_unit_test(options_agree),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(parts_that_are_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,7 +251,7 @@ static void top_level_names_have_no_bar(void **state)
 
 /* ---- COMMAND GETKEYS ---- */
 
-#define WORDS_MAX 8
+#define WORDS_MAX 16
 
 static void assert_keys(const struct own *own, bool with_flags, const char *call, const char *expected)
 {
@@ -273,9 +273,15 @@ static void assert_keys(const struct own *own, bool with_flags, const char *call
 static void keys_are_found(void **state)
 {
     (void)state;
-    struct own reset = {.name = "limit|reset", .arity = -3, .first_key = 2, .last_key = -1, .key_step = 1};
-    struct own pairs = {.name = "pairs", .arity = -3, .first_key = 1, .last_key = -2, .key_step = 2};
-    struct own late = {.name = "late", .arity = -2, .first_key = 3, .last_key = 3, .key_step = 1};
+    struct own reset = {
+        .name = "limit|reset", .arity = -3, .first_key = 2, .last_key = -1, .key_step = 1, .arguments = ""};
+    struct own pairs = {.name = "pairs", .arity = -3, .first_key = 1, .last_key = -2, .key_step = 2, .arguments = ""};
+    struct own late = {.name = "late", .arity = -2, .first_key = 3, .last_key = 3, .key_step = 1, .arguments = ""};
+    const struct own *check = own_find(SLICE("limit|check"));
+    assert_keys(check, false, "LIMIT CHECK and and", "[and]");
+    assert_keys(check, false, "LIMIT CHECK a k COST 2 AND and and and and AND PEEK", "[k and AND]");
+    assert_keys(check, true, "LIMIT CHECK a k AND b l AND c", "[[k <+RW +access +update>] [l <+RW +access +update>]]");
+    assert_keys(own_find(SLICE("limit|all")), false, "LIMIT ALL FIXED a 1/s and FUNNEL b 2/s", "[a b]");
     assert_keys(&keyed, false, "CL.THROTTLE k 1 2 3", "[k]");
     assert_keys(&keyed, true, "CL.THROTTLE k 1 2 3", "[[k <+RW +access +update>]]");
     assert_keys(&keyed, false, "cl.throttle k 1 2", "-ERR Invalid number of arguments specified for command");

@@ -39,8 +39,10 @@ static struct quota_outcome decide(const char *line)
 {
     struct quota_outcome outcome;
     struct quota_ask ask = kit_ask(line);
-    uint64_t hash = hash_bytes((struct hash_key){1, 2}, ask.key);
-    assert_true(local_decide(local, &ask, hash, now, &outcome));
+    uint64_t hashes[QUOTA_PARTS_MAX] = {hash_bytes((struct hash_key){1, 2}, ask.key)};
+    for (unsigned i = 0; i < ask.n_parts; i++)
+        hashes[i] = hash_bytes((struct hash_key){1, 2}, ask.parts[i].key);
+    assert_true(local_decide(local, &ask, hashes, now, &outcome));
     return outcome;
 }
 
@@ -180,6 +182,29 @@ static void other_rates(void **state)
     assert_int_equal(passing("LIMIT FIXED k 4/h 5/m", 5), 2);
 }
 
+/* All or nothing: who is refused by one is charged by none. */
+static void several_keys(void **state)
+{
+    static const char line[] =
+        "LIMIT ALL FIXED day 5/d AND BUCKET burst 2/m COST 2 AND SLIDING slide 3/h AND FIXED b 9/d AND FIXED c 9/d";
+    (void)state;
+    says(line, false, 0, -1, 60000);
+    struct quota_outcome found = decide(line);
+    assert_true(found.is_limited && found.part == 1 && found.refusing == 2);
+    assert_int_equal(passing(line, 9), 0);
+    says("LIMIT FIXED day 5/d PEEK", false, 4, -1, 86400000);
+    pass_ms(60000);
+    assert_int_equal(passing(line, 9), 1);
+    pass_ms(60000);
+    assert_int_equal(passing(line, 9), 1);
+    pass_ms(60000);
+    found = decide(line);
+    assert_true(found.is_limited && found.part == 2 && found.refusing == 4);
+    says("LIMIT FIXED day 5/d PEEK", false, 2, -1, 86400000 - 180000);
+    says("LIMIT BUCKET burst 2/m PEEK", false, 2, -1, 0);
+    assert_false(decide("LIMIT ALL SLIDING slide 3/h PEEK AND BUCKET burst 2/m").refusing & 2);
+}
+
 /* What counts is never dropped; what does not is. */
 static void memory_is_bounded(void **state)
 {
@@ -190,7 +215,8 @@ static void memory_is_bounded(void **state)
     for (; n < 400000 && refused < 1000; n++) {
         snprintf(line, sizeof line, "LIMIT FIXED k%zu 1/d", n);
         struct quota_ask ask = kit_ask(line);
-        refused += !local_decide(local, &ask, hash_bytes((struct hash_key){1, 2}, ask.key), now, &outcome);
+        uint64_t hash = hash_bytes((struct hash_key){1, 2}, ask.key);
+        refused += !local_decide(local, &ask, &hash, now, &outcome);
     }
     assert_int_equal(refused, 1000);
     assert_true(n > 100000);
@@ -211,7 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(funnels),           TEST(funnels_are_exact), TEST(fixed_windows),       TEST(several_rates),
         TEST(sliding_windows),   TEST(retries_are_true),  TEST(the_clock_goes_back), TEST(other_rates),
-        TEST(memory_is_bounded),
+        TEST(memory_is_bounded), TEST(several_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
