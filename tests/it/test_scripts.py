@@ -47,11 +47,11 @@ class Scripts:
 
     def __init__(self, redis):
         self.conn = redis.connect()
-        self.shas = {name: self.conn.call("SCRIPT", "LOAD", source(name)) for name in NAMES}
+        self.shas = {name: self.conn.call("SCRIPT", "LOAD", source(name)) for name in [*NAMES, "all"]}
 
-    def command(self, name, keys, params, each=(), now=None, peek=False, db=0):
+    def command(self, name, keys, params, each=(), now=None, peek=False, db=0, how=""):
         clock = "" if now is None else now
-        return ("EVALSHA", self.shas[name], len(keys), *keys, db, clock, int(peek), *params, *each)
+        return ("EVALSHA", self.shas[name], len(keys), *keys, db, clock, f"{int(peek)}{how}", *params, *each)
 
     def call(self, name, keys, params, each=(), now=None, **kwargs):
         return self.conn.call(*self.command(name, keys, params, each, now, **kwargs))

@@ -11,7 +11,7 @@ from resp import Closed, Conn, Error
 from transcript import Shell, shape_but_times, story, transcripts
 
 COMMANDS_PAGE = "docs/limit-commands.md"
-SIGNUP = "[limit signup]\nsliding = 5/60s, 100/d\n"
+SIGNUP = "[limit signup]\nsliding = 5/60s, 100/d\n[limit uploads]\nbucket = 100/h\n"
 SANITIZER = re.compile("Sanitizer|runtime error:")
 
 
@@ -129,6 +129,12 @@ ERRORS = {
     "ERR syntax error, AS takes ARRAY or MAP, not 'LIST'": "LIMIT FIXED k 5/60s AS LIST",
     'ERR "5" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s': "LIMIT FUNNEL k 5",
     "ERR too many rates: at most 8": "LIMIT FUNNEL k" + 9 * " 5/s",
+    "ERR too many rates: at most 16 in one call": "LIMIT ALL" + " AND".join(f" FIXED k{i} 1/s 2/m 3/h 4/d 5/2d 6/3d" for i in range(3)),
+    "ERR too many keys: at most 8": "LIMIT CHECK signup 0" + "".join(f" AND signup {i}" for i in range(1, 9)),
+    "ERR a key stands twice in one call: give it all rates at once": "LIMIT CHECK signup k AND signup k",
+    "ERR 'FUNL' is neither FUNNEL nor BUCKET nor SLIDING nor FIXED": "LIMIT ALL FUNL k 5/s",
+    "ERR PARTIAL is for one key: several are all or nothing": "LIMIT ALL FIXED k 5/s PARTIAL",
+    "ERR this is too much for one call: fewer keys, rates or units": "LIMIT ALL SLIDING k 5/s AND SLIDING l 5/s CREDIT 1000",
     "ERR value is not an integer or out of range": "LIMIT FUNNEL k 5/s COST -1",
     "ERR zero rates are not supported": "CL.THROTTLE k 15 30 0",
     "ERR timeout is negative": "LIMIT FUNNEL k 5/s WAIT -1",
@@ -169,6 +175,7 @@ def application(conn):
     """Calls of every command, in every form that asks Redis otherwise; the replies."""
     commands = ["LIMIT FUNNEL f 5/s", "LIMIT BUCKET b 5/s 100/h", "LIMIT SLIDING s 2/60s", "LIMIT SLIDING s 2/60s"]
     commands += ["LIMIT SLIDING s 2/60s", "LIMIT SLIDING a 2/60s APPROX", "LIMIT FIXED x 5/d", "LIMIT CHECK signup c"]
+    commands += ["LIMIT CHECK signup d AND signup e", "LIMIT ALL FUNNEL f2 5/s AND SLIDING s2 2/60s AND SLIDING a2 2/60s APPROX AND FIXED x2 5/d"]
     commands += ["LIMIT THROTTLE t 15 30 60", "LIMIT THROTTLE t 15 30 60 -1", "CL.THROTTLE cell 15 30 60"]
     replies = conn.ask(*commands, "LIMIT ACQUIRE p 1 60000", "LIMIT RENEW p x 60000", "LIMIT RELEASE p x")
     replies += conn.ask(f"LIMIT RENEW p {replies[-3][1].decode()} 200", "LIMIT ACQUIRE p 1 60000 WAIT 10000")
