@@ -521,10 +521,10 @@ static void on_failed(struct quota_call *call, struct slice error, bool is_down)
     note_pass(call->quota, hash_of(call)); /* nobody knows */
     bool is_named = call->tally != NULL || call->ask.is_named;
     bool is_stale = is_named && !call->is_renewed && call->owner != NULL && is_wrong_type(error);
-    if (is_stale && call->ask.is_peek && call->n_parts == 0)
+    if (call->ask.is_peek && call->n_parts > 0)
+        is_stale = false; /* what the others hold is not known */
+    if (is_stale && call->ask.is_peek)
         decide_empty(call);
-    else if (is_stale && call->ask.is_peek)
-        done_with(call, error); /* what the others hold is not known */
     else if (is_stale)
         renew(call);
     else if (is_down)

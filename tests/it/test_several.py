@@ -83,7 +83,7 @@ def test_unnamed_ones(weir, protocol):
     with speaking(weir.connect(), protocol) as conn:
         a, b = fresh("a"), fresh("b")
         call = f"LIMIT ALL FIXED {a} 3/100d 9/200d AND SLIDING {b} 5/100d APPROX COST 2 AND BUCKET AND 9/h BURST 20"
-        assert [ask(conn, call)[:3] for _ in range(2)] == [(0, 3, 2), (0, 3, 1)] or protocol
+        assert [ask(conn, call)[:3] for _ in range(2)] == [(0, 3, 2), (0, 3, 1)]
         found = ask(conn, call)
         assert found[:3] == (1, 5, 1) and found.refused_by == b
         assert decide(conn, f"LIMIT FIXED {a} 3/100d PEEK").remaining == 1, "it was charged with none of them"
@@ -243,10 +243,11 @@ def test_another_algorithm(weir, redis):
         wait_until(lambda: decide(conn, f"LIMIT CHECK ip {fresh()} PEEK").limit == 9, "it has the change")
         assert conn.call(*call.split(), "PEEK") == WRONGTYPE
         found = decisions_of(conn, call, 3)
-        assert [reply[:3] for reply in found] == [(0, 2, 1), (0, 2, 0), (1, 4, 0)] or [reply[0] for reply in found] == [0, 0, 1]
+        assert [reply[:3] for reply in found] == [(0, 2, 1), (0, 2, 0), (1, 2, 0)]
         assert decide(conn, f"LIMIT CHECK org {b} PEEK").remaining == 0, "what it had counted is still there"
         for name in ("Login", "ip"):
-            assert f"a key of the limit {name} has another algorithm's state: it begins anew" in weir.log()
+            told = f"a key of the limit {name} has another algorithm's state: it begins anew"
+            wait_until(lambda told=told: told in weir.log(), "it is told")
         assert "a key of the limit org" not in weir.log()
 
 

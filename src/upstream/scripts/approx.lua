@@ -1,7 +1,7 @@
 -- An algorithm (decide.lua): two counters in place of a log, at one or several rates. SLIDING APPROX.
 --
--- Its numbers and what it tells: as in sliding.lua; a key that counts in too many other windows has the text of that error. After a peek
--- the times are those of now.
+-- Its numbers and what it tells: as in sliding.lua; a key that counts in too many other windows has the text of that error.
+-- After a peek the times are those of now.
 --
 -- Windows are aligned to multiples of the period. What the window that slides holds is taken as
 -- current + previous * (part of the previous one that it still covers), rounded up: exact when the previous calls were

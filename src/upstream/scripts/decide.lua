@@ -27,3 +27,7 @@ local function decide(part, key, value, n, reply, to)
   if wrong then reply[to + 1] = wrong end
 end
 
+-- The usual case of an algorithm, where one is written for speed (usual_*.lua): decides n calls on a key as decide() does.
+-- True: it is not the usual case, and nothing has been done.
+local usual
+

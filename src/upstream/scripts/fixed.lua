@@ -1,7 +1,7 @@
 -- An algorithm (decide.lua): a counter for each window of time, at one or several rates. FIXED.
 --
--- Its numbers and what it tells: as in sliding.lua; a key that counts in too many other windows has the text of that error. After a peek
--- the times are those of now.
+-- Its numbers and what it tells: as in sliding.lua; a key that counts in too many other windows has the text of that error.
+-- After a peek the times are those of now.
 --
 -- Stored: "w", then for each period moment:count, joined by spaces: what is counted in the window that has this moment, in
 -- us since 1970. Windows begin at multiples of their period. The moment's last digits spell the period: its ms, and in two
