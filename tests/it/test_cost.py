@@ -89,6 +89,22 @@ def test_a_long_log(conn, redis, cost):
     assert redis.call("MEMORY", "USAGE", f"limit:{key}", "SAMPLES", 0) <= size + MOST_BYTES
 
 
+def test_several_long_logs(conn, redis):
+    """As many keys and rates as one call may have, all of them full, or with room for one call more."""
+    keys = [fresh(f"full{i}") for i in range(8)]
+    for key in keys:
+        fill(redis, f"limit:{key}", 86_400_000)
+    call = "LIMIT ALL " + " AND ".join(f"SLIDING {key} 10000/{100 + i}d 10000/{200 + i}d COST {{}}" for i, key in enumerate(keys))
+    for _ in range(20):
+        redis.call("CONFIG", "RESETSTAT")
+        assert conn.call(*call.format(*[4999] * 8).split())[0] == 1
+        assert usec_per_call(redis, "evalsha")[1] < MOST_US
+    redis.call("CONFIG", "RESETSTAT")
+    assert conn.call(*call.format(*[7] * 8).split(), "FORCE")[0] == 0
+    calls, usec = usec_per_call(redis, "evalsha")
+    assert calls == 1 and usec < MOST_US
+
+
 def test_many_holders(conn, redis):
     """As many as there can be, also when they are all over."""
     key = fresh("held")
