@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "limit/funnel.h"
+#include "quota/away.h"
 #include "quota/denials.h"
 #include "quota/exchange.h"
 #include "quota/local.h"
@@ -18,7 +19,6 @@
 #include "quota/wakes.h"
 #include "resp/emit.h"
 
-#define DOWN_RETRY_NS ((int64_t)NS_PER_S) /* nobody knows; not never, which -1 would say */
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
 
@@ -174,117 +174,22 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
 
 /* ---- while Redis is away ---- */
 
-/* What changes how it is decided is Redis' alone. */
-static bool is_plain(const struct quota_ask *ask)
-{
-    return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
-}
-
-/* Those of several limits that are counted here, as one call; what asks them otherwise is Redis' alone. */
-static bool are_plain(const struct quota_call *call, struct quota_ask *asks, uint64_t *hashes, uint8_t *places)
-{
-    bool are = true;
-    unsigned n = 0;
-    for (unsigned i = 0; i < call->n_parts; i++) {
-        if (call->parts[i].when_down != QUOTA_DOWN_LOCAL)
-            continue;
-        are = are && is_plain(&call->asks[i]);
-        asks[n] = call->asks[i];
-        hashes[n] = exchange_hash(&call->quota->exchange, asks[n].key);
-        places[n++] = (uint8_t)i;
-    }
-    return are;
-}
-
-static bool decide_parts_here(struct quota_call *call, struct local_time time, struct quota_outcome *outcome)
-{
-    struct quota_ask asks[QUOTA_PARTS_MAX];
-    uint64_t hashes[QUOTA_PARTS_MAX];
-    uint8_t places[QUOTA_PARTS_MAX] = {0}, refusing = 0;
-    struct quota_ask some = call->ask;
-    some.parts = asks;
-    some.n_parts = 0;
-    for (unsigned i = 0; i < call->n_parts; i++)
-        some.n_parts = (uint8_t)(some.n_parts + (call->parts[i].when_down == QUOTA_DOWN_LOCAL));
-    if (!are_plain(call, asks, hashes, places) ||
-        !local_decide(call->quota->settings->local, &some, hashes, time, outcome))
-        return false;
-    for (unsigned i = 0; i < some.n_parts; i++)
-        refusing |= (uint8_t)((outcome->refusing >> i & 1) << places[i]);
-    outcome->part = places[outcome->part];
-    outcome->refusing = refusing | call->refusing;
-    return true;
-}
-
-static void decide_here(struct quota_call *call, struct slice error)
-{
-    struct quota *quota = call->quota;
-    const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
-    struct quota_outcome outcome;
-    uint64_t hash = hash_of(call);
-    bool is_decided = call->n_parts > 0 ? decide_parts_here(call, time, &outcome)
-                                        : is_plain(&call->ask) &&
-                                              local_decide(quota->settings->local, &call->ask, &hash, time, &outcome);
-    if (is_decided)
-        decide(call, &outcome);
-    else
-        done_with(call, error);
-}
-
-/* Nobody is asked: let through, or not, as this rule would be. */
-static struct quota_outcome unasked(const struct quota_call *call, const struct quota_rule *rule, bool is_denied)
-{
-    return (struct quota_outcome){
-        .limit = rule->rates[0].limit,
-        .granted = is_denied ? 0 : call->ask.cost,
-        .retry_ns = is_denied ? DOWN_RETRY_NS : -1,
-        .is_limited = is_denied,
-    };
-}
-
-/* The strictest of several limits: error, then deny, then those that are counted here, then those that let through. */
-static void done_parts_without(struct quota_call *call, struct slice error)
-{
-    bool has[QUOTA_DOWN_LOCAL + 1] = {false};
-    struct quota_outcome outcome = unasked(call, &call->asks[0].rule, false);
-    call->refusing = 0;
-    for (unsigned i = 0; i < call->n_parts; i++) {
-        enum quota_when_down when_down = call->parts[i].when_down;
-        has[when_down] = true;
-        if (when_down != QUOTA_DOWN_DENY)
-            continue;
-        if (!call->asks[i].is_shadow && !outcome.is_limited) {
-            outcome = unasked(call, &call->asks[i].rule, true);
-            outcome.part = (uint8_t)i;
-        }
-        call->refusing |= (uint8_t)(1U << i);
-    }
-    outcome.refusing = call->refusing;
-    if (has[QUOTA_DOWN_ERROR])
-        done_with(call, error);
-    else if (has[QUOTA_DOWN_LOCAL] && !outcome.is_limited)
-        decide_here(call, error);
-    else
-        reply(call, &outcome);
-}
-
-/* Who has set it so is let through, or is not, or is counted here. */
 static void done_without(struct quota_call *call, struct slice error)
 {
-    if (call->n_parts > 0) {
-        done_parts_without(call, error);
-        return;
-    }
-    if (call->ask.rule.n_rates == 0 || call->when_down == QUOTA_DOWN_ERROR) {
+    const struct quota *quota = call->quota;
+    const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
+    struct quota_outcome outcome;
+    switch (away_decide(call, quota->settings, time, &outcome)) {
+    case AWAY_ERROR:
         done_with(call, error);
-        return;
+        break;
+    case AWAY_UNASKED:
+        reply(call, &outcome);
+        break;
+    case AWAY_COUNTED:
+        decide(call, &outcome);
+        break;
     }
-    if (call->when_down == QUOTA_DOWN_LOCAL) {
-        decide_here(call, error);
-        return;
-    }
-    const struct quota_outcome outcome = unasked(call, &call->ask.rule, call->when_down == QUOTA_DOWN_DENY);
-    reply(call, &outcome);
 }
 
 /* ---- asking ---- */

@@ -1,0 +1,109 @@
+/* Those of several limits that are counted here are asked as a call of their own. */
+#include "quota/away.h"
+
+#include "base/clock.h"
+#include "quota/outcome.h"
+
+#define RETRY_NS ((int64_t)NS_PER_S) /* nobody knows; not never, which -1 would say */
+
+/* What changes how it is decided is Redis' alone. */
+static bool is_plain(const struct quota_ask *ask)
+{
+    return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
+}
+
+/* Nobody is asked: let through, or not, as this rule would be. */
+static struct quota_outcome unasked(const struct quota_call *call, const struct quota_rule *rule, bool is_denied)
+{
+    return (struct quota_outcome){
+        .limit = rule->rates[0].limit,
+        .granted = is_denied ? 0 : call->ask.cost,
+        .retry_ns = is_denied ? RETRY_NS : -1,
+        .is_limited = is_denied,
+    };
+}
+
+/* ---- one key ---- */
+
+static enum away count_one(const struct quota_call *call, const struct quota_settings *settings, struct local_time time,
+                           struct quota_outcome *outcome)
+{
+    uint64_t hash = hash_bytes(settings->key, call->key);
+    bool is_counted = is_plain(&call->ask) && local_decide(settings->local, &call->ask, &hash, time, outcome);
+    return is_counted ? AWAY_COUNTED : AWAY_ERROR;
+}
+
+static enum away decide_one(const struct quota_call *call, const struct quota_settings *settings,
+                            struct local_time time, struct quota_outcome *outcome)
+{
+    if (call->ask.rule.n_rates == 0 || call->when_down == QUOTA_DOWN_ERROR)
+        return AWAY_ERROR;
+    if (call->when_down == QUOTA_DOWN_LOCAL)
+        return count_one(call, settings, time, outcome);
+    *outcome = unasked(call, &call->ask.rule, call->when_down == QUOTA_DOWN_DENY);
+    return AWAY_UNASKED;
+}
+
+/* ---- several ---- */
+
+/* Which of them say so, as bits. */
+static uint8_t saying(const struct quota_call *call, enum quota_when_down when_down)
+{
+    unsigned bits = 0;
+    for (unsigned i = 0; i < call->n_parts; i++)
+        if (call->parts[i].when_down == when_down)
+            bits |= 1U << i;
+    return (uint8_t)bits;
+}
+
+static enum away count_some(const struct quota_call *call, const struct quota_settings *settings,
+                            struct local_time time, struct quota_outcome *outcome)
+{
+    struct quota_ask asks[QUOTA_PARTS_MAX];
+    uint64_t hashes[QUOTA_PARTS_MAX];
+    uint8_t places[QUOTA_PARTS_MAX] = {0};
+    unsigned refusing = saying(call, QUOTA_DOWN_DENY); /* shadows */
+    struct quota_ask some = call->ask;
+    some.parts = asks;
+    some.n_parts = 0;
+    for (uint8_t i = 0; i < call->n_parts; i++) {
+        if (call->parts[i].when_down != QUOTA_DOWN_LOCAL)
+            continue;
+        if (!is_plain(&call->asks[i]))
+            return AWAY_ERROR;
+        hashes[some.n_parts] = hash_bytes(settings->key, call->asks[i].key);
+        places[some.n_parts] = i;
+        asks[some.n_parts++] = call->asks[i];
+    }
+    if (!local_decide(settings->local, &some, hashes, time, outcome))
+        return AWAY_ERROR;
+    for (unsigned i = 0; i < some.n_parts; i++)
+        refusing |= ((unsigned)outcome->refusing >> i & 1U) << places[i];
+    outcome->part = places[outcome->part];
+    outcome->refusing = (uint8_t)refusing;
+    return AWAY_COUNTED;
+}
+
+static enum away decide_several(const struct quota_call *call, const struct quota_settings *settings,
+                                struct local_time time, struct quota_outcome *outcome)
+{
+    uint8_t denying = saying(call, QUOTA_DOWN_DENY), part = 0;
+    while (part < call->n_parts && ((denying >> part & 1) == 0 || call->asks[part].is_shadow))
+        part++;
+    bool is_denied = part < call->n_parts;
+    if (saying(call, QUOTA_DOWN_ERROR) != 0)
+        return AWAY_ERROR;
+    if (!is_denied && saying(call, QUOTA_DOWN_LOCAL) != 0)
+        return count_some(call, settings, time, outcome);
+    part = is_denied ? part : 0;
+    *outcome = unasked(call, &call->asks[part].rule, is_denied);
+    outcome->part = part;
+    outcome->refusing = denying;
+    return AWAY_UNASKED;
+}
+
+enum away away_decide(const struct quota_call *call, const struct quota_settings *settings, struct local_time time,
+                      struct quota_outcome *outcome)
+{
+    return (call->n_parts > 0 ? decide_several : decide_one)(call, settings, time, outcome);
+}
