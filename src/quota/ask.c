@@ -80,8 +80,7 @@ static bool has_slash(struct slice word)
 static bool take_options(struct reading *reading, bool with_rates, bool *has_more)
 {
     struct slice word;
-    bool is_of_all = reading->ask->rule.kind == QUOTA_ALL;
-    unsigned allowed = quota_algorithm((is_of_all ? reading->part : reading->ask)->rule.kind)->options;
+    unsigned allowed = option_algorithm(reading)->options;
     *has_more = false;
     while (argv_next(&reading->walk, &word)) {
         if (has_parts(reading->ask->rule.kind) && slice_eq_nocase(word, SLICE("and"))) {

@@ -161,14 +161,22 @@ static struct slice allowed_name(const void *arg, size_t i)
     return *allowed & options[i].bit ? slice_str(options[i].name) : SLICE("");
 }
 
+const struct quota_algorithm *option_algorithm(const struct reading *reading)
+{
+    bool is_of_part = reading->ask->rule.kind == QUOTA_ALL;
+    return quota_algorithm(is_of_part ? reading->part->rule.kind : reading->ask->rule.kind);
+}
+
 bool option_unknown(const struct reading *reading, struct slice word)
 {
-    unsigned allowed = quota_algorithm(reading->ask->rule.kind)->options;
+    const struct quota_algorithm *algorithm = option_algorithm(reading);
+    unsigned allowed = algorithm->options;
+    const char *name = reading->ask->rule.kind == QUOTA_ALL ? algorithm->name : reading->name;
     const struct option *other = option_find(word, ~0U);
     if (other != NULL && reading->seen & other->bit)
         return option_syntax_error(reading, "%s is given twice", other->name);
     if (other != NULL)
-        return option_syntax_error(reading, "%s is no option of '%s'", other->name, reading->name);
+        return option_syntax_error(reading, "%s is no option of '%s'", other->name, name);
     struct slice near = near_name(word, N_OPTIONS, allowed_name, &allowed);
     if (near.len > 0)
         return option_syntax_error(reading, "unknown option '%.*s' (did you mean %.*s?)", WHY_SLICE(word),

@@ -43,6 +43,9 @@ bool option_parse_within(const struct reading *reading, struct slice word, int64
 
 struct option;
 
+/* Whose options may stand here: the command's, or of several keys the algorithm's of this one. */
+const struct quota_algorithm *option_algorithm(const struct reading *reading);
+
 /* NULL: there is none of this name that is `allowed`, bits of quota_option. */
 const struct option *option_find(struct slice word, unsigned allowed);
 
