@@ -38,6 +38,7 @@ if [ "$want" = test ]; then
     need libclang-rt-dev has_fuzzer
     need libcmocka-dev has_header cmocka.h
     need python3 has_command $python
+    need tzdata test -e /usr/share/zoneinfo/Europe/Berlin
     need python3-pytest has_module pytest
     need python3-pytest-xdist has_module xdist
     need python3-redis has_module redis
