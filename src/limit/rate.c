@@ -180,6 +180,9 @@ bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count, uint64
     split_take(&after, 1);
 
     uint64_t parsed_count, parts, parsed_ns;
+    if (calendar_parse(after) != CALENDAR_NONE)
+        return why_set(why, why_size, "\"%.*s\": day, week and month are for FIXED; d is any 24 hours",
+                       WHY_SLICE(text));
     if (!parse_amount_count(before, is_bytes, &parsed_count, &parts, why, why_size) ||
         !rate_parse_time(after, &parsed_ns, why, why_size))
         return false;
@@ -191,6 +194,37 @@ bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count, uint64
         return why_set(why, why_size, "\"%.*s\" is %" PRIu64 " in more than 100 years", WHY_SLICE(text), parsed_count);
     *count = parsed_count;
     *period_ns = parsed_ns * parts;
+    return true;
+}
+
+/* "1month", "days": what is meant is the calendar's, which has no number. */
+static enum calendar nearly_calendar(struct slice period)
+{
+    take_digits(&period);
+    bool is_plural = period.len > 0 && ascii_lower(period.at[period.len - 1]) == 's';
+    return calendar_parse(slice_of(period.at, period.len - is_plural));
+}
+
+bool rate_parse_calendar(struct slice text, uint64_t *count, enum calendar *calendar, char *why, size_t why_size)
+{
+    const char *slash = text.len > 0 ? memchr(text.at, '/', text.len) : NULL;
+    struct slice period = text;
+    *calendar = CALENDAR_NONE;
+    if (!slash)
+        return true;
+    struct slice before = split_take(&period, (size_t)(slash - text.at));
+    split_take(&period, 1);
+    enum calendar near = nearly_calendar(period);
+    if (near == CALENDAR_NONE)
+        return true;
+    if (calendar_parse(period) != near)
+        return why_set(why, why_size, "\"%.*s\": a period of the calendar has no number: write COUNT/%s",
+                       WHY_SLICE(text), calendar_word(near));
+    if (!rate_parse_count(before, count, why, why_size))
+        return false;
+    if (*count == 0)
+        return why_set(why, why_size, "a rate of 0 lets nothing pass, ever: give at least 1");
+    *calendar = near;
     return true;
 }
 

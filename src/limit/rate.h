@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "limit/calendar.h"
 #include "limit/funnel.h"
 
 /* "1000", "10k", "2m", "1g": thousands, as commands are counted. */
@@ -31,6 +32,13 @@ __attribute__((warn_unused_result)) bool rate_parse_bytes(struct slice text, uin
 #define RATE_DECIMALS_MAX 6 /* digits behind the point */
 __attribute__((warn_unused_result)) bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count,
                                                            uint64_t *period_ns, char *why, size_t why_size);
+
+/*
+ * "1000/month": a whole count, and a period of the calendar, which has no number in front. *calendar is CALENDAR_NONE
+ * where it is not written so: then it may be an amount. False: it was meant so, and `why` says what is wrong.
+ */
+__attribute__((warn_unused_result)) bool rate_parse_calendar(struct slice text, uint64_t *count,
+                                                             enum calendar *calendar, char *why, size_t why_size);
 
 /* The shortest way to write it exactly: "10mb", "90s" is "90s", an hour "h". NUL-terminated; returns the length. */
 size_t rate_print_bytes(uint64_t bytes, char *out, size_t size);

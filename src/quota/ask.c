@@ -57,8 +57,7 @@ static bool take_rate(struct reading *reading, struct slice word)
     if (reading->n_drafts == QUOTA_RATES_MAX)
         return why_set(reading->why, reading->why_size, "ERR too many rates: at most %d", QUOTA_RATES_MAX);
     struct quota_draft *draft = &reading->drafts[reading->n_drafts];
-    *draft = (struct quota_draft){0};
-    if (!rate_parse_amount(word, false, &draft->count, &draft->period_ns, what, sizeof what))
+    if (!quota_draft_parse(word, draft, what, sizeof what))
         return why_set(reading->why, reading->why_size, "ERR %s", what);
     reading->n_drafts++;
     reading->seen &= ~(unsigned)OPTION_BURST;

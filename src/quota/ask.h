@@ -45,6 +45,7 @@ struct quota_ask {
     uint8_t n_parts;
     bool is_named;    /* of several keys: each is a named limit's */
     uint64_t wait_ns; /* 0: answer at once */
+    int64_t unix_s;   /* weir's clock when it is asked: around it lie the calendar's windows that Redis is told */
     int64_t cost;     /* of nothing 0; of THROTTLE the quantity, which may be 0 or a refund */
     int64_t max;      /* of ACQUIRE: holders at once */
     int64_t ttl_ms;   /* of ACQUIRE and RENEW: a holder's time */

@@ -146,11 +146,11 @@ static bool resolve(struct asked *asked, const struct quota_context *context, st
 {
     char text[256];
     unsigned n_parts = asked->ask.n_parts;
-    const struct quota_rule *rule = NULL;
+    struct quota_rule rule;
     for (unsigned i = 0; i < n_parts; i++) {
         if ((asked->limits[i] = find_named(context->named, asked->parts[i].name, error)) == NULL)
             return false;
-        asked->parts[i].rule = *named_rule(asked->limits[i], asked->parts[i].key, context->now_ns);
+        asked->parts[i].rule = named_rule(asked->limits[i], asked->parts[i].key, context->now_ns);
         asked->parts[i].is_shadow = asked->limits[i]->is_shadow;
     }
     if (n_parts == 0) {
@@ -158,7 +158,7 @@ static bool resolve(struct asked *asked, const struct quota_context *context, st
             return false;
         rule = named_rule(asked->limits[0], asked->ask.key, context->now_ns);
     }
-    bool is_fit = quota_ask_resolve(&asked->ask, asked->parts, rule, text, sizeof text);
+    bool is_fit = quota_ask_resolve(&asked->ask, asked->parts, n_parts == 0 ? &rule : NULL, text, sizeof text);
     if (!is_fit)
         build_error(error, slice_str(text));
     return is_fit;
@@ -203,6 +203,8 @@ static bool take_limits(struct quota_call *call, const struct asked *asked, enum
         take_limit(asked->limits[i], otherwise, &call->parts[i].tally, &call->parts[i].when_down);
     if (n == 0)
         take_limit(asked->limits[0], otherwise, &call->tally, &call->when_down);
+    for (unsigned i = 0; i < n; i++)
+        (void)zone_get(call->asks[i].rule.zone);
     call->is_shadow = n == 0 && asked->limits[0] != NULL && asked->limits[0]->is_shadow;
     return true;
 }
@@ -236,6 +238,7 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
         return NULL;
     }
     keep(call, &asked.ask, prefix);
+    (void)zone_get(call->ask.rule.zone);
     call->database = asked.ask.is_raw ? context->database : 0;
     call->ask.wait_ns = call->is_shadow ? 0 : call->ask.wait_ns; /* who is not limited need not wait */
     return call;
@@ -256,8 +259,11 @@ void call_free(struct quota_call *call)
 {
     build_fini(&call->reply);
     named_tally_put(call->tally);
-    for (unsigned i = 0; i < call->n_parts; i++)
+    zone_put(call->ask.rule.zone);
+    for (unsigned i = 0; i < call->n_parts; i++) {
         named_tally_put(call->parts[i].tally);
+        zone_put(call->asks[i].rule.zone);
+    }
     free(call->parts);
     free(call->asks);
     free(call);

@@ -18,15 +18,17 @@
 #include "quota/question.h"
 
 #define SHARDS 16
-#define CHAINS 1024      /* of a shard: a chain of some eight keys when its memory is full */
-#define FORGET_CHAINS 2  /* looked at for each newcomer: more than come */
+#define CHAINS 1024     /* of a shard: a chain of some eight keys when its memory is full */
+#define FORGET_CHAINS 2 /* looked at for each newcomer: more than come */
+#define US_PER_S 1000000
 #define RELIEF_CHAINS 64 /* when there is no place: some 500 keys, 50 us at worst */
 
 /* What one rate has counted. */
 struct count {
-    int64_t step;     /* ns of a funnel's unit, us of a window */
-    uint64_t paid_ns; /* of a funnel: when its debt is paid, monotonic */
-    int64_t at;       /* of a window: which one, counted from 1970 */
+    int64_t step;             /* ns of a funnel's unit, us of a window; 0: of the calendar */
+    uint8_t calendar;         /* enum calendar */
+    uint64_t paid_ns;         /* of a funnel: when its debt is paid, monotonic */
+    int64_t start_us, end_us; /* of a window, since 1970 */
     int64_t current, previous;
 };
 
@@ -156,8 +158,10 @@ static struct key *add(struct shard *shard, const struct quota_ask *ask, uint64_
     key->n_counts = ask->rule.n_rates;
     key->len = (uint32_t)ask->key.len;
     memcpy(name_of(key), ask->key.at, ask->key.len);
-    for (unsigned i = 0; i < key->n_counts; i++)
+    for (unsigned i = 0; i < key->n_counts; i++) {
         key->counts[i].step = ask->rule.rates[i].step;
+        key->counts[i].calendar = ask->rule.rates[i].calendar;
+    }
     struct key **chain = &shard->chains[hash / SHARDS % CHAINS];
     key->next = *chain;
     *chain = key;
@@ -165,12 +169,17 @@ static struct key *add(struct shard *shard, const struct quota_ask *ask, uint64_
     return key;
 }
 
+static bool is_of(const struct count *count, int64_t step, uint8_t calendar)
+{
+    return count->step == step && count->calendar == calendar;
+}
+
 static bool has_same_steps(const struct key *key, const struct quota_rule *rule)
 {
     if (key->n_counts != rule->n_rates)
         return false;
     for (unsigned i = 0; i < rule->n_rates; i++)
-        if (key->counts[i].step != rule->rates[i].step)
+        if (!is_of(&key->counts[i], rule->rates[i].step, rule->rates[i].calendar))
             return false;
     return true;
 }
@@ -180,7 +189,7 @@ static void inherit(struct key *key, const struct key *before)
 {
     for (unsigned i = 0; i < key->n_counts; i++)
         for (unsigned j = 0; j < before->n_counts; j++)
-            if (key->counts[i].step == before->counts[j].step)
+            if (is_of(&key->counts[i], before->counts[j].step, before->counts[j].calendar))
                 key->counts[i] = before->counts[j];
 }
 
@@ -238,18 +247,38 @@ static bool is_fixed(const struct key *key)
     return key->kind == QUOTA_FIXED;
 }
 
-/* The next window stays when the clock goes back by a moment; one beyond it becomes the present one. */
-static void move_on(struct key *key, int64_t unix_us)
+/* When the present window begins, the next one, and that one ends. */
+static void windows_at(const struct count *count, const struct zone *zone, int64_t unix_us, int64_t starts_us[3])
+{
+    int64_t bounds[CALENDAR_BOUNDS];
+    if (count->calendar == CALENDAR_NONE) {
+        for (unsigned i = 0; i < 3; i++)
+            starts_us[i] = unix_us - unix_us % count->step + i * count->step;
+        return;
+    }
+    calendar_bounds((enum calendar)count->calendar, zone, unix_us / US_PER_S, bounds);
+    for (unsigned i = 0; i < 3; i++)
+        starts_us[i] = bounds[1 + i] * US_PER_S;
+}
+
+/*
+ * What is over counts no more. The next window stays when the clock goes back by a moment; any other one that is not over
+ * (the clock went further back, the limit has another zone now) becomes the present one.
+ */
+static void move_on(struct key *key, const struct zone *zone, int64_t unix_us)
 {
     for (unsigned i = 0; i < key->n_counts; i++) {
         struct count *count = &key->counts[i];
-        int64_t here = unix_us / count->step;
-        if (count->at < here) {
-            count->previous = count->at == here - 1 ? count->current : 0;
+        int64_t starts_us[3];
+        windows_at(count, zone, unix_us, starts_us);
+        if (count->start_us == starts_us[1])
+            continue;
+        if (count->end_us <= unix_us) {
+            count->previous = count->end_us == starts_us[0] ? count->current : 0;
             count->current = 0;
         }
-        if (count->at < here || count->at > here + 1)
-            count->at = here;
+        count->start_us = starts_us[0];
+        count->end_us = starts_us[1];
     }
 }
 
@@ -264,14 +293,9 @@ static int64_t share_down(int64_t a, int64_t b, int64_t c)
     return (int64_t)((__int128)a * b / c);
 }
 
-static int64_t start_of(const struct count *count)
-{
-    return count->at * count->step;
-}
-
 static int64_t used_of(const struct key *key, const struct count *count, int64_t unix_us)
 {
-    int64_t passed = unix_us > start_of(count) ? unix_us - start_of(count) : 0;
+    int64_t passed = unix_us > count->start_us ? unix_us - count->start_us : 0;
     return count->current + (is_fixed(key) ? 0 : share_up(count->previous, count->step - passed, count->step));
 }
 
@@ -288,23 +312,23 @@ static int64_t retry_of(const struct key *key, const struct count *count, int64_
     if (room < 0)
         return -1;
     if (count->current > room)
-        wait = count->step + (is_fixed(key) ? 0 : decay(count->current, room, count->step));
+        wait = count->end_us - count->start_us + (is_fixed(key) ? 0 : decay(count->current, room, count->step));
     else
         wait = is_fixed(key) ? 0 : decay(count->previous, room - count->current, count->step);
-    return wait > 0 && start_of(count) + wait > unix_us ? start_of(count) + wait - unix_us : 0;
+    return wait > 0 && count->start_us + wait > unix_us ? count->start_us + wait - unix_us : 0;
 }
 
 /* us until it holds nothing. */
 static int64_t reset_of(const struct key *key, const struct count *count, int64_t unix_us)
 {
     if (count->current > 0)
-        return start_of(count) + (is_fixed(key) ? 1 : 2) * count->step - unix_us;
-    return !is_fixed(key) && count->previous > 0 ? start_of(count) + count->step - unix_us : 0;
+        return count->end_us + (is_fixed(key) ? 0 : count->step) - unix_us;
+    return !is_fixed(key) && count->previous > 0 ? count->end_us - unix_us : 0;
 }
 
 static void read_windows(struct key *key, const struct quota_ask *ask, struct local_time time, int64_t *numbers)
 {
-    move_on(key, time.unix_us);
+    move_on(key, ask->rule.zone, time.unix_us);
     numbers[0] = 1;
     for (unsigned i = 0; i < key->n_counts; i++) {
         numbers[1 + 3 * i] = used_of(key, &key->counts[i], time.unix_us);

@@ -9,6 +9,7 @@
 #include "base/near.h"
 #include "base/split.h"
 #include "base/why.h"
+#include "base/zone_file.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -40,6 +41,7 @@ void named_put(struct named *named)
         free(named->limits[i].rates);
         named_tally_put(named->limits[i].tally);
         overrides_put(named->limits[i].overrides);
+        zone_put(named->limits[i].rule.zone);
     }
     free(named->limits);
     free(named);
@@ -98,12 +100,26 @@ static bool set_over(struct named_limit *limit, struct slice text, char *why, si
     return limit->has_over || why_set(why, why_size, "\"%.*s\" is neither refuse nor shadow", WHY_SLICE(text));
 }
 
+static bool set_zone(struct named_limit *limit, struct slice text, char *why, size_t why_size)
+{
+    if (limit->has_zone)
+        return why_set(why, why_size, "given twice");
+    limit->has_zone = slice_eq(text, SLICE("UTC"));
+    if (limit->has_zone)
+        return true;
+    limit->rule.zone = zone_load(text, why, why_size);
+    limit->rule.zone_id = zone_id(limit->rule.zone);
+    limit->has_zone = limit->rule.zone != NULL;
+    return limit->has_zone;
+}
+
 static const struct setting {
     const char *name;
     bool (*set)(struct named_limit *limit, struct slice text, char *why, size_t why_size);
 } settings[] = {
     {"when-down", set_when_down},
     {"over", set_over},
+    {"tz", set_zone},
 };
 
 static const struct setting *find_setting(struct slice key)
@@ -177,6 +193,16 @@ bool named_add(struct named *named, struct slice name, struct slice key, struct 
     return true;
 }
 
+bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size)
+{
+    if (limit->rule.n_rates == 0)
+        return why_set(why, why_size, "the limit has no rate: give it one, like sliding = 5/60s");
+    return !limit->has_zone || quota_has_calendar(&limit->rule) ||
+           why_set(why, why_size,
+                   "tz is for days, weeks and months of the calendar: give such a rate, like "
+                   "fixed = 1000/month");
+}
+
 /* ---- all of them ---- */
 
 size_t named_count(const struct named *named)
@@ -200,10 +226,13 @@ void named_inherit(struct named *named, const struct named *before)
     }
 }
 
-const struct quota_rule *named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns)
+struct quota_rule named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns)
 {
     const struct override *own = limit->overrides != NULL ? overrides_find(limit->overrides, key, now_ns) : NULL;
-    return own != NULL ? &own->rule : &limit->rule;
+    struct quota_rule rule = own != NULL ? own->rule : limit->rule;
+    rule.zone = limit->rule.zone;
+    rule.zone_id = limit->rule.zone_id;
+    return rule;
 }
 
 struct named *named_copy(const struct named *named)
@@ -218,6 +247,7 @@ struct named *named_copy(const struct named *named)
         limit->rates = mem_strndup(limit->rates, strlen(limit->rates));
         limit->tally = named_tally_get(limit->tally);
         limit->overrides = overrides_get(limit->overrides);
+        (void)zone_get(limit->rule.zone);
     }
     return copy;
 }

@@ -28,6 +28,7 @@ struct named_limit {
     enum quota_when_down when_down;
     bool has_over, is_shadow;    /* over is given, and shadow: it is asked and counted, and limits nobody */
     struct overrides *overrides; /* rates of single keys; NULL: none has any */
+    bool has_zone;               /* tz is given: rule.zone, which may be UTC. The limit owns it */
 };
 
 struct named;
@@ -43,6 +44,9 @@ __attribute__((warn_unused_result)) bool named_add(struct named *named, struct s
 /* In any case of letters; NULL: there is none of that name. While lines are still added it may have no rate yet. */
 const struct named_limit *named_find(const struct named *named, struct slice name);
 
+/* What is still wrong with a limit when all lines have been added; false: `why`. */
+__attribute__((warn_unused_result)) bool named_is_whole(const struct named_limit *limit, char *why, size_t why_size);
+
 /* A word of limit-when-down, or of when-down. */
 bool named_parse_when_down(struct slice text, enum quota_when_down *when_down);
 
@@ -56,8 +60,8 @@ void named_inherit(struct named *named, const struct named *before);
 /* Is it a key of its section that is no algorithm? */
 bool named_is_setting(struct slice key);
 
-/* The rates that hold for a key of it now. */
-const struct quota_rule *named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns);
+/* The rates that hold for a key of it now, in the limit's zone, which stays the limit's. */
+struct quota_rule named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns);
 
 /* The same limits, with the same tallies; not in use yet. */
 struct named *named_copy(const struct named *named);

@@ -243,6 +243,8 @@ bool option_suit(const struct quota_ask *ask, char *why, size_t why_size)
         return why_set(why, why_size, "ERR BORROW is for FUNNEL and BUCKET");
     if (ask->is_first && ask->rule.kind != QUOTA_FIXED)
         return why_set(why, why_size, "ERR FROM FIRST is for FIXED");
+    if (ask->is_first && quota_has_calendar(&ask->rule))
+        return why_set(why, why_size, "ERR FROM FIRST has no calendar: days, weeks and months begin when they do");
     if (!is_payable(ask))
         return why_set(why, why_size, "ERR this COST at this rate takes more than 104 days to drain");
     if (ask->rule.kind != QUOTA_SLIDING)

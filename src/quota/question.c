@@ -106,14 +106,30 @@ static void put_funnels(const struct quota_ask *ask, struct slice channel, struc
     }
 }
 
+/* "d1795392000,...": the first letter of the period, and when its windows begin. */
+static void put_calendar(struct words *words, const struct quota_ask *ask, enum calendar calendar)
+{
+    char text[1 + CALENDAR_BOUNDS * 24];
+    int64_t bounds[CALENDAR_BOUNDS];
+    calendar_bounds(calendar, ask->rule.zone, ask->unix_s, bounds);
+    int len = snprintf(text, sizeof text, "%c", calendar_word(calendar)[0]);
+    for (unsigned i = 0; i < CALENDAR_BOUNDS; i++)
+        len += snprintf(text + len, sizeof text - (size_t)len, "%s%" PRId64, i > 0 ? "," : "", bounds[i]);
+    put(words, slice_of(text, (size_t)len));
+}
+
 static void put_windows(const struct quota_ask *ask, struct slice channel, struct words *words)
 {
     (void)channel;
     put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* what is asked with COST 0 is a look */
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
-        put_number(words, ask->rule.rates[i].limit);
-        put_number(words, ask->rule.rates[i].step);
+        const struct quota_rate *rate = &ask->rule.rates[i];
+        put_number(words, rate->limit);
+        if (rate->calendar != CALENDAR_NONE)
+            put_calendar(words, ask, (enum calendar)rate->calendar);
+        else
+            put_number(words, rate->step);
     }
 }
 

@@ -20,6 +20,7 @@
 #include "resp/emit.h"
 
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
+#define MS_PER_S 1000
 #define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
 
 struct quota {
@@ -213,6 +214,19 @@ static void forget_denials(struct quota *quota)
     atomic_fetch_add_explicit(&quota->settings->resets, 1, memory_order_acq_rel);
 }
 
+/* Whose windows are the calendar's has to be told which there are now. */
+static void note_time(struct quota_call *call)
+{
+    bool has_calendar = quota_has_calendar(&call->ask.rule);
+    for (unsigned i = 0; i < call->n_parts; i++)
+        has_calendar = has_calendar || quota_has_calendar(&call->asks[i].rule);
+    if (!has_calendar)
+        return;
+    call->ask.unix_s = (int64_t)(clock_unix_ms() / MS_PER_S);
+    for (unsigned i = 0; i < call->n_parts; i++)
+        call->asks[i].unix_s = call->ask.unix_s;
+}
+
 static void ask(struct quota_call *call, uint64_t hash)
 {
     struct quota *quota = call->quota;
@@ -220,6 +234,7 @@ static void ask(struct quota_call *call, uint64_t hash)
     struct exchange_question question = {.algorithm = quota_algorithm(call->ask.rule.kind),
                                          .words = slice_of(words, 0),
                                          .work_us = quota_ask_work_us(&call->ask)};
+    note_time(call);
     if (question.algorithm->script != SCRIPT_COUNT)
         question.words.len =
             quota_ask_words(&call->ask, call->database, slice_str(quota->channel), words, &question.n_words);

@@ -265,10 +265,11 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
                        uint64_t now_ns)
 {
     const struct named_tally *tally = limit->tally;
-    build_map(out, 11);
+    build_map(out, 12);
     field(out, "limit", slice_str(limit->name));
     field(out, "what", slice_str(quota_algorithm(limit->rule.kind)->name));
     field(out, "rate", slice_str(limit->rates));
+    field(out, "tz", slice_str(zone_name(limit->rule.zone)));
     field(out, "over", limit->is_shadow ? SLICE("shadow") : SLICE("refuse"));
     field(out, "when_down", slice_str(named_when_down(limit, when_down)));
     number(out, "asked", named_tally_asked(tally));

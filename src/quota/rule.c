@@ -10,18 +10,36 @@
 #include "limit/funnel.h"
 #include "limit/rate.h"
 
+bool quota_has_calendar(const struct quota_rule *rule)
+{
+    for (unsigned i = 0; i < rule->n_rates; i++)
+        if (rule->rates[i].calendar != CALENDAR_NONE)
+            return true;
+    return false;
+}
+
 bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b)
 {
-    if (a->kind != b->kind || a->n_rates != b->n_rates)
+    if (a->kind != b->kind || a->n_rates != b->n_rates || a->zone_id != b->zone_id)
         return false;
     for (unsigned i = 0; i < a->n_rates; i++)
         if (a->rates[i].limit != b->rates[i].limit || a->rates[i].step != b->rates[i].step ||
-            a->rates[i].fine_count != b->rates[i].fine_count || a->rates[i].fine_period != b->rates[i].fine_period)
+            a->rates[i].calendar != b->rates[i].calendar || a->rates[i].fine_count != b->rates[i].fine_count ||
+            a->rates[i].fine_period != b->rates[i].fine_period)
             return false;
     return true;
 }
 
 /* ---- one rate ---- */
+
+bool quota_draft_parse(struct slice text, struct quota_draft *draft, char *why, size_t why_size)
+{
+    *draft = (struct quota_draft){0};
+    if (!rate_parse_calendar(text, &draft->count, &draft->calendar, why, why_size))
+        return false;
+    return draft->calendar != CALENDAR_NONE ||
+           rate_parse_amount(text, false, &draft->count, &draft->period_ns, why, why_size);
+}
 
 static bool make_funnel(const struct quota_draft *draft, struct quota_rate *made, char *why, size_t why_size)
 {
@@ -50,7 +68,9 @@ static bool make_window(enum quota_kind kind, const struct quota_draft *draft, s
                        QUOTA_LOG_MAX);
     if (draft->count >= QUOTA_MOST)
         return why_set(why, why_size, "the count is too large");
-    *made = (struct quota_rate){.limit = (int64_t)draft->count, .step = (int64_t)(draft->period_ns / NS_PER_US)};
+    *made = (struct quota_rate){.limit = (int64_t)draft->count,
+                                .step = (int64_t)(draft->period_ns / NS_PER_US),
+                                .calendar = (uint8_t)draft->calendar};
     return true;
 }
 
@@ -58,6 +78,8 @@ bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft, ch
 {
     if (rule->n_rates == QUOTA_RATES_MAX)
         return why_set(why, why_size, "too many rates: at most %d", QUOTA_RATES_MAX);
+    if (draft->calendar != CALENDAR_NONE && rule->kind != QUOTA_FIXED)
+        return why_set(why, why_size, "day, week and month are for FIXED, not %s", quota_algorithm(rule->kind)->name);
     struct quota_rate *rate = &rule->rates[rule->n_rates];
     bool is_made = quota_is_funnel(rule->kind) ? make_funnel(draft, rate, why, why_size)
                                                : make_window((enum quota_kind)rule->kind, draft, rate, why, why_size);
@@ -112,10 +134,9 @@ static bool take_burst(struct slice *rest, struct quota_draft *draft, char *why,
 static bool read_rate(struct slice text, struct quota_draft *draft, char *why, size_t why_size)
 {
     struct slice rest = text, word;
-    *draft = (struct quota_draft){0};
     if (!split_word(&rest, &word))
         return why_set(why, why_size, "a rate is missing: write COUNT/PERIOD, like 1000/s or 5/60s");
-    if (!rate_parse_amount(word, false, &draft->count, &draft->period_ns, why, why_size))
+    if (!quota_draft_parse(word, draft, why, why_size))
         return false;
     while (split_word(&rest, &word)) {
         if (!slice_eq_nocase(word, SLICE("burst")))

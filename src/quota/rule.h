@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "base/zone.h"
+#include "limit/calendar.h"
 #include "quota/algorithm.h"
 
 #define QUOTA_RATES_MAX 8
@@ -23,7 +25,8 @@
 
 struct quota_rate {
     int64_t limit; /* units that pass at once from rest: burst, max_burst + 1, a window's count */
-    int64_t step;  /* of a funnel one unit's time in ns, rounded up; of a window its length in us */
+    int64_t step;  /* of a funnel one unit's time in ns, rounded up; of a window its length in us; of the calendar 0 */
+    uint8_t calendar; /* enum calendar, of a fixed window */
     /* Of a funnel whose step would lose more than one in a hundred: so many units per this time, in ns. Else 0. */
     int64_t fine_count, fine_period;
 };
@@ -32,6 +35,8 @@ struct quota_rule {
     uint8_t kind; /* enum quota_kind */
     uint8_t n_rates;
     struct quota_rate rates[QUOTA_RATES_MAX];
+    struct zone *zone; /* whose calendar; NULL: UTC. Its owner is whoever owns the rule */
+    uint64_t zone_id;  /* of it, which is still known when it is gone */
 };
 
 /* Is it GCRA, whatever it is called? */
@@ -64,13 +69,21 @@ static inline int64_t quota_units(const struct quota_rate *rate, int64_t span_ns
     return (int64_t)((__int128)span_ns * rate->fine_count / rate->fine_period);
 }
 
+/* Does the clock of a zone have a say in it? */
+bool quota_has_calendar(const struct quota_rule *rule);
+
 bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b);
 
 /* A rate as it is written. */
 struct quota_draft {
     uint64_t count, period_ns;
-    uint64_t burst; /* 0: not given */
+    enum calendar calendar; /* then there is no period */
+    uint64_t burst;         /* 0: not given */
 };
+
+/* "5/60s", "1000/month": count and period or calendar; all else is 0. */
+__attribute__((warn_unused_result)) bool quota_draft_parse(struct slice text, struct quota_draft *draft, char *why,
+                                                           size_t why_size);
 
 /* One more rate for rule->kind. False: `why` says what is wrong with it, and the rule is as it was. */
 __attribute__((warn_unused_result)) bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft,

@@ -282,13 +282,14 @@ static void load_costs(struct loading *l)
 /* Each limit has an algorithm, wherever its other lines stand. */
 static void want_rates(struct loading *l)
 {
+    char why[CONFIG_WHY_ROOM];
     for (size_t i = 0; i < l->file->n_sections; i++) {
         const struct section *section = &l->file->sections[i];
         if (section->kind != SECTION_LIMIT || section != config_file_section(l->file, SECTION_LIMIT, section->name))
             continue;
         const struct named_limit *limit = named_find(l->config->named, section->name);
-        if (limit != NULL && limit->rule.n_rates == 0)
-            section_error(l->file, section, "the limit has no rate: give it one, like sliding = 5/60s");
+        if (limit != NULL && !named_is_whole(limit, why, sizeof why))
+            section_error(l->file, section, why);
     }
 }
 

@@ -34,6 +34,7 @@ static struct quota_ask ask_of(const uint8_t *head, struct quota_ask parts[QUOTA
                                               {.limit = 10, .step = 1000000},
                                               {.limit = 10000, .step = 60000000},
                                               {.limit = 1, .step = QUOTA_MOST - 2}};
+    static const struct quota_rate monthly = {.limit = 10, .calendar = CALENDAR_MONTH};
     struct quota_ask ask = {
         .rule = {.kind = head[0] % QUOTA_RESET, .n_rates = 1 + head[1] % QUOTA_RATES_MAX},
         .cost = 1 + head[2] % 16,
@@ -42,7 +43,7 @@ static struct quota_ask ask_of(const uint8_t *head, struct quota_ask parts[QUOTA
         .is_peek = (head[3] & 1) != 0 && head[3] < 128,
     };
     for (unsigned i = 0; i < ask.rule.n_rates; i++)
-        ask.rule.rates[i] = rates[(head[1] + i) % 4];
+        ask.rule.rates[i] = ask.rule.kind == QUOTA_FIXED && i == head[2] % 9u ? monthly : rates[(head[1] + i) % 4];
     if (ask.rule.kind == QUOTA_THROTTLE)
         ask.cost = (int64_t)(head[2] % 16) - 8;
     if (quota_algorithm(ask.rule.kind)->family == FAMILY_HOLDING)

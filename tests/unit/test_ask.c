@@ -399,6 +399,9 @@ static void random_words(void **state)
         "86400000",
         "31536000",
         "104/104d",
+        "5/day",
+        "5/month",
+        "9007199254740991/week",
     };
     static const char *const commands[] = {
         "LIMIT FUNNEL k",   "LIMIT BUCKET k",  "LIMIT SLIDING k", "LIMIT FIXED k",
@@ -610,6 +613,9 @@ static void questions(void **state)
     assert_words("LIMIT SLIDING k 5/60s 100/d COST 2 WAIT 9", 7, "0,,0,2,2,5,60000000,100,86400000000");
     assert_words("LIMIT SLIDING k 5/60s APPROX PEEK", 7, "0,,1,1,1,5,60000000");
     assert_words("LIMIT FIXED k 5/60s", 7, "0,,0,1,1,5,60000000");
+    assert_words("LIMIT FIXED k 5/day 9/WEEK 2/month 3/d", 7,
+                 "0,,0,1,4,5,d-86400,0,86400,172800,259200,9,w-864000,-259200,345600,950400,1555200,"
+                 "2,m-2678400,0,2678400,5097600,7776000,3,86400000000");
     assert_words("LIMIT ACQUIRE k 3 5000 WAIT 1", 7, "0,,0,acquire,3,5000,limit:free");
     assert_words("LIMIT RENEW k t 5000", 7, "0,,0,renew,0,5000,limit:free");
     assert_words("LIMIT RELEASE k t", 7, "0,,0,release,0,0,limit:free");
@@ -791,6 +797,8 @@ static void named_limits(void **state)
         assert_true(quota_rule_is_same(&before, &rule));
     }
     struct quota_rule window = {0};
+    assert_false(quota_limit_parse(SLICE("approx"), SLICE("1/month"), &window, kit_why, sizeof kit_why));
+    assert_string_equal(kit_why, "day, week and month are for FIXED, not approx");
     assert_false(quota_limit_parse(SLICE("fixed"), SLICE("1/s burst 2"), &window, kit_why, sizeof kit_why));
     assert_string_equal(kit_why, "fixed has no burst: the count itself passes at once");
     assert_false(quota_limit_parse(SLICE("sliding"), SLICE("5/s, 10001/d"), &window, kit_why, sizeof kit_why));

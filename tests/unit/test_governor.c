@@ -269,7 +269,7 @@ static void check_key(const char *name, const char *line, const char *key, const
 static int64_t count_for(const char *name, const char *key)
 {
     const struct named_limit *limit = named_find(governor_rules(governor)->named, slice_str(name));
-    return named_rule(limit, slice_str(key), clock_ns())->rates[0].limit;
+    return named_rule(limit, slice_str(key), clock_ns()).rates[0].limit;
 }
 
 #define SIGNUP "[limit Signup]\nsliding = 5/60s\n"

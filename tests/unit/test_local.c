@@ -232,12 +232,42 @@ static void memory_is_bounded(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+/* By the calendar: 20000 days after 1970 it is Friday, October 4. */
+static void calendar(void **state)
+{
+    (void)state;
+    static const int64_t day_ms = DAY_US / 1000;
+    pass_ms(day_ms - 1000);
+    says("LIMIT FIXED days 2/day", 0, 1, -1, 1000);
+    says("LIMIT FIXED days 2/day", 0, 0, -1, 1000);
+    says("LIMIT FIXED days 2/day", 1, 0, 1000, 1000);
+    says("LIMIT FIXED weeks 2/week", 0, 1, -1, 2 * day_ms + 1000);
+    says("LIMIT FIXED both 2/month 9/1d", 0, 1, -1, 27 * day_ms + 1000);
+    pass_ms(1000);
+    says("LIMIT FIXED days 9/week 2/day", 0, 1, -1, day_ms);
+    now.unix_us -= 1000;
+    says("LIMIT FIXED days 2/day", 0, 0, -1, day_ms + 1); /* the next one stays */
+    says("LIMIT FIXED days 2/day", 1, 0, day_ms + 1, day_ms + 1);
+    now.unix_us -= 3 * DAY_US;
+    says("LIMIT FIXED days 2/day", 1, 0, 1, 1); /* any other is the present one */
+    pass_ms(1);
+    says("LIMIT FIXED days 2/day", 0, 1, -1, day_ms);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(funnels),           TEST(funnels_are_exact), TEST(fixed_windows),       TEST(several_rates),
-        TEST(sliding_windows),   TEST(retries_are_true),  TEST(the_clock_goes_back), TEST(other_rates),
-        TEST(memory_is_bounded), TEST(several_keys),
+        TEST(funnels),
+        TEST(funnels_are_exact),
+        TEST(fixed_windows),
+        TEST(several_rates),
+        TEST(sliding_windows),
+        TEST(retries_are_true),
+        TEST(the_clock_goes_back),
+        TEST(other_rates),
+        TEST(memory_is_bounded),
+        TEST(several_keys),
+        TEST(calendar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,6 +209,9 @@ static void amounts(void **state)
         {"1/0.5s", false, "is not a time"},
         {"0.000001/d", false, "\"0.000001/d\" is 1 in more than 100 years"},
         {"0.3/36525d", false, "is 3 in more than 100 years"},
+        {"5/month", false, "\"5/month\": day, week and month are for FIXED; d is any 24 hours"},
+        {"5mb/Day", true, "day, week and month are for FIXED"},
+        {"5/1day", false, "is not a time"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         uint64_t count = 77, period_ns = 77;
@@ -305,6 +308,44 @@ static void what_is_printed_is_read_back(void **state)
     }
 }
 
+static void calendars(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum calendar calendar;
+        uint64_t count;
+    } good[] = {
+        {"1000/month", CALENDAR_MONTH, 1000}, {"2k/WEEK", CALENDAR_WEEK, 2000}, {"1/Day", CALENDAR_DAY, 1},
+        {"1/d", CALENDAR_NONE, 77},           {"month", CALENDAR_NONE, 77},     {"", CALENDAR_NONE, 77},
+        {"x/60s", CALENDAR_NONE, 77},         {"1/days/s", CALENDAR_NONE, 77},  {"1/s", CALENDAR_NONE, 77},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        uint64_t count = 77;
+        enum calendar calendar = CALENDARS;
+        assert_true(rate_parse_calendar(slice_str(good[i].text), &count, &calendar, why, sizeof why));
+        assert_int_equal(calendar, good[i].calendar);
+        assert_int_equal(count, good[i].count);
+    }
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"5/2month", "\"5/2month\": a period of the calendar has no number: write COUNT/month"},
+        {"5/Weeks", "write COUNT/week"},
+        {"5/7days", "write COUNT/day"},
+        {"0/day", "a rate of 0"},
+        {"/day", "is not a count"},
+        {"0.5/day", "write a whole number"},
+        {"5mb/day", "count bytes"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        uint64_t count;
+        enum calendar calendar;
+        assert_false(rate_parse_calendar(slice_str(bad[i].text), &count, &calendar, why, sizeof why));
+        assert_says(bad[i].says);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +353,7 @@ int main(void)
         cmocka_unit_test(times),
         cmocka_unit_test(sizes),
         cmocka_unit_test(amounts),
+        cmocka_unit_test(calendars),
         cmocka_unit_test(fractions),
         cmocka_unit_test(printed_as_written),
         cmocka_unit_test(what_is_printed_is_read_back),

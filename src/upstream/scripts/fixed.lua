@@ -15,6 +15,11 @@
 -- of their own. They begin with the first call that counts after the last one is over; one that begins later than now is
 -- taken to begin now.
 --
+-- Windows of the calendar are named by what they are: d, w or m for day, week and month, and their start and length in s,
+-- letter start-length:count. So each zone has its own, and no zone need be known here. In the place of a period come the
+-- letter and when five of its windows begin, in s since 1970: by weir's clock it is the second now, by Redis' it may be any
+-- of the first three. One that is stored and begins when the next one is over was left by a clock that went back.
+--
 -- Before periods were spelled the moment was the window's beginning, which ends in 00; its period was that of the rate in
 -- its place.
 
@@ -22,10 +27,31 @@ local function fixed(at)
   local MOST, COUNTED = 8, 2 ^ 53
   local FULL = 'ERR the key still counts in 8 other periods: give this one a key of its own'
 
+  local FAR = 'ERR the clocks of weir and Redis are too far apart for the calendar'
+
   local cost, R = tonumber(argv[at]), tonumber(argv[at + 1])
-  local count, period = {}, {}
+  local count, period = {}, {} -- a period of the calendar is its letter
+  local present, is_far = {}, false -- by letter
+
+  -- The window that is now, and when the one behind it is over.
+  local function present_of(begins)
+    local starts = {}
+    for start in string.gmatch(begins, '%-?%d+') do starts[#starts + 1] = start * 1e6 end
+    for i = 1, #starts - 2 do
+      if starts[i] <= now and now < starts[i + 1] then
+        return { start = starts[i], length = starts[i + 1] - starts[i], over = starts[i + 1], next_over = starts[i + 2] }
+      end
+    end
+    is_far = true
+  end
+
   for r = 1, R do
-    count[r], period[r] = tonumber(argv[at + 2 * r]), tonumber(argv[at + 2 * r + 1])
+    local word = argv[at + 2 * r + 1]
+    count[r], period[r] = tonumber(argv[at + 2 * r]), tonumber(word)
+    if not period[r] then
+      period[r] = string.sub(word, 1, 1)
+      present[period[r]] = present_of(word)
+    end
   end
 
   local function spelled(start, length)
@@ -39,6 +65,18 @@ local function fixed(at)
     return (moment - digits) / 100 % 10 ^ digits * 1000
   end
 
+  -- Of the calendar, as seen from now: nil when it is over; whether it was brought back; whether calls are counted in it.
+  local function calendar_window(letter, start, length, used)
+    local here, is_late = present[letter], false
+    if here and start >= here.next_over then
+      start, length, is_late = here.start, here.length, used > 0
+    end
+    local over = start + length
+    if over <= now then return nil end
+    local is_named = here and (start == here.start and over == here.over or start == here.over and over == here.next_over)
+    return { letter = letter, start = start, length = length, used = used }, is_late, is_named
+  end
+
   -- What is counted where, as seen from now, whether a window was brought back, and each by its period; nil: the value is
   -- not ours.
   local function windows_of(value)
@@ -47,20 +85,29 @@ local function fixed(at)
     if string.sub(value, 1, 1) ~= 'w' then return nil end
     local place = 0
     for word in string.gmatch(string.sub(value, 2) .. ' ', '(.-) ') do
-      local moment, ms, used = string.match(word, '^(%d+)%-?(%d*):(%d+)$')
+      local letter, moment, ms, used = string.match(word, '^([dwm]?)(%d+)%-?(%d*):(%d+)$')
       moment, ms, used, place = tonumber(moment), tonumber(ms), tonumber(used), place + 1
-      if not moment then return nil end
+      if not moment or ms == 0 or letter ~= '' and not ms then return nil end
       local length = not ms and period_of(moment)
-      if ms then
+      if letter ~= '' then
+        local window, is_late, is_named = calendar_window(letter, moment * 1e6, ms * 1e6, used)
+        if is_named and named[letter] then
+          named[letter].used = math.max(named[letter].used, used)
+        elseif window then
+          kept[#kept + 1] = window
+          if is_named then named[letter] = window end
+        end
+        brought = brought or is_late
+      elseif ms then
         local start, own = moment, ms * 1000
-        if own == 0 or named[-own] then return nil end
+        if named[-own] then return nil end
         if start > now then brought, start = brought or used > 0, now end
         if now < start + own then
           local window = { length = own, start = start, used = used, is_first = true }
           kept[#kept + 1], named[-own] = window, window
         end
       elseif length == 0 then
-        length = period[place]
+        length = tonumber(period[place])
       elseif spelled(moment - moment % length, length) ~= moment then
         return nil
       end
@@ -83,12 +130,21 @@ local function fixed(at)
     return kept, brought, named
   end
 
+  -- One of this period in which nothing is counted yet.
+  local function new_window(length)
+    local here = present[length]
+    if here then return { letter = length, start = here.start, length = here.length, used = 0 } end
+    return { length = length, start = from_first and now or now - now % length, used = 0, is_first = from_first }
+  end
+
   -- What is to be stored, "" for nothing, and for how long; nil: it is too much.
   local function value_of(windows)
     local words, longest = {}, 1000
     for _, window in ipairs(windows) do
       if window.used > 0 then
-        if window.is_first then
+        if window.letter then
+          words[#words + 1] = format('%s%d-%d:%d', window.letter, window.start / 1e6, window.length / 1e6, window.used)
+        elseif window.is_first then
           words[#words + 1] = format('%d-%d:%d', window.start, window.length / 1000, window.used)
         else
           words[#words + 1] = format('%d:%d', spelled(window.start, window.length), window.used)
@@ -105,17 +161,14 @@ local function fixed(at)
 
   local function look(_, value, n)
     local named
+    if is_far then return nil, { err = FAR } end
     kept, changes, named = windows_of(value)
     if not kept then return nil end
     windows, asked, used = {}, {}, {}
     for r = 1, R do
-      local length = period[r]
-      local name = from_first and -length or length
-      local window = named[name]
-      if not window then
-        window = { length = length, start = from_first and now or now - now % length, used = 0, is_first = from_first }
-        named[name] = window
-      end
+      local name = from_first and -period[r] or period[r]
+      local window = named[name] or new_window(period[r])
+      named[name] = window
       if not window.is_asked then
         windows[#windows + 1], window.is_asked = window, true
       end
@@ -153,7 +206,7 @@ local function fixed(at)
     for r = 1, R do
       local retry, reset = 0, 0
       if granted then
-        local total, left = asked[r].used, asked[r].start + period[r] - now
+        local total, left = asked[r].used, asked[r].start + asked[r].length - now
         reset = total > 0 and left or 0
         if cost > count[r] then
           retry = -1
