@@ -34,11 +34,13 @@ enum quota_option {
     OPTION_CREDIT = 1 << 9,
     OPTION_COUNT = 1 << 10,
     OPTION_FROM = 1 << 11,
+    OPTION_WARMUP = 1 << 12,
 };
 
 /* What a script is sent, and what its numbers mean. */
 enum quota_family {
     FAMILY_FUNNEL,  /* GCRA: a debt for each rate; a call that waits has its turn reserved */
+    FAMILY_WARM,    /* a debt, and how long it has rested */
     FAMILY_WINDOW,  /* what was granted, and of each rate what is used, and when there is room */
     FAMILY_PARTS,   /* several keys, each with what its own algorithm sends and returns */
     FAMILY_HOLDING, /* granted, holders, when a place is free */

@@ -43,20 +43,21 @@ struct quota_ask {
     /* Of several keys, all or nothing (kind ALL): what each of them is asked. It has no rate and no key itself. */
     const struct quota_ask *parts;
     uint8_t n_parts;
-    bool is_named;    /* of several keys: each is a named limit's */
-    uint64_t wait_ns; /* 0: answer at once */
-    int64_t unix_s;   /* weir's clock when it is asked: around it lie the calendar's windows that Redis is told */
-    int64_t cost;     /* of nothing 0; of THROTTLE the quantity, which may be 0 or a refund */
-    int64_t max;      /* of ACQUIRE: holders at once */
-    int64_t ttl_ms;   /* of ACQUIRE and RENEW: a holder's time */
-    uint8_t mode;     /* enum quota_mode */
-    uint8_t shape;    /* enum quota_shape */
-    bool is_peek;     /* nothing is to be written */
-    bool counts_all;  /* what is refused counts too */
-    bool is_first;    /* windows start with their first use */
-    bool is_cell;     /* CL.THROTTLE */
-    bool is_shadow;   /* of a part: it refuses nothing, and is charged with what it has room for */
-    bool is_raw;      /* the key as it is, in the client's database: whoever knows the settings says so */
+    bool is_named;     /* of several keys: each is a named limit's */
+    uint64_t wait_ns;  /* 0: answer at once */
+    int64_t unix_s;    /* weir's clock when it is asked: around it lie the calendar's windows that Redis is told */
+    int64_t cost;      /* of nothing 0; of THROTTLE the quantity, which may be 0 or a refund */
+    int64_t warmup_ns; /* of a bucket that is cold after rest, QUOTA_WARM */
+    int64_t max;       /* of ACQUIRE: holders at once */
+    int64_t ttl_ms;    /* of ACQUIRE and RENEW: a holder's time */
+    uint8_t mode;      /* enum quota_mode */
+    uint8_t shape;     /* enum quota_shape */
+    bool is_peek;      /* nothing is to be written */
+    bool counts_all;   /* what is refused counts too */
+    bool is_first;     /* windows start with their first use */
+    bool is_cell;      /* CL.THROTTLE */
+    bool is_shadow;    /* of a part: it refuses nothing, and is charged with what it has room for */
+    bool is_raw;       /* the key as it is, in the client's database: whoever knows the settings says so */
 };
 
 /* Does it ask whether something may pass? */

@@ -11,6 +11,7 @@
 #include "quota/question.h"
 
 #define WHAT_ROOM 200
+#define WARMUP_MOST_S 3600 /* its square over itself is worked out in doubles: warm.lua */
 #define WAIT_MOST_MS (24 * 3600 * INT64_C(1000))
 
 /* ---- errors ---- */
@@ -128,6 +129,21 @@ static bool option_from(struct reading *reading, struct slice value)
            option_syntax_error(reading, "FROM takes FIRST, not '%.*s'", WHY_SLICE(value));
 }
 
+static bool option_warmup(struct reading *reading, struct slice value)
+{
+    uint64_t ns;
+    char what[160];
+    if (reading->part != reading->ask)
+        return why_set(reading->why, reading->why_size, "ERR WARMUP is for one key");
+    if (!rate_parse_time(value, &ns, what, sizeof what))
+        return why_set(reading->why, reading->why_size, "ERR %s", what);
+    if (ns == 0 || ns > WARMUP_MOST_S * NS_PER_S)
+        return why_set(reading->why, reading->why_size, "ERR WARMUP is longer than 0 and at most an hour");
+    reading->ask->warmup_ns = (int64_t)ns;
+    reading->ask->rule.kind = QUOTA_WARM;
+    return true;
+}
+
 struct option {
     const char *name;
     unsigned bit; /* enum quota_option */
@@ -142,6 +158,7 @@ static const struct option options[] = {
     {"FORCE", OPTION_FORCE, false, option_force},    {"PARTIAL", OPTION_PARTIAL, false, option_partial},
     {"BORROW", OPTION_BORROW, false, option_borrow}, {"CREDIT", OPTION_CREDIT, true, option_credit},
     {"COUNT", OPTION_COUNT, true, option_count},     {"FROM", OPTION_FROM, true, option_from},
+    {"WARMUP", OPTION_WARMUP, true, option_warmup},
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -210,6 +227,8 @@ bool option_agree(const struct reading *reading)
     if ((given & OPTION_COUNT) && (modes & others))
         return why_set(reading->why, reading->why_size,
                        "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT");
+    if ((given & OPTION_WARMUP) && !(given & OPTION_BORROW))
+        return why_set(reading->why, reading->why_size, "ERR WARMUP is for BUCKET with BORROW");
     if ((given & OPTION_COST) && (given & OPTION_CREDIT))
         return why_set(reading->why, reading->why_size, "ERR CREDIT has a number of its own: give no COST");
     if ((given & OPTION_PARTIAL) && reading->ask->n_parts > 0)
@@ -231,7 +250,7 @@ static bool is_payable(const struct quota_ask *ask)
     bool owes_more = ask->mode == QUOTA_FORCE || ask->mode == QUOTA_BORROW;
     for (unsigned i = 0; owes_more && quota_is_funnel(ask->rule.kind) && i < ask->rule.n_rates; i++) {
         const struct quota_rate *rate = &ask->rule.rates[i];
-        if ((__int128)ask->cost * rate->step + quota_burst_ns(rate) >= QUOTA_MOST - 1)
+        if ((__int128)ask->cost * rate->step + quota_burst_ns(rate) + ask->warmup_ns >= QUOTA_MOST - 1)
             return false;
     }
     return true;
@@ -245,6 +264,8 @@ bool option_suit(const struct quota_ask *ask, char *why, size_t why_size)
         return why_set(why, why_size, "ERR FROM FIRST is for FIXED");
     if (ask->is_first && quota_has_calendar(&ask->rule))
         return why_set(why, why_size, "ERR FROM FIRST has no calendar: days, weeks and months begin when they do");
+    if (ask->rule.kind == QUOTA_WARM && ask->rule.n_rates > 1)
+        return why_set(why, why_size, "ERR WARMUP takes one rate");
     if (!is_payable(ask))
         return why_set(why, why_size, "ERR this COST at this rate takes more than 104 days to drain");
     if (ask->rule.kind != QUOTA_SLIDING)

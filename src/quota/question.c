@@ -54,6 +54,14 @@ struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i)
     return (struct quota_gcra){quota_span_ns(rate, units), room < QUOTA_MOST ? room : QUOTA_MOST - 1, burst};
 }
 
+struct quota_warm quota_ask_warm(const struct quota_ask *ask)
+{
+    const struct quota_rate *rate = &ask->rule.rates[0];
+    return (struct quota_warm){.inc = quota_span_ns(rate, ask->cost),
+                               .most = quota_burst_ns(rate) - quota_span_ns(rate, 1),
+                               .warmup = ask->warmup_ns};
+}
+
 struct words {
     char *at;
     unsigned n;
@@ -104,6 +112,17 @@ static void put_funnels(const struct quota_ask *ask, struct slice channel, struc
         put_number(words, gcra.room);
         put_number(words, gcra.burst);
     }
+}
+
+static void put_warm(const struct quota_ask *ask, struct slice channel, struct words *words)
+{
+    const struct quota_rate *rate = &ask->rule.rates[0];
+    struct quota_warm warm = quota_ask_warm(ask);
+    (void)channel;
+    put_number(words, rate->step);
+    put_number(words, warm.inc);
+    put_number(words, warm.most);
+    put_number(words, warm.warmup);
 }
 
 /* "d1795392000,...": the first letter of the period, and when its windows begin. */
@@ -164,6 +183,7 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
 {
     static put_parameters *const parameters[FAMILIES] = {
         [FAMILY_FUNNEL] = put_funnels,
+        [FAMILY_WARM] = put_warm,
         [FAMILY_WINDOW] = put_windows,
         [FAMILY_PARTS] = put_parts,
         [FAMILY_HOLDING] = put_holding,

@@ -48,4 +48,10 @@ struct quota_gcra {
 };
 struct quota_gcra quota_ask_gcra(const struct quota_ask *ask, unsigned i);
 
+/* What warm.lua is told, in ns: what a call takes, the debt with which one still passes, and the warm-up. */
+struct quota_warm {
+    int64_t inc, most, warmup;
+};
+struct quota_warm quota_ask_warm(const struct quota_ask *ask);
+
 #endif

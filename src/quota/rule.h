@@ -42,7 +42,8 @@ struct quota_rule {
 /* Is it GCRA, whatever it is called? */
 static inline bool quota_is_funnel(uint8_t kind)
 {
-    return quota_algorithm(kind)->family == FAMILY_FUNNEL;
+    uint8_t family = quota_algorithm(kind)->family;
+    return family == FAMILY_FUNNEL || family == FAMILY_WARM;
 }
 
 /* The time of so many units of a funnel, rounded up. Below zero it is what they give back, which is rounded down. */

@@ -46,6 +46,11 @@ static struct quota_ask ask_of(const uint8_t *head, struct quota_ask parts[QUOTA
         ask.rule.rates[i] = ask.rule.kind == QUOTA_FIXED && i == head[2] % 9u ? monthly : rates[(head[1] + i) % 4];
     if (ask.rule.kind == QUOTA_THROTTLE)
         ask.cost = (int64_t)(head[2] % 16) - 8;
+    if (ask.rule.kind == QUOTA_WARM) {
+        ask.warmup_ns = 1 + head[3] * INT64_C(14117647058);
+        ask.mode = QUOTA_BORROW;
+        ask.rule.n_rates = 1;
+    }
     if (quota_algorithm(ask.rule.kind)->family == FAMILY_HOLDING)
         ask.rule.n_rates = 0;
     if (ask.rule.kind == QUOTA_ALL) {

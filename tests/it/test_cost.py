@@ -23,6 +23,8 @@ CALLS = {
     "sliding": (f"LIMIT SLIDING {{}} {RATES} COST 10000", 107 * 86_400_000),
     "approx": (f"LIMIT SLIDING {{}} {' '.join(['9g/100d'] * 8)} COST 8999999999 APPROX", 200 * 86_400_000),
     "fixed": (f"LIMIT FIXED {{}} {' '.join(['9g/100d'] * 8)} COST 8999999999", 100 * 86_400_000),
+    "calendar": (f"LIMIT FIXED {{}} {'9g/month 9g/week 9g/day 9/100d ' * 2} COST 9", 100 * 86_400_000),
+    "warmup": ("LIMIT BUCKET {} 100/d BURST 1 COST 9000 BORROW WARMUP 1h", 91 * 86_400_000),
     "acquire": ("LIMIT ACQUIRE {} 10000 8640000000", 8_640_000_000),
 }
 

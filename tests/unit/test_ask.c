@@ -400,6 +400,8 @@ static void random_words(void **state)
         "31536000",
         "104/104d",
         "5/day",
+        "WARMUP 1h",
+        "WARMUP 1ms",
         "5/month",
         "9007199254740991/week",
     };
@@ -431,7 +433,8 @@ static void random_words(void **state)
         for (unsigned i = 0; quota_is_funnel(ask.rule.kind) && i < ask.rule.n_rates; i++) {
             struct quota_gcra gcra = quota_ask_gcra(&ask, i);
             assert_true(gcra.inc < QUOTA_MOST && gcra.inc > -QUOTA_MOST);
-            assert_true(gcra.room < QUOTA_MOST && gcra.burst < QUOTA_MOST && gcra.room >= gcra.burst);
+            assert_true(gcra.room < QUOTA_MOST && gcra.burst < QUOTA_MOST);
+            assert_true(gcra.room >= gcra.burst || ask.cost == 0);
             assert_true(gcra.burst >= 0);
             assert_true(gcra.inc <= gcra.burst || gcra.room == gcra.burst || ask.mode == QUOTA_BORROW);
         }
@@ -539,7 +542,7 @@ static void options_agree(void **state)
         const char *words;
     } options[] = {
         {OPTION_BURST, "[BURST n:"}, {OPTION_COST, "[COST n:"},   {OPTION_WAIT, "[WAIT ms:"},
-        {OPTION_PEEK, "[PEEK]"},     {OPTION_APPROX, "[APPROX]"},
+        {OPTION_PEEK, "[PEEK]"},     {OPTION_APPROX, "[APPROX]"}, {OPTION_WARMUP, "[WARMUP time:"},
     };
     unsigned n = 0;
     (void)state;
@@ -613,6 +616,9 @@ static void questions(void **state)
     assert_words("LIMIT SLIDING k 5/60s 100/d COST 2 WAIT 9", 7, "0,,0,2,2,5,60000000,100,86400000000");
     assert_words("LIMIT SLIDING k 5/60s APPROX PEEK", 7, "0,,1,1,1,5,60000000");
     assert_words("LIMIT FIXED k 5/60s", 7, "0,,0,1,1,5,60000000");
+    assert_words("LIMIT BUCKET k 10/s BURST 3 COST 4 BORROW WARMUP 5s", 7,
+                 "0,,0,100000000,400000000,200000000,5000000000");
+    assert_words("LIMIT BUCKET k WARMUP 5s 10/s COST 0 BORROW", 7, "0,,1,100000000,0,900000000,5000000000");
     assert_words("LIMIT FIXED k 5/day 9/WEEK 2/month 3/d", 7,
                  "0,,0,1,4,5,d-86400,0,86400,172800,259200,9,w-864000,-259200,345600,950400,1555200,"
                  "2,m-2678400,0,2678400,5097600,7776000,3,86400000000");

@@ -756,9 +756,44 @@ static void holders(void **state)
     assert_holding("LIMIT RELEASE k t", granted, true, ":1\r\n");
 }
 
+/* Cold: ten at ten a second cost 2.6 s; and as one call as ten. */
+static void warm_ups(void **state)
+{
+    (void)state;
+    struct quota_outcome outcome;
+    struct quota_ask ten = kit_ask("LIMIT BUCKET k 10/s BURST 1 COST 10 BORROW WARMUP 5s");
+    struct quota_ask one = kit_ask("LIMIT BUCKET k 10/s BURST 100 BORROW WARMUP 5s");
+    static const int64_t cold[2] = {0, 5 * INT64_C(1000000000)}, owing[2] = {1, 0}, worn[2] = {0, 2500000000};
+    assert_int_equal(quota_numbers(&ten), 2);
+    assert_int_equal(quota_granted(&ten, cold, 3), 1);
+    quota_outcome(&ten, cold, 3, 0, &outcome);
+    assert_false(outcome.is_limited);
+    assert_int_equal(outcome.reset_ns, 3600000000);
+    quota_outcome(&ten, cold, 3, 1, &outcome);
+    assert_true(outcome.is_limited);
+    assert_int_equal(outcome.retry_ns, 2600000000);
+    quota_outcome(&ten, owing, 1, 0, &outcome);
+    assert_true(outcome.is_limited);
+    assert_int_equal(outcome.retry_ns, 1);
+    quota_outcome(&ten, worn, 1, 0, &outcome);
+    assert_int_equal(outcome.reset_ns, 1000000000 + 5000000000 - 1500000000);
+    assert_int_equal(quota_granted(&one, cold, 10), 10);
+    quota_outcome(&one, cold, 10, 9, &outcome);
+    assert_int_equal(outcome.reset_ns, 3600000000);
+    assert_int_equal(outcome.remaining, 74);
+    assert_int_equal(quota_granted(&one, cold, 1000),
+                     75); /* the first 50 take 7.5 s, the others 0.1 s each, to 9.9 s */
+    struct quota_memory memory;
+    assert_false(quota_remember(&ten, owing, 1, &memory));
+    static const int64_t strange[][2] = {{-1, 0}, {0, -1}, {0, 5000000001}, {QUOTA_MOST + 1, 0}};
+    for (size_t k = 0; k < sizeof strange / sizeof strange[0]; k++)
+        assert_false(quota_numbers_are_sane(&ten, strange[k], 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(warm_ups),
         cmocka_unit_test(table_1),
         cmocka_unit_test(table_2),
         cmocka_unit_test(table_3),

@@ -1,0 +1,126 @@
+-- An algorithm (decide.lua): a limiter that is cold after rest and lends to the next, as Guava's with a warm-up. BUCKET with
+-- BORROW and WARMUP.
+--
+-- Its numbers, in ns: the interval of one unit, which is its name together with the warm-up; what one call takes by that
+--   interval; the largest debt with which a call still passes; the warm-up.
+-- It tells two integers, as they were before the calls: the debt and the rest, both in ns.
+--
+-- The rest is how long nothing was owed, less what has been taken since: the warm-up at most, as at the very beginning. A call
+-- that takes t takes it from the rest, too, as far as there is any; and for each ns of the rest beyond half of the warm-up it
+-- owes more than that ns, up to 3 for the last one. That is a straight line, so all of a rest r owes 2 (r - w/2)^2 / w besides,
+-- and a call what the difference is: rounded up to whole ns for all calls that come together.
+--
+-- Stored: "g", then RECORD bytes for each, numbers with the highest byte first, all but one in ns: the interval (7 bytes), the
+-- warm-up (6), the unix time when it was written in us (7), the debt (7) and the rest (6) of then. One that was written later
+-- than now was left by a clock that went back: it is as it was then, for good. One that is new to the key begins at rest,
+-- with the largest debt there is. Those stay that are not as at the beginning, MOST at most.
+
+local function warm(at)
+  local RECORD, MOST = 33, 8
+  local FULL = 'ERR the key still owes at 8 other rates: give this one a key of its own'
+  local LONGEST = 2 ^ 53 / 1000 -- us: what has passed is no longer, or all is paid anyhow
+  local sub, pack, unpack_numbers = string.sub, struct.pack, struct.unpack
+  local interval, inc = tonumber(argv[at]), tonumber(argv[at + 1])
+  local most, warmup = tonumber(argv[at + 2]), tonumber(argv[at + 3])
+
+  -- a * b / (2 * warmup), rounded up, where a <= warmup <= 2^42 and b <= 2 * warmup: by a byte of a after the other.
+  local function share(a, b)
+    local quotient, rest = 0, 0
+    for shift = 40, 0, -8 do
+      local byte = (a - a % 2 ^ shift) / 2 ^ shift
+      a = a % 2 ^ shift
+      rest = rest * 256 + byte * b
+      quotient = quotient * 256 + (rest - rest % (2 * warmup)) / (2 * warmup)
+      rest = rest % (2 * warmup)
+    end
+    return rest > 0 and quotient + 1 or quotient
+  end
+
+  -- What is owed when so much is taken from this rest.
+  local function price(rest, taken)
+    local before = math.max(0, 2 * rest - warmup)
+    local after = math.max(0, 2 * math.max(0, rest - taken) - warmup)
+    return taken + share(before - after, before + after)
+  end
+
+  local function records_of(value)
+    local records, is_cut = {}, false
+    if not value then return records, is_cut end
+    if sub(value, 1, 1) ~= 'g' or #value == 1 or (#value - 1) % RECORD ~= 0 then return nil end
+    for place = 2, #value, RECORD do
+      local step, long, written, debt, rest = unpack_numbers('>I7I6I7I7I6', value, place)
+      local passed = now - written
+      if passed < 0 then passed, is_cut = 0, true end
+      passed = math.min(passed, LONGEST) * 1000
+      records[#records + 1] = { interval = step, warmup = long, debt = math.max(0, debt - passed),
+        rest = math.min(long, rest + math.max(0, passed - debt)) }
+    end
+    return records, is_cut
+  end
+
+  local function value_of(records)
+    local parts, longest = { 'g' }, 0
+    for _, record in ipairs(records) do
+      local left = record.debt + record.warmup - record.rest
+      if left > 0 then
+        parts[#parts + 1] = pack('>I7I6I7I7I6', record.interval, record.warmup, now, record.debt, record.rest)
+        longest = math.max(longest, left)
+      end
+    end
+    if #parts - 1 > MOST then return nil end
+    if #parts == 1 then return '' end
+    return table.concat(parts), format('%d', (longest + (-longest) % 1e6) / 1e6)
+  end
+
+  local kept, asked, is_cut, debt, rest, new, ms -- of the key that is looked at
+
+  -- How many of n calls pass: each when what those before it owe leaves room.
+  local function passing(n)
+    local room = most - debt
+    if room < 0 then return 0 end
+    local low, high = 0, math.min(n - 1, (room - room % inc) / inc) -- calls that may stand before the last
+    while low < high do
+      local middle = math.ceil((low + high) / 2)
+      if price(rest, middle * inc) <= room then low = middle else high = middle - 1 end
+    end
+    return low + 1
+  end
+
+  local function look(_, value, n)
+    kept, is_cut = records_of(value)
+    if not kept then return nil end
+    asked, debt = nil, 0
+    for _, record in ipairs(kept) do
+      if record.interval == interval and record.warmup == warmup then asked = record end
+      debt = math.max(debt, record.debt)
+    end
+    if not asked then
+      asked = { interval = interval, warmup = warmup, debt = debt, rest = warmup, is_new = true }
+    end
+    debt, rest = asked.debt, asked.rest
+    if inc == 0 then return n end
+    return passing(n)
+  end
+
+  local function charge(_, granted)
+    local taken = granted * inc
+    if peek or taken == 0 and not is_cut then return false end
+    if taken > 0 then
+      asked.debt, asked.rest = debt + price(rest, taken), math.max(0, rest - taken)
+      if asked.is_new then kept[#kept + 1] = asked end
+    end
+    new, ms = value_of(kept)
+    return true, not new and FULL or nil
+  end
+
+  local function write(key, value)
+    return store(key, value, new, ms)
+  end
+
+  local function tell(granted, reply, to)
+    reply[to + 1], reply[to + 2] = granted and debt or 0, granted and rest or 0
+  end
+
+  return { behind = at + 4, width = 2, is_text = true, look = look, charge = charge, write = write, tell = tell }
+end
+local algorithm = warm
