@@ -24,8 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char *copy = piece_copy(data, n);
     uint64_t seed = digest_of(data, n);
     struct zone *zone = zone_parse(SLICE("Fuzzed"), slice_of(copy, n), why, sizeof why);
-    for (unsigned i = 0; i < 20 && zone != NULL; i++)
-        look(zone, (int64_t)(dice(&seed) % (INT64_C(1) << 33)));
+    for (unsigned i = 0; i < 20 && zone != NULL; i++) {
+        digest(&seed, i);
+        look(zone, (int64_t)(seed % (UINT64_C(1) << 33)));
+    }
     zone_put(zone);
     free(copy);
     return 0;
