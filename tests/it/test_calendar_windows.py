@@ -284,6 +284,20 @@ def test_over_the_wire(weir, redis):
         assert decide(conn, f"LIMIT FIXED {fresh()} 1/DAY 5/1d")[:3] == (0, 1, 0)
 
 
+def test_several_keys(weir, redis):
+    """All or nothing, each in its own calendar."""
+    key = fresh()
+    with weir.connect() as conn:
+        command = f"LIMIT CHECK plan {key} AND plain {key} COST 2"
+        replies = conn.ask(*[command] * 2, f"LIMIT ALL FIXED {key} 1/month AND FUNNEL {key}:f 9/d AND FIXED {key}:x 5/day")
+        assert [reply[0] for reply in replies] == [0, 1, 0] and replies[1][-1] == b"plain"
+        for limit, zone, kinds in (("plan", "Europe/Berlin", ("month", "day")), ("plain", "UTC", ("week",))):
+            found = stored(redis, f"limit:{limit}:{key}")
+            assert {word[0] for word in found} == {kind[0] for kind in kinds}
+            assert {word.split(":")[0] for word in found} == {now_at(zone, kind)[0] for kind in kinds}
+        assert decide(conn, f"LIMIT FIXED {key} 1/month").limited == 1
+
+
 @pytest.mark.parametrize(
     "command, why",
     [
