@@ -37,7 +37,7 @@ static bool is_name_char(char c)
     return is_upper(c) || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '+';
 }
 
-/* Each part of a name begins with a capital: what else is in that folder is no zone, or counts otherwise (right/...). */
+/* Each part of a name begins with a capital: what else is in that folder is no zone, or counts otherwise (right/). */
 static bool is_part(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)

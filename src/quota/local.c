@@ -262,8 +262,8 @@ static void windows_at(const struct count *count, const struct zone *zone, int64
 }
 
 /*
- * What is over counts no more. The next window stays when the clock goes back by a moment; any other one that is not over
- * (the clock went further back, the limit has another zone now) becomes the present one.
+ * What is over counts no more. The next window stays when the clock goes back by a moment; any other one that is not
+ * over (the clock went further back, the limit has another zone now) becomes the present one.
  */
 static void move_on(struct key *key, const struct zone *zone, int64_t unix_us)
 {

@@ -17,8 +17,10 @@
 #include "quota/ask.h"
 #include "resp/build.h"
 
-/* Integers that a script returns for one call: funnels R, those with a warm-up 2, windows 1 + 3 * R, holders 3, several keys
- * all theirs. */
+/*
+ * Integers that a script returns for one call: funnels R, those with a warm-up 2, windows 1 + 3 * R, holders 3, several
+ * keys all theirs.
+ */
 #define QUOTA_NUMBERS_MAX (QUOTA_PARTS_MAX + 3 * QUOTA_PARTS_RATES_MAX)
 unsigned quota_numbers(const struct quota_ask *ask);
 

@@ -182,11 +182,8 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
                        unsigned *n_words)
 {
     static put_parameters *const parameters[FAMILIES] = {
-        [FAMILY_FUNNEL] = put_funnels,
-        [FAMILY_WARM] = put_warm,
-        [FAMILY_WINDOW] = put_windows,
-        [FAMILY_PARTS] = put_parts,
-        [FAMILY_HOLDING] = put_holding,
+        [FAMILY_FUNNEL] = put_funnels, [FAMILY_WARM] = put_warm,       [FAMILY_WINDOW] = put_windows,
+        [FAMILY_PARTS] = put_parts,    [FAMILY_HOLDING] = put_holding,
     };
     struct words words = {.at = out};
     put_number(&words, ask->is_raw ? (int64_t)database : 0);

@@ -1,4 +1,6 @@
-/* Zones and the windows of their calendars: what is known of a few, without a file. tests/it/test_calendar.py has all. */
+/*
+ * Zones and the windows of their calendars: what is known of a few, without a file. tests/it/test_calendar.py has all.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,19 +1,19 @@
--- An algorithm (decide.lua): a limiter that is cold after rest and lends to the next, as Guava's with a warm-up. BUCKET with
--- BORROW and WARMUP.
+-- An algorithm (decide.lua): a limiter that is cold after rest and lends to the next, as Guava's with a warm-up. BUCKET
+-- with BORROW and WARMUP.
 --
 -- Its numbers, in ns: the interval of one unit, which is its name together with the warm-up; what one call takes by that
 --   interval; the largest debt with which a call still passes; the warm-up.
 -- It tells two integers, as they were before the calls: the debt and the rest, both in ns.
 --
--- The rest is how long nothing was owed, less what has been taken since: the warm-up at most, as at the very beginning. A call
--- that takes t takes it from the rest, too, as far as there is any; and for each ns of the rest beyond half of the warm-up it
--- owes more than that ns, up to 3 for the last one. That is a straight line, so all of a rest r owes 2 (r - w/2)^2 / w besides,
--- and a call what the difference is: rounded up to whole ns for all calls that come together.
+-- The rest is how long nothing was owed, less what has been taken since: the warm-up at most, as in the beginning. A call
+-- that takes t takes it from the rest, too, as far as there is any; and for each ns of the rest beyond half of the warm-up
+-- it owes more than that ns, up to 3 for the last one. That is a straight line, so all of a rest r owes 2 (r - w/2)^2 / w
+-- besides, and a call what the difference is: rounded up to whole ns for all calls that come together.
 --
--- Stored: "g", then RECORD bytes for each, numbers with the highest byte first, all but one in ns: the interval (7 bytes), the
--- warm-up (6), the unix time when it was written in us (7), the debt (7) and the rest (6) of then. One that was written later
--- than now was left by a clock that went back: it is as it was then, for good. One that is new to the key begins at rest,
--- with the largest debt there is. Those stay that are not as at the beginning, MOST at most.
+-- Stored: "g", then RECORD bytes for each, numbers with the highest byte first, all but one in ns: the interval (7 bytes),
+-- the warm-up (6), the unix time when it was written in us (7), the debt (7) and the rest (6) of then. One that was written
+-- later than now was left by a clock that went back: it is as it was then, for good. One that is new to the key begins at
+-- rest, with the largest debt there is. Those stay that are not as in the beginning, MOST at most.
 
 local function warm(at)
   local RECORD, MOST = 33, 8
