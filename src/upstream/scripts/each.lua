@@ -1,9 +1,13 @@
 
--- Each key by the one algorithm that stands in front of this, which counts in windows; the usual ones by `usual`, where there
--- is such a function.
-local R = tonumber(argv[5])
-local first_n, width = 5 + 2 * R, 1 + 3 * R
+-- Each key by the one algorithm that stands in front of this; the usual ones by `usual`, where there is such a function: it
+-- is of one that counts in windows.
 local part = not usual and algorithm(4)
+local behind, width
+if part then
+  behind, width = part.behind, part.width
+else
+  behind, width = 6 + 2 * argv[5], 1 + 3 * argv[5]
+end
 local values, wrong = {}, nil
 if usual or part.is_text then
   values, wrong = fetch(1, #keys)
@@ -11,7 +15,7 @@ if usual or part.is_text then
 end
 local reply = {}
 for i = 1, #keys do
-  local key, value, n, to = keys[i], values[i], tonumber(argv[first_n + i] or 1), (i - 1) * width
+  local key, value, n, to = keys[i], values[i], tonumber(argv[behind - 1 + i] or 1), (i - 1) * width
   wrong = not usual or usual(key, value, n, reply, to)
   if wrong == true then
     part = part or algorithm(4)
