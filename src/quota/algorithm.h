@@ -34,7 +34,7 @@ enum quota_option {
     OPTION_CREDIT = 1 << 9,
     OPTION_COUNT = 1 << 10,
     OPTION_FROM = 1 << 11,
-    OPTION_WARMUP = 1 << 12,
+    OPTION_WARMUP = 1 << 13,
 };
 
 /* What a script is sent, and what its numbers mean. */
