@@ -318,7 +318,7 @@ def test_what_it_does_not_take(weir, command, why):
         assert conn.call("LIMIT", *command.split()) == Error(f"ERR {why}")
 
 
-def test_list_and_set(weir):
+def test_list_and_set(weir, redis):
     def rows():
         found = plain(order(weir, "LIST"))
         found = [row if isinstance(row, dict) else dict(zip(row[::2], row[1::2])) for row in found]
@@ -330,6 +330,12 @@ def test_list_and_set(weir):
     assert order(weir, "SET", "LIMIT", "plan", "tz", "Asia/Tokyo") == "OK"
     assert order(weir, "SET", "LIMIT", "plain", "fixed", "5/day,", "7/month") == "OK"
     assert rows() == {"plan": ("3/month, 2/day", "Asia/Tokyo"), "plain": ("5/day, 7/month", "UTC")}
+    key = fresh()
+    assert order(weir, *f"SET LIMIT plan fixed = 9/week FOR {key}".split()) == "OK"
+    with weir.connect() as conn:
+        begun = now_at("Asia/Tokyo", "week")[0]
+        assert decide(conn, f"LIMIT CHECK plan {key}")[:3] == (0, 9, 8), "a key's own rates are in the limit's zone"
+        assert f"{begun}:1" in stored(redis, f"limit:plan:{key}")
     told = str(plain(order(weir, "DIFF")))
     assert "tz" in told and "Asia/Tokyo" in told and "Europe/Berlin" in told and "5/day, 7/month" in told
 
