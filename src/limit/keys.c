@@ -188,6 +188,16 @@ static struct layout stored(const struct command *command, struct args *args)
     return layout;
 }
 
+static struct layout named(const struct command *command, struct args *args)
+{
+    struct slice word;
+    uint32_t first = command->keys_arg + UINT32_C(1);
+    if (!args_at(args, command->keys_arg, &word))
+        return nothing;
+    first += slice_eq_nocase(word, SLICE("check"));
+    return first < args->argc ? (struct layout){.first = first, .count = 1, .step = 1} : nothing;
+}
+
 static struct layout parts(const struct command *command, struct args *args)
 {
     struct slice word;
@@ -218,8 +228,9 @@ static struct layout migrate(const struct command *command, struct args *args)
 }
 
 static struct layout (*const rules[])(const struct command *command, struct args *args) = {
-    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,     [KEYS_COUNTED] = counted, [KEYS_STORE] = store,
-    [KEYS_STREAMS] = streams,      [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate, [KEYS_PARTS] = parts,
+    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,       [KEYS_COUNTED] = counted,
+    [KEYS_STORE] = store,          [KEYS_STREAMS] = streams, [KEYS_STORED] = stored,
+    [KEYS_MIGRATE] = migrate,      [KEYS_PARTS] = parts,     [KEYS_NAMED] = named,
 };
 
 /* ---- what is out of sight ---- */
@@ -239,6 +250,8 @@ static uint32_t at_most(const struct command *command, uint32_t argc)
         return behind / 3 + 1;
     case KEYS_STORED:
         return 2;
+    case KEYS_NAMED:
+        return 1;
     case KEYS_MIGRATE:
         return argc > 5 ? argc - 4 : 1;
     case KEYS_POSITION:

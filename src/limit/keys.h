@@ -23,7 +23,8 @@ enum keys_rule {
     KEYS_STREAMS,
     KEYS_STORED,
     KEYS_MIGRATE,
-    KEYS_PARTS
+    KEYS_PARTS,
+    KEYS_NAMED
 };
 
 struct keys_how {

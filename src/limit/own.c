@@ -97,6 +97,11 @@ static uint64_t costs_of(const struct own *own, struct argv_walk *walk)
     return units;
 }
 
+bool own_may_name(const struct own *own)
+{
+    return strstr(own->arguments, "[name:") != NULL;
+}
+
 bool own_has_parts(const struct own *own)
 {
     return strstr(own->arguments, "[AND ") != NULL;

@@ -30,6 +30,9 @@ const struct own *own_find(struct slice name);
 /* May it ask about several keys, each behind a word of its own, and AND between them? */
 bool own_has_parts(const struct own *own);
 
+/* May there be the word CHECK and a name in front of its key, in the place of one word? */
+bool own_may_name(const struct own *own);
+
 /*
  * How many units the call says that it counts for, by COST or redis-cell's quantity, of several keys all together; 1
  * where it says nothing, or gives something back. `request` as keys.h has it; what is too large to be here whole is an error, and is not run.

@@ -34,6 +34,7 @@ enum quota_option {
     OPTION_CREDIT = 1 << 9,
     OPTION_COUNT = 1 << 10,
     OPTION_FROM = 1 << 11,
+    OPTION_PENALTY = 1 << 12,
     OPTION_WARMUP = 1 << 13,
 };
 
@@ -62,6 +63,12 @@ struct quota_algorithm {
 };
 
 const struct quota_algorithm *quota_algorithm(uint8_t kind);
+
+/* What the keys of one that an operator may name begin with: a letter. */
+static inline unsigned char quota_letter(uint8_t kind)
+{
+    return (unsigned char)quota_algorithm(kind)->word[0];
+}
 
 /* Of those that an operator may name, in any case of letters; QUOTA_KINDS: none. */
 enum quota_kind quota_named_kind(struct slice name);

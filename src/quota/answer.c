@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/split.h"
 
 #define CRLF_LEN 2
 
@@ -65,6 +66,15 @@ bool answer_number(struct answer *answer, int64_t *number, struct slice *error)
     *number = 0;
     *error = why;
     return true;
+}
+
+bool answer_held(struct slice text, int64_t *numbers, size_t n)
+{
+    struct slice word;
+    for (size_t i = 0; i < n; i++)
+        if (!split_word(&text, &word) || !num_parse(word, &numbers[i]))
+            return false;
+    return text.len == 0;
 }
 
 bool answer_begin(struct slice text, size_t n, struct answer *first)

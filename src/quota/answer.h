@@ -33,6 +33,12 @@ __attribute__((warn_unused_result)) bool answer_bulk(struct answer *answer, stru
 /* An integer; or a bulk string, which says why there is none: then *error is that, and else untouched. */
 __attribute__((warn_unused_result)) bool answer_number(struct answer *answer, int64_t *number, struct slice *error);
 
+/*
+ * As many integers as there is room for in what answer_number took for an error, with blanks between them. False: it
+ * is something else.
+ */
+__attribute__((warn_unused_result)) bool answer_held(struct slice text, int64_t *numbers, size_t n);
+
 /* An array of exactly n of those, and nothing else: *first is at the first of them. */
 __attribute__((warn_unused_result)) bool answer_begin(struct slice text, size_t n, struct answer *first);
 

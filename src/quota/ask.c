@@ -313,6 +313,40 @@ static bool read_release(struct reading *reading)
     return take_key(reading, &reading->ask->key) && take(reading, &reading->ask->token) && ends(reading);
 }
 
+/* The letter of an algorithm whose keys may have a penalty. */
+static bool take_letter(struct reading *reading, struct slice word)
+{
+    enum quota_kind kind = quota_named_kind(word);
+    if (kind != QUOTA_KINDS) {
+        reading->ask->max = quota_letter((uint8_t)kind);
+        return true;
+    }
+    if (slice_eq_nocase(word, slice_str(quota_algorithm(QUOTA_THROTTLE)->name)))
+        return why_set(reading->why, reading->why_size, "ERR keys of THROTTLE are redis-cell's and have no penalty");
+    return why_set(reading->why, reading->why_size,
+                   "ERR unknown algorithm '%.*s': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name",
+                   WHY_SLICE(word));
+}
+
+/* BAN and UNBAN. */
+static bool read_ban(struct reading *reading)
+{
+    struct slice word;
+    char what[160];
+    bool is_ban = reading->ask->rule.kind == QUOTA_BAN;
+    if (reading->walk.left < (is_ban ? 3 : 2) || !take(reading, &word))
+        return wrong_arity(reading);
+    bool is_named = slice_eq_nocase(word, slice_str(quota_algorithm(QUOTA_CHECK)->name));
+    if (!(is_named ? take(reading, &reading->ask->name) : take_letter(reading, word)) ||
+        !take_key(reading, &reading->ask->key))
+        return false;
+    if (!is_ban)
+        return ends(reading);
+    return take(reading, &word) && ends(reading) &&
+           (penalty_parse_time(word, &reading->ask->ttl_ms, what, sizeof what) ||
+            why_set(reading->why, reading->why_size, "ERR %s", what));
+}
+
 static bool read_reset(struct reading *reading)
 {
     struct slice key;
@@ -371,6 +405,10 @@ bool quota_ask_resolve(struct quota_ask *ask, struct quota_ask *parts, const str
 {
     if (ask->n_parts > 0)
         return option_suit_all(ask, parts, why, why_size);
+    if (ask->rule.kind == QUOTA_BAN || ask->rule.kind == QUOTA_UNBAN) {
+        ask->max = quota_letter(rule->kind);
+        return true;
+    }
     ask->rule = *rule;
     return option_suit(ask, why, why_size);
 }

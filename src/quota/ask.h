@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "quota/penalty.h"
 #include "quota/rule.h"
 #include "resp/argv.h"
 
@@ -37,7 +38,7 @@ enum quota_mode {
 struct quota_ask {
     struct quota_rule rule; /* rates only for algorithms; of CHECK by quota_ask_resolve */
     struct slice key;       /* as the client wrote it; of RESET the first */
-    struct slice name;      /* of CHECK: the limit's; else empty */
+    struct slice name;      /* of CHECK, BAN CHECK and UNBAN CHECK: the limit's; else there is none */
     struct slice token;     /* of RENEW and RELEASE */
     struct argv_walk keys;  /* of RESET: the walk that gives all of them */
     /* Of several keys, all or nothing (kind ALL): what each of them is asked. It has no rate and no key itself. */
@@ -48,16 +49,17 @@ struct quota_ask {
     int64_t unix_s;    /* weir's clock when it is asked: around it lie the calendar's windows that Redis is told */
     int64_t cost;      /* of nothing 0; of THROTTLE the quantity, which may be 0 or a refund */
     int64_t warmup_ns; /* of a bucket that is cold after rest, QUOTA_WARM */
-    int64_t max;       /* of ACQUIRE: holders at once */
-    int64_t ttl_ms;    /* of ACQUIRE and RENEW: a holder's time */
-    uint8_t mode;      /* enum quota_mode */
-    uint8_t shape;     /* enum quota_shape */
-    bool is_peek;      /* nothing is to be written */
-    bool counts_all;   /* what is refused counts too */
-    bool is_first;     /* windows start with their first use */
-    bool is_cell;      /* CL.THROTTLE */
-    bool is_shadow;    /* of a part: it refuses nothing, and is charged with what it has room for */
-    bool is_raw;       /* the key as it is, in the client's database: whoever knows the settings says so */
+    int64_t max;       /* of ACQUIRE: holders at once; of BAN and UNBAN: the letter of the key's algorithm */
+    int64_t ttl_ms;    /* of ACQUIRE and RENEW: a holder's time; of BAN */
+    struct quota_penalty penalty; /* of who is limited */
+    uint8_t mode;                 /* enum quota_mode */
+    uint8_t shape;                /* enum quota_shape */
+    bool is_peek;                 /* nothing is to be written */
+    bool counts_all;              /* what is refused counts too */
+    bool is_first;                /* windows start with their first use */
+    bool is_cell;                 /* CL.THROTTLE */
+    bool is_shadow;               /* of a part: it refuses nothing, and is charged with what it has room for */
+    bool is_raw;                  /* the key as it is, in the client's database: whoever knows the settings says so */
 };
 
 /* Does it ask whether something may pass? */
@@ -89,7 +91,7 @@ __attribute__((warn_unused_result)) bool quota_ask_parse(struct quota_ask *ask, 
                                                          size_t why_size);
 
 /*
- * CHECK becomes what the operator has named so: after this it is like any other ask. Of several keys each part has
+ * What has a name becomes what the operator has named so: after this it is like any other ask. Of several keys each part has
  * been given its rule, and `rule` is NULL. False: its cost does not fit it.
  */
 __attribute__((warn_unused_result)) bool quota_ask_resolve(struct quota_ask *ask, struct quota_ask *parts,

@@ -166,7 +166,7 @@ static bool resolve(struct asked *asked, const struct quota_context *context, st
 
 static bool is_named(const struct asked *asked)
 {
-    return asked->ask.rule.kind == QUOTA_CHECK || asked->ask.is_named;
+    return asked->ask.name.at != NULL || asked->ask.is_named;
 }
 
 /* Of all that is put into a call's text. */
@@ -187,6 +187,13 @@ static void take_limit(const struct named_limit *limit, enum quota_when_down oth
     *tally = limit != NULL ? named_tally_get(limit->tally) : NULL;
 }
 
+/* The operator's, whatever the client has asked for. */
+static void take_penalty(const struct named_limit *limit, struct quota_ask *ask)
+{
+    if (limit != NULL && limit->penalty.first_ms > 0)
+        ask->penalty = limit->penalty;
+}
+
 /* What the operator has said of the limits that it asks. False: no memory. */
 static bool take_limits(struct quota_call *call, const struct asked *asked, enum quota_when_down otherwise)
 {
@@ -199,9 +206,11 @@ static bool take_limits(struct quota_call *call, const struct asked *asked, enum
         memcpy(call->asks, asked->parts, n * sizeof *call->asks);
         call->n_parts = asked->ask.n_parts;
     }
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         take_limit(asked->limits[i], otherwise, &call->parts[i].tally, &call->parts[i].when_down);
-    if (n == 0)
+        take_penalty(asked->limits[i], &call->asks[i]);
+    }
+    if (n == 0 && quota_is_decision(&asked->ask))
         take_limit(asked->limits[0], otherwise, &call->tally, &call->when_down);
     for (unsigned i = 0; i < n; i++)
         (void)zone_get(call->asks[i].rule.zone);
@@ -239,6 +248,8 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     }
     keep(call, &asked.ask, prefix);
     (void)zone_get(call->ask.rule.zone);
+    if (call->ask.rule.n_rates > 0)
+        take_penalty(asked.limits[0], &call->ask);
     call->database = asked.ask.is_raw ? context->database : 0;
     call->ask.wait_ns = call->is_shadow ? 0 : call->ask.wait_ns; /* who is not limited need not wait */
     return call;

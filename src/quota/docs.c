@@ -51,6 +51,12 @@ static void set_of(struct build *build, const char *const *words, size_t n)
         build_status(build, slice_str(words[i]));
 }
 
+/* Are its keys elsewhere, or are there more of them, than its first key, last key and step say? */
+static bool moves_keys(const struct own *own)
+{
+    return own_has_parts(own) || own_may_name(own);
+}
+
 /* A container has none, as in Redis: what can be said of it is said of its subcommands. */
 static void flags(struct build *build, const struct own *own)
 {
@@ -68,7 +74,7 @@ static void flags(struct build *build, const struct own *own)
             words[n++] = "stale";
         }
         words[n++] = "no_multi";
-        if (own_has_parts(own))
+        if (moves_keys(own))
             words[n++] = "movablekeys";
     }
     set_of(build, words, n);
@@ -103,7 +109,7 @@ static void key_specs(struct build *build, const struct own *own)
         return;
     build_map(build, 3);
     build_bulk_str(build, "flags");
-    key_flags(build, own_has_parts(own));
+    key_flags(build, moves_keys(own));
     build_bulk_str(build, "begin_search");
     kind(build, "index", 1);
     number(build, "index", own->first_key);
@@ -175,6 +181,8 @@ static bool next_key(struct key_walk *walk, struct slice *key)
         int64_t place = walk->place++;
         if (has_parts && place > walk->key && slice_eq_nocase(word, SLICE("and")))
             walk->key = place + 2;
+        if (own_may_name(walk->own) && place + 1 == walk->own->first_key && slice_eq_nocase(word, SLICE("check")))
+            walk->last = ++walk->key;
         if (place != walk->key || place > walk->last)
             continue;
         walk->key += has_parts ? 0 : walk->own->key_step;

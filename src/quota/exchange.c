@@ -5,6 +5,7 @@
 
 #include "quota/answer.h"
 #include "quota/outcome.h"
+#include "quota/told.h"
 
 #define SENT_WORK_US (2 * BATCH_WORK_US) /* one that Redis does, and one that it finds when it has done that */
 #define LOOK_BACK_MAX 16 /* batches that a call is compared with: applications have few kinds of calls */
@@ -87,16 +88,6 @@ static void fail_batch(const struct exchange *exchange, struct batch *batch, str
     batch_free(batch);
 }
 
-static bool read_entry(struct answer *answer, const struct batch_entry *entry, int64_t *numbers, struct slice *error)
-{
-    const struct quota_call *first = container_of(entry->calls.next, struct quota_call, in_entry);
-    unsigned n = quota_numbers(&first->ask);
-    for (unsigned i = 0; i < n; i++)
-        if (!answer_number(answer, &numbers[i], error))
-            return false;
-    return true;
-}
-
 /* Who was refused by Redis has its words, of which no more than a line is shown. */
 static void fail_with(const struct exchange *exchange, struct batch_entry *entry, struct slice error)
 {
@@ -111,12 +102,14 @@ static void answer_entry(struct exchange *exchange, const struct batch *batch, s
 {
     const struct quota_call *first = container_of(entry->calls.next, struct quota_call, in_entry);
     int64_t numbers[QUOTA_NUMBERS_MAX];
+    struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
     struct slice error = slice_of(NULL, 0);
-    bool is_read = read_entry(answer, entry, numbers, &error);
+    bool is_read = told_read(answer, &first->ask, numbers, holds, &error);
     if (is_read && error.at != NULL)
         fail_with(exchange, entry, error);
-    else if (is_read && quota_numbers_are_sane(&first->ask, numbers, entry->n))
-        exchange->ops->on_numbers(exchange, batch, entry, numbers);
+    else if (is_read && quota_numbers_are_sane(&first->ask, numbers, entry->n) &&
+             quota_holds_are_sane(&first->ask, numbers, holds, entry->n))
+        exchange->ops->on_numbers(exchange, batch, entry, numbers, holds);
     else
         fail_entry(exchange, entry, amiss, false);
 }

@@ -19,11 +19,12 @@
 #include "quota/line.h"
 
 struct exchange;
+struct quota_hold;
 
 struct exchange_ops {
     /* The calls of an entry are decided by these numbers: each is to be taken. */
     void (*on_numbers)(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
-                       const int64_t *numbers);
+                       const int64_t *numbers, const struct quota_hold *holds);
     /* So many of its keys existed. */
     void (*on_deleted)(struct quota_call *call, int64_t n);
     /* error: a whole reply. is_down: nothing was asked, or nobody knows, because Redis is away. */

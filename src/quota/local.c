@@ -36,6 +36,7 @@ struct key {
     struct key *next; /* in its chain */
     uint64_t hash;
     uint64_t over_ns; /* when nothing of it counts any more, monotonic */
+    struct penalty_record penalty;
     uint32_t len;
     uint8_t kind, n_counts;
     struct count counts[]; /* and behind them its name */
@@ -203,6 +204,7 @@ static struct key *refit(struct shard *shard, struct key *before, const struct q
     if (key == NULL)
         return NULL;
     key->over_ns = over_ns;
+    key->penalty = before->penalty;
     inherit(key, before);
     struct key **link = &key->next;
     while (*link != before)
@@ -419,19 +421,56 @@ static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
     return n == keys->n;
 }
 
+/* ---- penalties ---- */
+
+static int64_t penalty_left(const struct key *key, uint64_t now_ns)
+{
+    return key->penalty.until > now_ns ? (int64_t)(key->penalty.until - now_ns) : 0;
+}
+
+/* Can it pass before the wait of the call is over? A funnel that is asked alone has taken that into account. */
+static bool can_wait(const struct quota_ask *ask, const struct quota_ask *part, const int64_t *numbers)
+{
+    struct quota_outcome own;
+    if (quota_is_funnel(ask->rule.kind))
+        return false;
+    quota_outcome(part, numbers, 1, 0, &own);
+    return own.retry_ns >= 0 && (uint64_t)own.retry_ns <= ask->wait_ns;
+}
+
+/* A key that refuses, and for longer than is waited, has a penalty from now on. Returns how long, or 0. */
+static int64_t penalise(struct key *key, const struct quota_ask *ask, const struct quota_ask *part, uint64_t now_ns,
+                        const int64_t *numbers)
+{
+    if (part->penalty.first_ms == 0 || ask->is_peek || quota_granted(part, numbers, 1) > 0 ||
+        can_wait(ask, part, numbers))
+        return 0;
+    penalty_begin(&part->penalty, now_ns, &key->penalty);
+    uint64_t over_ns = key->penalty.until + key->penalty.rest;
+    key->over_ns = over_ns > key->over_ns ? over_ns : key->over_ns;
+    return penalty_left(key, now_ns);
+}
+
 /* Of several keys those that have room are charged when all that bind have it. */
 static void decide(const struct keys *keys, const struct quota_ask *ask, struct local_time time,
                    struct quota_outcome *outcome)
 {
     int64_t numbers[QUOTA_NUMBERS_MAX];
+    struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
     int64_t *at = numbers;
-    for (unsigned i = 0; i < keys->n; at += quota_numbers(&keys->asks[i]), i++)
+    for (unsigned i = 0; i < keys->n; at += quota_numbers(&keys->asks[i]), i++) {
         read_key(keys->at[i], &keys->asks[i], time, at);
-    bool is_charged = !ask->is_peek && quota_granted(ask, numbers, 1) > 0;
+        holds[i].left_ns = penalty_left(keys->at[i], time.now_ns);
+    }
+    bool is_charged = !ask->is_peek && quota_granted_held(ask, numbers, holds, 1) > 0;
     at = numbers;
-    for (unsigned i = 0; i < keys->n; at += quota_numbers(&keys->asks[i]), i++)
-        charge_key(keys->at[i], &keys->asks[i], time, is_charged && quota_granted(&keys->asks[i], at, 1) > 0, at);
-    quota_outcome(ask, numbers, 1, 0, outcome);
+    for (unsigned i = 0; i < keys->n; at += quota_numbers(&keys->asks[i]), i++) {
+        bool fits = quota_granted_held(&keys->asks[i], at, &holds[i], 1) > 0;
+        charge_key(keys->at[i], &keys->asks[i], time, is_charged && fits, at);
+        if (!fits && holds[i].left_ns == 0)
+            holds[i].left_ns = penalise(keys->at[i], ask, &keys->asks[i], time.now_ns, at);
+    }
+    quota_outcome_held(ask, numbers, holds, 1, 0, outcome);
 }
 
 bool local_decide(struct local *local, const struct quota_ask *ask, const uint64_t *hashes, struct local_time time,

@@ -39,6 +39,7 @@ void named_put(struct named *named)
     for (size_t i = 0; i < named->n; i++) {
         free(named->limits[i].name);
         free(named->limits[i].rates);
+        free(named->limits[i].penalty_text);
         named_tally_put(named->limits[i].tally);
         overrides_put(named->limits[i].overrides);
         zone_put(named->limits[i].rule.zone);
@@ -113,6 +114,17 @@ static bool set_zone(struct named_limit *limit, struct slice text, char *why, si
     return limit->has_zone;
 }
 
+static bool set_penalty(struct named_limit *limit, struct slice text, char *why, size_t why_size)
+{
+    if (limit->penalty.first_ms > 0)
+        return why_set(why, why_size, "given twice");
+    text = split_trim(text);
+    if (!penalty_parse(text, &limit->penalty, why, why_size))
+        return false;
+    limit->penalty_text = mem_strndup(text.at, text.len);
+    return true;
+}
+
 static const struct setting {
     const char *name;
     bool (*set)(struct named_limit *limit, struct slice text, char *why, size_t why_size);
@@ -120,6 +132,7 @@ static const struct setting {
     {"when-down", set_when_down},
     {"over", set_over},
     {"tz", set_zone},
+    {"penalty", set_penalty},
 };
 
 static const struct setting *find_setting(struct slice key)

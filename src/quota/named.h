@@ -10,6 +10,7 @@
 
 #include "base/slice.h"
 #include "quota/override.h"
+#include "quota/penalty.h"
 #include "quota/rule.h"
 #include "quota/tally.h"
 
@@ -26,9 +27,11 @@ struct named_limit {
     struct named_tally *tally;
     bool has_when_down; /* else limit-when-down holds */
     enum quota_when_down when_down;
-    bool has_over, is_shadow;    /* over is given, and shadow: it is asked and counted, and limits nobody */
-    struct overrides *overrides; /* rates of single keys; NULL: none has any */
-    bool has_zone;               /* tz is given: rule.zone, which may be UTC. The limit owns it */
+    struct quota_penalty penalty; /* of who is limited; first_ms 0: none */
+    char *penalty_text;           /* as it is written; NULL: none */
+    bool has_over, is_shadow;     /* over is given, and shadow: it is asked and counted, and limits nobody */
+    bool has_zone;                /* tz is given: rule.zone, which may be UTC. The limit owns it */
+    struct overrides *overrides;  /* rates of single keys; NULL: none has any */
 };
 
 struct named;

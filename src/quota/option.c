@@ -144,6 +144,13 @@ static bool option_warmup(struct reading *reading, struct slice value)
     return true;
 }
 
+static bool option_penalty(struct reading *reading, struct slice value)
+{
+    char what[160];
+    return penalty_parse(value, &reading->ask->penalty, what, sizeof what) ||
+           why_set(reading->why, reading->why_size, "ERR %s", what);
+}
+
 struct option {
     const char *name;
     unsigned bit; /* enum quota_option */
@@ -152,13 +159,13 @@ struct option {
 };
 
 static const struct option options[] = {
-    {"BURST", OPTION_BURST, true, option_burst},     {"COST", OPTION_COST, true, option_cost},
-    {"WAIT", OPTION_WAIT, true, option_wait},        {"PEEK", OPTION_PEEK, false, option_peek},
-    {"APPROX", OPTION_APPROX, false, option_approx}, {"AS", OPTION_AS, true, option_as},
-    {"FORCE", OPTION_FORCE, false, option_force},    {"PARTIAL", OPTION_PARTIAL, false, option_partial},
-    {"BORROW", OPTION_BORROW, false, option_borrow}, {"CREDIT", OPTION_CREDIT, true, option_credit},
-    {"COUNT", OPTION_COUNT, true, option_count},     {"FROM", OPTION_FROM, true, option_from},
-    {"WARMUP", OPTION_WARMUP, true, option_warmup},
+    {"BURST", OPTION_BURST, true, option_burst},       {"COST", OPTION_COST, true, option_cost},
+    {"WAIT", OPTION_WAIT, true, option_wait},          {"PEEK", OPTION_PEEK, false, option_peek},
+    {"APPROX", OPTION_APPROX, false, option_approx},   {"AS", OPTION_AS, true, option_as},
+    {"FORCE", OPTION_FORCE, false, option_force},      {"PARTIAL", OPTION_PARTIAL, false, option_partial},
+    {"BORROW", OPTION_BORROW, false, option_borrow},   {"CREDIT", OPTION_CREDIT, true, option_credit},
+    {"COUNT", OPTION_COUNT, true, option_count},       {"FROM", OPTION_FROM, true, option_from},
+    {"PENALTY", OPTION_PENALTY, true, option_penalty}, {"WARMUP", OPTION_WARMUP, true, option_warmup},
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -229,6 +236,11 @@ bool option_agree(const struct reading *reading)
                        "ERR COUNT ALL goes with none of WAIT, FORCE, PARTIAL, BORROW and CREDIT");
     if ((given & OPTION_WARMUP) && !(given & OPTION_BORROW))
         return why_set(reading->why, reading->why_size, "ERR WARMUP is for BUCKET with BORROW");
+    if ((given & OPTION_WARMUP) && (given & OPTION_PENALTY))
+        return why_set(reading->why, reading->why_size, "ERR PENALTY does not go with WARMUP");
+    if ((given & OPTION_PENALTY) && (modes & (OPTION_FORCE | OPTION_CREDIT)))
+        return why_set(reading->why, reading->why_size,
+                       "ERR PENALTY goes with neither FORCE nor CREDIT, which are never limited");
     if ((given & OPTION_COST) && (given & OPTION_CREDIT))
         return why_set(reading->why, reading->why_size, "ERR CREDIT has a number of its own: give no COST");
     if ((given & OPTION_PARTIAL) && reading->ask->n_parts > 0)
@@ -282,6 +294,7 @@ static void share(const struct quota_ask *ask, struct quota_ask *part)
 {
     part->mode = ask->mode;
     part->counts_all = ask->counts_all;
+    part->penalty = ask->penalty;
     part->is_first = ask->is_first && part->rule.kind == QUOTA_FIXED;
     part->cost = ask->mode == QUOTA_CREDIT ? ask->cost : part->cost;
     part->is_peek = ask->is_peek || part->cost == 0;

@@ -499,15 +499,106 @@ static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outco
     *outcome = (struct quota_outcome){.is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
 }
 
+/* ---- penalties ---- */
+
+/* Of the rate with least left: its limit, and for how long anything is remembered. */
+static void tell_state(const struct quota_memory *memory, struct quota_outcome *outcome)
+{
+    bool is_funnel = quota_is_funnel(memory->rule.kind);
+    int64_t least = 0;
+    for (unsigned i = 0; i < memory->rule.n_rates; i++) {
+        const struct quota_rate *rate = &memory->rule.rates[i];
+        int64_t remaining =
+            is_funnel ? funnel_remaining(rate, memory->debt[i]) : within(rate->limit - memory->debt[i], 0, rate->limit);
+        if (i > 0 && remaining >= least)
+            continue;
+        least = remaining;
+        outcome->limit = rate->limit;
+        outcome->reset_ns = is_funnel ? memory->debt[i] : memory->reset_ns[i];
+    }
+}
+
+/* Nothing more passes until it is over. */
+static void hold_back(const struct quota_hold *hold, struct quota_outcome *outcome)
+{
+    outcome->remaining = 0;
+    outcome->reset_ns = outcome->reset_ns > hold->left_ns ? outcome->reset_ns : hold->left_ns;
+}
+
+/* Refused by a penalty, and perhaps by a rate: the longer of them is told. */
+static void deny_held(const struct quota_ask *ask, const struct quota_memory *memory, const struct quota_hold *hold,
+                      struct quota_outcome *outcome)
+{
+    if (!reading_of(ask)->recall(memory, ask, 0, outcome)) {
+        *outcome = (struct quota_outcome){.is_limited = true};
+        tell_state(memory, outcome);
+    }
+    bool is_longer = outcome->retry_ns < 0 || outcome->retry_ns > hold->left_ns;
+    outcome->retry_ns = is_longer ? outcome->retry_ns : hold->left_ns;
+    outcome->is_penalised = true;
+    hold_back(hold, outcome);
+}
+
+/* How many tries of one key there is room for. */
+static uint64_t fitting_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *hold,
+                             uint64_t n)
+{
+    if (ask->cost == 0 && ask->rule.kind != QUOTA_THROTTLE)
+        return part_fitting(ask, numbers, n);
+    return hold->left_ns > 0 && !quota_is_sure(ask) ? hold->granted : quota_granted(ask, numbers, n);
+}
+
+uint64_t quota_granted_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+                            uint64_t n)
+{
+    if (ask->n_parts == 0)
+        return holds->left_ns > 0 && !quota_is_sure(ask) ? holds->granted : quota_granted(ask, numbers, n);
+    uint64_t granted = quota_granted(ask, numbers, n);
+    for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
+        uint64_t fitting = fitting_held(&ask->parts[p], numbers, &holds[p], n);
+        if (!ask->parts[p].is_shadow && fitting < granted)
+            granted = fitting;
+    }
+    return granted;
+}
+
+static bool hold_is_sane(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *hold, uint64_t n)
+{
+    if (hold->left_ns == 0)
+        return true;
+    return ask->rule.n_rates > 0 && ask->rule.kind != QUOTA_THROTTLE && hold->left_ns > 0 &&
+           (hold->granted == 0 || hold->granted == quota_granted(ask, numbers, n));
+}
+
+bool quota_holds_are_sane(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+                          uint64_t n)
+{
+    if (ask->n_parts == 0)
+        return hold_is_sane(ask, numbers, holds, n);
+    for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++)
+        if (!hold_is_sane(&ask->parts[p], numbers, &holds[p], n))
+            return false;
+    return true;
+}
+
+/* ---- one of many calls ---- */
+
 /* How one of several keys stands behind the k-th call, of which so many have been granted. */
-static void part_outcome(const struct quota_ask *part, const int64_t *numbers, uint64_t granted, uint64_t k,
-                         bool is_granted, struct quota_outcome *outcome)
+static void part_outcome(const struct quota_ask *part, const int64_t *numbers, const struct quota_hold *hold,
+                         uint64_t granted, uint64_t k, bool is_granted, struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     uint64_t done = k + 1 < granted ? k + 1 : granted;
     settle(part, numbers, done, part->counts_all && !part->is_peek ? k + 1 - done : 0, &memory);
+    bool is_held = hold->left_ns > 0 && k >= hold->granted;
+    if (is_held && !quota_is_sure(part)) {
+        deny_held(part, &memory, hold, outcome);
+        return;
+    }
     if (is_granted || quota_is_sure(part) || !reading_of(part)->recall(&memory, part, 0, outcome))
         reading_of(part)->tell(part, numbers, done, outcome);
+    if (is_held)
+        hold_back(hold, outcome);
 }
 
 static int64_t longest_first(const struct quota_outcome *outcome)
@@ -532,10 +623,10 @@ static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct
  * The call passes when all that bind do. Who is told of those that refuse is one that had no room for it; when it
  * passes is told of all, also of those that it has filled up.
  */
-static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
-                          struct quota_outcome *outcome)
+static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+                          uint64_t n, uint64_t k, struct quota_outcome *outcome)
 {
-    uint64_t call = ask->is_peek ? 0 : k, granted = quota_granted(ask, numbers, n);
+    uint64_t call = ask->is_peek ? 0 : k, granted = quota_granted_held(ask, numbers, holds, n);
     bool is_granted = call < granted;
     uint64_t before = is_granted || ask->counts_all ? call : granted; /* so many have been counted */
     int64_t longest_ns = 0;
@@ -543,8 +634,8 @@ static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, u
     for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++) {
         const struct quota_ask *part = &ask->parts[p];
         struct quota_outcome told;
-        uint64_t fitting = part_fitting(part, numbers, n);
-        part_outcome(part, numbers, fitting < granted ? fitting : granted, call, is_granted, &told);
+        uint64_t fitting = fitting_held(part, numbers, &holds[p], n);
+        part_outcome(part, numbers, &holds[p], fitting < granted ? fitting : granted, call, is_granted, &told);
         told.part = (uint8_t)p;
         told.refusing = fitting <= before;
         refusing |= (uint8_t)(told.refusing << p);
@@ -560,26 +651,37 @@ static void parts_outcome(const struct quota_ask *ask, const int64_t *numbers, u
     outcome->retry_ns = is_granted || longest_ns == NEVER ? -1 : longest_ns > 0 ? longest_ns : 1;
 }
 
-void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
-                   struct quota_outcome *outcome)
+void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n,
+                        uint64_t k, struct quota_outcome *outcome)
 {
     struct quota_memory memory;
     if (ask->n_parts > 0) {
-        parts_outcome(ask, numbers, n, k, outcome);
+        parts_outcome(ask, numbers, holds, n, k, outcome);
         return;
     }
-    uint64_t granted = quota_granted(ask, numbers, n);
+    uint64_t granted = quota_granted_held(ask, numbers, holds, n);
     uint64_t begin = ask->is_peek ? 0 : tries_of(ask, k); /* of its own tries */
     uint64_t end = ask->is_peek ? 1 : tries_of(ask, k + 1);
     if (begin < granted) {
         end = end < granted ? end : granted;
         reading_of(ask)->tell(ask, numbers, ask->is_peek ? k + 1 : end, outcome);
         outcome->granted = ask->mode == QUOTA_PARTIAL && ask->cost > 0 ? (int64_t)(end - begin) : ask->cost;
+        if (holds->left_ns > 0 && quota_is_sure(ask))
+            hold_back(holds, outcome);
         return;
     }
     settle(ask, numbers, granted, ask->counts_all && !ask->is_peek ? k - granted + 1 : 0, &memory);
-    if (!reading_of(ask)->recall(&memory, ask, 0, outcome))
+    if (holds->left_ns > 0)
+        deny_held(ask, &memory, holds, outcome);
+    else if (!reading_of(ask)->recall(&memory, ask, 0, outcome))
         deny_anyhow(ask, outcome);
+}
+
+void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
+                   struct quota_outcome *outcome)
+{
+    static const struct quota_hold none[QUOTA_PARTS_MAX];
+    quota_outcome_held(ask, numbers, none, n, k, outcome);
 }
 
 /* ---- memory ---- */
@@ -587,7 +689,7 @@ void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t
 /* What counts when it is refused, or is decided otherwise than by its cost alone, is always asked. */
 static bool is_usual(const struct quota_ask *ask)
 {
-    return ask->mode == QUOTA_TAKE && !ask->counts_all;
+    return ask->mode == QUOTA_TAKE && !ask->counts_all && ask->penalty.first_ms == 0;
 }
 
 bool quota_remember(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, struct quota_memory *memory)
@@ -677,6 +779,10 @@ void quota_reply(struct build *out, const struct quota_ask *ask, const struct qu
 void quota_reply_holding(struct build *out, const struct quota_ask *ask, const int64_t *numbers, struct slice token)
 {
     bool is_granted = numbers[GRANTED] > 0;
+    if (ask->rule.kind == QUOTA_BAN) {
+        build_status(out, SLICE("OK"));
+        return;
+    }
     if (ask->rule.kind != QUOTA_ACQUIRE) {
         build_int(out, is_granted);
         return;

@@ -34,6 +34,7 @@ struct quota_outcome {
     int64_t granted; /* units, when it is let through: of PARTIAL fewer than it asked for, perhaps */
     int64_t wait_ns; /* > 0: allowed, but only so long after the decision; the other fields are of that moment */
     bool is_limited;
+    bool is_penalised; /* by a penalty, whatever the rates say; with is_limited */
     /* Of several keys: which of them is told; and those without room, shadows too, as bits. */
     uint8_t part, refusing;
     struct slice refused_by; /* for quota_reply: how the one that is told is called, where it refuses */
@@ -48,6 +49,20 @@ uint64_t quota_granted(const struct quota_ask *ask, const int64_t *numbers, uint
 /* The outcome of the k-th of n, counted from 0. Only for asks with rates. */
 void quota_outcome(const struct quota_ask *ask, const int64_t *numbers, uint64_t n, uint64_t k,
                    struct quota_outcome *outcome);
+
+/* A key may be under a penalty once its calls have been decided. */
+struct quota_hold {
+    int64_t left_ns;  /* 0: it is not */
+    uint64_t granted; /* tries there was room for before it began, or whatever stands against them */
+};
+
+/* The same where keys may be under penalties: a hold for each of several keys, or one. */
+bool quota_holds_are_sane(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+                          uint64_t n);
+uint64_t quota_granted_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
+                            uint64_t n);
+void quota_outcome_held(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n,
+                        uint64_t k, struct quota_outcome *outcome);
 
 /* ---- a denial is remembered, so that the next call need not ask ---- */
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "resp/emit.h"
 
 #define STEP_US 2
@@ -86,14 +87,40 @@ static void put_number(struct words *words, int64_t number)
     put(words, slice_of(digits + 1, len - 3));
 }
 
+/* What follows where it is limited, as prelude.lua has it. */
+static int write_penalty(const struct quota_ask *ask, char *out, size_t size)
+{
+    if (ask->penalty.first_ms == 0 || ask->is_peek)
+        return 0;
+    return snprintf(out, size, "p%" PRId64 ":%" PRId64, ask->penalty.first_ms, ask->penalty.longest_ms);
+}
+
+static bool may_penalise(const struct quota_ask *ask)
+{
+    bool may = ask->penalty.first_ms > 0;
+    for (unsigned i = 0; i < ask->n_parts; i++)
+        may = may || ask->parts[i].penalty.first_ms > 0;
+    return may && !ask->is_peek;
+}
+
+/* Does it wait outside of Redis? A funnel by itself reserves its turn there. */
+static bool tries_again(const struct quota_ask *ask)
+{
+    return ask->wait_ns > 0 && !quota_is_funnel(ask->rule.kind);
+}
+
 /* As prelude.lua has it. */
 static void put_how(struct words *words, const struct quota_ask *ask)
 {
-    char how[32];
+    char how[128]; /* five numbers of 16 digits */
     int len = snprintf(how, sizeof how, "%d%s%s%s", ask->is_peek, quota_is_sure(ask) && !ask->is_peek ? "f" : "",
                        ask->counts_all ? "a" : "", ask->is_first ? "s" : "");
     if (ask->mode == QUOTA_PARTIAL && !ask->is_peek)
         len += snprintf(how + len, sizeof how - (size_t)len, "x%" PRId64, ask->cost);
+    if (ask->n_parts == 0)
+        len += write_penalty(ask, how + len, sizeof how - (size_t)len);
+    if (tries_again(ask) && may_penalise(ask))
+        len += snprintf(how + len, sizeof how - (size_t)len, "w%" PRIu64, ask->wait_ns / NS_PER_US);
     put(words, slice_of(how, (size_t)len));
 }
 
@@ -153,9 +180,12 @@ static void put_windows(const struct quota_ask *ask, struct slice channel, struc
 }
 
 /* As all.lua has it. */
-static const char *letter_of(const struct quota_ask *part)
+static void put_letter(struct words *words, const struct quota_ask *part)
 {
-    return part->cost == 0 ? "l" : part->is_shadow ? "s" : "-";
+    char word[64];
+    int len = snprintf(word, sizeof word, "%s", part->cost == 0 ? "l" : part->is_shadow ? "s" : "-");
+    len += write_penalty(part, word + len, sizeof word - (size_t)len);
+    put(words, slice_of(word, (size_t)len));
 }
 
 static void put_parts(const struct quota_ask *ask, struct slice channel, struct words *words)
@@ -165,7 +195,7 @@ static void put_parts(const struct quota_ask *ask, struct slice channel, struct 
         const struct quota_ask *part = &ask->parts[i];
         bool is_funnel = quota_is_funnel(part->rule.kind);
         put(words, slice_str(is_funnel ? "funnel" : quota_algorithm(part->rule.kind)->name));
-        put(words, slice_str(letter_of(part)));
+        put_letter(words, part);
         (is_funnel ? put_funnels : put_windows)(part, channel, words);
     }
 }

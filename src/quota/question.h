@@ -26,7 +26,7 @@ static inline enum script quota_ask_script(const struct quota_ask *ask)
  * `database` is the client's, used only where the key is raw; `channel` is where a release is told, used by RELEASE and
  * its like. `out` needs QUOTA_WORDS_ROOM bytes and the channel's length.
  */
-#define QUOTA_WORDS_ROOM 3072 /* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2000 */
+#define QUOTA_WORDS_ROOM 3072 /* 16 rates of 4 numbers of 16 digits, and 8 parts of 4 words, with headers take 2300 */
 size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct slice channel, char *out,
                        unsigned *n_words);
 

@@ -165,12 +165,14 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
         wait_until(call, now_ns + (uint64_t)outcome->wait_ns);
         return;
     }
-    bool is_funnel = quota_is_funnel(call->ask.rule.kind);
+    bool has_place = quota_is_funnel(call->ask.rule.kind) && !outcome->is_penalised; /* or cannot have one in time */
     int64_t retry_ns = outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
-    if (outcome->is_limited && outcome->retry_ns >= 0 && !is_funnel && can_wait(call, now_ns, retry_ns))
+    if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && can_wait(call, now_ns, retry_ns)) {
+        call->ask.wait_ns = call->until_ns - now_ns - (uint64_t)retry_ns; /* what will be left of it */
         wait_until(call, now_ns + (uint64_t)retry_ns);
-    else
+    } else {
         reply(call, outcome);
+    }
 }
 
 /* ---- while Redis is away ---- */
@@ -195,11 +197,11 @@ static void done_without(struct quota_call *call, struct slice error)
 
 /* ---- asking ---- */
 
-/* It may let through what has been denied, also what stands behind it in the same turn. */
+/* It may let through what has been denied, or have it told otherwise, also what stands behind it in the same turn. */
 static bool makes_room(const struct quota_ask *ask)
 {
-    return ask->rule.kind == QUOTA_RESET || ask->mode == QUOTA_CREDIT ||
-           (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
+    return ask->rule.kind == QUOTA_RESET || ask->rule.kind == QUOTA_BAN || ask->rule.kind == QUOTA_UNBAN ||
+           ask->mode == QUOTA_CREDIT || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
 }
 
 /* What is remembered of a key is true no longer, on any worker. */
@@ -286,14 +288,6 @@ static bool is_wrong_type(struct slice error)
     return error.len > word.len && memcmp(error.at, word.at, word.len) == 0;
 }
 
-/* The letter that its keys begin with; 'z': they are sorted sets. */
-static int64_t letter_of(uint8_t kind)
-{
-    static const char letters[QUOTA_KINDS] = {
-        [QUOTA_FUNNEL] = 'f', [QUOTA_BUCKET] = 'b', [QUOTA_SLIDING] = 'z', [QUOTA_APPROX] = 'a', [QUOTA_FIXED] = 'w'};
-    return letters[kind];
-}
-
 /* A look changes nothing: what it would find once the key is gone. */
 static void decide_empty(struct quota_call *call)
 {
@@ -313,7 +307,7 @@ static void renew_next(struct quota_call *call)
     uint8_t kind = call->n_parts > 0 ? call->asks[call->n_renewed].rule.kind : call->kind;
     if (call->n_parts > 0)
         call->key = call->asks[call->n_renewed].key;
-    call->ask.max = letter_of(kind);
+    call->ask.max = quota_letter(kind);
     call->n_renewed++;
     ask(call, hash_of(call));
 }
@@ -384,7 +378,22 @@ static void decide_holding(struct quota_call *call, const int64_t *numbers)
     }
 }
 
-/* Something was charged: what is remembered of its keys is true no longer. */
+/* Has a penalty begun? So it may have where one is known now. */
+static bool may_have_begun(const struct quota_ask *ask, const struct quota_hold *hold)
+{
+    return hold->left_ns > 0 && ask->penalty.first_ms > 0;
+}
+
+/* Has what is known of the keys been written anew? */
+static bool has_changed(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t n)
+{
+    bool has = ask->counts_all || quota_granted_held(ask, numbers, holds, n) > 0;
+    for (unsigned i = 0; i < ask->n_parts; i++)
+        has = has || may_have_begun(&ask->parts[i], &holds[i]);
+    return has || (ask->n_parts == 0 && may_have_begun(ask, holds));
+}
+
+/* Something was charged, or a penalty has begun: what is remembered of its keys is true no longer. */
 static void note_charged(struct quota *quota, const struct quota_ask *asked, struct batch_entry *entry)
 {
     for (unsigned i = 0; i < asked->n_parts; i++)
@@ -396,16 +405,16 @@ static void note_charged(struct quota *quota, const struct quota_ask *asked, str
 }
 
 static void on_numbers(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
-                       const int64_t *numbers)
+                       const int64_t *numbers, const struct quota_hold *holds)
 {
     struct quota *quota = container_of(exchange, struct quota, exchange);
     const struct quota_call *first = container_of(entry->calls.next, struct quota_call, in_entry);
     struct quota_memory memory;
     uint32_t n = entry->n;
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
-    if (quota_is_decision(&asked) && !asked.is_peek && (asked.counts_all || quota_granted(&asked, numbers, n) > 0))
+    if (quota_is_decision(&asked) && !asked.is_peek && has_changed(&asked, numbers, holds, n))
         note_charged(quota, &asked, entry);
-    if (asked.rule.n_rates > 0 && quota_remember(&asked, numbers, n, &memory))
+    if (asked.rule.n_rates > 0 && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
         denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes, batch->sent_ns, &memory);
     if (makes_room(&asked))
         forget_denials(quota);
@@ -420,7 +429,8 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
             decide_holding(call, numbers);
             continue;
         }
-        quota_outcome(&call->ask, numbers, n, k, &outcome); /* its own: cost and step may make the same in other ways */
+        quota_outcome_held(&call->ask, numbers, holds, n, k,
+                           &outcome); /* its own: cost and step may make the same in other ways */
         decide(call, &outcome);
     }
 }

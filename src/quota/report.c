@@ -265,13 +265,14 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
                        uint64_t now_ns)
 {
     const struct named_tally *tally = limit->tally;
-    build_map(out, 12);
+    build_map(out, 13);
     field(out, "limit", slice_str(limit->name));
     field(out, "what", slice_str(quota_algorithm(limit->rule.kind)->name));
     field(out, "rate", slice_str(limit->rates));
     field(out, "tz", slice_str(zone_name(limit->rule.zone)));
     field(out, "over", limit->is_shadow ? SLICE("shadow") : SLICE("refuse"));
     field(out, "when_down", slice_str(named_when_down(limit, when_down)));
+    field(out, "penalty", limit->penalty_text != NULL ? slice_str(limit->penalty_text) : SLICE(""));
     number(out, "asked", named_tally_asked(tally));
     number(out, "passed", count_read(&tally->results[TALLY_PASSED]));
     number(out, "limited", count_read(&tally->results[TALLY_LIMITED]));

@@ -5,6 +5,7 @@
 #include "quota/answer.h"
 #include "quota/outcome.h"
 #include "quota/release.h"
+#include "quota/told.h"
 
 #include "pieces.h"
 
@@ -20,6 +21,7 @@ static struct quota_ask part_of(uint8_t byte, const struct quota_ask *whole, con
         .cost = byte >> 6,
         .is_shadow = (byte & 16) != 0,
         .counts_all = whole->counts_all,
+        .penalty = whole->penalty,
     };
     part.is_peek = whole->is_peek || part.cost == 0;
     for (unsigned i = 0; i < part.rule.n_rates; i++)
@@ -41,6 +43,7 @@ static struct quota_ask ask_of(const uint8_t *head, struct quota_ask parts[QUOTA
         .max = 1 + head[2],
         .wait_ns = head[3] * UINT64_C(1000000),
         .is_peek = (head[3] & 1) != 0 && head[3] < 128,
+        .penalty = {head[1] & 16 ? 60000 : 0, 3600000},
     };
     for (unsigned i = 0; i < ask.rule.n_rates; i++)
         ask.rule.rates[i] = ask.rule.kind == QUOTA_FIXED && i == head[2] % 9u ? monthly : rates[(head[1] + i) % 4];
@@ -84,16 +87,27 @@ static void check_parts(const struct quota_ask *ask, const struct quota_outcome 
     REQUIRE(!outcome->is_limited || (outcome->refusing & binding) >> outcome->part & 1);
 }
 
-static void decide(const struct quota_ask *ask, const int64_t *numbers, uint64_t calls)
+/* Who is under a penalty, and refused, stays so until it is over. */
+static void check_held(const struct quota_ask *ask, const struct quota_hold *hold, const struct quota_outcome *outcome)
+{
+    if (ask->n_parts > 0 || hold->left_ns == 0)
+        return;
+    REQUIRE(outcome->is_penalised == outcome->is_limited);
+    REQUIRE(!outcome->is_limited || outcome->retry_ns == -1 || outcome->retry_ns >= hold->left_ns);
+    REQUIRE(!outcome->is_limited || (outcome->reset_ns >= hold->left_ns && outcome->remaining == 0));
+}
+
+static void decide(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds, uint64_t calls)
 {
     struct quota_memory memory;
     struct quota_outcome outcome;
     struct build reply;
-    uint64_t granted = quota_granted(ask, numbers, calls);
+    uint64_t granted = quota_granted_held(ask, numbers, holds, calls);
     REQUIRE(granted <= calls);
     for (uint64_t k = 0; k < calls; k++) {
-        quota_outcome(ask, numbers, calls, k, &outcome);
+        quota_outcome_held(ask, numbers, holds, calls, k, &outcome);
         check_outcome(&outcome);
+        check_held(ask, holds, &outcome);
         if (ask->n_parts > 0)
             check_parts(ask, &outcome);
         REQUIRE(outcome.is_limited == ((ask->is_peek ? 0 : k) >= granted));
@@ -112,15 +126,15 @@ static void read_numbers(const struct quota_ask *ask, struct slice text, uint64_
     if (!answer_begin(text, n, &answer))
         return;
     int64_t numbers[QUOTA_NUMBERS_MAX];
+    struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
     struct slice error = slice_of(NULL, 0);
-    for (unsigned i = 0; i < n; i++)
-        REQUIRE(answer_number(&answer, &numbers[i], &error));
+    REQUIRE(told_read(&answer, ask, numbers, holds, &error));
     REQUIRE(answer_is_over(&answer));
     REQUIRE(error.at == NULL || (error.len > 0 && error.at > text.at && error.at + error.len < text.at + text.len));
-    if (!quota_numbers_are_sane(ask, numbers, calls))
+    if (!quota_numbers_are_sane(ask, numbers, calls) || !quota_holds_are_sane(ask, numbers, holds, calls))
         return;
     if (quota_is_decision(ask)) {
-        decide(ask, numbers, calls);
+        decide(ask, numbers, holds, calls);
         return;
     }
     struct build reply;

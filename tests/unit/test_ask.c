@@ -144,6 +144,65 @@ static void modes(void **state)
         assert_error(rows[i].line, rows[i].error);
 }
 
+/* Of who is limited; and by hand. */
+static void penalties(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        int64_t first_ms, longest_ms;
+    } taken[] = {
+        {"PENALTY 1h", 3600000, 3600000},
+        {"penalty ms", 1, 1},
+        {"PENALTY 1m..1h", 60000, 3600000},
+        {"PENALTY 1s..1s WAIT 5", 1000, 1000},
+        {"COUNT ALL PENALTY s..d", 1000, 86400000},
+        {"PENALTY 36500d PARTIAL COST 3", INT64_C(3153600000000), INT64_C(3153600000000)},
+    };
+    for (size_t i = 0; i < COUNT_OF(taken); i++) {
+        char line[128];
+        snprintf(line, sizeof line, "LIMIT FUNNEL k %s 5/s", taken[i].words);
+        struct quota_ask ask = kit_ask(line);
+        assert_int_equal(ask.penalty.first_ms, taken[i].first_ms);
+        assert_int_equal(ask.penalty.longest_ms, taken[i].longest_ms);
+    }
+    assert_int_equal(kit_ask("LIMIT CHECK n k PENALTY 2s").penalty.first_ms, 2000);
+    struct quota_ask ban = kit_ask("LIMIT BAN approx k 1m");
+    assert_int_equal(ban.rule.kind, QUOTA_BAN);
+    assert_int_equal(ban.max, 'a');
+    assert_int_equal(ban.ttl_ms, 60000);
+    assert_true(ban.name.at == NULL);
+    ban = kit_ask("LIMIT UNBAN CHECK signup k");
+    assert_int_equal(ban.rule.kind, QUOTA_UNBAN);
+    assert_true(slice_eq(ban.name, SLICE("signup")) && slice_eq(ban.key, SLICE("k")));
+    const struct quota_rule rule = {.kind = QUOTA_SLIDING, .n_rates = 1};
+    assert_true(quota_ask_resolve(&ban, NULL, &rule, kit_why, sizeof kit_why));
+    assert_true(ban.rule.kind == QUOTA_UNBAN && ban.rule.n_rates == 0 && ban.max == 'z');
+
+    static const char together[] = "ERR PENALTY goes with neither FORCE nor CREDIT, which are never limited";
+    assert_error("LIMIT FUNNEL k 1/s PENALTY 1h FORCE", together);
+    assert_error("LIMIT CHECK n k CREDIT 1 PENALTY 1h", together);
+    assert_error("LIMIT FIXED k 1/s PENALTY", syntax_error);
+    assert_error("LIMIT FIXED k 1/s PENALTY 1h PENALTY 1h", syntax_error);
+    assert_error("LIMIT FIXED k 1/s PENALTY 0", "ERR a penalty of 0 is none: give at least 1ms");
+    assert_error("LIMIT FIXED k 1/s PENALTY 1h..1m", "ERR the longest penalty is shorter than the first: write 1m..1h");
+    assert_error("LIMIT FIXED k 1/s PENALTY 1m..",
+                 "ERR \"\" is not a time: write ms, s, m, h or d, or a number of them (60s)");
+    assert_error("LIMIT FIXED k 1/s PENALTY 5",
+                 "ERR \"5\" is not a time: write ms, s, m, h or d, or a number of them (60s)");
+    assert_error("LIMIT FIXED k 1/s PENALTY 36600d", "ERR \"36600d\" is longer than 100 years");
+    assert_error("LIMIT ACQUIRE k 1 1 PENALTY 1h", syntax_error);
+    assert_error("LIMIT THROTTLE k 1 1 1 1 PENALTY 1h", "ERR wrong number of arguments for 'limit|throttle' command");
+    assert_error("LIMIT BAN THROTTLE k 1h", "ERR keys of THROTTLE are redis-cell's and have no penalty");
+    assert_error("LIMIT BAN FUNNY k 1h",
+                 "ERR unknown algorithm 'FUNNY': write FUNNEL, BUCKET, SLIDING, APPROX, FIXED, or CHECK and a name");
+    assert_error("LIMIT BAN FIXED k", "ERR wrong number of arguments for 'limit|ban' command");
+    assert_error("LIMIT BAN FIXED k 1h 1h", "ERR wrong number of arguments for 'limit|ban' command");
+    assert_error("LIMIT UNBAN FIXED k 1h", "ERR wrong number of arguments for 'limit|unban' command");
+    assert_error("LIMIT UNBAN CHECK n", "ERR wrong number of arguments for 'limit|unban' command");
+    assert_error("LIMIT BAN FIXED k 0", "ERR a penalty of 0 is none: give at least 1ms");
+}
+
 /* The form of the reply: once, in any case, anywhere among the options. */
 static void shapes(void **state)
 {
@@ -385,6 +444,8 @@ static void random_words(void **state)
         "CREDIT",
         "COUNT ALL",
         "FROM FIRST",
+        "PENALTY",
+        "1m..1h",
         "0",
         "1",
         "-1",
@@ -406,9 +467,9 @@ static void random_words(void **state)
         "9007199254740991/week",
     };
     static const char *const commands[] = {
-        "LIMIT FUNNEL k",   "LIMIT BUCKET k",  "LIMIT SLIDING k", "LIMIT FIXED k",
-        "LIMIT THROTTLE k", "CL.THROTTLE k",   "LIMIT CHECK n k", "LIMIT ACQUIRE k",
-        "LIMIT RENEW k",    "LIMIT RELEASE k", "LIMIT RESET",     "LIMIT FUNNEL k 3/s",
+        "LIMIT FUNNEL k", "LIMIT BUCKET k",     "LIMIT SLIDING k",   "LIMIT FIXED k",     "LIMIT THROTTLE k",
+        "CL.THROTTLE k",  "LIMIT CHECK n k",    "LIMIT ACQUIRE k",   "LIMIT RENEW k",     "LIMIT RELEASE k",
+        "LIMIT RESET",    "LIMIT FUNNEL k 3/s", "LIMIT BAN FIXED k", "LIMIT BAN CHECK n", "LIMIT UNBAN",
     };
     unsigned n_taken = 0;
     for (uint64_t seed = 0; seed < 200000; seed++) {
@@ -531,7 +592,7 @@ static void arities_agree(void **state)
         }
         n++;
     }
-    assert_int_equal(n, 12);
+    assert_int_equal(n, 14);
 }
 
 /* The options of a row are those that HELP and COMMAND DOCS tell. */
@@ -541,8 +602,9 @@ static void options_agree(void **state)
         enum quota_option bit;
         const char *words;
     } options[] = {
-        {OPTION_BURST, "[BURST n:"}, {OPTION_COST, "[COST n:"},   {OPTION_WAIT, "[WAIT ms:"},
-        {OPTION_PEEK, "[PEEK]"},     {OPTION_APPROX, "[APPROX]"}, {OPTION_WARMUP, "[WARMUP time:"},
+        {OPTION_BURST, "[BURST n:"},      {OPTION_COST, "[COST n:"},   {OPTION_WAIT, "[WAIT ms:"},
+        {OPTION_PEEK, "[PEEK]"},          {OPTION_APPROX, "[APPROX]"}, {OPTION_PENALTY, "[PENALTY time:"},
+        {OPTION_WARMUP, "[WARMUP time:"},
     };
     unsigned n = 0;
     (void)state;
@@ -558,7 +620,7 @@ static void options_agree(void **state)
             if (((algorithm->options & options[i].bit) != 0) != (strstr(own->arguments, options[i].words) != NULL))
                 fail_msg("%s and %s", own->name, options[i].words);
     }
-    assert_int_equal(n, 11);
+    assert_int_equal(n, 13);
 }
 
 /* ---- what a script is asked ---- */
@@ -622,6 +684,15 @@ static void questions(void **state)
     assert_words("LIMIT FIXED k 5/day 9/WEEK 2/month 3/d", 7,
                  "0,,0,1,4,5,d-86400,0,86400,172800,259200,9,w-864000,-259200,345600,950400,1555200,"
                  "2,m-2678400,0,2678400,5097600,7776000,3,86400000000");
+    assert_words("LIMIT FIXED k 5/60s PENALTY 1s", 7, "0,,0p1000:1000,1,1,5,60000000");
+    assert_words("LIMIT SLIDING k 5/60s PENALTY 1s..1h COUNT ALL", 7, "0,,0ap1000:3600000,1,1,5,60000000");
+    assert_words("LIMIT SLIDING k 5/60s PENALTY 1s..1h WAIT 9", 7, "0,,0p1000:3600000w9000,1,1,5,60000000");
+    assert_words("LIMIT SLIDING k 5/60s PENALTY 1s..1h PEEK", 7, "0,,1,1,1,5,60000000");
+    assert_words("LIMIT FIXED k 5/60s PENALTY 1s COST 3 PARTIAL", 7, "0,,0x3p1000:1000,1,1,5,60000000");
+    assert_words("LIMIT FUNNEL k 10/s WAIT 500 PENALTY m", 7,
+                 "0,,0p60000:60000,f,1,100000000,100000000,1500000000,1000000000");
+    assert_words("LIMIT BAN SLIDING k 5s", 7, "0,,0,ban,122,5000,limit:free");
+    assert_words("LIMIT UNBAN FIXED k", 7, "0,,0,unban,119,0,limit:free");
     assert_words("LIMIT ACQUIRE k 3 5000 WAIT 1", 7, "0,,0,acquire,3,5000,limit:free");
     assert_words("LIMIT RENEW k t 5000", 7, "0,,0,renew,0,5000,limit:free");
     assert_words("LIMIT RELEASE k t", 7, "0,,0,release,0,0,limit:free");
@@ -744,6 +815,8 @@ static void scripts(void **state)
         {"LIMIT SLIDING k 1/s APPROX", SCRIPT_APPROX},
         {"LIMIT FIXED k 1/s", SCRIPT_FIXED},
         {"LIMIT RELEASE k t", SCRIPT_HOLDERS},
+        {"LIMIT BAN FIXED k 1h", SCRIPT_BAN},
+        {"LIMIT UNBAN FIXED k", SCRIPT_BAN},
         {"LIMIT RESET k", SCRIPT_COUNT},
         {"LIMIT CHECK n k", SCRIPT_COUNT},
     };
@@ -835,6 +908,7 @@ int main(void)
         cmocka_unit_test(options_agree),
         cmocka_unit_test(parts),
         cmocka_unit_test(parts_that_are_wrong),
+        cmocka_unit_test(penalties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,6 +172,65 @@ static void the_clock_goes_back(void **state)
     assert_int_equal(passing("LIMIT FIXED k 3/m", 5), 3);
 }
 
+/* Who is limited stays so, however much drains, and whatever he asks with. */
+static void penalties(void **state)
+{
+    (void)state;
+    static const char *const rates[] = {"FUNNEL", "BUCKET", "SLIDING", "FIXED"};
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        char plain[64], line[80], peek[96], other[64];
+        snprintf(plain, sizeof plain, "LIMIT %s k 2/s", rates[i]);
+        snprintf(line, sizeof line, "%s PENALTY 1m", plain);
+        snprintf(peek, sizeof peek, "%s PEEK", line);
+        snprintf(other, sizeof other, "LIMIT %s k 100/h", rates[i]);
+        assert_int_equal(passing(line, 2), 2);
+        assert_int_equal(decide(peek).retry_ns < 2 * (int64_t)NS_PER_S, true);
+        says(line, true, 0, 60000, 60000);
+        pass_ms(59999);
+        says(plain, true, 0, 1, 1);
+        says(peek, true, 0, 1, 1);
+        assert_true(decide(other).is_limited && decide(line).is_limited && decide(peek).retry_ns == NS_PER_MS);
+        pass_ms(1);
+        assert_false(decide(other).is_limited);
+        assert_int_equal(passing(line, 3), 2);
+        pass_ms(3600 * 1000);
+    }
+}
+
+static void penalties_grow(void **state)
+{
+    (void)state;
+    static const char line[] = "LIMIT FIXED k 1/ms PENALTY 10s..60s";
+    static const int64_t lengths_ms[] = {10000, 20000, 40000, 60000, 60000};
+    for (size_t i = 0; i < COUNT_OF(lengths_ms); i++) {
+        assert_int_equal(passing(line, 1), 1);
+        says(line, true, 0, lengths_ms[i], lengths_ms[i]);
+        pass_ms(lengths_ms[i]);
+        if (i == 1)
+            pass_ms(59999); /* not yet forgotten */
+    }
+    assert_int_equal(passing(line, 1), 1);
+    says("LIMIT FIXED k 1/ms PENALTY 1s", true, 0, 1000, 1000);
+    pass_ms(1000);
+    assert_int_equal(passing(line, 1), 1);
+    says(line, true, 0, 60000, 60000);
+    pass_ms(2 * 60000);
+    assert_int_equal(passing(line, 1), 1);
+    says(line, true, 0, 10000, 10000);
+}
+
+/* Who can still wait is not limited. */
+static void penalties_and_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(passing("LIMIT FIXED k 1/m PENALTY 1h WAIT 60000", 1), 1);
+    says("LIMIT FIXED k 1/m PENALTY 1h WAIT 60000", true, 0, 60000, 60000);
+    says("LIMIT FIXED k 1/m PENALTY 1h WAIT 59999", true, 0, 3600000, 3600000);
+    assert_int_equal(decide("LIMIT FUNNEL k 1/m PENALTY 1h WAIT 60000").wait_ns, 0);
+    assert_int_equal(decide("LIMIT FUNNEL k 1/m PENALTY 1h WAIT 60000").wait_ns, 60 * NS_PER_S);
+    says("LIMIT FUNNEL k 1/m PENALTY 1h WAIT 60000", true, 0, 3600000, 3600000);
+}
+
 /* A reload: the rates that stay have counted what they have. */
 static void other_rates(void **state)
 {
@@ -268,6 +327,9 @@ int main(void)
         TEST(memory_is_bounded),
         TEST(several_keys),
         TEST(calendar),
+        TEST(penalties),
+        TEST(penalties_grow),
+        TEST(penalties_and_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,7 +160,8 @@ static void hold(struct one_case *c)
         is_held = true;
         struct quota_ask ask = kit_ask(line->call);
         struct local_time now = {NS_PER_S + (uint64_t)line->at_us * NS_PER_US, START_US + line->at_us};
-        assert_true(local_decide(local, &ask, hash_bytes((struct hash_key){1, 2}, ask.key), now, &outcome));
+        uint64_t hash = hash_bytes((struct hash_key){1, 2}, ask.key);
+        assert_true(local_decide(local, &ask, &hash, now, &outcome));
         tell(&ask, &outcome, told, sizeof told);
         if (strcmp(told, line->reply) != 0)
             fail_msg("%s: %s = %s\n  found %s", c->name, line->call, line->reply, told);

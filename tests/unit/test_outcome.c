@@ -687,6 +687,67 @@ static void memory_knows_its_limits(void **state)
 }
 
 /* A foreign TAT, or what a script of another version might say. */
+/* ---- penalties ---- */
+
+static void assert_held(const char *line, const int64_t *numbers, struct quota_hold hold, uint64_t n, uint64_t k,
+                        const int64_t *fields)
+{
+    struct quota_ask ask = kit_ask(line);
+    struct quota_outcome found;
+    assert_true(quota_holds_are_sane(&ask, numbers, &hold, n));
+    quota_outcome_held(&ask, numbers, &hold, n, k, &found);
+    const int64_t told[] = {found.is_limited, found.limit, found.remaining, found.retry_ns, found.reset_ns};
+    for (int i = 0; i < 5; i++)
+        if (told[i] != fields[i])
+            fail_msg("%s: field %d is %lld, not %lld", line, i, (long long)told[i], (long long)fields[i]);
+    assert_int_equal(found.is_penalised, found.is_limited);
+}
+
+#define HELD(line, numbers, left_ns, granted, n, k, ...)                                                               \
+    assert_held(line, numbers, (struct quota_hold){left_ns, granted}, n, k, (const int64_t[]){__VA_ARGS__})
+
+static void penalties(void **state)
+{
+    (void)state;
+    const int64_t s = (int64_t)NS_PER_S;
+    const int64_t empty[] = {0}, one[] = {1 * s}, full[] = {3 * s}, two[] = {2 * s, 600 * s};
+    HELD("LIMIT FUNNEL k 1/s BURST 3", empty, 9 * s, 0, 1, 0, 1, 3, 0, 9 * s, 9 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3", full, 9 * s, 0, 1, 0, 1, 3, 0, 9 * s, 9 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 PEEK", full, 9 * s, 0, 1, 0, 1, 3, 0, 9 * s, 9 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 COST 3", full, 2 * s, 0, 1, 0, 1, 3, 0, 3 * s, 3 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 COST 4", one, 9 * s, 0, 1, 0, 1, 3, 0, -1, 9 * s);
+    HELD("LIMIT BUCKET k 1/s BURST 3 1/m BURST 11", two, 9 * s, 0, 1, 0, 1, 3, 0, 9 * s, 9 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 COST 3 PARTIAL", one, 9 * s, 0, 1, 0, 1, 3, 0, 9 * s, 9 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 COUNT ALL", one, 2 * s, 0, 3, 1, 1, 3, 0, 2 * s, 3 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 FORCE", one, 9 * s, 1, 1, 0, 0, 3, 0, -1, 9 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 CREDIT 1", one, 9 * s, 1, 1, 0, 0, 3, 0, -1, 9 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 COST 0", one, 9 * s, 0, 1, 0, 0, 3, 0, -1, 9 * s);
+    const int64_t window[] = {0, 1, 0, 60 * s / 1000}, wide[] = {0, 5, 30 * s / 1000, 60 * s / 1000};
+    HELD("LIMIT FIXED k 5/60s", window, 9 * s, 0, 1, 0, 1, 5, 0, 9 * s, 60 * s);
+    HELD("LIMIT FIXED k 5/60s", wide, 9 * s, 0, 1, 0, 1, 5, 0, 30 * s, 60 * s);
+    HELD("LIMIT FIXED k 5/60s", wide, 90 * s, 0, 1, 0, 1, 5, 0, 90 * s, 90 * s);
+    /* one that begins with these calls */
+    struct quota_ask ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
+    struct quota_outcome found;
+    const struct quota_hold begun = {9 * s, 2};
+    quota_outcome_held(&ask, one, &begun, 4, 1, &found);
+    assert_true(!found.is_limited && found.remaining == 0 && found.reset_ns == 3 * s && !found.is_penalised);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s", one, 9 * s, 2, 4, 2, 1, 3, 0, 9 * s, 9 * s);
+    HELD("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s", one, 9 * s, 2, 4, 3, 1, 3, 0, 9 * s, 9 * s);
+
+    assert_false(quota_holds_are_sane(&ask, one, &(struct quota_hold){9 * s, 1}, 4));
+    assert_false(quota_holds_are_sane(&ask, one, &(struct quota_hold){-1, 0}, 4));
+    ask = kit_ask("CL.THROTTLE k 1 1 1");
+    assert_false(quota_holds_are_sane(&ask, one, &(struct quota_hold){9 * s, 0}, 1));
+    struct quota_memory memory;
+    ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
+    assert_false(quota_remember(&ask, full, 1, &memory));
+    ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3");
+    assert_true(quota_remember(&ask, full, 1, &memory));
+    ask = kit_ask("LIMIT FUNNEL k 1/s BURST 3 PENALTY 9s");
+    assert_false(quota_recall(&memory, &ask, 0, &found));
+}
+
 static void odd_numbers(void **state)
 {
     (void)state;
@@ -807,6 +868,7 @@ int main(void)
         cmocka_unit_test(memory_as_asking_again),
         cmocka_unit_test(memory_knows_its_limits),
         cmocka_unit_test(odd_numbers),
+        cmocka_unit_test(penalties),
         cmocka_unit_test(shapes),
         cmocka_unit_test(holders),
     };

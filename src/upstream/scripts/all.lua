@@ -5,7 +5,8 @@
 -- KEYS: for each call P, one for each part, no two of a call the same.
 -- ARGV behind the prelude's: P, then for each part the name of its algorithm, a letter, and that one's numbers; then
 --   nothing, or for each call how many equal ones it stands for. The letter: "-"; "s": it refuses nothing, and is charged
---   with what it has room for itself (a shadow); "l": it refuses nothing, and is charged with nothing (a look).
+--   with what it has room for itself (a shadow); "l": it refuses nothing, and is charged with nothing (a look). Behind it may stand
+--   the penalty of this part, as in the prelude's pN:M: it begins where this part refuses.
 -- Reply: for each call what its parts tell, one behind the other; of windows how many calls fit that part alone. Where a
 --   part's key is wrong, or can store no more, its first integer is the text of the error, all others are 0, and nothing is
 --   changed.
@@ -13,9 +14,11 @@
 local algorithms = { funnel = funnel, sliding = sliding, approx = approx, fixed = fixed }
 local P, parts, behind, width = tonumber(argv[4]), {}, 5, 0
 for p = 1, P do
+  local letter = string.sub(argv[behind + 1], 1, 1)
   local part = algorithms[argv[behind]](behind + 2)
-  part.is_look = argv[behind + 1] == 'l'
-  part.binds = argv[behind + 1] == '-'
+  if #argv[behind + 1] > 1 then penalties().note(part, argv[behind + 1]) end
+  part.is_look = letter == 'l'
+  part.binds = letter == '-'
   parts[p], behind, width = part, part.behind, width + part.width
 end
 local reply = {}
@@ -33,12 +36,15 @@ end
 local function decide_all(first, n, to)
   local values, failed = fetch(first, first + P - 1)
   if failed then return failed end
-  local fitting, changes, granted = {}, {}, n
+  local fitting, inner, changes, granted = {}, {}, {}, n
   for p, part in ipairs(parts) do
     local key, value = keys[first + p - 1], values[p]
-    fitting[p], failed = part.look(key, value, n)
+    part.record, inner[p] = nil, value
+    if value and string.byte(value) == 112 then inner[p], part.record = penalties().unwrap(value, part.letter) end
+    fitting[p], failed = part.look(key, inner[p], n)
     if failed then return failed end
     if not fitting[p] or part.is_text and not value and pcall('EXISTS', key) == 1 then return spoil(WRONG, p, to) end
+    if part.record then fitting[p] = penalties().grant(part.record, fitting[p]) end
     if part.binds then granted = math.min(granted, fitting[p]) end
   end
   for p, part in ipairs(parts) do
@@ -46,11 +52,16 @@ local function decide_all(first, n, to)
     local wrong
     changes[p], wrong = part.charge(tries, math.min(tries, granted, fitting[p]), keys[first + p - 1])
     if wrong then return spoil(wrong, p, to) end
+    local has_penalty = tries > 0 and (part.first or part.record)
+    if has_penalty then changes[p] = penalties().follow(part, fitting[p], n) or changes[p] end
   end
   for p, part in ipairs(parts) do
-    local wrong = changes[p] and part.write(keys[first + p - 1], values[p])
+    if part.record or inner[p] ~= values[p] then penalties().put_front(part, values[p]) end
+    local wrong = changes[p] and part.write(keys[first + p - 1], inner[p])
+    front = nil
     if wrong then return wrong end
     part.tell(fitting[p], reply, to)
+    if part.record then penalties().tell(part.record, reply, to, fitting[p]) end
     to = to + part.width
   end
 end

@@ -151,7 +151,7 @@ local function approx(at)
     local named
     kept, changes, named = windows_of(value)
     if not kept then return nil end
-    windows, asked, used = {}, {}, {}
+    windows, asked, used, new = {}, {}, {}, nil
     for r = 1, R do
       local length = period[r]
       local window = named[length] or window_of(length, now - now % length, 0, 0)
@@ -188,6 +188,7 @@ local function approx(at)
   end
 
   local function write(key, value)
+    if not new then new, ms = value_of(windows) end -- only a penalty has changed
     return store(key, value, new, ms)
   end
 
@@ -200,7 +201,7 @@ local function approx(at)
     end
   end
 
-  return { behind = at + 2 + 2 * R, width = 1 + 3 * R, is_text = true,
+  return { behind = at + 2 + 2 * R, width = 1 + 3 * R, is_text = true, letter = 'a',
     look = look, charge = charge, write = write, tell = tell }
 end
 local algorithm = approx

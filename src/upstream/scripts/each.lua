@@ -8,6 +8,7 @@ if part then
 else
   behind, width = 6 + 2 * argv[5], 1 + 3 * argv[5]
 end
+if part and string.find(how, 'p', 2, true) then penalties().note(part, how) end
 local values, wrong = {}, nil
 if usual or part.is_text then
   values, wrong = fetch(1, #keys)

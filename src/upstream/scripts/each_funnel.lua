@@ -28,7 +28,10 @@ for i = 1, #keys do
     debt = 1 -- somebody else's, or of more rates: not usual
   end
   if not is_usual or debt > peak or n and n ~= '1' then
-    part = part or funnel(4)
+    if not part then
+      part = funnel(4)
+      if string.find(how, 'p', 2, true) then penalties().note(part, how) end
+    end
     wrong = decide(part, keys[i], value, tonumber(n or 1) * times, reply, (i - 1) * R)
   else
     local after = debt + inc

@@ -164,7 +164,7 @@ local function fixed(at)
     if is_far then return nil, { err = FAR } end
     kept, changes, named = windows_of(value)
     if not kept then return nil end
-    windows, asked, used = {}, {}, {}
+    windows, asked, used, new = {}, {}, {}, nil
     for r = 1, R do
       local name = from_first and -period[r] or period[r]
       local window = named[name] or new_window(period[r])
@@ -198,6 +198,7 @@ local function fixed(at)
   end
 
   local function write(key, value)
+    if not new then new, ms = value_of(windows) end -- only a penalty has changed
     return store(key, value, new, ms)
   end
 
@@ -218,7 +219,7 @@ local function fixed(at)
     end
   end
 
-  return { behind = at + 2 + 2 * R, width = 1 + 3 * R, is_text = true,
+  return { behind = at + 2 + 2 * R, width = 1 + 3 * R, is_text = true, letter = 'w',
     look = look, charge = charge, write = write, tell = tell }
 end
 local algorithm = fixed

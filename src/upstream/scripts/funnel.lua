@@ -174,5 +174,14 @@ local function funnel(at)
     for r = 1, R do reply[to + r] = granted and debts[r] or 0 end
   end
 
-  return { behind = at + 2 + 4 * R, width = R, is_text = true, look = look, charge = charge, write = write, tell = tell }
+  local function retry()
+    local longest = 0
+    for r = 1, R do
+      longest = math.max(longest, inc[r] > room[r] and math.huge or math.ceil((asked[r].debt + inc[r] - room[r]) / 1000))
+    end
+    return longest
+  end
+
+  return { behind = at + 2 + 4 * R, width = R, is_text = true, letter = tag,
+    look = look, charge = charge, write = write, tell = tell, retry = retry }
 end

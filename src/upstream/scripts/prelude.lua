@@ -6,6 +6,8 @@
 --   a  what is refused counts too: as much of it as still has room below the limit
 --   s  windows start with their first use
 --   xN each call stands for N
+--   pN:M  who is refused has a penalty: of N ms, or growing up to M
+--   wN    but not who is refused for N us at most: he tries again
 
 local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local keys, argv, pcall, format = KEYS, ARGV, redis.pcall, string.format
@@ -22,9 +24,14 @@ local function fetch(first, last)
   return values, values.err and failure(values)
 end
 
+-- What stands in front of the value that is stored next, if there is anything: `value`, all that was read of the key, and
+-- put(new, ms), what is stored for how long in place of those (penalty.lua).
+local front
+
 -- Stores `new` for so many ms ('' or '0': nothing) where `value` was; false: the key looked absent. Returns nil, WRONG where
 -- something of another type stands there, or a table: an error that ends the call, which only a first write can have.
 local function store(key, value, new, ms)
+  if front then value, new, ms = front.value, front.put(new, ms) end
   if new == '' or ms == '0' then
     local done = pcall('DEL', key)
     return type(done) == 'table' and failure(done) or nil

@@ -11,6 +11,9 @@ local mine = string.char(tonumber(argv[5]))
 
 -- The letter of the algorithm whose state it is; nil: it is none's.
 local function letter_of(value)
+  local inner = value:match('^p%d[%d:]+(.+)$') -- behind a penalty: penalty.lua
+  if inner and #inner == 1 then return inner end
+  value = inner or value
   local letter = string.lower(string.sub(value, 1, 1))
   local is_text = string.match(value, '^%a%d')
   if (letter == 'w' or letter == 'a') and is_text and string.find(value, ':', 1, true) then return letter end

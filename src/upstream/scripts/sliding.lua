@@ -20,6 +20,9 @@
 -- is to live beyond this call's longest period, nothing of it is over; what lies behind the newest KEPT entries goes all
 -- the same, as no rate counts more units than that.
 --
+-- A penalty (penalty.lua) is one more member behind these, which says until when the log is needed. It is counted nowhere:
+-- whatever looks from the end begins `top` before it.
+--
 -- Before there were totals each unit was an entry, named time:sequence. Such a set is read as it is; the first call that
 -- writes makes one entry of all that is in its longest window, as old as the newest of it: no unit leaves too early.
 
@@ -37,6 +40,9 @@ local function sliding(at)
     largest = math.max(largest, count[r])
   end
   local longest_ms = (period[longest] + (-period[longest]) % 1000) / 1000
+
+  local mark, top, log -- of the key that is looked at: the member that is a penalty's record, if there is one
+  local part
 
   -- Total and units of an entry's name, or nil: somebody else has written it, and what comes of that is his affair alone.
   local function read(name)
@@ -57,7 +63,7 @@ local function sliding(at)
     local low = redis.call('ZCOUNT', key, '-inf', limit)
     local high = low
     if nth > 1 then
-      local size = redis.call('ZCARD', key)
+      local size = redis.call('ZCARD', key) - top
       local guess = (nth - 1) * (size - low) / held -- right at once where all entries are as large
       high = math.min(low + nth, size) - 1
       local middle = math.min(low + (guess - guess % 1), high)
@@ -73,7 +79,8 @@ local function sliding(at)
         middle = (low + high - (low + high) % 2) / 2
       end
     end
-    return tonumber(redis.call('ZRANGE', key, low, low, 'WITHSCORES')[2]) or now
+    local time = tonumber(redis.call('ZRANGE', key, low, low, 'WITHSCORES')[2])
+    return time and time < math.huge and time or now
   end
 
   -- An entry at `time`: nil, or an error, which only the first write of a script can be.
@@ -84,34 +91,36 @@ local function sliding(at)
 
   -- Behind a total of `total`: add units at now, `future` of which take the place of those of the future.
   local function store_more(key, total, units, future, may_prune)
-    local lives_ms = redis.call('PTTL', key)
+    local lives_ms = mark and penalties().needs(log) or redis.call('PTTL', key)
     local wrong = add(key, now_text, total + units, units + future)
     if wrong then return wrong end
-    local over = redis.call('ZCARD', key) - KEPT
+    local over = redis.call('ZCARD', key) - top - KEPT
     if may_prune and lives_ms <= longest_ms then
       over = math.max(over, redis.call('ZCOUNT', key, '-inf', border[longest]))
     end
     if over > 0 then redis.call('ZREMRANGEBYRANK', key, 0, math.min(over, PRUNED) - 1) end
-    if future > 0 then redis.call('ZREMRANGEBYSCORE', key, '(' .. now_text, '+inf') end
+    if future > 0 then redis.call('ZREMRANGEBYSCORE', key, '(' .. now_text, '(+inf') end
     if lives_ms < longest_ms then redis.call('PEXPIRE', key, format('%d', longest_ms)) end
+    log = now + math.max(lives_ms, longest_ms) * 1000
   end
 
   -- The same for a set without totals, of which `kept` units up to `newest` are in the longest window.
   local function store_anew(key, newest, kept, units)
-    local lives_ms = redis.call('PTTL', key)
-    if lives_ms > longest_ms then kept = redis.call('ZCARD', key) end
+    local lives_ms = mark and penalties().needs(log) or redis.call('PTTL', key)
+    if lives_ms > longest_ms then kept = redis.call('ZCARD', key) - top end
     local done = pcall('UNLINK', key)
     if type(done) == 'table' then return failure(done) end
     if kept > 0 then add(key, format('%d', math.min(newest, now)), kept, kept) end
     if units > 0 then add(key, now_text, kept + units, units) end
     redis.call('PEXPIRE', key, format('%d', math.max(lives_ms, longest_ms)))
+    mark, top, log = nil, 0, now + math.max(lives_ms, longest_ms) * 1000
   end
 
   -- Gives units back; the time of the newest entry that is left, if there is one, or nil and an error.
   local function give_back(key, units)
     local is_over = false
     while units > 0 and not is_over do
-      local entries = redis.call('ZREVRANGE', key, 0, math.min(units, AT_ONCE) - 1, 'WITHSCORES')
+      local entries = redis.call('ZREVRANGE', key, top, top + math.min(units, AT_ONCE) - 1, 'WITHSCORES')
       local gone, kept = 0, nil
       is_over = #entries == 0
       for e = 1, #entries, 2 do
@@ -125,10 +134,10 @@ local function sliding(at)
       end
       local wrong = kept and add(key, kept[1], kept[2], kept[3])
       if wrong then return nil, wrong end
-      local done = gone > 0 and pcall('ZREMRANGEBYRANK', key, -gone, -1)
+      local done = gone > 0 and pcall('ZREMRANGEBYRANK', key, -gone - top, -1 - top)
       if type(done) == 'table' then return nil, failure(done) end
     end
-    return tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
+    return tonumber(redis.call('ZREVRANGE', key, top, top, 'WITHSCORES')[2])
   end
 
   -- Of the key that is looked at.
@@ -138,18 +147,25 @@ local function sliding(at)
   local function look(key, _, n)
     local last = pcall('ZREVRANGE', key, 0, 0, 'WITHSCORES')
     if last.err then return nil, string.sub(last.err, 1, 9) ~= 'WRONGTYPE' and failure(last) end
+    mark, top, log = nil, 0, nil
+    if last[1] and string.byte(last[1]) == 112 then
+      mark, top = last[1], 1
+      part.record, log = penalties().read(mark)
+      if not log then return nil end
+      last = redis.call('ZREVRANGE', key, 1, 1, 'WITHSCORES')
+    end
     total = read(last[1])
     is_old = last[1] and not total
     if is_old and not string.match(last[1], '^%d+:%d+$') then return nil end
     newest, future, may_prune = tonumber(last[2]), 0, false
     if newest and newest > now then
-      future = is_old and redis.call('ZCOUNT', key, '(' .. now_text, '+inf') or total - total_until(key, now_text)
+      future = is_old and redis.call('ZCOUNT', key, '(' .. now_text, '(+inf') or total - total_until(key, now_text)
     end
     for r = 1, R do
       used[r] = 0
       if newest and newest > now - period[r] then
         if is_old then
-          used[r] = redis.call('ZCOUNT', key, '(' .. border[r], '+inf')
+          used[r] = redis.call('ZCOUNT', key, '(' .. border[r], '(+inf')
         else
           local has_more
           from[r], has_more = total_until(key, border[r])
@@ -183,7 +199,7 @@ local function sliding(at)
       elseif leaving > 0 then
         local goes
         if is_old then -- each unit is an entry
-          local rank = used[r] - leaving
+          local rank = top + used[r] - leaving
           goes = tonumber(redis.call('ZREVRANGE', key, rank, rank, 'WITHSCORES')[2]) or now
         else
           goes = time_of_total(key, border[r], from[r] + leaving, leaving, used[r])
@@ -202,7 +218,9 @@ local function sliding(at)
       wrong = store_more(key, total or 0, charged, future, may_prune)
     end
     if not wrong and cost < 0 and newest then last_at, wrong = give_back(key, returned) end
-    return wrong
+    if wrong or not (mark or part.record) then return wrong end
+    if not log then log = now + penalties().ttl(key) * 1000 end
+    return penalties().mark(key, mark, part.record, log)
   end
 
   local function tell(granted, reply, to)
@@ -216,6 +234,8 @@ local function sliding(at)
     end
   end
 
-  return { behind = at + 2 + 2 * R, width = 1 + 3 * R, look = look, charge = charge, write = write, tell = tell }
+  part = { behind = at + 2 + 2 * R, width = 1 + 3 * R,
+    look = look, charge = charge, write = write, tell = tell }
+  return part
 end
 local algorithm = sliding

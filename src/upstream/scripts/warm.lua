@@ -121,6 +121,6 @@ local function warm(at)
     reply[to + 1], reply[to + 2] = granted and debt or 0, granted and rest or 0
   end
 
-  return { behind = at + 4, width = 2, is_text = true, look = look, charge = charge, write = write, tell = tell }
+  return { behind = at + 4, width = 2, is_text = true, letter = 'g', look = look, charge = charge, write = write, tell = tell }
 end
 local algorithm = warm
