@@ -5,18 +5,20 @@
 /* No zone's clock is further ahead of UTC. */
 #define AHEAD_MOST_S (26 * 3600)
 
-static const char *const words[CALENDARS] = {
-    [CALENDAR_NONE] = "", [CALENDAR_DAY] = "day", [CALENDAR_WEEK] = "week", [CALENDAR_MONTH] = "month"};
+static const struct slice words[CALENDARS] = {[CALENDAR_NONE] = {"", 0},
+                                              [CALENDAR_DAY] = {"day", 3},
+                                              [CALENDAR_WEEK] = {"week", 4},
+                                              [CALENDAR_MONTH] = {"month", 5}};
 
 const char *calendar_word(enum calendar calendar)
 {
-    return words[calendar];
+    return words[calendar].at;
 }
 
 enum calendar calendar_parse(struct slice word)
 {
     unsigned calendar = CALENDAR_NONE + 1;
-    while (calendar < CALENDARS && !slice_eq_nocase(word, slice_str(words[calendar])))
+    while (calendar < CALENDARS && !slice_eq_nocase(word, words[calendar]))
         calendar++;
     return calendar < CALENDARS ? (enum calendar)calendar : CALENDAR_NONE;
 }

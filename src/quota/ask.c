@@ -86,8 +86,9 @@ static bool take_options(struct reading *reading, bool with_rates, bool *has_mor
             *has_more = true;
             return true;
         }
-        const struct option *option = option_find(word, allowed);
-        bool is_rate = with_rates && (has_slash(word) || reading->n_drafts == 0);
+        bool is_slashed = has_slash(word); /* as no option is */
+        const struct option *option = is_slashed ? NULL : option_find(word, allowed);
+        bool is_rate = with_rates && (is_slashed || reading->n_drafts == 0);
         bool is_taken = option != NULL ? option_take(reading, option)
                         : is_rate      ? take_rate(reading, word)
                                        : option_unknown(reading, word);

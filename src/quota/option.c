@@ -152,20 +152,24 @@ static bool option_penalty(struct reading *reading, struct slice value)
 }
 
 struct option {
-    const char *name;
+    struct slice name;
     unsigned bit; /* enum quota_option */
     bool has_value;
     bool (*take)(struct reading *reading, struct slice value);
 };
 
+#define OPTION(word, ...)                                                                                              \
+    {                                                                                                                  \
+        {#word, sizeof #word - 1}, __VA_ARGS__                                                                         \
+    }
 static const struct option options[] = {
-    {"BURST", OPTION_BURST, true, option_burst},       {"COST", OPTION_COST, true, option_cost},
-    {"WAIT", OPTION_WAIT, true, option_wait},          {"PEEK", OPTION_PEEK, false, option_peek},
-    {"APPROX", OPTION_APPROX, false, option_approx},   {"AS", OPTION_AS, true, option_as},
-    {"FORCE", OPTION_FORCE, false, option_force},      {"PARTIAL", OPTION_PARTIAL, false, option_partial},
-    {"BORROW", OPTION_BORROW, false, option_borrow},   {"CREDIT", OPTION_CREDIT, true, option_credit},
-    {"COUNT", OPTION_COUNT, true, option_count},       {"FROM", OPTION_FROM, true, option_from},
-    {"PENALTY", OPTION_PENALTY, true, option_penalty}, {"WARMUP", OPTION_WARMUP, true, option_warmup},
+    OPTION(BURST, OPTION_BURST, true, option_burst),       OPTION(COST, OPTION_COST, true, option_cost),
+    OPTION(WAIT, OPTION_WAIT, true, option_wait),          OPTION(PEEK, OPTION_PEEK, false, option_peek),
+    OPTION(APPROX, OPTION_APPROX, false, option_approx),   OPTION(AS, OPTION_AS, true, option_as),
+    OPTION(FORCE, OPTION_FORCE, false, option_force),      OPTION(PARTIAL, OPTION_PARTIAL, false, option_partial),
+    OPTION(BORROW, OPTION_BORROW, false, option_borrow),   OPTION(CREDIT, OPTION_CREDIT, true, option_credit),
+    OPTION(COUNT, OPTION_COUNT, true, option_count),       OPTION(FROM, OPTION_FROM, true, option_from),
+    OPTION(PENALTY, OPTION_PENALTY, true, option_penalty), OPTION(WARMUP, OPTION_WARMUP, true, option_warmup),
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -173,7 +177,7 @@ static const struct option options[] = {
 const struct option *option_find(struct slice word, unsigned allowed)
 {
     for (size_t i = 0; i < N_OPTIONS; i++)
-        if ((allowed & options[i].bit) && slice_eq_nocase(word, slice_str(options[i].name)))
+        if ((allowed & options[i].bit) && slice_eq_nocase(word, options[i].name))
             return &options[i];
     return NULL;
 }
@@ -182,7 +186,7 @@ const struct option *option_find(struct slice word, unsigned allowed)
 static struct slice allowed_name(const void *arg, size_t i)
 {
     const unsigned *allowed = arg;
-    return *allowed & options[i].bit ? slice_str(options[i].name) : SLICE("");
+    return *allowed & options[i].bit ? options[i].name : SLICE("");
 }
 
 const struct quota_algorithm *option_algorithm(const struct reading *reading)
@@ -198,9 +202,9 @@ bool option_unknown(const struct reading *reading, struct slice word)
     const char *name = reading->ask->rule.kind == QUOTA_ALL ? algorithm->name : reading->name;
     const struct option *other = option_find(word, ~0U);
     if (other != NULL && reading->seen & other->bit)
-        return option_syntax_error(reading, "%s is given twice", other->name);
+        return option_syntax_error(reading, "%s is given twice", other->name.at);
     if (other != NULL)
-        return option_syntax_error(reading, "%s is no option of '%s'", other->name, name);
+        return option_syntax_error(reading, "%s is no option of '%s'", other->name.at, name);
     struct slice near = near_name(word, N_OPTIONS, allowed_name, &allowed);
     if (near.len > 0)
         return option_syntax_error(reading, "unknown option '%.*s' (did you mean %.*s?)", WHY_SLICE(word),
@@ -214,9 +218,9 @@ bool option_take(struct reading *reading, const struct option *option)
     if (option->bit == OPTION_BURST && reading->n_drafts == 0)
         return option_syntax_error(reading, "BURST stands behind its rate");
     if (reading->seen & option->bit)
-        return option_syntax_error(reading, "%s is given twice", option->name);
+        return option_syntax_error(reading, "%s is given twice", option->name.at);
     if (option->has_value && !argv_next(&reading->walk, &value))
-        return option_syntax_error(reading, "%s is the last word: its value is missing", option->name);
+        return option_syntax_error(reading, "%s is the last word: its value is missing", option->name.at);
     reading->seen |= option->bit;
     return option->take(reading, value);
 }

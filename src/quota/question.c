@@ -87,12 +87,31 @@ static void put_number(struct words *words, int64_t number)
     put(words, slice_of(digits + 1, len - 3));
 }
 
+#define LETTERS_MAX (4 + 4 * EMIT_HEADER_MAX) /* letters alone, and such with a number */
+
+/* A word of letters, some of which have a number behind them: "0ap1000:60000". */
+struct letters {
+    char text[LETTERS_MAX];
+    size_t len;
+};
+
+static void add_letter(struct letters *letters, char letter)
+{
+    letters->text[letters->len++] = letter;
+}
+
+static void add_numbered(struct letters *letters, char letter, int64_t number)
+{
+    letters->len += emit_header(letters->text + letters->len, letter, number) - 2; /* without the line end */
+}
+
 /* What follows where it is limited, as prelude.lua has it. */
-static int write_penalty(const struct quota_ask *ask, char *out, size_t size)
+static void add_penalty(struct letters *letters, const struct quota_ask *ask)
 {
     if (ask->penalty.first_ms == 0 || ask->is_peek)
-        return 0;
-    return snprintf(out, size, "p%" PRId64 ":%" PRId64, ask->penalty.first_ms, ask->penalty.longest_ms);
+        return;
+    add_numbered(letters, 'p', ask->penalty.first_ms);
+    add_numbered(letters, ':', ask->penalty.longest_ms);
 }
 
 static bool may_penalise(const struct quota_ask *ask)
@@ -112,16 +131,21 @@ static bool tries_again(const struct quota_ask *ask)
 /* As prelude.lua has it. */
 static void put_how(struct words *words, const struct quota_ask *ask)
 {
-    char how[128]; /* five numbers of 16 digits */
-    int len = snprintf(how, sizeof how, "%d%s%s%s", ask->is_peek, quota_is_sure(ask) && !ask->is_peek ? "f" : "",
-                       ask->counts_all ? "a" : "", ask->is_first ? "s" : "");
+    struct letters how = {.len = 0};
+    add_letter(&how, ask->is_peek ? '1' : '0');
+    if (quota_is_sure(ask) && !ask->is_peek)
+        add_letter(&how, 'f');
+    if (ask->counts_all)
+        add_letter(&how, 'a');
+    if (ask->is_first)
+        add_letter(&how, 's');
     if (ask->mode == QUOTA_PARTIAL && !ask->is_peek)
-        len += snprintf(how + len, sizeof how - (size_t)len, "x%" PRId64, ask->cost);
+        add_numbered(&how, 'x', ask->cost);
     if (ask->n_parts == 0)
-        len += write_penalty(ask, how + len, sizeof how - (size_t)len);
+        add_penalty(&how, ask);
     if (tries_again(ask) && may_penalise(ask))
-        len += snprintf(how + len, sizeof how - (size_t)len, "w%" PRIu64, ask->wait_ns / NS_PER_US);
-    put(words, slice_of(how, (size_t)len));
+        add_numbered(&how, 'w', (int64_t)(ask->wait_ns / NS_PER_US));
+    put(words, slice_of(how.text, how.len));
 }
 
 /* What a script is told besides database, clock and how; of several keys, of each of them. */
@@ -182,10 +206,10 @@ static void put_windows(const struct quota_ask *ask, struct slice channel, struc
 /* As all.lua has it. */
 static void put_letter(struct words *words, const struct quota_ask *part)
 {
-    char word[64];
-    int len = snprintf(word, sizeof word, "%s", part->cost == 0 ? "l" : part->is_shadow ? "s" : "-");
-    len += write_penalty(part, word + len, sizeof word - (size_t)len);
-    put(words, slice_of(word, (size_t)len));
+    struct letters word = {.len = 0};
+    add_letter(&word, part->cost == 0 ? 'l' : part->is_shadow ? 's' : '-');
+    add_penalty(&word, part);
+    put(words, slice_of(word.text, word.len));
 }
 
 static void put_parts(const struct quota_ask *ask, struct slice channel, struct words *words)
