@@ -201,6 +201,8 @@ bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count, uint64
 static enum calendar nearly_calendar(struct slice period)
 {
     take_digits(&period);
+    if (period.len < strlen("day"))
+        return CALENDAR_NONE;
     bool is_plural = period.len > 0 && ascii_lower(period.at[period.len - 1]) == 's';
     return calendar_parse(slice_of(period.at, period.len - is_plural));
 }

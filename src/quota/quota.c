@@ -489,7 +489,8 @@ struct quota_call *quota_begin(struct quota *quota, const struct quota_context *
     call->alarm.on_due = on_alarm;
     if (call->ask.wait_ns > 0)
         call->until_ns = now_of(quota) + call->ask.wait_ns;
-    name_channel(quota, context->prefix);
+    if (quota_algorithm(call->ask.rule.kind)->family == FAMILY_HOLDING)
+        name_channel(quota, context->prefix);
     return call;
 }
 
