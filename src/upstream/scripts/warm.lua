@@ -89,7 +89,7 @@ local function warm(at)
   local function look(_, value, n)
     kept, is_cut = records_of(value)
     if not kept then return nil end
-    asked, debt = nil, 0
+    asked, debt, new = nil, 0, nil
     for _, record in ipairs(kept) do
       if record.interval == interval and record.warmup == warmup then asked = record end
       debt = math.max(debt, record.debt)
@@ -114,6 +114,7 @@ local function warm(at)
   end
 
   local function write(key, value)
+    if not new then new, ms = value_of(kept) end -- only a penalty has changed
     return store(key, value, new, ms)
   end
 
