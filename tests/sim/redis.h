@@ -1,0 +1,97 @@
+/*
+ * A model of Redis, for simulation: one server that answers the bytes of its clients as Redis does, to the byte.
+ *
+ * It makes no system call, has no thread, no clock and no chance of its own: time is what redis_clock says, random
+ * numbers come from the seed, and one redis_step carries out one command. The same calls give the same bytes. It shares
+ * no code with weir but slices. What it cannot do it refuses as Redis refuses a command it does not know.
+ *
+ * Thread: none; a model is used by one caller at a time. Memory that cannot be had ends the process.
+ */
+#ifndef WEIR_SIM_REDIS_H
+#define WEIR_SIM_REDIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+#define REDIS_NEVER UINT64_MAX
+
+struct redis; /* one server: its data, its users, its connections */
+struct redis_conn;
+
+/* What a server is started with. All zero: Redis 7.0.15, no password, everything else as Redis has it by default. */
+struct redis_config {
+    const char *requirepass; /* NULL: none */
+    const char *users;       /* lines of `user NAME rules ...`, as ACL SETUSER takes them; NULL: only the default one */
+    uint64_t seed;
+    uint64_t time_us;    /* unix time at the start; 0: 1,700,000,000 s */
+    uint32_t version;    /* major * 10000 + minor * 100 + patch: 60216, 70015, 70206, 70401, 80001; 0: 70015 */
+    uint32_t maxclients; /* 0: 10000 */
+    uint32_t databases;  /* 0: 16 */
+    uint64_t busy_us;    /* lua-time-limit: from then on others are told BUSY; 0: 5 s */
+    bool is_valkey;      /* and version is Valkey's: 80001, or 70207 */
+};
+
+struct redis *redis_new(const struct redis_config *config);
+void redis_free(struct redis *redis); /* its connections too */
+
+/* The server's unix time, which may step back. Nothing is due by time before it is told. */
+void redis_clock(struct redis *redis, uint64_t now_us);
+
+/* `peer` is the address as CLIENT LIST shows it, copied. `owner` is the caller's, see redis_owner. */
+struct redis_conn *redis_connect(struct redis *redis, void *owner, const char *peer);
+void *redis_owner(const struct redis_conn *conn);
+
+/* The number that CLIENT ID tells of it. */
+uint64_t redis_conn_id(const struct redis_conn *conn);
+
+/* Bytes from the peer: only taken in, copied. */
+void redis_feed(struct redis_conn *conn, const char *data, size_t n);
+
+/*
+ * One command of one connection, or one event that is due: a blocked client's timeout, the end of a pause, a piece of a
+ * slow script. Connections have their turn one after the other. False: there is nothing to do before redis_next_us or
+ * before bytes come.
+ */
+bool redis_step(struct redis *redis);
+
+/* The unix time in us at which something is due by itself; REDIS_NEVER: only bytes can make it go on. */
+uint64_t redis_next_us(const struct redis *redis);
+
+/* Replies that are not taken yet, valid until the next call for this server; and taking the first n bytes of them. */
+struct slice redis_output(struct redis_conn *conn);
+void redis_taken(struct redis_conn *conn, size_t n);
+
+/*
+ * A connection whose output may have grown, or that wants to close, since it was last named here; NULL: no more. So
+ * that a caller need not ask all connections after each step.
+ */
+struct redis_conn *redis_touched(struct redis *redis);
+
+/* It has said QUIT, was killed, broke the protocol ...: it is to be closed when its output is taken. */
+bool redis_wants_close(const struct redis_conn *conn);
+
+/* Forgets the connection, whoever closed it. What it had fed and was not carried out is dropped, as Redis does. */
+void redis_disconnect(struct redis_conn *conn);
+
+/*
+ * A restart: all connections are gone, their handles are invalid. Without its data the keys are lost; scripts and
+ * settings by CONFIG SET always are. Users are again those of the start, with this password.
+ */
+void redis_restart(struct redis *redis, bool keeps_data, const char *requirepass);
+
+/* The same as another version. */
+void redis_restart_as(struct redis *redis, bool keeps_data, const struct redis_config *config);
+
+/* A slow turn: the server carries out nothing for so long, beginning now. */
+void redis_stall(struct redis *redis, uint64_t us);
+
+/* For checks: how many connections, keys in all databases, blocked clients, commands carried out since the start. */
+struct redis_counts {
+    uint64_t connections, keys, blocked, commands;
+};
+struct redis_counts redis_count(const struct redis *redis);
+
+#endif
