@@ -56,6 +56,8 @@ CONTROL = src/upstream/control_reply.c
 UNITS   = $(wildcard tests/unit/test_*.c)
 THREADS = $(wildcard tests/unit/test_*_threads.c)
 FUZZERS = $(wildcard tests/fuzz/fuzz_*.c)
+MODEL   = $(wildcard tests/sim/redis*.c)
+LUA     = lua5.1
 DRIVE   = $(wildcard bench/drive/*.c)
 MICRO   = $(wildcard bench/micro/*.c)
 
@@ -86,6 +88,13 @@ build/$(1)/test_%: build/$(1)/tests/unit/test_%.o $(call objects,$(1),$(PURE))
 
 build/$(1)/fuzz_%: build/$(1)/tests/fuzz/fuzz_%.o $(call objects,$(1),$(PURE))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lhiredis -linih $(TLS)
+
+build/$(1)/tests/sim/%.o: tests/sim/%.c Makefile
+	@mkdir -p $$(@D)
+	$$(call say,$(1) $$<)$$($(1)_CC) $(BASE) -I. $$(shell pkg-config --cflags $(LUA)) $$($(1)_CFLAGS) $$(CFLAGS) -MMD -MP -c $$< -o $$@
+
+build/$(1)/sim_redis: $(call objects,$(1),$(MODEL))
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(shell pkg-config --libs $(LUA))
 
 build/$(1)/drive: $(call objects,$(1),$(DRIVE) $(wildcard src/base/*.c src/resp/*.c))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(TLS)
@@ -129,7 +138,7 @@ test: ## install what is missing, then everything CI runs: check, unit, tsan, it
 unit: $(UNIT_BINS) ## unit tests under ASan and UBSan
 	@tests/tools/run-units.sh $(UNIT_BINS)
 
-it: build/asan/weir ## integration tests against build/asan/weir (or WEIR=path; K=expression picks tests)
+it: build/asan/weir build/asan/sim_redis ## integration tests against build/asan/weir (or WEIR=path; K=expression picks tests)
 	@tests/tools/run-it.sh
 
 asan: build/asan/weir ## build weir with ASan and UBSan

@@ -30,6 +30,7 @@ struct redis_config {
     uint32_t version;    /* major * 10000 + minor * 100 + patch: 60216, 70015, 70206, 70401, 80001; 0: 70015 */
     uint32_t maxclients; /* 0: 10000 */
     uint32_t databases;  /* 0: 16 */
+    uint64_t first_id;   /* of connections; 0: 1 */
     uint64_t busy_us;    /* lua-time-limit: from then on others are told BUSY; 0: 5 s */
     bool is_valkey;      /* and version is Valkey's: 80001, or 70207 */
 };

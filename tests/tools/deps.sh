@@ -37,6 +37,7 @@ if [ "$want" = test ]; then
     need clang-tidy has_command clang-tidy
     need libclang-rt-dev has_fuzzer
     need libcmocka-dev has_header cmocka.h
+    need liblua5.1-0-dev has_header lua5.1/lua.h
     need python3 has_command $python
     need tzdata test -e /usr/share/zoneinfo/Europe/Berlin
     need python3-pytest has_module pytest

@@ -1,0 +1,37 @@
+/*
+ * Users, and what they may.
+ */
+#ifndef WEIR_SIM_REDIS_ACL_H
+#define WEIR_SIM_REDIS_ACL_H
+
+#include "tests/sim/redis_state.h"
+
+enum acl_verdict { ACL_MAY, ACL_NO_COMMAND, ACL_NO_KEY, ACL_NO_CHANNEL };
+
+void acl_init(struct redis *redis);
+void acl_fini(struct redis *redis);
+
+/* Nobody yet, where a password is wanted. */
+bool acl_is_stranger(const struct redis_conn *conn);
+void acl_reset(struct redis_conn *conn); /* the default user again */
+
+/* False: the password is wrong, or there is no such user who may come. */
+bool acl_login(struct redis_conn *conn, struct slice name, struct slice password);
+void acl_set_requirepass(struct redis *redis, struct slice password);
+
+enum acl_verdict acl_check(const struct user *user, const struct command *command, const struct slice *argv,
+                           size_t argc);
+bool acl_may_hear(const struct user *user, struct slice channel, bool is_pattern);
+
+/* The refusal, with its code. */
+void acl_describe(const struct redis *redis, enum acl_verdict verdict, const struct command *command,
+                  const struct user *user, struct text *text);
+
+struct user *acl_find(const struct redis *redis, struct slice name);
+
+/* Applies one rule as ACL SETUSER takes it; NULL, or why it is none: redis_acl_rules.c */
+const char *acl_apply(const struct redis *redis, struct user *user, struct slice rule);
+struct user *acl_copy(const struct redis *redis, const struct user *user, struct slice name);
+void acl_free(struct user *user);
+
+#endif

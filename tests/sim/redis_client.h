@@ -1,0 +1,14 @@
+/*
+ * The CLIENT command, and looking up who is connected.
+ */
+#ifndef WEIR_SIM_REDIS_CLIENT_H
+#define WEIR_SIM_REDIS_CLIENT_H
+
+#include "tests/sim/redis_state.h"
+
+struct redis_conn *client_by_id(const struct redis *redis, uint64_t id); /* NULL: none */
+
+/* A name as CLIENT SETNAME takes it; false: the complaint is answered. */
+bool client_set_name(struct redis_conn *conn, struct slice name);
+
+#endif

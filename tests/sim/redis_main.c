@@ -1,0 +1,159 @@
+/*
+ * The model of Redis on its own, told by lines on its standard input what happens to it:
+ *
+ *   new VERSION IS_VALKEY SEED TIME_US FIRST_ID   another server, without any connection
+ *   open N PEER                                   a connection; N counts from 0
+ *   send N HEX                                    bytes of it, after which the server does all that it can do
+ *   clock US                                      so much later, step by step where something is due
+ *   close N
+ *   show                                          answers what each connection got since: lines "N HEX" and "N closed",
+ *                                                 and a line "." at their end
+ *
+ * For the test that holds it against a real server. Exit 2: a line that is none of these.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tests/sim/redis.h"
+#include "tests/sim/redis_text.h"
+
+#define CONNS_MAX 64
+
+struct world {
+    struct redis *redis; /* NULL: none yet */
+    uint64_t now_us;
+    struct redis_conn *conns[CONNS_MAX]; /* NULL: not open */
+};
+
+static void settle(struct world *world)
+{
+    while (redis_step(world->redis))
+        ;
+}
+
+static void drop(struct world *world)
+{
+    if (world->redis != NULL)
+        redis_free(world->redis);
+    *world = (struct world){0};
+}
+
+static bool begin(struct world *world, const char *words)
+{
+    struct redis_config config = {0};
+    unsigned is_valkey;
+    drop(world);
+    if (sscanf(words, "%" SCNu32 " %u %" SCNu64 " %" SCNu64 " %" SCNu64, &config.version, &is_valkey, &config.seed,
+               &config.time_us, &config.first_id) != 5)
+        return false;
+    config.is_valkey = is_valkey != 0;
+    world->now_us = config.time_us;
+    world->redis = redis_new(&config);
+    return true;
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool send_hex(struct world *world, struct redis_conn *conn, const char *hex)
+{
+    struct text bytes = {0};
+    for (; digit(hex[0]) >= 0 && digit(hex[1]) >= 0; hex += 2) {
+        char byte = (char)(digit(hex[0]) * 16 + digit(hex[1]));
+        text_add(&bytes, slice_of(&byte, 1));
+    }
+    redis_feed(conn, bytes.at, bytes.len);
+    text_fini(&bytes);
+    settle(world);
+    return *hex == '\0';
+}
+
+/* Not at one go: what is due on the way is due in its order. */
+static void advance(struct world *world, uint64_t us)
+{
+    uint64_t end_us = world->now_us + us;
+    for (;;) {
+        uint64_t next_us = redis_next_us(world->redis);
+        bool is_last = next_us >= end_us;
+        world->now_us = is_last ? end_us : next_us + 1;
+        redis_clock(world->redis, world->now_us);
+        settle(world);
+        if (is_last)
+            return;
+    }
+}
+
+static void show(struct world *world)
+{
+    for (unsigned i = 0; i < CONNS_MAX; i++) {
+        struct redis_conn *conn = world->conns[i];
+        if (conn == NULL)
+            continue;
+        struct slice out = redis_output(conn);
+        if (out.len > 0)
+            printf("%u ", i);
+        for (size_t k = 0; k < out.len; k++)
+            printf("%02x", (unsigned char)out.at[k]);
+        if (out.len > 0)
+            printf("\n");
+        redis_taken(conn, out.len);
+        if (!redis_wants_close(conn))
+            continue;
+        printf("%u closed\n", i);
+        redis_disconnect(conn);
+        world->conns[i] = NULL;
+    }
+    printf(".\n");
+}
+
+static void close_conn(struct world *world, unsigned n)
+{
+    redis_disconnect(world->conns[n]);
+    world->conns[n] = NULL;
+    settle(world);
+}
+
+static bool obey(struct world *world, char *line)
+{
+    unsigned n;
+    int used = 0;
+    if (strncmp(line, "new ", 4) == 0)
+        return begin(world, line + 4);
+    if (world->redis == NULL)
+        return false;
+    if (strcmp(line, "show") == 0) {
+        show(world);
+    } else if (sscanf(line, "open %u %n", &n, &used) == 1 && n < CONNS_MAX && world->conns[n] == NULL) {
+        world->conns[n] = redis_connect(world->redis, NULL, line + used);
+    } else if (sscanf(line, "send %u %n", &n, &used) == 1 && n < CONNS_MAX) {
+        return world->conns[n] == NULL || send_hex(world, world->conns[n], line + used);
+    } else if (strncmp(line, "clock ", 6) == 0) {
+        advance(world, strtoull(line + 6, NULL, 10));
+    } else if (sscanf(line, "close %u", &n) == 1 && n < CONNS_MAX) {
+        if (world->conns[n] != NULL)
+            close_conn(world, n);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+int main(void)
+{
+    struct world world = {0};
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t len;
+    bool is_good = true;
+    while (is_good && (len = getline(&line, &room, stdin)) > 0) {
+        line[len - 1] = line[len - 1] == '\n' ? '\0' : line[len - 1];
+        is_good = obey(&world, line);
+        if (!is_good)
+            fprintf(stderr, "not understood: %.100s\n", line);
+    }
+    free(line);
+    drop(&world);
+    return is_good ? 0 : 2;
+}

@@ -1,0 +1,292 @@
+/* Commands about the server: INFO, CONFIG, DEBUG, TIME, SLOWLOG. */
+#include "tests/sim/redis_server.h"
+
+#include <stdio.h>
+
+#include "tests/sim/redis_acl.h"
+#include "tests/sim/redis_args.h"
+#include "tests/sim/redis_commands.h"
+
+static void add_version(struct text *text, uint32_t version)
+{
+    text_addf(text, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+}
+
+void reply_version(struct redis_conn *conn, bool is_own)
+{
+    struct text text = {0};
+    add_version(&text, is_own ? conn->redis->config.version : conn->redis->version);
+    reply_bulk(conn, text_slice(&text));
+    text_fini(&text);
+}
+
+void cmd_time(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argv;
+    (void)argc;
+    char digits[24];
+    reply_array(conn, 2);
+    reply_bulk(conn, text_of_number((int64_t)(conn->redis->now_us / US_PER_S), digits));
+    reply_bulk(conn, text_of_number((int64_t)(conn->redis->now_us % US_PER_S), digits));
+}
+
+/* ---- INFO ---- */
+
+static void info_server(const struct redis *redis, struct text *out)
+{
+    bool is_new = redis->config.is_valkey && redis->config.version >= 80000;
+    text_add(out, SLICE("# Server\r\nredis_version:"));
+    add_version(out, redis->version);
+    if (is_new) {
+        text_add(out, SLICE("\r\nserver_name:valkey\r\nvalkey_version:"));
+        add_version(out, redis->config.version);
+    }
+    text_addf(out,
+              "\r\n%s_mode:standalone\r\nos:none\r\narch_bits:64\r\nprocess_id:1\r\nrun_id:%s\r\ntcp_port:6379\r\n",
+              is_new ? "server" : "redis", redis->run_id);
+    text_addf(out, "server_time_usec:%lu\r\nuptime_in_seconds:%lu\r\n", redis->now_us,
+              redis->now_us > redis->started_us ? (redis->now_us - redis->started_us) / US_PER_S : 0);
+}
+
+static void info_clients(const struct redis *redis, struct text *out)
+{
+    text_addf(out,
+              "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%u\r\nblocked_clients:%zu\r\ntracking_clients:%zu\r\n",
+              redis->n_conns, redis->settings.maxclients, redis->n_blocked, redis->n_tracking);
+}
+
+static void info_stats(const struct redis *redis, struct text *out)
+{
+    text_addf(out, "# Stats\r\ntotal_commands_processed:%lu\r\npubsub_channels:%zu\r\npubsub_patterns:%zu\r\n",
+              redis->n_commands, redis->channels.count, redis->patterns.count);
+}
+
+static void info_replication(const struct redis *redis, struct text *out)
+{
+    (void)redis;
+    text_add(out, SLICE("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"));
+}
+
+static void info_keyspace(const struct redis *redis, struct text *out)
+{
+    text_add(out, SLICE("# Keyspace\r\n"));
+    for (size_t i = 0; i < redis->settings.databases; i++)
+        if (redis->dbs[i].keys.count > 0)
+            text_addf(out, "db%zu:keys=%zu,expires=%zu,avg_ttl=0\r\n", i, redis->dbs[i].keys.count,
+                      redis->dbs[i].n_expiring);
+}
+
+static bool wants_section(const struct slice *argv, size_t argc, const char *name)
+{
+    bool is_wanted = argc == 1;
+    for (size_t i = 1; i < argc; i++)
+        is_wanted |= text_is(argv[i], name) || text_is(argv[i], "all") || text_is(argv[i], "default") ||
+                     text_is(argv[i], "everything");
+    return is_wanted;
+}
+
+void cmd_info(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    static const struct {
+        const char *name;
+        void (*write)(const struct redis *redis, struct text *out);
+    } sections[] = {
+        {"server", info_server},           {"clients", info_clients},   {"stats", info_stats},
+        {"replication", info_replication}, {"keyspace", info_keyspace},
+    };
+    if (argc > 2 && !is_at_least(conn->redis, 70000)) {
+        reply_syntax(conn);
+        return;
+    }
+    struct text out = {0};
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        if (!wants_section(argv, argc, sections[i].name))
+            continue;
+        if (out.len > 0)
+            text_add(&out, SLICE("\r\n"));
+        sections[i].write(conn->redis, &out);
+    }
+    reply_verbatim(conn, text_slice(&out));
+    text_fini(&out);
+}
+
+/* ---- CONFIG ---- */
+
+enum setting_kind { SETTING_TEXT, SETTING_U32, SETTING_BYTES, SETTING_MS, SETTING_FIXED };
+
+static const struct setting {
+    const char *name;
+    enum setting_kind kind;
+    size_t at; /* in struct settings */
+    int64_t least;
+    const char *fixed;
+} settings[] = {
+    {"requirepass", SETTING_TEXT, offsetof(struct settings, requirepass), 0, NULL},
+    {"maxclients", SETTING_U32, offsetof(struct settings, maxclients), 1, NULL},
+    {"lua-time-limit", SETTING_MS, offsetof(struct settings, busy_us), 0, NULL},
+    {"busy-reply-threshold", SETTING_MS, offsetof(struct settings, busy_us), 0, NULL},
+    {"proto-max-bulk-len", SETTING_BYTES, offsetof(struct settings, bulk_max), 1024 * 1024, NULL},
+    {"databases", SETTING_FIXED, 0, 0, "16"},
+    {"appendonly", SETTING_FIXED, 0, 0, "no"},
+    {"save", SETTING_FIXED, 0, 0, ""},
+    {"maxmemory", SETTING_FIXED, 0, 0, "0"},
+    {"timeout", SETTING_FIXED, 0, 0, "0"},
+};
+#define N_SETTINGS (sizeof settings / sizeof settings[0])
+
+static void show_setting(const struct redis *redis, const struct setting *setting, struct text *out)
+{
+    const char *at = (const char *)&redis->settings + setting->at;
+    switch (setting->kind) {
+    case SETTING_TEXT:
+        text_add(out, text_slice((const struct text *)(const void *)at));
+        break;
+    case SETTING_U32:
+        text_addf(out, "%u", *(const uint32_t *)(const void *)at);
+        break;
+    case SETTING_BYTES:
+        text_addf(out, "%ld", *(const int64_t *)(const void *)at);
+        break;
+    case SETTING_MS:
+        text_addf(out, "%lu", *(const uint64_t *)(const void *)at / US_PER_MS);
+        break;
+    case SETTING_FIXED:
+        text_addf(out, "%s", setting->fixed);
+        break;
+    }
+}
+
+void cmd_config_get(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    size_t n = 0;
+    size_t mark = reply_mark(conn);
+    if (argc > 3 && !is_at_least(conn->redis, 70000)) {
+        reply_subcommand(conn, argv);
+        return;
+    }
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        bool is_wanted = false;
+        for (size_t k = 2; k < argc; k++)
+            is_wanted |= text_matches(argv[k], slice_str(settings[i].name), true);
+        if (!is_wanted)
+            continue;
+        struct text value = {0};
+        show_setting(conn->redis, &settings[i], &value);
+        reply_word(conn, settings[i].name);
+        reply_bulk(conn, text_slice(&value));
+        text_fini(&value);
+        n++;
+    }
+    reply_map_at(conn, mark, n);
+}
+
+static const struct setting *find_setting(struct slice name)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (text_is(name, settings[i].name))
+            return &settings[i];
+    return NULL;
+}
+
+/* False: the value is none of this setting's. */
+static bool set_setting(struct redis *redis, const struct setting *setting, struct slice value)
+{
+    char *at = (char *)&redis->settings + setting->at;
+    int64_t number = 0;
+    if (setting->kind == SETTING_TEXT) {
+        text_set((struct text *)(void *)at, value);
+        acl_set_requirepass(redis, value);
+        return true;
+    }
+    if (!text_to_number(value, &number) || number < setting->least)
+        return false;
+    if (setting->kind == SETTING_U32 && number <= UINT32_MAX)
+        *(uint32_t *)(void *)at = (uint32_t)number;
+    else if (setting->kind == SETTING_BYTES)
+        *(int64_t *)(void *)at = number;
+    else if (setting->kind == SETTING_MS)
+        *(uint64_t *)(void *)at = (uint64_t)number * US_PER_MS;
+    else
+        return false;
+    return true;
+}
+
+static void refuse_setting(struct redis_conn *conn, struct slice name, struct slice value, const char *why)
+{
+    if (is_at_least(conn->redis, 70000))
+        reply_error(conn, "ERR CONFIG SET failed (possibly related to argument '%.*s') - %s", SHOWN(name), why);
+    else
+        reply_error(conn, "ERR Invalid argument '%.*s' for CONFIG SET '%.*s' - %s", SHOWN(value), SHOWN(name), why);
+}
+
+void cmd_config_set(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    bool is_new = is_at_least(conn->redis, 70000);
+    if (argc % 2 == 1 || (argc > 4 && !is_new)) {
+        reply_subcommand(conn, argv);
+        return;
+    }
+    for (size_t i = 2; i < argc; i += 2) {
+        const struct setting *setting = find_setting(argv[i]);
+        if (setting == NULL) {
+            reply_error(conn,
+                        is_new ? "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'"
+                               : "ERR Unsupported CONFIG parameter: %.*s",
+                        SHOWN(argv[i]));
+            return;
+        }
+        if (!set_setting(conn->redis, setting, argv[i + 1])) {
+            refuse_setting(conn, argv[i], argv[i + 1], "argument couldn't be parsed into an integer");
+            return;
+        }
+    }
+    reply_ok(conn);
+}
+
+void cmd_config_resetstat(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argv;
+    (void)argc;
+    conn->redis->n_commands = 0;
+    reply_ok(conn);
+}
+
+/* ---- DEBUG ---- */
+
+void cmd_debug(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    double seconds;
+    if (argc == 3 && text_is(argv[1], "sleep")) {
+        char copy[64] = "";
+        memcpy(copy, argv[2].at, argv[2].len < sizeof copy ? argv[2].len : sizeof copy - 1);
+        seconds = strtod(copy, NULL);
+        if (seconds > 0)
+            redis_stall(conn->redis, (uint64_t)(seconds * US_PER_S));
+        reply_ok(conn);
+    } else {
+        reply_subcommand(conn, argv);
+    }
+}
+
+/* ---- SLOWLOG: nothing is slow ---- */
+
+void cmd_slowlog_len(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argv;
+    (void)argc;
+    reply_number(conn, 0);
+}
+
+void cmd_slowlog_get(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argv;
+    (void)argc;
+    reply_array(conn, 0);
+}
+
+void cmd_slowlog_reset(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argv;
+    (void)argc;
+    reply_ok(conn);
+}

@@ -1,0 +1,421 @@
+/* Commands about strings. */
+#include <math.h>
+
+#include "tests/sim/redis_args.h"
+#include "tests/sim/redis_commands.h"
+#include "tests/sim/redis_db.h"
+
+#define STRING_MAX (512LL * 1024 * 1024)
+
+/* Whatever was there, the key is this string now; its time stays only if told so. */
+static struct value *store(struct redis_conn *conn, struct slice name, struct slice text, bool keeps_ttl)
+{
+    struct value *value = key_find(conn, name);
+    int64_t expires_ms = value != NULL && keeps_ttl ? value->expires_ms : NO_EXPIRY;
+    if (value != NULL && value->type != VALUE_STRING) {
+        key_delete(conn, name);
+        value = NULL;
+    }
+    if (value == NULL)
+        value = key_add(conn, name, VALUE_STRING);
+    db_set_expiry(conn->db, value, expires_ms);
+    text_set(&value->string, text);
+    key_changed(conn, name);
+    return value;
+}
+
+/* False: it has the wrong type, which is answered. */
+static bool reply_value(struct redis_conn *conn, const struct value *value)
+{
+    if (!key_has_type(conn, value, VALUE_STRING))
+        return false;
+    if (value != NULL)
+        reply_bulk(conn, text_slice(&value->string));
+    else
+        reply_null(conn);
+    return true;
+}
+
+void cmd_get(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    reply_value(conn, key_find(conn, argv[1]));
+}
+
+/* ---- SET and GETEX ---- */
+
+enum set_option { SET_NX = 1, SET_XX = 2, SET_GET = 4, SET_KEEPTTL = 8, SET_PERSIST = 16, SET_TIME = 32 };
+
+struct set_options {
+    unsigned bits;
+    struct slice time;
+    int64_t unit_ms;
+    bool is_moment;
+};
+
+static bool take_time(struct set_options *options, struct slice word, const struct slice *next)
+{
+    static const struct {
+        const char *word;
+        int64_t unit_ms;
+        bool is_moment;
+    } units[] = {{"ex", 1000, false}, {"px", 1, false}, {"exat", 1000, true}, {"pxat", 1, true}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (!text_is(word, units[i].word) || next == NULL || (options->bits & (SET_KEEPTTL | SET_PERSIST)))
+            continue;
+        bool is_other = options->unit_ms != units[i].unit_ms || options->is_moment != units[i].is_moment;
+        if ((options->bits & SET_TIME) && is_other)
+            return false;
+        options->bits |= SET_TIME;
+        options->time = *next;
+        options->unit_ms = units[i].unit_ms;
+        options->is_moment = units[i].is_moment;
+        return true;
+    }
+    return false;
+}
+
+static unsigned set_option_of(struct slice word, unsigned bits)
+{
+    if (text_is(word, "nx"))
+        return bits & SET_XX ? 0 : SET_NX;
+    if (text_is(word, "xx"))
+        return bits & SET_NX ? 0 : SET_XX;
+    if (text_is(word, "get"))
+        return SET_GET;
+    if (text_is(word, "keepttl"))
+        return bits & SET_TIME ? 0 : SET_KEEPTTL;
+    return 0;
+}
+
+static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc, size_t from,
+                         struct set_options *options)
+{
+    bool is_set = from == 3;
+    for (size_t i = from; i < argc; i++) {
+        unsigned option = is_set ? set_option_of(argv[i], options->bits) : 0;
+        if (!is_set && text_is(argv[i], "persist") && !(options->bits & SET_TIME))
+            option = SET_PERSIST;
+        options->bits |= option;
+        if (option != 0)
+            continue;
+        if (!take_time(options, argv[i], i + 1 < argc ? &argv[i + 1] : NULL)) {
+            reply_syntax(conn);
+            return false;
+        }
+        i++;
+    }
+    /* Before 7.0 the two did not go together. */
+    if (!is_at_least(conn->redis, 70000) && (options->bits & SET_GET) && (options->bits & SET_NX)) {
+        reply_syntax(conn);
+        return false;
+    }
+    return true;
+}
+
+void cmd_set(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    struct set_options options = {0};
+    int64_t expires_ms = NO_EXPIRY;
+    if (!read_options(conn, argv, argc, 3, &options))
+        return;
+    if ((options.bits & SET_TIME) && !arg_expiry(conn, options.time, options.unit_ms, options.is_moment, &expires_ms))
+        return;
+    const struct value *old = key_find(conn, argv[1]);
+    bool was_there = old != NULL;
+    if ((options.bits & SET_GET) && !reply_value(conn, old))
+        return;
+    if (((options.bits & SET_NX) && was_there) || ((options.bits & SET_XX) && !was_there)) {
+        if (!(options.bits & SET_GET))
+            reply_null(conn);
+        return;
+    }
+    struct value *value = store(conn, argv[1], argv[2], options.bits & SET_KEEPTTL);
+    if (options.bits & SET_TIME)
+        db_set_expiry(conn->db, value, expires_ms);
+    if (!(options.bits & SET_GET))
+        reply_ok(conn);
+}
+
+static void set_for(struct redis_conn *conn, const struct slice *argv, int64_t unit_ms)
+{
+    int64_t expires_ms;
+    if (!arg_expiry(conn, argv[2], unit_ms, false, &expires_ms))
+        return;
+    db_set_expiry(conn->db, store(conn, argv[1], argv[3], false), expires_ms);
+    reply_ok(conn);
+}
+
+void cmd_setex(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    set_for(conn, argv, 1000);
+}
+
+void cmd_psetex(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    set_for(conn, argv, 1);
+}
+
+void cmd_setnx(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    bool is_new = key_find(conn, argv[1]) == NULL;
+    if (is_new)
+        store(conn, argv[1], argv[2], false);
+    reply_number(conn, is_new);
+}
+
+void cmd_getset(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    if (reply_value(conn, key_find(conn, argv[1])))
+        store(conn, argv[1], argv[2], false);
+}
+
+void cmd_getdel(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    const struct value *value = key_find(conn, argv[1]);
+    if (reply_value(conn, value) && value != NULL) {
+        key_delete(conn, argv[1]);
+        key_changed(conn, argv[1]);
+    }
+}
+
+void cmd_getex(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    struct set_options options = {0};
+    if (!read_options(conn, argv, argc, 2, &options))
+        return;
+    struct value *value = key_find(conn, argv[1]);
+    if (value == NULL) {
+        reply_null(conn);
+        return;
+    }
+    int64_t expires_ms = NO_EXPIRY;
+    if (!key_has_type(conn, value, VALUE_STRING))
+        return;
+    if ((options.bits & SET_TIME) && !arg_expiry(conn, options.time, options.unit_ms, options.is_moment, &expires_ms))
+        return;
+    reply_value(conn, value);
+    bool is_over = (options.bits & SET_TIME) && options.is_moment && expires_ms <= now_ms(conn->redis);
+    bool changes = (options.bits & SET_TIME) || ((options.bits & SET_PERSIST) && value->expires_ms != NO_EXPIRY);
+    if (is_over)
+        key_delete(conn, argv[1]);
+    else if (changes)
+        db_set_expiry(conn->db, value, expires_ms);
+    if (changes)
+        key_changed(conn, argv[1]);
+}
+
+/* ---- several ---- */
+
+void cmd_mget(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    reply_array(conn, argc - 1);
+    for (size_t i = 1; i < argc; i++) {
+        const struct value *value = key_find(conn, argv[i]);
+        if (value != NULL && value->type == VALUE_STRING)
+            reply_bulk(conn, text_slice(&value->string));
+        else
+            reply_null(conn);
+    }
+}
+
+static bool has_pairs(struct redis_conn *conn, size_t argc)
+{
+    if (argc % 2 == 1)
+        return true;
+    reply_arity(conn);
+    return false;
+}
+
+void cmd_mset(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    if (!has_pairs(conn, argc))
+        return;
+    for (size_t i = 1; i < argc; i += 2)
+        store(conn, argv[i], argv[i + 1], false);
+    reply_ok(conn);
+}
+
+void cmd_msetnx(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    if (!has_pairs(conn, argc))
+        return;
+    bool is_new = true;
+    for (size_t i = 1; i < argc; i += 2)
+        is_new &= key_find(conn, argv[i]) == NULL;
+    for (size_t i = 1; i < argc && is_new; i += 2)
+        store(conn, argv[i], argv[i + 1], false);
+    reply_number(conn, is_new);
+}
+
+/* ---- numbers ---- */
+
+static void increment(struct redis_conn *conn, struct slice name, int64_t by)
+{
+    struct value *value = key_find(conn, name);
+    int64_t number = 0;
+    if (!key_has_type(conn, value, VALUE_STRING))
+        return;
+    if (value != NULL && !arg_number(conn, text_slice(&value->string), &number))
+        return;
+    if (__builtin_add_overflow(number, by, &number)) {
+        reply_error(conn, "ERR increment or decrement would overflow");
+        return;
+    }
+    if (value == NULL)
+        value = key_add(conn, name, VALUE_STRING);
+    char digits[24];
+    text_set(&value->string, text_of_number(number, digits));
+    key_changed(conn, name);
+    reply_number(conn, number);
+}
+
+void cmd_incr(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    increment(conn, argv[1], 1);
+}
+
+void cmd_decr(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    increment(conn, argv[1], -1);
+}
+
+void cmd_incrby(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    int64_t by;
+    if (arg_number(conn, argv[2], &by))
+        increment(conn, argv[1], by);
+}
+
+void cmd_decrby(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    int64_t by;
+    if (!arg_number(conn, argv[2], &by))
+        return;
+    if (by == INT64_MIN)
+        reply_error(conn, "ERR decrement would overflow");
+    else
+        increment(conn, argv[1], -by);
+}
+
+void cmd_incrbyfloat(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    struct value *value = key_find(conn, argv[1]);
+    long double number = 0;
+    long double by;
+    if (!key_has_type(conn, value, VALUE_STRING))
+        return;
+    bool is_float = value == NULL || text_to_long_double(text_slice(&value->string), &number);
+    if (!is_float || !text_to_long_double(argv[2], &by)) {
+        reply_error(conn, "ERR value is not a valid float");
+        return;
+    }
+    number += by;
+    if (isnan(number) || isinf(number)) {
+        reply_error(conn, "ERR increment would produce NaN or Infinity");
+        return;
+    }
+    if (value == NULL)
+        value = key_add(conn, argv[1], VALUE_STRING);
+    char room[5200];
+    text_set(&value->string, text_of_long_double(number, room));
+    key_changed(conn, argv[1]);
+    reply_bulk(conn, text_slice(&value->string));
+}
+
+/* ---- parts ---- */
+
+void cmd_append(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    struct value *value = key_find(conn, argv[1]);
+    if (!key_has_type(conn, value, VALUE_STRING))
+        return;
+    if (value == NULL)
+        value = key_add(conn, argv[1], VALUE_STRING);
+    text_add(&value->string, argv[2]);
+    key_changed(conn, argv[1]);
+    reply_number(conn, (int64_t)value->string.len);
+}
+
+void cmd_strlen(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    const struct value *value = key_find(conn, argv[1]);
+    if (key_has_type(conn, value, VALUE_STRING))
+        reply_number(conn, value != NULL ? (int64_t)value->string.len : 0);
+}
+
+void cmd_getrange(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    int64_t from;
+    int64_t to;
+    if (!arg_number(conn, argv[2], &from) || !arg_number(conn, argv[3], &to))
+        return;
+    const struct value *value = key_find(conn, argv[1]);
+    if (!key_has_type(conn, value, VALUE_STRING))
+        return;
+    int64_t len = value != NULL ? (int64_t)value->string.len : 0;
+    bool is_empty = from < 0 && to < 0 && from > to;
+    from = from < 0 ? from + len : from;
+    to = to < 0 ? to + len : to;
+    from = from < 0 ? 0 : from;
+    to = to < 0 ? 0 : to;
+    to = to >= len ? len - 1 : to;
+    if (is_empty || from > to || len == 0)
+        reply_bulk(conn, SLICE(""));
+    else
+        reply_bulk(conn, slice_of(value->string.at + from, (size_t)(to - from + 1)));
+}
+
+static bool fits(struct redis_conn *conn, int64_t offset, size_t len)
+{
+    if (offset <= STRING_MAX && offset + (int64_t)len <= STRING_MAX)
+        return true;
+    reply_error(conn, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    return false;
+}
+
+void cmd_setrange(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    (void)argc;
+    int64_t offset;
+    if (!arg_number(conn, argv[2], &offset))
+        return;
+    if (offset < 0) {
+        reply_error(conn, "ERR offset is out of range");
+        return;
+    }
+    struct value *value = key_find(conn, argv[1]);
+    if (!key_has_type(conn, value, VALUE_STRING))
+        return;
+    if (argv[3].len == 0) {
+        reply_number(conn, value != NULL ? (int64_t)value->string.len : 0);
+        return;
+    }
+    if (!fits(conn, offset, argv[3].len))
+        return;
+    if (value == NULL)
+        value = key_add(conn, argv[1], VALUE_STRING);
+    struct text *string = &value->string;
+    size_t end = (size_t)offset + argv[3].len;
+    if (end > string->len) {
+        text_reserve(string, end - string->len);
+        memset(string->at + string->len, 0, end - string->len);
+        string->len = end;
+    }
+    memcpy(string->at + offset, argv[3].at, argv[3].len);
+    key_changed(conn, argv[1]);
+    reply_number(conn, (int64_t)string->len);
+}

@@ -1,0 +1,26 @@
+/*
+ * Client side caching: who has read which key, and is told when it changes.
+ */
+#ifndef WEIR_SIM_REDIS_TRACKING_H
+#define WEIR_SIM_REDIS_TRACKING_H
+
+#include "tests/sim/redis_state.h"
+
+/* The command has read its keys for this connection. */
+void tracking_remember(struct redis_conn *conn, const struct command *command, const struct slice *argv, size_t argc);
+
+/* `conn` has changed it; NULL: time. */
+void tracking_invalidate(struct redis *redis, const struct redis_conn *conn, struct slice name);
+void tracking_flushed(struct redis *redis);
+
+/* What had to wait for the reply of the current command. */
+void tracking_send_pending(struct redis *redis);
+
+/* What is told by prefix, all at once when the server has a moment. False: nothing. */
+bool tracking_broadcast(struct redis *redis);
+
+void tracking_stop(struct redis_conn *conn);
+void tracking_forget(struct redis_conn *conn);
+void tracking_fini(struct redis *redis);
+
+#endif
