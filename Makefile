@@ -94,7 +94,7 @@ build/$(1)/tests/sim/%.o: tests/sim/%.c Makefile
 	$$(call say,$(1) $$<)$$($(1)_CC) $(BASE) -I. $$(shell pkg-config --cflags $(LUA)) $$($(1)_CFLAGS) $$(CFLAGS) -MMD -MP -c $$< -o $$@
 
 build/$(1)/sim_redis: $(call objects,$(1),$(MODEL))
-	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(shell pkg-config --libs $(LUA))
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(shell pkg-config --libs $(LUA)) -lm
 
 build/$(1)/drive: $(call objects,$(1),$(DRIVE) $(wildcard src/base/*.c src/resp/*.c))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(TLS)

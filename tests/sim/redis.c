@@ -217,6 +217,7 @@ static void close_if_due(struct redis_conn *conn)
     conn_touch(conn);
 }
 
+/* What concerns only the next request is over, even if that asks for nothing. */
 static void finish(struct redis_conn *conn)
 {
     const struct command *command = conn->command;
@@ -225,8 +226,20 @@ static void finish(struct redis_conn *conn)
     conn->is_reply_skip_next = false;
     if (!conn->is_multi && !is_client)
         conn->tracking &= ~(unsigned)TRACKING_CACHING;
+    conn->command = NULL;
     request_done(conn);
+}
+
+/* Where it stops to be its turn: behind all others, or not at all while it has asked for more. */
+static void go_on(struct redis_conn *conn)
+{
+    struct redis *redis = conn->redis;
     schedule_ready(conn);
+    bool is_ready = !list_is_empty(&conn->in_ready);
+    if (!is_ready || (redis->config.mixing > 0 && redis_random(redis) % 1000 < redis->config.mixing))
+        return;
+    list_take(&conn->in_ready);
+    list_push(redis->ready.next, &conn->in_ready); /* before the first */
 }
 
 static void carry_out(struct redis_conn *conn)
@@ -241,6 +254,8 @@ static void carry_out(struct redis_conn *conn)
         conn_kill(conn);
     else if (is_done)
         finish(conn);
+    if (is_done)
+        go_on(conn);
     close_if_due(conn);
 }
 
@@ -251,9 +266,8 @@ static bool take_turn(struct redis *redis)
         struct redis_conn *conn = container_of(redis->ready.next, struct redis_conn, in_ready);
         list_take(&conn->in_ready);
         enum request_result result;
-        do
-            result = request_read(conn);
-        while (result == REQUEST_EMPTY);
+        while ((result = request_read(conn)) == REQUEST_EMPTY)
+            finish(conn);
         if (result == REQUEST_BAD)
             close_if_due(conn);
         if (result != REQUEST_WHOLE)

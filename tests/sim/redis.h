@@ -31,8 +31,10 @@ struct redis_config {
     uint32_t maxclients; /* 0: 10000 */
     uint32_t databases;  /* 0: 16 */
     uint64_t first_id;   /* of connections; 0: 1 */
-    uint64_t busy_us;    /* lua-time-limit: from then on others are told BUSY; 0: 5 s */
-    bool is_valkey;      /* and version is Valkey's: 80001, or 70207 */
+    uint32_t
+        mixing; /* chance in 1/1000 that after a command others have their turn, as where requests come in pieces */
+    uint64_t busy_us; /* lua-time-limit: from then on others are told BUSY; 0: 5 s */
+    bool is_valkey;   /* and version is Valkey's: 80001, or 70207 */
 };
 
 struct redis *redis_new(const struct redis_config *config);
@@ -53,7 +55,7 @@ void redis_feed(struct redis_conn *conn, const char *data, size_t n);
 
 /*
  * One command of one connection, or one event that is due: a blocked client's timeout, the end of a pause, a piece of a
- * slow script. Connections have their turn one after the other. False: there is nothing to do before redis_next_us or
+ * slow script. As in Redis, who has his turn keeps it while he has asked for more; but see `mixing`. False: there is nothing to do before redis_next_us or
  * before bytes come.
  */
 bool redis_step(struct redis *redis);

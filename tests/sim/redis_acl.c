@@ -17,6 +17,14 @@ struct user *acl_find(const struct redis *redis, struct slice name)
     return NULL;
 }
 
+void acl_insert(struct redis *redis, struct user *user)
+{
+    struct list *at = redis->users.next;
+    while (at != &redis->users && strcmp(container_of(at, struct user, in_users)->name, user->name) < 0)
+        at = at->next;
+    list_push(at, &user->in_users); /* before it */
+}
+
 static void add_from_line(struct redis *redis, struct slice line)
 {
     size_t n;
@@ -27,7 +35,7 @@ static void add_from_line(struct redis *redis, struct slice line)
         struct user *user = acl_find(redis, name);
         if (user == NULL) {
             user = acl_copy(redis, NULL, name);
-            list_push(&redis->users, &user->in_users);
+            acl_insert(redis, user);
         }
         for (size_t i = 2; i < n; i++)
             if (acl_apply(redis, user, text_slice(&words[i])) != NULL)
@@ -117,6 +125,7 @@ void cmd_auth(struct redis_conn *conn, const struct slice *argv, size_t argc)
         reply_syntax(conn);
         return;
     }
+    conn->secret_words = 6;
     if (argc == 2 && conn->redis->default_user->is_nopass) {
         reply_error(conn,
                     "ERR AUTH <password> called without any password configured for the default user. Are you sure "

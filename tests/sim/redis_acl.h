@@ -28,6 +28,7 @@ void acl_describe(const struct redis *redis, enum acl_verdict verdict, const str
                   const struct user *user, struct text *text);
 
 struct user *acl_find(const struct redis *redis, struct slice name);
+void acl_insert(struct redis *redis, struct user *user); /* by name */
 
 /* Applies one rule as ACL SETUSER takes it; NULL, or why it is none: redis_acl_rules.c */
 const char *acl_apply(const struct redis *redis, struct user *user, struct slice rule);

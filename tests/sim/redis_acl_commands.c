@@ -41,14 +41,6 @@ static void exchange(struct user *a, struct user *b)
     b->in_users = in_b;
 }
 
-static void insert_user(struct redis *redis, struct user *user)
-{
-    struct list *at = redis->users.next;
-    while (at != &redis->users && strcmp(container_of(at, struct user, in_users)->name, user->name) < 0)
-        at = at->next;
-    list_push(at, &user->in_users); /* before it */
-}
-
 void cmd_acl_setuser(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct redis *redis = conn->redis;
@@ -67,7 +59,7 @@ void cmd_acl_setuser(struct redis_conn *conn, const struct slice *argv, size_t a
         return;
     }
     if (user == NULL) {
-        insert_user(redis, changed);
+        acl_insert(redis, changed);
     } else {
         exchange(user, changed);
         acl_free(changed);
@@ -176,6 +168,8 @@ static void reply_flags(struct redis_conn *conn, const struct user *user, bool i
         words[n++] = "allcommands";
     if (user->is_nopass)
         words[n++] = "nopass";
+    if (user->is_sanitizing)
+        words[n++] = "sanitize-payload";
     reply_set(conn, n);
     for (size_t i = 0; i < n; i++)
         reply_word(conn, words[i]);
@@ -234,6 +228,8 @@ static void describe_user(const struct redis *redis, const struct user *user, st
     text_addf(line, "user %s %s ", user->name, user->is_on ? "on" : "off");
     if (user->is_nopass)
         text_add(line, SLICE("nopass "));
+    if (user->is_sanitizing)
+        text_add(line, SLICE("sanitize-payload "));
     for (size_t i = 0; i < user->n_passwords; i++) {
         text_add(line, SLICE("#"));
         text_add(line, text_slice(&user->passwords[i]));

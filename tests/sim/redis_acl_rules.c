@@ -72,6 +72,7 @@ struct user *acl_copy(const struct redis *redis, const struct user *user, struct
     if (user != NULL) {
         copy->is_on = user->is_on;
         copy->is_nopass = user->is_nopass;
+        copy->is_sanitizing = user->is_sanitizing;
         copy->all_keys = user->all_keys;
         copy->all_channels = user->all_channels;
         copy->all_commands = user->all_commands;
@@ -289,11 +290,14 @@ static bool apply_word(const struct redis *redis, struct user *user, struct slic
         set_all(redis, user, true);
     } else if (text_is(rule, "nocommands") || text_is(rule, "-@all")) {
         set_all(redis, user, false);
+    } else if (text_is(rule, "sanitize-payload")) {
+        user->is_sanitizing = true;
     } else if (text_is(rule, "reset")) {
         reset_passwords(user, false);
         set_all_keys(user, false);
         set_all_channels(user, !is_at_least(redis, 70000));
         user->is_on = false;
+        user->is_sanitizing = true;
         set_all(redis, user, false);
     } else {
         return false;

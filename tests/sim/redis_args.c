@@ -51,22 +51,20 @@ bool arg_timeout(struct redis_conn *conn, struct slice arg, double unit_us, uint
         return false;
     }
     long double ms = is_float ? ceill(seconds * 1000) : (long double)whole;
-    if (ms > (long double)INT64_MAX) {
-        reply_error(conn, "ERR timeout is out of range");
-        return false;
-    }
-    if (ms < 0) {
+    bool is_new = is_at_least(conn->redis, 70200);
+    bool is_far = ms > (long double)(INT64_MAX - now_ms(conn->redis));
+    if (ms < 0 || (ms > (long double)INT64_MAX && !is_new)) { /* where the conversion overflowed */
         reply_error(conn, "ERR timeout is negative");
         return false;
     }
-    if (ms > (long double)(INT64_MAX - now_ms(conn->redis))) {
+    if (is_far && is_new) {
         reply_error(conn, "ERR timeout is out of range");
         return false;
     }
-    uint64_t after_us;
-    bool is_far = __builtin_mul_overflow((uint64_t)ms, US_PER_MS, &after_us) ||
-                  __builtin_add_overflow(after_us, conn->redis->now_us, &after_us);
-    *due_us = ms == 0 || is_far ? REDIS_NEVER : after_us;
+    uint64_t after_us = 0;
+    bool is_never = !is_far && (__builtin_mul_overflow((uint64_t)ms, US_PER_MS, &after_us) ||
+                                __builtin_add_overflow(after_us, conn->redis->now_us, &after_us));
+    *due_us = ms == 0 || is_never ? REDIS_NEVER : is_far ? conn->redis->now_us : after_us;
     return true;
 }
 

@@ -17,10 +17,12 @@
 static void refuse(struct redis_conn *conn, struct text *error)
 {
     multi_spoil(conn);
-    if (conn->command != NULL && conn->command->run == cmd_exec)
+    if (conn->command != NULL && conn->command->run == cmd_exec) {
         multi_abort(conn, text_slice(error));
-    else
+        monitor_feed(conn, conn->argv, conn->n_spans); /* of the commands before nothing was shown but MULTI */
+    } else {
         reply_error(conn, "%.*s", SHOWN(text_slice(error)));
+    }
     text_fini(error);
 }
 
@@ -106,7 +108,7 @@ static uint32_t bits_of(const struct redis_conn *conn)
 static bool is_held_back(const struct redis_conn *conn)
 {
     const struct redis *redis = conn->redis;
-    if (redis->pause_until_us == 0)
+    if (redis->pause_until_us == 0 || conn->is_monitor)
         return false;
     return redis->pause_is_all || (bits_of(conn) & (FLAG_WRITE | FLAG_MAY_REPLICATE)) != 0;
 }
@@ -138,6 +140,11 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
         refuse_with(conn, "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
         return true;
     }
+    if (conn->is_monitor && (bits_of(conn) & (FLAG_READONLY | FLAG_WRITE | FLAG_MAY_REPLICATE)) != 0) {
+        refuse_with(conn, is_at_least(conn->redis, 70000) ? "ERR Replica can't interact with the keyspace"
+                                                          : "ERR Replica can't interract with the keyspace");
+        return true;
+    }
     return false;
 }
 
@@ -146,6 +153,7 @@ bool call_process(struct redis_conn *conn, const struct slice *argv, size_t argc
     struct redis *redis = conn->redis;
     if (text_is(argv[0], "host:") || text_is(argv[0], "post")) {
         conn->is_gone = conn->wants_close = true;
+        conn->out.len = conn->out_taken; /* closed before anything of this turn is written */
         return true;
     }
     conn->command = command_find(redis, argv, argc);
@@ -205,7 +213,7 @@ void call_run(struct redis_conn *conn, const struct slice *argv, size_t argc)
     struct redis *redis = conn->redis;
     const struct command *outer = redis->executing;
     const struct command *command = conn->command;
-    conn->has_failed = false;
+    conn->secret_words = 0;
     redis->executing = command;
     redis->depth++;
     command->run(conn, argv, argc);

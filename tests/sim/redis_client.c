@@ -211,8 +211,6 @@ static enum client_type type_of_word(struct slice word)
 
 static enum client_type type_of(const struct redis_conn *conn)
 {
-    if (conn->is_monitor)
-        return CLIENT_NORMAL;
     return pubsub_is_listening(conn) ? CLIENT_PUBSUB : CLIENT_NORMAL;
 }
 

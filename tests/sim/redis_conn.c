@@ -43,8 +43,8 @@ struct redis_conn *redis_connect(struct redis *redis, void *owner, const char *p
     list_push(&redis->all, &conn->in_all);
     dict_add(&redis->by_id, id_name(&conn->id))->value = conn;
     if (redis->n_conns++ >= redis->settings.maxclients) {
-        reply_error(conn, "ERR max number of clients reached");
         conn_kill(conn);
+        text_add(&conn->out, SLICE("-ERR max number of clients reached\r\n"));
     }
     return conn;
 }
@@ -85,6 +85,7 @@ void conn_kill(struct redis_conn *conn)
     struct redis *redis = conn->redis;
     forget(conn);
     conn->wants_close = true;
+    conn->out.len = conn->out_taken; /* closed at once */
     conn_touch(conn);
     if (redis->current == conn)
         redis->current = NULL;

@@ -1,7 +1,7 @@
 /*
  * The model of Redis on its own, told by lines on its standard input what happens to it:
  *
- *   new VERSION IS_VALKEY SEED TIME_US FIRST_ID   another server, without any connection
+ *   new VERSION IS_VALKEY SEED TIME_US FIRST_ID USER   another server, without any connection; USER as in an ACL file
  *   open N PEER                                   a connection; N counts from 0
  *   send N HEX                                    bytes of it, after which the server does all that it can do
  *   clock US                                      so much later, step by step where something is due
@@ -18,21 +18,33 @@
 #include "tests/sim/redis_text.h"
 
 #define CONNS_MAX 64
+#define PIECE 16384 /* as much as a server reads at once */
 
 struct world {
     struct redis *redis; /* NULL: none yet */
     uint64_t now_us;
     struct redis_conn *conns[CONNS_MAX]; /* NULL: not open */
+    struct text got[CONNS_MAX];          /* taken, and not shown yet */
 };
 
+/* All that it can do, and what it writes then. */
 static void settle(struct world *world)
 {
     while (redis_step(world->redis))
         ;
+    for (unsigned i = 0; i < CONNS_MAX; i++) {
+        if (world->conns[i] == NULL)
+            continue;
+        struct slice out = redis_output(world->conns[i]);
+        text_add(&world->got[i], out);
+        redis_taken(world->conns[i], out.len);
+    }
 }
 
 static void drop(struct world *world)
 {
+    for (unsigned i = 0; i < CONNS_MAX; i++)
+        text_fini(&world->got[i]);
     if (world->redis != NULL)
         redis_free(world->redis);
     *world = (struct world){0};
@@ -42,10 +54,12 @@ static bool begin(struct world *world, const char *words)
 {
     struct redis_config config = {0};
     unsigned is_valkey;
+    int used = 0;
     drop(world);
-    if (sscanf(words, "%" SCNu32 " %u %" SCNu64 " %" SCNu64 " %" SCNu64, &config.version, &is_valkey, &config.seed,
-               &config.time_us, &config.first_id) != 5)
+    if (sscanf(words, "%" SCNu32 " %u %" SCNu64 " %" SCNu64 " %" SCNu64 " %n", &config.version, &is_valkey,
+               &config.seed, &config.time_us, &config.first_id, &used) != 5)
         return false;
+    config.users = words + used;
     config.is_valkey = is_valkey != 0;
     world->now_us = config.time_us;
     world->redis = redis_new(&config);
@@ -64,9 +78,11 @@ static bool send_hex(struct world *world, struct redis_conn *conn, const char *h
         char byte = (char)(digit(hex[0]) * 16 + digit(hex[1]));
         text_add(&bytes, slice_of(&byte, 1));
     }
-    redis_feed(conn, bytes.at, bytes.len);
+    for (size_t at = 0; at < bytes.len; at += PIECE) {
+        redis_feed(conn, bytes.at + at, bytes.len - at < PIECE ? bytes.len - at : PIECE);
+        settle(world);
+    }
     text_fini(&bytes);
-    settle(world);
     return *hex == '\0';
 }
 
@@ -91,14 +107,14 @@ static void show(struct world *world)
         struct redis_conn *conn = world->conns[i];
         if (conn == NULL)
             continue;
-        struct slice out = redis_output(conn);
-        if (out.len > 0)
+        struct text *got = &world->got[i];
+        if (got->len > 0)
             printf("%u ", i);
-        for (size_t k = 0; k < out.len; k++)
-            printf("%02x", (unsigned char)out.at[k]);
-        if (out.len > 0)
+        for (size_t k = 0; k < got->len; k++)
+            printf("%02x", (unsigned char)got->at[k]);
+        if (got->len > 0)
             printf("\n");
-        redis_taken(conn, out.len);
+        got->len = 0;
         if (!redis_wants_close(conn))
             continue;
         printf("%u closed\n", i);
@@ -127,6 +143,7 @@ static bool obey(struct world *world, char *line)
         show(world);
     } else if (sscanf(line, "open %u %n", &n, &used) == 1 && n < CONNS_MAX && world->conns[n] == NULL) {
         world->conns[n] = redis_connect(world->redis, NULL, line + used);
+        settle(world);
     } else if (sscanf(line, "send %u %n", &n, &used) == 1 && n < CONNS_MAX) {
         return world->conns[n] == NULL || send_hex(world, world->conns[n], line + used);
     } else if (strncmp(line, "clock ", 6) == 0) {

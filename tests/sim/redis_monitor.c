@@ -24,29 +24,29 @@ static void add_quoted(struct text *line, struct slice word)
     text_add(line, SLICE("\""));
 }
 
-static bool is_secret(const struct redis_conn *conn, const struct slice *argv, size_t argc, size_t i)
+/* Of a unix socket its path, as "unix:/path"; CLIENT LIST has "/path:0". */
+static void add_address(struct text *line, const char *peer)
 {
-    if (conn->command->run == cmd_auth)
-        return i > 0;
-    if (conn->command->run != cmd_hello)
-        return false;
-    for (size_t k = 2; k + 2 < argc; k++)
-        if (text_is(argv[k], "auth"))
-            return i == k + 1 || i == k + 2;
-    return false;
+    size_t len = strlen(peer);
+    if (peer[0] == '/')
+        text_addf(line, "unix:%.*s", (int)(len - 2), peer);
+    else
+        text_add(line, slice_of(peer, len));
 }
 
 void monitor_feed(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct redis *redis = conn->redis;
-    if (list_is_empty(&redis->monitors))
+    bool is_login = conn->command->run == cmd_auth || conn->command->run == cmd_hello;
+    if (list_is_empty(&redis->monitors) || (is_login && !is_at_least(redis, 70000)))
         return;
     struct text line = {0};
-    text_addf(&line, "+%lu.%06lu [%u %s]", redis->now_us / US_PER_S, redis->now_us % US_PER_S, conn->db->index,
-              conn->is_script ? "lua" : conn->peer);
+    text_addf(&line, "+%lu.%06lu [%u ", redis->now_us / US_PER_S, redis->now_us % US_PER_S, conn->db->index);
+    add_address(&line, conn->peer);
+    text_add(&line, SLICE("]"));
     for (size_t i = 0; i < argc; i++) {
         text_add(&line, SLICE(" "));
-        add_quoted(&line, is_secret(conn, argv, argc, i) ? SLICE("(redacted)") : argv[i]);
+        add_quoted(&line, i < 64 && (conn->secret_words >> i & 1) ? SLICE("(redacted)") : argv[i]);
     }
     text_add(&line, SLICE("\r\n"));
     for (struct list *at = redis->monitors.next; at != &redis->monitors; at = at->next)

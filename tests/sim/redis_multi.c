@@ -56,7 +56,9 @@ void multi_discard(struct redis_conn *conn)
 void multi_abort(struct redis_conn *conn, struct slice error)
 {
     multi_discard(conn);
-    reply_error(conn, "EXECABORT Transaction discarded because of: %.*s", SHOWN(error));
+    bool is_plain = error.len > 4 && memcmp(error.at, "ERR ", 4) == 0;
+    struct slice told = is_plain ? slice_of(error.at + 4, error.len - 4) : error;
+    reply_error(conn, "EXECABORT Transaction discarded because of: %.*s", SHOWN(told));
 }
 
 /* ---- watching ---- */

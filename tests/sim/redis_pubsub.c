@@ -199,7 +199,7 @@ int64_t pubsub_publish(struct redis *redis, struct slice channel, struct slice m
 
 static void subscribe_each(struct redis_conn *conn, const struct slice *argv, size_t argc, const struct kind *kind)
 {
-    if (conn->is_deny_blocking && !conn->is_multi) {
+    if (conn->is_deny_blocking && (!conn->is_multi || kind->is_shard)) {
         reply_error(conn, "ERR %s isn't allowed for a DENY BLOCKING client",
                     kind->is_shard     ? "SSUBSCRIBE"
                     : kind->is_pattern ? "PSUBSCRIBE"

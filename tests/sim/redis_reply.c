@@ -22,7 +22,7 @@ static bool must_wait(const struct redis_conn *conn)
 void reply_raw(struct redis_conn *conn, struct slice bytes)
 {
     bool is_silent = (conn->is_reply_off || conn->is_reply_skip) && !conn->is_pushing;
-    if (is_silent || conn->is_gone)
+    if (is_silent || conn->is_gone || conn->is_closing)
         return;
     if (must_wait(conn)) {
         text_add(&conn->pushes, bytes);
@@ -150,7 +150,6 @@ void reply_error(struct redis_conn *conn, const char *format, ...)
         if (line.at[i] == '\r' || line.at[i] == '\n')
             line.at[i] = ' ';
     text_add(&line, SLICE("\r\n"));
-    conn->has_failed = true;
     reply_raw(conn, text_slice(&line));
     text_fini(&line);
 }
@@ -184,7 +183,7 @@ size_t reply_mark(const struct redis_conn *conn)
 
 void reply_insert(struct redis_conn *conn, size_t mark, struct slice bytes)
 {
-    if (conn->is_reply_off || conn->is_reply_skip || conn->is_gone)
+    if (conn->is_reply_off || conn->is_reply_skip || conn->is_gone || conn->is_closing)
         return;
     text_insert(&conn->out, mark, bytes);
     if (!conn->is_script)

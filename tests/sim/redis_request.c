@@ -103,7 +103,7 @@ static enum request_result read_count(struct redis_conn *conn)
     if (n > UNKNOWN_WORDS_MAX && acl_is_stranger(conn))
         return bad(conn, "unauthenticated multibulk length");
     conn->in_at += text.len + 3;
-    conn->left_words = n;
+    conn->left_words = n > 0 ? n : 0;
     conn->bulk_len = -1;
     return n > 0 ? REQUEST_WHOLE : REQUEST_EMPTY;
 }

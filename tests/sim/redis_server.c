@@ -222,7 +222,11 @@ static void refuse_setting(struct redis_conn *conn, struct slice name, struct sl
 void cmd_config_set(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     bool is_new = is_at_least(conn->redis, 70000);
-    if (argc % 2 == 1 || (argc > 4 && !is_new)) {
+    if (is_new && argc % 2 == 1) {
+        reply_syntax(conn);
+        return;
+    }
+    if (!is_new && argc != 4) {
         reply_subcommand(conn, argv);
         return;
     }

@@ -84,6 +84,7 @@ static bool apply_options(struct redis_conn *conn, const struct slice *argv, siz
     for (size_t i = 2; i < argc; i++) {
         size_t left = argc - 1 - i;
         if (text_is(argv[i], "auth") && left >= 2) {
+            conn->secret_words |= i < 62 ? 6ULL << i : 0;
             if (!acl_login(conn, argv[i + 1], argv[i + 2])) {
                 reply_error(conn, "WRONGPASS invalid username-password pair or user is disabled.");
                 return false;

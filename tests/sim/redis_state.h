@@ -114,7 +114,7 @@ struct user {
     size_t n_channels;
     bool *may;         /* by command id */
     struct text rules; /* of commands, as ACL GETUSER tells them */
-    bool is_on, is_nopass, all_keys, all_channels, all_commands;
+    bool is_on, is_nopass, is_sanitizing, all_keys, all_channels, all_commands;
 };
 
 /* ---- connections ---- */
@@ -200,6 +200,7 @@ struct redis_conn {
     unsigned protocol;
     bool is_reply_off, is_reply_skip, is_reply_skip_next;
     uint64_t created_us, used_us;
+    uint64_t secret_words; /* of the command: a bit for each that MONITOR is not to show */
 
     /* transactions: redis_multi.c */
     struct queued *queue; /* heap */
@@ -225,7 +226,6 @@ struct redis_conn {
     bool is_gone;     /* for the server: killed */
     bool is_orphan;   /* its owner has let go of it while its script runs */
     bool wants_close; /* as its owner is told */
-    bool has_failed;  /* an error was written by the command that runs */
 };
 
 /* ---- the server ---- */

@@ -1,0 +1,334 @@
+"""Random sequences of steps for a server of Redis: several connections, most of what they say well-formed."""
+
+import random
+
+from resp import encode
+from server import at_least, is_valkey
+
+CONNS = 6  # at once
+STEPS = (4, 40)
+
+KEYS = ["s1", "s2", "l1", "l2", "h1", "z1", "n1", "{a}b", ""]
+VALUES = ["", "1", "-7", "10", "abc", "3.5", "a b", "x" * 100, "9223372036854775807", "\r\n", "nan"]
+CHANNELS = ["c1", "c2", "news", ""]
+PATTERNS = ["c*", "n?ws", "*", "[a-c]1"]
+NUMBERS = ["0", "1", "2", "3", "-1", "-2", "5", "100", "x", "1.5", "9223372036854775808", ""]
+SCORES = ["1", "2", "2.5", "-inf", "+inf", "(1", "(3", "0.1", "1e20", "x", "-0", "3"]
+MEMBERS = ["a", "b", "c", "dd", ""]
+TIMES = ["100", "1000", "0", "-1", "x", "10000"]
+PASSWORDS = ["p1", "p2", ""]
+USERS = ["ann", "bob", "default", "nobody"]
+SCRIPTS = [
+    "return 1",
+    "return redis.call('GET', KEYS[1])",
+    "return redis.call('SET', KEYS[1], ARGV[1])",
+    "return {1, 'a', false, true, 3.7, {'b', {}}}",
+    "return {1, nil, 3}",
+    "return redis.pcall('INCR', KEYS[1])",
+    "return redis.call('INCR', KEYS[1])",
+    "return redis.error_reply('MINE it is')",
+    "return redis.error_reply('mine')",
+    "return redis.status_reply('FINE')",
+    "return {err='-X y'}",
+    "return redis.call('NOSUCH', 1)",
+    "return redis.pcall('NOSUCH', 1)",
+    "return redis.call('GET')",
+    "return redis.call('BLPOP', KEYS[1], 0)",
+    "return redis.call('SUBSCRIBE', 'x')",
+    "return redis.call('RPUSH', KEYS[1], 'v', 'w')",
+    "redis.call('SET', KEYS[1], 'v'); redis.call('PUBLISH', 'c1', ARGV[1]); return redis.call('DEL', KEYS[1])",
+    "return undefined_global",
+    "undefined_global = 1",
+    "error('on purpose')",
+    "error({err='MY table'})",
+    "return tostring(pcall(redis.call, 'INCR', KEYS[1]))",
+    "local ok, err = pcall(error, 'x'); return {ok, err}",
+    "return #KEYS * 100 + #ARGV",
+    "this is no Lua",
+    "redis.call('SELECT', 3); return redis.call('SET', 's1', 'three')",
+    "redis.setresp(3); return redis.call('HGETALL', KEYS[1])",
+    "redis.setresp(3); return {redis.call('GET', 'none'), true, false}",
+    "return redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')",
+    "return redis.call('ECHO', 0.1)",
+    "return redis.sha1hex('abc')",
+    "return struct.pack('>I7I4', 5, 77)",
+    "return {struct.unpack('>I2b', 'abc')}",
+    "return redis.call('MGET', 's1', 's2')",
+    "",
+]
+
+
+class Sequence:
+    """What some connections do, one after the other."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.steps = []
+        self.open = []
+        self.n_opened = 0
+
+    def pick(self, words):
+        return self.random.choice(words)
+
+    def some(self, words, least=1, most=3):
+        return [self.pick(words) for _ in range(self.random.randint(least, most))]
+
+    def key(self, kind=None):
+        """Mostly one that has the type."""
+        if kind and self.random.random() < 0.8:
+            return self.pick([k for k in KEYS if k.startswith(kind)])
+        return self.pick(KEYS)
+
+    def command(self):
+        """The words of one."""
+        makers, weights = zip(*COMMANDS)
+        words = self.random.choices(makers, weights)[0](self)
+        is_harmless = words[1:2] not in (["PAUSE"], ["KILL"])  # which without its end concerns everybody
+        if self.random.random() < 0.03 and is_harmless:
+            words = words[: self.random.randint(1, len(words))]
+        if self.random.random() < 0.02:
+            words = [*words, *self.some(VALUES)]
+        if self.random.random() < 0.1:
+            words = [self.pick([str.lower, str.upper, str.title])(words[0]), *words[1:]]
+        return words
+
+    def bytes(self):
+        if self.random.random() < 0.02:
+            return self.pick(HOSTILE)
+        if self.random.random() < 0.05:
+            return " ".join(self.command()).encode() + self.pick([b"\r\n", b"\n"])
+        return encode(*self.command())
+
+    def say(self):
+        n = self.pick(self.open)
+        data = b"".join(self.bytes() for _ in range(self.random.choices([1, 2, 4], [8, 2, 1])[0]))
+        if self.random.random() < 0.05:
+            cut = self.random.randint(0, len(data))
+            self.steps.append(("send", n, data[:cut]))
+            data = data[cut:]
+        if data:
+            self.steps.append(("send", n, data))
+
+    def come(self):
+        self.steps.append(("open", self.n_opened))
+        self.open.append(self.n_opened)
+        self.n_opened += 1
+
+    def go(self):
+        n = self.pick(self.open)
+        self.open.remove(n)
+        self.steps.append(("close", n))
+
+    def make(self):
+        for _ in range(3):
+            self.come()
+        for _ in range(self.random.randint(*STEPS)):
+            chance = self.random.random()
+            if chance < 0.03 and len(self.open) < CONNS:
+                self.come()
+            elif chance < 0.05 and len(self.open) > 1:
+                self.go()
+            else:
+                self.say()
+        return self.steps
+
+
+HOSTILE = [
+    b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n",  # and nothing of the third
+    b"*x\r\n",
+    b"*-1\r\n",
+    b"*0\r\n",
+    b"\r\n",
+    b"*1\r\n+PING\r\n",
+    b"*1\r\n$-1\r\n",
+    b"*1\r\n$x\r\n",
+    b"*1\r\n$00004\r\nPING\r\n",
+    b"*2147483648\r\n",
+    b"*1048577\r\n",
+    b"*1\r\n$536870913\r\n",
+    b"*+1\r\n",
+    b"* 1\r\n",
+    b"SET s1 'a b'\r\n",
+    b'SET s1 "\\x41\\n"\r\n',
+    b"SET s1 'a\r\n",
+    b'GET "s1"x\r\n',
+    b"PING\0\r\n",
+    b"POST / HTTP/1.1\r\n",
+    b"Host: here\r\n",
+    b"*1\r\n$4\r\nPINGxx*1\r\n$4\r\nPING\r\n",
+    b"*1\rx$4\r\nPING\r\n",
+    b"$4\r\nPING\r\n",
+    b"*" + b"1" * 70000,
+    b"x" * 70000,
+    b"*1\r\n$" + b"1" * 70000,
+    b"*2\r\n$4\r\nECHO\r\n$5\r\na\0b\rc\r\n",
+    b"*2\r\n$6\r\nNO\0SUC\r\n$3\r\na\nb\r\n",
+    b"*2\r\n$4\r\nECHO\r\n$3\r\nab",
+]
+
+
+def fixed(*words):
+    return lambda s: list(words)
+
+
+def _set(s):
+    options = s.some(["NX", "XX", "GET", "KEEPTTL", "EX", "PX", "100000", "200000", "EXAT", "x"], 0, 3)
+    return ["SET", s.key("s"), s.pick(VALUES), *(options if s.random.random() < 0.4 else [])]
+
+
+def _eval(s):
+    keys = s.some(KEYS, 0, 2)
+    count = str(len(keys)) if s.random.random() < 0.95 else s.pick(NUMBERS)
+    name = s.pick(["EVAL"] * 4 + ["EVAL_RO"]) if at_least(7, 0) else "EVAL"
+    return [name, s.pick(SCRIPTS), count, *keys, *s.some(VALUES, 0, 2)]
+
+
+def _evalsha(s):
+    sha = s.pick(["e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "E0E1F9FABFC9D4800C877A703B823AC0578FF8DB", "x" * 40, "x"])
+    return ["EVALSHA", sha, s.pick(["0", "1", "x", "-1"]), *s.some(VALUES, 0, 2)]
+
+
+def _tracking(s):
+    options = s.some(["BCAST", "OPTIN", "OPTOUT", "NOLOOP", "PREFIX", "s", "l1", "REDIRECT", "1", "x"], 0, 3)
+    return ["CLIENT", "TRACKING", s.pick(["ON", "ON", "ON", "OFF", "x"]), *(options if s.random.random() < 0.6 else [])]
+
+
+def _setuser(s):
+    rules = s.some(["on", "off", ">p1", "<p1", ">p2", "nopass", "resetpass", "~*", "~s*", "%R~l*", "%W~z*", "allkeys", "resetkeys",
+                    "&*", "&c*", "resetchannels", "+@all", "-@all", "+get", "-get", "+@hash", "-set", "+client|id", "+client",
+                    "-client|kill", "+nosuch", "+@nosuch", "x", "reset", "~a b", "#abc"], 0, 6)  # fmt: skip
+    if not at_least(7, 0):
+        rules = [r for r in rules if "|" not in r and not r.startswith("%")]
+    return ["ACL", "SETUSER", s.pick(["ann", "ann", "bob"]), *rules]
+
+
+def _hello(s):
+    options = s.some([["AUTH", "ann", "p1"], ["AUTH", "default", "p1"], ["SETNAME", "me"], ["SETNAME", "a b"], ["AUTH", "x"],
+                      ["x"]], 0, 2)  # fmt: skip
+    return ["HELLO", *([s.pick(["2", "3", "3", "3", "4", "x"])] if s.random.random() < 0.9 else []),
+            *(word for option in options for word in option if s.random.random() < 0.9)]  # fmt: skip
+
+
+def _kill(s):
+    filters = s.some([["TYPE", "pubsub"], ["TYPE", "x"], ["USER", "ann"], ["USER", "nobody"], ["ID", "0"], ["ID", "999999"],
+                      ["SKIPME", "no"], ["SKIPME", "yes"], ["ADDR", "1.2.3.4:5"], ["x"]], 1, 2)  # fmt: skip
+    words = [word for option in filters for word in option]
+    if not any(w in words for w in ("TYPE", "USER", "ID", "ADDR")):
+        words += ["USER", "ann"]  # not everybody
+    return ["CLIENT", "KILL", *words]
+
+
+COMMANDS = [
+    (lambda s: ["GET", s.key("s")], 20),
+    (_set, 20),
+    (lambda s: ["SETNX", s.key("s"), s.pick(VALUES)], 2),
+    (lambda s: ["SETEX", s.key("s"), s.pick(TIMES), s.pick(VALUES)], 2),
+    (lambda s: ["PSETEX", s.key("s"), s.pick(["100000", "0", "x"]), s.pick(VALUES)], 1),
+    (lambda s: ["GETSET", s.key("s"), s.pick(VALUES)], 2),
+    (lambda s: ["GETDEL", s.key("s")], 2),
+    (lambda s: ["GETEX", s.key("s"), *s.some(["EX", "100", "PERSIST", "PXAT", "1", "x"], 0, 2)], 2),
+    (lambda s: [s.pick(["INCR", "DECR"]), s.key("n")], 5),
+    (lambda s: [s.pick(["INCRBY", "DECRBY"]), s.key("n"), s.pick(NUMBERS)], 3),
+    (lambda s: ["INCRBYFLOAT", s.key("n"), s.pick([*NUMBERS, "0.1", "1e3", "inf"])], 2),
+    (lambda s: ["APPEND", s.key("s"), s.pick(VALUES)], 2),
+    (lambda s: ["STRLEN", s.key("s")], 2),
+    (lambda s: ["SETRANGE", s.key("s"), s.pick([*NUMBERS, "536870912"][:10]), s.pick(VALUES)], 1),
+    (lambda s: ["GETRANGE", s.key("s"), s.pick(NUMBERS), s.pick(NUMBERS)], 2),
+    (lambda s: ["MGET", *s.some(KEYS)], 3),
+    (lambda s: [s.pick(["MSET", "MSETNX"]), *s.some(KEYS, 2, 4)], 2),
+    (lambda s: [s.pick(["DEL", "UNLINK", "EXISTS", "TOUCH"]), *s.some(KEYS)], 6),
+    (lambda s: ["EXPIRE", s.key(), s.pick(TIMES), *s.some(["NX", "XX", "GT", "LT", "x"], 0, 1)], 3),
+    (lambda s: ["PEXPIRE", s.key(), s.pick(["100000", "-1", "x"])], 2),
+    (lambda s: ["EXPIREAT", s.key(), s.pick(["1", "99999999999", "x", "9223372036854775807"])], 1),
+    (lambda s: [s.pick(["TTL", "PTTL", "PERSIST", "TYPE"]), s.key()], 6),
+    (lambda s: ["EXPIRETIME", s.key()] if at_least(7, 0) else ["TTL", s.key()], 1),
+    (lambda s: ["RENAME", s.key(), s.key()], 1),
+    (lambda s: ["KEYS", s.pick([*PATTERNS, "s*", "[^s]*", "\\{a}b"])], 2),
+    (fixed("DBSIZE"), 2),
+    (lambda s: [s.pick(["FLUSHALL", "FLUSHDB"]), *s.some(["ASYNC", "SYNC", "x"], 0, 1)], 1),
+    (lambda s: ["SCAN", s.pick(["0", "x"]), *s.some(["MATCH", "s*", "COUNT", "100", "TYPE", "list"], 0, 2), "COUNT", "1000"], 1),
+    (lambda s: [s.pick(["LPUSH", "RPUSH", "LPUSHX", "RPUSHX"]), s.key("l"), *s.some(VALUES)], 14),
+    (lambda s: [s.pick(["LPOP", "RPOP"]), s.key("l"), *s.some(NUMBERS, 0, 1)], 5),
+    (lambda s: ["LRANGE", s.key("l"), s.pick(NUMBERS), s.pick(NUMBERS)], 4),
+    (lambda s: ["LLEN", s.key("l")], 2),
+    (lambda s: ["LINDEX", s.key("l"), s.pick(NUMBERS)], 1),
+    (lambda s: ["LREM", s.key("l"), s.pick(NUMBERS), s.pick(VALUES)], 1),
+    (lambda s: ["LMOVE", s.key("l"), s.key("l"), *s.some(["LEFT", "RIGHT"], 2, 2)], 2),
+    (lambda s: ["RPOPLPUSH", s.key("l"), s.key("l")], 1),
+    (lambda s: [s.pick(["BLPOP", "BRPOP"]), *s.some(["l1", "l2", "l1", "s1"]), s.pick(["0", "100", "1000.5", "x", "-1"])], 8),
+    (lambda s: ["BLMOVE", s.key("l"), s.key("l"), *s.some(["LEFT", "RIGHT"], 2, 2), s.pick(["0", "100", "inf"])], 3),
+    (lambda s: ["BRPOPLPUSH", s.key("l"), s.key("l"), "0"], 2),
+    (lambda s: ["WAIT", s.pick(["0", "1", "x"]), s.pick(["0", "100000", "-1"])], 1),
+    (lambda s: ["HSET", s.key("h"), *s.some(MEMBERS, 2, 4)], 4),
+    (lambda s: [s.pick(["HGET", "HEXISTS"]), s.key("h"), s.pick(MEMBERS)], 3),
+    (lambda s: ["HMGET", s.key("h"), *s.some(MEMBERS)], 1),
+    (lambda s: ["HDEL", s.key("h"), *s.some(MEMBERS)], 2),
+    (lambda s: [s.pick(["HGETALL", "HLEN", "HKEYS"]), s.key("h")], 3),
+    (lambda s: ["HINCRBY", s.key("h"), s.pick(MEMBERS), s.pick(NUMBERS)], 1),
+    (lambda s: ["HSETNX", s.key("h"), s.pick(MEMBERS), s.pick(VALUES)], 1),
+    (lambda s: ["ZADD", s.key("z"), *s.some(["NX", "XX", "CH", "INCR", "GT", "LT"], 0, 1),
+                *(w for _ in range(s.random.randint(1, 3)) for w in (s.pick(SCORES), s.pick(MEMBERS)))], 6),  # fmt: skip
+    (lambda s: ["ZREM", s.key("z"), *s.some(MEMBERS)], 2),
+    (lambda s: [s.pick(["ZSCORE", "ZRANK"]), s.key("z"), s.pick(MEMBERS)], 2),
+    (lambda s: ["ZCARD", s.key("z")], 1),
+    (lambda s: [s.pick(["ZRANGE", "ZREVRANGE"]), s.key("z"), s.pick(NUMBERS), s.pick(NUMBERS),
+                *s.some(["WITHSCORES", "REV", "BYSCORE"], 0, 1)], 4),  # fmt: skip
+    (lambda s: [s.pick(["ZRANGEBYSCORE", "ZREVRANGEBYSCORE"]), s.key("z"), s.pick(SCORES), s.pick(SCORES),
+                *s.pick([[], ["WITHSCORES"], ["LIMIT", "0", "1"], ["LIMIT", "-1", "2"], ["LIMIT", "1", "-1"]])], 4),  # fmt: skip
+    (lambda s: ["ZCOUNT", s.key("z"), s.pick(SCORES), s.pick(SCORES)], 2),
+    (lambda s: ["ZREMRANGEBYRANK", s.key("z"), s.pick(NUMBERS), s.pick(NUMBERS)], 1),
+    (lambda s: ["ZREMRANGEBYSCORE", s.key("z"), s.pick(SCORES), s.pick(SCORES)], 1),
+    (fixed("MULTI"), 12),
+    (fixed("EXEC"), 14),
+    (fixed("DISCARD"), 2),
+    (lambda s: ["WATCH", *s.some(KEYS)], 5),
+    (fixed("UNWATCH"), 1),
+    (lambda s: ["SUBSCRIBE", *s.some(CHANNELS)], 4),
+    (lambda s: ["PSUBSCRIBE", *s.some(PATTERNS)], 3),
+    (lambda s: [s.pick(["UNSUBSCRIBE", "PUNSUBSCRIBE"]), *s.some([*CHANNELS, *PATTERNS], 0, 2)], 4),
+    (lambda s: ["PUBLISH", s.pick(CHANNELS), s.pick(VALUES)], 8),
+    (lambda s: ["PUBSUB", *s.pick([["CHANNELS"], ["CHANNELS", "c*"], ["NUMSUB", "c1", "x"], ["NUMPAT"], ["x"]])], 2),
+    (lambda s: [s.pick(["SSUBSCRIBE", "SUNSUBSCRIBE"]), *s.some(CHANNELS)] if at_least(7, 0) else ["PING"], 2),
+    (lambda s: ["SPUBLISH", s.pick(CHANNELS), s.pick(VALUES)] if at_least(7, 0) else ["PING"], 2),
+    (_hello, 10),
+    (lambda s: ["AUTH", *s.some([*PASSWORDS, *USERS[:2]], 1, 2)], 4),
+    (lambda s: ["SELECT", s.pick(["0", "1", "1", "15", "16", "-1", "x"])], 4),
+    (fixed("RESET"), 3),
+    (fixed("QUIT"), 1),
+    (lambda s: ["PING", *s.some(VALUES, 0, 1)], 4),
+    (lambda s: ["ECHO", s.pick(VALUES)], 3),
+    (lambda s: ["CLIENT", *s.pick([["ID"], ["GETNAME"], ["INFO"], ["LIST"], ["LIST", "TYPE", "pubsub"], ["x"], []])], 5),
+    (lambda s: ["CLIENT", "SETNAME", s.pick(["me", "you", "a b", ""])], 3),
+    (lambda s: ["CLIENT", "SETINFO", s.pick(["lib-name", "LIB-VER", "x"]), s.pick(["a", "a b", ""])], 2),
+    (lambda s: ["CLIENT", "REPLY", s.pick(["ON", "OFF", "SKIP", "SKIP", "x"])], 4),
+    (lambda s: ["CLIENT", "NO-EVICT", s.pick(["on", "off", "x"])] if at_least(7, 0) else ["PING"], 1),
+    (lambda s: ["CLIENT", "UNBLOCK", s.pick(["0", "x", "999999"]), *s.some(["ERROR", "TIMEOUT", "x"], 0, 1)], 1),
+    (lambda s: ["CLIENT", "PAUSE", s.pick(["100000", "x", "-1"]), "WRITE"], 1),
+    (fixed("CLIENT", "UNPAUSE"), 2),
+    (_tracking, 6),
+    (lambda s: ["CLIENT", "CACHING", s.pick(["YES", "NO", "x"])], 2),
+    (lambda s: ["CLIENT", s.pick(["TRACKINGINFO", "GETREDIR"])], 2),
+    (_kill, 2),
+    (_setuser, 6),
+    (lambda s: ["ACL", "DELUSER", *s.some(["ann", "bob", "nobody"])], 1),
+    (lambda s: ["ACL", *s.pick([["WHOAMI"], ["USERS"], ["x"], ["GETUSER", "default"], ["GETUSER", "nobody"]])], 3),
+    (lambda s: ["CONFIG", "SET", "requirepass", s.pick(["p1", "", ""])], 1),
+    (lambda s: ["CONFIG", *s.pick([["GET", "requirepass"], ["GET", "nosuch"], ["SET", "nosuch", "1"], ["x"]])], 1),
+    (fixed("MONITOR"), 1),
+    (fixed("TIME"), 1),
+    (_eval, 12),
+    (_evalsha, 4),
+    (lambda s: ["SCRIPT", *s.pick([["LOAD", "return 1"], ["EXISTS", "x"], ["FLUSH"], ["KILL"], ["LOAD", "x y"]])], 3),
+    (lambda s: [s.pick(["NOSUCH", "no such", "x" * 200, ""]), *s.some(VALUES, 0, 3)], 4),
+]  # fmt: skip
+
+UNORDERED = [b"KEYS", b"UNSUBSCRIBE", b"CHANNELS", b"SCAN"]
+
+
+def is_ordered(steps, i):
+    """What Redis tells in no order: keys, channels; and to whom several patterns speak."""
+    if steps[i][0] != "send":
+        return True
+    said = b"".join(s[2] for s in steps[max(0, i - 8) : i + 1] if s[0] == "send" and s[1] == steps[i][1]).upper()
+    patterns = sum(s[2].upper().count(b"PSUBSCRIBE") for s in steps[:i] if s[0] == "send")
+    return not any(word in said for word in UNORDERED) and patterns == 0

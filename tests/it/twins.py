@@ -1,0 +1,197 @@
+"""One and the same sequence of steps, played on a real redis-server and on the model of tests/sim.
+
+A step is ("open", n), ("send", n, bytes) or ("close", n), of connection n. After each step both have done all that they
+can do before what every connection has received is compared: the real server's connections are of a unix socket, which
+has what was written as soon as it was written, and two answers to a bystander tell that the server has come round.
+"""
+
+import os
+import re
+import select
+import socket
+import subprocess
+import time
+
+from harness import REPO, Redis, wait_until
+from server import _own_version, is_valkey
+
+MODEL = os.environ.get("SIM_REDIS", REPO / "build/asan/sim_redis")
+BYSTANDER = ["bystander", "on", ">secret", "~*", "&*", "+@all"]
+QUESTION = b"*2\r\n$7\r\nSLOWLOG\r\n$3\r\nLEN\r\n"  # which no monitor sees
+READ_SIZE = 1 << 20
+
+FREE = rb"(laddr|fd|age|idle|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|omem|tot-mem|events|tot-net-in|tot-net-out|tot-cmds|io-thread)=[^ \n]*"
+MASKS = [
+    (re.compile(rb"id=\d+ [^\n]*user=bystander[^\n]*\n"), b""),  # the bystander's own line
+    (re.compile(FREE), rb"\1="),
+    (re.compile(rb"[$=]\d+\r\n(txt:)?(?=id=)"), rb"LEN \1"),  # of such lines
+    (re.compile(rb"\+\d+\.\d+ \["), b"+TIME ["),  # MONITOR
+    (re.compile(rb"\$10\r\n\d{10}\r\n\$\d\r\n\d{1,6}\r\n"), b"TIME"),
+    (re.compile(rb":\d{10,13}\r\n"), b":MOMENT\r\n"),
+    (re.compile(rb":(\d+)\d{3}\r\n"), lambda m: b":%d000\r\n" % round(int(m[0][1:-2]) / 1000)),  # ms that are left
+]
+
+
+def masked(data):
+    for pattern, replacement in MASKS:
+        data = pattern.sub(replacement, data)
+    return data
+
+
+def version():
+    major, minor, patch = _own_version()
+    return major * 10000 + minor * 100 + patch
+
+
+class Real:
+    """A real server, and a bystander who tells when it has come round."""
+
+    def __init__(self):
+        self.server = Redis("--user", *BYSTANDER, unix=True)
+        self.server.start()
+        self.bystander = self.server.connect()
+        self.bystander.call("AUTH", "bystander", "secret")
+        self.first_id = self.bystander.call("CLIENT", "ID") + 1
+        self.peer = f"{self.server.unix}:0"
+        self.conns = {}
+
+    def close(self):
+        self.server.forget()
+
+    def forget(self):
+        """As fresh, but for the numbers of connections."""
+        for conn in self.conns.values():
+            conn.close()
+        self.conns = {}
+        self.come_round()
+        self.bystander.ask("CLIENT UNPAUSE", "FLUSHALL", "SCRIPT FLUSH", "CONFIG RESETSTAT")
+        self.bystander.call("CONFIG", "SET", "requirepass", "")
+        self.bystander.ask("ACL SETUSER default on nopass ~* &* +@all", "ACL DELUSER ann bob")
+        self.come_round()
+
+    def come_round(self, n_bytes=0):
+        """Twice, and once more for each piece that it reads at once; a last time frees what was closed."""
+        sock = self.bystander.sock
+        for _ in range(3 + n_bytes // 4096):
+            sock.sendall(QUESTION)
+            answer = b""
+            while not answer.endswith(b"\r\n"):
+                answer += sock.recv(100)
+
+    def do(self, step):
+        kind, n, *rest = step
+        if kind == "open":
+            conn = socket.socket(socket.AF_UNIX)
+            conn.connect(self.server.unix)
+            conn.setblocking(False)
+            self.conns[n] = conn
+            self.first_id += 1
+        elif n in self.conns and kind == "send":
+            try:
+                self.conns[n].sendall(rest[0])
+            except OSError:
+                pass
+        elif n in self.conns:
+            self.conns.pop(n).close()
+        self.come_round(len(rest[0]) if rest else 0)
+        return self.got()
+
+    def got(self):
+        """What has come: for each connection the bytes, and whether it was closed behind them."""
+        got = {}
+        for n, conn in list(self.conns.items()):
+            data, is_closed = b"", False
+            while not is_closed:
+                try:
+                    piece = conn.recv(READ_SIZE)
+                except BlockingIOError:
+                    break
+                except ConnectionError:
+                    piece = b""
+                is_closed = not piece
+                data += piece
+            if is_closed:
+                self.conns.pop(n).close()
+            if data or is_closed:
+                got[n] = data, is_closed
+        return got
+
+    def play(self, steps):
+        self.forget()
+        first_id, began_us = self.first_id, time.time_ns() // 1000
+        return first_id, began_us, [self.do(step) for step in steps]
+
+
+def line_of(step, peer):
+    kind, n, *rest = step
+    return f"open {n} {peer}" if kind == "open" else f"send {n} {rest[0].hex()}" if kind == "send" else f"close {n}"
+
+
+def play_model(plays, peer):
+    """What the model gives for each of (first id, unix time in us, steps)."""
+    lines = []
+    for first_id, began_us, steps in plays:
+        lines.append(f"new {version()} {int(is_valkey())} 1 {began_us} {first_id} user {' '.join(BYSTANDER)}")
+        for step in steps:
+            lines += [line_of(step, peer), "show"]
+    done = subprocess.run([MODEL], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    shown = iter(done.stdout.splitlines())
+    return [[_read_shown(shown) for _ in steps] for *_, steps in plays]
+
+
+def _read_shown(lines):
+    got = {}
+    for line in lines:
+        if line == ".":
+            return got
+        n, what = line.split(" ")
+        data = got.get(int(n), (b"", False))[0]
+        got[int(n)] = (data, True) if what == "closed" else (bytes.fromhex(what), False)
+    raise AssertionError("the model has ended")
+
+
+def _comparable(got, is_ordered):
+    plain = {n: (masked(data), closed) for n, (data, closed) in got.items()}
+    if is_ordered:
+        return plain
+    return {n: (sorted(data.split(b"\r\n")), closed) for n, (data, closed) in plain.items()}
+
+
+def first_difference(steps, real, model, is_ordered):
+    """The number of the step after which they differ; None: nowhere."""
+    for i, (step, a, b) in enumerate(zip(steps, real, model)):
+        ordered = is_ordered(steps, i)
+        if _comparable(a, ordered) != _comparable(b, ordered):
+            return i
+    return None
+
+
+def differs(real, steps, is_ordered):
+    first_id, began_us, got = real.play(steps)
+    (shown,) = play_model([(first_id, began_us, steps)], real.peer)
+    at = first_difference(steps, got, shown, is_ordered)
+    return None if at is None else (at, got[at], shown[at])
+
+
+def shrink(real, steps, is_ordered):
+    """The same difference, or another, with fewer steps."""
+    found = differs(real, steps, is_ordered)
+    while found:
+        steps = steps[: found[0] + 1]
+        for i in reversed(range(len(steps) - 1)):
+            fewer = steps[:i] + steps[i + 1 :]
+            if differs(real, fewer, is_ordered):
+                steps = fewer
+        again = differs(real, steps, is_ordered)
+        if again is None or again[0] == len(steps) - 1:
+            return steps, again or found
+        found = again
+    return steps, None
+
+
+def describe(steps, found):
+    lines = [f"  {n}: {' '.join([kind, *map(repr, rest)])}" for kind, n, *rest in steps]
+    if found is None:
+        return "\n".join([*lines, "it does not show again"])
+    return "\n".join([*lines, f"Redis: {found[1]}", f"model: {found[2]}"])
