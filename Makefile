@@ -251,7 +251,7 @@ deb: build/weir ## a Debian package, build/weir_VERSION.deb
 	@conf/debian/make-deb $(VERSION) $(DEB)
 
 format: ## clang-format all C files in place
-	clang-format -i $(SRC) $(HEADERS) $(wildcard tests/unit/*.[ch] tests/fuzz/*.[ch] bench/*/*.[ch])
+	clang-format -i $(SRC) $(HEADERS) $(wildcard tests/unit/*.[ch] tests/fuzz/*.[ch] tests/sim/*.[ch] bench/*/*.[ch])
 
 clean: ## remove build/
 	rm -rf build

@@ -240,6 +240,7 @@ static void go_on(struct redis_conn *conn)
         return;
     list_take(&conn->in_ready);
     list_push(redis->ready.next, &conn->in_ready); /* before the first */
+    conn->is_going_on = true;
 }
 
 static void carry_out(struct redis_conn *conn)
@@ -265,9 +266,12 @@ static bool take_turn(struct redis *redis)
     while (!list_is_empty(&redis->ready)) {
         struct redis_conn *conn = container_of(redis->ready.next, struct redis_conn, in_ready);
         list_take(&conn->in_ready);
+        conn->has_written &= conn->is_going_on;
+        conn->is_going_on = false;
         enum request_result result;
         while ((result = request_read(conn)) == REQUEST_EMPTY)
-            finish(conn);
+            if (!conn->is_inline)
+                finish(conn);
         if (result == REQUEST_BAD)
             close_if_due(conn);
         if (result != REQUEST_WHOLE)

@@ -119,6 +119,14 @@ bool acl_login(struct redis_conn *conn, struct slice name, struct slice password
     return is_right;
 }
 
+/* Since 7.2 nothing is said of it while other replies are still to be written. */
+void acl_reply_wrong(struct redis_conn *conn)
+{
+    bool has_pending = conn->has_written || conn->out.len > conn->out_taken;
+    if (!has_pending || !is_at_least(conn->redis, 70200))
+        reply_error(conn, "WRONGPASS invalid username-password pair or user is disabled.");
+}
+
 void cmd_auth(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     if (argc > 3) {
@@ -135,7 +143,7 @@ void cmd_auth(struct redis_conn *conn, const struct slice *argv, size_t argc)
     if (acl_login(conn, argc == 3 ? argv[1] : SLICE("default"), argv[argc - 1]))
         reply_ok(conn);
     else
-        reply_error(conn, "WRONGPASS invalid username-password pair or user is disabled.");
+        acl_reply_wrong(conn);
 }
 
 /* ---- what they may ---- */

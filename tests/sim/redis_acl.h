@@ -17,6 +17,7 @@ void acl_reset(struct redis_conn *conn); /* the default user again */
 
 /* False: the password is wrong, or there is no such user who may come. */
 bool acl_login(struct redis_conn *conn, struct slice name, struct slice password);
+void acl_reply_wrong(struct redis_conn *conn); /* that it is not */
 void acl_set_requirepass(struct redis *redis, struct slice password);
 
 enum acl_verdict acl_check(const struct user *user, const struct command *command, const struct slice *argv,

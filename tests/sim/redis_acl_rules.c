@@ -83,6 +83,7 @@ struct user *acl_copy(const struct redis *redis, const struct user *user, struct
     if (user == NULL) {
         text_add(&copy->rules, SLICE("-@all"));
         copy->all_channels = !is_at_least(redis, 70000);
+        copy->is_sanitizing = is_at_least(redis, 70200);
         return copy;
     }
     memcpy(copy->may, user->may, redis->n_commands_known * sizeof *copy->may);

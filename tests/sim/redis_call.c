@@ -113,6 +113,20 @@ static bool is_held_back(const struct redis_conn *conn)
     return redis->pause_is_all || (bits_of(conn) & (FLAG_WRITE | FLAG_MAY_REPLICATE)) != 0;
 }
 
+/* Valkey lets nobody leave where he is not. */
+static bool refuse_leaving(struct redis_conn *conn)
+{
+    const struct command *command = conn->command;
+    bool leaves =
+        command->run == cmd_unsubscribe || command->run == cmd_punsubscribe || command->run == cmd_sunsubscribe;
+    if (!leaves || !is_valkey_8(conn->redis) || pubsub_is_listening(conn))
+        return false;
+    struct text error = {0};
+    text_addf(&error, "NOSUB '%s' command executed not in subscribed mode", command->name);
+    refuse(conn, &error);
+    return true;
+}
+
 /* True: it is refused. */
 static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
@@ -121,13 +135,12 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
         refuse_with(conn, "NOAUTH Authentication required.");
         return true;
     }
-    if (conn->is_multi && (command->bits & FLAG_NO_MULTI)) {
+    bool is_once = is_valkey_8(conn->redis) && (command->run == cmd_multi || command->run == cmd_watch);
+    if (conn->is_multi && ((command->bits & FLAG_NO_MULTI) || is_once)) {
         refuse_with(conn, "ERR Command not allowed inside a transaction");
         return true;
     }
     enum acl_verdict verdict = acl_check(conn->user, command, argv, argc);
-    if (verdict == ACL_MAY && command->run == cmd_exec)
-        verdict = ACL_MAY;
     if (verdict != ACL_MAY) {
         refuse_denied(conn, verdict);
         return true;
@@ -136,6 +149,8 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
         refuse_while_subscribed(conn);
         return true;
     }
+    if (refuse_leaving(conn))
+        return true;
     if (script_is_busy(conn->redis) && !(command->bits & FLAG_ALLOW_BUSY)) {
         refuse_with(conn, "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
         return true;

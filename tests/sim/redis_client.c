@@ -30,12 +30,18 @@ static bool is_printable(struct slice text)
     return true;
 }
 
+bool client_check_name(struct redis_conn *conn, struct slice name)
+{
+    if (is_printable(name))
+        return true;
+    reply_error(conn, "ERR Client names cannot contain spaces, newlines or special characters.");
+    return false;
+}
+
 bool client_set_name(struct redis_conn *conn, struct slice name)
 {
-    if (!is_printable(name)) {
-        reply_error(conn, "ERR Client names cannot contain spaces, newlines or special characters.");
+    if (!client_check_name(conn, name))
         return false;
-    }
     text_set(&conn->name, name);
     return true;
 }
@@ -66,8 +72,7 @@ void cmd_client_setinfo(struct redis_conn *conn, const struct slice *argv, size_
         return;
     }
     if (!is_printable(argv[3])) {
-        reply_error(conn, "ERR %s cannot contain spaces, newlines or special characters.",
-                    is_name ? "lib-name" : "lib-ver");
+        reply_error(conn, "ERR %.*s cannot contain spaces, newlines or special characters.", SHOWN(argv[2]));
         return;
     }
     text_set(is_name ? &conn->lib_name : &conn->lib_version, argv[3]);
@@ -176,7 +181,7 @@ static void add_line(struct text *line, const struct redis_conn *conn)
     if (is_at_least(redis, 70200))
         text_addf(line, " lib-name=%.*s lib-ver=%.*s", (int)conn->lib_name.len, conn->lib_name.at,
                   (int)conn->lib_version.len, conn->lib_version.at);
-    if (redis->config.is_valkey && redis->config.version >= 80000)
+    if (is_valkey_8(redis))
         text_add(line, SLICE(" tot-net-in=0 tot-net-out=0 tot-cmds=0"));
     text_add(line, SLICE("\n"));
 }
@@ -271,12 +276,15 @@ struct kill_wish {
 
 static bool read_id(struct redis_conn *conn, struct slice word, uint64_t *id)
 {
-    int64_t number;
-    if (!text_to_number(word, &number)) {
-        reply_error(conn, "ERR client-id should be greater than 0");
-        return false;
+    int64_t number = 0;
+    bool is_number = text_to_number(word, &number);
+    if (!is_at_least(conn->redis, 70000)) { /* where 0 is anybody */
+        *id = (uint64_t)number;
+        if (!is_number)
+            reply_not_integer(conn);
+        return is_number;
     }
-    if (number < 1) {
+    if (!is_number || number < 1) {
         reply_error(conn, "ERR client-id should be greater than 0");
         return false;
     }

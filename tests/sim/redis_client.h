@@ -10,5 +10,6 @@ struct redis_conn *client_by_id(const struct redis *redis, uint64_t id); /* NULL
 
 /* A name as CLIENT SETNAME takes it; false: the complaint is answered. */
 bool client_set_name(struct redis_conn *conn, struct slice name);
+bool client_check_name(struct redis_conn *conn, struct slice name);
 
 #endif

@@ -98,7 +98,7 @@ void db_empty(struct db *db)
 void key_modified(struct redis *redis, struct redis_conn *conn, struct db *db, struct slice name)
 {
     if (db->watchers.count > 0)
-        multi_touch(redis, db, name);
+        multi_touch(db, name);
     if (redis->n_tracking > 0 || redis->tracking.count > 0)
         tracking_invalidate(redis, conn, name);
 }

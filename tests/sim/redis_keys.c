@@ -291,6 +291,14 @@ struct scan {
     struct slice pattern, type; /* at NULL: none */
 };
 
+static bool is_type(struct slice name)
+{
+    for (size_t i = 0; i < sizeof type_names / sizeof type_names[0]; i++)
+        if (text_is(name, type_names[i]))
+            return true;
+    return text_is(name, "set") || text_is(name, "stream");
+}
+
 static bool read_scan(struct redis_conn *conn, const struct slice *argv, size_t argc, struct scan *scan)
 {
     *scan = (struct scan){.count = 10};
@@ -312,6 +320,10 @@ static bool read_scan(struct redis_conn *conn, const struct slice *argv, size_t 
             continue;
         } else if (text_is(argv[i], "type") && has_value) {
             scan->type = argv[i + 1];
+            if (is_valkey_8(conn->redis) && !is_type(scan->type)) {
+                reply_error(conn, "ERR unknown type name '%.*s'", SHOWN(scan->type));
+                return false;
+            }
             continue;
         }
         reply_syntax(conn);

@@ -72,16 +72,18 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
 {
     struct redis_conn *conn = state->conn;
     const struct command *command = command_find(conn->redis, argv, argc);
+    const char *name = is_valkey_8(conn->redis) ? "" : "Redis ";
     conn->command = conn->last_command = command;
     if (command == NULL) {
-        text_addf(why, "Unknown Redis command called from script");
+        text_addf(why, "Unknown %scommand called from script", name);
         return false;
     }
     if (!call_fits(command, argc)) {
-        text_addf(why, "Wrong number of args calling Redis command from script");
+        text_addf(why, "Wrong number of args calling %scommand from script", name);
         return false;
     }
-    if (command->bits & FLAG_NOSCRIPT) {
+    bool may_block = (command->bits & FLAG_BLOCKING) && is_at_least(conn->redis, 70200); /* as if its time were over */
+    if ((command->bits & FLAG_NOSCRIPT) && !may_block) {
         text_addf(why, "This Redis command is not allowed from script%s", is_at_least(conn->redis, 70000) ? "" : "s");
         return false;
     }
@@ -153,7 +155,9 @@ static int call(lua_State *lua, bool raises)
             carry_out(lua, state, argv, (size_t)n);
         else
             push_complaint(lua, state->conn->redis,
-                           SLICE("Lua redis lib command arguments must be strings or integers"));
+                           is_valkey_8(state->conn->redis)
+                               ? SLICE("Command arguments must be strings or integers")
+                               : SLICE("Lua redis lib command arguments must be strings or integers"));
         free(argv);
         free(digits);
     }

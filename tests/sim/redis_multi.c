@@ -133,20 +133,29 @@ static bool is_only_removed(struct watch *watch, const struct db *db, struct sli
     return is;
 }
 
-void multi_touch(struct redis *redis, struct db *db, struct slice name)
+static struct redis_conn *first_dirty(const struct list *watchers)
 {
-    (void)redis;
-    struct list *watchers = dict_get(&db->watchers, name);
-    if (watchers == NULL)
-        return;
-    struct list all;
-    list_take_all(&all, watchers);
-    while (!list_is_empty(&all)) { /* whoever is left over stays in the key's list, which so is never freed here */
-        struct watch *watch = container_of(all.next, struct watch, in_key);
-        list_take(&watch->in_key);
-        list_push(watchers, &watch->in_key);
-        if (!is_only_removed(watch, db, name))
-            watch->conn->is_dirty_cas = true;
+    for (struct list *at = watchers->next; at != watchers; at = at->next) {
+        struct redis_conn *conn = container_of(at, struct watch, in_key)->conn;
+        if (conn->is_dirty_cas)
+            return conn;
+    }
+    return NULL;
+}
+
+/* Whose transaction fails anyway need not watch any more. */
+void multi_touch(struct db *db, struct slice name)
+{
+    const struct list *watchers = dict_get(&db->watchers, name);
+    for (struct list *at = watchers != NULL ? watchers->next : NULL; at != watchers; at = at->next) {
+        struct watch *watch = container_of(at, struct watch, in_key);
+        watch->conn->is_dirty_cas |= !is_only_removed(watch, db, name);
+    }
+    while ((watchers = dict_get(&db->watchers, name)) != NULL) {
+        struct redis_conn *conn = first_dirty(watchers);
+        if (conn == NULL)
+            return;
+        multi_unwatch(conn);
     }
 }
 

@@ -20,7 +20,7 @@ void multi_unwatch(struct redis_conn *conn);
 void multi_abort(struct redis_conn *conn, struct slice error);
 
 /* A key was changed; all of a database are to be removed. */
-void multi_touch(struct redis *redis, struct db *db, struct slice name);
+void multi_touch(struct db *db, struct slice name);
 void multi_touch_all(struct db *db);
 void multi_free_list(void *watchers); /* what db->watchers has */
 

@@ -29,6 +29,7 @@ void reply_raw(struct redis_conn *conn, struct slice bytes)
         return;
     }
     text_add(&conn->out, bytes);
+    conn->has_written = true;
     if (!conn->is_script)
         conn_touch(conn);
 }

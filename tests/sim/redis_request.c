@@ -59,7 +59,8 @@ static enum request_result read_inline(struct redis_conn *conn)
         return bad(conn, "unbalanced quotes in request");
     }
     conn->in_at += len + 1;
-    conn->inline_words = words;
+    /* Behind a line of blanks Valkey takes everything for lines, until one has words or is empty. */
+    conn->is_inline = n == 0 && len > has_cr && is_valkey_8(conn->redis);
     for (size_t i = 0; i < n; i++)
         *add_span(conn) = (struct span){0};
     if (n == 0)
@@ -156,7 +157,7 @@ enum request_result request_read(struct redis_conn *conn)
         conn->in_at = conn->in.len;
         return REQUEST_MORE;
     }
-    bool is_array = conn->left_words > 0 || conn->in.at[conn->in_at] == '*';
+    bool is_array = conn->left_words > 0 || (conn->in.at[conn->in_at] == '*' && !conn->is_inline);
     return is_array ? read_array(conn) : read_inline(conn);
 }
 
@@ -185,7 +186,7 @@ void request_done(struct redis_conn *conn)
 {
     free_inline(conn);
     conn->n_spans = 0;
-    conn->is_whole = false;
+    conn->is_whole = conn->is_inline = false;
     if (conn->in_at == conn->in.len) {
         conn->in.len = conn->in_at = 0;
     } else if (conn->in_at > CUT_AT && conn->in_at > conn->in.len / 2) {

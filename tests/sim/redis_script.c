@@ -330,7 +330,7 @@ void cmd_evalsha(struct redis_conn *conn, const struct slice *argv, size_t argc)
     if (argv[1].len == SHA1_HEX && !read_keys(conn, argv, argc, &n_keys))
         return;
     if (script == NULL) {
-        reply_error(conn, "NOSCRIPT No matching script. Please use EVAL.");
+        reply_error(conn, "NOSCRIPT No matching script.%s", is_valkey_8(conn->redis) ? "" : " Please use EVAL.");
         return;
     }
     for (size_t i = 0; i < SHA1_HEX; i++)

@@ -34,7 +34,7 @@ void cmd_time(struct redis_conn *conn, const struct slice *argv, size_t argc)
 
 static void info_server(const struct redis *redis, struct text *out)
 {
-    bool is_new = redis->config.is_valkey && redis->config.version >= 80000;
+    bool is_new = is_valkey_8(redis);
     text_add(out, SLICE("# Server\r\nredis_version:"));
     add_version(out, redis->version);
     if (is_new) {

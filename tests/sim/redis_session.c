@@ -78,20 +78,34 @@ static bool read_protocol(struct redis_conn *conn, const struct slice *argv, siz
     return false;
 }
 
-/* Each acts before the next is looked at; but since 7.2 a name that is wrong keeps nobody from logging in first. */
-static bool apply_options(struct redis_conn *conn, const struct slice *argv, size_t argc)
+struct hello {
+    const struct slice *login; /* the user's name, and behind it the password; NULL: none */
+    const struct slice *name;
+};
+
+static bool log_in(struct redis_conn *conn, const struct slice *login)
 {
+    if (acl_login(conn, login[0], login[1]))
+        return true;
+    acl_reply_wrong(conn);
+    return false;
+}
+
+/* Before 7.2 each acted before the next was looked at. */
+static bool read_options(struct redis_conn *conn, const struct slice *argv, size_t argc, struct hello *hello)
+{
+    bool acts = !is_at_least(conn->redis, 70200);
     for (size_t i = 2; i < argc; i++) {
         size_t left = argc - 1 - i;
         if (text_is(argv[i], "auth") && left >= 2) {
             conn->secret_words |= i < 62 ? 6ULL << i : 0;
-            if (!acl_login(conn, argv[i + 1], argv[i + 2])) {
-                reply_error(conn, "WRONGPASS invalid username-password pair or user is disabled.");
+            hello->login = &argv[i + 1];
+            if (acts && !log_in(conn, hello->login))
                 return false;
-            }
             i += 2;
         } else if (text_is(argv[i], "setname") && left >= 1) {
-            if (!client_set_name(conn, argv[i + 1]))
+            hello->name = &argv[i + 1];
+            if (acts ? !client_set_name(conn, argv[i + 1]) : !client_check_name(conn, argv[i + 1]))
                 return false;
             i++;
         } else {
@@ -99,13 +113,14 @@ static bool apply_options(struct redis_conn *conn, const struct slice *argv, siz
             return false;
         }
     }
-    return true;
+    return acts || hello->login == NULL || log_in(conn, hello->login);
 }
 
 void cmd_hello(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     int64_t protocol;
-    if (!read_protocol(conn, argv, argc, &protocol) || !apply_options(conn, argv, argc))
+    struct hello hello = {0};
+    if (!read_protocol(conn, argv, argc, &protocol) || !read_options(conn, argv, argc, &hello))
         return;
     if (acl_is_stranger(conn) || !conn->is_authenticated) {
         reply_error(conn,
@@ -115,9 +130,11 @@ void cmd_hello(struct redis_conn *conn, const struct slice *argv, size_t argc)
                     "AUTH <user> <pass>");
         return;
     }
+    if (hello.name != NULL)
+        text_set(&conn->name, *hello.name);
     if (protocol != 0)
         conn->protocol = (unsigned)protocol;
-    bool is_valkey = conn->redis->config.is_valkey && conn->redis->config.version >= 80000;
+    bool is_valkey = is_valkey_8(conn->redis);
     reply_map(conn, 7);
     reply_word(conn, "server");
     reply_word(conn, is_valkey ? "valkey" : "redis");

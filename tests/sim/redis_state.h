@@ -188,7 +188,10 @@ struct redis_conn {
     struct text *inline_words; /* heap; of a request in a line, which are as many as spans */
     struct slice *argv;        /* heap; of a request that is whole */
     size_t argv_room;
-    bool is_whole; /* a request is read, and not carried out yet */
+    bool is_inline;   /* what comes next is a line, whatever it begins with */
+    bool is_whole;    /* a request is read, and not carried out yet */
+    bool is_going_on; /* it keeps its turn */
+    bool has_written; /* something in its turn, which goes out when that is over */
 
     struct text out;
     size_t out_taken;
@@ -282,6 +285,12 @@ struct redis {
 static inline int64_t now_ms(const struct redis *redis)
 {
     return (int64_t)(redis->now_us / US_PER_MS);
+}
+
+/* A Valkey whose answers are no longer those of the Redis that it says it is. */
+static inline bool is_valkey_8(const struct redis *redis)
+{
+    return redis->config.is_valkey && redis->config.version >= 80000;
 }
 
 static inline bool is_at_least(const struct redis *redis, uint32_t version)
