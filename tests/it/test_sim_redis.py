@@ -1,14 +1,23 @@
 """The model of Redis in tests/sim says what a real redis-server says, to the byte."""
 
 import os
+import random
 
 import pytest
 import twins
+from limit_calls import LimitCalls
+from resp import Conn, encode, pipeline
 from sequences import Sequence, is_ordered
+from server import at_least
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "400"))
 FIRST_SEED = int(os.environ.get("SEED", "1"))
 BATCH = 100
+LIMIT_SEQUENCES = 20
+LIMIT_CALLS = 60
+LIMITS_BEGAN_US = 1_800_000_000_000_000
+
+pytestmark = pytest.mark.skipif(not at_least(7, 0), reason="the model speaks as Redis does since 7.0")
 
 
 @pytest.fixture(scope="module")
@@ -18,16 +27,146 @@ def real():
     real.close()
 
 
+def compare(real, plays, order=lambda steps, i: True):
+    """Plays each of (name, steps) on both."""
+    begun = [(name, steps, *real.play(steps)) for name, steps in plays]
+    shown = twins.play_model([(first_id, began_us, steps) for _, steps, first_id, began_us, _ in begun], real.peer)
+    for (name, steps, _, _, got), model in zip(begun, shown):
+        at = twins.first_difference(steps, got, model, order)
+        if at is not None:
+            fewer, found = twins.shrink(real, steps[: at + 1], order)
+            pytest.fail(f"{name}:\n{twins.describe(fewer, found or (at, got[at], model[at]))}", pytrace=False)
+    return [got for *_, got in begun]
+
+
 @pytest.mark.parametrize("batch", range(0, SEQUENCES, BATCH))
 def test_random_sequences(real, batch):
-    plays, heard = [], []
-    for seed in range(FIRST_SEED + batch, FIRST_SEED + min(batch + BATCH, SEQUENCES)):
-        steps = Sequence(seed).make()
-        first_id, began_us, got = real.play(steps)
-        plays.append((first_id, began_us, steps))
-        heard.append((seed, got))
-    for (_, _, steps), (seed, got), shown in zip(plays, heard, twins.play_model(plays, real.peer)):
-        at = twins.first_difference(steps, got, shown, is_ordered)
-        if at is not None:
-            fewer, found = twins.shrink(real, steps[: at + 1], is_ordered)
-            pytest.fail(f"seed {seed}:\n{twins.describe(fewer, found or (at, got[at], shown[at]))}", pytrace=False)
+    seeds = range(FIRST_SEED + batch, FIRST_SEED + min(batch + BATCH, SEQUENCES))
+    compare(real, [(f"seed {seed}", Sequence(seed).make()) for seed in seeds], is_ordered)
+
+
+def test_scripts_of_limits(real):
+    """The scripts by which weir decides, at moments that they are told, with clocks that step back."""
+    seeds = range(FIRST_SEED, FIRST_SEED + LIMIT_SEQUENCES)
+    compare(real, [(f"seed {seed}", LimitCalls(random.Random(seed), LIMITS_BEGAN_US).steps(LIMIT_CALLS)) for seed in seeds])
+
+
+def compare_whole(real, steps):
+    """Only what each connection got in all: when it came depends on the real server's own clock."""
+    first_id, began_us, got = real.play(steps)
+    (shown,) = twins.play_model([(first_id, began_us, steps)], real.peer)
+    heard = whole(got)
+    assert whole(shown) == heard
+    return heard
+
+
+def whole(got):
+    conns = {n for step in got for n in step}
+    return {n: twins.masked(b"".join(step[n][0] for step in got if n in step)) for n in conns}
+
+
+def commands(n, *words):
+    return ("send", n, pipeline(*words))
+
+
+def test_waiting_that_ends_by_itself(real):
+    got = compare_whole(real, [
+        ("open", 0), ("open", 1), ("open", 2), ("open", 3),
+        commands(0, "BLPOP a b 0.03", "PING"),
+        commands(1, "HELLO 3", "BLMOVE a b LEFT LEFT 0.02", "BRPOP a 0.01"),
+        commands(2, "WAIT 1 40", "MULTI", "BLPOP a 0", "WAIT 1 0", "EXEC"),
+        commands(3, "BLPOP c 0"),
+        commands(3, "PING"),
+        commands(1, "PING"),
+        ("close", 3),
+        ("later", 100_000, "unblocked"),
+        commands(0, "RPUSH a 1 2 3"),
+    ])  # fmt: skip
+    assert got[0].endswith(b"+PONG\r\n:3\r\n")
+
+
+def test_whose_time_is_over(real):
+    compare_whole(real, [
+        ("open", 0), ("open", 1),
+        commands(1, "HELLO 3", "CLIENT TRACKING ON", "GET a", "WATCH a", "MULTI", "GET b"),
+        commands(0, "SET a 1 PX 40", "PEXPIRE a 30", "SET b 2 PX 1"),
+        commands(1, "GET a"),
+        ("later", 300_000, "expired"),
+        commands(1, "EXEC"),
+        commands(0, "GET a", "EXISTS a b", "TTL a"),
+    ])  # fmt: skip
+
+
+def test_pause(real):
+    compare_whole(real, [
+        ("open", 0), ("open", 1), ("open", 2),
+        commands(0, "CLIENT PAUSE 60 WRITE"),
+        commands(1, "GET a", "SET a 1", "GET a"),
+        commands(2, "MULTI", "SET a 2", "EXEC", "PING"),
+        commands(0, "GET a", "CLIENT UNBLOCK 1"),
+        ("later", 200_000, "unblocked"),
+        commands(0, "CLIENT PAUSE 100000 WRITE", "EVAL 'return' 0"),
+        commands(1, "CLIENT UNPAUSE"),
+        commands(1, "GET a"),
+    ])  # fmt: skip
+
+
+def test_script_that_does_not_end(real):
+    """Others are told so, it is killed, and its client gets its error."""
+    got = compare_whole(real, [
+        ("open", 0), ("open", 1), ("open", 2),
+        commands(2, "CONFIG SET lua-time-limit 20", "SCRIPT KILL", "MULTI"),
+        ("send", 0, encode("EVAL", "while true do end", 0) + pipeline("PING")),
+        ("later", 50_000, "busy"),
+        commands(1, "GET a", "PING", "MULTI", "GET a", "EXEC"),
+        commands(2, "GET a", "EXEC", "AUTH x y"),
+        commands(1, "SCRIPT KILL"),
+        ("later", 10_000, "idle"),
+        commands(1, "GET a"),
+        commands(1, "CONFIG SET lua-time-limit 5000"),
+    ])  # fmt: skip
+    assert got[0].endswith(b"+PONG\r\n")
+
+
+def test_strangers(real):
+    compare(real, [("strangers", [
+        ("open", 0),
+        commands(0, "ACL SETUSER ann on >p1 ~s* &c* +@all -@dangerous", "CONFIG SET requirepass p1"),
+        ("open", 1),
+        commands(1, "GET a", "PING", "HELLO 3", "SELECT 1", "MULTI", "NOSUCH a", "COMMAND", "QUIT x"),
+        ("open", 2), ("send", 2, b"*11\r\n"),
+        ("open", 3), ("send", 3, b"*1\r\n$16385\r\n"),
+        ("open", 4),
+        commands(4, "AUTH x"), commands(4, "AUTH p1"), commands(4, "AUTH ann p1"),
+        commands(4, "ACL WHOAMI", "GET s", "GET t", "KEYS *", "PUBLISH c1 x", "PUBLISH d x", "SUBSCRIBE d", "PSUBSCRIBE c*",
+                 "SUBSCRIBE c1", "PING", "RESET", "GET s"),
+        commands(0, "RESET", "PING"),
+    ])])  # fmt: skip
+
+
+def reply_in(data):
+    conn = Conn.__new__(Conn)
+    conn.buffer = bytearray(data)
+    return conn.read()
+
+
+def row(info, known):
+    """Of an element of COMMAND what the model tells; of its subcommands those that are known."""
+    name, arity, flags, first, last, step, categories = info[:7]
+    inner = [row(sub, known) for sub in info[9] if sub[0] in known]
+    return name, arity, sorted(flags), first, last, step, sorted(categories), sorted(inner)
+
+
+def names_of(info):
+    return [info[0], *(name for sub in info[9] for name in names_of(sub))]
+
+
+@pytest.mark.skipif(twins.version() // 100 != 700, reason="the rows are those of 7.0")
+def test_command_table(real):
+    steps = [("open", 0), commands(0, "COMMAND")]
+    first_id, began_us, got = real.play(steps)
+    ((_, shown),) = twins.play_model([(first_id, began_us, steps)], real.peer)
+    model, redis = reply_in(shown[0][0]), reply_in(got[1][0][0])
+    known = {name for info in model for name in names_of(info)}
+    assert len(model) > 100
+    assert sorted(row(info, known) for info in model) == sorted(row(info, known) for info in redis if info[0] in known)

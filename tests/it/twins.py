@@ -1,6 +1,7 @@
 """One and the same sequence of steps, played on a real redis-server and on the model of tests/sim.
 
-A step is ("open", n), ("send", n, bytes) or ("close", n), of connection n. After each step both have done all that they
+A step is ("open", n), ("send", n, bytes) or ("close", n), of connection n; or ("later", us, state): the model's clock goes
+on by so much, and of the real server is waited for what that brings about. After each step both have done all that they
 can do before what every connection has received is compared: the real server's connections are of a unix socket, which
 has what was written as soon as it was written, and two answers to a bystander tell that the server has come round.
 """
@@ -19,6 +20,7 @@ MODEL = os.environ.get("SIM_REDIS", REPO / "build/asan/sim_redis")
 BYSTANDER = ["bystander", "on", ">secret", "~*", "&*", "+@all"]
 QUESTION = b"*2\r\n$7\r\nSLOWLOG\r\n$3\r\nLEN\r\n"  # which no monitor sees
 READ_SIZE = 1 << 20
+SOCKET_BYTES = 1 << 16
 
 FREE = rb"(laddr|fd|age|idle|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|omem|tot-mem|events|tot-net-in|tot-net-out|tot-cmds|io-thread)=[^ \n]*"
 MASKS = [
@@ -64,6 +66,8 @@ class Real:
             conn.close()
         self.conns = {}
         self.come_round()
+        self.bystander.call("SCRIPT", "KILL")
+        wait_until(self.is_idle, "no script runs")
         self.bystander.ask("CLIENT UNPAUSE", "FLUSHALL", "SCRIPT FLUSH", "CONFIG RESETSTAT")
         self.bystander.call("CONFIG", "SET", "requirepass", "")
         self.bystander.ask("ACL SETUSER default on nopass ~* &* +@all", "ACL DELUSER ann bob")
@@ -78,6 +82,18 @@ class Real:
             while not answer.endswith(b"\r\n"):
                 answer += sock.recv(100)
 
+    def is_unblocked(self):
+        return b"blocked_clients:0\r\n" in self.bystander.call("INFO", "clients")
+
+    def is_expired(self):
+        return b"keys=" not in self.bystander.call("INFO", "keyspace")
+
+    def is_busy(self):
+        return str(self.bystander.call("GET", "none")).startswith("BUSY")
+
+    def is_idle(self):
+        return not self.is_busy()
+
     def do(self, step):
         kind, n, *rest = step
         if kind == "open":
@@ -91,10 +107,21 @@ class Real:
                 self.conns[n].sendall(rest[0])
             except OSError:
                 pass
+        elif kind == "later":
+            wait_until(getattr(self, f"is_{rest[0]}"), rest[0])
+            rest = []
         elif n in self.conns:
             self.conns.pop(n).close()
         self.come_round(len(rest[0]) if rest else 0)
-        return self.got()
+        got = self.got()
+        while any(len(data) > SOCKET_BYTES for data, _ in got.values()):  # there may be more than the socket could hold
+            self.come_round()
+            more = self.got()
+            if not more:
+                break
+            for conn, (data, is_closed) in more.items():
+                got[conn] = got.get(conn, (b"",))[0] + data, is_closed
+        return got
 
     def got(self):
         """What has come: for each connection the bytes, and whether it was closed behind them."""
@@ -124,7 +151,8 @@ class Real:
 
 def line_of(step, peer):
     kind, n, *rest = step
-    return f"open {n} {peer}" if kind == "open" else f"send {n} {rest[0].hex()}" if kind == "send" else f"close {n}"
+    lines = {"open": f"open {n} {peer}", "close": f"close {n}", "later": f"clock {n}"}
+    return lines[kind] if kind in lines else f"send {n} {rest[0].hex()}"
 
 
 def play_model(plays, peer):
@@ -158,7 +186,7 @@ def _comparable(got, is_ordered):
     return {n: (sorted(data.split(b"\r\n")), closed) for n, (data, closed) in plain.items()}
 
 
-def first_difference(steps, real, model, is_ordered):
+def first_difference(steps, real, model, is_ordered=lambda steps, i: True):
     """The number of the step after which they differ; None: nowhere."""
     for i, (step, a, b) in enumerate(zip(steps, real, model)):
         ordered = is_ordered(steps, i)

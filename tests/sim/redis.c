@@ -99,6 +99,7 @@ static void free_conns(struct redis *redis)
 
 static void stop(struct redis *redis)
 {
+    script_abandon(redis);
     free_conns(redis);
     block_free_ready(redis);
     tracking_fini(redis);

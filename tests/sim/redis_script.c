@@ -37,12 +37,18 @@ static void forget_run(struct script_state *state)
     *state = (struct script_state){.lua = state->lua, .conn = state->conn};
 }
 
+void script_abandon(struct redis *redis)
+{
+    struct redis_conn *caller = redis->lua->caller;
+    bool is_orphan = caller != NULL && caller->is_orphan;
+    forget_run(redis->lua);
+    if (is_orphan)
+        conn_free(caller);
+}
+
 void script_fini(struct redis *redis)
 {
     struct script_state *state = redis->lua;
-    if (state->caller != NULL && state->caller->is_orphan)
-        conn_free(state->caller);
-    forget_run(state);
     conn_free(state->conn);
     lua_close(state->lua);
     dict_fini(&redis->scripts, free);
@@ -382,7 +388,8 @@ void cmd_script_kill(struct redis_conn *conn, const struct slice *argv, size_t a
                           "NOSAVE command.");
     } else {
         state->is_killed = true;
-        state->due_us = conn->redis->now_us;
+        uint64_t soon_us = conn->redis->now_us + SCRIPT_SLICE_US; /* when it is looked for */
+        state->due_us = state->due_us < soon_us ? state->due_us : soon_us;
         reply_ok(conn);
     }
 }

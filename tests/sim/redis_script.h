@@ -14,6 +14,7 @@
 
 void script_init(struct redis *redis);
 void script_fini(struct redis *redis);
+void script_abandon(struct redis *redis); /* what runs ends without an answer */
 
 bool script_is_running(const struct redis *redis); /* it has given way */
 bool script_is_busy(const struct redis *redis);    /* and others are told so */
