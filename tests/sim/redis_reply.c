@@ -40,7 +40,8 @@ static size_t header_of(char *room, char type, int64_t number)
     struct slice text = text_of_number(number, digits);
     room[0] = type;
     memcpy(room + 1, text.at, text.len);
-    memcpy(room + 1 + text.len, "\r\n", 2);
+    room[1 + text.len] = '\r';
+    room[2 + text.len] = '\n';
     return text.len + 3;
 }
 

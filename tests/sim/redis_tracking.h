@@ -19,6 +19,9 @@ void tracking_send_pending(struct redis *redis);
 /* What is told by prefix, all at once when the server has a moment. False: nothing. */
 bool tracking_broadcast(struct redis *redis);
 
+/* With these of enum tracking_flag; keys go to `redirect`, if that is not 0. */
+void tracking_start(struct redis_conn *conn, unsigned flags, uint64_t redirect);
+void tracking_add_prefix(struct redis_conn *conn, struct slice name);
 void tracking_stop(struct redis_conn *conn);
 void tracking_forget(struct redis_conn *conn);
 void tracking_fini(struct redis *redis);
