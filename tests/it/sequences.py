@@ -4,6 +4,7 @@ import random
 
 from resp import encode
 from server import at_least
+from twins import id_of
 
 CONNS = 6  # at once
 STEPS = (4, 40)
@@ -78,6 +79,10 @@ class Sequence:
         if kind and self.random.random() < 0.8:
             return self.pick([k for k in KEYS if k.startswith(kind)])
         return self.pick(KEYS)
+
+    def id(self):
+        """Of a connection that there is, or was, or will be."""
+        return id_of(self.random.randint(0, self.n_opened))
 
     def command(self):
         """The words of one."""
@@ -193,7 +198,9 @@ def _evalsha(s):
 
 
 def _tracking(s):
-    options = s.some(["BCAST", "OPTIN", "OPTOUT", "NOLOOP", "PREFIX", "s", "l1", "REDIRECT", "1", "x"], 0, 3)
+    options = s.some(["BCAST", "OPTIN", "OPTOUT", "NOLOOP", "PREFIX", "s", "l1", "REDIRECT", s.id(), "x"], 0, 3)
+    if s.random.random() < 0.2:
+        options = ["REDIRECT", s.id(), *options]
     return ["CLIENT", "TRACKING", s.pick(["ON", "ON", "ON", "OFF", "x"]), *(options if s.random.random() < 0.6 else [])]
 
 
@@ -223,6 +230,8 @@ def _kill(s):
     filters = s.some([["TYPE", "pubsub"], ["TYPE", "x"], ["USER", "ann"], ["USER", "nobody"], ["ID", "0" if at_least(7, 0) else "x"], ["ID", "999999"],
                       ["SKIPME", "no"], ["SKIPME", "yes"], ["ADDR", "1.2.3.4:5"], ["x"]], 1, 2)  # fmt: skip
     words = [word for option in filters for word in option]
+    if s.random.random() < 0.5:
+        words = ["ID", s.id()]
     if not any(w in words for w in ("TYPE", "USER", "ID", "ADDR")):
         words += ["USER", "ann"]  # not everybody
     return ["CLIENT", "KILL", *words]
@@ -312,7 +321,8 @@ COMMANDS = [
     (lambda s: ["CLIENT", "SETINFO", s.pick(["lib-name", "LIB-VER", "x"]), s.pick(["a", "a b", ""])], 2),
     (lambda s: ["CLIENT", "REPLY", s.pick(["ON", "OFF", "SKIP", "SKIP", "x"])], 4),
     (lambda s: ["CLIENT", "NO-EVICT", s.pick(["on", "off", "x"])] if at_least(7, 0) else ["PING"], 1),
-    (lambda s: ["CLIENT", "UNBLOCK", s.pick(["0", "x", "999999"]), *s.some(["ERROR", "TIMEOUT", "x"], 0, 1)], 1),
+    (lambda s: ["CLIENT", "LIST", "ID", s.id(), s.id()], 1),
+    (lambda s: ["CLIENT", "UNBLOCK", s.pick(["0", "x", "999999", s.id(), s.id(), s.id()]), *s.some(["ERROR", "TIMEOUT", "x"], 0, 1)], 3),
     (lambda s: ["CLIENT", "PAUSE", s.pick(["100000", "x", "-1"]), "WRITE"], 1),
     (fixed("CLIENT", "UNPAUSE"), 2),
     (_tracking, 6),

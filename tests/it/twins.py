@@ -26,6 +26,7 @@ FREE = rb"(laddr|fd|age|idle|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|o
 MASKS = [
     (re.compile(rb"id=\d+ [^\n]*user=bystander[^\n]*\n"), b""),  # the bystander's own line
     (re.compile(FREE), rb"\1="),
+    (re.compile(rb"flags=u"), b"flags="),  # unblocked, and not come to its turn yet
     (re.compile(rb"[$=]\d+\r\n(txt:)?(?=id=)"), rb"LEN \1"),  # of such lines
     (re.compile(rb"\+\d+\.\d+ \["), b"+TIME ["),  # MONITOR
     (re.compile(rb"\$10\r\n\d{10}\r\n\$\d\r\n\d{1,6}\r\n"), b"TIME"),
@@ -146,7 +147,26 @@ class Real:
     def play(self, steps):
         self.forget()
         first_id, began_us = self.first_id, time.time_ns() // 1000
-        return first_id, began_us, [self.do(step) for step in steps]
+        return first_id, began_us, [self.do(step) for step in with_ids(steps, first_id)]
+
+
+def id_of(n):
+    """A word of fixed length for the id of connection n, which is only known when it is played."""
+    return f"<id:{n:04}>"
+
+
+def with_ids(steps, first_id):
+    opened = [n for kind, n, *_ in steps if kind == "open"]
+
+    def number(match):
+        n = int(match[1])
+        return b"%d" % (first_id + opened.index(n) if n in opened else 0)
+
+    def resolved(data):
+        data = re.sub(rb"\$9\r\n<id:(\d{4})>", lambda m: b"$%d\r\n%s" % (len(number(m)), number(m)), data)
+        return re.sub(rb"<id:(\d{4})>", number, data)
+
+    return [(kind, n, resolved(rest[0])) if kind == "send" else (kind, n, *rest) for kind, n, *rest in steps]
 
 
 def line_of(step, peer):
@@ -160,7 +180,7 @@ def play_model(plays, peer):
     lines = []
     for first_id, began_us, steps in plays:
         lines.append(f"new {version()} {int(is_valkey())} 1 {began_us} {first_id} user {' '.join(BYSTANDER)}")
-        for step in steps:
+        for step in with_ids(steps, first_id):
             lines += [line_of(step, peer), "show"]
     done = subprocess.run([MODEL], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]

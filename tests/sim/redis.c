@@ -219,7 +219,7 @@ static void close_if_due(struct redis_conn *conn)
 }
 
 /* What concerns only the next request is over, even if that asks for nothing. */
-static void finish(struct redis_conn *conn)
+void schedule_done(struct redis_conn *conn)
 {
     const struct command *command = conn->command;
     bool is_client = command != NULL && strncmp(command->name, "client|", 7) == 0;
@@ -253,11 +253,11 @@ static void carry_out(struct redis_conn *conn)
     bool is_done = call_process(conn, argv, argc);
     redis->current = NULL;
     if (conn->is_gone)
-        conn_kill(conn);
-    else if (is_done)
-        finish(conn);
-    if (is_done)
+        return;
+    if (is_done && conn->block.kind == BLOCK_NONE) {
+        schedule_done(conn);
         go_on(conn);
+    }
     close_if_due(conn);
 }
 
@@ -272,7 +272,7 @@ static bool take_turn(struct redis *redis)
         enum request_result result;
         while ((result = request_read(conn)) == REQUEST_EMPTY)
             if (!conn->is_inline)
-                finish(conn);
+                schedule_done(conn);
         if (result == REQUEST_BAD)
             close_if_due(conn);
         if (result != REQUEST_WHOLE)

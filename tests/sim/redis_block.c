@@ -45,7 +45,10 @@ void block_forget(struct redis_conn *conn)
 
 void block_end(struct redis_conn *conn)
 {
+    bool is_held_back = conn->block.kind == BLOCK_PAUSE;
     block_forget(conn);
+    if (!is_held_back)
+        schedule_done(conn);
     schedule_ready(conn);
 }
 

@@ -4,6 +4,7 @@
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_block.h"
 #include "tests/sim/redis_commands.h"
+#include "tests/sim/redis_conn.h"
 #include "tests/sim/redis_monitor.h"
 #include "tests/sim/redis_multi.h"
 #include "tests/sim/redis_pubsub.h"
@@ -167,8 +168,7 @@ bool call_process(struct redis_conn *conn, const struct slice *argv, size_t argc
 {
     struct redis *redis = conn->redis;
     if (text_is(argv[0], "host:") || text_is(argv[0], "post")) {
-        conn->is_gone = conn->wants_close = true;
-        conn->out.len = conn->out_taken; /* closed before anything of this turn is written */
+        conn_kill(conn);
         return true;
     }
     conn->command = command_find(redis, argv, argc);

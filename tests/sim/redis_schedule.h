@@ -9,4 +9,7 @@
 /* It may have something to carry out: it gets its turn behind the others. */
 void schedule_ready(struct redis_conn *conn);
 
+/* Its request is carried out, as the waiting is over that it was for. */
+void schedule_done(struct redis_conn *conn);
+
 #endif

@@ -66,6 +66,7 @@ static bool zadd_one(struct zadd *zadd, struct zset *set, struct slice name, dou
         return true;
     zadd->has_done = true;
     zadd->score = score;
+    score = score == 0 ? 0 : score; /* no sign stays with it, as in small sets */
     if (!was_there || score != old)
         zset_put(set, name, score);
     zadd->added += !was_there;
