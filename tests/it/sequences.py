@@ -41,7 +41,7 @@ SCRIPTS = [
     "return undefined_global",
     "undefined_global = 1",
     "error('on purpose')",
-    "error({err='MY table'})",
+    *(["error({err='MY table'})"] if at_least(7, 0) else []),
     "return tostring(pcall(redis.call, 'INCR', KEYS[1]))",
     "local ok, err = pcall(error, 'x'); return {ok, err}",
     "return #KEYS * 100 + #ARGV",
@@ -162,8 +162,7 @@ HOSTILE = [
     b"SET s1 'a\r\n",
     b'GET "s1"x\r\n',
     b"PING\0\r\n",
-    b"POST / HTTP/1.1\r\n",
-    b"Host: here\r\n",
+    *([b"POST / HTTP/1.1\r\n", b"Host: here\r\n"] if at_least(7, 0) else []),
     b"*1\r\n$4\r\nPINGxx*1\r\n$4\r\nPING\r\n",
     b"*1\rx$4\r\nPING\r\n",
     b"$4\r\nPING\r\n",
@@ -288,7 +287,8 @@ COMMANDS = [
     (lambda s: ["ZADD", s.key("z"), *s.some(["NX", "XX", "CH", "INCR", "GT", "LT"], 0, 1),
                 *(w for _ in range(s.random.randint(1, 3)) for w in (s.pick(SCORES), s.pick(MEMBERS)))], 6),  # fmt: skip
     (lambda s: ["ZREM", s.key("z"), *s.some(MEMBERS)], 2),
-    (lambda s: [s.pick(["ZSCORE", "ZRANK"]), s.key("z"), s.pick(MEMBERS)], 2),
+    (lambda s: ["ZSCORE", s.key("z"), s.pick(MEMBERS)], 1),
+    (lambda s: ["ZRANK", s.key("z"), s.pick(MEMBERS), *s.some(["WITHSCORE", "x"], 0, 1)], 1),
     (lambda s: ["ZCARD", s.key("z")], 1),
     (lambda s: [s.pick(["ZRANGE", "ZREVRANGE"]), s.key("z"), s.pick(NUMBERS), s.pick(NUMBERS),
                 *s.some(["WITHSCORES", "REV", "BYSCORE"], 0, 1)], 4),  # fmt: skip

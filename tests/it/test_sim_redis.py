@@ -2,13 +2,14 @@
 
 import os
 import random
+import shlex
+import subprocess
 
 import pytest
 import twins
 from limit_calls import LimitCalls
 from resp import Conn, encode, pipeline
 from sequences import Sequence, is_ordered
-from server import at_least
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "400"))
 FIRST_SEED = int(os.environ.get("SEED", "1"))
@@ -16,8 +17,6 @@ BATCH = 100
 LIMIT_SEQUENCES = 20
 LIMIT_CALLS = 60
 LIMITS_BEGAN_US = 1_800_000_000_000_000
-
-pytestmark = pytest.mark.skipif(not at_least(7, 0), reason="the model speaks as Redis does since 7.0")
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +141,42 @@ def test_strangers(real):
                  "SUBSCRIBE c1", "PING", "RESET", "GET s"),
         commands(0, "RESET", "PING"),
     ])])  # fmt: skip
+
+
+def play_model(*lines):
+    """What the model alone shows after each line of `lines` that says so: connection 0's bytes."""
+    began = f"new {twins.version()} 0 1 1700000000000000 1 user x"
+    done = subprocess.run([twins.MODEL], input="\n".join([began, *lines, ""]), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    shown = [part.strip() for part in done.stdout.split(".\n")[:-1]]
+    return [bytes.fromhex(part.split("\n")[0][2:]) if part.startswith("0 ") else part for part in shown]
+
+
+def say(*words):
+    return "send 0 " + pipeline(*words).hex()
+
+
+def test_restart_of_the_model():
+    """Connections and scripts are gone, data and the password as told."""
+    assert play_model(
+        "open 0 a", say("SET k v", "SET gone 1 PX 50", "SCRIPT LOAD 1", "CONFIG SET maxclients 7"), "show",
+        "restart 1 secret", "open 0 a", say("GET k", "AUTH secret"), "show", say("GET k", "CLIENT ID"), "show",
+        "clock 60000", say("GET gone", "CONFIG GET maxclients"), "show",
+        "restart 0", "open 0 a", say("GET k", "DBSIZE"), "show",
+    )[1:] == [
+        b"-NOAUTH Authentication required.\r\n+OK\r\n", b"$1\r\nv\r\n:1\r\n",
+        b"$-1\r\n*2\r\n$10\r\nmaxclients\r\n$5\r\n10000\r\n", b"$-1\r\n:0\r\n",
+    ]  # fmt: skip
+
+
+def test_slow_turns_of_the_model():
+    """Nothing is carried out, and nothing written is seen, while the server stands still."""
+    slow = "EVAL " + shlex.quote("redis.take_us(400000) return 7") + " 0"
+    assert play_model(
+        "open 0 a", "stall 1000", say("PING"), "show", "clock 999", "show", "clock 1", "show",
+        say("DEBUG SLEEP 0.5"), "show", "clock 499999", "show", "clock 1", "show",
+        "send 0 " + encode(*shlex.split(slow)).hex() + pipeline("PING").hex(), "clock 399999", "show", "clock 1", "show",
+    ) == ["", "", b"+PONG\r\n", "", "", b"+OK\r\n", "", b":7\r\n+PONG\r\n"]  # fmt: skip
 
 
 def reply_in(data):

@@ -67,6 +67,7 @@ class Real:
             conn.close()
         self.conns = {}
         self.come_round()
+        self.bystander.call("CLIENT", "UNPAUSE")
         self.bystander.call("SCRIPT", "KILL")
         wait_until(self.is_idle, "no script runs")
         self.bystander.ask("CLIENT UNPAUSE", "FLUSHALL", "SCRIPT FLUSH", "CONFIG RESETSTAT")
@@ -160,7 +161,7 @@ def with_ids(steps, first_id):
 
     def number(match):
         n = int(match[1])
-        return b"%d" % (first_id + opened.index(n) if n in opened else 0)
+        return b"%d" % (first_id + opened.index(n) if n in opened else 999999)
 
     def resolved(data):
         data = re.sub(rb"\$9\r\n<id:(\d{4})>", lambda m: b"$%d\r\n%s" % (len(number(m)), number(m)), data)

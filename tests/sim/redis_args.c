@@ -88,6 +88,15 @@ size_t range_of(int64_t from, int64_t to, size_t n, size_t *first)
     return from > to || from >= count ? 0 : (size_t)(to - from + 1);
 }
 
+void reply_expiry(struct redis_conn *conn)
+{
+    const char *name = command_name(conn->redis, conn->command);
+    reply_error(conn,
+                is_at_least(conn->redis, 70000) ? "ERR invalid expire time in '%s' command"
+                                                : "ERR invalid expire time in %s",
+                name);
+}
+
 bool arg_expiry(struct redis_conn *conn, struct slice arg, int64_t unit_ms, bool is_moment, int64_t *expires_ms)
 {
     int64_t time;
@@ -97,7 +106,7 @@ bool arg_expiry(struct redis_conn *conn, struct slice arg, int64_t unit_ms, bool
     if (!is_bad && !is_moment)
         is_bad = __builtin_add_overflow(time, now_ms(conn->redis), &time);
     if (is_bad) {
-        reply_error(conn, "ERR invalid expire time in '%s' command", command_name(conn->redis, conn->command));
+        reply_expiry(conn);
         return false;
     }
     *expires_ms = time;

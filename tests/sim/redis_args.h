@@ -27,4 +27,7 @@ size_t range_of(int64_t from, int64_t to, size_t n, size_t *first);
 /* Expiry of SET and its like, `unit_ms` each, from now or since 1970. */
 bool arg_expiry(struct redis_conn *conn, struct slice arg, int64_t unit_ms, bool is_moment, int64_t *expires_ms);
 
+/* That a time is none: too large, or not larger than 0 where it must be. */
+void reply_expiry(struct redis_conn *conn);
+
 #endif

@@ -56,8 +56,6 @@ void block_time_out(struct redis_conn *conn)
 {
     if (conn->block.kind == BLOCK_WAIT)
         reply_number(conn, 0);
-    else if (conn->block.is_move && is_at_least(conn->redis, 70200))
-        reply_null(conn);
     else
         reply_null_array(conn);
     block_end(conn);
@@ -189,23 +187,46 @@ static struct redis_conn *first_waiting(const struct ready_key *ready)
     return waiting != NULL ? container_of(waiting->next, struct block_key, in_key)->conn : NULL;
 }
 
+/* Since 7.2 the whole command is carried out again: the first of its keys that is there counts, whatever it is. */
+static const struct block_key *key_to_serve(const struct redis *redis, const struct redis_conn *conn,
+                                            const struct ready_key *ready)
+{
+    const struct block *block = &conn->block;
+    for (size_t i = 0; i < block->n_keys; i++) {
+        struct slice name = text_slice(&block->keys[i].name);
+        bool is_it = is_at_least(redis, 70200) ? dict_find(&block->db->keys, name) != NULL
+                                               : slice_eq(name, text_slice(&ready->name));
+        if (is_it)
+            return &block->keys[i];
+    }
+    return &block->keys[0];
+}
+
+static void serve_conn(struct redis *redis, struct redis_conn *conn, const struct ready_key *ready)
+{
+    struct slice name = text_slice(&key_to_serve(redis, conn, ready)->name);
+    struct value *value = db_find(redis, ready->db, name);
+    if (value == NULL || !key_has_type(conn, value, VALUE_LIST))
+        return;
+    if (conn->block.is_move)
+        serve_move(conn, value);
+    else
+        serve_pop(conn, name, value);
+    if (value->list.count == 0)
+        db_delete(redis, ready->db, name);
+    if (is_at_least(redis, 70200))
+        key_modified(redis, conn, ready->db, name);
+}
+
 static void serve_key(struct redis *redis, const struct ready_key *ready)
 {
-    struct slice name = text_slice(&ready->name);
     for (;;) {
         struct redis_conn *conn = first_waiting(ready);
-        struct value *value = db_find(redis, ready->db, name);
+        const struct value *value = db_find(redis, ready->db, text_slice(&ready->name));
         if (conn == NULL || value == NULL || value->type != VALUE_LIST)
             return;
         redis->current = conn;
-        if (conn->block.is_move)
-            serve_move(conn, value);
-        else
-            serve_pop(conn, name, value);
-        if (value->list.count == 0)
-            db_delete(redis, ready->db, name);
-        if (is_at_least(redis, 70200)) /* where the command is carried out again */
-            key_modified(redis, conn, ready->db, name);
+        serve_conn(redis, conn, ready);
         block_end(conn);
         tracking_send_pending(redis);
         redis->current = NULL;

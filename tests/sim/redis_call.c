@@ -93,11 +93,11 @@ static void refuse_denied(struct redis_conn *conn, enum acl_verdict verdict)
 static void refuse_while_subscribed(struct redis_conn *conn)
 {
     struct text error = {0};
+    const char *kinds = is_at_least(conn->redis, 70000) ? "(P|S)" : "(P)";
     text_addf(
         &error,
-        "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
-        "context",
-        command_name(conn->redis, conn->command));
+        "ERR Can't execute '%s': only %sSUBSCRIBE / %sUNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+        command_name(conn->redis, conn->command), kinds, kinds);
     refuse(conn, &error);
 }
 
@@ -128,6 +128,13 @@ static bool refuse_leaving(struct redis_conn *conn)
     return true;
 }
 
+static bool may_while_busy(const struct redis_conn *conn, const struct slice *argv)
+{
+    const struct command *command = conn->command;
+    bool is_kill = command->run == cmd_container && text_is(argv[0], "script") && text_is(argv[1], "kill");
+    return is_kill || (command->bits & FLAG_ALLOW_BUSY) != 0;
+}
+
 /* True: it is refused. */
 static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
@@ -152,8 +159,11 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
     }
     if (refuse_leaving(conn))
         return true;
-    if (script_is_busy(conn->redis) && !(command->bits & FLAG_ALLOW_BUSY)) {
-        refuse_with(conn, "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+    if (script_is_busy(conn->redis) && !may_while_busy(conn, argv)) {
+        refuse_with(conn,
+                    is_valkey_8(conn->redis)
+                        ? "BUSY Valkey is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+                        : "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
         return true;
     }
     if (conn->is_monitor && (bits_of(conn) & (FLAG_READONLY | FLAG_WRITE | FLAG_MAY_REPLICATE)) != 0) {
@@ -169,6 +179,11 @@ bool call_process(struct redis_conn *conn, const struct slice *argv, size_t argc
     struct redis *redis = conn->redis;
     if (text_is(argv[0], "host:") || text_is(argv[0], "post")) {
         conn_kill(conn);
+        return true;
+    }
+    if (text_is(argv[0], "quit") && !is_at_least(redis, 70000)) { /* before anything else, whatever follows */
+        reply_ok(conn);
+        conn->is_closing = true;
         return true;
     }
     conn->command = command_find(redis, argv, argc);

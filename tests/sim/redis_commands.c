@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "tests/sim/redis_call.h"
 #include "tests/sim/redis_reply.h"
 
 #define NAME_MAX_LEN 64
@@ -58,6 +59,27 @@ static uint32_t bits_of(const char *flags)
     return bits;
 }
 
+/* As it was before 7.0, when what is true of a subcommand now was true of the whole. */
+static void make_old(struct command *command)
+{
+    bool is_container = command->run == cmd_container;
+    if (is_container && !text_is(slice_str(command->name), "script") && !text_is(slice_str(command->name), "pubsub"))
+        command->bits |= FLAG_ADMIN;
+    if (is_container && text_is(slice_str(command->name), "script"))
+        command->bits |= FLAG_MAY_REPLICATE;
+    if (is_container)
+        command->bits |= FLAG_NOSCRIPT;
+    if (command->run == cmd_expire || command->run == cmd_pexpire || command->run == cmd_expireat ||
+        command->run == cmd_pexpireat)
+        command->arity = 3;
+    if (command->run == cmd_reset)
+        command->bits &= ~(uint32_t)FLAG_NO_AUTH;
+    if (command->run == cmd_client_caching)
+        command->arity = -3;
+    if (command->run == cmd_script_exists)
+        command->arity = -2;
+}
+
 void commands_init(struct redis *redis)
 {
     redis->commands = take_memory(sizeof rows);
@@ -72,6 +94,10 @@ void commands_init(struct redis *redis)
             parent = command;
         else if (parent != NULL)
             parent->n_children++;
+        if (!is_at_least(redis, 70000))
+            make_old(command);
+        if (is_at_least(redis, 70200) && command->run == cmd_zrank)
+            command->arity = -3;
         if (is_at_least(redis, command->since))
             dict_add(&redis->command_names, slice_str(command->name))->value = command;
     }
@@ -115,13 +141,8 @@ const struct command *command_find(const struct redis *redis, const struct slice
     const struct command *command = find(redis, SLICE(""), argv[0]);
     if (command == NULL || command->is_child)
         return NULL;
-    bool runs_alone = text_is(argv[0], "command"); /* which does something without a subcommand */
-    if (command->n_children == 0 || argc == 1)
-        return command;
-    const struct command *child = find(redis, argv[0], argv[1]);
-    if (child == NULL && !runs_alone && !is_at_least(redis, 70000))
-        return command;
-    return child;
+    bool is_whole = command->n_children == 0 || argc == 1 || !is_at_least(redis, 70000);
+    return is_whole ? command : find(redis, argv[0], argv[1]);
 }
 
 const char *command_name(const struct redis *redis, const struct command *command)
@@ -227,9 +248,10 @@ static void reply_all(struct redis_conn *conn)
 
 void cmd_command(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
-    (void)argv;
-    (void)argc;
-    reply_all(conn);
+    if (argc > 1)
+        cmd_container(conn, argv, argc);
+    else
+        reply_all(conn);
 }
 
 void cmd_command_count(struct redis_conn *conn, const struct slice *argv, size_t argc)
@@ -299,6 +321,9 @@ void reply_subcommand(struct redis_conn *conn, const struct slice *argv)
 /* Before 7.0 a container looks at its subcommand itself. */
 void cmd_container(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
-    (void)argc;
-    reply_subcommand(conn, argv);
+    const struct command *child = find(conn->redis, argv[0], argv[1]);
+    if (child != NULL && call_fits(child, argc))
+        child->run(conn, argv, argc);
+    else
+        reply_subcommand(conn, argv);
 }

@@ -10,10 +10,6 @@ enum expire_option { EXPIRE_NX = 1, EXPIRE_XX = 2, EXPIRE_GT = 4, EXPIRE_LT = 8 
 static bool read_expire_options(struct redis_conn *conn, const struct slice *argv, size_t argc, unsigned *options)
 {
     static const char *const words[] = {"nx", "xx", "gt", "lt"};
-    if (argc > 3 && !is_at_least(conn->redis, 70000)) {
-        reply_arity(conn);
-        return false;
-    }
     for (size_t i = 3; i < argc; i++) {
         size_t k = 0;
         while (k < 4 && !text_is(argv[i], words[k]))
@@ -54,7 +50,7 @@ static void expire(struct redis_conn *conn, const struct slice *argv, size_t arg
     if (!read_expire_options(conn, argv, argc, &options) || !arg_number(conn, argv[2], &when))
         return;
     if (__builtin_mul_overflow(when, unit_ms, &when) || when > INT64_MAX - base_ms) {
-        reply_error(conn, "ERR invalid expire time in '%s' command", command_name(conn->redis, conn->command));
+        reply_expiry(conn);
         return;
     }
     when += base_ms;

@@ -117,7 +117,7 @@ static void pop(struct redis_conn *conn, const struct slice *argv, size_t argc, 
     if (has_count && !arg_positive(conn, argv[2], &count))
         return;
     struct value *value = key_find(conn, argv[1]);
-    if (value == NULL && has_count && (is_at_least(conn->redis, 70000)))
+    if (value == NULL && has_count)
         reply_null_array(conn);
     else if (value == NULL)
         reply_null(conn);

@@ -72,19 +72,20 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
 {
     struct redis_conn *conn = state->conn;
     const struct command *command = command_find(conn->redis, argv, argc);
+    bool is_old = !is_at_least(conn->redis, 70000);
     const char *name = is_valkey_8(conn->redis) ? "" : "Redis ";
     conn->command = conn->last_command = command;
     if (command == NULL) {
-        text_addf(why, "Unknown %scommand called from script", name);
+        text_addf(why, "Unknown %scommand called from %sscript", name, is_old ? "Lua " : "");
         return false;
     }
     if (!call_fits(command, argc)) {
-        text_addf(why, "Wrong number of args calling %scommand from script", name);
+        text_addf(why, "Wrong number of args calling %scommand %s script", name, is_old ? "From Lua" : "from");
         return false;
     }
     bool may_block = (command->bits & FLAG_BLOCKING) && is_at_least(conn->redis, 70200); /* as if its time were over */
     if ((command->bits & FLAG_NOSCRIPT) && !may_block) {
-        text_addf(why, "This Redis command is not allowed from script%s", is_at_least(conn->redis, 70000) ? "" : "s");
+        text_addf(why, "This Redis command is not allowed from script%s", is_old ? "s" : "");
         return false;
     }
     enum acl_verdict verdict = acl_check(conn->user, command, argv, argc);
@@ -142,6 +143,14 @@ static bool is_error_at_top(lua_State *lua)
     return is;
 }
 
+static const char *no_words(const struct redis *redis)
+{
+    if (is_valkey_8(redis))
+        return "Command arguments must be strings or integers";
+    return is_at_least(redis, 70000) ? "Lua redis lib command arguments must be strings or integers"
+                                     : "Lua redis() command arguments must be strings or integers";
+}
+
 static int call(lua_State *lua, bool raises)
 {
     struct script_state *state = lua_script(lua);
@@ -154,10 +163,7 @@ static int call(lua_State *lua, bool raises)
         if (read_words(lua, argv, digits, n, is_at_least(state->conn->redis, 70200)))
             carry_out(lua, state, argv, (size_t)n);
         else
-            push_complaint(lua, state->conn->redis,
-                           is_valkey_8(state->conn->redis)
-                               ? SLICE("Command arguments must be strings or integers")
-                               : SLICE("Lua redis lib command arguments must be strings or integers"));
+            push_complaint(lua, state->conn->redis, slice_str(no_words(state->conn->redis)));
         free(argv);
         free(digits);
     }
@@ -291,10 +297,7 @@ static int no_such_global(lua_State *lua)
 
 static int no_new_global(lua_State *lua)
 {
-    const struct redis *redis = lua_script(lua)->conn->redis;
-    if (is_at_least(redis, 70000))
-        return luaL_error(lua, "Attempt to modify a readonly table");
-    return luaL_error(lua, "Script attempted to create global variable '%s'", luaL_checkstring(lua, 2));
+    return luaL_error(lua, "Attempt to modify a readonly table");
 }
 
 static int no_chance(lua_State *lua)

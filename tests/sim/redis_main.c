@@ -6,6 +6,8 @@
  *   send N HEX                                    bytes of it, after which the server does all that it can do
  *   clock US                                      so much later, step by step where something is due
  *   close N
+ *   stall US                                      the server carries out nothing for so long
+ *   restart KEEPS_DATA PASSWORD                   without any connection; no PASSWORD: none is wanted
  *   show                                          answers what each connection got since: lines "N HEX" and "N closed",
  *                                                 and a line "." at their end
  *
@@ -131,6 +133,12 @@ static void close_conn(struct world *world, unsigned n)
     settle(world);
 }
 
+static void restart(struct world *world, bool keeps_data, const char *password)
+{
+    redis_restart(world->redis, keeps_data, *password != '\0' ? password : NULL);
+    memset(world->conns, 0, sizeof world->conns);
+}
+
 static bool obey(struct world *world, char *line)
 {
     unsigned n;
@@ -146,6 +154,10 @@ static bool obey(struct world *world, char *line)
         settle(world);
     } else if (sscanf(line, "send %u %n", &n, &used) == 1 && n < CONNS_MAX) {
         return world->conns[n] == NULL || send_hex(world, world->conns[n], line + used);
+    } else if (sscanf(line, "restart %u %n", &n, &used) == 1) {
+        restart(world, n != 0, line + used);
+    } else if (strncmp(line, "stall ", 6) == 0) {
+        redis_stall(world->redis, strtoull(line + 6, NULL, 10));
     } else if (strncmp(line, "clock ", 6) == 0) {
         advance(world, strtoull(line + 6, NULL, 10));
     } else if (sscanf(line, "close %u", &n) == 1 && n < CONNS_MAX) {

@@ -37,8 +37,7 @@ static void add_address(struct text *line, const char *peer)
 void monitor_feed(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct redis *redis = conn->redis;
-    bool is_login = conn->command->run == cmd_auth || conn->command->run == cmd_hello;
-    if (list_is_empty(&redis->monitors) || (is_login && !is_at_least(redis, 70000)))
+    if (list_is_empty(&redis->monitors))
         return;
     struct text line = {0};
     text_addf(&line, "+%lu.%06lu [%u ", redis->now_us / US_PER_S, redis->now_us % US_PER_S, conn->db->index);

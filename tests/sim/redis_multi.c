@@ -42,8 +42,11 @@ static void empty_queue(struct redis_conn *conn)
 
 void multi_spoil(struct redis_conn *conn)
 {
-    if (conn->is_multi)
-        conn->is_dirty_exec = true;
+    if (!conn->is_multi)
+        return;
+    conn->is_dirty_exec = true;
+    if (is_valkey_8(conn->redis))
+        empty_queue(conn);
 }
 
 void multi_discard(struct redis_conn *conn)
@@ -155,6 +158,8 @@ void multi_touch(struct db *db, struct slice name)
         struct redis_conn *conn = first_dirty(watchers);
         if (conn == NULL)
             return;
+        if (is_valkey_8(conn->redis))
+            empty_queue(conn);
         multi_unwatch(conn);
     }
 }

@@ -97,9 +97,10 @@ void script_remember_keys(struct redis *redis)
 static void kill_hook(lua_State *lua, lua_Debug *place)
 {
     (void)place;
-    lua_push_error(lua, SLICE("Script killed by user with SCRIPT KILL..."));
-    if (!is_at_least(lua_script(lua)->conn->redis, 70000))
-        lua_getfield(lua, -1, "err");
+    if (is_at_least(lua_script(lua)->conn->redis, 70000))
+        lua_push_error(lua, SLICE("Script killed by user with SCRIPT KILL..."));
+    else
+        lua_pushstring(lua, "Script killed by user with SCRIPT KILL...");
     lua_error(lua);
 }
 

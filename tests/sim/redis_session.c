@@ -127,7 +127,7 @@ void cmd_hello(struct redis_conn *conn, const struct slice *argv, size_t argc)
                     "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO %s "
                     "option can be used to authenticate the client and select the RESP protocol version at the "
                     "same time",
-                    "AUTH <user> <pass>");
+                    is_at_least(conn->redis, 70200) ? "<proto> AUTH <user> <pass>" : "AUTH <user> <pass>");
         return;
     }
     if (hello.name != NULL)

@@ -224,7 +224,10 @@ static bool has_pairs(struct redis_conn *conn, size_t argc)
 {
     if (argc % 2 == 1)
         return true;
-    reply_arity(conn);
+    if (is_at_least(conn->redis, 70000))
+        reply_arity(conn);
+    else
+        reply_error(conn, "ERR wrong number of arguments for MSET");
     return false;
 }
 

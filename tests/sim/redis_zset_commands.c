@@ -168,16 +168,29 @@ void cmd_zrank(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     struct value *value;
     double score;
-    if (argc > 3) {
+    bool has_score = argc > 3;
+    if (argc > 4) {
         reply_arity(conn);
+        return;
+    }
+    if (has_score && !text_is(argv[3], "withscore")) {
+        reply_syntax(conn);
         return;
     }
     if (!find_set(conn, argv[1], &value))
         return;
-    if (value != NULL && zset_score(&value->zset, argv[2], &score))
-        reply_number(conn, (int64_t)zset_rank(&value->zset, argv[2], score));
-    else
-        reply_null(conn);
+    if (value == NULL || !zset_score(&value->zset, argv[2], &score)) {
+        if (has_score)
+            reply_null_array(conn);
+        else
+            reply_null(conn);
+        return;
+    }
+    if (has_score)
+        reply_array(conn, 2);
+    reply_number(conn, (int64_t)zset_rank(&value->zset, argv[2], score));
+    if (has_score)
+        reply_double(conn, score);
 }
 
 /* ---- ranges ---- */
