@@ -185,7 +185,7 @@ soak: build/asan/weir ## the crossing test with a fault every second for T=60 se
 conformance: build/weir ## the server's own test suite through weir: REDIS_SRC=its sources (REDIS_SERVER=path; UNIT=unit/multi picks units)
 	@tests/tools/conformance.py $(UNIT)
 
-versions: build/asan/weir build/weir ## REDIS="server ..." [REDIS_SRC="sources ..."]: all tests that depend on the server, for each (ONLY=it, audit or conformance)
+versions: build/asan/weir build/asan/sim_redis build/weir ## REDIS="server ..." [REDIS_SRC="sources ..."]: all tests that depend on the server, for each (ONLY=it, audit or conformance)
 	@tests/tools/run-versions.py $(or $(REDIS),$(error REDIS="path ...": the servers)) $(if $(REDIS_SRC),--source $(REDIS_SRC)) $(addprefix --stage ,$(ONLY))
 
 CHECKS = check-layers check-keys check-metrics check-man check-headers check-clang check-lint check-docs

@@ -1,8 +1,6 @@
 /* The server as a whole: its beginning and end, and who has his turn. */
 #include "tests/sim/redis.h"
 
-#include <stdio.h>
-
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_block.h"
 #include "tests/sim/redis_call.h"

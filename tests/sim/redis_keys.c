@@ -1,6 +1,4 @@
 /* Commands about keys, whatever is in them. */
-#include <stdio.h>
-
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_db.h"
 #include "tests/sim/redis_multi.h"

@@ -19,7 +19,7 @@ struct script_state {
     char sha[41];
     struct text *keys; /* heap; those that it was given */
     size_t n_keys;
-    uint64_t began_us, due_us, took_us;
+    uint64_t began_us, due_us, took_us, n_runs;
     unsigned pcalls; /* of Lua's own: there it cannot give way */
     bool may_yield, has_yielded, has_written, is_killed, is_readonly, has_read;
 };

@@ -1,8 +1,6 @@
 /* MONITOR. */
 #include "tests/sim/redis_monitor.h"
 
-#include <ctype.h>
-
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_reply.h"
 

@@ -5,7 +5,6 @@
 #include "tests/sim/redis_call.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_db.h"
-#include "tests/sim/redis_monitor.h"
 #include "tests/sim/redis_reply.h"
 
 /* ---- the queue ---- */

@@ -1,8 +1,6 @@
 /* Replies are appended to the connection's output; a header that comes too late is put in between. */
 #include "tests/sim/redis_reply.h"
 
-#include <stdio.h>
-
 #include "tests/sim/redis_commands.h"
 
 void conn_touch(struct redis_conn *conn)

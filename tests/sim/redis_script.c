@@ -12,6 +12,8 @@
 #include "tests/sim/redis_sha.h"
 #include "tests/sim/redis_tracking.h"
 
+#define GC_EVERY 50 /* runs, as in Redis */
+
 struct script {
     int ref; /* of its function, in Lua's registry */
 };
@@ -34,7 +36,7 @@ static void forget_run(struct script_state *state)
     free(state->keys);
     if (state->thread != NULL)
         luaL_unref(state->lua, LUA_REGISTRYINDEX, state->thread_ref);
-    *state = (struct script_state){.lua = state->lua, .conn = state->conn};
+    *state = (struct script_state){.lua = state->lua, .conn = state->conn, .n_runs = state->n_runs};
 }
 
 void script_abandon(struct redis *redis)
@@ -199,7 +201,8 @@ static void end_run(struct redis *redis)
     uint64_t left_us = state->has_yielded ? 0 : state->took_us;
     struct redis_conn *orphan = state->caller->is_orphan ? state->caller : NULL;
     forget_run(state);
-    lua_gc(state->lua, LUA_GCSTEP, 100);
+    if (++state->n_runs % GC_EVERY == 0)
+        lua_gc(state->lua, LUA_GCSTEP, GC_EVERY);
     if (left_us > 0)
         redis_stall(redis, left_us);
     if (orphan != NULL)

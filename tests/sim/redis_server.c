@@ -1,11 +1,9 @@
 /* Commands about the server: INFO, CONFIG, DEBUG, TIME, SLOWLOG. */
 #include "tests/sim/redis_server.h"
 
-#include <stdio.h>
-
 #include "tests/sim/redis_acl.h"
-#include "tests/sim/redis_args.h"
 #include "tests/sim/redis_commands.h"
+#include "tests/sim/redis_reply.h"
 
 static void add_version(struct text *text, uint32_t version)
 {
