@@ -67,6 +67,9 @@ class Sequence:
         self.steps = []
         self.open = []
         self.n_opened = 0
+        theme = self.random.choice([*THEMES.values(), set()])
+        self.makers, weights = zip(*COMMANDS)
+        self.weights = [weight * (6 if names & theme else 1) for weight, names in zip(weights, NAMES)]
 
     def pick(self, words):
         return self.random.choice(words)
@@ -86,8 +89,7 @@ class Sequence:
 
     def command(self):
         """The words of one."""
-        makers, weights = zip(*COMMANDS)
-        words = self.random.choices(makers, weights)[0](self)
+        words = self.random.choices(self.makers, self.weights)[0](self)
         is_harmless = words[0][:5] != "FLUSH" and words[1:2] not in (["PAUSE"], ["KILL"])  # which without its end concerns everybody
         if self.random.random() < 0.03 and is_harmless:
             words = words[: self.random.randint(1, len(words))]
@@ -131,6 +133,9 @@ class Sequence:
     def make(self):
         for _ in range(3):
             self.come()
+        for words in self.pick(BEGINNINGS):
+            n = self.pick(self.open)
+            self.steps.append(("send", n, encode(*words.split())))
         for _ in range(self.random.randint(*STEPS)):
             chance = self.random.random()
             if chance < 0.03 and len(self.open) < CONNS:
@@ -342,6 +347,41 @@ COMMANDS = [
     (lambda s: [s.pick(["NOSUCH", "no such", "x" * 200, ""]), *s.some(VALUES, 0, 3)], 4),
 ]  # fmt: skip
 
+# What a sequence is mostly about.
+THEMES = {
+    "users": {"ACL", "AUTH", "HELLO", "GET", "SET", "RESET", "MULTI", "EXEC", "PUBLISH"},
+    "tracking": {"CLIENT", "GET", "SET", "DEL", "FLUSHALL", "HELLO", "MGET", "INCR", "EVAL", "LPUSH", "BLPOP"},
+    "transactions": {"MULTI", "EXEC", "WATCH", "DISCARD", "SET", "INCR", "DEL"},
+    "listening": {"SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "SSUBSCRIBE", "PUBLISH", "SPUBLISH", "HELLO", "PING", "MULTI", "EXEC"},
+    "waiting": {"BLPOP", "BLMOVE", "BRPOPLPUSH", "LPUSH", "RPUSH", "LPOP", "EVAL", "CLIENT", "MULTI", "EXEC", "DEL", "WAIT"},
+    "scripts": {"EVAL", "EVALSHA", "SCRIPT", "MULTI", "EXEC", "HELLO"},
+}
+
+BEGINNINGS = [
+    [],
+    [],
+    ["ACL SETUSER ann on >p1 ~s* ~l1 &c* +@all -@dangerous", "AUTH ann p1", "AUTH ann p1"],
+    ["ACL SETUSER ann on nopass allkeys resetchannels -@all +@read +@connection +multi +exec +eval", "AUTH ann x", "HELLO 3 AUTH ann x"],
+    ["ACL SETUSER bob on >p2 ~* &* +@all -client +client|id -set", "HELLO 3 AUTH bob p2"],
+    ["CONFIG SET requirepass p1", "AUTH p1"],
+    ["HELLO 3", "HELLO 3", "CLIENT TRACKING ON"],
+    ["HELLO 3", "CLIENT TRACKING ON BCAST PREFIX s PREFIX l NOLOOP", "CLIENT TRACKING ON BCAST"],
+    ["HELLO 3", "CLIENT TRACKING ON OPTIN", "CLIENT CACHING YES"],
+    ["HELLO 3", "HELLO 3", "SUBSCRIBE c1 __redis__:invalidate", "PSUBSCRIBE c*"],
+    ["RPUSH l1 a b c", "RPUSH l2 d", "HSET h1 a 1 b 2", "ZADD z1 1 a 2 b 3 c", "SET s1 abc", "SET n1 7"],
+    ["BLPOP l1 0", "BRPOP l1 l2 0", "BLMOVE l1 l2 LEFT RIGHT 0"],
+]
+
+
+def _names():
+    """The first words that each maker is seen to make."""
+    maker = Sequence.__new__(Sequence)
+    maker.random, maker.n_opened = random.Random(0), 0
+    return [{make(maker)[0] for _ in range(10)} for make, _ in COMMANDS]
+
+
+NAMES = _names()
+
 UNORDERED = [b"KEYS", b"UNSUBSCRIBE", b"CHANNELS", b"SCAN"]
 
 
@@ -349,6 +389,8 @@ def is_ordered(steps, i):
     """What Redis tells in no order: keys, channels; and to whom several patterns speak."""
     if steps[i][0] != "send":
         return True
-    said = b"".join(s[2] for s in steps[max(0, i - 8) : i + 1] if s[0] == "send" and s[1] == steps[i][1]).upper()
-    patterns = sum(s[2].upper().count(b"PSUBSCRIBE") for s in steps[:i] if s[0] == "send")
+    before = [s for s in steps[: i + 1] if s[0] == "send"]
+    own = [s[2].upper() for s in before if s[1] == steps[i][1]]
+    said = b"".join(own if b"EXEC" in own[-1] else own[-8:])
+    patterns = sum(s[2].upper().count(b"PSUBSCRIBE") for s in before)
     return not any(word in said for word in UNORDERED) and patterns == 0

@@ -220,7 +220,7 @@ static void close_if_due(struct redis_conn *conn)
 void schedule_done(struct redis_conn *conn)
 {
     const struct command *command = conn->command;
-    bool is_client = command != NULL && strncmp(command->name, "client|", 7) == 0;
+    bool is_client = command != NULL && strncmp(command->name, "client", 6) == 0;
     conn->is_reply_skip = conn->is_reply_skip_next;
     conn->is_reply_skip_next = false;
     if (!conn->is_multi && !is_client)

@@ -184,12 +184,22 @@ static size_t channels_of(const struct command *command, size_t argc, bool *is_p
     return subscribes ? argc : 1;
 }
 
+/* Before 7.0 a container is the command, of which a user may have a part only. */
+static bool may_part(const struct user *user, const struct command *command, const struct slice *argv, size_t argc)
+{
+    for (size_t i = 1; argc > 1 && i <= command->n_children; i++)
+        if (user->may[command[i].id] && text_is(argv[1], strchr(command[i].name, '|') + 1))
+            return true;
+    return false;
+}
+
 enum acl_verdict acl_check(const struct user *user, const struct command *command, const struct slice *argv,
                            size_t argc)
 {
-    if (!user->all_commands && !user->may[command->id] && !(command->bits & FLAG_NO_AUTH))
+    bool may = user->all_commands || user->may[command->id] || (command->bits & FLAG_NO_AUTH);
+    if (!may && !may_part(user, command, argv, argc))
         return ACL_NO_COMMAND;
-    if (!user->all_keys) {
+    if (!user->all_keys && !(command->bits & FLAG_PUBSUB)) { /* whose channels are no keys */
         struct key_walk walk = key_walk(command, argv, argc);
         for (size_t i; (i = key_next(&walk)) != 0;)
             if (!may_touch(user, argv[i], command->access))

@@ -59,25 +59,37 @@ static uint32_t bits_of(const char *flags)
     return bits;
 }
 
-/* As it was before 7.0, when what is true of a subcommand now was true of the whole. */
+/* What was true of a container before 7.0, when a subcommand was no command. */
+static void make_old_container(struct command *command)
+{
+    bool is_client = strcmp(command->name, "client") == 0;
+    bool is_script = strcmp(command->name, "script") == 0;
+    command->bits |= FLAG_NOSCRIPT;
+    if (is_script)
+        command->bits |= FLAG_MAY_REPLICATE;
+    else if (strcmp(command->name, "pubsub") != 0)
+        command->bits |= FLAG_ADMIN;
+    command->categories = is_client ? "admin slow dangerous connection" : command[1].categories;
+}
+
 static void make_old(struct command *command)
 {
-    bool is_container = command->run == cmd_container;
-    if (is_container && !text_is(slice_str(command->name), "script") && !text_is(slice_str(command->name), "pubsub"))
-        command->bits |= FLAG_ADMIN;
-    if (is_container && text_is(slice_str(command->name), "script"))
-        command->bits |= FLAG_MAY_REPLICATE;
-    if (is_container)
-        command->bits |= FLAG_NOSCRIPT;
-    if (command->run == cmd_expire || command->run == cmd_pexpire || command->run == cmd_expireat ||
-        command->run == cmd_pexpireat)
-        command->arity = 3;
+    static const struct {
+        void (*run)(struct redis_conn *conn, const struct slice *argv, size_t argc);
+        int arity;
+    } arities[] = {{cmd_expire, 3},    {cmd_pexpire, 3},         {cmd_expireat, 3},
+                   {cmd_pexpireat, 3}, {cmd_client_caching, -3}, {cmd_script_exists, -2}};
+    for (size_t i = 0; i < sizeof arities / sizeof arities[0]; i++)
+        if (command->run == arities[i].run)
+            command->arity = arities[i].arity;
+    if (command->run == cmd_container)
+        make_old_container(command);
     if (command->run == cmd_reset)
         command->bits &= ~(uint32_t)FLAG_NO_AUTH;
-    if (command->run == cmd_client_caching)
-        command->arity = -3;
-    if (command->run == cmd_script_exists)
-        command->arity = -2;
+    if (command->run == cmd_wait)
+        command->categories = "keyspace slow";
+    if (command->run == cmd_select)
+        command->categories = "keyspace fast";
 }
 
 void commands_init(struct redis *redis)
@@ -157,11 +169,19 @@ const char *command_name(const struct redis *redis, const struct command *comman
 
 /* ---- keys ---- */
 
+/* As atoi: what it begins with. */
+static int64_t leading_number(struct slice text)
+{
+    char copy[24] = "";
+    memcpy(copy, text.at, text.len < sizeof copy ? text.len : sizeof copy - 1);
+    return strtoll(copy, NULL, 10);
+}
+
 struct key_walk key_walk(const struct command *command, const struct slice *argv, size_t argc)
 {
     if (command->bits & FLAG_SCRIPT) {
-        int64_t n;
-        bool is_good = argc >= 3 && text_to_number(argv[2], &n) && n > 0 && (uint64_t)n <= argc - 3;
+        int64_t n = argc >= 3 ? leading_number(argv[2]) : 0;
+        bool is_good = n > 0 && (uint64_t)n <= argc - 3;
         return (struct key_walk){3, is_good ? (size_t)n : 0, 1};
     }
     if (command->first_key == 0 || (size_t)command->first_key >= argc)

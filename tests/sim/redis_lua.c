@@ -48,22 +48,13 @@ static void describe_denial(const struct script_state *state, enum acl_verdict v
         [ACL_NO_KEY] = "can't access at least one of the keys mentioned in the command arguments",
         [ACL_NO_CHANNEL] = "can't publish to the channel mentioned in the command",
     };
-    static const char *const old_reasons[] = {
-        [ACL_NO_COMMAND] = "-NOPERM The user executing the script can't run this command or subcommand",
-        [ACL_NO_KEY] = "-NOPERM The user executing the script can't access at least one of the keys mentioned in the "
-                       "command arguments",
-        [ACL_NO_CHANNEL] =
-            "-NOPERM The user executing the script can't publish to the channel mentioned in the command",
-    };
     if (is_at_least(redis, 70200)) {
         struct text whole = {0};
         acl_describe(redis, verdict, command, state->caller->user, &whole);
         text_addf(text, "ACL failure in script: %.*s", (int)(whole.len - 7), whole.at + 7); /* without NOPERM */
         text_fini(&whole);
-    } else if (is_at_least(redis, 70000)) {
-        text_addf(text, "The user executing the script %s", reasons[verdict]);
     } else {
-        text_addf(text, "%s", old_reasons[verdict]);
+        text_addf(text, "The user executing the script %s", reasons[verdict]);
     }
 }
 

@@ -111,7 +111,7 @@ static void watch_key(struct redis_conn *conn, struct slice name)
     struct watch *watch = take_memory(sizeof *watch + name.len);
     *watch = (struct watch){.conn = conn, .db = conn->db, .len = name.len};
     memcpy(watch->name, name.at, name.len);
-    watch->was_expired = is_key_expired(conn->redis, conn->db, name);
+    watch->was_expired = is_at_least(conn->redis, 70000) && is_key_expired(conn->redis, conn->db, name);
     list_push(entry->value, &watch->in_key);
     list_push(&conn->watched, &watch->in_conn);
 }
