@@ -385,12 +385,9 @@ NAMES = _names()
 UNORDERED = [b"KEYS", b"UNSUBSCRIBE", b"CHANNELS", b"SCAN"]
 
 
-def is_ordered(steps, i):
-    """What Redis tells in no order: keys, channels; and to whom several patterns speak."""
-    if steps[i][0] != "send":
-        return True
-    before = [s for s in steps[: i + 1] if s[0] == "send"]
-    own = [s[2].upper() for s in before if s[1] == steps[i][1]]
-    said = b"".join(own if b"EXEC" in own[-1] else own[-8:])
-    patterns = sum(s[2].upper().count(b"PSUBSCRIBE") for s in before)
-    return not any(word in said for word in UNORDERED) and patterns == 0
+def is_ordered(steps, i, n):
+    """What Redis tells connection n in no order: keys, channels; and what several patterns of its own match."""
+    own = [s[2].upper() for s in steps[: i + 1] if s[0] == "send" and s[1] == n]
+    said = b"".join(own if own and b"EXEC" in own[-1] else own[-8:])
+    patterns = sum(data.count(b"PSUBSCRIBE") for data in own)
+    return patterns == 0 and not any(word in said for word in UNORDERED)

@@ -26,7 +26,7 @@ def real():
     real.close()
 
 
-def compare(real, plays, order=lambda steps, i: True):
+def compare(real, plays, order=lambda steps, i, n: True):
     """Plays each of (name, steps) on both."""
     begun = [(name, steps, *real.play(steps)) for name, steps in plays]
     shown = twins.play_model([(first_id, began_us, steps) for _, steps, first_id, began_us, _ in begun], real.peer)

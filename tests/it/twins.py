@@ -200,18 +200,17 @@ def _read_shown(lines):
     raise AssertionError("the model has ended")
 
 
-def _comparable(got, is_ordered):
-    plain = {n: (masked(data), closed) for n, (data, closed) in got.items()}
-    if is_ordered:
-        return plain
-    return {n: (sorted(data.split(b"\r\n")), closed) for n, (data, closed) in plain.items()}
+def _comparable(got, steps, i, is_ordered):
+    def lines(n, data):
+        return data if is_ordered(steps, i, n) else sorted(data.split(b"\r\n"))
+
+    return {n: (lines(n, masked(data)), is_closed) for n, (data, is_closed) in got.items()}
 
 
-def first_difference(steps, real, model, is_ordered=lambda steps, i: True):
+def first_difference(steps, real, model, is_ordered):
     """The number of the step after which they differ; None: nowhere."""
-    for i, (step, a, b) in enumerate(zip(steps, real, model)):
-        ordered = is_ordered(steps, i)
-        if _comparable(a, ordered) != _comparable(b, ordered):
+    for i, (a, b) in enumerate(zip(real, model)):
+        if a != b and _comparable(a, steps, i, is_ordered) != _comparable(b, steps, i, is_ordered):
             return i
     return None
 

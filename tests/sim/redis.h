@@ -55,8 +55,8 @@ void redis_feed(struct redis_conn *conn, const char *data, size_t n);
 
 /*
  * One command of one connection, or one event that is due: a blocked client's timeout, the end of a pause, a piece of a
- * slow script. As in Redis, who has his turn keeps it while he has asked for more; but see `mixing`. False: there is nothing to do before redis_next_us or
- * before bytes come.
+ * slow script. As in Redis, who has his turn keeps it while he has asked for more; but see `mixing`. False: there is
+ * nothing to do before redis_next_us or before bytes come.
  */
 bool redis_step(struct redis *redis);
 

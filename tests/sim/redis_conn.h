@@ -6,7 +6,7 @@
 
 #include "tests/sim/redis_state.h"
 
-/* The server closes it now: what it listened to and waited for is forgotten. The struct stays until its owner lets go. */
+/* The server closes it now: what it listened to and waited for is forgotten. It stays until its owner lets go. */
 void conn_kill(struct redis_conn *conn);
 
 /* As it was when it came, but for its id and its peer: RESET. */

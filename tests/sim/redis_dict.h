@@ -1,7 +1,7 @@
 /*
  * A table of names, each with a pointer. Names are copied; the pointers are the owner's.
  *
- * It grows and never shrinks, so that a walk by bucket numbers that is interrupted meets all that was there all the time.
+ * It grows and never shrinks, so that a walk by bucket numbers that is interrupted meets all that was always there.
  */
 #ifndef WEIR_SIM_REDIS_DICT_H
 #define WEIR_SIM_REDIS_DICT_H
