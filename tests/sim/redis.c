@@ -194,7 +194,7 @@ uint64_t redis_next_us(const struct redis *redis)
         return redis->now_us;
     uint64_t next_us = block_next_us(redis);
     if (redis->pause_until_us != 0 && !list_is_empty(&redis->postponed))
-        next_us = earlier(next_us, redis->pause_until_us);
+        next_us = earlier(next_us, redis->pause_until_us + 1); /* when it is over */
     return next_us;
 }
 

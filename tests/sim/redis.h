@@ -60,7 +60,10 @@ void redis_feed(struct redis_conn *conn, const char *data, size_t n);
  */
 bool redis_step(struct redis *redis);
 
-/* The unix time in us at which something is due by itself; REDIS_NEVER: only bytes can make it go on. */
+/*
+ * The unix time in us at which something is due by itself; REDIS_NEVER: only bytes can make it go on. Keys are not waited
+ * for: one whose time is over goes when it is looked at, or some at a time each 100 ms in which there is a step.
+ */
 uint64_t redis_next_us(const struct redis *redis);
 
 /* Replies that are not taken yet, valid until the next call for this server; and taking the first n bytes of them. */

@@ -95,7 +95,7 @@ static void advance(struct world *world, uint64_t us)
     for (;;) {
         uint64_t next_us = redis_next_us(world->redis);
         bool is_last = next_us >= end_us;
-        world->now_us = is_last ? end_us : next_us + 1;
+        world->now_us = is_last ? end_us : next_us > world->now_us ? next_us : world->now_us + 1;
         redis_clock(world->redis, world->now_us);
         settle(world);
         if (is_last)
