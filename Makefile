@@ -60,6 +60,11 @@ MODEL   = $(wildcard tests/sim/redis*.c)
 LUA     = lua5.1
 DRIVE   = $(wildcard bench/drive/*.c)
 MICRO   = $(wildcard bench/micro/*.c)
+SIM     = $(wildcard tests/sim/*.c)
+# What the simulator puts in the place of the system's: tests/sim/syscalls.c, tests/sim/threads.c.
+SIM_WRAPS = read write writev send socket bind listen accept4 connect getsockopt setsockopt getsockname getpeername fcntl \
+            ioctl shutdown close clock_gettime getrandom getpid getppid geteuid getrlimit setrlimit malloc_trim \
+            pthread_create pthread_join pthread_setname_np
 
 objects = $(patsubst %.c,build/$(1)/%.o,$(2))
 UNIT_BINS   = $(UNITS:tests/unit/%.c=build/asan/%)
@@ -101,6 +106,10 @@ build/$(1)/drive: $(call objects,$(1),$(DRIVE) $(wildcard src/base/*.c src/resp/
 
 build/$(1)/micro: $(call objects,$(1),$(MICRO) $(PURE))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@
+
+build/$(1)/sim: $(call objects,$(1),$(SIM) $(filter-out src/run/main.c,$(SRC)))
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $(SIM_WRAPS:%=-Wl,--wrap=%) $$^ -o $$@ \
+	    $(filter-out -luv,$(LIBS)) $$(shell pkg-config --libs $(LUA)) -lm
 
 build/$(1)/test_config build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))

@@ -1,0 +1,350 @@
+#include "tests/sim/client.h"
+
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "resp/emit.h"
+#include "tests/sim/ops.h"
+#include "tests/sim/run.h"
+#include "tests/sim/trace.h"
+
+#define LISTEN_PORT 6380
+#define WORD_MAX 256
+#define RETRY_NS 50000000
+
+enum { STREAM_CLIENTS = 1000 };
+
+static struct client *clients;
+static unsigned n_clients;
+
+/* ---- saying ---- */
+
+static void append(struct bytes *bytes, const char *data, size_t n)
+{
+    if (!bytes_add(bytes, slice_of(data, n), SIZE_MAX))
+        abort();
+}
+
+void say_raw(struct client *client, const char *data, size_t n)
+{
+    append(&client->out, data, n);
+}
+
+static void say_header(struct client *client, char type, size_t n)
+{
+    char header[EMIT_HEADER_MAX];
+    append(&client->out, header, emit_header(header, type, (int64_t)n));
+}
+
+void say_begin(struct client *client, unsigned words)
+{
+    say_header(client, '*', words);
+    run.commands++;
+}
+
+void say_word(struct client *client, struct slice word)
+{
+    say_header(client, '$', word.len);
+    append(&client->out, word.at, word.len);
+    append(&client->out, "\r\n", 2);
+}
+
+void say_text(struct client *client, const char *format, ...)
+{
+    char word[WORD_MAX];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(word, sizeof word, format, args);
+    va_end(args);
+    say_word(client, slice_of(word, (size_t)n));
+}
+
+void expect(struct client *client, const struct act *act)
+{
+    unsigned at = (client->first_expected + client->n_expected++) % EXPECTED_MAX;
+    client->expected[at] = (struct expected){*act, world.now_ns};
+}
+
+void say_key(struct client *client, char kind, uint32_t key)
+{
+    say_text(client, "%c:%u.%u:%u", kind, client->number, client->life, key % OWN_KEYS);
+}
+
+/* "~3.1.77~" and so many more bytes that depend on the number alone. */
+static size_t value_text(const struct client *client, uint32_t number, char *out, size_t room)
+{
+    size_t n = (size_t)snprintf(out, room, "~%u.%u.%u~", client->number, client->life, number);
+    uint32_t spread = number * UINT32_C(2654435761);
+    size_t len = (spread & 0xff000000) == 0 ? spread % run.plan.value_max : spread % 40;
+    while (n < len && n < room)
+        n += (size_t)snprintf(out + n, room - n, "%zx~", n);
+    return n < room ? n : room - 1;
+}
+
+static char value_room[1 << 20];
+
+void say_value(struct client *client, uint32_t number)
+{
+    say_word(client, slice_of(value_room, value_text(client, number, value_room, sizeof value_room)));
+}
+
+bool is_value(const struct client *client, uint32_t number, const struct reply *reply)
+{
+    size_t n = value_text(client, number, value_room, sizeof value_room);
+    return reply->type == '$' && !reply->is_nil && slice_eq(reply->text, slice_of(value_room, n));
+}
+
+/* ---- its connection ---- */
+
+static void begin_life(struct client *client)
+{
+    client->life++;
+    client->in.len = client->out.len = 0;
+    client->out_head = 0;
+    client->n_expected = 0;
+    client->session = (struct session){.losses = run.losses};
+    client->intent = (struct intent){0};
+    client->reads_ns = 0;
+    client->is_lost = false;
+}
+
+static void dial(struct client *client)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(20000 + client->number))};
+    from.sin_addr.s_addr = htonl(0x0a000000U + client->number % 8 + 1);
+    begin_life(client);
+    client->conn = conn_dial(LISTEN_PORT, NULL, (struct sockaddr *)&from, sizeof from, &client->party, client);
+    client->acts_ns = world.now_ns + (client->conn == NULL ? RETRY_NS : 0);
+}
+
+void client_hang_up(struct client *client, bool with_reset)
+{
+    trace_note(with_reset ? TRACE_RESET : TRACE_CLOSE, client->conn->number, NULL, 0);
+    conn_close(client->conn, with_reset);
+    client->conn = NULL;
+    client->n_expected = 0;
+    client->acts_ns = world.now_ns + random_below(&client->chance, RETRY_NS);
+}
+
+static void flush(struct client *client)
+{
+    size_t left = client->out.len - client->out_head;
+    size_t n = left > 0 ? conn_send(client->conn, client->out.at + client->out_head, left) : 0;
+    if (n > 0)
+        trace_note(TRACE_SEND, client->conn->number, client->out.at + client->out_head, n);
+    client->out_head += n;
+    if (client->out_head == client->out.len)
+        client->out_head = client->out.len = 0;
+}
+
+/* ---- judging ---- */
+
+static void complain(const struct client *client, const struct expected *asked, const struct reply *reply,
+                     const char *why)
+{
+    int shown = reply->whole.len < 200 ? (int)reply->whole.len : 200;
+    run_fail(client->conn->number, "client %u (connection %u): %s(%u, %u, %u): %s: %.*s", client->number,
+             client->conn->number, asked != NULL ? asked->act.op->name : "nothing", asked != NULL ? asked->act.a : 0,
+             asked != NULL ? asked->act.b : 0, asked != NULL ? asked->act.c : 0, why, shown, reply->whole.at);
+}
+
+static bool is_message(const struct client *client, const struct reply *reply)
+{
+    struct reply first;
+    if (reply->type == '>')
+        return true;
+    return !client->session.is_resp3 && client->session.n_subscribed > 0 && reply->type == '*' &&
+           reply_at(reply, 0, &first) && reply_is(&first, '$', SLICE("message"));
+}
+
+static const char *judge_message(struct client *client, const struct reply *reply)
+{
+    struct reply word, channel, payload;
+    if (!reply_at(reply, 0, &word) || !reply_at(reply, 1, &channel) || !reply_at(reply, 2, &payload) ||
+        reply->number != 3 || !reply_is(&word, '$', SLICE("message")))
+        return "it is no message";
+    for (unsigned i = 0; i < SHARED_CHANNELS; i++) {
+        char name[16];
+        int n = snprintf(name, sizeof name, "ch:%u", i);
+        if (slice_eq(channel.text, slice_of(name, (size_t)n)))
+            return client->session.is_subscribed[i] ? NULL : "a message of a channel that it has not subscribed";
+    }
+    return "a message of no channel";
+}
+
+static void queue(struct client *client, const struct expected *asked)
+{
+    struct session *session = &client->session;
+    if (session->n_queued < QUEUED_MAX)
+        session->queued[session->n_queued++] = *asked;
+}
+
+static const char *judge(struct client *client, const struct expected *asked, const struct reply *reply)
+{
+    struct session *session = &client->session;
+    const struct op *op = asked->act.op;
+    bool is_queued = session->in_multi && (op->flags & OP_MULTI) == 0;
+    if (is_excused(client, &asked->act, reply)) {
+        session->is_voided |= is_queued;
+        return NULL;
+    }
+    if (!is_queued)
+        return op->judge(client, &asked->act, reply);
+    if (reply->type == '-') {
+        session->is_voided = true;
+        return (op->flags & OP_QUEUES) != 0 ? "an error instead of QUEUED" : NULL;
+    }
+    if (!reply_is(reply, '+', SLICE("QUEUED")))
+        return "it is not QUEUED";
+    queue(client, asked);
+    return NULL;
+}
+
+static void take_reply(struct client *client, const struct reply *reply)
+{
+    const char *why;
+    trace_note(TRACE_REPLY, client->conn->number, reply->whole.at, reply->whole.len);
+    if (client->is_lost)
+        return;
+    struct expected *asked = client->n_expected > 0 ? &client->expected[client->first_expected] : NULL;
+    bool is_confirmation = asked != NULL && (asked->act.op->flags & OP_SUBSCRIBED) != 0;
+    if (is_message(client, reply)) {
+        struct reply word;
+        if (!is_confirmation || !reply_at(reply, 0, &word) || reply_is(&word, '$', SLICE("message"))) {
+            why = judge_message(client, reply);
+            if (why != NULL)
+                complain(client, NULL, reply, why);
+            return;
+        }
+    }
+    if (asked == NULL)
+        complain(client, NULL, reply, "nobody has asked");
+    why = judge(client, asked, reply);
+    if (why != NULL)
+        complain(client, asked, reply, why);
+    client->first_expected = (client->first_expected + 1) % EXPECTED_MAX;
+    client->n_expected--;
+    run.replies++;
+}
+
+static void take_replies(struct client *client)
+{
+    struct slice here = conn_here(client->conn);
+    if (here.len == 0 || world.now_ns < client->reads_ns)
+        return;
+    trace_note(TRACE_TAKE, client->conn->number, NULL, 0);
+    append(&client->in, here.at, here.len);
+    conn_take(client->conn, here.len);
+    struct slice rest = bytes_slice(&client->in);
+    struct reply reply;
+    size_t size;
+    while ((size = reply_read(rest, &reply)) != REPLY_MORE && size != REPLY_BAD) {
+        take_reply(client, &reply);
+        rest = slice_of(rest.at + size, rest.len - size);
+    }
+    if (size == REPLY_BAD && !client->is_lost) {
+        reply = (struct reply){.whole = rest};
+        complain(client, NULL, &reply, "no reply");
+    }
+    memmove(client->in.at, rest.at, rest.len);
+    client->in.len = rest.len;
+}
+
+/* ---- its turns ---- */
+
+static void act(struct client *client)
+{
+    unsigned n = 1 + (unsigned)random_below(&client->chance, run.plan.pipeline);
+    for (unsigned i = 0; i < n && client->n_expected < EXPECTED_MAX - 8 && !client->intent.is_leaving; i++) {
+        struct act one = {.op = op_draw(client)};
+        one.a = (uint32_t)random_next(&client->chance);
+        one.b = (uint32_t)random_next(&client->chance);
+        one.c = (uint32_t)random_next(&client->chance);
+        one.op->say(client, &one);
+        if (client->conn == NULL)
+            return;
+    }
+}
+
+static void lose(struct client *client)
+{
+    if (run.is_faultless && !client->is_lost && !client->intent.is_leaving && run.phase != RUN_STOPS)
+        run_fail(client->conn->number, "client %u (connection %u): closed, and nothing was wrong", client->number,
+                 client->conn->number);
+    client_hang_up(client, false);
+}
+
+/* Who has asked enough waits for answers, which wake it. */
+static bool is_free(const struct client *client)
+{
+    return client->conn == NULL || (client->n_expected < run.plan.pipeline && client->out.len == client->out_head &&
+                                    !client->intent.is_leaving);
+}
+
+static void take_turn(struct party *party)
+{
+    struct client *client = container_of(party, struct client, party);
+    bool is_due = world.now_ns >= client->acts_ns && run.phase == RUN_ACTS && is_free(client);
+    if (client->conn == NULL && is_due)
+        dial(client);
+    if (client->conn != NULL)
+        take_replies(client);
+    if (client->conn != NULL && conn_is_over(client->conn) && world.now_ns >= client->reads_ns)
+        lose(client);
+    if (client->conn != NULL && is_due) {
+        client->acts_ns = world.now_ns + (run.plan.think_ns > 0 ? random_below(&client->chance, run.plan.think_ns) : 0);
+        act(client);
+    }
+    if (client->conn != NULL)
+        flush(client);
+    uint64_t next_ns = client->reads_ns > world.now_ns ? client->reads_ns : UINT64_MAX;
+    if (run.phase == RUN_ACTS && is_free(client) && client->acts_ns < next_ns)
+        next_ns = client->acts_ns;
+    if (next_ns != UINT64_MAX)
+        world_wake_at(party, next_ns);
+}
+
+void clients_start(unsigned n)
+{
+    clients = mem_zalloc(n, sizeof *clients);
+    n_clients = n;
+    for (unsigned i = 0; i < n; i++) {
+        struct client *client = &clients[i];
+        client->party = (struct party){.turn = take_turn, .kind = "client", .index = i};
+        client->number = i;
+        random_init(&client->chance, run.plan.seed, STREAM_CLIENTS + i);
+        client->acts_ns = world.now_ns + random_below(&client->chance, 1 + run.plan.think_ns);
+        world_wake_at(&client->party, client->acts_ns);
+    }
+}
+
+void clients_wake(void)
+{
+    for (unsigned i = 0; i < n_clients; i++)
+        world_wake(&clients[i].party);
+}
+
+const struct client *clients_waiting(void)
+{
+    for (unsigned i = 0; i < n_clients; i++)
+        if (clients[i].conn != NULL && clients[i].n_expected > 0 && !clients[i].is_lost)
+            return &clients[i];
+    return NULL;
+}
+
+void clients_stop(void)
+{
+    for (unsigned i = 0; i < n_clients; i++) {
+        if (clients[i].conn != NULL)
+            client_hang_up(&clients[i], false);
+        bytes_fini(&clients[i].in);
+        bytes_fini(&clients[i].out);
+        world_leave(&clients[i].party);
+    }
+    free(clients);
+}

@@ -1,0 +1,116 @@
+/*
+ * A client: what it has asked, what it knows of its session, and whether each reply is one that it may see.
+ *
+ * Replies are judged in the order of the requests, and what the client knows changes with each: so whatever was refused
+ * on the way, what it expects of the next is exact. Keys of its own carry its number and that of its connection; nobody
+ * else writes there.
+ */
+#ifndef WEIR_SIM_CLIENT_H
+#define WEIR_SIM_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/random.h"
+#include "tests/sim/reply.h"
+
+#define OWN_KEYS 8
+#define EXPECTED_MAX 1024
+#define QUEUED_MAX 64
+#define SHARED_CHANNELS 4
+
+struct op;
+
+/* What a client does, in three numbers; what they mean is the row's. */
+struct act {
+    const struct op *op;
+    uint32_t a, b, c;
+};
+
+struct expected {
+    struct act act;
+    uint64_t said_ns;
+};
+
+/* A list of numbered values. */
+#define LIST_MAX 32
+struct own_list {
+    uint32_t items[LIST_MAX];
+    unsigned n;
+};
+
+/* What it knows of its connection, of all that has been answered. */
+struct session {
+    bool is_resp3;
+    bool in_multi, is_voided;     /* one queued command was refused */
+    bool is_watching, is_touched; /* and what it watches it has written itself */
+    unsigned user;
+    unsigned database;
+    uint64_t losses;           /* run.losses when it began */
+    uint32_t values[OWN_KEYS]; /* 0: no such key */
+    int64_t counters[OWN_KEYS];
+    struct own_list lists[OWN_KEYS];
+    bool is_subscribed[SHARED_CHANNELS];
+    unsigned n_subscribed;
+    struct expected queued[QUEUED_MAX];
+    unsigned n_queued;
+    uint64_t id; /* CLIENT ID's answer; 0: not asked */
+};
+
+/* The same as it will be once all that it has said is answered, as far as can be told: chooses what to say next. */
+struct intent {
+    bool in_multi;
+    unsigned n_queued;
+    unsigned n_subscribed;
+    bool is_resp3;
+    bool is_leaving; /* says no more */
+};
+
+struct client {
+    struct party party;
+    unsigned number;
+    unsigned life; /* connections so far */
+    struct random chance;
+    struct conn *conn; /* NULL: none */
+    struct bytes in, out;
+    size_t out_head;
+    struct expected expected[EXPECTED_MAX]; /* a ring */
+    unsigned first_expected, n_expected;
+    struct session session;
+    struct intent intent;
+    uint32_t numbers;  /* of values, ever */
+    uint64_t acts_ns;  /* when it does something next */
+    uint64_t reads_ns; /* it reads nothing before */
+    bool is_hostile;
+    bool is_lost; /* it has said what may be answered with anything */
+};
+
+void clients_start(unsigned n);
+void clients_stop(void);
+
+/* All of them have something to do. */
+void clients_wake(void);
+
+/* Somebody still waits for an answer; NULL: nobody. */
+const struct client *clients_waiting(void);
+
+/* Of one: it has been cut off, or leaves. */
+void client_hang_up(struct client *client, bool with_reset);
+
+/* ---- for the rows of ops.h ---- */
+
+void say_begin(struct client *client, unsigned words);
+void say_word(struct client *client, struct slice word);
+__attribute__((format(printf, 2, 3))) void say_text(struct client *client, const char *format, ...);
+/* As it is. */
+void say_raw(struct client *client, const char *data, size_t n);
+/* An answer to `act` will come. */
+void expect(struct client *client, const struct act *act);
+
+void say_key(struct client *client, char kind, uint32_t key);
+void say_value(struct client *client, uint32_t number);
+bool is_value(const struct client *client, uint32_t number, const struct reply *reply);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * The simulated system: descriptors, listening sockets, and connections between weir and the parties around it.
+ *
+ * Weir's side of a connection is a descriptor, used by the system calls in syscalls.c. The other side, here called the
+ * host's, is a struct conn: a client dials one, the Redis is dialled. What goes wrong is drawn from the run's odds.
+ */
+#ifndef WEIR_SIM_KERNEL_H
+#define WEIR_SIM_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "base/slice.h"
+#include "tests/sim/pipe.h"
+#include "tests/sim/world.h"
+
+#define KERNEL_FIRST_FD 1000
+#define KERNEL_FDS_MAX 8192
+
+/* In millionths, but where a unit is named. */
+struct odds {
+    uint32_t cut_read, cut_write; /* a call takes only a part */
+    uint32_t again;               /* a call would block although it need not */
+    uint32_t nobufs;              /* a write is refused: the connection is lost */
+    uint32_t accept_emfile, accept_aborted;
+    uint32_t socket_emfile;
+    uint32_t refuse, drop; /* a connection to Redis is refused, or never answered */
+    uint64_t delay_ns;     /* of each piece, at most */
+    size_t window;         /* bytes on their way in each direction */
+    uint32_t fds;          /* descriptors there are */
+};
+
+enum conn_state { CONN_CONNECTING, CONN_OPEN, CONN_FAILED };
+
+struct conn {
+    unsigned number; /* of the connections of this run */
+    struct pipe to_weir, to_host;
+    enum conn_state state; /* as weir sees it, who has dialled */
+    int error;             /* weir is to be told, once */
+    int fd;                /* weir's; -1: not accepted yet, or closed */
+    bool weir_has_closed, weir_has_shut, host_has_closed;
+    bool is_unix;
+    unsigned uid;                 /* of who dialled a unix socket */
+    struct sockaddr_storage peer; /* the host's address */
+    socklen_t peer_len;
+    struct party *host;    /* woken when something has come, or there is space again; NULL: it has closed */
+    void *owner;           /* the host's */
+    struct bell bell;      /* connecting */
+    uint64_t read_by_weir; /* bytes, ever */
+    bool host_wants_space;
+    bool is_touched; /* the host's own mark */
+};
+
+struct kernel {
+    struct odds odds;
+    struct random chance;
+    unsigned n_open;  /* descriptors */
+    unsigned n_conns; /* ever */
+    unsigned n_live;  /* now */
+    /* Weir wants a connection to an upstream: sets host and owner. False: refused. */
+    bool (*on_dialled)(struct conn *conn);
+};
+
+extern struct kernel kernel;
+
+void kernel_init(uint64_t seed);
+void kernel_fini(void);
+
+/* ---- for the host's side ---- */
+
+/* To the listening socket of that port, or unix path (port 0); NULL: nobody listens. `peer` is who dials: an address. */
+struct conn *conn_dial(uint16_t port, const char *path, const struct sockaddr *peer, socklen_t peer_len,
+                       struct party *host, void *owner);
+/* Returns how many were taken: fewer than n when the window is full, and all when nobody will ever read them. */
+size_t conn_send(struct conn *conn, const char *data, size_t n);
+struct slice conn_here(const struct conn *conn);
+void conn_take(struct conn *conn, size_t n);
+void conn_shut(struct conn *conn);
+/* The host is done with it; with a reset weir is told so. The pointer is invalid afterwards. */
+void conn_close(struct conn *conn, bool with_reset);
+/* Nothing more will come: the end was read, or the connection is broken. */
+bool conn_is_over(const struct conn *conn);
+void conn_hold(struct conn *conn, bool to_weir, bool to_host);
+
+/* ---- for weir's side ---- */
+
+/* What poll(2) would say of it. */
+unsigned kernel_events(int fd);
+
+/* Who is to be told when that changes; NULL: nobody. */
+void kernel_watch(int fd, uv_poll_t *poll);
+
+#endif

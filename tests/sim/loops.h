@@ -1,0 +1,46 @@
+/*
+ * Event loops as parties of the world: who drives them, and when one has ended.
+ */
+#ifndef WEIR_SIM_LOOPS_H
+#define WEIR_SIM_LOOPS_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "tests/sim/world.h"
+
+#define LOOPS_MAX 64
+
+/* The first loop that was made is the main thread's; uv_run on it drives the world. */
+struct sim_loop {
+    struct party party;
+    uv_loop_t *uv;
+    struct dues timers;
+    uv_poll_t **ready; /* with events, as far as is known */
+    size_t n_ready, ready_room;
+    uv_handle_t *every[3][4]; /* prepare, check, idle handles that are active */
+    unsigned n_every[3];
+    unsigned n_handles;
+    uv_async_t *pending; /* asyncs that were sent, by their queue[0] */
+    bool is_running;     /* somebody runs it: a thread that was started, or the main one */
+    bool is_at_head;     /* of the loop, not in its poll */
+    bool has_ended;
+    struct random order; /* of events */
+};
+
+/* NULL: there are not so many. */
+struct sim_loop *loop_number(unsigned i);
+
+/* The thread that is to run what was made last begins to: it has turns from now on. */
+struct sim_loop *loop_begin(void);
+
+/* Drive the world until the loop has ended, or was stopped. */
+void loop_drive(struct sim_loop *loop);
+
+/* Raise a signal that the main loop watches. */
+void loop_signal(int number);
+
+/* Called before every step of the world. */
+extern void (*on_world_step)(void);
+
+#endif

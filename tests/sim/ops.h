@@ -1,0 +1,40 @@
+/*
+ * What clients do: a row each.
+ */
+#ifndef WEIR_SIM_OPS_H
+#define WEIR_SIM_OPS_H
+
+#include "tests/sim/client.h"
+
+enum op_flags {
+    OP_QUEUES = 1,     /* in MULTI it is queued */
+    OP_CONTROL = 2,    /* no limit refuses it */
+    OP_SUBSCRIBED = 4, /* a subscriber may say it */
+    OP_MULTI = 8,      /* in MULTI it is carried out */
+    OP_DATA = 16,      /* what it answers depends on what Redis holds */
+};
+
+struct op {
+    const char *name;
+    unsigned weight;
+    unsigned flags;
+    /* Ask: writes the request, and expects each answer. NULL: */
+    void (*say)(struct client *client, struct act *act);
+    /* Why it is wrong; NULL: it is right, and the client knows it now. */
+    const char *(*judge)(struct client *client, const struct act *act, const struct reply *reply);
+};
+
+extern const struct op data_ops[];
+extern const struct op session_ops[];
+extern const struct op shared_ops[];
+extern const struct op limit_ops[];
+extern const struct op rude_ops[];
+
+/* One of those that fit, by weight and the client's chance. */
+const struct op *op_draw(struct client *client);
+const struct op *op_named(struct slice name);
+
+/* A reply to something else than `act`'s own: an error that anything may be answered with here. */
+bool is_excused(const struct client *client, const struct act *act, const struct reply *reply);
+
+#endif

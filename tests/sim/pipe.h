@@ -1,0 +1,63 @@
+/*
+ * One direction of a connection: bytes in order, each with the moment at which it arrives, and an end behind them.
+ *
+ * head <= arrived <= filled; what lies in [head, arrived) can be read now, what lies in [arrived, filled) is on its way.
+ */
+#ifndef WEIR_SIM_PIPE_H
+#define WEIR_SIM_PIPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "tests/sim/world.h"
+
+enum pipe_end { PIPE_OPEN, PIPE_FIN, PIPE_RESET };
+
+struct piece {
+    size_t len;
+    uint64_t at_ns;
+};
+
+struct pipe {
+    char *bytes;
+    size_t room, head, arrived, filled;
+    size_t limit;         /* unread bytes, those on their way too, that it holds */
+    struct piece *pieces; /* on their way: [first, last) of piece_room */
+    size_t first, last, piece_room;
+    enum pipe_end sent_end, end; /* what has been sent, and what of it has arrived */
+    uint64_t end_ns;
+    uint64_t last_ns; /* when the last thing sent arrives: nothing overtakes it */
+    bool is_held;     /* nothing arrives */
+    struct bell bell;
+    void (*on_arrived)(struct pipe *pipe);
+};
+
+void pipe_open(struct pipe *pipe, size_t limit, void (*on_arrived)(struct pipe *pipe));
+void pipe_fini(struct pipe *pipe);
+
+static inline size_t pipe_space(const struct pipe *pipe)
+{
+    size_t held = pipe->filled - pipe->head;
+    return held < pipe->limit ? pipe->limit - held : 0;
+}
+
+static inline struct slice pipe_here(const struct pipe *pipe)
+{
+    return slice_of(pipe->bytes + pipe->head, pipe->arrived - pipe->head);
+}
+
+/* At most pipe_space bytes; they arrive in `delay_ns` or after what was sent before. */
+void pipe_put(struct pipe *pipe, const char *data, size_t n, uint64_t delay_ns);
+
+/* The first n bytes that are here. */
+void pipe_take(struct pipe *pipe, size_t n);
+
+/* PIPE_RESET overtakes what has not arrived, which is lost. */
+void pipe_finish(struct pipe *pipe, enum pipe_end end, uint64_t delay_ns);
+
+/* Nothing arrives until it is let go. */
+void pipe_hold(struct pipe *pipe, bool is_held);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * What the seed chooses before a run: sizes, speeds, odds, and weir's configuration.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/run.h"
+
+enum { STREAM_PLAN = 4 };
+
+void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
+{
+    struct random chance;
+    random_init(&chance, seed, STREAM_PLAN);
+    *plan = (struct plan){.seed = seed, .steps = steps};
+    plan->clients = 1 + (unsigned)random_below(&chance, 24);
+    plan->workers = 1 + (unsigned)random_below(&chance, 3);
+    plan->pipeline = (unsigned)random_scale(&chance, 64);
+    plan->think_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 100000000);
+    plan->tick_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 1000);
+    plan->turn_ns = random_hits(&chance, 300000) ? 0 : random_scale(&chance, 100000);
+    plan->command_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 10000);
+    plan->redis_turn = (unsigned)random_scale(&chance, 256);
+    plan->value_max = (uint32_t)random_scale(&chance, 100000);
+    plan->odds = (struct odds){.window = 1024 + random_scale(&chance, 1 << 18), .fds = 1024};
+    plan->odds.delay_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 5000000);
+    plan->odds.cut_read = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
+    plan->odds.cut_write = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
+    plan->odds.again = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 200000);
+    plan->redis.seed = seed;
+    snprintf(
+        plan->config, sizeof plan->config,
+        "[weir]\nlisten = 127.0.0.1:6380\nupstream = 127.0.0.1:6379\nworkers = %u\nlanes = %s\nlog-level = debug\n",
+        plan->workers, random_hits(&chance, 200000) ? "private" : "shared");
+}

@@ -1,0 +1,130 @@
+#include "tests/sim/run.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "run/config.h"
+#include "run/config_file.h"
+#include "run/proxy.h"
+#include "tests/sim/client.h"
+#include "tests/sim/loops.h"
+#include "tests/sim/server.h"
+#include "tests/sim/trace.h"
+
+#define TOLD_OF_EACH 40
+#define SETTLE_NS (UINT64_C(120) * 1000000000)
+#define CONFIG_FD 900
+#define CONFIG_PATH "/proc/self/fd/900"
+
+struct run run;
+
+void run_fail(unsigned conn, const char *format, ...)
+{
+    va_list args;
+    (void)conn;
+    trace_tell(stderr, TOLD_OF_EACH);
+    fprintf(stderr, "sim: FAILED seed %" PRIu64 " steps %" PRIu64 " at step %" PRIu64 ": ", run.plan.seed,
+            run.plan.steps, world.steps);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    fflush(NULL);
+    _exit(1);
+}
+
+/* ---- its course ---- */
+
+static void settle(void)
+{
+    run.phase = RUN_SETTLES;
+    run.settle_ns = world.now_ns;
+    memset(&kernel.odds, 0, offsetof(struct odds, delay_ns));
+    clients_wake();
+}
+
+static void stop(void)
+{
+    run.phase = RUN_STOPS;
+    clients_stop();
+    loop_signal(SIGTERM);
+}
+
+static void on_step(void)
+{
+    if (run.phase == RUN_ACTS && run.commands >= run.plan.steps)
+        settle();
+    if (run.phase != RUN_SETTLES || world.steps % 16 != 0)
+        return;
+    const struct client *waiting = clients_waiting();
+    if (waiting == NULL)
+        stop();
+    else if (world.now_ns - run.settle_ns > SETTLE_NS)
+        run_fail(waiting->conn->number, "client %u (connection %u) waits for %u answers for ever: the first of %s",
+                 waiting->number, waiting->conn->number, waiting->n_expected, "it");
+}
+
+/* ---- weir ---- */
+
+static void write_config(const char *text)
+{
+    int fd = memfd_create("weir.conf", 0);
+    if (fd < 0 || dup2(fd, CONFIG_FD) < 0 || ftruncate(CONFIG_FD, 0) != 0 ||
+        pwrite(CONFIG_FD, text, strlen(text), 0) != (ssize_t)strlen(text))
+        abort();
+}
+
+static void report(void *arg, bool is_error, const char *line)
+{
+    (void)arg;
+    trace_note(TRACE_LOG, 0, line, strlen(line));
+    if (is_error)
+        run_fail(0, "the configuration is bad: %s", line);
+}
+
+static int serve(void)
+{
+    char *arguments[] = {NULL};
+    const struct program program = {"weir", arguments};
+    struct command_table *builtin = command_table_builtin();
+    struct config_file file = {.path = CONFIG_PATH, .report = report};
+    struct config *config = config_read(&file, builtin);
+    log_set_level(LOG_DEBUG);
+    clients_start(run.plan.clients);
+    on_world_step = on_step;
+    int status = proxy_run(config, &file, builtin, &program);
+    config_file_fini(&file);
+    config_free(config);
+    command_table_put(builtin);
+    return status;
+}
+
+int run_all(uint64_t seed, uint64_t steps)
+{
+    run = (struct run){.is_faultless = true};
+    plan_make(&run.plan, seed, steps);
+    world_init(seed);
+    world.tick_ns = run.plan.tick_ns;
+    world.turn_ns = run.plan.turn_ns;
+    kernel_init(seed);
+    kernel.odds = run.plan.odds;
+    server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
+    write_config(run.plan.config);
+    int status = serve();
+    server_stop();
+    if (kernel.n_open > 0)
+        run_fail(0, "%u descriptors are left open", kernel.n_open);
+    kernel_fini();
+    printf("sim: seed %" PRIu64 ": %" PRIu64 " commands, %" PRIu64 " replies, %" PRIu64
+           " steps, %.3f s, digest %016" PRIx64 "\n",
+           seed, run.commands, run.replies, world.steps, (double)(world.now_ns - SIM_START_NS) / 1e9, trace_digest());
+    world_fini();
+    return status;
+}

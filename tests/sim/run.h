@@ -1,0 +1,60 @@
+/*
+ * A run: its numbers, all drawn from the seed, and what it comes to.
+ */
+#ifndef WEIR_SIM_RUN_H
+#define WEIR_SIM_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/sim/kernel.h"
+#include "tests/sim/redis.h"
+
+enum run_phase {
+    RUN_ACTS,    /* clients do as they like, and things go wrong */
+    RUN_SETTLES, /* nothing goes wrong any more, clients only wait for what they have asked */
+    RUN_STOPS,   /* weir is told to stop */
+};
+
+#define PLAN_CONFIG 4096
+
+/* What the seed has chosen. */
+struct plan {
+    uint64_t seed;
+    uint64_t steps; /* of clients' commands, before it settles */
+    unsigned clients;
+    unsigned workers;
+    unsigned pipeline; /* commands of a client at once, at most */
+    uint64_t think_ns; /* of a client between two of these, at most */
+    uint64_t tick_ns, turn_ns, command_ns;
+    unsigned redis_turn;
+    uint64_t fault_ns; /* between two faults, at most; 0: nothing goes wrong */
+    bool has_limits;
+    uint32_t value_max; /* bytes */
+    struct odds odds;
+    struct redis_config redis;
+    char config[PLAN_CONFIG];
+};
+
+struct run {
+    struct plan plan;
+    enum run_phase phase;
+    uint64_t commands; /* that clients have said */
+    uint64_t replies;  /* that have been judged */
+    uint64_t faults;
+    uint64_t losses;    /* times that Redis has lost its data */
+    uint64_t settle_ns; /* when it began to */
+    bool is_faultless;  /* nothing that could close a connection has happened yet */
+};
+
+extern struct run run;
+
+void plan_make(struct plan *plan, uint64_t seed, uint64_t steps);
+
+/* Returns the exit status. */
+int run_all(uint64_t seed, uint64_t steps);
+
+/* Somebody has seen what may not be: said with the seed and the last events, and the process ends. */
+__attribute__((format(printf, 2, 3), noreturn)) void run_fail(unsigned conn, const char *format, ...);
+
+#endif

@@ -1,0 +1,200 @@
+#include "tests/sim/server.h"
+
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/trace.h"
+
+#define FEED_MAX 65536 /* bytes of one connection in one turn of it */
+
+struct visitor {
+    struct party party;
+    struct conn *conn;
+    struct redis_conn *redis;
+    struct list all;
+};
+
+static struct server {
+    struct party party;
+    struct redis *redis;
+    struct list visitors;
+    unsigned n_visitors;
+    unsigned turn;
+    uint64_t command_ns;
+    int64_t offset_us;
+    bool is_up;
+    struct random chance;
+} server;
+
+enum { STREAM_SERVER = 3 };
+
+static uint64_t redis_now_us(void)
+{
+    return (uint64_t)((int64_t)(SIM_EPOCH_US + (world.now_ns - SIM_START_NS) / 1000) + server.offset_us);
+}
+
+/* ---- connections ---- */
+
+static void leave(struct visitor *visitor, bool with_reset)
+{
+    if (visitor->redis != NULL)
+        redis_disconnect(visitor->redis);
+    conn_close(visitor->conn, with_reset);
+    world_leave(&visitor->party);
+    list_take(&visitor->all);
+    server.n_visitors--;
+    free(visitor);
+}
+
+/* False: it is gone. */
+static bool flush(struct visitor *visitor)
+{
+    struct slice out = redis_output(visitor->redis);
+    while (out.len > 0) {
+        size_t n = conn_send(visitor->conn, out.at, out.len);
+        if (n == 0)
+            return true;
+        trace_note(TRACE_REDIS, visitor->conn->number, out.at, n);
+        redis_taken(visitor->redis, n);
+        out = redis_output(visitor->redis);
+    }
+    if (!redis_wants_close(visitor->redis))
+        return true;
+    leave(visitor, false);
+    return false;
+}
+
+static void visit(struct party *party)
+{
+    struct visitor *visitor = container_of(party, struct visitor, party);
+    redis_clock(server.redis, redis_now_us());
+    if (!flush(visitor))
+        return;
+    struct slice here = conn_here(visitor->conn);
+    size_t n = here.len < FEED_MAX ? here.len : FEED_MAX;
+    if (n > 0) {
+        redis_feed(visitor->redis, here.at, n);
+        conn_take(visitor->conn, n);
+        world_wake(&server.party);
+    }
+    if (n < here.len)
+        world_wake(party);
+    else if (conn_is_over(visitor->conn))
+        leave(visitor, false);
+}
+
+static bool on_dialled(struct conn *conn)
+{
+    char peer[32];
+    if (!server.is_up)
+        return false;
+    struct visitor *visitor = mem_zalloc(1, sizeof *visitor);
+    visitor->party = (struct party){.turn = visit, .kind = "lane", .index = conn->number};
+    visitor->conn = conn;
+    snprintf(peer, sizeof peer, "127.0.0.1:%u", 10000 + conn->number % 50000);
+    visitor->redis = redis_connect(server.redis, visitor, peer);
+    list_push(&server.visitors, &visitor->all);
+    server.n_visitors++;
+    conn->host = &visitor->party;
+    conn->owner = visitor;
+    world_wake(&visitor->party);
+    return true;
+}
+
+/* ---- its turns ---- */
+
+static void work(struct party *party)
+{
+    struct redis_conn *touched;
+    redis_clock(server.redis, redis_now_us());
+    unsigned n = 1 + (unsigned)random_below(&server.chance, server.turn);
+    bool has_more = true;
+    for (unsigned i = 0; i < n && has_more; i++) {
+        has_more = redis_step(server.redis);
+        if (server.command_ns > 0 && has_more) {
+            world.now_ns += random_below(&server.chance, server.command_ns + 1);
+            redis_clock(server.redis, redis_now_us());
+        }
+    }
+    while ((touched = redis_touched(server.redis)) != NULL)
+        (void)flush(redis_owner(touched));
+    uint64_t next_us = redis_next_us(server.redis);
+    if (has_more)
+        world_wake(party);
+    else if (next_us != REDIS_NEVER)
+        world_wake_at(party, (uint64_t)((int64_t)(next_us - SIM_EPOCH_US) - server.offset_us) * 1000 + SIM_START_NS);
+}
+
+void server_start(const struct redis_config *config, unsigned turn, uint64_t command_ns)
+{
+    server = (struct server){.turn = turn, .command_ns = command_ns, .is_up = true};
+    random_init(&server.chance, config->seed, STREAM_SERVER);
+    server.party = (struct party){.turn = work, .kind = "redis"};
+    server.redis = redis_new(config);
+    list_init(&server.visitors);
+    kernel.on_dialled = on_dialled;
+    world_wake(&server.party);
+}
+
+static void drive_out(bool with_reset)
+{
+    while (!list_is_empty(&server.visitors))
+        leave(container_of(server.visitors.next, struct visitor, all), with_reset);
+}
+
+void server_stop(void)
+{
+    server.is_up = false;
+    drive_out(true);
+    world_leave(&server.party);
+    redis_free(server.redis);
+}
+
+void server_fall(bool with_reset)
+{
+    server.is_up = false;
+    drive_out(with_reset);
+}
+
+void server_rise(bool keeps_data, const char *requirepass)
+{
+    redis_restart(server.redis, keeps_data, requirepass);
+    server.is_up = true;
+    world_wake(&server.party);
+}
+
+bool server_is_up(void)
+{
+    return server.is_up;
+}
+
+void server_sleep(uint64_t ns)
+{
+    world_sleep(&server.party, ns);
+}
+
+void server_step_clock(int64_t us)
+{
+    server.offset_us += us;
+    redis_clock(server.redis, redis_now_us());
+    world_wake(&server.party);
+}
+
+void server_cut(uint64_t pick)
+{
+    struct list *at = server.visitors.next;
+    for (uint64_t i = server.n_visitors > 0 ? pick % server.n_visitors : 0; i > 0; i--)
+        at = at->next;
+    if (at != &server.visitors)
+        leave(container_of(at, struct visitor, all), true);
+}
+
+struct redis *server_redis(void)
+{
+    return server.redis;
+}

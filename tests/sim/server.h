@@ -1,0 +1,34 @@
+/*
+ * The Redis that weir stands in front of: the model of it as a party of the world, its connections, and how it can fail.
+ */
+#ifndef WEIR_SIM_SERVER_H
+#define WEIR_SIM_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/sim/redis.h"
+
+#define SERVER_PORT 6379
+
+/* `turn` commands at most before others have their turn; each takes up to `command_ns`. */
+void server_start(const struct redis_config *config, unsigned turn, uint64_t command_ns);
+void server_stop(void);
+
+/* All connections are gone, at once or after what they were sent; until server_rise nobody may connect. */
+void server_fall(bool with_reset);
+void server_rise(bool keeps_data, const char *requirepass);
+bool server_is_up(void);
+
+/* It does nothing for so long. */
+void server_sleep(uint64_t ns);
+
+/* Its date jumps by so much. */
+void server_step_clock(int64_t us);
+
+/* One of its connections is reset; which, `pick` says. */
+void server_cut(uint64_t pick);
+
+struct redis *server_redis(void);
+
+#endif

@@ -1,0 +1,350 @@
+/*
+ * The system calls of weir's side: what the linker puts in the place of the C library's (see SIM_WRAPS in the Makefile).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "tests/sim/sockets.h"
+#include "tests/sim/trace.h"
+
+#define PROCESS_ID 4242
+#define USER_ID 1000
+
+#define WRAP(name) __wrap_##name
+
+/* ---- time, chance, and who one is ---- */
+
+int WRAP(clock_gettime)(clockid_t clock, struct timespec *at);
+ssize_t WRAP(getrandom)(void *out, size_t n, unsigned flags);
+pid_t WRAP(getpid)(void);
+pid_t WRAP(getppid)(void);
+uid_t WRAP(geteuid)(void);
+int WRAP(getrlimit)(int which, struct rlimit *limit);
+int WRAP(setrlimit)(int which, const struct rlimit *limit);
+int WRAP(malloc_trim)(size_t pad);
+
+int WRAP(clock_gettime)(clockid_t clock, struct timespec *at)
+{
+    uint64_t ns = world.now_ns += world.tick_ns;
+    if (clock == CLOCK_REALTIME)
+        ns += SIM_EPOCH_US * 1000 - SIM_START_NS;
+    *at = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    return 0;
+}
+
+ssize_t WRAP(getrandom)(void *out, size_t n, unsigned flags)
+{
+    (void)flags;
+    for (size_t i = 0; i < n; i++)
+        ((unsigned char *)out)[i] = (unsigned char)(random_next(&kernel.chance) >> 56);
+    return (ssize_t)n;
+}
+
+pid_t WRAP(getpid)(void)
+{
+    return PROCESS_ID;
+}
+
+pid_t WRAP(getppid)(void)
+{
+    return 1;
+}
+
+uid_t WRAP(geteuid)(void)
+{
+    return USER_ID;
+}
+
+int WRAP(getrlimit)(int which, struct rlimit *limit)
+{
+    (void)which;
+    *limit = (struct rlimit){kernel.odds.fds, kernel.odds.fds};
+    return 0;
+}
+
+int WRAP(setrlimit)(int which, const struct rlimit *limit)
+{
+    (void)which;
+    (void)limit;
+    errno = EPERM;
+    return -1;
+}
+
+int WRAP(malloc_trim)(size_t pad)
+{
+    (void)pad;
+    return 0;
+}
+
+/* ---- sockets ---- */
+
+int WRAP(socket)(int family, int type, int protocol);
+int WRAP(bind)(int fd, const struct sockaddr *at, socklen_t len);
+int WRAP(listen)(int fd, int backlog);
+int WRAP(accept4)(int fd, struct sockaddr *peer, socklen_t *len, int flags);
+int WRAP(connect)(int fd, const struct sockaddr *to, socklen_t len);
+int WRAP(getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
+int WRAP(setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
+int WRAP(getsockname)(int fd, struct sockaddr *at, socklen_t *len);
+int WRAP(getpeername)(int fd, struct sockaddr *at, socklen_t *len);
+int WRAP(fcntl)(int fd, int command, ...);
+int WRAP(ioctl)(int fd, unsigned long request, ...);
+int WRAP(shutdown)(int fd, int how);
+int WRAP(close)(int fd);
+
+static int fail(int error)
+{
+    errno = error;
+    return -1;
+}
+
+int WRAP(socket)(int family, int type, int protocol)
+{
+    (void)type;
+    (void)protocol;
+    int fd = random_hits(&kernel.chance, kernel.odds.socket_emfile) ? -1 : sock_open(SOCK_FRESH, family);
+    return fd >= 0 ? fd : fail(EMFILE);
+}
+
+int WRAP(bind)(int fd, const struct sockaddr *at, socklen_t len)
+{
+    struct sock *sock = sock_of(fd);
+    memcpy(&sock->local, at, len);
+    sock->local_len = len;
+    return 0;
+}
+
+int WRAP(listen)(int fd, int backlog)
+{
+    (void)backlog;
+    struct sock *sock = sock_of(fd);
+    sock->kind = SOCK_LISTENS;
+    sock->waiting = mem_zalloc(BACKLOG_MAX, sizeof(struct conn *));
+    return 0;
+}
+
+static struct conn *take_waiting(struct sock *sock)
+{
+    sock->n_waiting--;
+    return sock->waiting[sock->first_waiting++ % BACKLOG_MAX];
+}
+
+int WRAP(accept4)(int fd, struct sockaddr *peer, socklen_t *len, int flags)
+{
+    (void)peer;
+    (void)len;
+    (void)flags;
+    struct sock *sock = sock_of(fd);
+    if (sock->n_waiting == 0)
+        return fail(EAGAIN);
+    if (random_hits(&kernel.chance, kernel.odds.accept_aborted)) {
+        conn_drop(take_waiting(sock));
+        return fail(ECONNABORTED);
+    }
+    bool is_short = random_hits(&kernel.chance, kernel.odds.accept_emfile);
+    int client = is_short ? -1 : sock_open(SOCK_CONNECTED, sock->family);
+    if (client < 0)
+        return fail(EMFILE);
+    struct conn *conn = take_waiting(sock);
+    sock_of(client)->conn = conn;
+    conn->fd = client;
+    trace_note(TRACE_ACCEPT, conn->number, NULL, 0);
+    return client;
+}
+
+int WRAP(connect)(int fd, const struct sockaddr *to, socklen_t len)
+{
+    conn_begin(fd, to, len);
+    trace_note(TRACE_CONNECT, sock_of(fd)->conn->number, NULL, 0);
+    return fail(EINPROGRESS);
+}
+
+static int take_error(struct sock *sock)
+{
+    int error = sock->conn != NULL ? sock->conn->error : 0;
+    if (sock->conn != NULL)
+        sock->conn->error = 0;
+    return error;
+}
+
+int WRAP(getsockopt)(int fd, int level, int name, void *value, socklen_t *len)
+{
+    (void)level;
+    struct sock *sock = sock_of(fd);
+    if (name == SO_PEERCRED) {
+        struct ucred peer = {.pid = 1, .uid = sock->conn->uid, .gid = sock->conn->uid};
+        memcpy(value, &peer, sizeof peer);
+        return 0;
+    }
+    int answer = name == SO_ERROR ? take_error(sock) : name == SO_REUSEPORT ? sock->family != AF_UNIX : 0;
+    memcpy(value, &answer, sizeof answer);
+    *len = sizeof answer;
+    return 0;
+}
+
+int WRAP(setsockopt)(int fd, int level, int name, const void *value, socklen_t len)
+{
+    (void)level;
+    (void)name;
+    (void)value;
+    (void)len;
+    return sock_of(fd) != NULL ? 0 : fail(EBADF);
+}
+
+int WRAP(getsockname)(int fd, struct sockaddr *at, socklen_t *len)
+{
+    struct sock *sock = sock_of(fd);
+    *len = sock->local_len;
+    memcpy(at, &sock->local, sock->local_len);
+    return 0;
+}
+
+int WRAP(getpeername)(int fd, struct sockaddr *at, socklen_t *len)
+{
+    const struct conn *conn = sock_of(fd)->conn;
+    if (conn == NULL || conn->to_weir.end == PIPE_RESET)
+        return fail(ENOTCONN);
+    *len = conn->peer_len;
+    memcpy(at, &conn->peer, conn->peer_len);
+    return 0;
+}
+
+int WRAP(fcntl)(int fd, int command, ...)
+{
+    (void)command;
+    return sock_of(fd) != NULL ? 0 : fail(EBADF);
+}
+
+int WRAP(ioctl)(int fd, unsigned long request, ...)
+{
+    va_list args;
+    va_start(args, request);
+    int *n = va_arg(args, int *);
+    va_end(args);
+    if (request != FIONREAD)
+        return fail(EINVAL);
+    const struct conn *conn = sock_of(fd)->conn;
+    *n = (int)(conn->to_weir.arrived - conn->to_weir.head);
+    return 0;
+}
+
+int WRAP(shutdown)(int fd, int how)
+{
+    (void)how;
+    struct conn *conn = sock_of(fd)->conn;
+    conn->weir_has_shut = true;
+    trace_note(TRACE_WEIR_SHUT, conn->number, NULL, 0);
+    if (!conn->host_has_closed)
+        pipe_finish(&conn->to_host, PIPE_FIN, kernel_delay());
+    return 0;
+}
+
+int WRAP(close)(int fd)
+{
+    struct sock *sock = sock_of(fd);
+    if (sock == NULL)
+        return fail(EBADF);
+    if (sock->conn != NULL)
+        trace_note(TRACE_WEIR_CLOSE, sock->conn->number, NULL, 0);
+    sock_close(fd);
+    return 0;
+}
+
+/* ---- bytes ---- */
+
+ssize_t WRAP(read)(int fd, void *out, size_t room);
+ssize_t WRAP(write)(int fd, const void *data, size_t n);
+ssize_t WRAP(writev)(int fd, const struct iovec *pieces, int n);
+ssize_t WRAP(send)(int fd, const void *data, size_t n, int flags);
+
+static size_t some(size_t n, uint32_t odds)
+{
+    return n > 1 && random_hits(&kernel.chance, odds) ? 1 + (size_t)random_below(&kernel.chance, n - 1) : n;
+}
+
+ssize_t WRAP(read)(int fd, void *out, size_t room)
+{
+    struct sock *sock = sock_of(fd);
+    struct conn *conn = sock != NULL ? sock->conn : NULL;
+    if (conn == NULL)
+        return fail(EBADF);
+    struct slice here = pipe_here(&conn->to_weir);
+    if (here.len == 0 && conn->error != 0)
+        return fail(take_error(sock));
+    if (here.len == 0 && conn->to_weir.end != PIPE_OPEN)
+        return 0;
+    if (here.len == 0 || random_hits(&kernel.chance, kernel.odds.again))
+        return fail(EAGAIN);
+    size_t n = some(here.len < room ? here.len : room, kernel.odds.cut_read);
+    memcpy(out, here.at, n);
+    trace_note(TRACE_WEIR_READ, conn->number, out, n);
+    pipe_take(&conn->to_weir, n);
+    conn->read_by_weir += n;
+    if (conn->host_wants_space && conn->host != NULL)
+        world_wake(conn->host);
+    return (ssize_t)n;
+}
+
+/* 0: it takes bytes; else the errno that says that it never will, or not now. */
+static int refusal(struct sock *sock)
+{
+    struct conn *conn = sock->conn;
+    if (conn == NULL || conn->state != CONN_OPEN)
+        return ENOTCONN;
+    if (conn->error != 0)
+        return take_error(sock);
+    if (conn->weir_has_shut || conn->to_weir.end == PIPE_RESET)
+        return EPIPE;
+    if (random_hits(&kernel.chance, kernel.odds.nobufs))
+        return ENOBUFS;
+    return pipe_space(&conn->to_host) == 0 || random_hits(&kernel.chance, kernel.odds.again) ? EAGAIN : 0;
+}
+
+ssize_t WRAP(writev)(int fd, const struct iovec *pieces, int n)
+{
+    struct sock *sock = sock_of(fd);
+    int error = sock != NULL ? refusal(sock) : EBADF;
+    if (error != 0)
+        return fail(error);
+    struct conn *conn = sock->conn;
+    size_t whole = 0, done = 0;
+    for (int i = 0; i < n; i++)
+        whole += pieces[i].iov_len;
+    size_t space = pipe_space(&conn->to_host);
+    size_t most = some(whole < space ? whole : space, kernel.odds.cut_write);
+    for (int i = 0; i < n && done < most; i++) {
+        size_t part = pieces[i].iov_len < most - done ? pieces[i].iov_len : most - done;
+        trace_note(TRACE_WEIR_WRITE, conn->number, pieces[i].iov_base, part);
+        pipe_put(&conn->to_host, pieces[i].iov_base, part, kernel_delay());
+        done += part;
+    }
+    return (ssize_t)done;
+}
+
+ssize_t WRAP(write)(int fd, const void *data, size_t n)
+{
+    const struct iovec piece = {(void *)(uintptr_t)data, n};
+    if (fd != STDERR_FILENO)
+        return WRAP(writev)(fd, &piece, 1);
+    trace_note(TRACE_LOG, 0, data, n);
+    return (ssize_t)n;
+}
+
+ssize_t WRAP(send)(int fd, const void *data, size_t n, int flags)
+{
+    (void)flags;
+    const struct iovec piece = {(void *)(uintptr_t)data, n};
+    return WRAP(writev)(fd, &piece, 1);
+}

@@ -1,0 +1,113 @@
+#include "tests/sim/trace.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+#define KEPT 16384 /* events */
+#define TEXT 200   /* bytes of each */
+
+struct event {
+    uint64_t step, now_ns;
+    size_t len;
+    uint8_t kind;
+    unsigned conn;
+    char text[TEXT];
+};
+
+static const char *const words[TRACE_COUNT] = {
+#define KIND(id, word) [TRACE_##id] = (word),
+    TRACE_KINDS(KIND)
+#undef KIND
+};
+
+static struct event events[KEPT];
+static uint64_t n_events;
+static uint64_t digest = UINT64_C(0x2545f4914f6cdd1d);
+static FILE *live;
+
+static void mix(uint64_t number)
+{
+    digest = (digest ^ number) * UINT64_C(0x9fb21c651e98df25);
+    digest ^= digest >> 32;
+}
+
+static void mix_bytes(const char *data, size_t n)
+{
+    for (; n >= 8; data += 8, n -= 8) {
+        uint64_t word;
+        memcpy(&word, data, 8);
+        mix(word);
+    }
+    uint64_t rest = n;
+    for (size_t i = 0; i < n; i++)
+        rest = rest << 8 | (unsigned char)data[i];
+    mix(rest);
+}
+
+static void print(FILE *to, const struct event *event)
+{
+    uint64_t us = (event->now_ns - SIM_START_NS) / 1000;
+    fprintf(to, "%8" PRIu64 " %4" PRIu64 ".%06" PRIu64 " #%-4u %-13s", event->step, us / 1000000, us % 1000000,
+            event->conn, words[event->kind]);
+    for (size_t i = 0; i < event->len && i < TEXT; i++) {
+        unsigned char c = (unsigned char)event->text[i];
+        if (c == '\r')
+            fputs("\\r", to);
+        else if (c == '\n')
+            fputs("\\n", to);
+        else if (isprint(c))
+            fputc(c, to);
+        else
+            fprintf(to, "\\x%02x", c);
+    }
+    if (event->len > TEXT)
+        fprintf(to, " ... %zu bytes", event->len);
+    fputc('\n', to);
+}
+
+void trace_open(FILE *to)
+{
+    live = to;
+}
+
+void trace_note(enum trace_kind kind, unsigned conn, const char *data, size_t n)
+{
+    struct event *event = &events[n_events++ % KEPT];
+    event->step = world.steps;
+    event->now_ns = world.now_ns;
+    event->kind = (uint8_t)kind;
+    event->conn = conn;
+    event->len = n;
+    if (n > 0)
+        memcpy(event->text, data, n < TEXT ? n : TEXT);
+    mix(world.now_ns ^ (uint64_t)kind << 56 ^ (uint64_t)conn << 32);
+    mix_bytes(data, n);
+    if (live)
+        print(live, event);
+}
+
+/* How many of the connection's events come after this one? */
+static unsigned later(uint64_t from, unsigned conn, unsigned most)
+{
+    unsigned n = 0;
+    for (uint64_t i = from + 1; i < n_events && n < most; i++)
+        n += events[i % KEPT].conn == conn;
+    return n;
+}
+
+void trace_tell(FILE *to, unsigned most)
+{
+    uint64_t first = n_events > KEPT ? n_events - KEPT : 0;
+    for (uint64_t i = first; i < n_events; i++)
+        if (later(i, events[i % KEPT].conn, most) < most)
+            print(to, &events[i % KEPT]);
+}
+
+uint64_t trace_digest(void)
+{
+    return digest;
+}
