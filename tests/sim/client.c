@@ -110,7 +110,7 @@ static void begin_life(struct client *client)
     client->session = (struct session){.losses = run.losses};
     client->intent = (struct intent){0};
     client->reads_ns = 0;
-    client->is_lost = false;
+    client->is_lost = client->has_shut = false;
 }
 
 static void dial(struct client *client)
@@ -138,8 +138,14 @@ static void flush(struct client *client)
     if (n > 0)
         trace_note(TRACE_SEND, client->conn->number, client->out.at + client->out_head, n);
     client->out_head += n;
-    if (client->out_head == client->out.len)
-        client->out_head = client->out.len = 0;
+    if (client->out_head < client->out.len)
+        return;
+    client->out_head = client->out.len = 0;
+    if (client->intent.is_leaving && !client->has_shut) {
+        trace_note(TRACE_SHUT, client->conn->number, NULL, 0);
+        client->has_shut = true;
+        conn_shut(client->conn);
+    }
 }
 
 /* ---- judging ---- */
@@ -205,12 +211,39 @@ static const char *judge(struct client *client, const struct expected *asked, co
     return NULL;
 }
 
+/* "~3.1.77~": whose is it? False: it is none. */
+static bool read_mark(struct slice text, unsigned *number, unsigned *life)
+{
+    unsigned parts[3] = {0};
+    size_t at = 1;
+    for (int part = 0; part < 3; part++) {
+        size_t begin = at;
+        for (; at < text.len && text.at[at] >= '0' && text.at[at] <= '9'; at++)
+            parts[part] = parts[part] * 10 + (unsigned)(text.at[at] - '0');
+        if (at == begin || at == text.len || text.at[at++] != (part < 2 ? '.' : '~'))
+            return false;
+    }
+    *number = parts[0];
+    *life = parts[1];
+    return true;
+}
+
+/* A value of somebody else's own keys. */
+static bool has_strange_mark(const struct client *client, struct slice bytes)
+{
+    unsigned number, life;
+    const char *end = bytes.at + bytes.len;
+    for (const char *at = bytes.at; (at = memchr(at, '~', (size_t)(end - at))) != NULL; at++)
+        if (read_mark(slice_of(at, (size_t)(end - at)), &number, &life) &&
+            (number != client->number || life != client->life))
+            return true;
+    return false;
+}
+
 static void take_reply(struct client *client, const struct reply *reply)
 {
     const char *why;
     trace_note(TRACE_REPLY, client->conn->number, reply->whole.at, reply->whole.len);
-    if (client->is_lost)
-        return;
     struct expected *asked = client->n_expected > 0 ? &client->expected[client->first_expected] : NULL;
     bool is_confirmation = asked != NULL && (asked->act.op->flags & OP_SUBSCRIBED) != 0;
     if (is_message(client, reply)) {
@@ -243,11 +276,18 @@ static void take_replies(struct client *client)
     struct slice rest = bytes_slice(&client->in);
     struct reply reply;
     size_t size;
+    if (client->is_lost) {
+        if (has_strange_mark(client, rest))
+            run_fail(client->conn->number, "client %u (connection %u) sees what is another's: %.*s", client->number,
+                     client->conn->number, (int)(rest.len < 500 ? rest.len : 500), rest.at);
+        client->in.len = 0;
+        return;
+    }
     while ((size = reply_read(rest, &reply)) != REPLY_MORE && size != REPLY_BAD) {
         take_reply(client, &reply);
         rest = slice_of(rest.at + size, rest.len - size);
     }
-    if (size == REPLY_BAD && !client->is_lost) {
+    if (size == REPLY_BAD) {
         reply = (struct reply){.whole = rest};
         complain(client, NULL, &reply, "no reply");
     }
@@ -260,6 +300,10 @@ static void take_replies(struct client *client)
 static void act(struct client *client)
 {
     unsigned n = 1 + (unsigned)random_below(&client->chance, run.plan.pipeline);
+    if (client->is_lost && random_hits(&client->chance, 250000)) {
+        client_hang_up(client, false);
+        return;
+    }
     for (unsigned i = 0; i < n && client->n_expected < EXPECTED_MAX - 8 && !client->intent.is_leaving; i++) {
         struct act one = {.op = op_draw(client)};
         one.a = (uint32_t)random_next(&client->chance);
@@ -273,6 +317,9 @@ static void act(struct client *client)
 
 static void lose(struct client *client)
 {
+    if (client->has_shut && !client->is_lost && run.is_faultless && client->n_expected > 0)
+        run_fail(client->conn->number, "client %u (connection %u): closed before %u answers, half of it was open",
+                 client->number, client->conn->number, client->n_expected);
     if (run.is_faultless && !client->is_lost && !client->intent.is_leaving && run.phase != RUN_STOPS)
         run_fail(client->conn->number, "client %u (connection %u): closed, and nothing was wrong", client->number,
                  client->conn->number);
@@ -321,6 +368,16 @@ void clients_start(unsigned n)
         client->acts_ns = world.now_ns + random_below(&client->chance, 1 + run.plan.think_ns);
         world_wake_at(&client->party, client->acts_ns);
     }
+}
+
+struct client *client_picked(uint64_t pick)
+{
+    for (unsigned i = 0; i < n_clients; i++) {
+        struct client *client = &clients[(pick + i) % n_clients];
+        if (client->conn != NULL)
+            return client;
+    }
+    return NULL;
 }
 
 void clients_wake(void)

@@ -65,7 +65,7 @@ struct intent {
     unsigned n_queued;
     unsigned n_subscribed;
     bool is_resp3;
-    bool is_leaving; /* says no more */
+    bool is_leaving; /* says no more, and may be closed */
 };
 
 struct client {
@@ -83,8 +83,8 @@ struct client {
     uint32_t numbers;  /* of values, ever */
     uint64_t acts_ns;  /* when it does something next */
     uint64_t reads_ns; /* it reads nothing before */
-    bool is_hostile;
-    bool is_lost; /* it has said what may be answered with anything */
+    bool has_shut;    /* its side of the connection */
+    bool is_lost;     /* it has said what may be answered with anything */
 };
 
 void clients_start(unsigned n);
@@ -96,7 +96,10 @@ void clients_wake(void);
 /* Somebody still waits for an answer; NULL: nobody. */
 const struct client *clients_waiting(void);
 
-/* Of one: it has been cut off, or leaves. */
+/* One that is connected, `pick` says which; NULL: none is. */
+struct client *client_picked(uint64_t pick);
+
+/* It leaves. */
 void client_hang_up(struct client *client, bool with_reset);
 
 /* ---- for the rows of ops.h ---- */

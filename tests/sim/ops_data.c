@@ -227,8 +227,8 @@ const struct op data_ops[] = {
     {"del", 40, OP_QUEUES | OP_DATA, say_del, judge_del},
     {"mget", 60, OP_QUEUES | OP_DATA, say_mget, judge_mget},
     {"incr", 100, OP_QUEUES | OP_DATA, say_incr, judge_incr},
-    {"push", 30, OP_QUEUES | OP_DATA, say_push, judge_push},
-    {"pop", 40, OP_QUEUES | OP_DATA, say_pop, judge_pop},
-    {"blpop", 4, OP_QUEUES | OP_DATA, say_blpop, judge_blpop},
+    {"push", 0, OP_QUEUES | OP_DATA, say_push, judge_push},
+    {"pop", 0, OP_QUEUES | OP_DATA, say_pop, judge_pop},
+    {"blpop", 0, OP_QUEUES | OP_DATA, say_blpop, judge_blpop},
     {0},
 };

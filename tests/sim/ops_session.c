@@ -133,13 +133,12 @@ static const char *judge_echo(struct client *client, const struct act *act, cons
 }
 
 const struct op session_ops[] = {
-    {"multi", 20, OP_CONTROL | OP_MULTI, say_multi, judge_multi},
-    {"exec", 10, OP_CONTROL | OP_MULTI, say_exec, judge_exec},
-    {"discard", 2, OP_CONTROL | OP_MULTI, say_discard, judge_discard},
+    {"multi", 0, OP_CONTROL | OP_MULTI, say_multi, judge_multi},
+    {"exec", 0, OP_CONTROL | OP_MULTI, say_exec, judge_exec},
+    {"discard", 0, OP_CONTROL | OP_MULTI, say_discard, judge_discard},
     {"ping", 30, OP_CONTROL | OP_QUEUES | OP_SUBSCRIBED, say_ping, judge_ping},
     {"echo", 30, OP_CONTROL | OP_QUEUES, say_echo, judge_echo},
     {0},
 };
 const struct op shared_ops[] = {{0}};
 const struct op limit_ops[] = {{0}};
-const struct op rude_ops[] = {{0}};

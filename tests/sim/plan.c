@@ -18,15 +18,16 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->pipeline = (unsigned)random_scale(&chance, 64);
     plan->think_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 100000000);
     plan->tick_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 1000);
-    plan->turn_ns = random_hits(&chance, 300000) ? 0 : random_scale(&chance, 100000);
+    plan->turn_ns = random_hits(&chance, 300000) ? 0 : random_scale(&chance, 4000);
     plan->command_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 10000);
     plan->redis_turn = (unsigned)random_scale(&chance, 256);
-    plan->value_max = (uint32_t)random_scale(&chance, 100000);
+    plan->value_max = (uint32_t)random_scale(&chance, 4000);
     plan->odds = (struct odds){.window = 1024 + random_scale(&chance, 1 << 18), .fds = 1024};
     plan->odds.delay_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 5000000);
     plan->odds.cut_read = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
     plan->odds.cut_write = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
     plan->odds.again = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 200000);
+    plan->fault_ns = random_hits(&chance, 300000) ? 0 : 1000000 + 1000 * random_scale(&chance, 3000000);
     plan->redis.seed = seed;
     snprintf(
         plan->config, sizeof plan->config,

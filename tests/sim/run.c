@@ -14,6 +14,7 @@
 #include "run/config_file.h"
 #include "run/proxy.h"
 #include "tests/sim/client.h"
+#include "tests/sim/faults.h"
 #include "tests/sim/loops.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
@@ -46,7 +47,7 @@ static void settle(void)
 {
     run.phase = RUN_SETTLES;
     run.settle_ns = world.now_ns;
-    memset(&kernel.odds, 0, offsetof(struct odds, delay_ns));
+    faults_end();
     clients_wake();
 }
 
@@ -57,9 +58,15 @@ static void stop(void)
     loop_signal(SIGTERM);
 }
 
+/* Where everything goes wrong all the time clients come to say little. */
+static bool is_long_enough(void)
+{
+    return run.commands >= run.plan.steps || world.steps > 50 * run.plan.steps || run.faults > run.plan.steps / 20 + 10;
+}
+
 static void on_step(void)
 {
-    if (run.phase == RUN_ACTS && run.commands >= run.plan.steps)
+    if (run.phase == RUN_ACTS && is_long_enough())
         settle();
     if (run.phase != RUN_SETTLES || world.steps % 16 != 0)
         return;
@@ -98,6 +105,7 @@ static int serve(void)
     struct config *config = config_read(&file, builtin);
     log_set_level(LOG_DEBUG);
     clients_start(run.plan.clients);
+    faults_start();
     on_world_step = on_step;
     int status = proxy_run(config, &file, builtin, &program);
     config_file_fini(&file);
@@ -122,9 +130,10 @@ int run_all(uint64_t seed, uint64_t steps)
     if (kernel.n_open > 0)
         run_fail(0, "%u descriptors are left open", kernel.n_open);
     kernel_fini();
-    printf("sim: seed %" PRIu64 ": %" PRIu64 " commands, %" PRIu64 " replies, %" PRIu64
+    printf("sim: seed %" PRIu64 ": %" PRIu64 " commands, %" PRIu64 " replies, %" PRIu64 " faults, %" PRIu64
            " steps, %.3f s, digest %016" PRIx64 "\n",
-           seed, run.commands, run.replies, world.steps, (double)(world.now_ns - SIM_START_NS) / 1e9, trace_digest());
+           seed, run.commands, run.replies, run.faults, world.steps, (double)(world.now_ns - SIM_START_NS) / 1e9,
+           trace_digest());
     world_fini();
     return status;
 }

@@ -280,10 +280,8 @@ int uv_poll_init(uv_loop_t *uv, uv_poll_t *poll, int fd)
 {
     if (sock_of(fd) == NULL)
         return UV_EBADF;
-    void *data = poll->data;
     memset(&poll->io_watcher, 0, sizeof poll->io_watcher);
     init_handle(uv, (uv_handle_t *)poll, UV_POLL);
-    poll->data = data;
     poll->io_watcher.fd = fd;
     return 0;
 }
@@ -368,7 +366,8 @@ static void run_polls(struct sim_loop *loop)
         tell_events(poll, events);
         uv_is_ready(poll);
     }
-    memmove(loop->ready, loop->ready + n, (loop->n_ready - n) * sizeof(uv_poll_t *));
+    if (n > 0)
+        memmove(loop->ready, loop->ready + n, (loop->n_ready - n) * sizeof(uv_poll_t *));
     loop->n_ready -= n;
 }
 
@@ -433,7 +432,8 @@ static bool is_alive(const struct sim_loop *loop)
 
 static void wake_again(struct sim_loop *loop)
 {
-    if (loop->pending != NULL || loop->n_ready > 0 || loop->n_every[IDLE] > 0 || loop->uv->closing_handles != NULL)
+    if (loop->pending != NULL || loop->n_ready > 0 || loop->n_every[IDLE] > 0 || loop->uv->closing_handles != NULL ||
+        loop->uv->stop_flag != 0)
         world_wake(&loop->party);
     const struct due *first = due_first(&loop->timers);
     if (first != NULL && first->at <= UINT64_MAX / 1000000)

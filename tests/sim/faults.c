@@ -1,0 +1,211 @@
+#include "tests/sim/faults.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/client.h"
+#include "tests/sim/loops.h"
+#include "tests/sim/run.h"
+#include "tests/sim/server.h"
+#include "tests/sim/trace.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define SPELL_MAX_US 20000000 /* how long it lasts, at most */
+
+enum { STREAM_FAULTS = 5 };
+
+static struct faults {
+    struct bell next;   /* fault */
+    struct bell over;   /* the spell that is on */
+    struct random chance;
+    struct conn *held;  /* a client's connection on which nothing arrives; NULL: none */
+} faults;
+
+struct fault {
+    const char *name;
+    unsigned weight;
+    bool is_harmless; /* no connection is closed for it */
+    /* Both drawn anew for each: how long it lasts, and which of several. */
+    void (*strike)(uint64_t ns, uint64_t pick);
+};
+
+/* ---- Redis ---- */
+
+static void cut_lane(uint64_t ns, uint64_t pick)
+{
+    (void)ns;
+    server_cut(pick);
+}
+
+static void fall(uint64_t ns, uint64_t pick)
+{
+    if (!server_is_up())
+        return;
+    server_fall(pick % 2 == 0);
+    world_ring_at(&faults.over, world.now_ns + ns);
+}
+
+static void rise(bool keeps_data)
+{
+    run.losses += !keeps_data;
+    server_rise(keeps_data, run.plan.redis.requirepass);
+}
+
+static void restart(uint64_t ns, uint64_t pick)
+{
+    (void)ns;
+    if (!server_is_up())
+        return;
+    server_fall(pick % 2 == 0);
+    rise(pick % 8 < 4);
+}
+
+static void hush(uint64_t ns, uint64_t pick)
+{
+    (void)pick;
+    server_sleep(ns);
+}
+
+static void step_clock(uint64_t ns, uint64_t pick)
+{
+    int64_t us = (int64_t)(ns / US);
+    server_step_clock(pick % 2 == 0 ? us : -us);
+}
+
+/* ---- the system ---- */
+
+static void starve(uint64_t ns, uint64_t pick)
+{
+    struct sim_loop *loop = loop_number((unsigned)(pick % (run.plan.workers + 1)));
+    if (loop != NULL)
+        world_sleep(&loop->party, ns);
+}
+
+static void run_short(uint64_t ns, uint64_t pick)
+{
+    uint32_t often = (uint32_t)(pick % 500000);
+    struct odds *odds = &kernel.odds;
+    switch (pick % 6) {
+    case 0:
+        odds->accept_emfile = often;
+        break;
+    case 1:
+        odds->accept_aborted = often;
+        break;
+    case 2:
+        odds->socket_emfile = often;
+        break;
+    case 3:
+        odds->refuse = often;
+        break;
+    case 4:
+        odds->drop = often;
+        break;
+    default:
+        odds->nobufs = often / 100;
+    }
+    world_ring_at(&faults.over, world.now_ns + ns);
+}
+
+/* ---- clients ---- */
+
+static void reset_client(uint64_t ns, uint64_t pick)
+{
+    (void)ns;
+    struct client *client = client_picked(pick);
+    if (client != NULL)
+        client_hang_up(client, pick % 2 == 0);
+}
+
+static void blind_client(uint64_t ns, uint64_t pick)
+{
+    struct client *client = client_picked(pick);
+    if (client != NULL)
+        client->reads_ns = world.now_ns + ns;
+}
+
+/* ---- weir itself ---- */
+
+static void reload(uint64_t ns, uint64_t pick)
+{
+    (void)ns;
+    (void)pick;
+    loop_signal(SIGHUP);
+}
+
+static const struct fault table[] = {
+    {"lane reset", 10, false, cut_lane},      {"redis down", 3, false, fall},
+    {"redis restarted", 3, false, restart},   {"redis silent", 5, false, hush},
+    {"redis' clock steps", 3, true, step_clock}, {"starved", 5, false, starve},
+    {"system short", 5, false, run_short},    {"client gone", 10, true, reset_client},
+    {"client blind", 10, false, blind_client}, {"reload", 1, true, reload},
+};
+#define N_FAULTS (sizeof table / sizeof table[0])
+
+static const struct fault *draw(void)
+{
+    uint64_t whole = 0, drawn;
+    for (size_t i = 0; i < N_FAULTS; i++)
+        whole += table[i].weight;
+    drawn = random_below(&faults.chance, whole);
+    for (size_t i = 0; i < N_FAULTS; i++) {
+        if (drawn < table[i].weight)
+            return &table[i];
+        drawn -= table[i].weight;
+    }
+    return &table[0];
+}
+
+static void get_well(void)
+{
+    struct odds now = run.plan.odds;
+    kernel.odds = now;
+    if (!server_is_up())
+        rise(random_hits(&faults.chance, 700000));
+}
+
+static void on_over(struct bell *bell)
+{
+    (void)bell;
+    trace_note(TRACE_FAULT, 0, "over", 4);
+    get_well();
+}
+
+static void plan_next(void)
+{
+    world_ring_at(&faults.next, world.now_ns + random_below(&faults.chance, run.plan.fault_ns + 1));
+}
+
+static void on_next(struct bell *bell)
+{
+    char text[80];
+    (void)bell;
+    const struct fault *fault = draw();
+    uint64_t ns = random_scale(&faults.chance, SPELL_MAX_US) * US, pick = random_next(&faults.chance) >> 16;
+    int n = snprintf(text, sizeof text, "%s, %llu us, %llu", fault->name, (unsigned long long)(ns / US),
+                     (unsigned long long)pick);
+    trace_note(TRACE_FAULT, 0, text, (size_t)n);
+    run.faults++;
+    run.is_faultless = run.is_faultless && fault->is_harmless;
+    fault->strike(ns, pick);
+    plan_next();
+}
+
+void faults_start(void)
+{
+    if (run.plan.fault_ns == 0)
+        return;
+    random_init(&faults.chance, run.plan.seed, STREAM_FAULTS);
+    faults.next.ring = on_next;
+    faults.over.ring = on_over;
+    plan_next();
+}
+
+void faults_end(void)
+{
+    world_silence(&faults.next);
+    world_silence(&faults.over);
+    get_well();
+}
