@@ -9,13 +9,16 @@
 
 #include "base/mem.h"
 #include "resp/emit.h"
+#include "tests/sim/limits.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
+#include "tests/sim/scenario.h"
 #include "tests/sim/trace.h"
 
 #define LISTEN_PORT 6380
 #define WORD_MAX 256
 #define RETRY_NS 50000000
+#define ADDRESSES 8
 
 enum { STREAM_CLIENTS = 1000 };
 
@@ -67,7 +70,7 @@ void say_text(struct client *client, const char *format, ...)
 void expect(struct client *client, const struct act *act)
 {
     unsigned at = (client->first_expected + client->n_expected++) % EXPECTED_MAX;
-    client->expected[at] = (struct expected){*act, world.now_ns};
+    client->expected[at] = (struct expected){*act, client->sent + client->out.len};
 }
 
 void say_key(struct client *client, char kind, uint32_t key)
@@ -106,6 +109,7 @@ static void begin_life(struct client *client)
     client->life++;
     client->in.len = client->out.len = 0;
     client->out_head = 0;
+    client->sent = 0;
     client->n_expected = 0;
     client->session = (struct session){.losses = run.losses};
     client->intent = (struct intent){0};
@@ -116,9 +120,11 @@ static void begin_life(struct client *client)
 static void dial(struct client *client)
 {
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(20000 + client->number))};
-    from.sin_addr.s_addr = htonl(0x0a000000U + client->number % 8 + 1);
+    from.sin_addr.s_addr = htonl(0x0a000000U + client->number % ADDRESSES + 1);
     begin_life(client);
     client->conn = conn_dial(LISTEN_PORT, NULL, (struct sockaddr *)&from, sizeof from, &client->party, client);
+    if (client->conn != NULL)
+        client->conn->counts_reads = run.plan.has_limits;
     client->acts_ns = world.now_ns + (client->conn == NULL ? RETRY_NS : 0);
 }
 
@@ -140,6 +146,7 @@ static void flush(struct client *client)
     client->out_head += n;
     if (client->out_head < client->out.len)
         return;
+    client->sent += client->out.len;
     client->out_head = client->out.len = 0;
     if (client->intent.is_leaving && !client->has_shut) {
         trace_note(TRACE_SHUT, client->conn->number, NULL, 0);
@@ -168,21 +175,6 @@ static bool is_message(const struct client *client, const struct reply *reply)
            reply_at(reply, 0, &first) && reply_is(&first, '$', SLICE("message"));
 }
 
-static const char *judge_message(struct client *client, const struct reply *reply)
-{
-    struct reply word, channel, payload;
-    if (!reply_at(reply, 0, &word) || !reply_at(reply, 1, &channel) || !reply_at(reply, 2, &payload) ||
-        reply->number != 3 || !reply_is(&word, '$', SLICE("message")))
-        return "it is no message";
-    for (unsigned i = 0; i < SHARED_CHANNELS; i++) {
-        char name[16];
-        int n = snprintf(name, sizeof name, "ch:%u", i);
-        if (slice_eq(channel.text, slice_of(name, (size_t)n)))
-            return client->session.is_subscribed[i] ? NULL : "a message of a channel that it has not subscribed";
-    }
-    return "a message of no channel";
-}
-
 static void queue(struct client *client, const struct expected *asked)
 {
     struct session *session = &client->session;
@@ -190,11 +182,31 @@ static void queue(struct client *client, const struct expected *asked)
         session->queued[session->n_queued++] = *asked;
 }
 
+/* Subjects are users, and the addresses of those who are nobody. */
+static unsigned subject_of(const struct client *client)
+{
+    return client->session.user > 0 ? client->session.user - 1 : USERS + client->number % ADDRESSES;
+}
+
+static const char *judge_limits(struct client *client, const struct expected *asked, const struct reply *reply)
+{
+    const struct op *op = asked->act.op;
+    uint64_t from_ns = conn_read_at(client->conn, asked->upto);
+    if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")))
+        return NULL;
+    if (reply_begins(reply, '-', SLICE("THROTTLED ")))
+        return limits_refused(subject_of(client), op->classes, reply->text);
+    return limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);
+}
+
 static const char *judge(struct client *client, const struct expected *asked, const struct reply *reply)
 {
     struct session *session = &client->session;
     const struct op *op = asked->act.op;
     bool is_queued = session->in_multi && (op->flags & OP_MULTI) == 0;
+    const char *why = run.plan.has_limits ? judge_limits(client, asked, reply) : NULL;
+    if (why != NULL)
+        return why;
     if (is_excused(client, &asked->act, reply)) {
         session->is_voided |= is_queued;
         return NULL;
@@ -249,7 +261,7 @@ static void take_reply(struct client *client, const struct reply *reply)
     if (is_message(client, reply)) {
         struct reply word;
         if (!is_confirmation || !reply_at(reply, 0, &word) || reply_is(&word, '$', SLICE("message"))) {
-            why = judge_message(client, reply);
+            why = shared_judge_message(client, reply);
             if (why != NULL)
                 complain(client, NULL, reply, why);
             return;
@@ -297,21 +309,42 @@ static void take_replies(struct client *client)
 
 /* ---- its turns ---- */
 
+static bool has_room(const struct client *client)
+{
+    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 8 && !client->intent.is_leaving;
+}
+
+static void act_once(struct client *client, const struct op *op, uint64_t a, uint64_t b, uint64_t c)
+{
+    struct act one = {op, (uint32_t)a, (uint32_t)b, (uint32_t)c};
+    scenario_note(client->number, op->name, one.a, one.b, one.c);
+    op->say(client, &one);
+}
+
+/* What it did then, as soon as it can. */
+static void act_again(struct client *client)
+{
+    const struct line *line;
+    while (has_room(client) && (line = scenario_peek(client->number)) != NULL &&
+           line->at_us * 1000 <= world.now_ns - SIM_START_NS) {
+        const struct op *op = op_named(slice_str(line->name));
+        scenario_take(client->number);
+        if (op != NULL)
+            act_once(client, op, line->numbers[0], line->numbers[1], line->numbers[2]);
+    }
+    line = scenario_peek(client->number);
+    client->acts_ns = line != NULL ? SIM_START_NS + line->at_us * 1000 : UINT64_MAX;
+}
+
 static void act(struct client *client)
 {
     unsigned n = 1 + (unsigned)random_below(&client->chance, run.plan.pipeline);
-    if (client->is_lost && random_hits(&client->chance, 250000)) {
-        client_hang_up(client, false);
-        return;
-    }
-    for (unsigned i = 0; i < n && client->n_expected < EXPECTED_MAX - 8 && !client->intent.is_leaving; i++) {
-        struct act one = {.op = op_draw(client)};
-        one.a = (uint32_t)random_next(&client->chance);
-        one.b = (uint32_t)random_next(&client->chance);
-        one.c = (uint32_t)random_next(&client->chance);
-        one.op->say(client, &one);
-        if (client->conn == NULL)
-            return;
+    if (client->is_lost && random_hits(&client->chance, 250000))
+        act_once(client, op_named(SLICE("hang_up")), 0, 0, 0);
+    for (unsigned i = 0; i < n && has_room(client); i++) {
+        const struct op *op = op_draw(client);
+        uint64_t a = random_next(&client->chance), b = random_next(&client->chance), c = random_next(&client->chance);
+        act_once(client, op, a, b, c);
     }
 }
 
@@ -345,7 +378,10 @@ static void take_turn(struct party *party)
         lose(client);
     if (client->conn != NULL && is_due) {
         client->acts_ns = world.now_ns + (run.plan.think_ns > 0 ? random_below(&client->chance, run.plan.think_ns) : 0);
-        act(client);
+        if (scenario_is_replayed())
+            act_again(client);
+        else
+            act(client);
     }
     if (client->conn != NULL)
         flush(client);
@@ -394,14 +430,21 @@ const struct client *clients_waiting(void)
     return NULL;
 }
 
-void clients_stop(void)
+void clients_leave(void)
 {
-    for (unsigned i = 0; i < n_clients; i++) {
+    for (unsigned i = 0; i < n_clients; i++)
         if (clients[i].conn != NULL)
             client_hang_up(&clients[i], false);
+}
+
+void clients_stop(void)
+{
+    clients_leave();
+    for (unsigned i = 0; i < n_clients; i++) {
         bytes_fini(&clients[i].in);
         bytes_fini(&clients[i].out);
         world_leave(&clients[i].party);
     }
     free(clients);
+    shared_fini();
 }

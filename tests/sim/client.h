@@ -17,6 +17,8 @@
 #include "tests/sim/reply.h"
 
 #define OWN_KEYS 8
+#define DATABASES 2
+#define USERS 4
 #define EXPECTED_MAX 1024
 #define QUEUED_MAX 64
 #define SHARED_CHANNELS 4
@@ -31,7 +33,7 @@ struct act {
 
 struct expected {
     struct act act;
-    uint64_t said_ns;
+    uint64_t upto; /* bytes of its connection, this request's included */
 };
 
 /* A list of numbered values. */
@@ -41,29 +43,38 @@ struct own_list {
     unsigned n;
 };
 
+/* What lies in one database under its own keys. */
+struct own {
+    uint32_t values[OWN_KEYS]; /* 0: no such key */
+    int64_t counters[OWN_KEYS];
+    struct own_list lists[OWN_KEYS];
+};
+
 /* What it knows of its connection, of all that has been answered. */
 struct session {
     bool is_resp3;
     bool in_multi, is_voided;     /* one queued command was refused */
-    bool is_watching, is_touched; /* and what it watches it has written itself */
-    unsigned user;
+    bool is_executing;            /* what is judged is an answer of EXEC's */
+    bool is_watching, is_touched; /* what it watches it has written itself */
+    uint8_t watched[DATABASES];   /* its own values, a bit for each */
+    unsigned user;                /* 0: default */
     unsigned database;
-    uint64_t losses;           /* run.losses when it began */
-    uint32_t values[OWN_KEYS]; /* 0: no such key */
-    int64_t counters[OWN_KEYS];
-    struct own_list lists[OWN_KEYS];
+    uint64_t losses; /* run.losses when it began */
+    struct own own[DATABASES];
     bool is_subscribed[SHARED_CHANNELS];
     unsigned n_subscribed;
     struct expected queued[QUEUED_MAX];
     unsigned n_queued;
-    uint64_t id; /* CLIENT ID's answer; 0: not asked */
+    int64_t id;                     /* CLIENT ID's answer; 0: not asked */
+    uint32_t name;                  /* 0: none */
+    int64_t last_counts[DATABASES]; /* of the counter that all share */
 };
 
 /* The same as it will be once all that it has said is answered, as far as can be told: chooses what to say next. */
 struct intent {
     bool in_multi;
     unsigned n_queued;
-    unsigned n_subscribed;
+    unsigned subscribed; /* a bit for each channel */
     bool is_resp3;
     bool is_leaving; /* says no more, and may be closed */
 };
@@ -76,6 +87,7 @@ struct client {
     struct conn *conn; /* NULL: none */
     struct bytes in, out;
     size_t out_head;
+    uint64_t sent;                          /* bytes, before `out` */
     struct expected expected[EXPECTED_MAX]; /* a ring */
     unsigned first_expected, n_expected;
     struct session session;
@@ -83,11 +95,12 @@ struct client {
     uint32_t numbers;  /* of values, ever */
     uint64_t acts_ns;  /* when it does something next */
     uint64_t reads_ns; /* it reads nothing before */
-    bool has_shut;    /* its side of the connection */
-    bool is_lost;     /* it has said what may be answered with anything */
+    bool has_shut;     /* its side of the connection */
+    bool is_lost;      /* it has said what may be answered with anything */
 };
 
 void clients_start(unsigned n);
+void clients_leave(void); /* all of them, for good */
 void clients_stop(void);
 
 /* All of them have something to do. */

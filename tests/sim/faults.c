@@ -1,5 +1,6 @@
 #include "tests/sim/faults.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "tests/sim/client.h"
 #include "tests/sim/loops.h"
 #include "tests/sim/run.h"
+#include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
 
@@ -17,10 +19,11 @@
 enum { STREAM_FAULTS = 5 };
 
 static struct faults {
-    struct bell next;   /* fault */
-    struct bell over;   /* the spell that is on */
+    struct bell next; /* fault */
+    uint64_t next_step;
+    struct bell over; /* the spell that is on */
     struct random chance;
-    struct conn *held;  /* a client's connection on which nothing arrives; NULL: none */
+    struct conn *held; /* a client's connection on which nothing arrives; NULL: none */
 } faults;
 
 struct fault {
@@ -136,11 +139,11 @@ static void reload(uint64_t ns, uint64_t pick)
 }
 
 static const struct fault table[] = {
-    {"lane reset", 10, false, cut_lane},      {"redis down", 3, false, fall},
-    {"redis restarted", 3, false, restart},   {"redis silent", 5, false, hush},
-    {"redis' clock steps", 3, true, step_clock}, {"starved", 5, false, starve},
-    {"system short", 5, false, run_short},    {"client gone", 10, true, reset_client},
-    {"client blind", 10, false, blind_client}, {"reload", 1, true, reload},
+    {"lane_reset", 10, false, cut_lane},       {"redis_down", 3, false, fall},
+    {"redis_restart", 3, false, restart},      {"redis_silent", 5, false, hush},
+    {"redis_clock", 3, true, step_clock},      {"starved", 5, false, starve},
+    {"system_short", 5, false, run_short},     {"client_gone", 10, true, reset_client},
+    {"client_blind", 10, false, blind_client}, {"reload", 1, true, reload},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
 
@@ -173,38 +176,72 @@ static void on_over(struct bell *bell)
     get_well();
 }
 
+/* After a while or after some turns, whichever comes first: a run may be a second of many turns, or an hour of few. */
 static void plan_next(void)
 {
+    faults.next_step = world.steps + 1 + random_below(&faults.chance, run.plan.fault_steps);
     world_ring_at(&faults.next, world.now_ns + random_below(&faults.chance, run.plan.fault_ns + 1));
+}
+
+static void strike(const struct fault *fault, uint64_t us, uint64_t pick)
+{
+    char text[80];
+    int n = snprintf(text, sizeof text, "%s, %" PRIu64 " us, %" PRIu64, fault->name, us, pick);
+    trace_note(TRACE_FAULT, 0, text, (size_t)n);
+    scenario_note(SCENARIO_FAULTS, fault->name, us, pick, 0);
+    run.faults++;
+    run.is_faultless = run.is_faultless && fault->is_harmless;
+    fault->strike(us * US, pick);
 }
 
 static void on_next(struct bell *bell)
 {
-    char text[80];
     (void)bell;
     const struct fault *fault = draw();
-    uint64_t ns = random_scale(&faults.chance, SPELL_MAX_US) * US, pick = random_next(&faults.chance) >> 16;
-    int n = snprintf(text, sizeof text, "%s, %llu us, %llu", fault->name, (unsigned long long)(ns / US),
-                     (unsigned long long)pick);
-    trace_note(TRACE_FAULT, 0, text, (size_t)n);
-    run.faults++;
-    run.is_faultless = run.is_faultless && fault->is_harmless;
-    fault->strike(ns, pick);
+    uint64_t us = random_scale(&faults.chance, SPELL_MAX_US);
+    strike(fault, us, random_next(&faults.chance) >> 16);
     plan_next();
+}
+
+static void plan_again(void)
+{
+    const struct line *line = scenario_peek(SCENARIO_FAULTS);
+    if (line != NULL)
+        world_ring_at(&faults.next, SIM_START_NS + line->at_us * 1000);
+}
+
+static void on_next_again(struct bell *bell)
+{
+    (void)bell;
+    const struct line *line = scenario_peek(SCENARIO_FAULTS);
+    scenario_take(SCENARIO_FAULTS);
+    for (size_t i = 0; i < N_FAULTS; i++)
+        if (strcmp(table[i].name, line->name) == 0)
+            strike(&table[i], line->numbers[0], line->numbers[1]);
+    plan_again();
 }
 
 void faults_start(void)
 {
-    if (run.plan.fault_ns == 0)
-        return;
+    faults.next_step = UINT64_MAX;
     random_init(&faults.chance, run.plan.seed, STREAM_FAULTS);
-    faults.next.ring = on_next;
+    faults.next.ring = scenario_is_replayed() ? on_next_again : on_next;
     faults.over.ring = on_over;
-    plan_next();
+    if (scenario_is_replayed())
+        plan_again();
+    else if (run.plan.fault_ns > 0)
+        plan_next();
+}
+
+void faults_look(void)
+{
+    if (world.steps >= faults.next_step)
+        on_next(&faults.next);
 }
 
 void faults_end(void)
 {
+    faults.next_step = UINT64_MAX;
     world_silence(&faults.next);
     world_silence(&faults.over);
     get_well();

@@ -7,6 +7,9 @@
 /* From now on, as often as the plan says. */
 void faults_start(void);
 
+/* Is one due? To be asked after every step of the world. */
+void faults_look(void);
+
 /* Whatever is wrong is well again, and nothing goes wrong any more. */
 void faults_end(void);
 

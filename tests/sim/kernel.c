@@ -154,6 +154,7 @@ static void free_if_over(struct conn *conn)
     pipe_fini(&conn->to_weir);
     pipe_fini(&conn->to_host);
     world_silence(&conn->bell);
+    free(conn->moments);
     free(conn);
     kernel.n_live--;
 }
@@ -287,6 +288,29 @@ void conn_close(struct conn *conn, bool with_reset)
 bool conn_is_over(const struct conn *conn)
 {
     return conn->to_host.end != PIPE_OPEN && conn->to_host.arrived == conn->to_host.head;
+}
+
+void conn_note_read(struct conn *conn, size_t n)
+{
+    conn->read_by_weir += n;
+    if (conn->last_moment == conn->moment_room) {
+        size_t left = conn->last_moment - conn->first_moment;
+        if (conn->first_moment <= conn->moment_room / 2) {
+            conn->moment_room = conn->moment_room > 0 ? 2 * conn->moment_room : 16;
+            conn->moments = mem_realloc(conn->moments, conn->moment_room, sizeof *conn->moments);
+        }
+        memmove(conn->moments, conn->moments + conn->first_moment, left * sizeof *conn->moments);
+        conn->first_moment = 0;
+        conn->last_moment = left;
+    }
+    conn->moments[conn->last_moment++] = (struct moment){conn->read_by_weir, world.now_ns};
+}
+
+uint64_t conn_read_at(struct conn *conn, uint64_t upto)
+{
+    while (conn->first_moment < conn->last_moment && conn->moments[conn->first_moment].upto < upto)
+        conn->first_moment++;
+    return conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns : 0;
 }
 
 void conn_hold(struct conn *conn, bool to_weir, bool to_host)

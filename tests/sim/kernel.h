@@ -35,6 +35,11 @@ struct odds {
 
 enum conn_state { CONN_CONNECTING, CONN_OPEN, CONN_FAILED };
 
+/* Weir had read so many bytes then. */
+struct moment {
+    uint64_t upto, at_ns;
+};
+
 struct conn {
     unsigned number; /* of the connections of this run */
     struct pipe to_weir, to_host;
@@ -46,12 +51,14 @@ struct conn {
     unsigned uid;                 /* of who dialled a unix socket */
     struct sockaddr_storage peer; /* the host's address */
     socklen_t peer_len;
-    struct party *host;    /* woken when something has come, or there is space again; NULL: it has closed */
-    void *owner;           /* the host's */
-    struct bell bell;      /* connecting */
-    uint64_t read_by_weir; /* bytes, ever */
+    struct party *host;     /* woken when something has come, or there is space again; NULL: it has closed */
+    void *owner;            /* the host's */
+    struct bell bell;       /* connecting */
+    uint64_t read_by_weir;  /* bytes, ever */
+    struct moment *moments; /* when they were read, oldest first: [first, last) of room; the host takes them away */
+    size_t first_moment, last_moment, moment_room;
     bool host_wants_space;
-    bool is_touched; /* the host's own mark */
+    bool counts_reads; /* the host wants to know when weir reads */
 };
 
 struct kernel {
@@ -83,6 +90,9 @@ void conn_shut(struct conn *conn);
 void conn_close(struct conn *conn, bool with_reset);
 /* Nothing more will come: the end was read, or the connection is broken. */
 bool conn_is_over(const struct conn *conn);
+/* When weir had read the first `upto` bytes, which must have been asked for in order; 0: it has not. */
+uint64_t conn_read_at(struct conn *conn, uint64_t upto);
+void conn_note_read(struct conn *conn, size_t n);
 void conn_hold(struct conn *conn, bool to_weir, bool to_host);
 
 /* ---- for weir's side ---- */

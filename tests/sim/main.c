@@ -1,39 +1,49 @@
 /*
- * The simulator's command line: one seed, or seed after seed, each in a process of its own.
+ * The simulator's command line: one seed, seed after seed, or a scenario that was kept.
  */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/sim/run.h"
-#include "tests/sim/trace.h"
+#include "tests/sim/apart.h"
+#include "tests/sim/shrink.h"
 
 struct options {
     uint64_t seed, steps, seconds;
+    const char *record, *replay, *shrink;
     bool is_traced;
 };
 
 static void print_help(void)
 {
-    fputs("usage: sim [--seed N] [--steps M] [--seconds T] [--trace]\n"
+    fputs("usage: sim [--seed N] [--steps M] [--seconds T] [--trace] [--record FILE]\n"
+          "       sim --replay FILE [--trace]\n"
+          "       sim --shrink FILE\n"
           "\n"
-          "  --seed N      the first seed; the same seed and steps are the same run, byte for byte\n"
-          "  --steps M     commands of clients in a run\n"
-          "  --seconds T   go on with the next seeds for so long; the first that fails ends it\n"
-          "  --trace       print every event\n",
+          "  --seed N       the first seed; the same seed and steps are the same run, byte for byte\n"
+          "  --steps M      commands of clients in a run\n"
+          "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
+          "  --trace        print every event\n"
+          "  --record FILE  keep a failed run there as a scenario\n"
+          "  --replay FILE  run a scenario\n"
+          "  --shrink FILE  take away from a scenario that fails what it does not need to fail\n",
           stdout);
 }
 
 static struct options parse(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"seed", required_argument, NULL, 's'},    {"steps", required_argument, NULL, 'n'},
-        {"seconds", required_argument, NULL, 't'}, {"trace", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"seed", required_argument, NULL, 's'},
+                                          {"steps", required_argument, NULL, 'n'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"trace", no_argument, NULL, 'v'},
+                                          {"record", required_argument, NULL, 'w'},
+                                          {"replay", required_argument, NULL, 'r'},
+                                          {"shrink", required_argument, NULL, 'k'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     struct options options = {.seed = 1, .steps = 10000};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -45,6 +55,12 @@ static struct options parse(int argc, char **argv)
             options.seconds = strtoull(optarg, NULL, 10);
         else if (option == 'v')
             options.is_traced = true;
+        else if (option == 'w')
+            options.record = optarg;
+        else if (option == 'r')
+            options.replay = optarg;
+        else if (option == 'k')
+            options.shrink = optarg;
         else {
             print_help();
             exit(option == 'h' ? 0 : 2);
@@ -53,34 +69,33 @@ static struct options parse(int argc, char **argv)
     return options;
 }
 
-/* In a process of its own: what is static in weir begins anew, and a crash is only that run's. */
-static bool run_apart(const struct options *options, uint64_t seed)
+static int replay(const struct options *options)
 {
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        if (options->is_traced)
-            trace_open(stdout);
-        exit(run_all(seed, options->steps));
-    }
-    if (child < 0 || waitpid(child, &status, 0) != child) {
-        perror("sim");
-        exit(2);
-    }
-    if (status != 0)
-        fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with --seed %" PRIu64 " --steps %" PRIu64 "\n", seed,
-                seed, options->steps);
-    return status == 0;
+    struct scenario *scenario = scenario_load(options->replay);
+    if (scenario == NULL)
+        return 2;
+    bool is_good = apart_replay(scenario, options->is_traced, false);
+    scenario_free(scenario);
+    return is_good ? 0 : 1;
+}
+
+static int hunt(const struct options *options)
+{
+    time_t end = time(NULL) + (time_t)options->seconds;
+    uint64_t seed = options->seed;
+    do {
+        if (!apart_run(seed, options->steps, options->is_traced, options->record))
+            return 1;
+        seed++;
+    } while (options->seconds > 0 && time(NULL) < end);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     struct options options = parse(argc, argv);
-    time_t end = time(NULL) + (time_t)options.seconds;
     clearenv();
-    bool is_good = run_apart(&options, options.seed);
-    for (uint64_t seed = options.seed + 1; is_good && options.seconds > 0 && time(NULL) < end; seed++)
-        is_good = run_apart(&options, seed);
-    return is_good ? 0 : 1;
+    if (options.shrink != NULL)
+        return shrink(options.shrink) ? 0 : 1;
+    return options.replay != NULL ? replay(&options) : hunt(&options);
 }

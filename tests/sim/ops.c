@@ -1,18 +1,32 @@
 #include "tests/sim/ops.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "tests/sim/run.h"
 
-static const struct op *const tables[] = {data_ops, session_ops, shared_ops, limit_ops, rude_ops};
+static const struct op *const tables[] = {data_ops, transaction_ops, session_ops, shared_ops, limit_ops, rude_ops};
 #define N_TABLES (sizeof tables / sizeof tables[0])
+
+struct slice print(char text[WORD_ROOM], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, WORD_ROOM, format, args);
+    va_end(args);
+    return slice_of(text, (size_t)n);
+}
 
 static bool fits(const struct client *client, const struct op *op)
 {
     const struct intent *intent = &client->intent;
-    if (intent->n_subscribed > 0 && !intent->is_resp3 && (op->flags & OP_SUBSCRIBED) == 0)
+    if (intent->subscribed != 0 && !intent->is_resp3 && (op->flags & OP_SUBSCRIBED) == 0)
         return false;
     if (intent->in_multi && (op->flags & (OP_QUEUES | OP_MULTI)) == 0)
         return false;
-    return true;
+    if (intent->subscribed == 0 && (op->flags & OP_SUBSCRIBER) != 0)
+        return false;
+    return intent->in_multi || (op->flags & OP_ENDS) == 0;
 }
 
 static unsigned weight_of(const struct client *client, const struct op *op)

@@ -5,19 +5,22 @@
 #define WEIR_SIM_OPS_H
 
 #include "tests/sim/client.h"
+#include "tests/sim/limits.h"
 
 enum op_flags {
-    OP_QUEUES = 1,     /* in MULTI it is queued */
-    OP_CONTROL = 2,    /* no limit refuses it */
-    OP_SUBSCRIBED = 4, /* a subscriber may say it */
-    OP_MULTI = 8,      /* in MULTI it is carried out */
-    OP_DATA = 16,      /* what it answers depends on what Redis holds */
+    OP_QUEUES = 1,      /* in MULTI it is queued */
+    OP_CONTROL = 2,     /* no limit refuses it */
+    OP_SUBSCRIBED = 4,  /* a subscriber may say it */
+    OP_MULTI = 8,       /* in MULTI it is carried out */
+    OP_ENDS = 16,       /* only in MULTI */
+    OP_SUBSCRIBER = 32, /* and only a subscriber */
 };
 
 struct op {
     const char *name;
     unsigned weight;
     unsigned flags;
+    unsigned classes; /* that limits see in it */
     /* Ask: writes the request, and expects each answer. NULL: */
     void (*say)(struct client *client, struct act *act);
     /* Why it is wrong; NULL: it is right, and the client knows it now. */
@@ -25,10 +28,20 @@ struct op {
 };
 
 extern const struct op data_ops[];
+extern const struct op transaction_ops[];
 extern const struct op session_ops[];
 extern const struct op shared_ops[];
 extern const struct op limit_ops[];
 extern const struct op rude_ops[];
+
+#define WORD_ROOM 64
+
+/* Into `text`, and that. */
+__attribute__((format(printf, 2, 3))) struct slice print(char text[WORD_ROOM], const char *format, ...);
+
+/* Of a message that comes by itself; as judge. */
+const char *shared_judge_message(struct client *client, const struct reply *reply);
+void shared_fini(void);
 
 /* One of those that fit, by weight and the client's chance. */
 const struct op *op_draw(struct client *client);

@@ -7,9 +7,17 @@
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-static struct session *session_of(struct client *client)
+static struct own *own_of(struct client *client)
 {
-    return &client->session;
+    return &client->session.own[client->session.database];
+}
+
+/* It has written one of its own values: a transaction that watches it is off, but the one that wrote it. */
+static void touch(struct client *client, uint32_t key)
+{
+    struct session *session = &client->session;
+    if (!session->is_executing && (session->watched[session->database] >> key % OWN_KEYS & 1) != 0)
+        session->is_touched = true;
 }
 
 /* Redis has forgotten what it held since this connection began: what it holds now is anybody's guess. */
@@ -53,7 +61,8 @@ static void say_set(struct client *client, struct act *act)
 
 static const char *judge_set(struct client *client, const struct act *act, const struct reply *reply)
 {
-    session_of(client)->values[act->a % OWN_KEYS] = act->b;
+    own_of(client)->values[act->a % OWN_KEYS] = act->b;
+    touch(client, act->a);
     return reply_is_ok(reply) ? NULL : "it is not OK";
 }
 
@@ -67,7 +76,7 @@ static void say_get(struct client *client, struct act *act)
 
 static const char *judge_get(struct client *client, const struct act *act, const struct reply *reply)
 {
-    return as_value(client, session_of(client)->values[act->a % OWN_KEYS], reply);
+    return as_value(client, own_of(client)->values[act->a % OWN_KEYS], reply);
 }
 
 static void say_getset(struct client *client, struct act *act)
@@ -83,8 +92,9 @@ static void say_getset(struct client *client, struct act *act)
 
 static const char *judge_getset(struct client *client, const struct act *act, const struct reply *reply)
 {
-    uint32_t before = session_of(client)->values[act->a % OWN_KEYS];
-    session_of(client)->values[act->a % OWN_KEYS] = act->b;
+    uint32_t before = own_of(client)->values[act->a % OWN_KEYS];
+    own_of(client)->values[act->a % OWN_KEYS] = act->b;
+    touch(client, act->a);
     return as_value(client, before, reply);
 }
 
@@ -98,8 +108,10 @@ static void say_del(struct client *client, struct act *act)
 
 static const char *judge_del(struct client *client, const struct act *act, const struct reply *reply)
 {
-    uint32_t *value = &session_of(client)->values[act->a % OWN_KEYS];
+    uint32_t *value = &own_of(client)->values[act->a % OWN_KEYS];
     bool was_there = *value != 0;
+    if (was_there)
+        touch(client, act->a);
     *value = 0;
     return as_integer(client, was_there, reply);
 }
@@ -121,7 +133,7 @@ static const char *judge_mget(struct client *client, const struct act *act, cons
     struct reply element;
     struct slice inside = reply->inside;
     for (uint32_t i = 0; reply_next(&inside, &element); i++) {
-        const char *why = as_value(client, session_of(client)->values[(act->a + i) % OWN_KEYS], &element);
+        const char *why = as_value(client, own_of(client)->values[(act->a + i) % OWN_KEYS], &element);
         if (why != NULL)
             return why;
     }
@@ -143,7 +155,7 @@ static void say_incr(struct client *client, struct act *act)
 
 static const char *judge_incr(struct client *client, const struct act *act, const struct reply *reply)
 {
-    int64_t *counter = &session_of(client)->counters[act->a % OWN_KEYS];
+    int64_t *counter = &own_of(client)->counters[act->a % OWN_KEYS];
     *counter += act->b == 0 ? 1 : act->b;
     return as_integer(client, *counter, reply);
 }
@@ -152,7 +164,7 @@ static const char *judge_incr(struct client *client, const struct act *act, cons
 
 static struct own_list *list_of(struct client *client, const struct act *act)
 {
-    return &session_of(client)->lists[act->a % OWN_KEYS];
+    return &own_of(client)->lists[act->a % OWN_KEYS];
 }
 
 static void say_push(struct client *client, struct act *act)
@@ -221,14 +233,14 @@ static const char *judge_blpop(struct client *client, const struct act *act, con
 }
 
 const struct op data_ops[] = {
-    {"set", 200, OP_QUEUES | OP_DATA, say_set, judge_set},
-    {"get", 300, OP_QUEUES | OP_DATA, say_get, judge_get},
-    {"getset", 20, OP_QUEUES | OP_DATA, say_getset, judge_getset},
-    {"del", 40, OP_QUEUES | OP_DATA, say_del, judge_del},
-    {"mget", 60, OP_QUEUES | OP_DATA, say_mget, judge_mget},
-    {"incr", 100, OP_QUEUES | OP_DATA, say_incr, judge_incr},
-    {"push", 0, OP_QUEUES | OP_DATA, say_push, judge_push},
-    {"pop", 0, OP_QUEUES | OP_DATA, say_pop, judge_pop},
-    {"blpop", 0, OP_QUEUES | OP_DATA, say_blpop, judge_blpop},
+    {"set", 200, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE | LIMIT_SET, say_set, judge_set},
+    {"get", 300, OP_QUEUES, LIMIT_ANY | LIMIT_READ | LIMIT_GET, say_get, judge_get},
+    {"getset", 20, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE | LIMIT_SET, say_getset, judge_getset},
+    {"del", 40, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_del, judge_del},
+    {"mget", 60, OP_QUEUES, LIMIT_ANY | LIMIT_READ, say_mget, judge_mget},
+    {"incr", 100, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_incr, judge_incr},
+    {"push", 30, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_push, judge_push},
+    {"pop", 40, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_pop, judge_pop},
+    {"blpop", 4, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_blpop, judge_blpop},
     {0},
 };

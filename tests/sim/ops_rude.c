@@ -66,10 +66,10 @@ static void say_noise(struct client *client, struct act *act)
 }
 
 const struct op rude_ops[] = {
-    {"hang up", 2, OP_QUEUES | OP_SUBSCRIBED, hang_up, NULL},
-    {"shut", 1, OP_QUEUES | OP_SUBSCRIBED, shut, NULL},
-    {"nap", 1, OP_QUEUES | OP_SUBSCRIBED, nap, NULL},
-    {"garbage", 1, OP_QUEUES | OP_SUBSCRIBED, say_garbage, NULL},
-    {"noise", 1, OP_QUEUES | OP_SUBSCRIBED, say_noise, NULL},
+    {"hang_up", 2, OP_QUEUES | OP_SUBSCRIBED, 0, hang_up, NULL},
+    {"shut", 1, OP_QUEUES | OP_SUBSCRIBED, 0, shut, NULL},
+    {"nap", 1, OP_QUEUES | OP_SUBSCRIBED, 0, nap, NULL},
+    {"garbage", 1, OP_QUEUES | OP_SUBSCRIBED, 0, say_garbage, NULL},
+    {"noise", 1, OP_QUEUES | OP_SUBSCRIBED, 0, say_noise, NULL},
     {0},
 };

@@ -1,121 +1,46 @@
 /*
- * What a client does with its connection: transactions, logins, protocols.
+ * What a client does with its connection: who it is, in which protocol and database, under which name.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-/* ---- transactions ---- */
-
-static void say_one(struct client *client, const struct act *act, struct slice word)
+static const char *ok(const struct reply *reply)
 {
-    say_begin(client, 1);
-    say_word(client, word);
+    return reply_is_ok(reply) ? NULL : "it is not OK";
+}
+
+static bool is_text(const struct reply *reply, struct slice text)
+{
+    return reply_is(reply, '$', text);
+}
+
+static void say_two(struct client *client, const struct act *act, struct slice one, struct slice two)
+{
+    say_begin(client, 2);
+    say_word(client, one);
+    say_word(client, two);
     expect(client, act);
 }
 
-static void say_multi(struct client *client, struct act *act)
-{
-    say_one(client, act, SLICE("MULTI"));
-    client->intent.in_multi = true;
-    client->intent.n_queued = 0;
-}
-
-static const char *judge_multi(struct client *client, const struct act *act, const struct reply *reply)
-{
-    struct session *session = &client->session;
-    (void)act;
-    if (session->in_multi) {
-        session->is_voided = session->is_voided || reply->type != '-';
-        return reply->type == '-' ? NULL : "MULTI in MULTI";
-    }
-    session->in_multi = true;
-    session->is_voided = false;
-    session->n_queued = 0;
-    return reply_is_ok(reply) ? NULL : "it is not OK";
-}
-
-static void say_exec(struct client *client, struct act *act)
-{
-    say_one(client, act, SLICE("EXEC"));
-    client->intent.in_multi = false;
-}
-
-static const char *judge_queued(struct client *client, const struct reply *reply)
-{
-    struct session *session = &client->session;
-    struct slice inside = reply->inside;
-    struct reply element;
-    if (reply->number != session->n_queued)
-        return "not as many answers as were queued";
-    for (unsigned i = 0; reply_next(&inside, &element); i++) {
-        const struct act *act = &session->queued[i].act;
-        const char *why = act->op->judge(client, act, &element);
-        if (why != NULL)
-            return why;
-    }
-    return NULL;
-}
-
-static const char *judge_exec(struct client *client, const struct act *act, const struct reply *reply)
-{
-    struct session *session = &client->session;
-    bool was_in_multi = session->in_multi, was_voided = session->is_voided, was_touched = session->is_touched;
-    bool was_watching = session->is_watching;
-    (void)act;
-    session->in_multi = session->is_voided = session->is_watching = session->is_touched = false;
-    if (!was_in_multi)
-        return reply_begins(reply, '-', SLICE("ERR EXEC without MULTI")) ? NULL : "EXEC without MULTI";
-    if (was_voided)
-        return reply_begins(reply, '-', SLICE("EXECABORT ")) ? NULL : "a voided transaction that ran";
-    if (was_watching && reply->is_nil)
-        return was_touched || session->losses != run.losses ? NULL : "nobody has touched what was watched";
-    if (was_touched)
-        return "what was watched has been touched";
-    if (reply->type != '*' || reply->is_nil)
-        return "it is no list of answers";
-    return judge_queued(client, reply);
-}
-
-static void say_discard(struct client *client, struct act *act)
-{
-    say_one(client, act, SLICE("DISCARD"));
-    client->intent.in_multi = false;
-}
-
-static const char *judge_discard(struct client *client, const struct act *act, const struct reply *reply)
-{
-    struct session *session = &client->session;
-    bool was_in_multi = session->in_multi;
-    (void)act;
-    session->in_multi = session->is_voided = false;
-    if (!was_in_multi)
-        return reply_begins(reply, '-', SLICE("ERR DISCARD without MULTI")) ? NULL : "DISCARD without MULTI";
-    session->is_watching = session->is_touched = false;
-    return reply_is_ok(reply) ? NULL : "it is not OK";
-}
-
-/* ---- the rest ---- */
+/* ---- answers to anybody ---- */
 
 static void say_ping(struct client *client, struct act *act)
 {
-    say_begin(client, 2);
-    say_word(client, SLICE("PING"));
-    say_text(client, "p%u.%u", client->number, act->a);
-    expect(client, act);
+    char text[WORD_ROOM];
+    say_two(client, act, SLICE("PING"), print(text, "p%u.%u", client->number, act->a));
 }
 
 static const char *judge_ping(struct client *client, const struct act *act, const struct reply *reply)
 {
-    char text[40];
+    char text[WORD_ROOM];
     struct reply word;
-    int n = snprintf(text, sizeof text, "p%u.%u", client->number, act->a);
-    if (client->session.n_subscribed > 0 && !client->session.is_resp3)
-        return reply->type == '*' && reply_at(reply, 1, &word) && reply_is(&word, '$', slice_of(text, (size_t)n))
-                   ? NULL
-                   : "not a subscriber's answer";
-    return reply_is(reply, '$', slice_of(text, (size_t)n)) ? NULL : "not what it said";
+    struct slice said = print(text, "p%u.%u", client->number, act->a);
+    if (client->session.n_subscribed > 0 && !client->session.is_resp3 && reply->type == '*')
+        return reply_at(reply, 1, &word) && is_text(&word, said) ? NULL : "not what a subscriber is answered";
+    return is_text(reply, said) ? NULL : "not what it said";
 }
 
 static void say_echo(struct client *client, struct act *act)
@@ -132,13 +57,172 @@ static const char *judge_echo(struct client *client, const struct act *act, cons
     return is_value(client, act->a, reply) ? NULL : "not what it said";
 }
 
+/* ---- who it is ---- */
+
+static bool is_wrong(const struct act *act)
+{
+    return act->b % 8 == 0;
+}
+
+static struct slice password(const struct act *act, char text[WORD_ROOM])
+{
+    return print(text, is_wrong(act) ? "no%u" : "pw%u", 1 + act->a % (USERS - 1));
+}
+
+static void say_auth(struct client *client, struct act *act)
+{
+    char user[WORD_ROOM], word[WORD_ROOM];
+    say_begin(client, 3);
+    say_word(client, SLICE("AUTH"));
+    say_word(client, print(user, "u%u", 1 + act->a % (USERS - 1)));
+    say_word(client, password(act, word));
+    expect(client, act);
+}
+
+static const char *judge_auth(struct client *client, const struct act *act, const struct reply *reply)
+{
+    if (is_wrong(act))
+        return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
+    client->session.user = 1 + act->a % (USERS - 1);
+    return ok(reply);
+}
+
+static void say_whoami(struct client *client, struct act *act)
+{
+    say_two(client, act, SLICE("ACL"), SLICE("WHOAMI"));
+}
+
+static const char *judge_whoami(struct client *client, const struct act *act, const struct reply *reply)
+{
+    char text[WORD_ROOM];
+    unsigned user = client->session.user;
+    (void)act;
+    return is_text(reply, user == 0 ? SLICE("default") : print(text, "u%u", user)) ? NULL : "somebody else";
+}
+
+/* ---- its protocol ---- */
+
+static void say_hello(struct client *client, struct act *act)
+{
+    char user[WORD_ROOM], word[WORD_ROOM];
+    bool logs_in = act->c % 4 == 0;
+    say_begin(client, logs_in ? 5 : 2);
+    say_word(client, SLICE("HELLO"));
+    say_word(client, act->c % 3 == 0 ? SLICE("3") : SLICE("2"));
+    if (logs_in) {
+        say_word(client, SLICE("AUTH"));
+        say_word(client, print(user, "u%u", 1 + act->a % (USERS - 1)));
+        say_word(client, password(act, word));
+    }
+    expect(client, act);
+    client->intent.is_resp3 = act->c % 3 == 0;
+}
+
+static const char *judge_hello(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct session *session = &client->session;
+    bool logs_in = act->c % 4 == 0;
+    if (logs_in && is_wrong(act))
+        return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
+    if (reply->type == '-')
+        return "HELLO refused";
+    session->is_resp3 = act->c % 3 == 0;
+    if (logs_in)
+        session->user = 1 + act->a % (USERS - 1);
+    return reply->type == (session->is_resp3 ? '%' : '*') ? NULL : "not in its protocol";
+}
+
+static void say_reset(struct client *client, struct act *act)
+{
+    say_begin(client, 1);
+    say_word(client, SLICE("RESET"));
+    expect(client, act);
+    client->intent = (struct intent){0};
+}
+
+static const char *judge_reset(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct session *session = &client->session;
+    (void)act;
+    session->is_resp3 = session->in_multi = session->is_voided = session->is_watching = session->is_touched = false;
+    memset(session->watched, 0, sizeof session->watched);
+    memset(session->is_subscribed, 0, sizeof session->is_subscribed);
+    session->user = session->database = session->n_subscribed = 0;
+    session->name = 0;
+    session->id = 0;
+    return reply_is(reply, '+', SLICE("RESET")) ? NULL : "it is not RESET";
+}
+
+/* ---- its database, its name, its number ---- */
+
+static void say_select(struct client *client, struct act *act)
+{
+    char text[WORD_ROOM];
+    say_two(client, act, SLICE("SELECT"), print(text, "%u", act->a % DATABASES));
+}
+
+static const char *judge_select(struct client *client, const struct act *act, const struct reply *reply)
+{
+    client->session.database = act->a % DATABASES;
+    return ok(reply);
+}
+
+static void say_id(struct client *client, struct act *act)
+{
+    say_two(client, act, SLICE("CLIENT"), SLICE("ID"));
+}
+
+static const char *judge_id(struct client *client, const struct act *act, const struct reply *reply)
+{
+    int64_t before = client->session.id;
+    (void)act;
+    client->session.id = reply->number;
+    if (reply->type != ':' || reply->number <= 0)
+        return "it is no number";
+    return before == 0 || before == reply->number ? NULL : "it had another before";
+}
+
+static void say_setname(struct client *client, struct act *act)
+{
+    act->a = ++client->numbers;
+    say_begin(client, 3);
+    say_word(client, SLICE("CLIENT"));
+    say_word(client, SLICE("SETNAME"));
+    say_text(client, "n%u.%u", client->number, act->a);
+    expect(client, act);
+}
+
+static const char *judge_setname(struct client *client, const struct act *act, const struct reply *reply)
+{
+    client->session.name = act->a;
+    return ok(reply);
+}
+
+static void say_getname(struct client *client, struct act *act)
+{
+    say_two(client, act, SLICE("CLIENT"), SLICE("GETNAME"));
+}
+
+static const char *judge_getname(struct client *client, const struct act *act, const struct reply *reply)
+{
+    char text[WORD_ROOM];
+    (void)act;
+    if (client->session.name == 0)
+        return reply->is_nil ? NULL : "a name that it has not";
+    return is_text(reply, print(text, "n%u.%u", client->number, client->session.name)) ? NULL : "not its name";
+}
+
 const struct op session_ops[] = {
-    {"multi", 0, OP_CONTROL | OP_MULTI, say_multi, judge_multi},
-    {"exec", 0, OP_CONTROL | OP_MULTI, say_exec, judge_exec},
-    {"discard", 0, OP_CONTROL | OP_MULTI, say_discard, judge_discard},
-    {"ping", 30, OP_CONTROL | OP_QUEUES | OP_SUBSCRIBED, say_ping, judge_ping},
-    {"echo", 30, OP_CONTROL | OP_QUEUES, say_echo, judge_echo},
+    {"ping", 30, OP_CONTROL | OP_QUEUES | OP_SUBSCRIBED, 0, say_ping, judge_ping},
+    {"echo", 30, OP_CONTROL | OP_QUEUES, 0, say_echo, judge_echo},
+    {"auth", 4, OP_CONTROL, 0, say_auth, judge_auth},
+    {"whoami", 10, OP_QUEUES, LIMIT_ANY, say_whoami, judge_whoami},
+    {"hello", 3, OP_CONTROL, 0, say_hello, judge_hello},
+    {"reset", 2, OP_CONTROL | OP_MULTI, 0, say_reset, judge_reset},
+    {"select", 4, OP_CONTROL, 0, say_select, judge_select},
+    {"id", 2, OP_CONTROL, 0, say_id, judge_id},
+    {"setname", 3, OP_CONTROL, 0, say_setname, judge_setname},
+    {"getname", 5, OP_CONTROL, 0, say_getname, judge_getname},
     {0},
 };
-const struct op shared_ops[] = {{0}};
 const struct op limit_ops[] = {{0}};

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/limits.h"
 #include "tests/sim/run.h"
 
 enum { STREAM_PLAN = 4 };
@@ -28,9 +29,18 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->odds.cut_write = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
     plan->odds.again = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 200000);
     plan->fault_ns = random_hits(&chance, 300000) ? 0 : 1000000 + 1000 * random_scale(&chance, 3000000);
+    plan->fault_steps = random_scale(&chance, 20000);
+    plan->stops_amid = random_hits(&chance, 300000);
+    plan->stops_at_once = random_hits(&chance, 300000);
     plan->redis.seed = seed;
-    snprintf(
-        plan->config, sizeof plan->config,
-        "[weir]\nlisten = 127.0.0.1:6380\nupstream = 127.0.0.1:6379\nworkers = %u\nlanes = %s\nlog-level = debug\n",
-        plan->workers, random_hits(&chance, 200000) ? "private" : "shared");
+    plan->redis.users = "user u1 on >pw1 ~* &* +@all\nuser u2 on >pw2 ~* &* +@all\nuser u3 on >pw3 ~* &* +@all\n";
+    size_t n = (size_t)snprintf(plan->config, sizeof plan->config,
+                                "[weir]\nlisten = 127.0.0.1:6380\nupstream = 127.0.0.1:6379\nworkers = %u\nlanes = %s\n"
+                                "log-level = debug\n",
+                                plan->workers, random_hits(&chance, 200000) ? "private" : "shared");
+    plan->has_limits = random_hits(&chance, 500000);
+    if (plan->has_limits) {
+        n += (size_t)snprintf(plan->config + n, sizeof plan->config - n, "[policy default]\n");
+        limits_plan(&chance, plan->config + n, sizeof plan->config - n);
+    }
 }

@@ -16,11 +16,13 @@
 #include "tests/sim/client.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/loops.h"
+#include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
 
 #define TOLD_OF_EACH 40
-#define SETTLE_NS (UINT64_C(120) * 1000000000)
+#define SETTLE_NS (UINT64_C(120) * 1000000000) /* nobody waits longer once nothing goes wrong */
+#define STOP_NS (UINT64_C(40) * 1000000000)    /* drain-timeout and some more */
 #define CONFIG_FD 900
 #define CONFIG_PATH "/proc/self/fd/900"
 
@@ -54,28 +56,46 @@ static void settle(void)
 static void stop(void)
 {
     run.phase = RUN_STOPS;
-    clients_stop();
-    loop_signal(SIGTERM);
+    run.stop_ns = world.now_ns;
+    faults_end();
+    if (!run.plan.stops_amid)
+        clients_leave();
+    loop_signal(run.plan.stops_at_once ? SIGINT : SIGTERM);
+    clients_wake();
 }
 
 /* Where everything goes wrong all the time clients come to say little. */
 static bool is_long_enough(void)
 {
+    if (scenario_is_replayed())
+        return scenario_is_over();
     return run.commands >= run.plan.steps || world.steps > 50 * run.plan.steps || run.faults > run.plan.steps / 20 + 10;
 }
 
-static void on_step(void)
+static void look_at_waiting(void)
 {
-    if (run.phase == RUN_ACTS && is_long_enough())
-        settle();
-    if (run.phase != RUN_SETTLES || world.steps % 16 != 0)
-        return;
     const struct client *waiting = clients_waiting();
     if (waiting == NULL)
         stop();
     else if (world.now_ns - run.settle_ns > SETTLE_NS)
-        run_fail(waiting->conn->number, "client %u (connection %u) waits for %u answers for ever: the first of %s",
-                 waiting->number, waiting->conn->number, waiting->n_expected, "it");
+        run_fail(waiting->conn->number, "client %u (connection %u) waits for %u answers for ever", waiting->number,
+                 waiting->conn->number, waiting->n_expected);
+}
+
+static void on_step(void)
+{
+    if (run.phase == RUN_ACTS && is_long_enough()) {
+        if (run.plan.stops_amid)
+            stop();
+        else
+            settle();
+    } else if (run.phase == RUN_ACTS) {
+        faults_look();
+    } else if (run.phase == RUN_SETTLES && world.steps % 16 == 0) {
+        look_at_waiting();
+    } else if (run.phase == RUN_STOPS && world.now_ns - run.stop_ns > STOP_NS) {
+        run_fail(0, "weir does not stop");
+    }
 }
 
 /* ---- weir ---- */
@@ -114,10 +134,10 @@ static int serve(void)
     return status;
 }
 
-int run_all(uint64_t seed, uint64_t steps)
+int run_all(const struct plan *plan)
 {
-    run = (struct run){.is_faultless = true};
-    plan_make(&run.plan, seed, steps);
+    uint64_t seed = plan->seed;
+    run = (struct run){.is_faultless = true, .plan = *plan};
     world_init(seed);
     world.tick_ns = run.plan.tick_ns;
     world.turn_ns = run.plan.turn_ns;
@@ -126,6 +146,7 @@ int run_all(uint64_t seed, uint64_t steps)
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
     write_config(run.plan.config);
     int status = serve();
+    clients_stop();
     server_stop();
     if (kernel.n_open > 0)
         run_fail(0, "%u descriptors are left open", kernel.n_open);

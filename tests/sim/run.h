@@ -28,7 +28,10 @@ struct plan {
     uint64_t think_ns; /* of a client between two of these, at most */
     uint64_t tick_ns, turn_ns, command_ns;
     unsigned redis_turn;
-    uint64_t fault_ns; /* between two faults, at most; 0: nothing goes wrong */
+    uint64_t fault_ns;    /* between two faults, at most; 0: nothing goes wrong */
+    uint64_t fault_steps; /* the same in steps of the world */
+    bool stops_amid;      /* of what clients do */
+    bool stops_at_once;   /* SIGINT, not SIGTERM */
     bool has_limits;
     uint32_t value_max; /* bytes */
     struct odds odds;
@@ -44,6 +47,7 @@ struct run {
     uint64_t faults;
     uint64_t losses;    /* times that Redis has lost its data */
     uint64_t settle_ns; /* when it began to */
+    uint64_t stop_ns;   /* when weir was told to */
     bool is_faultless;  /* nothing that could close a connection has happened yet */
 };
 
@@ -52,7 +56,7 @@ extern struct run run;
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps);
 
 /* Returns the exit status. */
-int run_all(uint64_t seed, uint64_t steps);
+int run_all(const struct plan *plan);
 
 /* Somebody has seen what may not be: said with the seed and the last events, and the process ends. */
 __attribute__((format(printf, 2, 3), noreturn)) void run_fail(unsigned conn, const char *format, ...);

@@ -291,7 +291,8 @@ ssize_t WRAP(read)(int fd, void *out, size_t room)
     memcpy(out, here.at, n);
     trace_note(TRACE_WEIR_READ, conn->number, out, n);
     pipe_take(&conn->to_weir, n);
-    conn->read_by_weir += n;
+    if (conn->counts_reads)
+        conn_note_read(conn, n);
     if (conn->host_wants_space && conn->host != NULL)
         world_wake(conn->host);
     return (ssize_t)n;

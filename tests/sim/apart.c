@@ -1,0 +1,82 @@
+#include "tests/sim/apart.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "tests/sim/trace.h"
+
+#define SECONDS_MAX 120 /* of the real clock: it runs in circles */
+
+static bool wait_for(pid_t child)
+{
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child) {
+        perror("sim");
+        exit(2);
+    }
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "sim: ended by signal %d%s\n", WTERMSIG(status),
+                WTERMSIG(status) == SIGALRM ? ": it runs in circles" : "");
+    return status == 0;
+}
+
+/* In the child. */
+static void begin(bool is_traced, bool is_quiet)
+{
+    alarm(SECONDS_MAX);
+    if (is_quiet) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDOUT_FILENO);
+        dup2(nowhere, STDERR_FILENO);
+    }
+    if (is_traced)
+        trace_open(stdout);
+}
+
+static bool run_one(const struct plan *plan, bool is_traced, const char *record)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        FILE *file = record != NULL ? fopen(record, "w") : NULL;
+        begin(is_traced, record != NULL);
+        if (file != NULL)
+            scenario_record(plan, file);
+        exit(run_all(plan));
+    }
+    return wait_for(child);
+}
+
+bool apart_run(uint64_t seed, uint64_t steps, bool is_traced, const char *record)
+{
+    struct plan plan;
+    plan_make(&plan, seed, steps);
+    if (run_one(&plan, is_traced, NULL))
+        return true;
+    fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with --seed %" PRIu64 " --steps %" PRIu64 "\n", seed, seed,
+            steps);
+    if (record != NULL && !run_one(&plan, false, record)) /* the same again, by construction */
+        fprintf(stderr, "sim: kept in %s\n", record);
+    return false;
+}
+
+bool apart_replay(const struct scenario *scenario, bool is_traced, bool is_quiet)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct scenario copy = *scenario;
+        begin(is_traced, is_quiet);
+        scenario_replay(&copy);
+        int status = run_all(&copy.plan);
+        free(copy.next);
+        exit(status);
+    }
+    return wait_for(child);
+}

@@ -1,0 +1,40 @@
+/*
+ * The limits that weir enforces in a run, and the law they keep: in every window of w seconds at most burst + rate * w
+ * commands of a subject pass; who is refused is told by which of its limits.
+ *
+ * A client does not know when weir has decided, only that it was after weir had read the command and before the answer
+ * came: what must lie within a window whatever the moment was is counted, nothing else.
+ */
+#ifndef WEIR_SIM_LIMITS_H
+#define WEIR_SIM_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "tests/sim/random.h"
+
+#define LIMITS_MAX 4
+#define LIMIT_SUBJECTS 16 /* three users, eight addresses */
+
+/* What a command is, for limits. */
+enum limit_class { LIMIT_READ = 1, LIMIT_WRITE = 2, LIMIT_GET = 4, LIMIT_SET = 8, LIMIT_ANY = 16 };
+
+struct planned_limit {
+    enum limit_class class;
+    uint32_t count;
+    uint32_t period_ms;
+    uint32_t burst;
+};
+
+/* Draw them, and write their lines behind "[policy default]". Returns the length. */
+size_t limits_plan(struct random *chance, char *out, size_t room);
+
+/* A command of these classes has passed, and was decided between these moments. NULL: that may be. */
+const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, uint64_t to_ns);
+
+/* A command of these classes was refused with these words. NULL: that may be. */
+const char *limits_refused(unsigned subject, unsigned classes, struct slice words);
+
+#endif

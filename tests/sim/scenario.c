@@ -1,0 +1,224 @@
+#include "tests/sim/scenario.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define LINE_ROOM 512
+
+/* ---- the plan's numbers ---- */
+
+#define NUMBER(field)                                                                                                  \
+    {                                                                                                                  \
+#field, offsetof(struct plan, field), sizeof((struct plan *)NULL)->field                                       \
+    }
+
+static const struct number {
+    const char *name;
+    size_t offset, size;
+} numbers[] = {
+    NUMBER(seed),
+    NUMBER(steps),
+    NUMBER(clients),
+    NUMBER(workers),
+    NUMBER(pipeline),
+    NUMBER(think_ns),
+    NUMBER(tick_ns),
+    NUMBER(turn_ns),
+    NUMBER(command_ns),
+    NUMBER(redis_turn),
+    NUMBER(fault_ns),
+    NUMBER(fault_steps),
+    NUMBER(stops_amid),
+    NUMBER(stops_at_once),
+    NUMBER(has_limits),
+    NUMBER(value_max),
+    NUMBER(odds.cut_read),
+    NUMBER(odds.cut_write),
+    NUMBER(odds.again),
+    NUMBER(odds.delay_ns),
+    NUMBER(odds.window),
+    NUMBER(odds.fds),
+    NUMBER(redis.seed),
+    NUMBER(redis.version),
+    NUMBER(redis.is_valkey),
+    NUMBER(redis.maxclients),
+};
+#define N_NUMBERS (sizeof numbers / sizeof numbers[0])
+
+static uint64_t get_number(const struct plan *plan, const struct number *number)
+{
+    uint64_t value = 0;
+    memcpy(&value, (const char *)plan + number->offset, number->size); /* little-endian, as everywhere that this runs */
+    return value;
+}
+
+static bool set_number(struct plan *plan, const char *name, uint64_t value)
+{
+    for (size_t i = 0; i < N_NUMBERS; i++)
+        if (strcmp(numbers[i].name, name) == 0) {
+            memcpy((char *)plan + numbers[i].offset, &value, numbers[i].size);
+            return true;
+        }
+    return false;
+}
+
+/* ---- reading and writing ---- */
+
+static struct line *add_line(struct scenario *scenario)
+{
+    if (scenario->n == scenario->room) {
+        scenario->room = scenario->room > 0 ? 2 * scenario->room : 1024;
+        scenario->lines = mem_realloc(scenario->lines, scenario->room, sizeof *scenario->lines);
+    }
+    struct line *line = &scenario->lines[scenario->n++];
+    *line = (struct line){.party = SCENARIO_FAULTS};
+    return line;
+}
+
+static bool read_line(struct scenario *scenario, const char *text)
+{
+    char name[64];
+    uint64_t value;
+    size_t len = strlen(scenario->plan.config);
+    if (text[0] == '#' || text[0] == '\n')
+        return true;
+    if (strncmp(text, "config ", 7) == 0)
+        return (size_t)snprintf(scenario->plan.config + len, PLAN_CONFIG - len, "%s", text + 7) < PLAN_CONFIG - len;
+    if (sscanf(text, "plan %63s %" SCNu64, name, &value) == 2)
+        return set_number(&scenario->plan, name, value);
+    struct line *line = add_line(scenario);
+    if (sscanf(text, "act %" SCNu64 " %" SCNu32 " %23s %" SCNu64 " %" SCNu64 " %" SCNu64, &line->at_us, &line->party,
+               line->name, &line->numbers[0], &line->numbers[1], &line->numbers[2]) == 6)
+        return line->party < scenario->plan.clients;
+    line->party = SCENARIO_FAULTS;
+    return sscanf(text, "fault %" SCNu64 " %23s %" SCNu64 " %" SCNu64, &line->at_us, line->name, &line->numbers[0],
+                  &line->numbers[1]) == 4;
+}
+
+struct scenario *scenario_load(const char *path)
+{
+    char text[LINE_ROOM];
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        perror(path);
+        return NULL;
+    }
+    struct scenario *scenario = mem_zalloc(1, sizeof *scenario);
+    bool is_good = true;
+    for (unsigned number = 1; is_good && fgets(text, sizeof text, file) != NULL; number++) {
+        is_good = read_line(scenario, text);
+        if (!is_good)
+            fprintf(stderr, "%s:%u: it is no line of a scenario: %s", path, number, text);
+    }
+    fclose(file);
+    if (is_good)
+        return scenario;
+    scenario_free(scenario);
+    return NULL;
+}
+
+static void write_config(FILE *file, const char *config)
+{
+    while (*config != '\0') {
+        int len = (int)strcspn(config, "\n");
+        fprintf(file, "config %.*s\n", len, config);
+        config += len + (config[len] == '\n');
+    }
+}
+
+static void write_line(FILE *file, const struct line *line)
+{
+    if (line->party == SCENARIO_FAULTS)
+        fprintf(file, "fault %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n", line->at_us, line->name, line->numbers[0],
+                line->numbers[1]);
+    else
+        fprintf(file, "act %" PRIu64 " %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->at_us, line->party,
+                line->name, line->numbers[0], line->numbers[1], line->numbers[2]);
+}
+
+static void write_plan(FILE *file, const struct plan *plan)
+{
+    for (size_t i = 0; i < N_NUMBERS; i++)
+        fprintf(file, "plan %s %" PRIu64 "\n", numbers[i].name, get_number(plan, &numbers[i]));
+    write_config(file, plan->config);
+}
+
+bool scenario_save(const struct scenario *scenario, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        perror(path);
+        return false;
+    }
+    write_plan(file, &scenario->plan);
+    for (size_t i = 0; i < scenario->n; i++)
+        write_line(file, &scenario->lines[i]);
+    return fclose(file) == 0;
+}
+
+void scenario_free(struct scenario *scenario)
+{
+    if (scenario == NULL)
+        return;
+    free(scenario->lines);
+    free(scenario->next);
+    free(scenario);
+}
+
+/* ---- in a run ---- */
+
+static struct scenario *replay;
+static FILE *record;
+
+void scenario_replay(struct scenario *scenario)
+{
+    replay = scenario;
+    replay->next = mem_zalloc(replay->plan.clients + 1, sizeof *replay->next);
+}
+
+void scenario_record(const struct plan *plan, FILE *file)
+{
+    record = file;
+    write_plan(file, plan);
+}
+
+bool scenario_is_replayed(void)
+{
+    return replay != NULL;
+}
+
+bool scenario_is_over(void)
+{
+    return replay->n == 0 || world.now_ns - SIM_START_NS > replay->lines[replay->n - 1].at_us * 1000;
+}
+
+static size_t *next_of(uint32_t party)
+{
+    return &replay->next[party == SCENARIO_FAULTS ? replay->plan.clients : party];
+}
+
+const struct line *scenario_peek(uint32_t party)
+{
+    size_t *next = next_of(party);
+    while (*next < replay->n && replay->lines[*next].party != party)
+        (*next)++;
+    return *next < replay->n ? &replay->lines[*next] : NULL;
+}
+
+void scenario_take(uint32_t party)
+{
+    (*next_of(party))++;
+}
+
+void scenario_note(uint32_t party, const char *name, uint64_t a, uint64_t b, uint64_t c)
+{
+    if (record == NULL)
+        return;
+    struct line line = {.at_us = (world.now_ns - SIM_START_NS) / 1000, .party = party, .numbers = {a, b, c}};
+    snprintf(line.name, sizeof line.name, "%s", name);
+    write_line(record, &line);
+    fflush(record);
+}
