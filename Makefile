@@ -60,7 +60,7 @@ MODEL   = $(wildcard tests/sim/redis*.c)
 LUA     = lua5.1
 DRIVE   = $(wildcard bench/drive/*.c)
 MICRO   = $(wildcard bench/micro/*.c)
-SIM     = $(wildcard tests/sim/*.c)
+SIM     = $(filter-out $(MODEL),$(wildcard tests/sim/*.c))
 # What the simulator puts in the place of the system's: tests/sim/syscalls.c, tests/sim/threads.c.
 SIM_WRAPS = read write writev send socket bind listen accept4 connect getsockopt setsockopt getsockname getpeername fcntl \
             ioctl shutdown close clock_gettime getrandom getpid getppid geteuid getrlimit setrlimit malloc_trim \
@@ -107,7 +107,11 @@ build/$(1)/drive: $(call objects,$(1),$(DRIVE) $(wildcard src/base/*.c src/resp/
 build/$(1)/micro: $(call objects,$(1),$(MICRO) $(PURE))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@
 
-build/$(1)/sim: $(call objects,$(1),$(SIM) $(filter-out src/run/main.c,$(SRC)))
+# The model's own names stay its own: some of them are weir's too.
+build/$(1)/sim_model.o: $(call objects,$(1),$(filter-out tests/sim/redis_main.c,$(MODEL)))
+	$$(call say,$(1) $$@)ld -r $$^ -o $$@ && objcopy -w --keep-global-symbol='redis_*' $$@
+
+build/$(1)/sim: $(call objects,$(1),$(SIM) $(filter-out src/run/main.c,$(SRC))) build/$(1)/sim_model.o
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $(SIM_WRAPS:%=-Wl,--wrap=%) $$^ -o $$@ \
 	    $(filter-out -luv,$(LIBS)) $$(shell pkg-config --libs $(LUA)) -lm
 

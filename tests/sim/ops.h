@@ -13,7 +13,8 @@ enum op_flags {
     OP_SUBSCRIBED = 4,  /* a subscriber may say it */
     OP_MULTI = 8,       /* in MULTI it is carried out */
     OP_ENDS = 16,       /* only in MULTI */
-    OP_SUBSCRIBER = 32, /* and only a subscriber */
+    OP_SUBSCRIBER = 32, /* only a subscriber */
+    OP_BEGINS = 64,     /* a transaction */
 };
 
 struct op {

@@ -51,6 +51,7 @@ static void say_garbage(struct client *client, struct act *act)
     const char *text = texts[act->a % (sizeof texts / sizeof texts[0])];
     say_raw(client, text, strlen(text));
     client->is_lost = true;
+    client->sees_all |= strstr(text, "MONITOR") != NULL;
     client->intent.is_leaving = act->b % 2 == 0;
 }
 

@@ -134,7 +134,7 @@ static const char *judge_unwatch(struct client *client, const struct act *act, c
 }
 
 const struct op transaction_ops[] = {
-    {"multi", 20, OP_CONTROL | OP_MULTI, 0, say_multi, judge_multi},
+    {"multi", 20, OP_CONTROL | OP_MULTI | OP_BEGINS, 0, say_multi, judge_multi},
     {"exec", 80, OP_CONTROL | OP_MULTI | OP_ENDS, 0, say_exec, judge_exec},
     {"discard", 10, OP_CONTROL | OP_MULTI | OP_ENDS, 0, say_discard, judge_discard},
     {"watch", 8, OP_CONTROL, 0, say_watch, judge_watch},

@@ -22,7 +22,7 @@
 
 #define TOLD_OF_EACH 40
 #define SETTLE_NS (UINT64_C(120) * 1000000000) /* nobody waits longer once nothing goes wrong */
-#define STOP_NS (UINT64_C(40) * 1000000000)    /* drain-timeout and some more */
+#define STOP_NS (UINT64_C(70) * 1000000000)   /* drain-timeout, and who was starved */
 #define CONFIG_FD 900
 #define CONFIG_PATH "/proc/self/fd/900"
 
