@@ -1,13 +1,25 @@
 #include "upstream/backoff.h"
 
+#include <sys/random.h>
+
 #include "base/clock.h"
 
 #define FIRST_NS (50 * NS_PER_MS)
 #define LAST_NS (1000 * NS_PER_MS) /* a server that is back is found again within a second */
 
-static uint64_t next_random(struct backoff *backoff, uint64_t seed)
+/* Without chance all who wait would come back at once. */
+static void draw_seed(struct backoff *backoff, uint64_t now_ns)
 {
-    uint64_t x = backoff->random != 0 ? backoff->random : (seed ^ (uint64_t)(uintptr_t)backoff) | 1;
+    if (getrandom(&backoff->random, sizeof backoff->random, GRND_NONBLOCK) != (ssize_t)sizeof backoff->random)
+        backoff->random = now_ns;
+    backoff->random |= 1;
+}
+
+static uint64_t next_random(struct backoff *backoff, uint64_t now_ns)
+{
+    if (backoff->random == 0)
+        draw_seed(backoff, now_ns);
+    uint64_t x = backoff->random;
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;

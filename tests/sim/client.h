@@ -20,7 +20,7 @@
 #define DATABASES 2
 #define USERS 4
 #define EXPECTED_MAX 1024
-#define QUEUED_MAX 64
+#define QUEUED_MAX 512
 #define SHARED_CHANNELS 4
 
 struct op;

@@ -26,7 +26,8 @@ static bool fits(const struct client *client, const struct op *op)
         return false;
     if (intent->subscribed == 0 && (op->flags & OP_SUBSCRIBER) != 0)
         return false;
-    return intent->in_multi || (op->flags & OP_ENDS) == 0;
+    bool must_end = intent->n_queued > QUEUED_MAX / 2;
+    return (op->flags & OP_ENDS) != 0 ? intent->in_multi : !must_end;
 }
 
 static unsigned weight_of(const struct client *client, const struct op *op)
@@ -41,6 +42,7 @@ const struct op *op_draw(struct client *client)
         for (const struct op *op = tables[t]; op->name != NULL; op++)
             whole += weight_of(client, op);
     uint64_t drawn = random_below(&client->chance, whole);
+    client->intent.n_queued += client->intent.in_multi;
     for (size_t t = 0; t < N_TABLES; t++)
         for (const struct op *op = tables[t]; op->name != NULL; op++) {
             uint64_t weight = weight_of(client, op);

@@ -15,6 +15,7 @@ enum op_flags {
     OP_ENDS = 16,       /* only in MULTI */
     OP_SUBSCRIBER = 32, /* only a subscriber */
     OP_BEGINS = 64,     /* a transaction */
+    OP_BLOCKS = 128,    /* it may wait */
 };
 
 struct op {

@@ -241,6 +241,6 @@ const struct op data_ops[] = {
     {"incr", 100, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_incr, judge_incr},
     {"push", 30, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_push, judge_push},
     {"pop", 40, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_pop, judge_pop},
-    {"blpop", 4, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_blpop, judge_blpop},
+    {"blpop", 4, OP_QUEUES | OP_BLOCKS, LIMIT_ANY | LIMIT_WRITE, say_blpop, judge_blpop},
     {0},
 };

@@ -51,6 +51,7 @@ static void say_garbage(struct client *client, struct act *act)
     const char *text = texts[act->a % (sizeof texts / sizeof texts[0])];
     say_raw(client, text, strlen(text));
     client->is_lost = true;
+    client->n_expected = 0;
     client->sees_all |= strstr(text, "MONITOR") != NULL;
     client->intent.is_leaving = act->b % 2 == 0;
 }
@@ -64,6 +65,7 @@ static void say_noise(struct client *client, struct act *act)
         noise[i] = "*$\r\n0123456789-:SETGETMULTI \0\xff"[dice_below(&state, 30)];
     say_raw(client, noise, n);
     client->is_lost = true;
+    client->n_expected = 0;
 }
 
 const struct op rude_ops[] = {

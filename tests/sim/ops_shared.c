@@ -246,7 +246,7 @@ const struct op shared_ops[] = {
     {"pair", 60, OP_QUEUES, LIMIT_ANY | LIMIT_READ, say_pair, judge_pair},
     {"count", 20, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_count, judge_count},
     {"put", 10, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_put, judge_put},
-    {"serve", 5, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_serve, judge_serve},
+    {"serve", 5, OP_QUEUES | OP_BLOCKS, LIMIT_ANY | LIMIT_WRITE, say_serve, judge_serve},
     {"publish", 15, OP_QUEUES, LIMIT_ANY, say_publish, judge_publish},
     {"subscribe", 3, OP_SUBSCRIBED, LIMIT_ANY, say_subscribe, judge_subscribe},
     {"unsubscribe", 2, OP_SUBSCRIBED | OP_SUBSCRIBER, 0, say_unsubscribe, judge_unsubscribe},

@@ -44,6 +44,7 @@ static void say_exec(struct client *client, struct act *act)
 {
     say_one(client, act, SLICE("EXEC"));
     client->intent.in_multi = false;
+    client->intent.n_queued = 0;
 }
 
 static const char *judge_queued(struct client *client, const struct reply *reply)
@@ -88,6 +89,7 @@ static void say_discard(struct client *client, struct act *act)
 {
     say_one(client, act, SLICE("DISCARD"));
     client->intent.in_multi = false;
+    client->intent.n_queued = 0;
 }
 
 static const char *judge_discard(struct client *client, const struct act *act, const struct reply *reply)
