@@ -69,6 +69,8 @@ void say_text(struct client *client, const char *format, ...)
 
 void expect(struct client *client, const struct act *act)
 {
+    if (client->is_lost)
+        return;
     unsigned at = (client->first_expected + client->n_expected++) % EXPECTED_MAX;
     client->expected[at] = (struct expected){*act, client->sent + client->out.len};
 }
