@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,25 @@ static bool wait_for(pid_t child)
     return status == 0;
 }
 
+static char *blame; /* of BLAME_ROOM bytes, which runs write */
+
+static void clear_blame(void)
+{
+    if (blame == NULL)
+        blame = mmap(NULL, BLAME_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (blame == MAP_FAILED) {
+        perror("sim");
+        exit(2);
+    }
+    blame[0] = '\0';
+    run_share_blame(blame);
+}
+
+const char *apart_blame(void)
+{
+    return blame;
+}
+
 /* In the child. */
 static void begin(bool is_traced, bool is_quiet)
 {
@@ -42,6 +62,7 @@ static void begin(bool is_traced, bool is_quiet)
 static bool run_one(const struct plan *plan, bool is_traced, const char *record)
 {
     fflush(NULL);
+    clear_blame();
     pid_t child = fork();
     if (child == 0) {
         FILE *file = record != NULL ? fopen(record, "w") : NULL;
@@ -69,6 +90,7 @@ bool apart_run(uint64_t seed, uint64_t steps, bool is_traced, const char *record
 bool apart_replay(const struct scenario *scenario, bool is_traced, bool is_quiet)
 {
     fflush(NULL);
+    clear_blame();
     pid_t child = fork();
     if (child == 0) {
         struct scenario copy = *scenario;

@@ -15,4 +15,7 @@ bool apart_run(uint64_t seed, uint64_t steps, bool is_traced, const char *record
 /* The same with a scenario; quietly: it says nothing. */
 bool apart_replay(const struct scenario *scenario, bool is_traced, bool is_quiet);
 
+/* What the last one that failed was blamed for; empty: it crashed. */
+const char *apart_blame(void);
+
 #endif

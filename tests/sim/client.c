@@ -19,6 +19,7 @@
 #define WORD_MAX 256
 #define RETRY_NS 50000000
 #define ADDRESSES 8
+#define PAUSE "pause" /* in a scenario: between two things that a client does */
 
 enum { STREAM_CLIENTS = 1000 };
 
@@ -106,6 +107,22 @@ bool is_value(const struct client *client, uint32_t number, const struct reply *
 
 /* ---- its connection ---- */
 
+/* It does nothing for a while. */
+static void rest(struct client *client, uint64_t most_ns)
+{
+    const struct line *line = scenario_is_replayed() ? scenario_peek(client->number) : NULL;
+    uint64_t ns = 0;
+    if (line != NULL && strcmp(line->name, PAUSE) == 0) {
+        ns = line->numbers[0];
+        scenario_take(client->number);
+    } else if (!scenario_is_replayed()) {
+        ns = random_below(&client->chance, most_ns + 1);
+        scenario_note(client->number, PAUSE, ns, 0, 0);
+    }
+    bool is_over = scenario_is_replayed() && scenario_peek(client->number) == NULL;
+    client->acts_ns = is_over ? UINT64_MAX : world.now_ns + ns;
+}
+
 static void begin_life(struct client *client)
 {
     client->life++;
@@ -136,7 +153,7 @@ void client_hang_up(struct client *client, bool with_reset)
     conn_close(client->conn, with_reset);
     client->conn = NULL;
     client->n_expected = 0;
-    client->acts_ns = world.now_ns + random_below(&client->chance, RETRY_NS);
+    rest(client, RETRY_NS);
 }
 
 static void flush(struct client *client)
@@ -162,6 +179,7 @@ static void flush(struct client *client)
 static void complain(const struct client *client, const struct expected *asked, const struct reply *reply,
                      const char *why)
 {
+    run_blame(asked != NULL ? asked->act.op->name : "nothing", why);
     int shown = reply->whole.len < 200 ? (int)reply->whole.len : 200;
     run_fail(client->conn->number, "client %u (connection %u): %s(%u, %u, %u): %s: %.*s", client->number,
              client->conn->number, asked != NULL ? asked->act.op->name : "nothing", asked != NULL ? asked->act.a : 0,
@@ -325,19 +343,15 @@ static void act_once(struct client *client, const struct op *op, uint64_t a, uin
     op->say(client, &one);
 }
 
-/* What it did then, as soon as it can. */
 static void act_again(struct client *client)
 {
     const struct line *line;
-    while (has_room(client) && (line = scenario_peek(client->number)) != NULL &&
-           line->at_us * 1000 <= world.now_ns - SIM_START_NS) {
+    while (has_room(client) && (line = scenario_peek(client->number)) != NULL && strcmp(line->name, PAUSE) != 0) {
         const struct op *op = op_named(slice_str(line->name));
         scenario_take(client->number);
         if (op != NULL)
             act_once(client, op, line->numbers[0], line->numbers[1], line->numbers[2]);
     }
-    line = scenario_peek(client->number);
-    client->acts_ns = line != NULL ? SIM_START_NS + line->at_us * 1000 : UINT64_MAX;
 }
 
 static void act(struct client *client)
@@ -390,7 +404,7 @@ static void take_turn(struct party *party)
     if (client->conn != NULL && conn_is_over(client->conn) && world.now_ns >= client->reads_ns)
         lose(client);
     if (client->conn != NULL && is_due) {
-        client->acts_ns = world.now_ns + (run.plan.think_ns > 0 ? random_below(&client->chance, run.plan.think_ns) : 0);
+        rest(client, run.plan.think_ns);
         if (scenario_is_replayed())
             act_again(client);
         else
@@ -414,7 +428,7 @@ void clients_start(unsigned n)
         client->party = (struct party){.turn = take_turn, .kind = "client", .index = i};
         client->number = i;
         random_init(&client->chance, run.plan.seed, STREAM_CLIENTS + i);
-        client->acts_ns = world.now_ns + random_below(&client->chance, 1 + run.plan.think_ns);
+        rest(client, run.plan.think_ns);
         world_wake_at(&client->party, client->acts_ns);
     }
 }

@@ -95,7 +95,7 @@ struct client {
     uint32_t numbers;  /* of values, ever */
     uint64_t acts_ns;  /* when it does something next */
     uint64_t reads_ns; /* it reads nothing before */
-    bool sees_all;   /* it has asked what everybody says */
+    bool sees_all;     /* it has asked what everybody says */
     bool has_shut;     /* its side of the connection */
     bool is_lost;      /* it has said what may be answered with anything */
 };

@@ -14,6 +14,7 @@
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
+#define STEP_PATIENCE_NS (10 * MS)
 #define SPELL_MAX_US 20000000 /* how long it lasts, at most */
 
 enum { STREAM_FAULTS = 5 };
@@ -203,22 +204,37 @@ static void on_next(struct bell *bell)
     plan_next();
 }
 
+/* ---- the same again ---- */
+
 static void plan_again(void)
 {
     const struct line *line = scenario_peek(SCENARIO_FAULTS);
+    faults.next_step = UINT64_MAX;
     if (line != NULL)
-        world_ring_at(&faults.next, SIM_START_NS + line->at_us * 1000);
+        world_ring_at(&faults.next, SIM_START_NS + line->at_ns);
 }
 
-static void on_next_again(struct bell *bell)
+static void strike_again(void)
 {
-    (void)bell;
     const struct line *line = scenario_peek(SCENARIO_FAULTS);
     scenario_take(SCENARIO_FAULTS);
     for (size_t i = 0; i < N_FAULTS; i++)
         if (strcmp(table[i].name, line->name) == 0)
             strike(&table[i], line->numbers[0], line->numbers[1]);
     plan_again();
+}
+
+/* It is time. In the same step too, if that comes soon: there may be many at the same time. */
+static void on_next_again(struct bell *bell)
+{
+    const struct line *line = scenario_peek(SCENARIO_FAULTS);
+    bool is_late = world.now_ns - SIM_START_NS >= line->at_ns + STEP_PATIENCE_NS;
+    if (world.steps >= line->step || is_late) {
+        strike_again();
+        return;
+    }
+    faults.next_step = line->step;
+    world_ring_at(bell, SIM_START_NS + line->at_ns + STEP_PATIENCE_NS);
 }
 
 void faults_start(void)
@@ -235,7 +251,11 @@ void faults_start(void)
 
 void faults_look(void)
 {
-    if (world.steps >= faults.next_step)
+    if (world.steps < faults.next_step)
+        return;
+    if (scenario_is_replayed())
+        strike_again();
+    else
         on_next(&faults.next);
 }
 

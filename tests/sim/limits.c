@@ -12,8 +12,7 @@ struct history {
     uint64_t passed;
 };
 
-static struct planned_limit limits[LIMITS_MAX];
-static unsigned n_limits;
+static const struct planned_limits *bound;
 static struct history histories[LIMITS_MAX][LIMIT_SUBJECTS];
 
 static const struct {
@@ -23,17 +22,17 @@ static const struct {
     {"read", LIMIT_READ}, {"write", LIMIT_WRITE}, {"cmd.get", LIMIT_GET}, {"cmd.set", LIMIT_SET}, {"all", LIMIT_ANY}};
 #define N_NAMES (sizeof names / sizeof names[0])
 
-size_t limits_plan(struct random *chance, char *out, size_t room)
+void limits_plan(struct planned_limits *limits, struct random *chance, char *out, size_t room)
 {
     unsigned used = 0;
     size_t n = 0;
-    n_limits = 1 + (unsigned)random_below(chance, LIMITS_MAX);
-    for (unsigned i = 0; i < n_limits; i++) {
+    limits->n = 1 + (unsigned)random_below(chance, LIMITS_MAX);
+    for (unsigned i = 0; i < limits->n; i++) {
         size_t which = (size_t)random_below(chance, N_NAMES);
         while ((used >> which & 1) != 0)
             which = (which + 1) % N_NAMES;
         used |= 1U << which;
-        struct planned_limit *limit = &limits[i];
+        struct planned_limit *limit = &limits->all[i];
         limit->class = names[which].class;
         limit->count = (uint32_t)random_scale(chance, 100000);
         limit->period_ms = (uint32_t)random_scale(chance, 10000);
@@ -41,7 +40,11 @@ size_t limits_plan(struct random *chance, char *out, size_t room)
         n += (size_t)snprintf(out + n, room - n, "%s = %u/%ums burst %u\n", names[which].name, limit->count,
                               limit->period_ms, limit->burst);
     }
-    return n;
+}
+
+void limits_use(const struct planned_limits *limits)
+{
+    bound = limits;
 }
 
 static void remember(struct history *history, uint64_t from_ns)
@@ -72,12 +75,12 @@ static bool is_broken(const struct planned_limit *limit, const struct history *h
 
 const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, uint64_t to_ns)
 {
-    for (unsigned i = 0; i < n_limits; i++) {
+    for (unsigned i = 0; i < bound->n; i++) {
         struct history *history = &histories[i][subject];
-        if ((classes & limits[i].class) == 0)
+        if ((classes & bound->all[i].class) == 0)
             continue;
         remember(history, from_ns);
-        if (is_broken(&limits[i], history, to_ns))
+        if (is_broken(&bound->all[i], history, to_ns))
             return "more than the limit lets pass";
     }
     return NULL;
@@ -92,9 +95,9 @@ const char *limits_refused(unsigned subject, unsigned classes, struct slice word
         return "refused by no limit";
     at += sizeof mark - 1;
     struct slice name = slice_of(at, words.len - (size_t)(at - words.at));
-    for (unsigned i = 0; i < n_limits; i++)
+    for (unsigned i = 0; i < bound->n; i++)
         for (size_t j = 0; j < N_NAMES; j++)
-            if (names[j].class == limits[i].class && slice_eq(name, slice_str(names[j].name)))
-                return (classes & limits[i].class) != 0 ? NULL : "refused by a limit that is not about it";
+            if (names[j].class == bound->all[i].class && slice_eq(name, slice_str(names[j].name)))
+                return (classes & bound->all[i].class) != 0 ? NULL : "refused by a limit that is not about it";
     return "refused by a limit that there is not";
 }

@@ -28,8 +28,16 @@ struct planned_limit {
     uint32_t burst;
 };
 
-/* Draw them, and write their lines behind "[policy default]". Returns the length. */
-size_t limits_plan(struct random *chance, char *out, size_t room);
+struct planned_limits {
+    struct planned_limit all[LIMITS_MAX];
+    unsigned n;
+};
+
+/* Draw them, and write their lines behind "[policy default]". */
+void limits_plan(struct planned_limits *limits, struct random *chance, char *out, size_t room);
+
+/* Those that bind in this run. */
+void limits_use(const struct planned_limits *limits);
 
 /* A command of these classes has passed, and was decided between these moments. NULL: that may be. */
 const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, uint64_t to_ns);

@@ -33,7 +33,6 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->stops_amid = random_hits(&chance, 300000);
     plan->stops_at_once = random_hits(&chance, 300000);
     plan->redis.seed = seed;
-    plan->redis.users = "user u1 on >pw1 ~* &* +@all\nuser u2 on >pw2 ~* &* +@all\nuser u3 on >pw3 ~* &* +@all\n";
     size_t n = (size_t)snprintf(plan->config, sizeof plan->config,
                                 "[weir]\nlisten = 127.0.0.1:6380\nupstream = 127.0.0.1:6379\nworkers = %u\nlanes = %s\n"
                                 "log-level = debug\n",
@@ -41,6 +40,6 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->has_limits = random_hits(&chance, 500000);
     if (plan->has_limits) {
         n += (size_t)snprintf(plan->config + n, sizeof plan->config - n, "[policy default]\n");
-        limits_plan(&chance, plan->config + n, sizeof plan->config - n);
+        limits_plan(&plan->limits, &chance, plan->config + n, sizeof plan->config - n);
     }
 }

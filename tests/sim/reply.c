@@ -51,12 +51,13 @@ static size_t read_elements(struct slice data, size_t head, struct reply *out, i
     if (out->type == '%' || out->type == '|')
         out->number *= 2;
     size_t at = head;
-    for (int64_t i = 0; i < out->number; i++) {
+    for (int64_t i = 0; i < out->number;) {
         struct reply element;
         size_t size = read_any(slice_of(data.at + at, data.len - at), &element, depth + 1);
         if (size == REPLY_MORE || size == REPLY_BAD)
             return size;
         at += size;
+        i += element.type != '>';
     }
     out->inside = slice_of(data.at + head, at - head);
     return at;
@@ -94,10 +95,12 @@ size_t reply_read(struct slice data, struct reply *out)
 
 bool reply_next(struct slice *inside, struct reply *out)
 {
-    size_t size = inside->len > 0 ? reply_read(*inside, out) : REPLY_MORE;
-    if (size == REPLY_MORE || size == REPLY_BAD)
-        return false;
-    *inside = slice_of(inside->at + size, inside->len - size);
+    do {
+        size_t size = inside->len > 0 ? reply_read(*inside, out) : REPLY_MORE;
+        if (size == REPLY_MORE || size == REPLY_BAD)
+            return false;
+        *inside = slice_of(inside->at + size, inside->len - size);
+    } while (out->type == '>');
     return true;
 }
 

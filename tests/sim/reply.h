@@ -16,7 +16,7 @@
 struct reply {
     char type; /* + - : $ * % ~ > _ # , = ( | */
     bool is_nil;
-    int64_t number;    /* of an integer; or how many elements, those of a map counted singly */
+    int64_t number;    /* of an integer; or how many elements, those of a map counted singly, pushes among them not */
     struct slice text; /* of a line or a bulk */
     struct slice whole;
     struct slice inside; /* the elements' bytes */
@@ -25,7 +25,7 @@ struct reply {
 /* The first reply in `data`, its size; REPLY_MORE: it is not all here; REPLY_BAD: it never will be. */
 size_t reply_read(struct slice data, struct reply *out);
 
-/* The next element: out of *inside, which is shortened. False: there is none. */
+/* The next element that is no push: out of *inside, which is shortened. False: there is none. */
 bool reply_next(struct slice *inside, struct reply *out);
 
 /* Element `i` of an aggregate. False: it has not so many. */

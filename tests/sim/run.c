@@ -22,16 +22,35 @@
 
 #define TOLD_OF_EACH 40
 #define SETTLE_NS (UINT64_C(120) * 1000000000) /* nobody waits longer once nothing goes wrong */
-#define STOP_NS (UINT64_C(70) * 1000000000)   /* drain-timeout, and who was starved */
+#define STOP_NS (UINT64_C(70) * 1000000000)    /* drain-timeout, and who was starved */
 #define CONFIG_FD 900
 #define CONFIG_PATH "/proc/self/fd/900"
 
 struct run run;
 
+static const char users[] = "user u1 on >pw1 ~* &* +@all\n"
+                            "user u2 on >pw2 ~* &* +@all\n"
+                            "user u3 on >pw3 ~* &* +@all\n";
+
+static char *blamed; /* shared with who has started this process; NULL: nobody wants to know */
+
+void run_share_blame(char out[BLAME_ROOM])
+{
+    blamed = out;
+}
+
+void run_blame(const char *what, const char *why)
+{
+    if (blamed != NULL)
+        snprintf(blamed, BLAME_ROOM, "%s: %s", what, why);
+}
+
 void run_fail(unsigned conn, const char *format, ...)
 {
     va_list args;
     (void)conn;
+    if (blamed != NULL && blamed[0] == '\0')
+        run_blame("run", format);
     trace_tell(stderr, TOLD_OF_EACH);
     fprintf(stderr, "sim: FAILED seed %" PRIu64 " steps %" PRIu64 " at step %" PRIu64 ": ", run.plan.seed,
             run.plan.steps, world.steps);
@@ -68,7 +87,7 @@ static void stop(void)
 static bool is_long_enough(void)
 {
     if (scenario_is_replayed())
-        return scenario_is_over();
+        return run.commands >= run.plan.steps || scenario_is_over();
     return run.commands >= run.plan.steps || world.steps > 50 * run.plan.steps || run.faults > run.plan.steps / 20 + 10;
 }
 
@@ -143,6 +162,8 @@ int run_all(const struct plan *plan)
     world.turn_ns = run.plan.turn_ns;
     kernel_init(seed);
     kernel.odds = run.plan.odds;
+    run.plan.redis.users = users;
+    limits_use(&run.plan.limits);
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
     write_config(run.plan.config);
     int status = serve();

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "tests/sim/kernel.h"
+#include "tests/sim/limits.h"
 #include "tests/sim/redis.h"
 
 enum run_phase {
@@ -33,6 +34,7 @@ struct plan {
     bool stops_amid;      /* of what clients do */
     bool stops_at_once;   /* SIGINT, not SIGTERM */
     bool has_limits;
+    struct planned_limits limits;
     uint32_t value_max; /* bytes */
     struct odds odds;
     struct redis_config redis;
@@ -57,6 +59,11 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps);
 
 /* Returns the exit status. */
 int run_all(const struct plan *plan);
+
+/* In one line, without numbers, what is wrong: so that a shorter run can be compared. Before run_fail. */
+#define BLAME_ROOM 256
+void run_blame(const char *what, const char *why);
+void run_share_blame(char out[BLAME_ROOM]);
 
 /* Somebody has seen what may not be: said with the seed and the last events, and the process ends. */
 __attribute__((format(printf, 2, 3), noreturn)) void run_fail(unsigned conn, const char *format, ...);

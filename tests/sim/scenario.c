@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #define LINE_ROOM 512
+#define PATIENCE_NS (UINT64_C(60) * 1000000000)
 
 /* ---- the plan's numbers ---- */
 
@@ -14,6 +15,10 @@
     {                                                                                                                  \
 #field, offsetof(struct plan, field), sizeof((struct plan *)NULL)->field                                       \
     }
+
+#define LIMIT(i)                                                                                                       \
+    NUMBER(limits.all[i].class), NUMBER(limits.all[i].count), NUMBER(limits.all[i].period_ms),                         \
+        NUMBER(limits.all[i].burst)
 
 static const struct number {
     const char *name;
@@ -45,6 +50,11 @@ static const struct number {
     NUMBER(redis.version),
     NUMBER(redis.is_valkey),
     NUMBER(redis.maxclients),
+    NUMBER(limits.n),
+    LIMIT(0),
+    LIMIT(1),
+    LIMIT(2),
+    LIMIT(3),
 };
 #define N_NUMBERS (sizeof numbers / sizeof numbers[0])
 
@@ -90,12 +100,12 @@ static bool read_line(struct scenario *scenario, const char *text)
     if (sscanf(text, "plan %63s %" SCNu64, name, &value) == 2)
         return set_number(&scenario->plan, name, value);
     struct line *line = add_line(scenario);
-    if (sscanf(text, "act %" SCNu64 " %" SCNu32 " %23s %" SCNu64 " %" SCNu64 " %" SCNu64, &line->at_us, &line->party,
-               line->name, &line->numbers[0], &line->numbers[1], &line->numbers[2]) == 6)
+    if (sscanf(text, "act %" SCNu32 " %23s %" SCNu64 " %" SCNu64 " %" SCNu64, &line->party, line->name,
+               &line->numbers[0], &line->numbers[1], &line->numbers[2]) == 5)
         return line->party < scenario->plan.clients;
     line->party = SCENARIO_FAULTS;
-    return sscanf(text, "fault %" SCNu64 " %23s %" SCNu64 " %" SCNu64, &line->at_us, line->name, &line->numbers[0],
-                  &line->numbers[1]) == 4;
+    return sscanf(text, "fault %" SCNu64 " %" SCNu64 " %23s %" SCNu64 " %" SCNu64, &line->step, &line->at_ns,
+                  line->name, &line->numbers[0], &line->numbers[1]) == 5;
 }
 
 struct scenario *scenario_load(const char *path)
@@ -132,11 +142,11 @@ static void write_config(FILE *file, const char *config)
 static void write_line(FILE *file, const struct line *line)
 {
     if (line->party == SCENARIO_FAULTS)
-        fprintf(file, "fault %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n", line->at_us, line->name, line->numbers[0],
-                line->numbers[1]);
+        fprintf(file, "fault %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n", line->step, line->at_ns, line->name,
+                line->numbers[0], line->numbers[1]);
     else
-        fprintf(file, "act %" PRIu64 " %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->at_us, line->party,
-                line->name, line->numbers[0], line->numbers[1], line->numbers[2]);
+        fprintf(file, "act %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->party, line->name,
+                line->numbers[0], line->numbers[1], line->numbers[2]);
 }
 
 static void write_plan(FILE *file, const struct plan *plan)
@@ -172,6 +182,8 @@ void scenario_free(struct scenario *scenario)
 
 static struct scenario *replay;
 static FILE *record;
+static size_t n_taken;    /* of the lines that are replayed */
+static uint64_t taken_ns; /* the last of them */
 
 void scenario_replay(struct scenario *scenario)
 {
@@ -190,11 +202,6 @@ bool scenario_is_replayed(void)
     return replay != NULL;
 }
 
-bool scenario_is_over(void)
-{
-    return replay->n == 0 || world.now_ns - SIM_START_NS > replay->lines[replay->n - 1].at_us * 1000;
-}
-
 static size_t *next_of(uint32_t party)
 {
     return &replay->next[party == SCENARIO_FAULTS ? replay->plan.clients : party];
@@ -211,13 +218,23 @@ const struct line *scenario_peek(uint32_t party)
 void scenario_take(uint32_t party)
 {
     (*next_of(party))++;
+    n_taken++;
+    taken_ns = world.now_ns;
+}
+
+bool scenario_is_over(void)
+{
+    if (n_taken == replay->n)
+        return true;
+    return world.now_ns - taken_ns > PATIENCE_NS && scenario_peek(SCENARIO_FAULTS) == NULL;
 }
 
 void scenario_note(uint32_t party, const char *name, uint64_t a, uint64_t b, uint64_t c)
 {
     if (record == NULL)
         return;
-    struct line line = {.at_us = (world.now_ns - SIM_START_NS) / 1000, .party = party, .numbers = {a, b, c}};
+    struct line line = {
+        .step = world.steps, .at_ns = world.now_ns - SIM_START_NS, .party = party, .numbers = {a, b, c}};
     snprintf(line.name, sizeof line.name, "%s", name);
     write_line(record, &line);
     fflush(record);

@@ -4,8 +4,8 @@
  *
  *     plan clients 7
  *     config [weir]
- *     act 1200 3 set 17 4 0        at 1200 us client 3 did this, with these numbers
- *     fault 1500 redis_down 20000 7
+ *     act 3 set 17 4 0             client 3 did this next, with these numbers
+ *     fault 77 1500 redis_down 20 7   at step 77, 1500 ns after the start, this went wrong, for 20 us
  */
 #ifndef WEIR_SIM_SCENARIO_H
 #define WEIR_SIM_SCENARIO_H
@@ -21,8 +21,8 @@
 #define SCENARIO_FAULTS UINT32_MAX /* in the place of a client: what goes wrong */
 
 struct line {
-    uint64_t at_us;
-    uint32_t party; /* a client, or SCENARIO_FAULTS */
+    uint64_t step, at_ns; /* of a fault */
+    uint32_t party;       /* a client, or SCENARIO_FAULTS */
     char name[24];
     uint64_t numbers[3];
 };
@@ -46,7 +46,7 @@ bool scenario_is_replayed(void);
 /* Write this run down in `file`, line by line, so that it is all there whatever ends it. */
 void scenario_record(const struct plan *plan, FILE *file);
 
-/* Its last line is past. */
+/* There is no line left, or nothing has used any for long. */
 bool scenario_is_over(void);
 
 /* Its next line; NULL: there is none. */
