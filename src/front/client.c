@@ -356,10 +356,21 @@ static void on_closed(struct link *link)
 
 /* ---- the end of what it sends ---- */
 
-/* What Redis has not answered by now blocks; on a connection of its own the client would be gone. */
+/* Is a command of its in Redis that may block? */
+static bool may_wait_in_redis(const struct client *client)
+{
+    return client->has_own_lane && client->rider.lane != NULL && lane_may_wait(client->rider.lane);
+}
+
+/*
+ * What Redis has not answered by now blocks; on a connection of its own the client would be gone. Where it has answered
+ * the client has what follows answered too.
+ */
 static void on_probe_over(struct probe *probe)
 {
     struct client *client = container_of(probe, struct ending, probe)->client;
+    if (!may_wait_in_redis(client))
+        return;
     place_abandon(client);
     link_finish(&client->link);
 }
@@ -367,7 +378,7 @@ static void on_probe_over(struct probe *probe)
 /* A command of a client that has gone must not wait in Redis: it could take an element for nobody. */
 static void end_waiting(struct client *client)
 {
-    if (!client->has_own_lane || client->rider.lane == NULL || !lane_may_wait(client->rider.lane))
+    if (!may_wait_in_redis(client))
         return;
     struct extra *extra = client_need_extra(client);
     if (extra->ending == NULL) {
