@@ -64,9 +64,12 @@ const struct op *op_named(struct slice name)
 
 bool is_excused(const struct client *client, const struct act *act, const struct reply *reply)
 {
-    (void)client;
+    const struct session *session = &client->session;
     if (reply->type != '-')
         return false;
+    if (session->n_subscribed > 0 && !session->is_resp3 && (act->op->flags & OP_SUBSCRIBED) == 0 &&
+        reply_begins(reply, '-', SLICE("ERR Can't execute '")))
+        return true;
     if (run.plan.has_limits && (act->op->flags & OP_CONTROL) == 0 && reply_begins(reply, '-', SLICE("THROTTLED ")))
         return true;
     return !run.is_faultless &&
