@@ -215,8 +215,8 @@ static const char *judge_limits(struct client *client, const struct expected *as
     if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")))
         return NULL;
     if (reply_begins(reply, '-', SLICE("THROTTLED ")))
-        return limits_refused(subject_of(client), op->classes, reply->text);
-    return limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);
+        return run.plan.may_refuse ? NULL : limits_refused(subject_of(client), op->classes, reply->text);
+    return run.plan.may_mix ? NULL : limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);
 }
 
 static const char *judge(struct client *client, const struct expected *asked, const struct reply *reply)
@@ -229,7 +229,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
         return why;
     if (is_excused(client, &asked->act, reply)) {
         session->is_voided |= is_queued;
-        if ((op->flags & OP_BEGINS) != 0)
+        if ((op->flags & OP_BEGINS) != 0 && reply_begins(reply, '-', SLICE("UPSTREAM ")))
             session->in_multi = session->is_voided = true; /* what follows must not run one by one */
         return NULL;
     }
@@ -278,6 +278,12 @@ static void take_reply(struct client *client, const struct reply *reply)
 {
     const char *why;
     trace_note(TRACE_REPLY, client->conn->number, reply->whole.at, reply->whole.len);
+    if (run.plan.may_close && reply_is(reply, '-', SLICE("ERR max number of clients reached"))) {
+        client->is_lost = true;
+        client->n_expected = 0;
+    }
+    if (client->is_lost)
+        return;
     struct expected *asked = client->n_expected > 0 ? &client->expected[client->first_expected] : NULL;
     bool is_confirmation = asked != NULL && (asked->act.op->flags & OP_SUBSCRIBED) != 0;
     if (is_message(client, reply)) {

@@ -68,7 +68,8 @@ bool is_excused(const struct client *client, const struct act *act, const struct
     if (reply->type != '-')
         return false;
     if (session->n_subscribed > 0 && !session->is_resp3 && (act->op->flags & OP_SUBSCRIBED) == 0 &&
-        reply_begins(reply, '-', SLICE("ERR Can't execute '")))
+        (reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
+         reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: ERR Can't execute 'exec'"))))
         return true;
     if (run.plan.has_limits && (act->op->flags & OP_CONTROL) == 0 && reply_begins(reply, '-', SLICE("THROTTLED ")))
         return true;

@@ -162,6 +162,7 @@ int run_all(const struct plan *plan)
     world.turn_ns = run.plan.turn_ns;
     kernel_init(seed);
     kernel.odds = run.plan.odds;
+    run.is_faultless = !run.plan.may_close;
     run.plan.redis.users = users;
     limits_use(&run.plan.limits);
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);

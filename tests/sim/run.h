@@ -34,6 +34,9 @@ struct plan {
     bool stops_amid;      /* of what clients do */
     bool stops_at_once;   /* SIGINT, not SIGTERM */
     bool has_limits;
+    bool may_close;  /* a client that does nothing wrong, or refuse it a connection */
+    bool may_mix;    /* subjects */
+    bool may_refuse; /* by a limit that is not among the next */
     struct planned_limits limits;
     uint32_t value_max; /* bytes */
     struct odds odds;
