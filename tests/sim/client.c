@@ -143,7 +143,7 @@ static void dial(struct client *client)
     begin_life(client);
     client->conn = conn_dial(LISTEN_PORT, NULL, (struct sockaddr *)&from, sizeof from, &client->party, client);
     if (client->conn != NULL)
-        client->conn->counts_reads = run.plan.has_limits;
+        client->conn->counts_reads = true;
     client->acts_ns = world.now_ns + (client->conn == NULL ? RETRY_NS : 0);
 }
 
@@ -211,7 +211,7 @@ static unsigned subject_of(const struct client *client)
 static const char *judge_limits(struct client *client, const struct expected *asked, const struct reply *reply)
 {
     const struct op *op = asked->act.op;
-    uint64_t from_ns = conn_read_at(client->conn, asked->upto);
+    uint64_t from_ns = asked->act.read_ns;
     if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")))
         return NULL;
     if (reply_begins(reply, '-', SLICE("THROTTLED ")))
@@ -297,6 +297,7 @@ static void take_reply(struct client *client, const struct reply *reply)
     }
     if (asked == NULL)
         complain(client, NULL, reply, "nobody has asked");
+    asked->act.read_ns = conn_read_at(client->conn, asked->upto);
     why = judge(client, asked, reply);
     if (why != NULL)
         complain(client, asked, reply, why);
@@ -344,7 +345,7 @@ static bool has_room(const struct client *client)
 
 static void act_once(struct client *client, const struct op *op, uint64_t a, uint64_t b, uint64_t c)
 {
-    struct act one = {op, (uint32_t)a, (uint32_t)b, (uint32_t)c};
+    struct act one = {op, (uint32_t)a, (uint32_t)b, (uint32_t)c, 0};
     scenario_note(client->number, op->name, one.a, one.b, one.c);
     op->say(client, &one);
 }

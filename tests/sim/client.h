@@ -19,6 +19,8 @@
 #define OWN_KEYS 8
 #define DATABASES 2
 #define USERS 4
+#define LIMIT_KEYS 3
+#define TOKEN_ROOM 64
 #define EXPECTED_MAX 1024
 #define QUEUED_MAX 512
 #define SHARED_CHANNELS 4
@@ -29,6 +31,7 @@ struct op;
 struct act {
     const struct op *op;
     uint32_t a, b, c;
+    uint64_t read_ns; /* when weir had read it; set when it is answered */
 };
 
 struct expected {
@@ -65,9 +68,10 @@ struct session {
     unsigned n_subscribed;
     struct expected queued[QUEUED_MAX];
     unsigned n_queued;
-    int64_t id;                     /* CLIENT ID's answer; 0: not asked */
-    uint32_t name;                  /* 0: none */
-    int64_t last_counts[DATABASES]; /* of the counter that all share */
+    int64_t id;                          /* CLIENT ID's answer; 0: not asked */
+    uint32_t name;                       /* 0: none */
+    char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */
+    int64_t last_counts[DATABASES];      /* of the counter that all share */
 };
 
 /* The same as it will be once all that it has said is answered, as far as can be told: chooses what to say next. */

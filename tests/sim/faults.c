@@ -75,6 +75,7 @@ static void hush(uint64_t ns, uint64_t pick)
 static void step_clock(uint64_t ns, uint64_t pick)
 {
     int64_t us = (int64_t)(ns / US);
+    run.clock_steps++;
     server_step_clock(pick % 2 == 0 ? us : -us);
 }
 

@@ -3,17 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KEPT 512 /* commands of a subject that are looked back at */
-
-/* When each of the last commands that passed can have been decided at the earliest: a sorted ring. */
-struct history {
-    uint64_t from_ns[KEPT];
-    unsigned n;
-    uint64_t passed;
-};
-
 static const struct planned_limits *bound;
-static struct history histories[LIMITS_MAX][LIMIT_SUBJECTS];
+static struct window windows[LIMITS_MAX][LIMIT_SUBJECTS];
 
 static const struct {
     const char *name;
@@ -36,7 +27,7 @@ void limits_plan(struct planned_limits *limits, struct random *chance, char *out
         limit->class = names[which].class;
         limit->count = (uint32_t)random_scale(chance, 100000);
         limit->period_ms = (uint32_t)random_scale(chance, 10000);
-        limit->burst = (uint32_t)random_scale(chance, KEPT / 2);
+        limit->burst = (uint32_t)random_scale(chance, WINDOW_KEPT / 2);
         n += (size_t)snprintf(out + n, room - n, "%s = %u/%ums burst %u\n", names[which].name, limit->count,
                               limit->period_ms, limit->burst);
     }
@@ -47,40 +38,43 @@ void limits_use(const struct planned_limits *limits)
     bound = limits;
 }
 
-static void remember(struct history *history, uint64_t from_ns)
+static void remember(struct window *window, uint64_t from_ns)
 {
-    if (history->n == KEPT) {
-        memmove(history->from_ns, history->from_ns + KEPT / 2, KEPT / 2 * sizeof history->from_ns[0]);
-        history->n = KEPT / 2;
+    if (window->n == WINDOW_KEPT) {
+        window->n = WINDOW_KEPT / 2;
+        memmove(window->from_ns, window->from_ns + WINDOW_KEPT - window->n, window->n * sizeof window->from_ns[0]);
     }
-    unsigned at = history->n++;
-    for (; at > 0 && history->from_ns[at - 1] > from_ns; at--)
-        history->from_ns[at] = history->from_ns[at - 1];
-    history->from_ns[at] = from_ns;
-    history->passed++;
+    unsigned at = window->n++;
+    for (; at > 0 && window->from_ns[at - 1] > from_ns; at--)
+        window->from_ns[at] = window->from_ns[at - 1];
+    window->from_ns[at] = from_ns;
 }
 
-/* Is there a window that ends now with more in it than may be? */
-static bool is_broken(const struct planned_limit *limit, const struct history *history, uint64_t to_ns)
+/* May n pass within so long? */
+static bool is_lawful(const struct window_law *law, unsigned n, uint64_t ns)
 {
-    for (unsigned i = history->n, n = 1; i-- > 0; n++) {
-        if (n <= limit->burst)
-            continue;
-        uint64_t window_ns = to_ns - history->from_ns[i];
-        if ((double)(n - limit->burst) * limit->period_ms * 1e6 > (double)window_ns * limit->count + 1)
-            return true;
-    }
-    return false;
+    if (n <= law->burst)
+        return true;
+    if (!law->is_even)
+        return n - law->burst <= ns / law->period_ns * law->count;
+    return (double)(n - law->burst) * (double)law->period_ns <= (double)ns * law->count + 1;
+}
+
+bool window_admits(struct window *window, const struct window_law *law, uint64_t from_ns, uint64_t to_ns)
+{
+    remember(window, from_ns);
+    for (unsigned i = window->n, n = 1; i-- > 0; n++)
+        if (!is_lawful(law, n, to_ns - window->from_ns[i]))
+            return false;
+    return true;
 }
 
 const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, uint64_t to_ns)
 {
     for (unsigned i = 0; i < bound->n; i++) {
-        struct history *history = &histories[i][subject];
-        if ((classes & bound->all[i].class) == 0)
-            continue;
-        remember(history, from_ns);
-        if (is_broken(&bound->all[i], history, to_ns))
+        const struct planned_limit *limit = &bound->all[i];
+        const struct window_law law = {limit->period_ms * UINT64_C(1000000), limit->count, limit->burst, true};
+        if ((classes & limit->class) != 0 && !window_admits(&windows[i][subject], &law, from_ns, to_ns))
             return "more than the limit lets pass";
     }
     return NULL;

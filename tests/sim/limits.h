@@ -15,6 +15,24 @@
 #include "base/slice.h"
 #include "tests/sim/random.h"
 
+#define WINDOW_KEPT 512 /* of what has passed, the last so many are looked back at */
+
+/* When each of the last that passed can have been decided at the earliest: sorted. */
+struct window {
+    uint64_t from_ns[WINDOW_KEPT];
+    unsigned n;
+};
+
+/* In any `period_ns` at most `count` pass, and `burst` at once besides. */
+struct window_law {
+    uint64_t period_ns;
+    uint32_t count, burst;
+    bool is_even; /* a part of the period lets a part of the count pass; else only a whole one */
+};
+
+/* One more has passed, decided between these moments. False: that is too many. */
+bool window_admits(struct window *window, const struct window_law *law, uint64_t from_ns, uint64_t to_ns);
+
 #define LIMITS_MAX 4
 #define LIMIT_SUBJECTS 16 /* three users, eight addresses */
 

@@ -225,4 +225,3 @@ const struct op session_ops[] = {
     {"getname", 5, OP_CONTROL, 0, say_getname, judge_getname},
     {0},
 };
-const struct op limit_ops[] = {{0}};

@@ -50,10 +50,11 @@ struct run {
     uint64_t commands; /* that clients have said */
     uint64_t replies;  /* that have been judged */
     uint64_t faults;
-    uint64_t losses;    /* times that Redis has lost its data */
-    uint64_t settle_ns; /* when it began to */
-    uint64_t stop_ns;   /* when weir was told to */
-    bool is_faultless;  /* nothing that could close a connection has happened yet */
+    uint64_t losses;      /* times that Redis has lost its data */
+    uint64_t clock_steps; /* times that its date has jumped */
+    uint64_t settle_ns;   /* when it began to */
+    uint64_t stop_ns;     /* when weir was told to */
+    bool is_faultless;    /* nothing that could close a connection has happened yet */
 };
 
 extern struct run run;
