@@ -36,7 +36,12 @@ fuzz_CC      = clang
 fuzz_CFLAGS  = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 fuzz_LDFLAGS = -fsanitize=fuzzer,address,undefined
 
-FLAVOURS = release asan tsan clang fuzz
+# What the simulator alone reaches.
+cov_CC      = clang
+cov_CFLAGS  = -O1 -fprofile-instr-generate -fcoverage-mapping
+cov_LDFLAGS = -fprofile-instr-generate
+
+FLAVOURS = release asan tsan clang fuzz cov
 
 # What is being built, in a word; V=1 shows the commands, -s nothing.
 is_silent = $(findstring s,$(firstword -$(MAKEFLAGS)))
@@ -171,6 +176,9 @@ hunt: $(UNIT_BINS) build/asan/weir $(FUZZ_BINS) ## look for what nobody thought 
 	@HUNT=$(or $(HUNT),20) K="$(or $(K),scripts or mixed or random or walks)" tests/tools/run-it.sh
 	@tests/tools/run-fuzz.sh $(T) $(FUZZ_BINS)
 
+sim: build/asan/sim build/release/sim ## simulate weir, its clients and Redis: SEED=n STEPS=m repeats a run, T=60 hunts with new seeds
+	@tests/tools/run-sim.sh $(if $(SEED),$(SEED) $(or $(STEPS),10000),$(T))
+
 bench: ## install what is missing, then weir beside Redis, nutcracker and haproxy in all cells (about an hour; BENCH=options)
 	@bench/deps.sh
 	@$(MAKE) --no-print-directory build/weir build/release/drive build/release/micro
@@ -272,4 +280,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz hunt bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz hunt sim bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

@@ -18,6 +18,7 @@
 #define LISTEN_PORT 6380
 #define WORD_MAX 256
 #define RETRY_NS 50000000
+#define AWAY_NS 20000000 /* it tries again when there is no Redis */
 #define ADDRESSES 8
 #define PAUSE "pause" /* in a scenario: between two things that a client does */
 
@@ -176,9 +177,13 @@ static void flush(struct client *client)
 
 /* ---- judging ---- */
 
-static void complain(const struct client *client, const struct expected *asked, const struct reply *reply,
-                     const char *why)
+static void complain(struct client *client, const struct expected *asked, const struct reply *reply, const char *why)
 {
+    if (client->session.has_been_silent && !run.is_faultless) {
+        client->is_lost = true; /* it may have heard what it did not want to */
+        client->n_expected = 0;
+        return;
+    }
     run_blame(asked != NULL ? asked->act.op->name : "nothing", why);
     int shown = reply->whole.len < 200 ? (int)reply->whole.len : 200;
     run_fail(client->conn->number, "client %u (connection %u): %s(%u, %u, %u): %s: %.*s", client->number,
@@ -229,6 +234,9 @@ static const char *judge(struct client *client, const struct expected *asked, co
         return why;
     if (is_excused(client, &asked->act, reply)) {
         session->is_voided |= is_queued;
+        client->is_lost |= (op->flags & OP_SILENT) != 0;
+        if (reply_begins(reply, '-', SLICE("UPSTREAM ")) && client->acts_ns < world.now_ns + AWAY_NS)
+            client->acts_ns = world.now_ns + AWAY_NS;
         if ((op->flags & OP_BEGINS) != 0 && reply_begins(reply, '-', SLICE("UPSTREAM ")))
             session->in_multi = session->is_voided = true; /* what follows must not run one by one */
         return NULL;
@@ -295,12 +303,18 @@ static void take_reply(struct client *client, const struct reply *reply)
             return;
         }
     }
-    if (asked == NULL)
+    if (asked == NULL) {
         complain(client, NULL, reply, "nobody has asked");
+        return;
+    }
     asked->act.read_ns = conn_read_at(client->conn, asked->upto);
     why = judge(client, asked, reply);
     if (why != NULL)
         complain(client, asked, reply, why);
+    if (client->is_lost)
+        client->n_expected = 0;
+    if (client->is_lost)
+        return;
     client->first_expected = (client->first_expected + 1) % EXPECTED_MAX;
     client->n_expected--;
     run.replies++;
@@ -328,7 +342,7 @@ static void take_replies(struct client *client)
         take_reply(client, &reply);
         rest = slice_of(rest.at + size, rest.len - size);
     }
-    if (size == REPLY_BAD) {
+    if (size == REPLY_BAD && !client->is_lost) {
         reply = (struct reply){.whole = rest};
         complain(client, NULL, &reply, "no reply");
     }

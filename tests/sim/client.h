@@ -68,6 +68,7 @@ struct session {
     unsigned n_subscribed;
     struct expected queued[QUEUED_MAX];
     unsigned n_queued;
+    bool has_been_silent;                /* see ops_script.c */
     int64_t id;                          /* CLIENT ID's answer; 0: not asked */
     uint32_t name;                       /* 0: none */
     char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */

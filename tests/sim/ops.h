@@ -16,6 +16,7 @@ enum op_flags {
     OP_SUBSCRIBER = 32, /* only a subscriber */
     OP_BEGINS = 64,     /* a transaction */
     OP_BLOCKS = 128,    /* it may wait */
+    OP_SILENT = 256,    /* what it says may be answered more often if it is refused */
 };
 
 struct op {
@@ -32,6 +33,7 @@ struct op {
 extern const struct op data_ops[];
 extern const struct op transaction_ops[];
 extern const struct op session_ops[];
+extern const struct op script_ops[];
 extern const struct op shared_ops[];
 extern const struct op limit_ops[];
 extern const struct op rude_ops[];
@@ -40,6 +42,10 @@ extern const struct op rude_ops[];
 
 /* Into `text`, and that. */
 __attribute__((format(printf, 2, 3))) struct slice print(char text[WORD_ROOM], const char *format, ...);
+
+/* What is there under its own keys, whichever command has asked for it or put it there. */
+const char *judge_get(struct client *client, const struct act *act, const struct reply *reply);
+const char *judge_set(struct client *client, const struct act *act, const struct reply *reply);
 
 /* Of a message that comes by itself; as judge. */
 const char *shared_judge_message(struct client *client, const struct reply *reply);

@@ -59,7 +59,7 @@ static void say_set(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_set(struct client *client, const struct act *act, const struct reply *reply)
+const char *judge_set(struct client *client, const struct act *act, const struct reply *reply)
 {
     own_of(client)->values[act->a % OWN_KEYS] = act->b;
     touch(client, act->a);
@@ -74,7 +74,7 @@ static void say_get(struct client *client, struct act *act)
     expect(client, act);
 }
 
-static const char *judge_get(struct client *client, const struct act *act, const struct reply *reply)
+const char *judge_get(struct client *client, const struct act *act, const struct reply *reply)
 {
     return as_value(client, own_of(client)->values[act->a % OWN_KEYS], reply);
 }

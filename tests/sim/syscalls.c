@@ -23,6 +23,7 @@
 #define USER_ID 1000
 
 #define WRAP(name) __wrap_##name
+#define REAL(name) __real_##name /* for descriptors that are none of the simulation's */
 
 /* ---- time, chance, and who one is ---- */
 
@@ -103,6 +104,8 @@ int WRAP(fcntl)(int fd, int command, ...);
 int WRAP(ioctl)(int fd, unsigned long request, ...);
 int WRAP(shutdown)(int fd, int how);
 int WRAP(close)(int fd);
+int REAL(fcntl)(int fd, int command, ...);
+int REAL(close)(int fd);
 
 static int fail(int error)
 {
@@ -223,7 +226,12 @@ int WRAP(getpeername)(int fd, struct sockaddr *at, socklen_t *len)
 
 int WRAP(fcntl)(int fd, int command, ...)
 {
-    (void)command;
+    va_list args;
+    va_start(args, command);
+    void *argument = va_arg(args, void *);
+    va_end(args);
+    if (!is_simulated(fd))
+        return REAL(fcntl)(fd, command, argument);
     return sock_of(fd) != NULL ? 0 : fail(EBADF);
 }
 
@@ -255,7 +263,7 @@ int WRAP(close)(int fd)
 {
     struct sock *sock = sock_of(fd);
     if (sock == NULL)
-        return fail(EBADF);
+        return is_simulated(fd) ? fail(EBADF) : REAL(close)(fd);
     if (sock->conn != NULL)
         trace_note(TRACE_WEIR_CLOSE, sock->conn->number, NULL, 0);
     sock_close(fd);
@@ -268,6 +276,8 @@ ssize_t WRAP(read)(int fd, void *out, size_t room);
 ssize_t WRAP(write)(int fd, const void *data, size_t n);
 ssize_t WRAP(writev)(int fd, const struct iovec *pieces, int n);
 ssize_t WRAP(send)(int fd, const void *data, size_t n, int flags);
+ssize_t REAL(read)(int fd, void *out, size_t room);
+ssize_t REAL(write)(int fd, const void *data, size_t n);
 
 static size_t some(size_t n, uint32_t odds)
 {
@@ -278,6 +288,8 @@ ssize_t WRAP(read)(int fd, void *out, size_t room)
 {
     struct sock *sock = sock_of(fd);
     struct conn *conn = sock != NULL ? sock->conn : NULL;
+    if (!is_simulated(fd))
+        return REAL(read)(fd, out, room);
     if (conn == NULL)
         return fail(EBADF);
     struct slice here = pipe_here(&conn->to_weir);
@@ -337,8 +349,10 @@ ssize_t WRAP(writev)(int fd, const struct iovec *pieces, int n)
 ssize_t WRAP(write)(int fd, const void *data, size_t n)
 {
     const struct iovec piece = {(void *)(uintptr_t)data, n};
-    if (fd != STDERR_FILENO)
+    if (is_simulated(fd))
         return WRAP(writev)(fd, &piece, 1);
+    if (fd != STDERR_FILENO)
+        return REAL(write)(fd, data, n);
     trace_note(TRACE_LOG, 0, data, n);
     return (ssize_t)n;
 }

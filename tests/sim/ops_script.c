@@ -1,0 +1,138 @@
+/*
+ * Scripts, and what a client would rather not hear: each needs a lane of its own for a while.
+ */
+#include <string.h>
+
+#include "tests/sim/ops.h"
+#include "tests/sim/run.h"
+
+/* ---- scripts on its own keys ---- */
+
+static void say_script(struct client *client, const struct act *act, const char *script, bool has_value)
+{
+    say_begin(client, has_value ? 5 : 4);
+    say_word(client, SLICE("EVAL"));
+    say_word(client, slice_str(script));
+    say_word(client, SLICE("1"));
+    say_key(client, 'k', act->a);
+    if (has_value)
+        say_value(client, act->b);
+    expect(client, act);
+}
+
+static void say_eval_get(struct client *client, struct act *act)
+{
+    say_script(client, act, "return redis.call('GET', KEYS[1])", false);
+}
+
+static void say_eval_set(struct client *client, struct act *act)
+{
+    act->b = ++client->numbers;
+    say_script(client, act, "return redis.call('SET', KEYS[1], ARGV[1])", true);
+}
+
+static void say_eval_echo(struct client *client, struct act *act)
+{
+    act->b = ++client->numbers;
+    say_script(client, act, "return ARGV[1]", true);
+}
+
+static const char *judge_eval_echo(struct client *client, const struct act *act, const struct reply *reply)
+{
+    return is_value(client, act->b, reply) ? NULL : "not what it said";
+}
+
+static void say_eval_error(struct client *client, struct act *act)
+{
+    say_begin(client, 3);
+    say_word(client, SLICE("EVAL"));
+    say_word(client, SLICE("return redis.error_reply('MINE ' .. 6 * 7)"));
+    say_word(client, SLICE("0"));
+    expect(client, act);
+}
+
+static const char *judge_eval_error(struct client *client, const struct act *act, const struct reply *reply)
+{
+    (void)client;
+    (void)act;
+    return reply_begins(reply, '-', SLICE("MINE 42")) ? NULL : "not its own error";
+}
+
+/* It answers more than once where the server lets it: whoever comes behind must not hear it. */
+static void forge(struct client *client, struct act *act)
+{
+    static const char *const scripts[] = {
+        "return {ok='OK\\r\\n$3\\r\\nfoo'}",
+        "return {err='ERR x\\r\\n+OK\\r\\n+OK'}",
+        "return redis.error_reply('a\\r\\n*3\\r\\n')",
+    };
+    say_begin(client, 3);
+    say_word(client, SLICE("EVAL"));
+    say_word(client, slice_str(scripts[act->a % (sizeof scripts / sizeof scripts[0])]));
+    say_word(client, SLICE("0"));
+    client->is_lost = true;
+    client->n_expected = 0;
+}
+
+/* ---- silence ---- */
+
+static void say_reply(struct client *client, struct slice mode)
+{
+    say_begin(client, 3);
+    say_word(client, SLICE("CLIENT"));
+    say_word(client, SLICE("REPLY"));
+    say_word(client, mode);
+}
+
+static void say_unheard(struct client *client, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        say_begin(client, 1);
+        say_word(client, SLICE("PING"));
+    }
+}
+
+/* Only the last word is answered, unless there is no Redis: then it has been heard all the time, and nothing is known. */
+static void be_silent(struct client *client, struct act *act)
+{
+    client->session.has_been_silent = true;
+    say_reply(client, SLICE("OFF"));
+    say_unheard(client, act->a % 5);
+    say_reply(client, SLICE("ON"));
+    expect(client, act);
+}
+
+static void skip(struct client *client, struct act *act)
+{
+    client->session.has_been_silent = true;
+    say_reply(client, SLICE("SKIP"));
+    say_unheard(client, 1);
+    say_begin(client, 1);
+    say_word(client, SLICE("PING"));
+    expect(client, act);
+}
+
+static const char *judge_silent(struct client *client, const struct act *act, const struct reply *reply)
+{
+    (void)client;
+    (void)act;
+    return reply_is_ok(reply) ? NULL : "it is not OK";
+}
+
+static const char *judge_skip(struct client *client, const struct act *act, const struct reply *reply)
+{
+    (void)client;
+    (void)act;
+    return reply_is(reply, '+', SLICE("PONG")) ? NULL : "it is not PONG";
+}
+
+const struct op script_ops[] = {
+    {"eval_get", 15, OP_QUEUES, LIMIT_ANY, say_eval_get, judge_get},
+    {"eval_set", 15, OP_QUEUES, LIMIT_ANY, say_eval_set, judge_set},
+    {"eval_echo", 10, OP_QUEUES, LIMIT_ANY, say_eval_echo, judge_eval_echo},
+    {"eval_error", 5, OP_QUEUES, LIMIT_ANY, say_eval_error, judge_eval_error},
+    {"forge", 1, 0, 0, forge, NULL},
+    {"silent", 3, OP_CONTROL | OP_SILENT, 0, be_silent, judge_silent},
+    {"skip", 3, OP_CONTROL | OP_SILENT, 0, skip, judge_skip},
+    {0},
+};

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Simulates: run-sim.sh SEED STEPS repeats a run; run-sim.sh T first replays what was found before, then hunts with new
+# seeds for T seconds, half of them with sanitizers. A failure is kept in build/sim/ and shrunk.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+keep=build/sim
+mkdir -p "$keep"
+
+# The same run twice, at other addresses, is the same byte for byte.
+repeat() {
+    first=$(build/release/sim --seed "$1" --steps "$2") && second=$(build/release/sim --seed "$1" --steps "$2") || exit 1
+    [ "$first" = "$second" ] || { printf 'sim: it does not repeat:\n%s\n%s\n' "$first" "$second" >&2; exit 1; }
+}
+
+hunt() { # flavour seed seconds
+    found=$keep/$1-$2.scenario
+    if build/"$1"/sim --seed "$2" --steps 5000 --seconds "$3" --record "$found" >"$keep/$1.log" 2>&1; then
+        tail -n 1 "$keep/$1.log"
+        return
+    fi
+    tail -n 60 "$keep/$1.log"
+    build/"$1"/sim --shrink "$found" || true
+    echo "sim: $found; replay it with: build/$1/sim --trace --replay $found" >&2
+    exit 1
+}
+
+if [ $# -eq 2 ]; then
+    exec build/asan/sim --seed "$1" --steps "$2"
+fi
+for scenario in tests/sim/seeds/*.scenario; do
+    build/asan/sim --replay "$scenario" >"$keep/replay.log" 2>&1 || { tail -n 60 "$keep/replay.log"; exit 1; }
+done
+repeat 1 20000
+repeat 2 20000
+seed=$(date +%s)000
+hunt asan "$seed" $(($1 / 2))
+hunt release $((seed + 500)) $(($1 / 2))
