@@ -132,7 +132,8 @@ static void begin_life(struct client *client)
     client->sent = 0;
     client->n_expected = 0;
     client->session = (struct session){.losses = run.losses};
-    client->intent = (struct intent){0};
+    client->intent = (struct intent){.is_in = !run.plan.has_password};
+    client->session.is_in = !run.plan.has_password;
     client->reads_ns = 0;
     client->is_lost = client->has_shut = client->sees_all = false;
 }
@@ -217,7 +218,7 @@ static const char *judge_limits(struct client *client, const struct expected *as
 {
     const struct op *op = asked->act.op;
     uint64_t from_ns = asked->act.read_ns;
-    if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")))
+    if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("NOAUTH ")))
         return NULL;
     if (reply_begins(reply, '-', SLICE("THROTTLED ")))
         return run.plan.may_refuse ? NULL : limits_refused(subject_of(client), op->classes, reply->text);

@@ -56,6 +56,7 @@ struct own {
 /* What it knows of its connection, of all that has been answered. */
 struct session {
     bool is_resp3;
+    bool is_in;                   /* it has logged in, or need not */
     bool in_multi, is_voided;     /* one queued command was refused */
     bool is_executing;            /* what is judged is an answer of EXEC's */
     bool is_watching, is_touched; /* what it watches it has written itself */
@@ -77,6 +78,7 @@ struct session {
 
 /* The same as it will be once all that it has said is answered, as far as can be told: chooses what to say next. */
 struct intent {
+    bool is_in;
     bool in_multi;
     unsigned n_queued;
     unsigned subscribed; /* a bit for each channel */

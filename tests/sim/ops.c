@@ -31,8 +31,12 @@ static bool fits(const struct client *client, const struct op *op)
     return (op->flags & OP_ENDS) != 0 ? intent->in_multi : !must_end;
 }
 
+#define STRANGER_WEIGHT 20 /* so much more often it logs in */
+
 static unsigned weight_of(const struct client *client, const struct op *op)
 {
+    if (!client->intent.is_in && (op->flags & OP_ENTERS) != 0)
+        return op->weight * STRANGER_WEIGHT;
     return fits(client, op) ? op->weight : 0;
 }
 
@@ -68,6 +72,10 @@ bool is_excused(const struct client *client, const struct act *act, const struct
     const struct session *session = &client->session;
     if (reply->type != '-')
         return false;
+    if (!session->is_in && (act->op->flags & OP_ENTERS) == 0 &&
+        (reply_begins(reply, '-', SLICE("NOAUTH ")) ||
+         reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: NOAUTH "))))
+        return true;
     if (session->n_subscribed > 0 && !session->is_resp3 && (act->op->flags & OP_SUBSCRIBED) == 0 &&
         (reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
          reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: ERR Can't execute 'exec'"))))

@@ -17,6 +17,7 @@ enum op_flags {
     OP_BEGINS = 64,     /* a transaction */
     OP_BLOCKS = 128,    /* it may wait */
     OP_SILENT = 256,    /* what it says may be answered more often if it is refused */
+    OP_ENTERS = 512,    /* whoever has not logged in may say it */
 };
 
 struct op {

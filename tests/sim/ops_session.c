@@ -77,6 +77,7 @@ static void say_auth(struct client *client, struct act *act)
     say_word(client, print(user, "u%u", 1 + act->a % (USERS - 1)));
     say_word(client, password(act, word));
     expect(client, act);
+    client->intent.is_in |= !is_wrong(act);
 }
 
 static const char *judge_auth(struct client *client, const struct act *act, const struct reply *reply)
@@ -84,6 +85,25 @@ static const char *judge_auth(struct client *client, const struct act *act, cons
     if (is_wrong(act))
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
     client->session.user = 1 + act->a % (USERS - 1);
+    client->session.is_in = true;
+    return ok(reply);
+}
+
+/* With the password that everybody needs. */
+static void say_enter(struct client *client, struct act *act)
+{
+    say_two(client, act, SLICE("AUTH"), is_wrong(act) ? SLICE("not this one") : SLICE(PASSWORD));
+    client->intent.is_in |= !is_wrong(act);
+}
+
+static const char *judge_enter(struct client *client, const struct act *act, const struct reply *reply)
+{
+    if (!run.plan.has_password)
+        return reply->type == '-' ? NULL : "a password that nobody wants";
+    if (is_wrong(act))
+        return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
+    client->session.user = 0;
+    client->session.is_in = true;
     return ok(reply);
 }
 
@@ -116,6 +136,7 @@ static void say_hello(struct client *client, struct act *act)
     }
     expect(client, act);
     client->intent.is_resp3 = act->c % 3 == 0;
+    client->intent.is_in |= logs_in && !is_wrong(act);
 }
 
 static const char *judge_hello(struct client *client, const struct act *act, const struct reply *reply)
@@ -124,9 +145,12 @@ static const char *judge_hello(struct client *client, const struct act *act, con
     bool logs_in = act->c % 4 == 0;
     if (logs_in && is_wrong(act))
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
+    if (!session->is_in && !logs_in)
+        return reply_begins(reply, '-', SLICE("NOAUTH ")) ? NULL : "it has not logged in";
     if (reply->type == '-')
         return "HELLO refused";
     session->is_resp3 = act->c % 3 == 0;
+    session->is_in = true;
     if (logs_in)
         session->user = 1 + act->a % (USERS - 1);
     return reply->type == (session->is_resp3 ? '%' : '*') ? NULL : "not in its protocol";
@@ -137,7 +161,7 @@ static void say_reset(struct client *client, struct act *act)
     say_begin(client, 1);
     say_word(client, SLICE("RESET"));
     expect(client, act);
-    client->intent = (struct intent){0};
+    client->intent = (struct intent){.is_in = !run.plan.has_password};
 }
 
 static const char *judge_reset(struct client *client, const struct act *act, const struct reply *reply)
@@ -148,6 +172,7 @@ static const char *judge_reset(struct client *client, const struct act *act, con
     memset(session->watched, 0, sizeof session->watched);
     memset(session->is_subscribed, 0, sizeof session->is_subscribed);
     session->user = session->database = session->n_subscribed = 0;
+    session->is_in = !run.plan.has_password;
     session->name = 0;
     session->id = 0;
     return reply_is(reply, '+', SLICE("RESET")) ? NULL : "it is not RESET";
@@ -215,10 +240,11 @@ static const char *judge_getname(struct client *client, const struct act *act, c
 const struct op session_ops[] = {
     {"ping", 30, OP_CONTROL | OP_QUEUES | OP_SUBSCRIBED, 0, say_ping, judge_ping},
     {"echo", 30, OP_CONTROL | OP_QUEUES, 0, say_echo, judge_echo},
-    {"auth", 4, OP_CONTROL, 0, say_auth, judge_auth},
+    {"auth", 4, OP_CONTROL | OP_ENTERS, 0, say_auth, judge_auth},
+    {"enter", 2, OP_CONTROL | OP_ENTERS, 0, say_enter, judge_enter},
     {"whoami", 10, OP_QUEUES, LIMIT_ANY, say_whoami, judge_whoami},
-    {"hello", 3, OP_CONTROL, 0, say_hello, judge_hello},
-    {"reset", 2, OP_CONTROL | OP_MULTI, 0, say_reset, judge_reset},
+    {"hello", 3, OP_CONTROL | OP_ENTERS, 0, say_hello, judge_hello},
+    {"reset", 2, OP_CONTROL | OP_ENTERS | OP_MULTI, 0, say_reset, judge_reset},
     {"select", 4, OP_CONTROL, 0, say_select, judge_select},
     {"id", 2, OP_CONTROL, 0, say_id, judge_id},
     {"setname", 3, OP_CONTROL, 0, say_setname, judge_setname},

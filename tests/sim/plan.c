@@ -87,6 +87,8 @@ static void add_some(struct plan *plan, struct random *chance, const struct sett
 static void configure(struct plan *plan, struct random *chance)
 {
     add(plan, "[weir]\nlisten = 127.0.0.1:6380\nupstream = 127.0.0.1:6379\nworkers = %u\n", plan->workers);
+    if (plan->has_password)
+        add(plan, "upstream-password-file = " PASSWORD_PATH "\n");
     add_some(plan, chance, settings, sizeof settings / sizeof settings[0]);
     add(plan, "[policy default]\nadmin = no\n");
     if (plan->has_limits) {
@@ -125,5 +127,6 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->redis.version = versions[random_below(&chance, sizeof versions / sizeof versions[0])];
     plan->redis.is_valkey = plan->redis.version == VALKEY;
     plan->has_limits = random_hits(&chance, 500000);
+    plan->has_password = random_hits(&chance, 200000);
     configure(plan, &chance);
 }

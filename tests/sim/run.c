@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -24,6 +25,7 @@
 #define SETTLE_NS (UINT64_C(120) * 1000000000) /* nobody waits longer once nothing goes wrong */
 #define STOP_NS (UINT64_C(70) * 1000000000)    /* drain-timeout, and who was starved */
 #define CONFIG_FD 900
+#define PASSWORD_FD 901 /* see PASSWORD_PATH */
 #define CONFIG_PATH "/proc/self/fd/900"
 
 struct run run;
@@ -119,12 +121,14 @@ static void on_step(void)
 
 /* ---- weir ---- */
 
-static void write_config(const char *text)
+/* A file in memory, whose path is always the same. */
+static void write_file(int as, const char *text)
 {
-    int fd = memfd_create("weir.conf", 0);
-    if (fd < 0 || dup2(fd, CONFIG_FD) < 0 || ftruncate(CONFIG_FD, 0) != 0 ||
-        pwrite(CONFIG_FD, text, strlen(text), 0) != (ssize_t)strlen(text))
+    int fd = memfd_create("weir", 0);
+    if (fd < 0 || dup2(fd, as) < 0 || fchmod(as, 0600) != 0 ||
+        pwrite(as, text, strlen(text), 0) != (ssize_t)strlen(text))
         abort();
+    close(fd);
 }
 
 static void report(void *arg, bool is_error, const char *line)
@@ -164,9 +168,11 @@ int run_all(const struct plan *plan)
     kernel.odds = run.plan.odds;
     run.is_faultless = !run.plan.may_close;
     run.plan.redis.users = users;
+    run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
     limits_use(&run.plan.limits);
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
-    write_config(run.plan.config);
+    write_file(CONFIG_FD, run.plan.config);
+    write_file(PASSWORD_FD, PASSWORD);
     int status = serve();
     clients_stop();
     server_stop();

@@ -18,6 +18,8 @@ enum run_phase {
 };
 
 #define PLAN_CONFIG 4096
+#define PASSWORD "open sesame" /* Redis' own, where it wants one */
+#define PASSWORD_PATH "/proc/self/fd/901"
 
 /* What the seed has chosen. */
 struct plan {
@@ -33,6 +35,7 @@ struct plan {
     uint64_t fault_steps; /* the same in steps of the world */
     bool stops_amid;      /* of what clients do */
     bool stops_at_once;   /* SIGINT, not SIGTERM */
+    bool has_password;    /* Redis wants one, of everybody */
     bool has_limits;
     bool may_close;  /* a client that does nothing wrong, or refuse it a connection */
     bool may_mix;    /* subjects */

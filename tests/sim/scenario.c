@@ -50,6 +50,7 @@ static const struct number {
     NUMBER(redis.version),
     NUMBER(redis.is_valkey),
     NUMBER(redis.maxclients),
+    NUMBER(has_password),
     NUMBER(may_close),
     NUMBER(may_refuse),
     NUMBER(may_mix),
