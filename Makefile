@@ -229,7 +229,7 @@ check-man: # the manual pages are good, and name everything
 
 check-headers: $(HEADERS:%=build/clang/%.alone) # every header compiles alone
 
-check-clang: build/clang/weir $(call objects,clang,$(UNITS)) # the same warnings from clang
+check-clang: build/clang/weir $(call objects,clang,$(UNITS) $(SIM) $(MODEL)) # the same warnings from clang
 
 check-lint: $(SRC:%.c=build/clang/%.tidy) # clang-tidy, see .clang-tidy
 

@@ -215,6 +215,8 @@ static const char *judge_unsubscribe(struct client *client, const struct act *ac
 {
     struct session *session = &client->session;
     bool *is_subscribed = &session->is_subscribed[act->a % SHARED_CHANNELS];
+    if (session->n_subscribed == 0 && reply_begins(reply, '-', SLICE("NOSUB ")))
+        return NULL; /* newer servers say so */
     session->n_subscribed -= *is_subscribed;
     *is_subscribed = false;
     return as_confirmation(client, act, reply, SLICE("unsubscribe"));

@@ -13,6 +13,13 @@ static void say_one(struct client *client, const struct act *act, struct slice w
     expect(client, act);
 }
 
+/* What may not stand in MULTI: newer servers void the transaction for it. */
+static const char *judge_misplaced(struct session *session, const struct reply *reply)
+{
+    session->is_voided |= reply_begins(reply, '-', SLICE("ERR Command not allowed inside a transaction"));
+    return reply->type == '-' ? NULL : "it may not stand in MULTI";
+}
+
 static void say_multi(struct client *client, struct act *act)
 {
     say_one(client, act, SLICE("MULTI"));
@@ -24,10 +31,8 @@ static const char *judge_multi(struct client *client, const struct act *act, con
 {
     struct session *session = &client->session;
     (void)act;
-    if (session->in_multi) {
-        session->is_voided = session->is_voided || reply->type != '-';
-        return reply->type == '-' ? NULL : "MULTI in MULTI";
-    }
+    if (session->in_multi)
+        return judge_misplaced(session, reply);
     session->in_multi = true;
     session->is_voided = false;
     session->n_queued = 0;
@@ -116,7 +121,7 @@ static const char *judge_watch(struct client *client, const struct act *act, con
 {
     struct session *session = &client->session;
     if (session->in_multi)
-        return reply->type == '-' ? NULL : "WATCH in MULTI";
+        return judge_misplaced(session, reply);
     session->is_watching = true;
     session->watched[session->database] |= (uint8_t)(1U << act->a % OWN_KEYS);
     return reply_is_ok(reply) ? NULL : "it is not OK";
