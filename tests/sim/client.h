@@ -137,4 +137,7 @@ void say_key(struct client *client, char kind, uint32_t key);
 void say_value(struct client *client, uint32_t number);
 bool is_value(const struct client *client, uint32_t number, const struct reply *reply);
 
+/* Is a value of somebody else's own keys in it? */
+bool has_strange_mark(const struct client *client, struct slice bytes);
+
 #endif

@@ -1,0 +1,121 @@
+/*
+ * What a client says, and the values by which it is known who has written them.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "resp/emit.h"
+#include "tests/sim/client.h"
+#include "tests/sim/run.h"
+
+#define WORD_MAX 256
+
+static void append(struct bytes *bytes, const char *data, size_t n)
+{
+    if (!bytes_add(bytes, slice_of(data, n), SIZE_MAX))
+        abort();
+}
+
+void say_raw(struct client *client, const char *data, size_t n)
+{
+    append(&client->out, data, n);
+}
+
+static void say_header(struct client *client, char type, size_t n)
+{
+    char header[EMIT_HEADER_MAX];
+    append(&client->out, header, emit_header(header, type, (int64_t)n));
+}
+
+void say_begin(struct client *client, unsigned words)
+{
+    say_header(client, '*', words);
+    run.commands++;
+}
+
+void say_word(struct client *client, struct slice word)
+{
+    say_header(client, '$', word.len);
+    append(&client->out, word.at, word.len);
+    append(&client->out, "\r\n", 2);
+}
+
+void say_text(struct client *client, const char *format, ...)
+{
+    char word[WORD_MAX];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(word, sizeof word, format, args);
+    va_end(args);
+    say_word(client, slice_of(word, (size_t)n));
+}
+
+void expect(struct client *client, const struct act *act)
+{
+    if (client->is_lost)
+        return;
+    unsigned at = (client->first_expected + client->n_expected++) % EXPECTED_MAX;
+    client->expected[at] = (struct expected){*act, client->sent + client->out.len};
+}
+
+void say_key(struct client *client, char kind, uint32_t key)
+{
+    say_text(client, "%c:%u.%u:%u", kind, client->number, client->life, key % OWN_KEYS);
+}
+
+/* "~3.1.77~" and so many more bytes that depend on the number alone. */
+static size_t value_text(const struct client *client, uint32_t number, char *out, size_t room)
+{
+    size_t n = (size_t)snprintf(out, room, "~%u.%u.%u~", client->number, client->life, number);
+    uint32_t spread = number * UINT32_C(2654435761);
+    size_t len = (spread & 0xff000000) == 0 ? spread % run.plan.value_max : spread % 40;
+    while (n < len && n < room)
+        n += (size_t)snprintf(out + n, room - n, "%zx~", n);
+    return n < room ? n : room - 1;
+}
+
+static char value_room[1 << 20];
+
+void say_value(struct client *client, uint32_t number)
+{
+    say_word(client, slice_of(value_room, value_text(client, number, value_room, sizeof value_room)));
+}
+
+bool is_value(const struct client *client, uint32_t number, const struct reply *reply)
+{
+    size_t n = value_text(client, number, value_room, sizeof value_room);
+    return reply->type == '$' && !reply->is_nil && slice_eq(reply->text, slice_of(value_room, n));
+}
+
+/* ---- whose is it? ---- */
+
+/* "~3.1.77~": whose is it? False: it is none. */
+static bool read_mark(struct slice text, unsigned *number, unsigned *life)
+{
+    unsigned parts[3] = {0};
+    size_t at = 1;
+    for (int part = 0; part < 3; part++) {
+        size_t begin = at;
+        for (; at < text.len && text.at[at] >= '0' && text.at[at] <= '9'; at++)
+            parts[part] = parts[part] * 10 + (unsigned)(text.at[at] - '0');
+        if (at == begin || at == text.len || text.at[at++] != (part < 2 ? '.' : '~'))
+            return false;
+    }
+    *number = parts[0];
+    *life = parts[1];
+    return true;
+}
+
+bool has_strange_mark(const struct client *client, struct slice bytes)
+{
+    unsigned number, life;
+    const char *end = bytes.at + bytes.len;
+    for (const char *at = bytes.at; (at = memchr(at, '~', (size_t)(end - at))) != NULL; at++)
+        if (read_mark(slice_of(at, (size_t)(end - at)), &number, &life) &&
+            (number != client->number || life != client->life))
+            return true;
+    return false;
+}
