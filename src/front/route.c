@@ -149,6 +149,10 @@ static enum route run_own(struct client *client, struct request *request)
     bool is_decision = quota_decides(request->command);
     if (is_decision && !decisions_can_go(client))
         return ROUTE_WAIT;
+    if (client->has_own_lane && client->rider.in_flight > 0) {
+        place_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
+        return ROUTE_WAIT;
+    }
     if (own_check(client, request, text) > 0)
         return refuse_own(client, NULL, request);
     if (own_needs_proof(client, request)) {

@@ -110,6 +110,20 @@ def test_without_replies(conn, redis):
     wait_until(lambda: redis.call("EXISTS", f"limit:{keys[3]}"), "it is decided")
 
 
+def test_status_of_a_subscriber(weir):
+    """What is in front of it in the same pipeline ends the subscription, or begins one."""
+    denied = Error("ERR Can't execute 'limit|status'")
+    with weir.connect() as conn:
+        for _ in range(20):
+            assert conn.call("SUBSCRIBE", "ch") == [b"subscribe", b"ch", 1]
+            conn.send(pipeline("UNSUBSCRIBE ch", "LIMIT STATUS", "SUBSCRIBE ch", "LIMIT STATUS", "UNSUBSCRIBE ch"))
+            assert conn.read() == [b"unsubscribe", b"ch", 0]
+            assert b"subject" in conn.read()
+            assert conn.read() == [b"subscribe", b"ch", 1]
+            assert str(conn.read()).startswith(str(denied))
+            assert conn.read() == [b"unsubscribe", b"ch", 0]
+
+
 @pytest.mark.parametrize("end", ["QUIT", "half-close"])
 def test_the_end_behind(weir, protocol, end):
     key = fresh()

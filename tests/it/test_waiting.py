@@ -222,6 +222,20 @@ def test_half_closed_while_it_waits(weir, redis, command):
         assert all(plain(reply)[0] == 1 for reply in said if isinstance(reply, list)), "never an early yes"
 
 
+def test_half_closed_and_served(weir, redis):
+    """One that blocks, and is served at once: what stands behind it is answered too, however long that takes."""
+    for i in range(100):
+        key = fresh()
+        with weir.connect() as conn, redis.connect() as admin:
+            admin.call("RPUSH", key, "x")
+            conn.send(pipeline(f"BLPOP {key} 1", *["AUTH wrong"] * (i % 3), *["ECHO a"] * 20))
+            conn.sock.shutdown(1)
+            assert conn.read() == [key.encode(), b"x"]
+            for _ in range(i % 3):
+                assert str(conn.read()).startswith("ERR AUTH")
+            assert [conn.read() for _ in range(20)] == [b"a"] * 20
+
+
 def test_half_closed_at_once(weir, redis):
     """Before Redis has answered: not let through before its turn."""
     key = fresh()

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #define LINE_ROOM 512
+#define LAST_WORD_NS UINT64_C(1000000000) /* what was said last may be answered */
 #define PATIENCE_NS (UINT64_C(60) * 1000000000)
 
 /* ---- the plan's numbers ---- */
@@ -229,7 +230,7 @@ void scenario_take(uint32_t party)
 bool scenario_is_over(void)
 {
     if (n_taken == replay->n)
-        return true;
+        return world.now_ns - taken_ns > LAST_WORD_NS;
     return world.now_ns - taken_ns > PATIENCE_NS && scenario_peek(SCENARIO_FAULTS) == NULL;
 }
 
