@@ -54,6 +54,8 @@ static void fall(uint64_t ns, uint64_t pick)
 static void rise(bool keeps_data)
 {
     run.losses += !keeps_data;
+    if (!keeps_data)
+        run.changed_ns = world.now_ns;
     server_rise(keeps_data, run.plan.redis.requirepass);
 }
 
@@ -76,6 +78,7 @@ static void step_clock(uint64_t ns, uint64_t pick)
 {
     int64_t us = (int64_t)(ns / US);
     run.clock_steps++;
+    run.changed_ns = world.now_ns;
     server_step_clock(pick % 2 == 0 ? us : -us);
 }
 

@@ -32,14 +32,16 @@ static struct seen {
     unsigned n_holders[LIMIT_KEYS];
 } seen;
 
-/* What was passed before Redis lost its data or its clock jumped says nothing of what comes. */
-static void look_at_age(void)
+/*
+ * What was decided before Redis lost its data or its clock jumped says nothing of what comes. False: this may have been.
+ */
+static bool is_of_this_age(const struct act *act)
 {
     uint64_t age = run.losses + run.clock_steps;
-    if (seen.age == age)
-        return;
-    memset(&seen, 0, sizeof seen);
+    if (seen.age != age)
+        memset(&seen, 0, sizeof seen);
     seen.age = age;
+    return act->read_ns > run.changed_ns;
 }
 
 /* ---- rates ---- */
@@ -112,8 +114,7 @@ static const char *judge_limit(struct client *client, const struct act *act, con
         return "neither yes nor no";
     if (field[1].number != most || field[2].number < 0 || field[2].number > most || field[4].number < 0)
         return "numbers that cannot be";
-    look_at_age();
-    if (limited != 0 || option_of(act) == PEEK)
+    if (!is_of_this_age(act) || limited != 0 || option_of(act) == PEEK)
         return NULL;
     for (unsigned i = 0; i < (option_of(act) == COST ? 2U : 1U); i++)
         if (!window_admits(window, &law, act->read_ns - CLOCK_NS, world.now_ns))
@@ -174,14 +175,15 @@ static const char *judge_acquire(struct client *client, const struct act *act, c
     uint32_t key = act->a % LIMIT_KEYS;
     if (!read_field(reply, 0, 5, &limited) || !read_field(reply, 1, 5, &token) || limited.type != ':')
         return "it is no decision";
-    look_at_age();
     if (limited.number != 0)
         return token.is_nil ? NULL : "a place for somebody who is refused";
     if (token.is_nil || token.text.len == 0 || token.text.len >= TOKEN_ROOM)
         return "no token";
-    if (count_holders(key, act->read_ns, world.now_ns) >= places(act))
+    bool is_known = is_of_this_age(act);
+    if (is_known && count_holders(key, act->read_ns, world.now_ns) >= places(act))
         return "more holders than places";
-    add_holder(key, token.text, act->read_ns + ttl_ms(act) * MS - CLOCK_NS);
+    if (is_known)
+        add_holder(key, token.text, act->read_ns + ttl_ms(act) * MS - CLOCK_NS);
     memcpy(client->session.tokens[key], token.text.at, token.text.len);
     client->session.tokens[key][token.text.len] = '\0';
     return NULL;

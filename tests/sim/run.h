@@ -55,6 +55,7 @@ struct run {
     uint64_t faults;
     uint64_t losses;      /* times that Redis has lost its data */
     uint64_t clock_steps; /* times that its date has jumped */
+    uint64_t changed_ns;  /* when either was last */
     uint64_t settle_ns;   /* when it began to */
     uint64_t stop_ns;     /* when weir was told to */
     bool is_faultless;    /* nothing that could close a connection has happened yet */
