@@ -137,7 +137,8 @@ static const char *judge_limits(struct client *client, const struct expected *as
 {
     const struct op *op = asked->act.op;
     uint64_t from_ns = asked->act.read_ns;
-    if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("NOAUTH ")))
+    if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
+        reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")))
         return NULL;
     if (reply_begins(reply, '-', SLICE("THROTTLED ")))
         return run.plan.may_refuse ? NULL : limits_refused(subject_of(client), op->classes, reply->text);
