@@ -176,6 +176,9 @@ hunt: $(UNIT_BINS) build/asan/weir $(FUZZ_BINS) ## look for what nobody thought 
 	@HUNT=$(or $(HUNT),20) K="$(or $(K),scripts or mixed or random or walks)" tests/tools/run-it.sh
 	@tests/tools/run-fuzz.sh $(T) $(FUZZ_BINS)
 
+sim-seeds: build/asan/sim # the seeds that are simulated each time
+	@tests/tools/run-sim.sh
+
 sim: build/asan/sim build/release/sim ## simulate weir, its clients and Redis: SEED=n STEPS=m repeats a run, T=60 hunts with new seeds
 	@tests/tools/run-sim.sh $(if $(SEED),$(SEED) $(or $(STEPS),10000),$(T))
 
@@ -280,4 +283,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz hunt sim bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz hunt sim sim-seeds bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Simulates: run-sim.sh SEED STEPS repeats a run; run-sim.sh T first replays what was found before, then hunts with new
-# seeds for T seconds, half of them with sanitizers. A failure is kept in build/sim/ and shrunk.
+# seeds for T seconds, half of them with sanitizers. A failure is kept in build/sim/ and shrunk. run-sim.sh alone: what was
+# found before and the same seeds each time, with sanitizers; counts go to $TALLY when that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -31,6 +32,13 @@ fi
 for scenario in tests/sim/seeds/*.scenario; do
     build/asan/sim --replay "$scenario" >"$keep/replay.log" 2>&1 || { tail -n 60 "$keep/replay.log"; exit 1; }
 done
+if [ $# -eq 0 ]; then
+    seq 1 100 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --seed "$1" --steps 2000 >"$2/seed-$1.log" 2>&1 ||
+        { tail -n 60 "$2/seed-$1.log"; exit 1; }' _ {} "$keep"
+    rm -f "$keep"/seed-*.log
+    [ -z "${TALLY:-}" ] || echo "$((100 + $(find tests/sim/seeds -name '*.scenario' | wc -l))) 0 0" >>"$TALLY"
+    exit 0
+fi
 repeat 1 20000
 repeat 2 20000
 seed=$(date +%s)000

@@ -41,10 +41,11 @@ for check in $(make -s list-checks); do
 done
 part "unit (ASan, UBSan)" quiet_make unit
 part "tsan" quiet_make tsan
+part "sim (ASan, UBSan)" quiet_make sim-seeds
 part "it (ASan, UBSan)" quiet_make it
 part "package" tests/tools/test-package.sh
 
 grep '^skipped:' "$TALLY"
-echo "ran: check, unit and it under ASan and UBSan, thread tests under TSan, the package ($SECONDS s)"
+echo "ran: check, unit, sim and it under ASan and UBSan, thread tests under TSan, the package ($SECONDS s)"
 awk '/^[0-9]/ { p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' "$TALLY"
