@@ -597,7 +597,7 @@ static void part_outcome(const struct quota_ask *part, const int64_t *numbers, c
     }
     if (is_granted || quota_is_sure(part) || !reading_of(part)->recall(&memory, part, 0, outcome))
         reading_of(part)->tell(part, numbers, done, outcome);
-    if (is_held)
+    if (is_held || (hold->left_ns > 0 && quota_is_sure(part)))
         hold_back(hold, outcome);
 }
 
