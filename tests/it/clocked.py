@@ -1,14 +1,26 @@
 """A Redis whose clock, for LIMIT, is in the test's hand: something between weir and Redis that tells weir's scripts the time.
 
 A script is called with an empty word where Redis' own clock is to be taken (upstream/scripts/prelude.lua); here that word
-becomes the time that `PING clock:US` has set, on whatever connection."""
+becomes the time that `PING clock:US` has set, on whatever connection. So do the windows of the calendar that weir sends along, by
+its own clock: they are those of UTC around that time."""
 
 import re
 
+from conformance.reference import calendar_window
 from meddler import Meddler, cut
 
 CLOCK = re.compile(rb"clock:(\d+)")
+CALENDAR = re.compile(rb"([dwm])-?\d+(,-?\d+){4}")  # src/upstream/scripts/fixed.lua
 COMMAND = "PING clock:{us}"  # of weir's client
+
+
+def windows_around(letter, now_us):
+    """When the window before begins, the present one, and the three behind it."""
+    begin = calendar_window(letter, now_us)[0]
+    begins = [calendar_window(letter, begin - 1)[0], begin]
+    while len(begins) < 5:
+        begins.append(calendar_window(letter, begins[-1])[1])
+    return letter + ",".join(str(one // 10**6) for one in begins)
 
 
 def bulk(word):
@@ -60,6 +72,10 @@ class Clocked(Meddler):
             pass
         cut(weir, redis)
 
+    def _calendar(self, word):
+        found = CALENDAR.fullmatch(word)
+        return windows_around(found[1].decode(), int(self.now)).encode() if found else word
+
     def _told(self, words):
         set_to = CLOCK.fullmatch(words[-1])
         if set_to:
@@ -68,4 +84,6 @@ class Clocked(Meddler):
             at = 3 + int(words[2]) + 1
             if len(words) > at and words[at] == b"":
                 words[at] = self.now
+                if self.now:
+                    words = [self._calendar(word) for word in words]
         return b"*%d\r\n" % len(words) + b"".join(map(bulk, words))

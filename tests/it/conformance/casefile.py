@@ -39,8 +39,8 @@ def read_time(text):
 
 
 def read_value(word):
-    """Of a reply: an integer, nil, or a token's name."""
-    return None if word == "nil" else word if word.startswith("$") else int(word)
+    """Of a reply: an integer, nil, or a word: OK, a key's name, a token's."""
+    return None if word == "nil" else int(word) if re.fullmatch(r"-?\d+", word) else word
 
 
 def read_reply(text):
@@ -55,6 +55,23 @@ def write_reply(reply):
     if isinstance(reply, str):
         return reply
     return " ".join("nil" if one is None else str(one) for one in (reply if isinstance(reply, list) else [reply]))
+
+
+def write_string(value):
+    """As it is stored: bytes where they are more than a letter behind a penalty."""
+    letter = re.sub(rb"^p[\d:]+", b"", value)
+    is_binary = letter[:1] in (b"f", b"b", b"g") and len(letter) > 1
+    return f"hex {value.hex()}" if is_binary else f"text {value.decode('latin1')}"
+
+
+def key_places(words):
+    """Where in a call keys are named."""
+    name = words[1].upper()
+    if name == "RESET":
+        return list(range(2, len(words)))
+    if name == "ALL":
+        return [3, *(at + 2 for at, word in enumerate(words) if word.upper() == "AND")]
+    return [3 if name in ("BAN", "UNBAN") else 2]
 
 
 def read_step(line):
@@ -115,7 +132,7 @@ def all_cases():
 def follows_clock(words):
     """Are its windows those of the calendar?"""
     upper = [word.upper() for word in words]
-    return (upper[1] == "FIXED" and "FIRST" not in upper) or "APPROX" in upper
+    return ("FIXED" in upper[1:3] and "FIRST" not in upper) or "APPROX" in upper or upper[1] == "ALL"
 
 
 def time_fields(words):

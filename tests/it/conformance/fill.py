@@ -20,14 +20,14 @@ def reply_of(reference, step, now):
         return f"-{wrong}"
 
 
-def show(state):
-    shown = state.shown() if state else None
+def show(key):
+    shown = key.shown() if key else None
     if shown is None:
         return "nothing"
     if isinstance(shown, list):
         score = lambda one: str(one) if isinstance(one, int) else "%.17g" % float(one)
         return "zset " + " ".join(f"{name.decode()} {score(at)}" for name, at in shown)
-    return f"text {shown.decode()}" if shown[:1] not in (b"f", b"b") else f"hex {shown.hex()}"
+    return casefile.write_string(shown)
 
 
 def fill(case):
@@ -38,11 +38,11 @@ def fill(case):
             now = casefile.START + step.at
             step.expected = reply_of(reference, step, now)
             continue
-        _, state, end = reference.keys.get(step.words[0], (None, None, 0))
+        key = reference.keys.get(step.words[0])
         if step.kind == "holds":
-            step.expected = show(state if end > now else None)
+            step.expected = show(key if key and key.end > now else None)
         else:
-            step.expected = str((end - now) // 1000)
+            step.expected = str((key.end - now) // 1000)
 
 
 def is_steady(case, rng):

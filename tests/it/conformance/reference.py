@@ -3,9 +3,12 @@ of any size. Nothing of weir is used here; the sentences of the page are named w
 
 Times are us since 1970 where the page says so, ns in funnels. Replies are lists, as in RESP2; errors are Wrong."""
 
+import copy
 import math
 import re
 import struct
+from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 
 NS_PER_US, NS_PER_MS, US_PER_MS = 1000, 10**6, 1000
@@ -14,6 +17,8 @@ KEPT = 8  # rates of a key that still count
 STEP_NS = 4 * NS_PER_MS  # of what a funnel owed
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 PERIODS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
+DAY_S, EPOCH = 86400, date(1970, 1, 1).toordinal()
+CALENDAR = {"DAY": "d", "WEEK": "w", "MONTH": "m"}
 NEVER = math.inf
 WRONGTYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 OWES = "ERR the key still owes at 8 other rates: give this one a key of its own"
@@ -39,6 +44,12 @@ class Rate:
     """R1 .. R6: count per period, and how long units take in a funnel."""
 
     def __init__(self, text):
+        self.letter = CALENDAR.get(text.partition("/")[2].upper())
+        if self.letter:  # D1
+            number, unit = re.fullmatch(r"(\d+)([kmg]?)/.*", text.lower()).groups()
+            self.count, self.period_ns = int(number) * UNITS[unit], 0
+            self.burst = self.count
+            return
         number, unit, length, name = re.fullmatch(r"(\d+(?:\.\d{1,6})?)([kmg]?)/(\d*)(ms|s|m|h|d)", text.lower()).groups()
         count, parts = Fraction(number) * UNITS[unit], 1
         if "." in number:
@@ -73,6 +84,23 @@ class Rate:
         return self.span(self.burst)
 
 
+def time_ms(text):
+    number, unit = re.fullmatch(r"(\d*)(ms|s|m|h|d)", text.lower()).groups()
+    return int(number or 1) * PERIODS[unit] // NS_PER_MS
+
+
+@dataclass
+class Told:
+    """T1, before it is rounded: retry and reset in ns; retry -1: it passes, NEVER: it never will."""
+
+    is_limited: bool
+    limit: int
+    remaining: int
+    retry: int
+    reset: int
+    granted: int
+
+
 class Call:
     """The words of one LIMIT command with rates."""
 
@@ -81,6 +109,9 @@ class Call:
         self.cost, self.wait, self.mode = 1, 0, "TAKE"
         self.waits = 0  # ns: how long its turn is away, once it is decided
         self.is_peek = self.counts_all = self.is_first = False
+        self.warmup, self.penalty = 0, None  # ns; (first, longest) in ms
+        self.is_held = False  # refused by something else than its rates: a penalty, or another key
+        self.room_alone = False  # of several keys: it is another one alone that refuses
         rest = [word.upper() for word in words[2:]]
         while rest:
             word = rest.pop(0)
@@ -94,6 +125,11 @@ class Call:
                 self.wait = int(rest.pop(0)) * NS_PER_MS
             elif word == "CREDIT":
                 self.mode, self.cost = word, int(rest.pop(0))
+            elif word == "WARMUP":
+                self.name, self.warmup = "WARM", time_ms(rest.pop(0)) * NS_PER_MS
+            elif word == "PENALTY":
+                first, _, longest = rest.pop(0).partition("..")
+                self.penalty = time_ms(first), time_ms(longest or first)
             elif word in ("FORCE", "PARTIAL", "BORROW"):
                 self.mode = word
             elif word == "PEEK":
@@ -110,6 +146,10 @@ class Call:
     def is_sure(self):
         return self.cost == 0 or self.mode in ("FORCE", "CREDIT")
 
+    def refuses_alone(self, told):
+        """Of several keys: has this one no room itself?"""
+        return told.is_limited and not self.room_alone
+
     @property
     def tries(self):
         """O6: PARTIAL is as many tries of one unit."""
@@ -120,20 +160,22 @@ class Call:
         """Units that each try takes."""
         return {"PARTIAL": 1, "CREDIT": -self.cost}.get(self.mode, self.cost)
 
-    def reply(self, is_limited, limit, remaining, retry, reset, granted):
-        """T1 .. T5; retry and reset in ns."""
-        times = [-1 if ns < 0 or ns == NEVER else ceil_div(ns, NS_PER_MS) for ns in (retry, reset)]
-        return [int(is_limited), limit, remaining, *times] + ([granted] if self.mode == "PARTIAL" else [])
+    def reply(self, told):
+        """T1 .. T5."""
+        times = [-1 if ns < 0 or ns == NEVER else ceil_div(ns, NS_PER_MS) for ns in (told.retry, told.reset)]
+        return [int(told.is_limited), told.limit, told.remaining, *times] + ([told.granted] if self.mode == "PARTIAL" else [])
 
     def most_waited_for(self, rows):
-        """T4: of (retry, limit, remaining, reset) of each rate that of the longest wait, the first of equals."""
-        retry, limit, remaining, reset = max(rows, key=lambda row: row[0])
-        return self.reply(True, limit, remaining, retry, reset, 0)
+        """T4: of (retry, limit, remaining, reset) of each rate that of the longest wait, the first of equals; P6: where
+        no rate refuses that with the least remaining."""
+        refuses = any(row[0] > 0 for row in rows)
+        retry, limit, remaining, reset = max(rows, key=lambda row: row[0]) if refuses else min(rows, key=lambda row: row[2])
+        return Told(True, limit, remaining, retry, reset, 0)
 
     def least_left(self, rows, granted):
         """T4: of (remaining, limit, reset) of each rate that of the least remaining, the first of equals."""
         remaining, limit, reset = min(rows, key=lambda row: row[0])
-        return self.reply(False, limit, remaining, -1, reset, granted)
+        return Told(False, limit, remaining, -1, reset, granted)
 
 
 # ---- FUNNEL and BUCKET ----
@@ -185,7 +227,7 @@ class Funnels:
         return [named[rate.interval] for rate in rates]
 
     def ask(self, call, now_us):
-        """The reply, and ms to live if something is to be stored."""
+        """What is told, whether anything changes, and what stores it, which says for how many ms."""
         for rate in call.rates:
             if rate.burst * rate.interval >= MOST - 1:
                 raise Wrong(f"ERR a burst of {rate.burst} at this rate takes more than 104 days to drain: give a smaller burst")
@@ -199,13 +241,15 @@ class Funnels:
         granted = call.tries
         for debt, (inc, room) in zip(debts, rooms):
             if not call.is_sure:
-                granted = within((room - debt) // inc, 0, granted)
-        lives = None
-        if not call.is_peek:
-            lives = self.pour(call, kept, asked, rooms, granted, changes, now)
-        return self.told(call, debts, rooms, granted), lives
+                granted = within((room - debt) // inc, 0, 0 if call.is_held else granted)
+        changes = not call.is_peek and self.pour(call, kept, asked, rooms, granted, changes)
+        return self.told(call, debts, rooms, granted), changes, lambda: self.store(kept, now)
 
-    def pour(self, call, kept, asked, rooms, granted, changes, now):
+    def store(self, kept, now):
+        self.records = [[funnel.interval, now + funnel.debt, funnel.peak] for funnel in kept]
+        return ceil_div(max([0, *(funnel.debt for funnel in kept)]), NS_PER_MS)  # F10
+
+    def pour(self, call, kept, asked, rooms, granted, changes):
         refused = call.tries - granted if call.counts_all else 0
         for funnel in dict.fromkeys(asked):
             inc = rooms[asked.index(funnel)][0]
@@ -218,15 +262,12 @@ class Funnels:
             if funnel.debt != funnel.before:
                 changes, funnel.peak = True, ceil_div(funnel.debt, STEP_NS)
                 kept += [funnel] if funnel.is_new else []
-        if not changes:
-            return None
-        for funnel in kept[::-1]:  # F9
+        for funnel in kept[::-1] if changes else []:  # F9
             if len(kept) > KEPT and funnel.debt == 0:
                 kept.remove(funnel)
         if len(kept) > KEPT:
             raise Wrong(OWES)
-        self.records = [[funnel.interval, now + funnel.debt, funnel.peak] for funnel in kept]
-        return ceil_div(max(funnel.debt for funnel in kept), NS_PER_MS)  # F10
+        return changes
 
     def told(self, call, debts, rooms, granted):
         left = lambda rate, debt: within(rate.units(max(0, rate.burst_ns - debt)), 0, rate.burst)
@@ -262,23 +303,53 @@ def spelled(start, period):
     return start + (int(code) - start) % 10 ** len(code)
 
 
+def calendar_window(letter, now):
+    """D2: when the window of UTC that is now begins, and when it is over: us."""
+    day = now // 10**6 // DAY_S
+    if letter == "d":
+        first, last = day, day + 1
+    elif letter == "w":
+        first = day - (date.fromordinal(EPOCH + day).weekday())
+        last = first + 7
+    else:
+        month = date.fromordinal(EPOCH + day).replace(day=1)
+        following = date(month.year + month.month // 12, month.month % 12 + 1, 1)
+        first, last = month.toordinal() - EPOCH, following.toordinal() - EPOCH
+    return first * DAY_S * 10**6, last * DAY_S * 10**6
+
+
 class Window:
-    def __init__(self, period, start, used=0, before=0, is_first=False):
+    """`letter` of one of the calendar, whose name it is with the beginning and the length."""
+
+    def __init__(self, period, start, used=0, before=0, is_first=False, letter=None):
         self.period, self.start, self.used, self.before, self.is_first = period, start, used, before, is_first
-        self.was = used, before
+        self.was, self.letter = (used, before), letter
+
+    @property
+    def name(self):
+        return (self.letter, self.start, self.period) if self.letter else (self.is_first, self.period)
 
 
 class Windows:
     """What FIXED and APPROX have in common: windows by their periods."""
 
     def __init__(self):
-        self.windows = {}  # (is_first, period): Window, in the order in which they are stored
+        self.windows = {}  # by their names, in the order in which they are stored
 
-    def seen(self, now):
-        """W3 .. W5: as they are at a time; whether one was brought back."""
+    def seen(self, now, letters=()):
+        """W3 .. W5, D4: as they are at a time; whether one was brought back. Of the calendar those that are asked for are."""
         found, is_brought = {}, False
-        for (is_first, period), window in self.windows.items():
+        for window in self.windows.values():
+            is_first, period = window.is_first, window.period
             start, used, before = window.start, window.used, window.before
+            if window.letter:
+                here, over = calendar_window(window.letter, now)
+                if window.letter in letters and start >= calendar_window(window.letter, over)[1]:
+                    start, period, is_brought = here, over - here, True
+                if start + period > now:
+                    kept = Window(period, start, used, letter=window.letter)
+                    found[kept.name] = kept
+                continue
             here = now if is_first else now - now % period
             is_ahead = start > now if is_first else start > here + period
             if is_ahead:
@@ -291,23 +362,27 @@ class Windows:
             found[is_first, period] = Window(period, start, used, before if self.has_before else 0, is_first)
         return found, is_brought
 
+    def asked(self, kept, call, rate, now):
+        """The window in which this rate counts."""
+        if rate.letter:
+            here, over = calendar_window(rate.letter, now)
+            following = Window(calendar_window(rate.letter, over)[1] - over, over, letter=rate.letter)
+            present = Window(over - here, here, letter=rate.letter)
+            return kept.get(following.name) or kept.setdefault(present.name, present)
+        here = now if call.is_first else now - now % rate.period
+        return kept.setdefault((call.is_first, rate.period), Window(rate.period, here, is_first=call.is_first))
+
     def ask(self, call, now):
-        kept, changes = self.seen(now)
-        asked = []
-        for rate in call.rates:
-            name = call.is_first, rate.period
-            here = now if call.is_first else now - now % rate.period
-            if name not in kept:
-                kept[name] = Window(rate.period, here, is_first=call.is_first)
-            asked.append(kept[name])
+        kept, changes = self.seen(now, {rate.letter for rate in call.rates})
+        asked = [self.asked(kept, call, rate, now) for rate in call.rates]
         unique = list(dict.fromkeys(asked))
-        kept = {(window.is_first, window.period): window for window in [*unique, *(w for w in kept.values() if w not in unique)]}
+        kept = [*unique, *(window for window in kept.values() if window not in unique)]
         charge = call.charge if call.cost else 1
         used = [self.held(window, now) for window in asked]
         granted = call.tries
         for before, rate in zip(used, call.rates):
             if not call.is_sure or call.is_peek:
-                granted = within((rate.count - before) // charge, 0, granted)
+                granted = within((rate.count - before) // charge, 0, 0 if call.is_held else granted)
         if not call.is_peek:
             for window in unique:
                 self.add(window, granted * charge)
@@ -317,15 +392,16 @@ class Windows:
         changes |= any((window.used, window.before) != window.was for window in unique)
         if call.mode == "CREDIT":
             used = [max(0, self.held(window, now) + call.cost) if self.held(window, now) else before for before, window in zip(used, asked)]
-        reply = self.told(call, used, asked, granted if not call.is_sure else call.tries, now)
-        if call.is_peek or not changes:
-            return reply, None
-        over = [self.over(window, now) for window in kept.values()]
-        live = {name: window for (name, window), left in zip(kept.items(), over) if left > 0}
-        if len(live) > KEPT:
+        told = self.told(call, used, asked, granted if not call.is_sure else call.tries, now)
+        changes &= not call.is_peek
+        live = [window for window in kept if self.over(window, now) > 0]
+        if changes and len(live) > KEPT:
             raise Wrong(COUNTS)
-        self.windows = live
-        return reply, ceil_div(max([1000, *over]), US_PER_MS) if live else 0
+        return told, changes, lambda: self.store(live, now)
+
+    def store(self, live, now):
+        self.windows = {window.name: window for window in live}
+        return ceil_div(max([1000, *(self.over(window, now) for window in live)]), US_PER_MS) if live else 0
 
     def told(self, call, used, asked, granted, now):
         """T1 .. T5. After a try that was let through times are those behind it."""
@@ -362,6 +438,8 @@ class Fixed(Windows):
         return window.start + window.period - now if window.used else 0
 
     def word(self, window):
+        if window.letter:  # D5
+            return f"{window.letter}{window.start // 10**6}-{window.period // 10**6}:{window.used}"
         if window.is_first:
             return f"{window.start}-{window.period // US_PER_MS}:{window.used}"
         return f"{spelled(window.start, window.period)}:{window.used}"
@@ -429,7 +507,7 @@ class Log:
         granted = call.tries
         for before, rate in zip(used, call.rates):
             if not call.is_sure or call.is_peek:
-                granted = within((rate.count - before) // charge, 0, granted)
+                granted = within((rate.count - before) // charge, 0, 0 if call.is_held else granted)
         charged = 0 if call.is_peek else granted * max(0, charge)
         if call.counts_all and not call.is_peek:
             charged += (call.tries - granted) * min(charge, max(rate.count for rate in call.rates))
@@ -438,13 +516,15 @@ class Log:
         if call.mode == "CREDIT":
             after = self.given_back(after, call.cost, now - longest)
         rows = [self.row(call, rate, before, granted, entries, after, charged, now) for rate, before in zip(call.rates, used)]
-        lives = None
-        if not call.is_peek and (charged or is_brought or after != entries):
-            lives = self.write(after, charged, is_brought, longest, now, call.mode == "CREDIT")
+        changes = not call.is_peek and bool(charged or is_brought or after != entries)
+        write = lambda: self.write(after, charged, is_brought, longest, now, call.mode == "CREDIT") if changes else self.lives(now)
         if call.is_sure or granted > 0:
             least = [(left, count, reset) for _, count, left, reset in rows]
-            return call.least_left(least, granted if call.mode == "PARTIAL" and call.cost else call.cost), lives
-        return call.most_waited_for(rows), lives
+            return call.least_left(least, granted if call.mode == "PARTIAL" and call.cost else call.cost), changes, write
+        return call.most_waited_for(rows), changes, write
+
+    def lives(self, now):
+        return max(0, ceil_div(self.over_at - now, US_PER_MS)) if self.entries else 0
 
     def row(self, call, rate, before, granted, entries, after, charged, now):
         held = max(0, before + (-call.cost if call.mode == "CREDIT" else 0 if call.is_peek else charged))
@@ -479,7 +559,7 @@ class Log:
             after = after[min(over, self.pruned) :]
             self.over_at = max(self.over_at, now + longest)
         self.entries = after
-        return ceil_div(self.over_at - now, US_PER_MS) if after else 0
+        return self.lives(now)
 
     def shown(self):
         return [(b"%016d+%d" % (total, units), at) for at, total, units in self.entries] or None
@@ -571,54 +651,264 @@ class Holders:
         return sorted(scores, key=lambda one: (one[1], one[0])) or None
 
 
+# ---- BUCKET with a warm-up ----
+
+
+@dataclass
+class Rest:
+    """G1: of one rate and warm-up: ns."""
+
+    interval: int
+    warmup: int
+    debt: int
+    rest: int
+    is_new: bool = False
+
+    @property
+    def left(self):
+        return self.debt + self.warmup - self.rest
+
+
+class Warm:
+    def __init__(self):
+        self.rests, self.written = [], 0  # us
+
+    def seen(self, now_us):
+        """G2, G7."""
+        passed = max(0, now_us - self.written) * NS_PER_US
+        grown = lambda one: min(one.warmup, one.rest + max(0, passed - one.debt))
+        return [Rest(one.interval, one.warmup, max(0, one.debt - passed), grown(one)) for one in self.rests]
+
+    @staticmethod
+    def energy(warmup, rest):
+        """G4: what all of a rest owes besides."""
+        return 2 * max(Fraction(0), Fraction(rest) - Fraction(warmup, 2)) ** 2 / warmup
+
+    def ask(self, call, now_us):
+        rate, kept = call.rates[0], self.seen(now_us)
+        changes = bool(self.rests) and now_us < self.written
+        most, taken = rate.burst_ns - rate.span(1), rate.span(call.cost)
+        named = [one for one in kept if (one.interval, one.warmup) == (rate.interval, call.warmup)]
+        asked = named[0] if named else Rest(rate.interval, call.warmup, max([0, *(one.debt for one in kept)]), call.warmup, True)
+        passes = call.cost == 0 or asked.debt <= most
+        if passes and call.cost:
+            price = taken + self.energy(call.warmup, asked.rest) - self.energy(call.warmup, max(0, asked.rest - taken))
+            asked.debt, asked.rest, changes = asked.debt + math.ceil(price), max(0, asked.rest - taken), True
+            kept += [asked] if asked.is_new else []
+        live = [one for one in kept if one.left > 0]
+        changes &= not call.is_peek
+        if changes and len(live) > KEPT:
+            raise Wrong(OWES)
+        remaining = within(rate.units(max(0, rate.burst_ns - asked.debt)), 0, rate.burst)
+        told = Told(not passes, rate.burst, remaining, -1 if passes else asked.debt - most, asked.left, call.cost)
+        return told, changes, lambda: self.store(live, now_us)
+
+    def store(self, live, now_us):
+        self.rests, self.written = live, now_us
+        return ceil_div(max([0, *(one.left for one in live)]), NS_PER_MS)
+
+    def shown(self):
+        """G8."""
+        numbers = lambda one: [(one.interval, 7), (one.warmup, 6), (self.written, 7), (one.debt, 7), (one.rest, 6)]
+        parts = (number.to_bytes(size, "big") for one in self.rests for number, size in numbers(one))
+        return b"g" + b"".join(parts) if self.rests else None
+
+
+# ---- penalties ----
+
+
+@dataclass
+class Penalty:
+    """P1: till in us, the others in ms."""
+
+    till: int
+    span: int
+    last: int = 0
+    rest: int = 0
+
+    def seen(self, now):
+        """P2, P8: what is known of it at a time, or None."""
+        cut = Penalty(min(self.till, now + self.span * US_PER_MS), self.span, self.last, self.rest)
+        return cut if now < cut.till + cut.rest * US_PER_MS else None
+
+    def left(self, now):
+        return max(0, self.till - now)
+
+    def lives(self, now):
+        return ceil_div(self.till - now, US_PER_MS) + self.rest
+
+    @property
+    def text(self):
+        return f"p{self.till}:{self.span}:{self.last}:{self.rest}"
+
+
+def next_penalty(known, penalty, now):
+    """P4, P5."""
+    first, longest = penalty
+    last, rest = (known.last, known.rest) if known else (0, 0)
+    if longest == first:
+        return Penalty(now + first * US_PER_MS, first, last, rest)
+    span = min(max(first, 2 * last), longest)
+    return Penalty(now + span * US_PER_MS, span, span, longest)
+
+
 # ---- all keys ----
 
-KINDS = {"FUNNEL": lambda: Funnels("f"), "BUCKET": lambda: Funnels("b"), "SLIDING": Log, "APPROX": Approx, "FIXED": Fixed,
+KINDS = {"FUNNEL": lambda: Funnels("f"), "BUCKET": lambda: Funnels("b"), "SLIDING": Log, "APPROX": Approx, "FIXED": Fixed, "WARM": Warm,
          "THROTTLE": Cell, "ACQUIRE": Holders, "RENEW": Holders, "RELEASE": Holders}  # fmt: skip
+LETTERS = {"FUNNEL": b"f", "BUCKET": b"b", "APPROX": b"a", "FIXED": b"w"}
+WHOLE = {"PEEK": 0, "FORCE": 0, "BORROW": 0, "CREDIT": 1, "COUNT": 1, "FROM": 1, "PENALTY": 1}  # of ALL: how many words follow
+
+
+@dataclass
+class Key:
+    kind: str
+    state: object
+    end: int = 0  # us
+    penalty: Penalty = None
+
+    def shown(self):
+        """P1: a penalty in front of a string, and behind the entries of a log."""
+        shown = self.state.shown()
+        if not self.penalty:
+            return shown
+        text = self.penalty.text.encode()
+        return [*(shown or []), (text + b":*", math.inf)] if self.kind == "SLIDING" else text + (shown or LETTERS[self.kind])
+
+    def decide(self, call, now):
+        """P3 .. P8: what is told, whether anything changes, and what stores it, which says for how many ms."""
+        known = self.penalty and self.penalty.seen(now)
+        left = known.left(now) if known else 0
+        call.is_held |= left > 0
+        told, changes, write = self.state.ask(call, now)
+        changes |= not call.is_peek and known is not None and known.till < self.penalty.till
+        if call.penalty and call.refuses_alone(told) and not left and not call.is_peek:
+            known, changes = next_penalty(known, call.penalty, now), True
+            left = known.left(now)
+        if left > 0:  # P6
+            told.remaining, told.reset = 0, max(told.reset, left * NS_PER_US)
+            told.retry = max(told.retry, left * NS_PER_US) if told.is_limited else -1
+
+        def store():
+            lives, self.penalty = write(), known
+            if lives == 0 and self.kind != "SLIDING":
+                self.state = KINDS[self.kind]()
+            return max(lives, known.lives(now)) if known else lives
+
+        return told, changes, store
+
+    def ban(self, known, now):
+        """B1 .. B3: what has been counted stays as it is, and the key as long as it was to."""
+        self.penalty = known
+        if self.kind == "SLIDING":
+            lives = self.state.lives(now)
+        else:
+            lives = ceil_div(max(0, self.end - now), US_PER_MS) if self.state.shown() else 0
+        return max(lives, known.lives(now)) if known else lives
 
 
 class Reference:
-    """Keys, each with its algorithm and when it ends (us)."""
+    """Keys, each with its algorithm and when it ends."""
 
     def __init__(self):
         self.keys = {}
         self.tokens = 0
         self.waits = 0  # of the last call, ns
 
-    def state(self, name, key, now):
-        kind = {"BUCKET": "BUCKET", "RENEW": "ACQUIRE", "RELEASE": "ACQUIRE"}.get(name, name)
-        for ended in [one for one, (_, _, end) in self.keys.items() if end <= now]:
+    def key(self, name, key, now):
+        kind = {"RENEW": "ACQUIRE", "RELEASE": "ACQUIRE"}.get(name, name)
+        for ended in [one for one, known in self.keys.items() if known.end <= now]:
             del self.keys[ended]  # K1
         known = self.keys.get(key)
-        if known:
-            if known[0] != kind:
-                raise Wrong(WRONGTYPE)
-            return kind, known[1]
-        return kind, KINDS[name]()
+        if known and known.kind != kind:
+            raise Wrong(WRONGTYPE)
+        return known or Key(kind, KINDS[name]())
+
+    def keep(self, name, key, lives, now):
+        """As long as it counts; None: as it was."""
+        if lives == 0:
+            self.keys.pop(name, None)
+        elif lives is not None:
+            key.end = now + lives * US_PER_MS
+            self.keys[name] = key
 
     def call(self, words, now):
         """The reply of LIMIT ... at a time; Wrong is an error."""
         name, key = words[0].upper(), words[1]
-        if name == "RESET":
-            return sum(self.keys.pop(one, (0, 0, 0))[2] > now for one in words[1:])
-        is_rated = name in ("FUNNEL", "BUCKET", "SLIDING", "FIXED")
-        call = Call(words) if is_rated else None
-        kind, state = self.state(call.name if call else name, key, now)
         self.waits = 0
-        if call:
-            reply, lives = state.ask(call, now)
+        if name == "RESET":
+            return sum(self.keys.pop(one, Key(None, None)).end > now for one in words[1:])
+        if name in ("BAN", "UNBAN"):
+            return self.ban(name, words[1].upper(), words[2], words[3:], now)
+        if name == "ALL":
+            return self.all(words[1:], now)
+        if name in ("FUNNEL", "BUCKET", "SLIDING", "FIXED"):
+            call = Call(words)
+            known = self.key(call.name, key, now)
+            told, changes, store = known.decide(call, now)
             self.waits = call.waits
-        elif name == "THROTTLE":
-            reply, lives = state.ask(words[2:], now)
+            self.keep(key, known, store() if changes else None, now)
+            return call.reply(told)
+        known = self.key(name, key, now)
+        if name == "THROTTLE":
+            reply, lives = known.state.ask(words[2:], now)
         elif name == "ACQUIRE":
-            reply, lives = state.acquire(f"${self.tokens + 1}", int(words[2]), int(words[3]), now)
+            reply, lives = known.state.acquire(f"${self.tokens + 1}", int(words[2]), int(words[3]), now)
             self.tokens += 1 - reply[0]
         elif name == "RENEW":
-            reply, lives = state.renew(words[2], int(words[3]), now)
+            reply, lives = known.state.renew(words[2], int(words[3]), now)
         else:
-            reply, lives = state.release(words[2], now)
-        if lives == 0:
-            self.keys.pop(key, None)
-        elif lives is not None:
-            self.keys[key] = (kind, state, now + lives * US_PER_MS)
+            reply, lives = known.state.release(words[2], now)
+        self.keep(key, known, lives, now)
         return reply
+
+    def ban(self, name, algorithm, key, times, now):
+        known = self.key(algorithm, key, now)
+        was = known.penalty and known.penalty.seen(now)
+        is_there = was is not None and was.left(now) > 0
+        if name == "BAN":
+            span = time_ms(times[0])
+            after = Penalty(now + span * US_PER_MS, span, was.last if was else 0, was.rest if was else 0)
+        elif not known.penalty:
+            return 0
+        else:
+            after = None
+        self.keep(key, known, known.ban(after, now), now)
+        return "OK" if name == "BAN" else int(is_there)
+
+    def all(self, words, now):
+        """M1 .. M6."""
+        calls = parts_of(words)
+        keys = [self.key(call.name, call.key, now) for call in calls]
+        alone = [copy.deepcopy(key).decide(copy.copy(call), now)[0] for key, call in zip(keys, calls)]
+        refusing = [told.is_limited for told in alone]
+        is_refused = any(refusing)
+        for call, refuses in zip(calls, refusing):
+            call.is_held, call.room_alone = is_refused and not call.is_sure, not refuses
+        kept = copy.deepcopy(keys)
+        decided = [key.decide(call, now) for key, call in zip(kept, calls)]
+        for call, key, (_, changes, store) in zip(calls, kept, decided):
+            self.keep(call.key, key, store() if changes else None, now)
+        tolds = [told for told, _, _ in decided]
+        if not is_refused:
+            return [*calls[0].reply(min(tolds, key=lambda told: told.remaining)), None]
+        first = max((i for i in range(len(calls)) if refusing[i]), key=lambda i: tolds[i].retry)
+        counted = [told.retry for told, call in zip(tolds, calls) if call.counts_all or not call.room_alone]
+        told = tolds[first]
+        told.retry = max([told.retry, *counted])
+        return [*calls[0].reply(told), calls[first].key]
+
+
+def parts_of(words):
+    """M1: a call for each part, with the options of the whole."""
+    options, parts, rest = [], [[]], list(words)
+    while rest:
+        word = rest.pop(0)
+        if word.upper() in WHOLE:
+            options.append([word, *(rest.pop(0) for _ in range(WHOLE[word.upper()]))])
+        elif word.upper() == "AND":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    flat = lambda part: [word for option in options if option[0].upper() != "FROM" or part[0].upper() == "FIXED" for word in option]
+    return [Call([*part, *flat(part)]) for part in parts]

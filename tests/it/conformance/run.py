@@ -10,6 +10,7 @@ Exit code: 0, all hold; 1, some do not; 2, the server cannot be asked."""
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections import defaultdict
@@ -50,9 +51,8 @@ class Run:
 
     def words(self, step):
         """As they are sent: keys and tokens by their real names."""
-        n_keys = len(step.words) if step.words[1] == "RESET" else 3
-        names = [self.key(word) for word in step.words[2:n_keys]]
-        return [*step.words[:2], *names, *(self.tokens.get(word, word) for word in step.words[n_keys:])]
+        places = casefile.key_places(step.words)
+        return [self.key(word) if at in places else self.tokens.get(word, word) for at, word in enumerate(step.words)]
 
     def read(self, reply):
         """A reply as the file would have it; a token that is new gets the next name."""
@@ -63,7 +63,9 @@ class Run:
         if isinstance(reply, list):
             return [self.read(one) for one in reply]
         if isinstance(reply, bytes):
-            known = [name for name, token in self.tokens.items() if token == reply.decode()]
+            known = [name for name, real in (self.tokens | self.keys).items() if real == reply.decode()]
+            if known and known[0] in self.keys:
+                return known[0]
             name = known[0] if known else f"${len(self.tokens) + 1}"
             self.tokens[name] = reply.decode()
             return name
@@ -130,9 +132,9 @@ class Run:
             flat = [part for pair in pairs for part in (pair if isinstance(pair, list) else [pair])]
             token = {token.encode(): name.encode() for name, token in self.tokens.items()}
             names = [b"h:" + token[name[2:]] if name[2:] in token else name for name in flat[::2]]
+            names = [re.sub(rb"^(p.*:)\d+$", rb"\1*", name) for name in names]  # until when the log is needed, by PTTL
             return "zset " + " ".join(f"{name.decode()} {float(score):.17g}" for name, score in zip(names, flat[1::2]))
-        value = self.conn.call("GET", key)
-        return f"hex {value.hex()}" if value[:1] in (b"f", b"b") else f"text {value.decode('latin1')}"
+        return casefile.write_string(self.conn.call("GET", key))
 
     def check(self, step):
         """What is stored, and for how long: only where the clock is set."""
