@@ -258,6 +258,8 @@ struct named *named_copy(const struct named *named)
         *limit = named->limits[i];
         limit->name = mem_strndup(limit->name, strlen(limit->name));
         limit->rates = mem_strndup(limit->rates, strlen(limit->rates));
+        if (limit->penalty_text != NULL)
+            limit->penalty_text = mem_strndup(limit->penalty_text, strlen(limit->penalty_text));
         limit->tally = named_tally_get(limit->tally);
         limit->overrides = overrides_get(limit->overrides);
         (void)zone_get(limit->rule.zone);
