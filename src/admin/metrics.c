@@ -181,6 +181,7 @@ static const struct metric metrics[] = {
     {"weir_named_limit_duration_seconds", "histogram", show_named_times,
      "How long those that may not wait took, as their client sees it."},
     {"weir_named_limit_info", "gauge", show_named_info, "Always 1; the labels say what the limit is."},
+    {"weir_named_limit_overrides", "gauge", show_named_overrides, "Keys of the limit that have rates of their own now."},
     {"weir_request_duration_seconds", "histogram", show_requests,
      "From when a command is the next of its client until its reply has been written."},
     {"weir_upstream_request_duration_seconds", "histogram", show_upstream_times,

@@ -150,6 +150,12 @@ static void named_row(struct text *out, const struct snapshot_named *named)
     escaped(out, named->name);
     text_print(out, "</span><span class=\"sub\">%s ", named->algorithm);
     escaped(out, named->rates);
+    text_print(out, "%s", named->zone[0] != '\0' ? ", " : "");
+    escaped(out, named->zone);
+    text_print(out, "%s", named->penalty[0] != '\0' ? ", penalty " : "");
+    escaped(out, named->penalty);
+    if (named->overrides > 0)
+        text_print(out, ", %zu key%s with other rates", named->overrides, named->overrides == 1 ? "" : "s");
     text_print(out, "%s</span></th>", named->is_shadow ? ", shadow" : "");
     count_cell(out, "Passed", "", named->results[TALLY_PASSED]);
     count_cell(out, "Limited", "", named->results[TALLY_LIMITED]);

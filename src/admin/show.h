@@ -37,6 +37,7 @@ void show_near(struct sheet *s);
 void show_delays(struct sheet *s);
 void show_named(struct sheet *s);
 void show_named_info(struct sheet *s);
+void show_named_overrides(struct sheet *s);
 void show_named_times(struct sheet *s);
 
 /* show_upstream.c */

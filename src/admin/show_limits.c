@@ -154,7 +154,17 @@ void show_named_info(struct sheet *s)
         const struct snapshot_named *named = &s->snapshot->named[i];
         put(s,
             LABELS({"limit", named->name}, {"algorithm", named->algorithm}, {"rates", named->rates},
-                   {"over", named->is_shadow ? "shadow" : "refuse"}),
+                   {"tz", named->zone}, {"penalty", named->penalty}, {"over", named->is_shadow ? "shadow" : "refuse"}),
             1);
     }
+}
+
+void show_named_overrides(struct sheet *s)
+{
+    size_t others = 0;
+    for (size_t i = 0; i < n_named(s); i++)
+        put(s, LABELS({"limit", s->snapshot->named[i].name}), s->snapshot->named[i].overrides);
+    for (size_t i = METRICS_RULES; i < s->snapshot->n_named; i++)
+        others += s->snapshot->named[i].overrides;
+    put(s, LABELS({"limit", "_other"}), others);
 }

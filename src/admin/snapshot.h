@@ -55,7 +55,10 @@ struct snapshot_named {
     char name[TALLY_NAME_MAX + 1]; /* no two are the same */
     const char *algorithm;         /* static */
     char rates[256];               /* as they are written; cut */
+    char zone[64];                 /* of its calendar; "": it has none */
+    char penalty[64];              /* as it is written; "": none */
     bool is_shadow;
+    size_t overrides; /* keys with rates of their own now */
     uint64_t results[TALLY_RESULTS];
     struct histo times;
 };

@@ -196,7 +196,10 @@ static void write_named(struct text *out, const struct snapshot *s)
         json_string(out, "name", named->name);
         json_string(out, "algorithm", named->algorithm);
         json_string(out, "rates", named->rates);
+        json_string(out, "tz", named->zone);
+        json_string(out, "penalty", named->penalty);
         json_string(out, "over", named->is_shadow ? "shadow" : "refuse");
+        json_number(out, "overrides", named->overrides);
         json_number(out, "passed", named->results[TALLY_PASSED]);
         json_number(out, "limited", named->results[TALLY_LIMITED]);
         json_number(out, "shadow_limited", named->results[TALLY_SHADOWED]);

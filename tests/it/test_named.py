@@ -21,6 +21,10 @@ over = shadow
 funnel = 1/100d
 over = shadow
 when-down = deny
+[limit plan]
+fixed = 100/month
+tz = Europe/Berlin
+penalty = 1m..1h
 [policy operators]
 match = name:operator
 admin = yes
@@ -62,7 +66,7 @@ def test_list(weir):
         conn.close()
     assert counts(weir, "Once") == counted(1, 11)
     rows = listed(weir)
-    assert list(rows) == ["Once", "trial", "queue"] and rows["trial"]["rate"] == "2/100d, 9/200d"
+    assert list(rows) == ["Once", "trial", "queue", "plan"] and rows["trial"]["rate"] == "2/100d, 9/200d"
     assert [rows["queue"][field] for field in ("what", "over", "when_down")] == ["funnel", "shadow", "deny"]
     assert [rows["Once"][field] for field in ("what", "over", "when_down")] == ["fixed", "refuse", "error"]
     assert change(weir, SEEN.replace("1/100d", "2/100d"))
@@ -117,13 +121,32 @@ def test_metrics_and_page(weir):
         assert value(found, "weir_named_limit_calls_total", limit=name, result=result) == n
     assert value(found, "weir_named_limit_duration_seconds_count", limit="Once") == 3
     assert value(found, "weir_named_limit_duration_seconds_bucket", limit="Once", le="+Inf") == 3
-    assert value(found, "weir_named_limit_info", limit="trial", algorithm="sliding", rates="2/100d, 9/200d", over="shadow") == 1
+    assert value(found, "weir_named_limit_info", limit="trial", algorithm="sliding", rates="2/100d, 9/200d", tz="", penalty="", over="shadow") == 1
     one = next(named for named in stats(weir)["named_limits"] if named["name"] == "trial")
     assert (one["passed"], one["shadow_limited"], one["over"]) == (2, 1, "shadow") and one["p99_seconds"] > 0
     rows = page_of(weir).tables["named"]
     assert rows[1][:5] == ["Oncefixed 1/100d", "1", "2", "0", "0"]
     assert rows[2][:5] == ["trialsliding 2/100d, 9/200d, shadow", "2", "0", "1", "0"]
     assert key not in get(weir, "/")[2] + get(weir, "/api/v1/stats")[2] + get(weir, "/metrics")[2]
+
+
+def test_what_an_operator_sees_of_them(weir):
+    """The zone, the penalty, and how many keys have rates of their own, but not which."""
+    keys = [fresh("vip"), fresh("vip")]
+    for key in keys:
+        assert order(weir, "SET", "LIMIT", "plan", "fixed", "=", "5/day", "FOR", key) == "OK"
+    wait_until(lambda: value(metrics(weir), "weir_named_limit_overrides", limit="plan") == 2, "it is seen")
+    found = metrics(weir)
+    seen = {"algorithm": "fixed", "rates": "100/month", "tz": "Europe/Berlin", "penalty": "1m..1h", "over": "refuse"}
+    assert value(found, "weir_named_limit_info", limit="plan", **seen) == 1
+    assert value(found, "weir_named_limit_overrides", limit="Once") == value(found, "weir_named_limit_overrides", limit="_other") == 0
+    one = next(named for named in stats(weir)["named_limits"] if named["name"] == "plan")
+    assert seen.items() <= one.items() and one["overrides"] == 2
+    rows = page_of(weir).tables["named"]
+    assert rows[4][0] == "planfixed 100/month, Europe/Berlin, penalty 1m..1h, 2 keys with other rates"
+    assert not any(key in get(weir, "/metrics")[2] or key in str(one) for key in keys)
+    assert order(weir, "UNSET", "LIMIT", "plan", "FOR", keys[0]) == "OK"
+    wait_until(lambda: value(metrics(weir), "weir_named_limit_overrides", limit="plan") == 1, "it is seen")
 
 
 def test_more_than_have_series_of_their_own(farm, redis):
