@@ -3,6 +3,7 @@
 The code is taken from the page and run: the first block of a recipe is the old way, the second the new one.
 """
 
+import datetime
 import inspect
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import subprocess
 import threading
 import time
+import zoneinfo
 
 import pytest
 import redis as redis_py
@@ -39,6 +41,8 @@ GUAVA = "Guava's acquire with a timeout"
 POLLING = "Polling every 100 ms until allowed"
 CELL = "redis-cell"
 RUNNING = "A counter of what is running"
+LOGINS = "Logins, by user and by address"
+PLAN = "A plan with so many calls a month"
 
 
 class Clock:
@@ -498,6 +502,54 @@ def test_a_counter_of_what_is_running_never_forgets_the_dead(direct, r):
     wait_until(lambda: not r.exists("limit:running:import"), "nothing is left")
 
 
+def test_logins_are_counted_though_refused_by_the_address(direct, r):
+    may_log_in = old(LOGINS).may_log_in
+    assert admitted(60, lambda: may_log_in(direct, f"user{os.urandom(4).hex()}", "10.1.2.3")) == 50
+    assert admitted(5, may_log_in, direct, "ann", "10.1.2.3") == 0
+    assert not may_log_in(direct, "ann", "10.9.9.9")
+
+    names = new(LOGINS)
+    assert admitted(60, lambda: names.may_log_in(r, f"user{os.urandom(4).hex()}", "10.1.2.3")) == 50
+    assert admitted(5, names.may_log_in, r, "ann", "10.1.2.3") == 0
+    assert admitted(6, names.may_log_in, r, "ann", "10.9.9.9") == 5
+    refused = names.ask(r, "ALL", "SLIDING", "logins:user:ann", "5/10m", "AND", "SLIDING", "logins:ip:10.9.9.9", "50/10m", "PEEK")
+    assert refused[5] == b"logins:user:ann" and 540_000 < refused[3] <= 600_000
+    held = [names.ask(r, "SLIDING", f"logins:{who}", "1000/m", "PEEK")[3] for who in ("user:ann", "ip:10.1.2.3")]
+    assert all(59_000 < ms <= 60_000 for ms in held), "each has its penalty"
+    names.logged_in(r, "ann")
+    assert names.may_log_in(r, "ann", "10.9.9.9")
+
+
+def test_a_month_is_redis_and_the_zones(redis, farm, direct):
+    (plan,) = re.findall(r"^```ini\n(\[limit plan\]\n.*?)^```", (REPO / PAGE).read_text(), re.M | re.S)
+    with redis_py.Redis(*farm.weir(redis, sections=plan).address) as client:
+        names = new(PLAN)
+        assert names.left(client, "ann") == (1000, 0)
+        assert admitted(1010, names.allowed, client, "ann") == 1000
+        left, until_ms = names.left(client, "ann")
+        (key,) = direct.keys("limit:plan:ann")
+        assert left == 0 and 0 < direct.pttl(key) - until_ms + 1000 < 2000
+        now_s = direct.time()[0]
+        ends = datetime.datetime.fromtimestamp(now_s + until_ms / 1000 + 1, zoneinfo.ZoneInfo("Europe/Berlin"))
+        assert (ends.day, ends.hour, ends.minute) == (1, 0, 0)
+
+    class Months:
+        """Two machines at the turn of a month."""
+
+        names = ["2026-11", "2026-12"] * 5
+
+        @property
+        def datetime(self):
+            return self
+
+        now = lambda self: self
+        strftime = lambda self, form: self.names.pop()
+
+    names = old(PLAN)
+    names.all["datetime"] = Months()
+    assert admitted(10, names.allowed, direct, "ann", 3) == 6
+
+
 # ---- libraries ----
 
 NODE_CASES = {
@@ -548,5 +600,5 @@ def test_py_maps():
 
 def test_what_is_not_run_says_so():
     for section in re.split(r"^##+ ", (REPO / PAGE).read_text(), flags=re.M):
-        has_code = re.search(r"^```(?!python|js )\w", section, re.M)
+        has_code = re.search(r"^```(?!python|js |ini)\w", section, re.M)
         assert bool(has_code) == ("*Not run by our tests.*" in section), section[:40]
