@@ -214,10 +214,17 @@ inflight = 1000
 connections = 5
 connects = 3/s over shadow
 cmd.incr = 7/m over delay 2s
+[limit plan]
+fixed = 1000/month, 50/day
+tz = Europe/Berlin
+penalty = 1m..1h
+[limit trial]
+sliding = 5/d
+over = shadow
 """
 CELLS = """
 const texts = {};
-for (const id of ['limits', 'classes', 'listeners'])
+for (const id of ['limits', 'named', 'classes', 'listeners'])
   texts[id] = [...document.querySelectorAll(`#${id} tr`)].map((row) => [...row.cells].map((cell) => cell.textContent));
 texts.kinds = [...document.querySelectorAll('#limits tbody > *, #limits tbody th, #limits tbody td')].map((e) => e.className);
 texts.meters = [...document.querySelectorAll('.meter rect')].map((e) => Number(e.getAttribute('width')).toFixed(0));
@@ -250,5 +257,6 @@ def test_the_script_writes_what_the_server_wrote(browser, farm, shared_redis):
     for name, texts in served.items():
         assert live[name] == texts, name
     assert live["limits"][1][0] == "default/cmd.getcommands 2000/d burst 2000, per subject, refuse"
+    assert live["named"][1][0] == "planfixed 1000/month, 50/day, Europe/Berlin, penalty 1m..1h"
     assert live["kinds"][0] == "near" and any("burst 8mb" in row[0] for row in live["limits"])
     assert browser.complaints() == []

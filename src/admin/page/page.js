@@ -267,11 +267,16 @@
 
   /* ---- the other tables ---- */
 
+  const whatNamed = (l) =>
+    l.algorithm + ' ' + l.rates + (l.tz && ', ' + l.tz) + (l.penalty && ', penalty ' + l.penalty) +
+    (l.overrides ? ', ' + l.overrides + (l.overrides === 1 ? ' key' : ' keys') + ' with other rates' : '') +
+    (l.over === 'shadow' ? ', shadow' : '');
+
   const fillNamed = (row, { named }) => {
     const name = row.cells[0];
     if (!name.firstChild) name.append(make('span', 'name'), make('span', 'sub'));
     write(name.children[0], named.name);
-    write(name.children[1], named.algorithm + ' ' + named.rates + (named.over === 'shadow' ? ', shadow' : ''));
+    write(name.children[1], whatNamed(named));
     row.values[0] = named.name;
     [named.passed, named.limited, named.shadow_limited, named.errors].forEach((n, i) => putCount(row, i + 1, n));
     put(row, 5, duration(named.p99_seconds), named.p99_seconds);
