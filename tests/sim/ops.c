@@ -74,6 +74,7 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return false;
     if (!session->is_in && (act->op->flags & OP_ENTERS) == 0 &&
         (reply_begins(reply, '-', SLICE("NOAUTH ")) ||
+         reply_begins(reply, '-', SLICE("ERR Protocol error: unauthenticated ")) ||
          reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: NOAUTH "))))
         return true;
     if (session->n_subscribed > 0 && !session->is_resp3 && (act->op->flags & OP_SUBSCRIBED) == 0 &&
