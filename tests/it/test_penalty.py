@@ -545,6 +545,21 @@ def test_named_limits(named, redis):
         assert near(found[1].retry, 7 * 86_400_000)
 
 
+def test_a_key_with_rates_of_its_own(named, redis):
+    """It has its limit's penalty; an order for one key leaves those of all others."""
+    key, other = fresh(), fresh()
+    with operator(named) as ops, named.connect() as conn:
+        for words in (f"SET LIMIT login sliding = 1/1d FOR {key}", f"SET LIMIT login sliding = 3/1d FOR {key} EX 1h",
+                      f"UNSET LIMIT login FOR {key}", f"SET LIMIT login sliding = 1/1d FOR {key}"):
+            assert ops.call("LIMIT", *words.split()) == "OK", words
+        rows = [row if isinstance(row, dict) else dict(zip(row[::2], row[1::2])) for row in plain(ops.call("LIMIT", "LIST"))]
+        assert {row["limit"]: row.get("penalty") for row in rows}["login"] == "1h..4d"
+        for name, passes in ((key, 1), (other, 2)):
+            found = decisions(conn, *[f"LIMIT CHECK login {name}"] * (passes + 1))
+            assert [one.limited for one in found] == [0] * passes + [1], name
+            assert conn.call("LIMIT", "UNBAN", "CHECK", "login", name) == 1, name
+
+
 def test_while_redis_is_away(farm):
     redis = farm.redis()
     sections = "[limit login]\nsliding = 2/1d\npenalty = 30d\nwhen-down = local\n"
