@@ -15,6 +15,9 @@
 /* What a call was, for on_answer: EFFECT_* are not used on this lane. */
 enum { ASKED, LOADED };
 
+/* It goes alone: from who is not let in Redis takes no long one, and closes the connection instead of saying why. */
+#define FIRST 0
+
 static struct line *line_of(struct rider *rider)
 {
     return container_of(rider, struct line, rider);
@@ -43,29 +46,65 @@ static bool is_hex(struct slice text)
     return i == text.len;
 }
 
-/* "$40\r\n<sha>\r\n", or why not: BUSY, LOADING. Once they are known it does not matter: NOSCRIPT is repaired. */
-static void keep_sha(struct line *line, unsigned script, struct slice reply)
+/* "$40\r\n<sha>\r\n", or why not: NOAUTH, BUSY, LOADING. */
+static bool take_sha(struct line *line, unsigned script, struct slice reply)
 {
-    if (line->n_loads == SCRIPT_COUNT)
-        return;
-    line->n_loads++;
-    if (reply.len == SCRIPT_SHA_LEN + 7 && memcmp(reply.at, "$40\r\n", 5) == 0 &&
-        is_hex(slice_of(reply.at + 5, SCRIPT_SHA_LEN)))
-        memcpy(line->shas[script], reply.at + 5, SCRIPT_SHA_LEN);
-    else
-        line->is_unloaded = true;
-    if (reply.len > 0 && reply.at[0] == '-')
-        keep_refusal(line, reply);
-    if (line->n_loads < SCRIPT_COUNT)
-        return;
-    if (!line->is_unloaded) {
-        line->n_lost = 0;
-        line_wake(line);
+    if (reply.len != SCRIPT_SHA_LEN + 7 || memcmp(reply.at, "$40\r\n", 5) != 0 ||
+        !is_hex(slice_of(reply.at + 5, SCRIPT_SHA_LEN)))
+        return false;
+    memcpy(line->shas[script], reply.at + 5, SCRIPT_SHA_LEN);
+    return true;
+}
+
+static bool has_shas(const struct line *line)
+{
+    return line->n_loads == SCRIPT_COUNT;
+}
+
+/* Whoever needs it next begins with the first script again. */
+static void refuse(struct line *line)
+{
+    line->n_sent = 0;
+    line->is_let_in = line->is_unloaded = false;
+    if (!has_shas(line))
+        line->n_loads = 0;
+    line->ops->on_unloaded(line);
+}
+
+/* Whether Redis lets weir in, and takes scripts. */
+static void keep_first(struct line *line, struct slice reply)
+{
+    keep_refusal(line, reply);
+    line->is_let_in = take_sha(line, FIRST, reply);
+    if (!line->is_let_in) {
+        refuse(line);
         return;
     }
-    line->is_loaded = line->is_unloaded = false;
-    line->n_loads = 0;
-    line->ops->on_unloaded(line);
+    if (has_shas(line))
+        line->n_lost = 0;
+    else
+        line->n_loads = 1;
+    line_wake(line);
+}
+
+/* Once they are known it does not matter: NOSCRIPT is repaired. */
+static void keep_sha(struct line *line, unsigned script, struct slice reply)
+{
+    if (has_shas(line))
+        return;
+    line->n_loads++;
+    line->is_unloaded |= !take_sha(line, script, reply);
+    if (reply.len > 0 && reply.at[0] == '-')
+        keep_refusal(line, reply);
+    if (!has_shas(line))
+        return;
+    if (line->is_unloaded) {
+        line->n_loads = 0;
+        refuse(line);
+        return;
+    }
+    line->n_lost = 0;
+    line_wake(line);
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
@@ -74,7 +113,9 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     struct slice reply = bytes_slice(&line->reply);
     (void)glimpse;
     line->reply.len = 0;
-    if (call->effect == LOADED)
+    if (call->effect == LOADED && call->argument == FIRST)
+        keep_first(line, reply);
+    else if (call->effect == LOADED)
         keep_sha(line, call->argument, reply);
     else
         line->ops->on_reply(line, reply);
@@ -84,12 +125,13 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
 
 static void forget_lane(struct line *line)
 {
-    line->is_open = line->is_loaded = false;
+    line->is_open = line->is_let_in = false;
+    line->n_sent = 0;
     line->rider.lane = NULL;
     line->rider.in_flight = 0;
     line->reply.len = 0;
     line->is_unloaded = false;
-    if (line->n_loads < SCRIPT_COUNT)
+    if (!has_shas(line))
         line->n_loads = 0;
 }
 
@@ -97,7 +139,8 @@ static void forget_lane(struct line *line)
 static void on_lost(struct rider *rider)
 {
     struct line *line = line_of(rider);
-    bool is_hopeless = line->n_loads < SCRIPT_COUNT && ++line->n_lost > LOST_MAX;
+    bool is_loading = !has_shas(line) || (line->n_sent > 0 && !line->is_let_in);
+    bool is_hopeless = is_loading && ++line->n_lost > LOST_MAX;
     forget_lane(line);
     if (is_hopeless) {
         line->refused_ns = line->lanes->loop->now_ns;
@@ -183,12 +226,13 @@ static bool load(struct line *line, enum script script)
     return is_sent;
 }
 
-static bool load_all(struct line *line)
+/* The first by itself, and the others once it has been taken. */
+static bool load_next(struct line *line)
 {
-    for (unsigned script = 0; script < SCRIPT_COUNT; script++)
-        if (!load(line, (enum script)script))
+    unsigned end = line->is_let_in ? SCRIPT_COUNT : FIRST + 1;
+    while (line->n_sent < end)
+        if (!load(line, (enum script)line->n_sent++))
             return false;
-    line->is_loaded = true;
     return true;
 }
 
@@ -209,9 +253,9 @@ enum line_state line_find(struct line *line)
         lane_wait(lane, &line->rider);
         return LINE_NOT_YET;
     }
-    if (!line->is_loaded && !load_all(line))
+    if (!load_next(line))
         return LINE_NONE;
-    return line->n_loads == SCRIPT_COUNT ? LINE_READY : LINE_NOT_YET;
+    return line->is_let_in && has_shas(line) ? LINE_READY : LINE_NOT_YET;
 }
 
 struct slice line_why_none(const struct line *line)

@@ -43,8 +43,9 @@ struct line {
     char *refusal;       /* why Redis did not let it be opened or loaded, as an error reply; NULL: nothing said */
     uint64_t refused_ns; /* when that was, or 0 */
     bool is_open;        /* rider.lane is its lane, or is being opened */
-    bool is_loaded;      /* the scripts have been sent */
-    bool is_unloaded;    /* and one of them was refused */
+    unsigned n_sent;     /* scripts that this connection was sent */
+    bool is_let_in;      /* it has taken the first of them */
+    bool is_unloaded;    /* one of the others was refused */
 };
 
 enum line_state {

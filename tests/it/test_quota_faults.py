@@ -147,6 +147,27 @@ def test_busy(farm, mode, warm):
     for conn in conns:
         assert decision(limit(conn, DECISIONS[0])).limited == 0
         conn.close()
+    redis.kill()
+    with weir.connect() as conn:
+        wait_until(lambda: limit(conn, DECISIONS[0]) == [0, 1, 0, -1, 0], "it is away, and no longer busy")
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+def test_no_user_of_its_own(farm, mode, warm):
+    """Where Redis wants a password and weir has none: Redis' words, and nobody is let through."""
+    redis = farm.redis(password="secret")
+    redis.call("CONFIG", "SET", "requirepass", "" if warm else "secret")
+    weir = start(farm, redis, mode, limit_when_down="allow")
+    if warm:
+        with weir.connect() as conn:
+            assert decision(limit(conn, DECISIONS[0])).limited == 0
+        redis.call("CONFIG", "SET", "requirepass", "secret")
+        redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    for _ in range(4):
+        with weir.connect() as conn:
+            assert conn.call("AUTH", "secret") == "OK"
+            for command in EVERY + WAITS:
+                assert str(limit(conn, command)).startswith("NOAUTH"), command
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
