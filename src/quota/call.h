@@ -55,6 +55,7 @@ struct quota_call {
     bool is_limited; /* what was decided, */
     bool is_failed;  /* or that it was not; once it is done */
     bool is_shadow;  /* its limit limits nobody */
+    bool is_waiting; /* it has been refused, and is asked again: its limit may be another since */
     bool is_renewed; /* its key had another algorithm's state, and has been deleted for that */
     /* What it asks for, while its keys are about to be: this, of these; and of several keys so many have been. */
     uint8_t kind, n_rates, n_renewed;

@@ -168,6 +168,7 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
     bool has_place = quota_is_funnel(call->ask.rule.kind) && !outcome->is_penalised; /* or cannot have one in time */
     int64_t retry_ns = outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
     if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && can_wait(call, now_ns, retry_ns)) {
+        call->is_waiting = true;
         call->ask.wait_ns = call->until_ns - now_ns - (uint64_t)retry_ns; /* what will be left of it */
         wait_until(call, now_ns + (uint64_t)retry_ns);
     } else {
@@ -451,6 +452,8 @@ static void on_failed(struct quota_call *call, struct slice error, bool is_down)
     note_pass(call->quota, hash_of(call)); /* nobody knows */
     bool is_named = call->tally != NULL || call->ask.is_named;
     bool is_stale = is_named && !call->is_renewed && call->owner != NULL && is_wrong_type(error);
+    if (call->is_waiting)
+        is_stale = false; /* what is there now may be of the limit as it is now */
     if (call->ask.is_peek && call->n_parts > 0)
         is_stale = false; /* what the others hold is not known */
     if (is_stale && call->ask.is_peek)

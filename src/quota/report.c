@@ -10,6 +10,7 @@
 #include "limit/rate.h"
 
 #define LIMIT_FIELDS 9
+#define HELP_LINE_MAX 512 /* LIMIT ALL with its options takes 300 */
 
 static int64_t ms_up(uint64_t ns)
 {
@@ -379,7 +380,7 @@ static void usage(const struct own *own, char *text, size_t size)
 
 void report_help(struct build *out)
 {
-    char text[256];
+    char text[HELP_LINE_MAX];
     unsigned n = 0;
     for (size_t i = 0; i < own_count(); i++)
         n += strncmp(own_row(i)->name, "limit|", 6) == 0;

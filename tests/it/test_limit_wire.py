@@ -369,6 +369,8 @@ def test_help(limited, protocol):
         lines = a.call("LIMIT", "HELP")
         assert all(type(line) is str for line in lines), "simple strings, as Redis' containers answer"
         assert "STATUS [FOR subject]" in lines and "RELOAD" in lines
+        assert all(line.count("[") == line.count("]") for line in lines[1:]), "whole, however long"
+        assert [line for line in lines if line.startswith("ALL FUNNEL|") and line.endswith(" [PENALTY time] [AS ARRAY|MAP]")]
 
 
 # ---- the operator's socket ----

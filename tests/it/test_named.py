@@ -229,6 +229,29 @@ def test_another_algorithm(weir, redis, before):
         conn.close()
 
 
+@pytest.mark.parametrize("after", ["bucket = 2/h", "fixed = 2/100d", "approx = 2/100d"])
+@pytest.mark.parametrize("form", ["LIMIT CHECK turn {}", "LIMIT CHECK turn {} AND free {}"], ids=["one", "several"])
+def test_another_algorithm_while_calls_wait(farm, redis, form, after):
+    """What the limit has counted since is none of those who wait since before."""
+    sections = "[limit turn]\nsliding = 2/300ms\n[limit free]\nfunnel = 1g/s\n"
+    weir = farm.weir(redis, workers=1, sections=sections + SEEN + LISTENING)
+    key = fresh()
+    form = form.format(key, key).split()
+    conns = [weir.connect() for _ in range(20)]
+    with weir.connect() as conn:
+        assert [conn.call(*form)[0] for _ in range(2)] == [0, 0]
+        for other in conns:
+            other.send(pipeline([*form, "WAIT", 60_000]))
+        assert order(weir, "SET", "LIMIT", "turn", *after.split()) == "OK"
+        assert [conn.call(*form)[0] for _ in range(3)] == [0, 0, 1]
+        found = [other.read() for other in conns]
+        assert WRONGTYPE in found and all(reply == WRONGTYPE or reply[0] == 0 for reply in found)
+        assert conn.call(*form)[0] == 1
+    assert weir.log().count("has another algorithm's state: it begins anew") == 1
+    for other in conns:
+        other.close()
+
+
 def test_what_is_none_of_the_limits_stays(weir, redis):
     key = fresh()
     with weir.connect() as conn:
