@@ -16,7 +16,7 @@
 struct named {
     _Atomic unsigned holders;
     struct named_limit *limits;
-    size_t n;
+    size_t n, room;
 };
 
 struct named *named_new(void)
@@ -201,7 +201,10 @@ bool named_add(struct named *named, struct slice name, struct slice key, struct 
         return false;
     limit.name = mem_strndup(name.at, name.len);
     limit.tally = named_tally_new(name);
-    named->limits = mem_realloc(named->limits, named->n + 1, sizeof *named->limits);
+    if (named->n == named->room) {
+        named->room = named->room > 0 ? 2 * named->room : 1;
+        named->limits = mem_realloc(named->limits, named->room, sizeof *named->limits);
+    }
     named->limits[named->n++] = limit;
     return true;
 }
@@ -252,7 +255,7 @@ struct named *named_copy(const struct named *named)
 {
     struct named *copy = named_new();
     copy->limits = mem_zalloc(named->n, sizeof *copy->limits);
-    copy->n = named->n;
+    copy->n = copy->room = named->n;
     for (size_t i = 0; i < named->n; i++) {
         struct named_limit *limit = &copy->limits[i];
         *limit = named->limits[i];
