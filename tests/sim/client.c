@@ -155,7 +155,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
         return why;
     if (is_excused(client, &asked->act, reply)) {
         session->is_voided |= is_queued;
-        client->is_lost |= (op->flags & OP_SILENT) != 0;
+        client->is_lost |= (op->flags & OP_SILENT) != 0 || reply_begins(reply, '-', SLICE("ERR Protocol error: "));
         if (reply_begins(reply, '-', SLICE("UPSTREAM ")) && client->acts_ns < world.now_ns + AWAY_NS)
             client->acts_ns = world.now_ns + AWAY_NS;
         if ((op->flags & OP_BEGINS) != 0 && reply_begins(reply, '-', SLICE("UPSTREAM ")))
