@@ -299,6 +299,23 @@ def test_rates_of_one_key_end(weir):
         assert order(weir, "UNSET", "LIMIT", "once", "FOR", key) == Error(f"ERR limit Once has no rates for the key {key}")
 
 
+def test_the_penalty_stays_beside_rates_of_single_keys(farm, redis):
+    """Whatever is changed of them, also of another limit's, every worker has the limit with its penalty."""
+    weir = farm.weir(redis, workers=2, sections=SEEN + "[limit pin]\nfixed = 1/100d\npenalty = 1h..200d\n" + LISTENING, identity="name, ip")
+    conns = [weir.connect() for _ in range(4)]
+    for name in ("once", "pin"):
+        for i in range(3):
+            key = fresh()
+            assert order(weir, "SET", "LIMIT", name, "fixed", "=", "2/100d", "FOR", key) == "OK"
+            assert order(weir, "SET", "LIMIT", name, "fixed", "=", "3/100d", "FOR", key, "EX", "1h") == "OK"
+            assert [decide(conn, f"LIMIT CHECK {name} {key}").limited for conn in conns] == [0, 0, 0, 1]
+            assert listed(weir)["pin"]["penalty"] == "1h..200d" and listed(weir)["Once"]["penalty"] == ""
+            assert order(weir, "UNSET", "LIMIT", name, "FOR", key) == "OK"
+    for conn in conns:
+        conn.close()
+    weir.stop()
+
+
 def test_a_reload_and_rates_of_single_keys(weir):
     """Those with an end stay until then; the others are dropped, and named."""
     stays, goes = fresh(), fresh()
