@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "resp/argv.h"
 #include "resp/emit.h"
 
 #define FIRST_ROOM 16
@@ -110,9 +111,10 @@ static uint64_t bit_of(uint64_t hash)
     return UINT64_C(1) << hash % 64;
 }
 
-void batch_note_key(struct batch *batch, uint64_t hash)
+uint64_t batch_note_key(struct batch *batch, uint64_t hash)
 {
     batch->seen[hash / 64 % BATCH_SEEN] |= bit_of(hash);
+    return bit_of(hash);
 }
 
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
@@ -129,14 +131,43 @@ bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
     return false;
 }
 
-bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash)
+static bool has_key(const struct quota_call *call, struct slice key)
+{
+    struct slice one;
+    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    while (argv_next(&keys, &one))
+        if (slice_eq(one, key))
+            return true;
+    return false;
+}
+
+static bool share_a_key(const struct quota_call *call, const struct quota_call *other)
+{
+    struct slice key;
+    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    while (argv_next(&keys, &key))
+        if (has_key(other, key))
+            return true;
+    return false;
+}
+
+/* Would a call on several keys, as one with the entry of that place, overtake another that asks about one of them? */
+static bool would_overtake(const struct batch *batch, uint32_t place, const struct quota_call *call, uint64_t bits)
+{
+    for (uint32_t i = place; bits != 0 && i < batch->n; i++)
+        if ((batch->entries[i].bits & bits) != 0 && share_a_key(call, first_call(&batch->entries[i])))
+            return true;
+    return false;
+}
+
+bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash, uint64_t bits)
 {
     if (batch->n == batch->room && !grow(batch))
         return false;
     uint16_t *slot = can_join(batch) ? find_slot(batch, call->key, hash) : NULL;
-    if (slot == NULL || *slot == 0) {
+    if (slot == NULL || *slot == 0 || would_overtake(batch, *slot, call, bits)) {
         struct batch_entry *entry = &batch->entries[batch->n++];
-        *entry = (struct batch_entry){.hash = hash};
+        *entry = (struct batch_entry){.hash = hash, .bits = bits};
         list_init(&entry->calls);
         if (slot != NULL)
             *slot = (uint16_t)batch->n;

@@ -25,6 +25,7 @@ struct batch_entry {
     uint32_t n;
     uint32_t changes; /* of the key, that were known when it was sent */
     uint64_t hash;
+    uint64_t bits; /* of several keys: one for the hash of each, which may be another's too */
 };
 
 struct batch {
@@ -36,7 +37,7 @@ struct batch {
     uint32_t n;
     struct batch_entry *entries; /* room for the most there can be, grown as needed */
     uint32_t room;
-    uint16_t *index; /* of entries by hash: 1 + index, or 0; a power of two of slots */
+    uint16_t *index; /* of entries by hash, the last of equal ones: 1 + index, or 0; a power of two of slots */
     uint32_t n_slots;
     uint64_t seen[BATCH_SEEN]; /* of several keys: a bit for the hash of each, which may be another's too */
     size_t words_len;
@@ -55,11 +56,15 @@ bool batch_fits(const struct batch *batch, const struct quota_algorithm *algorit
 /* Does it ask anything about this key, as far as can be told? Then nothing else about it may go before it. */
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 
-/* A call on several keys asks about the one with this hash. */
-void batch_note_key(struct batch *batch, uint64_t hash);
+/* A call on several keys asks about the one with this hash. Returns its bit in batch_entry.bits. */
+uint64_t batch_note_key(struct batch *batch, uint64_t hash);
 
-/* One more call, whose key's hash is `hash`; of several keys that of call->key. False: out of memory. */
-__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash);
+/*
+ * One more call, whose key's hash is `hash`; of several keys that of call->key, and `bits` are those of each. It stands
+ * behind all that ask about one of its keys. False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash,
+                                                   uint64_t bits);
 
 static inline enum script batch_script(const struct batch *batch)
 {

@@ -29,17 +29,23 @@ static bool concerns(const struct exchange *exchange, const struct batch *batch,
     return call->n_keys == 0 && batch_concerns(batch, call->key, hash);
 }
 
-/* One that it fits in, unless another one behind that has something about the same key, which it must not overtake. */
+/*
+ * One that it fits in, unless another one behind that has something about the same key, which it must not overtake.
+ * Equal calls that give back do not travel together: each is told how windows stand behind it, not behind the last.
+ */
 static struct batch *find_batch(struct exchange *exchange, const struct exchange_question *question,
                                 const struct quota_call *call, uint64_t hash)
 {
     unsigned left = question->algorithm->joining == QUOTA_ALONE ? 0 : LOOK_BACK_MAX;
     for (struct list *at = exchange->open.prev; at != &exchange->open && left > 0; at = at->prev, left--) {
         struct batch *batch = container_of(at, struct batch, in_exchange);
-        if (batch_fits(batch, question->algorithm, question->words))
+        bool is_alike = batch_fits(batch, question->algorithm, question->words);
+        if (is_alike && call->ask.mode != QUOTA_CREDIT)
             return batch;
         if (concerns(exchange, batch, call, hash))
             break;
+        if (is_alike)
+            return batch;
     }
     struct batch *batch = batch_new(question->algorithm, question->words, question->n_words, question->work_us);
     if (batch != NULL)
@@ -51,12 +57,15 @@ bool exchange_ask(struct exchange *exchange, struct quota_call *call, const stru
                   uint64_t hash)
 {
     struct batch *batch = find_batch(exchange, question, call, hash);
-    if (batch == NULL || !batch_add(batch, call, hash))
+    if (batch == NULL)
         return false;
+    uint64_t bits = 0;
     struct slice key;
     struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
     while (argv_next(&keys, &key))
-        batch_note_key(batch, exchange_hash(exchange, key));
+        bits |= batch_note_key(batch, exchange_hash(exchange, key));
+    if (!batch_add(batch, call, hash, bits))
+        return false;
     call->is_asking = true;
     line_wake(&exchange->line);
     return true;

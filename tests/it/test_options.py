@@ -86,7 +86,9 @@ def test_force_credit_and_partial(conn, algorithm):
     assert decide(conn, command + " FORCE COST 4")[:4] == (0, 3, 0, -1)
     assert decide(conn, command + " CREDIT 4")[:4] == (0, 3, 0, -1)
     assert decide(conn, command + " CREDIT 1")[:4] == (0, 3, 1, -1)
-    assert [one.remaining for one in decisions(conn, *[command + " CREDIT 1"] * 4)] == [2, 3, 3, 3]
+    found = decisions(conn, *[command + " CREDIT 1"] * 4)
+    assert [one.remaining for one in found] == [2, 3, 3, 3]
+    assert [one.reset > 0 for one in found] == [True, False, False, False], "each is told what is left behind it"
     replies = conn.ask(*[command + " COST 2 PARTIAL AS ARRAY"] * 3)
     assert [(reply[0], reply[2], reply[5]) for reply in replies] == [(0, 1, 2), (0, 0, 1), (1, 0, 0)]
 

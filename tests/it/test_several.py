@@ -182,6 +182,18 @@ def test_calls_travel_together(weir, redis):
         assert {key: decide(conn, f"LIMIT FIXED {key} 40/100d PEEK").remaining for key in keys} == {key: 40 - model[key] for key in keys}
 
 
+def test_equal_calls_overtake_nothing(weir):
+    """They are one with what was sent before only where nothing between asks about one of their keys."""
+    with weir.connect() as conn:
+        a, b, c = fresh("a"), fresh("b"), fresh("c")
+        call = lambda *keys: "LIMIT ALL " + " AND ".join(f"SLIDING {key} 2/100d" for key in keys)
+        found = conn.ask(*[call(*pair) for pair in ((a, b), (b, c), (a, b), (c, c + "x"), (b, c), (a, a + "x"), (a, b))])
+        assert [several(reply).limited for reply in found] == [0, 0, 1, 0, 1, 0, 1]
+        a, b = fresh("a"), fresh("b")
+        found = [several(reply) for reply in conn.ask(*[call(*pair) for pair in ((a, b), (b, a), (a, b))])]
+        assert [reply.limited for reply in found] == [0, 0, 1]
+
+
 def test_what_is_remembered_of_one(weir):
     """A refusal from memory is as true behind a call on several keys as behind any other."""
     with weir.connect() as conn, weir.connect() as other:
