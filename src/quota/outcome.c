@@ -570,13 +570,20 @@ static bool hold_is_sane(const struct quota_ask *ask, const int64_t *numbers, co
            (hold->granted == 0 || hold->granted == quota_granted(ask, numbers, n));
 }
 
+/* Of one of several keys; what costs nothing fits as often as is asked. */
+static bool part_hold_is_sane(const struct quota_ask *part, const int64_t *numbers, const struct quota_hold *hold,
+                              uint64_t n)
+{
+    return hold_is_sane(part, numbers, hold, n) || (part->cost == 0 && hold->left_ns > 0 && hold->granted == n);
+}
+
 bool quota_holds_are_sane(const struct quota_ask *ask, const int64_t *numbers, const struct quota_hold *holds,
                           uint64_t n)
 {
     if (ask->n_parts == 0)
         return hold_is_sane(ask, numbers, holds, n);
     for (unsigned p = 0; p < ask->n_parts; numbers += quota_numbers(&ask->parts[p]), p++)
-        if (!hold_is_sane(&ask->parts[p], numbers, &holds[p], n))
+        if (!part_hold_is_sane(&ask->parts[p], numbers, &holds[p], n))
             return false;
     return true;
 }

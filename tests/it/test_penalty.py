@@ -600,6 +600,41 @@ def test_several_keys(conn, redis):
     assert [reply[0] for reply in replies] == [0, 0, 0, 1, 1] and all(near(reply[3], 9 * 86_400_000) for reply in replies[3:])
 
 
+def test_several_keys_for_sure(conn):
+    """What is charged or given back all the same is told as of one key: nothing more passes until the penalty is over."""
+    a, b = fresh("a"), fresh("b")
+    line = f"LIMIT ALL FIXED {a} 9/d AND FUNNEL {b} 5/d"
+    assert plain(conn.call("LIMIT", "BAN", "FUNNEL", b, "2d")) == "OK"
+    for option in ("FORCE", "CREDIT 1", "COST 0"):
+        alone = decide(conn, f"LIMIT FUNNEL {b} 5/d {option}")
+        *found, reset, refused_by = conn.call(*f"{line} {option} AS ARRAY".split())
+        assert [*alone[:4]] == found == [0, 5, 0, -1] and refused_by is None, option
+        assert near(alone.reset, 2 * 86_400_000) and near(reset, 2 * 86_400_000), option
+    assert conn.call("LIMIT", "UNBAN", "FUNNEL", b) == 1
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_who_has_room_has_no_penalty(conn, algorithm):
+    """However many equal calls another key refuses: they take nothing of this one's room."""
+    a, b = fresh("a"), fresh("b")
+    line = f"LIMIT ALL FIXED {a} 1/d COST 2 AND {algorithm.format(b)} PENALTY 40d"
+    replies = conn.ask(*[f"{line} AS ARRAY"] * 9)
+    assert all(reply[0] == 1 and plain(reply[5]) == a for reply in replies)
+    assert decide(conn, f"LIMIT {algorithm.format(b)} PEEK")[:4] == (0, 3, 3, -1)
+    replies = conn.ask(*[f"LIMIT ALL FIXED {fresh('a')} 2/d AND {algorithm.format(b)} PENALTY 40d AS ARRAY"] * 5)
+    assert [reply[0] for reply in replies] == [0, 0, 1, 1, 1]
+    assert decide(conn, f"LIMIT {algorithm.format(b)} PEEK")[:4] == (0, 3, 1, -1)
+
+
+def test_what_costs_nothing_beside_what_is_forced(conn):
+    """Of several equal calls, where the part that costs nothing is under a penalty."""
+    a, b = fresh("a"), fresh("b")
+    assert plain(conn.call("LIMIT", "BAN", "FUNNEL", a, "2d")) == "OK"
+    found = [reply[:4] for reply in conn.ask(*[f"LIMIT ALL FUNNEL {a} 5/d COST 0 AND FIXED {b} 9/d FORCE AS ARRAY"] * 4)]
+    assert found == [[0, 5, 0, -1]] * 4
+    assert decide(conn, f"LIMIT FIXED {b} 9/d PEEK").remaining == 5
+
+
 def test_several_keys_wait(conn):
     a, b = fresh(), fresh()
     line = f"LIMIT ALL FUNNEL {a} 1/200ms AND FIXED {b} 9/d"

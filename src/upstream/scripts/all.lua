@@ -53,7 +53,8 @@ local function decide_all(first, n, to)
     changes[p], wrong = part.charge(tries, math.min(tries, granted, fitting[p]), keys[first + p - 1])
     if wrong then return spoil(wrong, p, to) end
     local has_penalty = tries > 0 and (part.first or part.record)
-    if has_penalty then changes[p] = penalties().follow(part, fitting[p], n) or changes[p] end
+    local passing = (counts_all or fitting[p] <= granted) and fitting[p] or n -- others' refusals take no room here
+    if has_penalty then changes[p] = penalties().follow(part, passing, n) or changes[p] end
   end
   for p, part in ipairs(parts) do
     if part.record or inner[p] ~= values[p] then penalties().put_front(part, values[p]) end
