@@ -45,6 +45,7 @@ class Run:
         self.set_ms = {}  # what it was given in front of this step
         self.slack_ms = {}  # by how much less that may be than it was
         self.late_ms = self.took_ms = 0.0
+        self.has_lost = False  # a key may have been over before it could be kept
 
     def key(self, name):
         return self.keys.setdefault(name, f"{self.case.name}:{os.urandom(6).hex()}:{name}")
@@ -91,7 +92,7 @@ class Run:
         if isinstance(self.conn.ask(*commands)[0], Error):
             raise SystemExit("the clock cannot be set: see --clock")
 
-    def see_ends(self, at, begun):
+    def see_ends(self, at, begun, is_counted):
         """When keys end, if this call has changed it; until the next step they do not."""
         now, keys = casefile.START + at, [key for name, key in self.keys.items() if name]
         replies = self.conn.ask(*(command for key in keys for command in (["PTTL", self.prefix + key], ["PERSIST", self.prefix + key])))
@@ -99,6 +100,7 @@ class Run:
         self.took_ms = max(self.took_ms, took_ms)
         for key, lives_ms in zip(keys, replies[::2]):
             if lives_ms < 0:
+                self.has_lost |= lives_ms == -2 and is_counted
                 self.ends.pop(key, None)
                 continue
             was_ms = self.set_ms.get(key, 0)
@@ -113,7 +115,8 @@ class Run:
             began = time.monotonic()
             self.set_clock(step.at)
             reply = self.read(self.conn.call(*self.words(step)))
-            self.see_ends(step.at, began)
+            is_counted = isinstance(reply, list) and len(reply) > 4 and isinstance(reply[4], int) and reply[4] > 0
+            self.see_ends(step.at, began, is_counted)
             if reply != step.expected:
                 self.fail(step, casefile.write_reply(reply))
             return
@@ -152,7 +155,9 @@ class Run:
     @property
     def is_too_late(self):
         """Nothing can be said of it: this machine, or the way, is slower than the cases allow for."""
-        return self.took_ms > LEAST_MS / 2 if self.clock else self.late_ms > casefile.LATE_US / 1000
+        if self.clock:
+            return self.has_lost or self.took_ms > LEAST_MS / 2
+        return self.late_ms > casefile.LATE_US / 1000
 
     def run(self):
         begun = time.monotonic()
