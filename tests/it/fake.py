@@ -14,7 +14,7 @@ import struct
 import threading
 from contextlib import contextmanager
 
-from harness import wait_until
+from harness import free_port, wait_until
 from resp import encode
 
 READ_SIZE = 1 << 16
@@ -183,7 +183,7 @@ class Fake:
     def listen(self):
         """Accept connections, at the same address as before."""
         with self.lock:
-            self.listener = socket.create_server(self.address or ("127.0.0.1", 0), backlog=128)
+            self.listener = socket.create_server(self.address or ("127.0.0.1", free_port()), backlog=128)
             self.listener.setblocking(False)
             self.address = self.listener.getsockname()
             self.selector.register(self.listener, selectors.EVENT_READ)

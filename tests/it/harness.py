@@ -56,7 +56,8 @@ def rounds(n):
 
 
 def free_port():
-    """A port nobody listens on, below the range the kernel takes ports of outgoing connections from."""
+    """A port nobody listens on, below the range the kernel takes ports from. For servers that weir connects to: it comes
+    again when they have gone, and is not to meet another test's server there."""
     while True:
         port = random.randrange(10240, 32768)
         with socket.socket() as sock:

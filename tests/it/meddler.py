@@ -3,6 +3,7 @@
 import socket
 import threading
 
+from harness import free_port
 from resp import dial
 
 
@@ -12,7 +13,7 @@ class Meddler:
         self.change = None  # bytes of replies -> bytes, or None: the connection is cut
         self.piece = 1 << 16  # replies are passed on in pieces of so many bytes
         self.links = []  # (weir's side, Redis' side)
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", free_port()))
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import test_commands
-from harness import wait_until
+from harness import free_port, wait_until
 from meddler import Meddler
 from resp import Closed, Error, encode, pipeline
 from script import same_as_redis
@@ -136,7 +136,7 @@ def test_a_reply_cut_in_the_middle(size, lanes, farm, redis, meddler):
 
 def test_an_upstream_that_never_answers(farm):
     """Accepted, then silence: as good as away, after upstream-timeout."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+    with socket.create_server(("127.0.0.1", free_port())) as silent:
         weir = farm.weir("127.0.0.1:%d" % silent.getsockname()[1], connect_timeout="200ms", upstream_timeout="200ms")
         with weir.connect() as a:
             assert a.call("PING") == Error("UPSTREAM timeout")

@@ -201,7 +201,7 @@ def test_a_stranger_is_not_listened_to(make):
     for _ in range(30):
         with come(weir, text(ANNE) + pipeline("SET stranger 1")) as conn:
             assert conn.read_to_end() == b""
-    wait_until(lambda: closed(weir, "proxy") == 30, "all are counted")
+    wait_until(lambda: closed(weir, "proxy") >= 30, "all are counted")
     said = r"client 127\.0\.0\.1:\d+ on 127\.0\.0\.1:0 is closed: its address is not in"
     wait_until(lambda: len(re.findall(said, weir.log())) >= 10, "the log tells it")
     assert len(re.findall(said, weir.log())) < 30, "strangers do not fill the log"
@@ -215,7 +215,7 @@ def test_a_bad_header_ends_the_connection(header, make, redis):
             conn.send(BAD[header][-cut:] + pipeline("SET bad 1"))
             assert conn.read_to_end() == b""
     assert redis.call("EXISTS", "bad") == 0
-    wait_until(lambda: closed(weir, "proxy") == 2, "both are counted")
+    wait_until(lambda: closed(weir, "proxy") >= 2, "both are counted")
     with come(weir, text(ANNE)) as conn:
         assert conn.call("PING") == "PONG"
 

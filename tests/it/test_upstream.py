@@ -136,7 +136,7 @@ def test_by_host_name(farm):
 
 def test_something_else_answers(farm):
     """A server that does not speak Redis' protocol is as good as none."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", free_port())) as server:
         server.settimeout(10)
         weir = farm.weir("127.0.0.1:%d" % server.getsockname()[1], wait=False)
         conn, _ = server.accept()
