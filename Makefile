@@ -182,6 +182,9 @@ sim-seeds: build/asan/sim # the seeds that are simulated each time
 sim: build/asan/sim build/release/sim ## simulate weir, its clients and Redis: SEED=n STEPS=m repeats a run, T=60 hunts with new seeds
 	@tests/tools/run-sim.sh $(if $(SEED),$(SEED) $(or $(STEPS),10000),$(T))
 
+mutations: build/release/sim ## does the simulator find things? Mutations of weir (MUTATIONS="name ..."), T=600 seconds of CPU each
+	@tests/tools/mutations --seconds $(T) $(MUTATIONS)
+
 bench: ## install what is missing, then weir beside Redis, nutcracker and haproxy in all cells (about an hour; BENCH=options)
 	@bench/deps.sh
 	@$(MAKE) --no-print-directory build/weir build/release/drive build/release/micro
@@ -283,4 +286,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz hunt sim sim-seeds bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan analyze fuzz hunt sim sim-seeds mutations bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

@@ -357,6 +357,13 @@ struct client *client_picked(uint64_t pick)
     return NULL;
 }
 
+void clients_rest(uint64_t until_ns)
+{
+    for (unsigned i = 0; i < n_clients; i++)
+        if (clients[i].acts_ns < until_ns)
+            clients[i].acts_ns = until_ns;
+}
+
 void clients_wake(void)
 {
     for (unsigned i = 0; i < n_clients; i++)

@@ -72,6 +72,7 @@ struct session {
     bool has_been_silent;                /* see ops_script.c */
     int64_t id;                          /* CLIENT ID's answer; 0: not asked */
     uint32_t name;                       /* 0: none */
+    bool is_tracking;                    /* CLIENT TRACKING */
     char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */
     int64_t last_counts[DATABASES];      /* of the counter that all share */
 };
@@ -110,6 +111,9 @@ struct client {
 void clients_start(unsigned n);
 void clients_leave(void); /* all of them, for good */
 void clients_stop(void);
+
+/* Nobody says anything before. */
+void clients_rest(uint64_t until_ns);
 
 /* All of them have something to do. */
 void clients_wake(void);

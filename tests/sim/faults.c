@@ -16,12 +16,14 @@
 #define MS UINT64_C(1000000)
 #define STEP_PATIENCE_NS (10 * MS)
 #define SPELL_MAX_US 20000000 /* how long it lasts, at most */
+#define REST_NS (61000 * MS)  /* what weir gives up unused it gives up after a minute */
 
 enum { STREAM_FAULTS = 5 };
 
 static struct faults {
     struct bell next; /* fault */
     uint64_t next_step;
+    uint64_t rest_ns; /* nobody does anything before */
     struct bell over; /* the spell that is on */
     struct random chance;
     struct conn *held; /* a client's connection on which nothing arrives; NULL: none */
@@ -134,6 +136,14 @@ static void blind_client(uint64_t ns, uint64_t pick)
         client->reads_ns = world.now_ns + ns;
 }
 
+/* For so long that what has not been used for a minute is given up, and then all at once. Nothing else happens. */
+static void rest_all(uint64_t ns, uint64_t pick)
+{
+    (void)pick;
+    faults.rest_ns = world.now_ns + REST_NS + ns;
+    clients_rest(faults.rest_ns);
+}
+
 /* ---- weir itself ---- */
 
 static void reload(uint64_t ns, uint64_t pick)
@@ -144,11 +154,17 @@ static void reload(uint64_t ns, uint64_t pick)
 }
 
 static const struct fault table[] = {
-    {"lane_reset", 10, false, cut_lane},       {"redis_down", 3, false, fall},
-    {"redis_restart", 3, false, restart},      {"redis_silent", 5, false, hush},
-    {"redis_clock", 3, true, step_clock},      {"starved", 5, false, starve},
-    {"system_short", 5, false, run_short},     {"client_gone", 10, true, reset_client},
-    {"client_blind", 10, false, blind_client}, {"reload", 1, true, reload},
+    {"lane_reset", 10, false, cut_lane},
+    {"redis_down", 3, false, fall},
+    {"redis_restart", 3, false, restart},
+    {"redis_silent", 5, false, hush},
+    {"redis_clock", 3, true, step_clock},
+    {"starved", 5, false, starve},
+    {"system_short", 5, false, run_short},
+    {"client_gone", 10, true, reset_client},
+    {"client_blind", 10, false, blind_client},
+    {"reload", 3, true, reload},
+    {"rest", 2, true, rest_all},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
 
@@ -202,6 +218,11 @@ static void strike(const struct fault *fault, uint64_t us, uint64_t pick)
 static void on_next(struct bell *bell)
 {
     (void)bell;
+    if (world.now_ns < faults.rest_ns) {
+        faults.next_step = UINT64_MAX;
+        world_ring_at(&faults.next, faults.rest_ns);
+        return;
+    }
     const struct fault *fault = draw();
     uint64_t us = random_scale(&faults.chance, SPELL_MAX_US);
     strike(fault, us, random_next(&faults.chance) >> 16);

@@ -36,6 +36,7 @@ extern const struct op transaction_ops[];
 extern const struct op session_ops[];
 extern const struct op script_ops[];
 extern const struct op shared_ops[];
+extern const struct op marks_ops[];
 extern const struct op limit_ops[];
 extern const struct op rude_ops[];
 

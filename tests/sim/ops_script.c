@@ -58,7 +58,33 @@ static const char *judge_eval_error(struct client *client, const struct act *act
     return reply_begins(reply, '-', SLICE("MINE 42")) ? NULL : "not its own error";
 }
 
-/* It answers more than once where the server lets it: whoever comes behind must not hear it. */
+/* What begins as a message does is an answer all the same. */
+static void say_eval_message(struct client *client, struct act *act)
+{
+    act->b = ++client->numbers;
+    say_script(client, act, "return {'message', ARGV[1], 'x'}", true);
+}
+
+static const char *judge_eval_message(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct reply value;
+    if (reply->type != '*' || reply->number != 3 || !reply_at(reply, 1, &value))
+        return "not the three that it said";
+    return is_value(client, act->b, &value) ? NULL : "not what it said";
+}
+
+static void say_forging(struct client *client, const char *script)
+{
+    say_begin(client, 3);
+    say_word(client, SLICE("EVAL"));
+    say_word(client, slice_str(script));
+    say_word(client, SLICE("0"));
+}
+
+/*
+ * It answers more than once where the server lets it: whoever comes behind must not hear it. What it says then seems
+ * answered while Redis is still at it, or answers what weir says to the connection before the next one has it.
+ */
 static void forge(struct client *client, struct act *act)
 {
     static const char *const scripts[] = {
@@ -66,10 +92,15 @@ static void forge(struct client *client, struct act *act)
         "return {err='ERR x\\r\\n+OK\\r\\n+OK'}",
         "return redis.error_reply('a\\r\\n*3\\r\\n')",
     };
-    say_begin(client, 3);
-    say_word(client, SLICE("EVAL"));
-    say_word(client, slice_str(scripts[act->a % (sizeof scripts / sizeof scripts[0])]));
-    say_word(client, SLICE("0"));
+    say_forging(client, scripts[act->a % (sizeof scripts / sizeof scripts[0])]);
+    if (act->b % 3 == 1) {
+        say_begin(client, 3);
+        say_word(client, SLICE("BLPOP"));
+        say_key(client, 'b', act->c);
+        say_word(client, SLICE("0.02"));
+    } else if (act->b % 3 == 2) {
+        say_forging(client, act->c % 2 == 0 ? "return {ok='RESET\\r\\n+OK'}" : "return {ok='RESET\\r\\n+OK\\r\\n+OK'}");
+    }
     client->is_lost = true;
     client->n_expected = 0;
 }
@@ -130,6 +161,7 @@ const struct op script_ops[] = {
     {"eval_get", 15, OP_QUEUES, LIMIT_ANY, say_eval_get, judge_get},
     {"eval_set", 15, OP_QUEUES, LIMIT_ANY, say_eval_set, judge_set},
     {"eval_echo", 10, OP_QUEUES, LIMIT_ANY, say_eval_echo, judge_eval_echo},
+    {"eval_message", 5, OP_QUEUES, LIMIT_ANY, say_eval_message, judge_eval_message},
     {"eval_error", 5, OP_QUEUES, LIMIT_ANY, say_eval_error, judge_eval_error},
     {"forge", 1, 0, 0, forge, NULL},
     {"silent", 3, OP_CONTROL | OP_SILENT, 0, be_silent, judge_silent},

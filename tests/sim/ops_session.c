@@ -175,6 +175,7 @@ static const char *judge_reset(struct client *client, const struct act *act, con
     session->is_in = !run.plan.has_password;
     session->name = 0;
     session->id = 0;
+    session->is_tracking = false;
     return reply_is(reply, '+', SLICE("RESET")) ? NULL : "it is not RESET";
 }
 
@@ -190,6 +191,18 @@ static const char *judge_select(struct client *client, const struct act *act, co
 {
     client->session.database = act->a % DATABASES;
     return ok(reply);
+}
+
+static void say_select_none(struct client *client, struct act *act)
+{
+    say_two(client, act, SLICE("SELECT"), SLICE("9999"));
+}
+
+static const char *judge_select_none(struct client *client, const struct act *act, const struct reply *reply)
+{
+    (void)client;
+    (void)act;
+    return reply_begins(reply, '-', SLICE("ERR DB index is out of range")) ? NULL : "a database that there is not";
 }
 
 static void say_id(struct client *client, struct act *act)
@@ -246,6 +259,7 @@ const struct op session_ops[] = {
     {"hello", 3, OP_CONTROL | OP_ENTERS, 0, say_hello, judge_hello},
     {"reset", 2, OP_CONTROL | OP_ENTERS | OP_MULTI, 0, say_reset, judge_reset},
     {"select", 4, OP_CONTROL, 0, say_select, judge_select},
+    {"select_none", 1, OP_CONTROL, 0, say_select_none, judge_select_none},
     {"id", 2, OP_CONTROL, 0, say_id, judge_id},
     {"setname", 3, OP_CONTROL, 0, say_setname, judge_setname},
     {"getname", 5, OP_CONTROL, 0, say_getname, judge_getname},

@@ -54,8 +54,8 @@ void run_fail(unsigned conn, const char *format, ...)
     if (blamed != NULL && blamed[0] == '\0')
         run_blame("run", format);
     trace_tell(stderr, TOLD_OF_EACH);
-    fprintf(stderr, "sim: FAILED seed %" PRIu64 " steps %" PRIu64 " at step %" PRIu64 ": ", run.plan.seed,
-            run.plan.steps, world.steps);
+    fprintf(stderr, "sim: FAILED seed %" PRIu64 " steps %" PRIu64 " at step %" PRIu64 " after %" PRIu64 " commands: ",
+            run.plan.seed, run.plan.steps, world.steps, run.commands);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
