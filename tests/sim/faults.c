@@ -163,7 +163,7 @@ static const struct fault table[] = {
     {"system_short", 5, false, run_short},
     {"client_gone", 10, true, reset_client},
     {"client_blind", 10, false, blind_client},
-    {"reload", 3, true, reload},
+    {"reload", 6, true, reload},
     {"rest", 2, true, rest_all},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])

@@ -51,11 +51,12 @@ static enum family family_of(const struct act *act)
     return (enum family)(act->b % FAMILIES);
 }
 
-enum option { NO_OPTION, COST, WAIT, PEEK, OPTIONS };
+enum option { NO_OPTION, COST, WAIT, PEEK };
 
 static enum option option_of(const struct act *act)
 {
-    return act->c % 8 < OPTIONS ? (enum option)(act->c % 8) : NO_OPTION;
+    static const enum option options[8] = {NO_OPTION, COST, WAIT, PEEK, WAIT, WAIT};
+    return options[act->c % 8];
 }
 
 static void say_limit(struct client *client, struct act *act)

@@ -163,7 +163,7 @@ const struct op script_ops[] = {
     {"eval_echo", 10, OP_QUEUES, LIMIT_ANY, say_eval_echo, judge_eval_echo},
     {"eval_message", 5, OP_QUEUES, LIMIT_ANY, say_eval_message, judge_eval_message},
     {"eval_error", 5, OP_QUEUES, LIMIT_ANY, say_eval_error, judge_eval_error},
-    {"forge", 1, 0, 0, forge, NULL},
+    {"forge", 2, 0, 0, forge, NULL},
     {"silent", 3, OP_CONTROL | OP_SILENT, 0, be_silent, judge_silent},
     {"skip", 3, OP_CONTROL | OP_SILENT, 0, skip, judge_skip},
     {0},

@@ -166,12 +166,12 @@ static struct slice string_at_top(lua_State *lua)
     return slice_of(text, len);
 }
 
-/* A line without line ends, up to a NUL. */
+/* A line, up to a NUL: without line ends, but of a server that forges. */
 static void reply_line(struct redis_conn *conn, const char *type, struct slice text)
 {
     struct text line = {0};
     text_add(&line, text_upto_nul(text));
-    for (size_t i = 0; i < line.len; i++)
+    for (size_t i = 0; i < line.len && !conn->redis->config.forges; i++)
         if (line.at[i] == '\r' || line.at[i] == '\n')
             line.at[i] = ' ';
     reply_raw(conn, slice_str(type));

@@ -50,6 +50,7 @@ static const struct number {
     NUMBER(redis.seed),
     NUMBER(redis.version),
     NUMBER(redis.is_valkey),
+    NUMBER(redis.forges),
     NUMBER(redis.maxclients),
     NUMBER(has_password),
     NUMBER(may_close),
