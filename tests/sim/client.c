@@ -133,6 +133,14 @@ static unsigned subject_of(const struct client *client)
     return client->session.user > 0 ? client->session.user - 1 : USERS + client->number % ADDRESSES;
 }
 
+/* By a limit on what is under way on its connection, which is no more than what it waits for. */
+static bool is_wronged(const struct client *client, const struct expected *asked, const struct reply *reply)
+{
+    static const char limit[] = "limit=default/inflight", most[] = "inflight = 3 per connection";
+    return memmem(reply->text.at, reply->text.len, limit, sizeof limit - 1) != NULL && asked->pending < 3 &&
+           strstr(run.plan.config, most) != NULL && !client->session.has_been_silent;
+}
+
 static const char *judge_limits(struct client *client, const struct expected *asked, const struct reply *reply)
 {
     const struct op *op = asked->act.op;
@@ -140,6 +148,8 @@ static const char *judge_limits(struct client *client, const struct expected *as
     if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
         reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")))
         return NULL;
+    if (reply_begins(reply, '-', SLICE("THROTTLED ")) && is_wronged(client, asked, reply))
+        return "refused, and less is under way than may be";
     if (reply_begins(reply, '-', SLICE("THROTTLED ")))
         return run.plan.may_refuse ? NULL : limits_refused(subject_of(client), op->classes, reply->text);
     return run.plan.may_mix ? NULL : limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);

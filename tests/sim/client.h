@@ -20,6 +20,7 @@
 #define DATABASES 2
 #define USERS 4
 #define LIMIT_KEYS 3
+#define OWN_LIMITS 2
 #define TOKEN_ROOM 64
 #define EXPECTED_MAX 1024
 #define QUEUED_MAX 512
@@ -36,7 +37,8 @@ struct act {
 
 struct expected {
     struct act act;
-    uint64_t upto; /* bytes of its connection, this request's included */
+    uint64_t upto;    /* bytes of its connection, this request's included */
+    unsigned pending; /* answers that it waited for when it said this */
 };
 
 /* A list of numbered values. */
@@ -74,6 +76,7 @@ struct session {
     uint32_t name;                       /* 0: none */
     bool is_tracking;                    /* CLIENT TRACKING */
     char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */
+    uint32_t used[OWN_LIMITS];           /* of its own limits */
     int64_t last_counts[DATABASES];      /* of the counter that all share */
 };
 

@@ -5,8 +5,8 @@
 
 #include "tests/sim/run.h"
 
-static const struct op *const tables[] = {data_ops,   transaction_ops, session_ops, script_ops,
-                                          shared_ops, marks_ops,       limit_ops,   rude_ops};
+static const struct op *const tables[] = {data_ops,      transaction_ops, session_ops, script_ops, shared_ops,
+                                          own_limit_ops, marks_ops,       limit_ops,   rude_ops};
 #define N_TABLES (sizeof tables / sizeof tables[0])
 
 struct slice print(char text[WORD_ROOM], const char *format, ...)

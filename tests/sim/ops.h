@@ -38,6 +38,7 @@ extern const struct op script_ops[];
 extern const struct op shared_ops[];
 extern const struct op marks_ops[];
 extern const struct op limit_ops[];
+extern const struct op own_limit_ops[];
 extern const struct op rude_ops[];
 
 #define WORD_ROOM 64
@@ -48,6 +49,9 @@ __attribute__((format(printf, 2, 3))) struct slice print(char text[WORD_ROOM], c
 /* What is there under its own keys, whichever command has asked for it or put it there. */
 const char *judge_get(struct client *client, const struct act *act, const struct reply *reply);
 const char *judge_set(struct client *client, const struct act *act, const struct reply *reply);
+
+/* Value `i` of `n` of what LIMIT decides, which RESP3 has in a map. False: it is not there. */
+bool limit_field(const struct reply *reply, size_t i, size_t n, struct reply *out);
 
 /* Of a message that comes by itself; as judge. */
 const char *shared_judge_message(struct client *client, const struct reply *reply);

@@ -83,8 +83,7 @@ static void say_limit(struct client *client, struct act *act)
     expect(client, act);
 }
 
-/* Value `i` of `n`, which RESP3 has in a map. */
-static bool read_field(const struct reply *reply, size_t i, size_t n, struct reply *out)
+bool limit_field(const struct reply *reply, size_t i, size_t n, struct reply *out)
 {
     bool is_map = reply->type == '%';
     if ((!is_map && reply->type != '*') || reply->number != (int64_t)(is_map ? 2 * n : n))
@@ -105,7 +104,7 @@ static const char *judge_limit(struct client *client, const struct act *act, con
 {
     struct reply field[5];
     for (size_t i = 0; i < 5; i++)
-        if (!read_field(reply, i, 5, &field[i]) || field[i].type != ':')
+        if (!limit_field(reply, i, 5, &field[i]) || field[i].type != ':')
             return "it is no decision";
     const struct window_law law = law_of(act);
     struct window *window = &seen.windows[family_of(act)][act->a % LIMIT_KEYS];
@@ -137,12 +136,17 @@ static uint64_t ttl_ms(const struct act *act)
 
 static void say_acquire(struct client *client, struct act *act)
 {
-    say_begin(client, 5);
+    bool waits = act->c % 2 == 0;
+    say_begin(client, waits ? 7 : 5);
     say_word(client, SLICE("LIMIT"));
     say_word(client, SLICE("ACQUIRE"));
     say_text(client, "places:%u", act->a % LIMIT_KEYS);
     say_text(client, "%u", places(act));
     say_text(client, "%u", (unsigned)ttl_ms(act));
+    if (waits) {
+        say_word(client, SLICE("WAIT"));
+        say_text(client, "%u", act->c / 2 % 500);
+    }
     expect(client, act);
 }
 
@@ -174,7 +178,7 @@ static const char *judge_acquire(struct client *client, const struct act *act, c
 {
     struct reply limited, token;
     uint32_t key = act->a % LIMIT_KEYS;
-    if (!read_field(reply, 0, 5, &limited) || !read_field(reply, 1, 5, &token) || limited.type != ':')
+    if (!limit_field(reply, 0, 5, &limited) || !limit_field(reply, 1, 5, &token) || limited.type != ':')
         return "it is no decision";
     if (limited.number != 0)
         return token.is_nil ? NULL : "a place for somebody who is refused";
@@ -236,7 +240,7 @@ static const char *judge_status(struct client *client, const struct act *act, co
 
 const struct op limit_ops[] = {
     {"limit", 30, OP_BLOCKS, LIMIT_ANY, say_limit, judge_limit},
-    {"acquire", 6, 0, LIMIT_ANY, say_acquire, judge_acquire},
+    {"acquire", 6, OP_BLOCKS, LIMIT_ANY, say_acquire, judge_acquire},
     {"release", 5, 0, LIMIT_ANY, say_release, judge_release},
     {"status", 2, OP_CONTROL, 0, say_status, judge_status},
     {0},

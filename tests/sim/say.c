@@ -58,7 +58,7 @@ void expect(struct client *client, const struct act *act)
     if (client->is_lost)
         return;
     unsigned at = (client->first_expected + client->n_expected++) % EXPECTED_MAX;
-    client->expected[at] = (struct expected){*act, client->sent + client->out.len};
+    client->expected[at] = (struct expected){*act, client->sent + client->out.len, client->n_expected - 1};
 }
 
 void say_key(struct client *client, char kind, uint32_t key)
