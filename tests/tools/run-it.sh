@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the integration tests against $WEIR (build/asan/weir). K: an expression for pytest -k. JOBS: parallel workers; most
-# tests wait most of their time, so there are three for each processor. HUNT=n: n times as many rounds of random things.
+# tests wait most of their time, so there are two for each processor. HUNT=n: n times as many rounds of random things.
 # Counts go to $TALLY when that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,7 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 report=build/it.xml
 rm -f "$report"
 status=0
-/usr/bin/python3 -m pytest -p no:cacheprovider -n "${JOBS:-$((3 * $(nproc)))}" -q tests/it --junitxml="$report" ${K:+-k "$K"} || status=$?
+/usr/bin/python3 -m pytest -p no:cacheprovider -n "${JOBS:-$((2 * $(nproc)))}" -q tests/it --junitxml="$report" ${K:+-k "$K"} || status=$?
 [ "$status" -ne 5 ] || echo "no integration test matched" >&2
 
 if [ -n "${TALLY:-}" ]; then
