@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static struct quota_ask part_of(uint8_t byte, const struct quota_ask *whole, const struct quota_rate *rates)
 {
     struct quota_ask part = {
-        .rule = {.kind = byte % QUOTA_THROTTLE, .n_rates = 1 + (byte >> 5 & 1)},
+        .rule = {.kind = byte % QUOTA_WARM, .n_rates = 1 + (byte >> 5 & 1)},
         .cost = byte >> 6,
         .is_shadow = (byte & 16) != 0,
         .counts_all = whole->counts_all,

@@ -234,7 +234,7 @@ static void go_on(struct redis_conn *conn)
 {
     struct redis *redis = conn->redis;
     schedule_ready(conn);
-    bool is_ready = !list_is_empty(&conn->in_ready);
+    bool is_ready = !list_is_empty(&conn->in_ready) && conn->in_at < conn->in.len;
     if (!is_ready || (redis->config.mixing > 0 && redis_random(redis) % 1000 < redis->config.mixing))
         return;
     list_take(&conn->in_ready);

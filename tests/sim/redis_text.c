@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -132,6 +133,8 @@ struct slice text_of_score(double score, bool is_shortest, char *room)
 {
     if (isinf(score))
         return score > 0 ? SLICE("inf") : SLICE("-inf");
+    if (is_shortest && fabs(score) <= (double)(INT64_MAX / 2) && (double)(int64_t)score == score)
+        return slice_of(room, (size_t)snprintf(room, 64, "%" PRId64, (int64_t)score));
     int digits = is_shortest ? 1 : 17;
     int n;
     do
