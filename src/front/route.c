@@ -293,13 +293,17 @@ static enum route refuse_placeless(struct client *client, struct request *reques
     return result;
 }
 
-/* Who has passed the door, and hears an error all the same, would not know who he is. */
+/*
+ * An error is not enough for who has passed the door, as it would not know who it is; nor for who does not hear it, and
+ * would take a lost command for one that was carried out, or wait for CLIENT REPLY ON for ever.
+ */
 static enum route refuse_lane(struct client *client, struct request *request)
 {
     bool has_changed = login_has_begun(client);
+    bool is_unheard = client->is_silent || client->skips_next;
     login_end(client);
     enum route result = refuse_placeless(client, request);
-    if (!has_changed || result == ROUTE_STOP)
+    if (!(has_changed || is_unheard) || result == ROUTE_STOP)
         return result;
     client_leave_for(client, CLOSED_UPSTREAM);
     return ROUTE_STOP;

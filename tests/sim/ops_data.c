@@ -110,7 +110,7 @@ static const char *judge_del(struct client *client, const struct act *act, const
 {
     uint32_t *value = &own_of(client)->values[act->a % OWN_KEYS];
     bool was_there = *value != 0;
-    if (was_there)
+    if (reply->number > 0) /* what Redis may have lost was perhaps not there any more */
         touch(client, act->a);
     *value = 0;
     return as_integer(client, was_there, reply);
