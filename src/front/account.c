@@ -405,10 +405,31 @@ static bool has_delays(const struct account *account)
     return account->policy != NULL && account->policy->of_action[OVER_DELAY] != 0;
 }
 
+/* What the gate is asked for one request. */
+static struct ask ask_for(const struct client *client, const struct request *request, const struct account *own,
+                          const struct account *account)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    struct ask ask = {.command = request->command, .cost = 1, .now_ns = now_ns, .headed_ns = now_ns};
+    ask.blocks = request_blocks(request);
+    if (account->policy != NULL && account->policy->of_unit[UNIT_COST] != 0)
+        ask.cost = policies_cost(policies_of(client), request->command, request->bytes, request->argc);
+    if (has_delays(account) || has_delays(own)) {
+        ask.may_wait = may_wait(client);
+        ask.waited_for = account_is_waiting(client) ? client->meter->waited_for : 0;
+        ask.headed_ns = account_is_waiting(client) ? client->meter->headed_ns : now_ns;
+    }
+    return ask;
+}
+
+static bool is_others(const struct account *account, const struct account *own)
+{
+    return account->holders[PER_SUBJECT] != own->holders[PER_SUBJECT];
+}
+
 enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict)
 {
     struct front *front = client->front;
-    uint64_t now_ns = front->loop->now_ns;
     verdict->counted = 0;
     verdict->is_shadowed = false;
     if (client->bound == NULL && !client->is_keyed)
@@ -421,28 +442,44 @@ enum gate account_ask(struct client *client, const struct request *request, stru
         return settle(client, GATE_PASS);
     if (is_early(client, &own, &account, request->command))
         return wait_on(client);
-    bool has_waited = account_is_waiting(client);
     if ((request->command->flags & CMD_CONTROL) == 0)
         client->greeted_bytes = GREETING_MAX;
     else if (ask_debtor(client, &own, request->bytes.len, verdict) == GATE_WAIT)
-        return wait(client, now_ns, verdict);
-    struct ask ask = {.command = request->command, .cost = 1, .now_ns = now_ns, .headed_ns = now_ns};
-    ask.blocks = request_blocks(request);
-    if (account.policy != NULL && account.policy->of_unit[UNIT_COST] != 0)
-        ask.cost = policies_cost(policies_of(client), request->command, request->bytes, request->argc);
-    if (has_delays(&account) || has_delays(&own)) {
-        ask.may_wait = may_wait(client);
-        ask.waited_for = has_waited ? client->meter->waited_for : 0;
-        ask.headed_ns = has_waited ? client->meter->headed_ns : now_ns;
-    }
-    bool is_others = account.holders[PER_SUBJECT] != own.holders[PER_SUBJECT];
-    enum gate gate =
-        is_others ? ask_both(client, &own, &account, &ask, verdict) : gate_ask(&account, &ask, front->tallies, verdict);
+        return wait(client, front->loop->now_ns, verdict);
+    struct ask ask = ask_for(client, request, &own, &account);
+    enum gate gate = is_others(&account, &own) ? ask_both(client, &own, &account, &ask, verdict)
+                                               : gate_ask(&account, &ask, front->tallies, verdict);
     if (gate == GATE_WAIT)
         return wait(client, ask.headed_ns, verdict);
     client->n_refused += gate != GATE_PASS;
     if (verdict->counted != 0 && gate == GATE_PASS)
         count_call(client, verdict->counted);
+    return settle(client, gate);
+}
+
+enum gate account_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict)
+{
+    struct tally *tallies = client->front->tallies;
+    if (client->bound == NULL && !client->is_keyed)
+        return GATE_PASS;
+    if (account_is_waiting(client))
+        return alarm_is_set(&client->meter->delay) ? GATE_WAIT : GATE_PASS;
+    const struct account account = account_for(client, request);
+    const struct account own = client->is_keyed ? account_of(client) : account;
+    bool is_split = is_others(&account, &own);
+    struct ask ask = ask_for(client, request, &own, &account);
+    enum gate gate = GATE_PASS;
+    if (is_split && own.policy != NULL) {
+        ask.part = PART_CONNECTION;
+        gate = gate_ask_refusal(&own, &ask, tallies, verdict);
+    }
+    if (gate == GATE_PASS && account.policy != NULL) {
+        ask.part = is_split ? PART_COMMAND : PART_ALL;
+        gate = gate_ask_refusal(&account, &ask, tallies, verdict);
+    }
+    if (gate == GATE_PASS)
+        return GATE_PASS;
+    client->n_refused++;
     return settle(client, gate);
 }
 

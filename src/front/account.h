@@ -64,6 +64,12 @@ enum gate account_ask(struct client *client, const struct request *request, stru
 /* The same for `n` bytes that are no command (an empty line): only debt of bytes makes them wait. */
 enum gate account_ask_idly(struct client *client, size_t n);
 
+/*
+ * Before a lane is opened for a request: is it refused, or delayed already? GATE_PASS: not yet, and nothing was charged;
+ * account_ask decides when it can go. Else as account_ask.
+ */
+enum gate account_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict);
+
 /* Is its next command one that a limit delays? And for much longer? */
 bool account_is_waiting(const struct client *client);
 bool account_waits_long(const struct client *client);

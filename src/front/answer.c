@@ -140,6 +140,15 @@ enum route answer_unless_passed(struct client *client, struct lane *lane, struct
     return ROUTE_GOES_ON;
 }
 
+enum route answer_refusal(struct client *client, struct request *request)
+{
+    struct verdict verdict;
+    enum gate gate = account_ask_refusal(client, request, &verdict);
+    if (gate == GATE_WAIT)
+        return ROUTE_WAIT;
+    return gate == GATE_PASS ? ROUTE_GOES_ON : throttle(client, NULL, request, gate, &verdict);
+}
+
 /* ---- commands that weir answers itself ---- */
 
 enum route answer_quit(struct client *client)

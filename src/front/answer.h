@@ -36,6 +36,9 @@ enum route answer_over(struct client *client, const struct verdict *verdict);
 enum route answer_unless_passed(struct client *client, struct lane *lane, struct request *request,
                                 struct verdict *verdict);
 
+/* The same before a lane is opened for it, which charges nothing. ROUTE_GOES_ON: a lane is worth while. */
+enum route answer_refusal(struct client *client, struct request *request);
+
 /* Have too many logins from its address failed? Then it is told so, and leaves. */
 bool answer_is_barred(struct client *client, const struct request *request);
 enum route answer_barred(struct client *client, const struct request *request);

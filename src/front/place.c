@@ -142,6 +142,13 @@ static bool needs_own(const struct client *client, const struct request *request
            is_heavy(client) || is_held_back(client, request->command);
 }
 
+bool place_is_at_hand(const struct client *client, const struct request *request)
+{
+    if (client->was_refused)
+        return true; /* it is known that there is none */
+    return needs_own(client, request) ? client->rider.lane != NULL : lease_holds(&client->shared);
+}
+
 static void give_back(struct client *client)
 {
     struct rider *rider = &client->rider;

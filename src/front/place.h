@@ -19,6 +19,9 @@ enum finding {
 __attribute__((warn_unused_result)) enum finding place_find(struct client *client, const struct request *request,
                                                             struct lane **lane);
 
+/* Would place_find open no connection for it, as far as can be said without looking? */
+bool place_is_at_hand(const struct client *client, const struct request *request);
+
 /* Wake the client when all its calls are answered. */
 void place_wait_for_idle(struct client *client);
 

@@ -309,6 +309,66 @@ static enum route refuse_lane(struct client *client, struct request *request)
     return ROUTE_STOP;
 }
 
+/* What Redis is not asked about. Inside MULTI the lane must hear of it, so that EXEC carries out nothing. */
+static enum route refuse(struct client *client, struct lane *lane, struct request *request)
+{
+    char unknown[UNKNOWN_ROOM];
+    if (request_is_unseen(request))
+        return answer_error(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
+    if (account_is_hidden(client, request))
+        return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
+    if (unknown_by_luck(request->name))
+        return answer_error(client, lane, request, unknown_command(request, front_is_before_7(client->front), unknown));
+    if (request->command->flow == FLOW_OWN)
+        return refuse_own(client, lane, request);
+    if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))
+        return answer_error(client, lane, request, unknown_subcommand(request, unknown));
+    return ROUTE_GOES_ON;
+}
+
+/*
+ * The gate comes first: what is refused opens no connection. It charges when a lane is there, so that what passes goes at
+ * that moment, and a connection that is long in opening lets no more go at once than the limits do. Inside MULTI there is
+ * a lane, and what is refused must void the transaction there.
+ */
+static enum route forward(struct client *client, struct request *request)
+{
+    bool is_asked = login_has_begun(client); /* before the door */
+    if (!client->in_multi) {
+        enum route result = refuse(client, NULL, request);
+        if (result == ROUTE_GOES_ON && !is_asked && !place_is_at_hand(client, request))
+            result = answer_refusal(client, request);
+        if (result != ROUTE_GOES_ON)
+            return result;
+    }
+
+    struct lane *lane = NULL;
+    switch (place_find(client, request, &lane)) {
+    case PLACE_NOT_YET:
+        return ROUTE_WAIT;
+    case PLACE_NONE:
+        return refuse_lane(client, request);
+    case PLACE_FOUND:
+        break;
+    }
+    if (special_must_wait(client, request)) {
+        place_wait_for_idle(client);
+        return ROUTE_WAIT;
+    }
+    if (client->in_multi) {
+        enum route result = refuse(client, lane, request);
+        if (result != ROUTE_GOES_ON)
+            return result;
+    }
+    if (!is_asked) {
+        enum route result = ask_gate(client, lane, request);
+        if (result != ROUTE_GOES_ON)
+            return result;
+    }
+    login_end(client);
+    return send_on(client, lane, request);
+}
+
 static enum route route(struct client *client, struct request *request)
 {
     const struct command *command = request->command;
@@ -338,39 +398,7 @@ static enum route route(struct client *client, struct request *request)
         if (result != ROUTE_GOES_ON)
             return result;
     }
-
-    struct lane *lane = NULL;
-    switch (place_find(client, request, &lane)) {
-    case PLACE_NOT_YET:
-        return ROUTE_WAIT;
-    case PLACE_NONE:
-        return refuse_lane(client, request);
-    case PLACE_FOUND:
-        break;
-    }
-    if (special_must_wait(client, request)) {
-        place_wait_for_idle(client);
-        return ROUTE_WAIT;
-    }
-    if (request_is_unseen(request))
-        return answer_error(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
-    if (account_is_hidden(client, request))
-        return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
-    char unknown[UNKNOWN_ROOM];
-    if (unknown_by_luck(request->name))
-        return answer_error(client, lane, request, unknown_command(request, front_is_before_7(client->front), unknown));
-    if (command->flow == FLOW_OWN)
-        return refuse_own(client, lane, request);
-    if (unknown_by_luck(request->args[0]) && has_subcommands(client->front, request->name))
-        return answer_error(client, lane, request, unknown_subcommand(request, unknown));
-
-    if (!login_has_begun(client)) { /* else it has been asked before the door */
-        enum route result = ask_gate(client, lane, request);
-        if (result != ROUTE_GOES_ON)
-            return result;
-    }
-    login_end(client);
-    return send_on(client, lane, request);
+    return forward(client, request);
 }
 
 /* Of what is refused no byte is counted. */
