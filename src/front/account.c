@@ -464,6 +464,9 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
         return GATE_PASS;
     if (account_is_waiting(client))
         return alarm_is_set(&client->meter->delay) ? GATE_WAIT : GATE_PASS;
+    if ((request->command->flags & CMD_CONTROL) != 0)
+        return GATE_PASS; /* never refused */
+    client->greeted_bytes = GREETING_MAX;
     const struct account account = account_for(client, request);
     const struct account own = client->is_keyed ? account_of(client) : account;
     bool is_split = is_others(&account, &own);
