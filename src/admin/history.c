@@ -27,13 +27,20 @@ void history_free(struct history *history)
     free(history);
 }
 
+/* NULL: out of memory. */
 static struct history *copy(const struct history *history)
 {
-    struct history *copy = mem_alloc(sizeof *copy);
+    struct history *copy = malloc(sizeof *copy);
+    struct track *tracks = malloc((history->n_limits + 1) * sizeof *tracks);
+    if (!copy || !tracks) {
+        free(copy);
+        free(tracks);
+        return NULL;
+    }
     *copy = *history;
-    copy->tracks = mem_alloc(history->n_limits * sizeof *copy->tracks);
+    copy->tracks = tracks;
     if (history->n_limits > 0)
-        memcpy(copy->tracks, history->tracks, history->n_limits * sizeof *copy->tracks);
+        memcpy(tracks, history->tracks, history->n_limits * sizeof *tracks);
     return copy;
 }
 
@@ -114,11 +121,16 @@ static struct decided decided(const struct snapshot_limit *limit)
     return (struct decided){limit->admitted, limit->delayed, limit->refused, limit->shadowed};
 }
 
-/* Tracks in the order of the snapshot's limits, which a reload may have changed; new ones begin with what is now. */
-static void match(struct history *history, const struct snapshot *s)
+/*
+ * Tracks in the order of the snapshot's limits, which a reload may have changed; new ones begin with what is now. False:
+ * out of memory.
+ */
+static bool match(struct history *history, const struct snapshot *s)
 {
     size_t n = s->n_limits < HISTORY_LIMITS ? s->n_limits : HISTORY_LIMITS;
-    struct track *tracks = mem_zalloc(n, sizeof *tracks);
+    struct track *tracks = calloc(n + 1, sizeof *tracks);
+    if (!tracks)
+        return false;
     for (size_t i = 0; i < n; i++) {
         const struct snapshot_limit *limit = &s->limits[i];
         const struct track *known = find(history, limit->id);
@@ -128,6 +140,7 @@ static void match(struct history *history, const struct snapshot *s)
     free(history->tracks);
     history->tracks = tracks;
     history->n_limits = n;
+    return true;
 }
 
 static double over(const struct decided *decided)
@@ -207,11 +220,12 @@ static void begin(struct history *history, const struct snapshot *s)
     history->turns = s->turns;
 }
 
-void history_note(struct history *history, struct snapshot *snapshot)
+bool history_note(struct history *history, struct snapshot *snapshot)
 {
     bool is_first = history->last_ns == 0;
     bool is_point = !is_first && snapshot->taken_ns >= history->last_ns + STEP_NS;
-    match(history, snapshot);
+    if (!match(history, snapshot))
+        return false;
     if (is_point)
         take_point(history, snapshot);
     if (is_first)
@@ -220,6 +234,7 @@ void history_note(struct history *history, struct snapshot *snapshot)
         history->last_ns = snapshot->taken_ns;
     note_limits(history, snapshot);
     snapshot->history = copy(history);
+    return snapshot->history != NULL;
 }
 
 double history_now(const struct history *history, enum series series)

@@ -8,6 +8,7 @@
 #ifndef WEIR_ADMIN_HISTORY_H
 #define WEIR_ADMIN_HISTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,7 +73,7 @@ struct history *history_new(void);
 void history_free(struct history *history);
 
 /* A new snapshot: set its rates and what its limits do, and take a point when it is time. It gets a copy of all. */
-void history_note(struct history *history, struct snapshot *snapshot);
+__attribute__((warn_unused_result)) bool history_note(struct history *history, struct snapshot *snapshot);
 
 /* The newest value; 0 where there is none. */
 double history_now(const struct history *history, enum series series);

@@ -247,7 +247,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     (void)context;
     struct answer answer = {.status = MHD_HTTP_OK, .type = TYPE_PLAIN};
     make(&answer, arg, connection, url, method);
-    return send_answer(connection, &answer);
+    if (!answer.text.is_broken)
+        return send_answer(connection, &answer);
+    text_fini(&answer.text);
+    return MHD_NO; /* out of memory: the connection ends */
 }
 
 /* ---- connections ---- */
@@ -255,8 +258,13 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 static void come(struct http *http, struct MHD_Connection *connection, void **context)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct guest *guest = mem_zalloc(1, sizeof *guest);
-    guest->fd = info ? info->connect_fd : -1;
+    int fd = info ? info->connect_fd : -1;
+    struct guest *guest = calloc(1, sizeof *guest);
+    if (!guest) {
+        shutdown(fd, SHUT_RDWR); /* nobody would see that it is slow */
+        return;
+    }
+    guest->fd = fd;
     guest->since_ns = clock_ns();
     pthread_mutex_lock(&http->lock);
     list_push(&http->guests, &guest->in_http);

@@ -2,11 +2,16 @@
 
 #include <inttypes.h>
 
+/* Does what is written last begin an object, a list, or all of it? */
+static bool is_at_start(const struct text *out)
+{
+    return out->len == 0 || out->at[out->len - 1] == '{' || out->at[out->len - 1] == '[';
+}
+
 /* "name": and what belongs between two members. */
 void json_name(struct text *out, const char *key)
 {
-    bool is_first = out->len == 0 || out->at[out->len - 1] == '{' || out->at[out->len - 1] == '[';
-    if (!is_first)
+    if (!is_at_start(out))
         text_add(out, SLICE(","));
     text_add_json(out, slice_str(key));
     text_add(out, SLICE(":"));
@@ -64,7 +69,7 @@ void json_open_list(struct text *out, const char *key)
 
 void json_open_row(struct text *out)
 {
-    text_print(out, "%s{", out->at[out->len - 1] == '[' ? "" : ",");
+    text_print(out, "%s{", is_at_start(out) ? "" : ",");
 }
 
 void json_close_object(struct text *out)

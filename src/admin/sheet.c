@@ -17,6 +17,7 @@ static void put_labels(struct sheet *sheet, const struct label *labels)
         text_add_csv(sheet->out, slice_of(labelled.at, labelled.len));
     else if (labelled.len > 0)
         text_print(sheet->out, "{%.*s}", (int)labelled.len, labelled.at);
+    sheet->out->is_broken |= labelled.is_broken;
     text_fini(&labelled);
 }
 

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-#include "base/mem.h"
-
 struct snapshot *snapshot_new(void)
 {
-    struct snapshot *snapshot = mem_zalloc(1, sizeof *snapshot);
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot)
+        return NULL;
     atomic_init(&snapshot->holders, 1);
     return snapshot;
 }

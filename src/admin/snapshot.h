@@ -123,7 +123,7 @@ struct snapshot {
     struct history *history; /* made by history_note */
 };
 
-struct snapshot *snapshot_new(void); /* zeroed, one reference */
+struct snapshot *snapshot_new(void); /* zeroed, one reference; NULL: out of memory */
 struct snapshot *snapshot_get(struct snapshot *snapshot);
 void snapshot_put(struct snapshot *snapshot);
 

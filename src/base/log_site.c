@@ -9,6 +9,7 @@ static const char *const names[LOG_SITE_COUNT] = {
     [LOG_SITE_CLIENT_CLOSED] = "client_closed",
     [LOG_SITE_CONTROL] = "control",
     [LOG_SITE_DESCRIPTORS] = "descriptors",
+    [LOG_SITE_MEMORY] = "memory",
     [LOG_SITE_NAMED_LIMIT] = "named_limit",
     [LOG_SITE_OPERATOR] = "operator",
     [LOG_SITE_PROXY] = "proxy",

@@ -1,11 +1,14 @@
-/* Allocation for configuration: memory comes back, or the process ends. */
+/* Allocation for the start and for configuration: memory comes back, or the process ends. */
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+
+static _Thread_local size_t given;
 
 static _Noreturn void die(size_t size)
 {
@@ -28,6 +31,7 @@ void *mem_alloc(size_t size)
     void *memory = malloc(total(1, size));
     if (!memory)
         die(size);
+    given += size;
     return memory;
 }
 
@@ -37,15 +41,18 @@ void *mem_zalloc(size_t count, size_t size)
     void *memory = calloc(1, bytes);
     if (!memory)
         die(bytes);
+    given += bytes;
     return memory;
 }
 
 void *mem_realloc(void *old, size_t count, size_t size)
 {
     size_t bytes = total(count, size);
+    size_t before = malloc_usable_size(old);
     void *memory = realloc(old, bytes);
     if (!memory)
         die(bytes);
+    given += bytes > before ? bytes - before : 0;
     return memory;
 }
 
@@ -58,4 +65,16 @@ char *mem_strndup(const char *text, size_t len)
         memcpy(copy, text, len);
     copy[len] = '\0';
     return copy;
+}
+
+size_t mem_given(void)
+{
+    return given;
+}
+
+bool mem_would_give(size_t bytes)
+{
+    void *volatile memory = malloc(bytes); /* volatile: a pair that does nothing could be left out */
+    free(memory);
+    return memory != NULL;
 }

@@ -6,27 +6,30 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 
 #define FIRST_ROOM 1024
 
-static void make_room(struct text *text, size_t more)
+static bool make_room(struct text *text, size_t more)
 {
-    if (text->room - text->len >= more)
-        return;
+    if (text->is_broken || text->room - text->len >= more)
+        return !text->is_broken;
     size_t room = text->room > 0 ? text->room : FIRST_ROOM;
     while (room - text->len < more)
         room *= 2;
-    text->at = mem_realloc(text->at, room, 1);
+    char *at = realloc(text->at, room);
+    text->is_broken = at == NULL;
+    if (at == NULL)
+        return false;
+    text->at = at;
     text->room = room;
+    return true;
 }
 
 void text_add(struct text *text, struct slice piece)
 {
-    if (piece.len == 0)
+    if (piece.len == 0 || !make_room(text, piece.len))
         return;
-    make_room(text, piece.len);
     memcpy(text->at + text->len, piece.at, piece.len);
     text->len += piece.len;
 }
@@ -37,9 +40,8 @@ void text_print(struct text *text, const char *format, ...)
     va_start(args, format);
     int need = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (need <= 0)
+    if (need <= 0 || !make_room(text, (size_t)need + 1))
         return;
-    make_room(text, (size_t)need + 1);
     va_start(args, format);
     vsnprintf(text->at + text->len, (size_t)need + 1, format, args);
     va_end(args);
@@ -62,8 +64,8 @@ void text_add_label(struct text *text, struct slice value)
 void text_add_json(struct text *text, struct slice value)
 {
     size_t room = JSON_QUOTED_MAX(value.len);
-    make_room(text, room);
-    text->len += json_quote(text->at + text->len, room, value);
+    if (make_room(text, room))
+        text->len += json_quote(text->at + text->len, room, value);
 }
 
 void text_add_html(struct text *text, struct slice value)

@@ -1,9 +1,11 @@
 /*
- * A text that grows as it is written: pages, metrics, JSON. Owned by its writer; out of memory ends the process.
+ * A text that grows as it is written: pages, metrics, JSON. Owned by its writer. Nothing fails on the way: out of memory
+ * sets is_broken, after which every call does nothing.
  */
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/slice.h"
@@ -11,6 +13,7 @@
 struct text {
     char *at; /* heap; not NUL-terminated */
     size_t len, room;
+    bool is_broken; /* a part is missing: it is good for nothing */
 };
 
 void text_add(struct text *text, struct slice piece);

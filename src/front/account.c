@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "base/mem.h"
 #include "front/session.h"
 #include "limit/keys.h"
 #include "resp/argv.h"
@@ -11,6 +10,7 @@
 #define TOP_BYTES_LATEST (1 << 20)
 #define GREETING_MAX 4096 /* what a client says before it asks for anything is a few lines */
 #define LONG_NS (10 * NS_PER_S)
+#define METER_ALARMS 3
 
 static const struct policies *policies_of(const struct client *client)
 {
@@ -34,16 +34,40 @@ static void on_paid_out(struct alarm *payment)
     link_wake(container_of(payment, struct meter, payments[1])->link);
 }
 
-static struct meter *meter_of(struct client *client)
+/* Its alarms can be set whatever happens. False: out of memory. */
+static bool make_meter(struct client *client)
 {
-    if (client->meter == NULL) {
-        client->meter = mem_zalloc(1, sizeof *client->meter);
-        client->meter->delay.on_due = on_turn;
-        client->meter->payments[0].on_due = on_paid_in;
-        client->meter->payments[1].on_due = on_paid_out;
-        client->meter->link = &client->link;
+    if (client->meter != NULL)
+        return true;
+    struct meter *meter = calloc(1, sizeof *meter);
+    if (meter == NULL || !alarms_reserve(&client->front->alarms, METER_ALARMS)) {
+        free(meter);
+        return false;
     }
-    return client->meter;
+    meter->delay.on_due = on_turn;
+    meter->payments[0].on_due = on_paid_in;
+    meter->payments[1].on_due = on_paid_out;
+    meter->link = &client->link;
+    client->meter = meter;
+    return true;
+}
+
+static void free_meter(struct client *client)
+{
+    struct meter *meter = client->meter;
+    client->meter = NULL;
+    if (meter == NULL)
+        return;
+    alarm_stop(&client->front->alarms, &meter->delay);
+    for (int i = 0; i < 2; i++)
+        alarm_stop(&client->front->alarms, &meter->payments[i]);
+    alarms_release(&client->front->alarms, METER_ALARMS);
+    while (meter->owns != NULL) {
+        struct subject *own = meter->owns;
+        meter->owns = own->next;
+        subject_free_own(own);
+    }
+    free(meter);
 }
 
 /* What was known when it came, and nothing it says can change. */
@@ -65,25 +89,40 @@ struct facts account_facts(const struct client *client)
 
 /* ---- whose funnels ---- */
 
-/* The connection's own funnels under that policy: made once, so that going to and fro refills nothing. */
-static struct subject *own_funnels(struct client *client, const struct policy *policy)
+static bool has_own_funnels(const struct policy *policy)
 {
-    struct meter *meter = meter_of(client);
-    struct subject *own = meter->owns;
+    return policy != NULL && policy->of_scope[PER_CONNECTION] != 0;
+}
+
+/* The connection's own funnels under that policy. NULL: not made yet. */
+static struct subject *own_funnels(const struct client *client, const struct policy *policy)
+{
+    struct subject *own = client->meter->owns;
     while (own != NULL && own->record != policy->record)
         own = own->next;
-    if (own == NULL) {
-        own = subject_new_own(policy->record, PER_CONNECTION);
-        own->next = meter->owns;
-        meter->owns = own;
-    }
     return own;
 }
 
-static struct account account_with(struct client *client, const struct policy *policy, struct subject *subject)
+/* They are made once, so that going to and fro refills nothing. False: out of memory. */
+static bool make_own_funnels(struct client *client, const struct policy *policy)
+{
+    if (!has_own_funnels(policy))
+        return true;
+    struct subject *own = own_funnels(client, policy);
+    if (own != NULL)
+        return subject_grow(own);
+    own = subject_new_own(policy->record, PER_CONNECTION);
+    if (own == NULL)
+        return false;
+    own->next = client->meter->owns;
+    client->meter->owns = own;
+    return true;
+}
+
+static struct account account_with(const struct client *client, const struct policy *policy, struct subject *subject)
 {
     struct account account = {policy, {subject, NULL, NULL}};
-    if (policy != NULL && policy->of_scope[PER_CONNECTION] != 0)
+    if (has_own_funnels(policy))
         account.holders[PER_CONNECTION] = own_funnels(client, policy);
     if (policy != NULL && policy->of_scope[PER_POLICY] != 0)
         account.holders[PER_POLICY] = policy->record->everybody;
@@ -119,11 +158,11 @@ static void let_keyed_go(struct client *client)
     client->meter->keyed = NULL;
 }
 
-/* What the key says about whom the command is for: the one held last, mostly. */
+/* What the key says about whom the command is for: the one held last, mostly. Out of memory it is closed. */
 static struct account account_by_key(struct client *client, struct slice key)
 {
     struct front *front = client->front;
-    struct meter *meter = meter_of(client);
+    struct meter *meter = client->meter;
     struct facts facts = account_facts(client);
     char name[SUBJECT_NAME_MAX];
     facts.key = key;
@@ -133,6 +172,10 @@ static struct account account_by_key(struct client *client, struct slice key)
         return (struct account){0};
     if (!is_named && policy == client->bound)
         return account_of(client);
+    if (!make_own_funnels(client, policy)) {
+        client_close_starved(client);
+        return (struct account){0};
+    }
     struct slice subject = slice_of(name, identity_subject(&front->rules->identity, &facts, name));
     if (meter->keyed == NULL || meter->keyed->record != policy->record ||
         !slice_eq(subject_name(meter->keyed), subject)) {
@@ -157,8 +200,16 @@ bool account_is_hidden(const struct client *client, const struct request *reques
 
 /* ---- coming, changing, going ---- */
 
-/* Who it is to be from now on; the old one is still held. */
-static void find_subject(struct client *client)
+/* All that its limits need besides the subject, so that nothing of what they decide later can fail. */
+static bool make_ready(struct client *client, const struct policy *policy, bool is_keyed)
+{
+    if ((policy == NULL || policy->is_plain) && !is_keyed)
+        return true;
+    return make_meter(client) && make_own_funnels(client, policy);
+}
+
+/* Who it is to be from now on; the old one is still held. False: out of memory, and it is who it was. */
+static bool find_subject(struct client *client)
 {
     struct front *front = client->front;
     const struct rules *rules = front->rules;
@@ -167,13 +218,17 @@ static void find_subject(struct client *client)
     size_t len = identity_subject(&rules->identity, &facts, name);
     const struct policy *policy = client->entrance->is_admin ? NULL : policies_match(rules->policies, &facts);
     struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
+    bool is_keyed = !client->entrance->is_admin &&
+                    (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
+    if (!make_ready(client, policy, is_keyed))
+        return false;
     forget_turn(client);
     client->bound = policy;
     client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
-    client->is_keyed = !client->entrance->is_admin &&
-                       (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
+    client->is_keyed = is_keyed;
     client->counts_bytes_out = policy != NULL && policy->of_unit[UNIT_BYTES_OUT] != 0;
     client->counts_calls = policy != NULL && policy->of_unit[UNIT_INFLIGHT] != 0;
+    return true;
 }
 
 /* The connection and its calls in flight count for nobody any more. */
@@ -208,7 +263,10 @@ bool account_identify(struct client *client)
     if (old != NULL)
         before = account_of(client);
     const struct policy *old_policy = client->bound;
-    find_subject(client);
+    if (!find_subject(client)) {
+        client_close_starved(client);
+        return false;
+    }
     bool is_same = old != NULL && client->subject == old && client->bound == old_policy;
     bool is_welcome = true;
     if (!is_same) {
@@ -216,7 +274,7 @@ bool account_identify(struct client *client)
         struct account now = account_of(client);
         if (counts_connections(now.policy)) {
             is_welcome = gate_connect(&now, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
-            meter_of(client)->connected = verdict.counted;
+            client->meter->connected = verdict.counted;
         }
         attach_calls(client, &now);
     }
@@ -240,34 +298,29 @@ void account_moor(struct client *client)
     struct subject *old = client->subject;
     if (old == NULL)
         return;
-    find_subject(client);
+    if (!find_subject(client)) {
+        client->bound = NULL; /* the old rules may be gone, and it counts nothing any more */
+        client_close_starved(client);
+        return;
+    }
     struct account now = account_of(client);
     if (now.policy != NULL && now.policy->of_unit[UNIT_CONNECTIONS] != 0)
-        meter_of(client)->connected = gate_reconnect(&now);
+        client->meter->connected = gate_reconnect(&now);
     attach_calls(client, &now);
     subject_put(client->front->settings->subjects, old);
 }
 
 void account_leave(struct client *client)
 {
-    if (client->subject == NULL)
+    if (client->subject == NULL) {
+        free_meter(client); /* it was to be admitted */
         return;
+    }
     leave_queue(client);
     account_unmoor(client);
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;
-    if (client->meter == NULL)
-        return;
-    alarm_stop(&client->front->alarms, &client->meter->delay);
-    for (int i = 0; i < 2; i++)
-        alarm_stop(&client->front->alarms, &client->meter->payments[i]);
-    while (client->meter->owns != NULL) {
-        struct subject *own = client->meter->owns;
-        client->meter->owns = own->next;
-        subject_free_own(own);
-    }
-    free(client->meter);
-    client->meter = NULL;
+    free_meter(client);
 }
 
 /* ---- asking ---- */
@@ -291,7 +344,7 @@ bool account_waits_long(const struct client *client)
 
 static enum gate wait(struct client *client, uint64_t headed_ns, const struct verdict *verdict)
 {
-    struct meter *meter = meter_of(client);
+    struct meter *meter = client->meter;
     meter->headed_ns = headed_ns;
     meter->waited_for = verdict->limit->id + 1U;
     meter->turn = verdict->turn;
@@ -370,7 +423,7 @@ enum gate account_ask_idly(struct client *client, size_t n)
 
 static void count_call(struct client *client, uint8_t counted)
 {
-    struct meter *meter = meter_of(client);
+    struct meter *meter = client->meter;
     meter->counted += (counted & COUNTED) != 0;
     meter->counted_shadow += (counted & COUNTED_SHADOW) != 0;
 }
@@ -437,6 +490,8 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     if (account_is_waiting(client) && alarm_is_set(&client->meter->delay))
         return GATE_WAIT; /* woken by something else */
     const struct account account = account_for(client, request);
+    if (client_is_closed(client))
+        return GATE_CLOSE;
     const struct account own = client->is_keyed ? account_of(client) : account;
     if (account.policy == NULL && own.policy == NULL)
         return settle(client, GATE_PASS);
@@ -511,7 +566,7 @@ static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t count
     gate_owe_bytes(&account, unit, n, counted, now_ns, front->tallies);
     uint64_t over_ns = gate_overdraft_ns(&account, unit, now_ns);
     if (over_ns > 0 && !account_is_paying(client, unit))
-        alarm_set(&front->alarms, &meter_of(client)->payments[unit == UNIT_BYTES_OUT], now_ns + over_ns);
+        alarm_set(&front->alarms, &client->meter->payments[unit == UNIT_BYTES_OUT], now_ns + over_ns);
 }
 
 void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)

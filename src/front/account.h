@@ -16,7 +16,7 @@
 #include "limit/identity.h"
 #include "net/alarms.h"
 
-/* What only clients need whose limits are more than a count of their commands. */
+/* What only clients need whose limits are more than a count of their commands: made when these bind it. */
 struct meter {
     struct subject *owns;     /* the connection's own funnels, one holder for each policy it has met; linked by next */
     struct subject *keyed;    /* held: the last that a command's key has named; NULL: none */
@@ -31,12 +31,12 @@ struct meter {
     struct link *link;        /* the client's, to be woken */
 };
 
-/* Who the client is has become known, or has changed. False: it is one too many, and has been told and is leaving. */
+/* Who the client is has become known, or has changed. False: it is one too many; or out of memory, and closed. */
 bool account_identify(struct client *client);
 
 /*
- * The rules change: before that account_unmoor, then account_moor under the new ones. What the connection counts moves
- * along without being asked anew.
+ * The rules change: before that account_unmoor, then account_moor under the new ones, which out of memory closes it.
+ * What the connection counts moves along without being asked anew.
  */
 void account_unmoor(struct client *client);
 void account_moor(struct client *client);
@@ -50,7 +50,7 @@ struct facts account_facts(const struct client *client);
 /* Whose funnels its commands are charged to that no key speaks for. The policy is NULL: nobody's. */
 struct account account_of(struct client *client);
 
-/* The same for one request, whose key may name somebody else. Good until the next call. */
+/* The same for one request, whose key may name somebody else. Good until the next call; out of memory it is closed. */
 struct account account_for(struct client *client, const struct request *request);
 
 /*
@@ -58,7 +58,7 @@ struct account account_for(struct client *client, const struct request *request)
  */
 bool account_is_hidden(const struct client *client, const struct request *request);
 
-/* May the request go? GATE_PASS: it is charged. GATE_WAIT: its link will be woken, ask again then. */
+/* May the request go? GATE_PASS: it is charged. GATE_WAIT: its link will be woken, ask again then. It may be closed. */
 enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict);
 
 /* The same for `n` bytes that are no command (an empty line): only debt of bytes makes them wait. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "front/client.h"
 #include "front/session.h"
 #include "net/proxy_header.h"
@@ -43,8 +42,14 @@ void announced_begin(struct client *client)
         return;
     }
     client->is_announcing = true;
-    client_need_extra(client)->header = mem_zalloc(1, sizeof(struct proxy_header));
-    timeouts_begin_handshake(client);
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL)
+        return;
+    extra->header = calloc(1, sizeof *extra->header);
+    if (extra->header == NULL)
+        client_close_starved(client);
+    else
+        timeouts_begin_handshake(client);
 }
 
 /* Returns how many of the bytes behind it are dealt with: in TLS they are not yet requests. */

@@ -30,7 +30,7 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
 {
     request->is_refused = true;
     if (client->in_multi && lane != NULL && !special_break_multi(client, lane)) {
-        client_close(client);
+        client_close_starved(client);
         return ROUTE_STOP;
     }
     return answer_with(client, reply);
@@ -135,6 +135,8 @@ enum route answer_unless_passed(struct client *client, struct lane *lane, struct
     enum gate gate = account_ask(client, request, verdict);
     if (gate == GATE_WAIT)
         return ROUTE_WAIT;
+    if (client_is_closed(client))
+        return ROUTE_STOP;
     if (gate != GATE_PASS)
         return throttle(client, lane, request, gate, verdict);
     return ROUTE_GOES_ON;

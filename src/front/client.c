@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "front/account.h"
 #include "front/decisions.h"
 #include "front/feed.h"
@@ -35,13 +34,27 @@ bool client_is_closed(const struct client *client)
     return link_is_closed(&client->link);
 }
 
+/* NULL: out of memory. */
+static struct extra *make_extra(struct client *client)
+{
+    if (client->extra == NULL && (client->extra = calloc(1, sizeof *client->extra)) != NULL)
+        list_init(&client->extra->asked);
+    return client->extra;
+}
+
 struct extra *client_need_extra(struct client *client)
 {
-    if (client->extra == NULL) {
-        client->extra = mem_zalloc(1, sizeof *client->extra);
-        list_init(&client->extra->asked);
-    }
-    return client->extra;
+    struct extra *extra = make_extra(client);
+    if (extra == NULL)
+        client_close_starved(client);
+    return extra;
+}
+
+void client_note_heavy(struct client *client)
+{
+    struct extra *extra = make_extra(client);
+    if (extra != NULL)
+        extra->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
 }
 
 /* ---- replies, in the client's order ---- */
@@ -100,8 +113,11 @@ void client_answer_now(struct client *client, struct slice reply)
         client_output(client, reply.at, reply.len);
         return;
     }
-    if (!chain_append(&client_need_extra(client)->locals, &client->front->loop->pool, reply.at, reply.len)) {
-        client_close(client);
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL)
+        return;
+    if (!chain_append(&extra->locals, &client->front->loop->pool, reply.at, reply.len)) {
+        client_close_starved(client);
         return;
     }
     lane_attach_local(&client->rider, (uint32_t)reply.len);
@@ -111,7 +127,7 @@ void client_answer_now(struct client *client, struct slice reply)
 static void on_local(struct rider *rider, uint32_t bytes)
 {
     struct client *client = client_of_rider(rider);
-    struct chain *locals = &client_need_extra(client)->locals;
+    struct chain *locals = &client->extra->locals;
     while (bytes > 0 && !client_is_closed(client)) {
         struct slice piece;
         if (chain_peek(locals, &piece, 1) == 0)
@@ -169,14 +185,15 @@ static void on_refused(struct rider *rider, struct slice reply)
     struct client *client = client_of_rider(rider);
     client->was_refused = true;
     client_forget_refusal(client);
-    if (reply.len > 0)
-        client_need_extra(client)->refusal = strndup(reply.at, reply.len);
+    struct extra *extra = reply.len > 0 ? make_extra(client) : NULL;
+    if (extra != NULL) /* else, or without memory, weir's own words do */
+        extra->refusal = strndup(reply.at, reply.len);
 }
 
 static void on_heavy(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
-    client_need_extra(client)->heavy_until_ns = link_loop(rider_link(rider))->now_ns + HEAVY_NS;
+    client_note_heavy(client);
     client->reader = READER_NEW;
 }
 
@@ -283,6 +300,8 @@ void client_part(struct client *client)
 
 void client_turn_away(struct client *client)
 {
+    if (client_is_closed(client))
+        return;
     gather_drop(client);
     count_add(&client->front->counts.listeners[client->entrance->index].rejected[REJECTED_RATE], 1);
     client_answer(client, err_text(ERR_MAX_CLIENTS));
@@ -327,6 +346,16 @@ void client_close_for(struct client *client, enum ending_reason reason)
 {
     give_reason(client, reason);
     client_close(client);
+}
+
+void client_close_starved(struct client *client)
+{
+    if (client_is_closed(client))
+        return;
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_MEMORY, LOG_WARN, "client %s is closed: out of memory", name);
+    client_close_for(client, CLOSED_MEMORY);
 }
 
 void client_drop_extra(struct client *client)
@@ -381,10 +410,12 @@ static void end_waiting(struct client *client)
     if (!may_wait_in_redis(client))
         return;
     struct extra *extra = client_need_extra(client);
+    if (extra == NULL)
+        return;
     if (extra->ending == NULL) {
         extra->ending = malloc(sizeof *extra->ending);
         if (extra->ending == NULL) {
-            client_close(client);
+            client_close_starved(client);
             return;
         }
         extra->ending->client = client;

@@ -160,8 +160,8 @@ static inline const struct extra *client_extra(const struct client *client)
     return client->extra != NULL ? client->extra : &nothing;
 }
 
-/* To change; and back to none. */
-struct extra *client_need_extra(struct client *client);
+/* To change. NULL: there was no memory, and the client is closed. And back to none. */
+__attribute__((warn_unused_result)) struct extra *client_need_extra(struct client *client);
 void client_drop_extra(struct client *client);
 
 /* For front: begin with an accepted connection; takes over `client`, zeroed heap memory. False: it was no use. */
@@ -201,5 +201,11 @@ void client_close(struct client *client);
 void client_leave_for(struct client *client, enum ending_reason reason);
 void client_close_for(struct client *client, enum ending_reason reason);
 bool client_is_closed(const struct client *client);
+
+/* What it needs to go on the system has no memory for: closed, counted and told of. Safe on one that is closed. */
+void client_close_starved(struct client *client);
+
+/* It takes much at a time: for a while it has a lane of its own, if there is memory to note that. */
+void client_note_heavy(struct client *client);
 
 #endif

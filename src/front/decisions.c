@@ -25,7 +25,7 @@ bool decisions_can_go(struct client *client)
 
 static void note_asked(struct client *client, struct quota_call *call)
 {
-    list_push(&client_need_extra(client)->asked, &call->in_client);
+    list_push(&client->extra->asked, &call->in_client);
     client->extra->n_asked++;
 }
 
@@ -40,6 +40,8 @@ static void start_time(const struct client *client, const struct request *reques
 void decisions_ask(struct client *client, const struct request *request)
 {
     const struct rules *rules = client->front->rules;
+    if (client_need_extra(client) == NULL)
+        return;
     const struct quota_context context = {
         .prefix = slice_str(rules->limit_prefix),
         .user = session_user(client),
@@ -57,7 +59,7 @@ void decisions_ask(struct client *client, const struct request *request)
     if (call == NULL) {
         timing_local(client, timing_tag(request->command, request->argc));
         if (error.is_broken)
-            client_close(client);
+            client_close_starved(client);
         else
             client_answer(client, slice_of(error.at, error.len));
         client->skips_next = false;
@@ -75,7 +77,7 @@ void decisions_answer_behind(struct client *client, struct slice reply)
 {
     struct quota_call *call = quota_answered(client->front->quota, reply, client);
     if (call == NULL) {
-        client_close(client);
+        client_close_starved(client);
         return;
     }
     note_asked(client, call);
@@ -90,7 +92,7 @@ static void answer_done(struct client *client)
         client->extra->n_asked--;
         timing_decided(client, call);
         if (call->reply.is_broken)
-            client_close(client);
+            client_close_starved(client);
         else if (!call->is_muted && !client->is_silent)
             client_answer_now(client, slice_of(call->reply.at, call->reply.len));
         quota_end(call);

@@ -55,7 +55,7 @@ static inline enum route note(struct client *client, struct lane *lane, const st
     if (lane_has_few_calls(rider, SHARED_CALLS_FEW))
         rider->sent_bytes = 0;
     if (!lane_call(lane, rider, timing_tag(command, argc))) {
-        client_close(client);
+        client_close_starved(client);
         return ROUTE_STOP;
     }
     rider->sent_bytes += n;
@@ -84,6 +84,8 @@ enum route express_run(struct client *client, const struct request_limits *limit
         struct verdict verdict;
         if (account_pass_plainly(client, command, &verdict)) {
             result = note(client, lane, command, argc, (uint32_t)(next - at));
+            if (result == ROUTE_STOP)
+                break; /* it is not sent: nobody would wait for its reply */
         } else {
             front_count(front, command, RESULT_THROTTLED);
             timing_local(client, timing_tag(command, argc));

@@ -187,7 +187,7 @@ static void keep(struct client *client, const struct intake *local)
         return;
     client->intake = intake_keep(local);
     if (client->intake == NULL)
-        client_close(client);
+        client_close_starved(client);
     else
         pool_note_more(&client->front->loop->pool, client->intake->capacity);
 }
@@ -285,6 +285,8 @@ char *feed_room(struct client *client, size_t *room)
     uint32_t before = in->capacity;
     *room = intake_make_room(in);
     pool_note_more(&client->front->loop->pool, in->capacity - before);
+    if (*room == 0)
+        client_close_starved(client);
     return in->data + in->filled;
 }
 

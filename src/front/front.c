@@ -136,8 +136,8 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     front->worker = worker;
     list_init(&front->clients);
     list_init(&front->libraries);
-    alarms_init(&front->alarms, loop);
-    alarms_init(&front->turns, loop);
+    alarms_init(&front->alarms, loop, 0);
+    alarms_init(&front->turns, loop, 0);
     timeouts_init(front);
     parting_init(front);
     prober_init(&front->prober, &front->lanes);
@@ -151,8 +151,11 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
 
 static void for_each_client(struct front *front, void (*act)(struct client *client))
 {
-    for (struct list *at = front->clients.next; at != &front->clients; at = at->next)
+    struct list *next;
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        next = at->next; /* it may be closed */
         act(container_of(at, struct client, in_front));
+    }
 }
 
 /* It does not list what came with 7.0. */

@@ -6,7 +6,7 @@
 void gather_begin(struct client *client, struct slice request)
 {
     struct extra *extra = client_need_extra(client);
-    if (extra->gather != NULL)
+    if (extra == NULL || extra->gather != NULL)
         return;
     struct gather *gather = malloc(sizeof *gather + request.len);
     if (gather == NULL)

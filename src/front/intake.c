@@ -44,7 +44,7 @@ static void grow(struct intake *in)
         capacity = INTAKE_MAX;
     char *data = realloc(in->data, capacity);
     if (data == NULL)
-        return; /* the read is small, or is refused */
+        return; /* the read is small, or has no room */
     in->data = data;
     in->capacity = capacity;
 }

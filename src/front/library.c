@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "front/client.h"
 #include "front/route.h"
 #include "front/session.h"
@@ -44,9 +43,12 @@ static struct library *find(struct list *known, struct slice name, struct slice 
     return NULL;
 }
 
+/* NULL: out of memory. */
 static struct library *make(struct list *known, struct slice name, struct slice version)
 {
-    struct library *library = mem_zalloc(1, sizeof *library + name.len + version.len);
+    struct library *library = calloc(1, sizeof *library + name.len + version.len);
+    if (library == NULL)
+        return NULL;
     library->name_len = name.len;
     library->version_len = version.len;
     memcpy(library->text, name.at, name.len);
@@ -56,8 +58,9 @@ static struct library *make(struct list *known, struct slice name, struct slice 
     return library;
 }
 
-struct library *library_change(struct list *known, struct library *old, bool is_version, struct slice value)
+bool library_change(struct list *known, struct library **held, bool is_version, struct slice value)
 {
+    struct library *old = *held;
     struct slice name = is_version ? name_of(old) : value;
     struct slice version = is_version ? value : version_of(old);
     struct library *library = NULL;
@@ -65,10 +68,13 @@ struct library *library_change(struct list *known, struct library *old, bool is_
         library = find(known, name, version);
         if (library == NULL)
             library = make(known, name, version);
+        if (library == NULL)
+            return false;
         library->holders++;
     }
     library_put(old);
-    return library;
+    *held = library;
+    return true;
 }
 
 /* ---- CLIENT SETINFO ---- */
@@ -113,26 +119,38 @@ static void send_stand_in(struct client *client, struct lane *lane, struct slice
     send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client->has_own_lane ? SLICE("") : ours);
 }
 
-bool library_send(struct client *client, struct lane *lane, const struct request *request)
+/* The words of CLIENT SETINFO; is it well put? */
+static bool read_setinfo(const struct request *request, struct slice words[4], enum word *word)
 {
     struct argv_walk walk;
-    struct slice words[4] = {{NULL, 0}};
     argv_walk_init(&walk, request->bytes);
     for (size_t i = 0; i < 4 && argv_next(&walk, &words[i]); i++)
         ;
-    enum word word = word_of(words[2]);
-    bool is_good = request->argc == 4 && word != WORD_NEITHER && is_text(words[3]);
+    *word = word_of(words[2]);
+    return request->argc == 4 && *word != WORD_NEITHER && is_text(words[3]);
+}
+
+bool library_note(struct client *client, const struct request *request)
+{
+    struct slice words[4] = {{NULL, 0}};
+    enum word word;
+    bool is_good = read_setinfo(request, words, &word);
+    return !is_good || session_set_library(client, word == WORD_VERSION, words[3]);
+}
+
+void library_send(struct client *client, struct lane *lane, const struct request *request)
+{
+    struct slice words[4] = {{NULL, 0}};
+    enum word word;
+    bool is_good = read_setinfo(request, words, &word);
     bool is_as_it_is = !is_good || is_for_good(client, lane);
     calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
-    if (is_good)
-        session_set_library(client, word == WORD_VERSION, words[3]);
     if (is_as_it_is && client->has_own_lane)
         lane->has_library = lane->is_spent = true;
     if (!is_as_it_is)
         send_stand_in(client, lane, words[2]);
     else
         lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
-    return true;
 }
 
 /* ---- telling ---- */

@@ -29,14 +29,18 @@ struct library {
 };
 
 /*
- * The one that differs from `old` (NULL: nothing is known) in one word; one reference, in place of the caller's on
- * `old`.
+ * Hold the one that differs from `held` (NULL: nothing is known) in one word, in its place. False: out of memory, and
+ * nothing has changed.
  */
-struct library *library_change(struct list *known, struct library *old, bool is_version, struct slice value);
+__attribute__((warn_unused_result)) bool library_change(struct list *known, struct library **held, bool is_version,
+                                                        struct slice value);
 void library_put(struct library *library); /* NULL: nothing */
 
-/* Send CLIENT SETINFO, whose call is the lane's newest; what it says is remembered. False: out of memory. */
-bool library_send(struct client *client, struct lane *lane, const struct request *request);
+/* CLIENT SETINFO is about to be sent: what it says is remembered. False: out of memory. */
+bool library_note(struct client *client, const struct request *request);
+
+/* Send it; its call is the lane's newest. */
+void library_send(struct client *client, struct lane *lane, const struct request *request);
 
 /* Does this request show what Redis knows of its connection? Then its lane must be told before. */
 bool library_is_asked(const struct request *request);

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "front/account.h"
 #include "front/effect.h"
 #include "front/place.h"
@@ -76,14 +75,21 @@ static bool may_always(struct question *question)
     return true;
 }
 
+/* Takes over a reference on the login. NULL: there was no memory, and the client is closed. */
 static struct login_step *ask_door(struct client *client, struct login *login, bool is_short,
                                    void (*on)(struct question *question, enum judgement judgement, struct slice reply))
 {
-    struct login_step *step = mem_zalloc(1, sizeof *step);
+    struct extra *extra = client_need_extra(client);
+    struct login_step *step = extra != NULL ? calloc(1, sizeof *step) : NULL;
+    if (step == NULL) {
+        login_put(login);
+        client_close_starved(client);
+        return NULL;
+    }
     step->client = client;
     step->question = (struct question){.login = login, .is_short = is_short, .may_ask = may_ask, .on_judged = on};
     list_init(&step->question.in_doors);
-    client_need_extra(client)->login = step;
+    extra->login = step;
     doors_ask(&client->front->doors, &step->question);
     return step;
 }
@@ -149,7 +155,7 @@ static enum login_result pass(struct client *client, struct login_step *step)
     client->is_held = true;
     if (tell_lane(client, step->question.login))
         return LOGIN_WAITS;
-    client_close(client);
+    client_close_starved(client);
     return LOGIN_GONE;
 }
 
@@ -174,12 +180,11 @@ enum login_result login_ask(struct client *client, const struct hello *hello)
     if (login_has_begun(client))
         return go_on(client, client->extra->login);
     struct login *login = login_new(hello->user, hello->password);
-    if (login == NULL) {
-        client_close(client);
-        return LOGIN_GONE;
-    }
-    (void)ask_door(client, login, hello->is_short, on_judged);
-    return LOGIN_WAITS;
+    if (login == NULL)
+        client_close_starved(client);
+    else if (ask_door(client, login, hello->is_short, on_judged) != NULL)
+        return LOGIN_WAITS;
+    return LOGIN_GONE;
 }
 
 static void on_proved(struct question *question, enum judgement judgement, struct slice reply)
@@ -196,6 +201,8 @@ enum login_result login_prove(struct client *client)
     struct login_step *step = client_extra(client)->login;
     if (step == NULL) {
         step = ask_door(client, login_get(session_login(client)), false, on_proved);
+        if (step == NULL)
+            return LOGIN_GONE;
         step->question.may_ask = may_always;
     }
     if (step->stage != STAGE_JUDGED)
@@ -220,15 +227,15 @@ struct slice login_reply(const struct client *client)
 
 void login_queue(struct client *client, const struct hello *hello)
 {
-    struct queued *queued = &client_need_extra(client)->queued;
+    struct queued *queued = &client->extra->queued;
     login_put(queued->login);
     free(queued->name);
     queued->login = login_new(hello->user, hello->password);
     queued->is_short = hello->is_short;
     queued->protocol = hello->protocol;
-    queued->name = hello->has_name ? mem_strndup(hello->name.at, hello->name.len) : NULL;
-    if (queued->login == NULL)
-        client_close(client);
+    queued->name = hello->has_name ? strndup(hello->name.at, hello->name.len) : NULL;
+    if (queued->login == NULL || (hello->has_name && queued->name == NULL))
+        client_close_starved(client);
 }
 
 static void let_go_on(struct client *client)
@@ -250,7 +257,11 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
     }
     place_leave(client);
     client->holds = 0;
-    session_ask(client, queued->protocol, queued->name != NULL, slice_str(queued->name != NULL ? queued->name : ""));
+    struct slice name = slice_str(queued->name != NULL ? queued->name : "");
+    if (!session_ask(client, queued->protocol, queued->name != NULL, name)) {
+        client_close_starved(client);
+        return;
+    }
     session_hold(client);
     if (session_log_in(client, question->login))
         let_go_on(client);

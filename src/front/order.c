@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-#include "base/mem.h"
-
 struct order *order_new(enum order_kind kind)
 {
-    struct order *order = mem_zalloc(1, sizeof *order);
+    struct order *order = calloc(1, sizeof *order);
+    if (order == NULL)
+        return NULL;
     list_init(&order->in_queue);
     order->kind = kind;
     return order;
@@ -14,6 +14,8 @@ struct order *order_new(enum order_kind kind)
 
 void order_free(struct order *order)
 {
+    if (order == NULL)
+        return;
     for (size_t i = 0; i < order->n_differences; i++) {
         free(order->differences[i].section);
         free(order->differences[i].what);

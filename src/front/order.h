@@ -44,13 +44,14 @@ struct order {
     void *worker; /* whose client it is from; the main thread's business */
     void *client; /* NULL: it has gone */
 
-    char *error; /* the result: NULL when it has been carried out */
+    bool is_starved; /* the result: there was no memory for it, and it has not been carried out */
+    char *error;     /* or why not; NULL: it has been */
     struct difference *differences;
     size_t n_differences;
 };
 
-/* A new one, zeroed but for its kind. */
+/* A new one, zeroed but for its kind. NULL: out of memory. */
 struct order *order_new(enum order_kind kind);
-void order_free(struct order *order);
+void order_free(struct order *order); /* NULL may be freed */
 
 #endif

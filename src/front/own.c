@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "base/why.h"
 #include "front/account.h"
@@ -21,6 +20,7 @@
 
 #define ROWS_MAX 128 /* of TOP */
 #define WORDS_MAX 64 /* of a command to be explained, and of an expression */
+#define OUT_OF_MEMORY SLICE("ERR out of memory")
 
 /* ---- the request's words ---- */
 
@@ -124,8 +124,9 @@ static bool take_count(const struct words *words, size_t i, size_t otherwise, si
     return true;
 }
 
-/* Somebody else than the client, by name. `held`: to be let go again. False: there is nobody of that name. */
-static bool find_other(struct client *client, struct slice name, struct report_subject *found, struct subjects **table)
+/* Somebody else than the client, by name; to be let go again. An error: there is nobody of that name. */
+static struct slice find_other(struct client *client, struct slice name, struct report_subject *found,
+                               struct subjects **table)
 {
     struct front *front = client->front;
     *table = front->settings->subjects;
@@ -135,15 +136,19 @@ static bool find_other(struct client *client, struct slice name, struct report_s
         subject = subject_find(*table, name);
     }
     if (subject == NULL)
-        return false;
+        return SLICE("ERR no such subject: it owes nothing, or is written otherwise (user:NAME, ip:ADDRESS)");
     const struct policy *policy = policies_find(front->rules->policies, slice_str(subject->record->name));
     found->name = subject_name(subject);
     found->account = (struct account){policy, {subject, NULL, NULL}};
     if (policy != NULL)
         found->account.holders[PER_POLICY] = policy->record->everybody;
-    if (policy != NULL && policy->of_scope[PER_CONNECTION] != 0)
-        found->account.holders[PER_CONNECTION] = subject_new_own(policy->record, PER_CONNECTION);
-    return true;
+    if (policy == NULL || policy->of_scope[PER_CONNECTION] == 0)
+        return SLICE("");
+    found->account.holders[PER_CONNECTION] = subject_new_own(policy->record, PER_CONNECTION);
+    if (found->account.holders[PER_CONNECTION] != NULL)
+        return SLICE("");
+    subject_put(*table, subject);
+    return OUT_OF_MEMORY;
 }
 
 /* The client itself, or who is named behind FOR: `tell` it about that one. */
@@ -156,16 +161,17 @@ static void about(struct client *client, struct build *out, struct slice other, 
     struct subjects *table;
     if (!has_other) {
         tell(client, out, &subject, arg);
-    } else if (!is_operator(client)) {
-        build_error(out, SLICE("NOPERM only operators may ask about others"));
-    } else if (!find_other(client, other, &subject, &table)) {
-        build_error(out,
-                    SLICE("ERR no such subject: it owes nothing, or is written otherwise (user:NAME, ip:ADDRESS)"));
-    } else {
-        tell(client, out, &subject, arg);
-        subject_free_own(subject.account.holders[PER_CONNECTION]);
-        subject_put(table, subject.account.holders[PER_SUBJECT]);
+        return;
     }
+    struct slice error = is_operator(client) ? find_other(client, other, &subject, &table)
+                                             : SLICE("NOPERM only operators may ask about others");
+    if (error.len > 0) {
+        build_error(out, error);
+        return;
+    }
+    tell(client, out, &subject, arg);
+    subject_free_own(subject.account.holders[PER_CONNECTION]);
+    subject_put(table, subject.account.holders[PER_SUBJECT]);
 }
 
 static void tell_status(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
@@ -318,14 +324,16 @@ static void mode(struct client *client, const struct words *words, struct build 
 
 /* ---- carried out by the main thread ---- */
 
-/* The words from `first` to `end`, as they would stand behind the '=' of a line. */
+/* The words from `first` to `end`, as they would stand behind the '=' of a line. NULL: out of memory. */
 static char *joined(const struct words *words, size_t first, size_t end)
 {
     size_t len = 0;
     for (size_t i = first; i < end; i++)
         len += words->at[i].len + 1;
-    char *text = mem_alloc(len + 1);
+    char *text = malloc(len + 1);
     char *at = text;
+    if (text == NULL)
+        return NULL;
     for (size_t i = first; i < end; i++) {
         memcpy(at, words->at[i].at, words->at[i].len);
         at += words->at[i].len;
@@ -335,9 +343,16 @@ static char *joined(const struct words *words, size_t first, size_t end)
     return text;
 }
 
-static char *copied(struct slice word)
+/* One word alone, whatever its bytes. */
+static void take_word(struct order *order, char **to, struct slice word)
 {
-    return mem_strndup(word.at, word.len);
+    char *text = malloc(word.len + 1);
+    order->is_starved |= text == NULL;
+    *to = text;
+    if (text == NULL)
+        return;
+    memcpy(text, word.at, word.len);
+    text[word.len] = '\0';
 }
 
 /*
@@ -352,35 +367,55 @@ static size_t take_tail(struct order *order, const struct words *words)
         return n;
     size_t at = has_time ? n - 4 : n - 2;
     order->kind = ORDER_SET_KEY;
-    order->key = copied(words->at[at + 1]);
+    take_word(order, &order->key, words->at[at + 1]);
     order->key_len = words->at[at + 1].len;
     if (has_time)
-        order->lives = copied(words->at[n - 1]);
+        take_word(order, &order->lives, words->at[n - 1]);
     return at;
 }
 
-static void give(struct client *client, enum order_kind kind, const struct words *words)
+static void take_rest(struct order *order, const struct words *words, size_t end)
 {
-    struct order *order = order_new(kind);
+    order->expression = joined(words, 4, end);
+    order->is_starved |= order->expression == NULL;
+}
+
+/* Out of memory it is starved already. */
+static void fill(struct order *order, const struct words *words)
+{
+    enum order_kind kind = order->kind;
     if (kind == ORDER_SET || kind == ORDER_UNSET) {
-        order->policy = copied(words->at[2]);
-        order->what = copied(words->at[3]);
+        take_word(order, &order->policy, words->at[2]);
+        take_word(order, &order->what, words->at[3]);
     }
     if (kind == ORDER_SET)
-        order->expression = joined(words, 4, words->n);
+        take_rest(order, words, words->n);
     if (kind == ORDER_SET_LIMIT) {
-        order->policy = copied(words->at[3]);
-        order->expression = joined(words, 4, take_tail(order, words));
+        take_word(order, &order->policy, words->at[3]);
+        take_rest(order, words, take_tail(order, words));
     }
     if (kind == ORDER_UNSET_KEY) {
-        order->policy = copied(words->at[3]);
-        order->key = copied(words->at[5]);
+        take_word(order, &order->policy, words->at[3]);
+        take_word(order, &order->key, words->at[5]);
         order->key_len = words->at[5].len;
     }
     if (kind == ORDER_MODE)
-        order->expression = copied(words->at[2]);
+        take_word(order, &order->expression, words->at[2]);
+}
+
+static void give(struct client *client, enum order_kind kind, const struct words *words, struct build *out)
+{
+    struct extra *extra = client_need_extra(client);
+    struct order *order = extra != NULL ? order_new(kind) : NULL;
+    if (order != NULL)
+        fill(order, words);
+    if (order == NULL || order->is_starved) {
+        build_error(out, OUT_OF_MEMORY);
+        order_free(order);
+        return;
+    }
     order->client = client;
-    client_need_extra(client)->order = order;
+    extra->order = order;
     client->is_held = true;
     client->front->settings->give(client->front->worker, order);
 }
@@ -389,7 +424,7 @@ static void give(struct client *client, enum order_kind kind, const struct words
 static void unset_key(struct client *client, const struct words *words, struct build *out)
 {
     if (words->n == 6 && is_word(words, 2, "limit") && is_word(words, 4, "for"))
-        give(client, ORDER_UNSET_KEY, words);
+        give(client, ORDER_UNSET_KEY, words, out);
     else
         syntax_error(out, words, !is_word(words, 2, "limit") || !is_word(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6);
 }
@@ -409,7 +444,7 @@ static void tell_differences(struct build *out, const struct order *order)
 static void reply(struct client *client, struct build *out)
 {
     if (out->is_broken)
-        client_close(client);
+        client_close_starved(client);
     else
         client_answer(client, slice_of(out->at, out->len));
     client->skips_next = false;
@@ -425,7 +460,9 @@ void front_order_done(struct front *front, struct order *order)
         build_init(&out, session_protocol(client) == 3);
         client->extra->order = NULL;
         client->is_held = false;
-        if (order->error != NULL)
+        if (order->is_starved)
+            build_error(&out, OUT_OF_MEMORY);
+        else if (order->error != NULL)
             build_error(&out, slice_str(order->error));
         else if (order->kind == ORDER_DIFF)
             tell_differences(&out, order);
@@ -468,11 +505,11 @@ static void run(struct client *client, const struct words *words, struct build *
         if (is_order && subcommands[i].order == ORDER_MODE && words->n == 2)
             mode(client, words, out);
         else if (is_order && subcommands[i].order == ORDER_SET && is_word(words, 2, "limit"))
-            give(client, ORDER_SET_LIMIT, words);
+            give(client, ORDER_SET_LIMIT, words, out);
         else if (is_order && subcommands[i].order == ORDER_UNSET && words->n > 4)
             unset_key(client, words, out);
         else if (is_order)
-            give(client, subcommands[i].order, words);
+            give(client, subcommands[i].order, words, out);
         else
             subcommands[i].tell(client, words, out);
         return;

@@ -33,14 +33,15 @@ static bool is_heavy(const struct client *client)
 static bool dress(struct client *client, struct lane *lane)
 {
     struct slice name = session_name(client);
+    bool is_dressed = name.len == 0 && !lane->has_name;
     client->is_dressed = true;
-    if (name.len == 0 && !lane->has_name)
-        return true;
-    if (name.len > 4096)
-        return true; /* too long a name to be worth it */
+    if (is_dressed || name.len > 4096)
+        return true; /* too long a name is not worth it */
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
-    if (call == NULL)
+    if (call == NULL) {
+        client_close_starved(client);
         return false;
+    }
     call->flags = CALL_MUTE;
     call->arrived_ns = 0;
     char out[4096 + 5 * EMIT_HEADER_MAX + 32];
@@ -82,7 +83,7 @@ static struct lane *borrow(struct client *client, const struct request *request,
     if (!proof_is_wanted(client, request)) {
         /* One that is kept for lending is not for who will not give it back. */
         bool wants_new = client->wants_new_lane || request->command->pins;
-        return lend_private(lanes, key, &client->rider, &client_need_extra(client)->kept, wants_new);
+        return lend_private(lanes, key, &client->rider, &client->extra->kept, wants_new);
     }
     char channel[PROOF_CHANNEL_ROOM];
     return lend_covering(lanes, key, &client->rider, proof_channel(client, channel));
@@ -116,7 +117,10 @@ static enum finding find_own(struct client *client, const struct request *reques
         client->is_urgent = request->command->is_urgent && key.database != 0;
         if (client->is_urgent)
             key.database = 0;
-        struct lease *kept = &client_need_extra(client)->kept;
+        const struct extra *extra = client_need_extra(client);
+        if (extra == NULL)
+            return PLACE_NONE;
+        const struct lease *kept = &extra->kept;
         const struct lane *before = lease_holds(kept) ? kept->lane : NULL;
         const struct lane *lane = borrow(client, request, &key);
         if (lane == NULL)
@@ -159,7 +163,7 @@ static void give_back(struct client *client)
     client->is_urgent = false;
     rider->lane = NULL;
     list_take(&rider->waiting);
-    lend_take_back(&client->front->lanes, lane, &client_need_extra(client)->kept);
+    lend_take_back(&client->front->lanes, lane, &client->extra->kept);
 }
 
 static bool may_give_back(const struct client *client)
@@ -321,7 +325,7 @@ enum finding place_find(struct client *client, const struct request *request, st
     if (client->is_urgent && !request->command->is_urgent)
         leave_urgent(client);
     if (client->rider.sent_bytes > SHARED_BYTES_MAX && !client->has_own_lane)
-        client_need_extra(client)->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
+        client_note_heavy(client);
     enum finding finding = find(client, request, found);
     if (finding != PLACE_FOUND)
         return finding;

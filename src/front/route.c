@@ -48,7 +48,7 @@ void route_send(struct client *client, struct lane *lane, struct slice bytes)
 
 static enum route out_of_memory(struct client *client)
 {
-    client_close(client);
+    client_close_starved(client);
     return ROUTE_STOP;
 }
 
@@ -487,7 +487,7 @@ enum route route_request(struct client *client, const struct request_scan *scan,
     if (scan->argc == 0)
         return route_nothing(client, bytes.len);
     if (bytes.len > LARGE_REQUEST) /* it has come whole, and others should not wait behind it all the same */
-        client_need_extra(client)->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
+        client_note_heavy(client);
     struct request request = {0};
     describe(&request, client->front, scan, bytes);
     return route_counted(client, &request, bytes.len);
@@ -495,10 +495,11 @@ enum route route_request(struct client *client, const struct request_scan *scan,
 
 enum route route_large(struct client *client, const struct request_scan *scan, struct slice bytes)
 {
-    struct passage *passage = malloc(sizeof *passage);
+    struct extra *extra = client_need_extra(client);
+    struct passage *passage = extra != NULL ? malloc(sizeof *passage) : NULL;
     if (passage == NULL)
         return out_of_memory(client);
-    client_need_extra(client)->heavy_until_ns = client->front->loop->now_ns + HEAVY_NS;
+    client_note_heavy(client);
     struct request request = {.is_large = true};
     bool is_skipped = client->skips_next;
     describe(&request, client->front, scan, bytes);
@@ -510,7 +511,7 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
     }
     *passage = (struct passage){
         .scan = *scan, .counted = request.counted, .is_refused = request.is_refused, .is_skipped = is_skipped};
-    client_need_extra(client)->passage = passage;
+    extra->passage = passage;
     client->rider.is_sending = !request.is_refused;
     return ROUTE_TAKEN;
 }

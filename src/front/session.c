@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "front/account.h"
 #include "front/route.h"
 #include "upstream/login.h"
@@ -31,19 +30,26 @@ static struct slice known(const struct text *text)
     return text->at != NULL ? slice_of(text->at, text->len) : slice_of("", 0);
 }
 
-static void set_text(struct text *text, struct slice value)
+/* False: out of memory, and it is as it was. */
+static bool set_text(struct text *text, struct slice value)
 {
+    char *copy = value.len > 0 ? malloc(value.len) : NULL;
+    if (copy != NULL)
+        memcpy(copy, value.at, value.len);
+    else if (value.len > 0)
+        return false;
     free(text->at);
-    text->at = value.len > 0 ? mem_strndup(value.at, value.len) : NULL;
-    text->len = value.len;
+    *text = (struct text){copy, value.len};
+    return true;
 }
 
-static struct session *session_of(struct client *client)
+/* NULL: there was no memory, and the client is closed. */
+static struct session *need_session(struct client *client)
 {
-    if (client->session == NULL) {
-        client->session = mem_zalloc(1, sizeof *client->session);
+    if (client->session == NULL && (client->session = calloc(1, sizeof *client->session)) != NULL)
         client->session->protocol = 2;
-    }
+    if (client->session == NULL)
+        client_close_starved(client);
     return client->session;
 }
 
@@ -111,10 +117,10 @@ const struct library *session_library(const struct client *client)
     return client->session != NULL ? client->session->library : NULL;
 }
 
-void session_set_library(struct client *client, bool is_version, struct slice value)
+bool session_set_library(struct client *client, bool is_version, struct slice value)
 {
-    struct session *session = session_of(client);
-    session->library = library_change(&client->front->libraries, session->library, is_version, value);
+    struct session *session = need_session(client);
+    return session != NULL && library_change(&client->front->libraries, &session->library, is_version, value);
 }
 
 void session_forget_library(struct client *client)
@@ -127,26 +133,37 @@ void session_forget_library(struct client *client)
 
 /* ---- what is asked for ---- */
 
-void session_ask(struct client *client, uint8_t protocol, bool has_name, struct slice name)
+bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct slice name)
 {
-    struct session *session = session_of(client);
+    struct session *session = need_session(client);
+    if (session == NULL || (has_name && !set_text(&session->asked_name, name)))
+        return false;
     session->asked_protocol = protocol != 0 ? protocol : session->protocol;
     session->has_asked_name = has_name;
-    if (has_name)
-        set_text(&session->asked_name, name);
+    return true;
 }
 
 /* ---- what holds ---- */
 
 void session_hold(struct client *client)
 {
-    struct session *session = session_of(client);
+    struct session *session = client->session;
     session->protocol = session->asked_protocol;
     if (session->has_asked_name) {
-        set_text(&session->name, known(&session->asked_name));
+        free(session->name.at);
+        session->name = session->asked_name;
+        session->asked_name = (struct text){NULL, 0};
         client->is_dressed = client->has_own_lane; /* one that it had before bears another */
     }
     session->has_asked_name = false;
+}
+
+/* All that is memory of its own, but for what it has said of its library. */
+static void drop_texts(struct session *session)
+{
+    login_put(session->login);
+    free(session->name.at);
+    free(session->asked_name.at);
 }
 
 /* The lane of its session is another now, unless it has a lane of its own, which has changed along. */
@@ -165,7 +182,9 @@ static bool session_changed(struct client *client)
 
 bool session_log_in(struct client *client, struct login *login)
 {
-    struct session *session = session_of(client);
+    struct session *session = need_session(client);
+    if (session == NULL)
+        return false;
     route_flush(client->front); /* what it has sent so far it has sent as whoever it was */
     login_get(login);
     login_put(session->login);
@@ -176,12 +195,11 @@ bool session_log_in(struct client *client, struct login *login)
 void session_reset(struct client *client, uint32_t epoch)
 {
     route_flush(client->front);
-    struct library *library = client->session != NULL ? client->session->library : NULL;
-    if (library != NULL)
-        client->session->library = NULL;
-    session_free(client);
-    if (library != NULL)
-        session_of(client)->library = library;
+    struct session *session = client->session;
+    if (session != NULL) {
+        drop_texts(session);
+        *session = (struct session){.protocol = 2, .library = session->library};
+    }
     client->epoch = epoch;
     client->is_dressed = false; /* the lane that it had last may bear its name */
     (void)session_changed(client);
@@ -189,11 +207,10 @@ void session_reset(struct client *client, uint32_t epoch)
 
 void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply)
 {
-    struct session *session = session_of(client);
     if (glimpse_type(reply) == '-')
         return;
     if (effect == EFFECT_SELECT)
-        session->database = argument;
+        client->session->database = argument;
     else
         session_hold(client);
     (void)session_changed(client);
@@ -226,9 +243,7 @@ void session_free(struct client *client)
     client->session = NULL;
     if (session == NULL)
         return;
-    login_put(session->login);
+    drop_texts(session);
     library_put(session->library);
-    free(session->name.at);
-    free(session->asked_name.at);
     free(session);
 }

@@ -29,7 +29,8 @@ uint8_t session_protocol(const struct client *client);
 
 /* What it has said of its library; NULL: nothing. See front/library.h. */
 const struct library *session_library(const struct client *client);
-void session_set_library(struct client *client, bool is_version, struct slice value);
+__attribute__((warn_unused_result)) bool session_set_library(struct client *client, bool is_version,
+                                                             struct slice value); /* False: out of memory. */
 void session_forget_library(struct client *client);
 
 /* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
@@ -44,11 +45,18 @@ bool session_has_login(const struct client *client, const struct login *login);
 /* Would Redis answer it NOAUTH? */
 bool session_is_anonymous(const struct client *client);
 
-/* Redis has said at the door that it is who this login says. False: as that it is one too many, and is leaving. */
+/*
+ * Redis has said at the door that it is who this login says. False: as that it is one too many, and is leaving; or there
+ * was no memory, and it is closed.
+ */
 __attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login);
 
-/* It asks for a protocol (0: for none), or for a name, or both; only one is asked for at a time. */
-void session_ask(struct client *client, uint8_t protocol, bool has_name, struct slice name);
+/*
+ * It asks for a protocol (0: for none), or for a name, or both, or for neither (a database); only one is asked for at a
+ * time. False: out of memory.
+ */
+__attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol, bool has_name,
+                                                     struct slice name);
 
 /* What it has asked for holds. */
 void session_hold(struct client *client);

@@ -262,7 +262,10 @@ static void count_silent(struct queued *queued, const struct request *request)
         queued->heard_from = queued->requests;
 }
 
-/* What is queued takes effect at EXEC, among replies that nobody looks into. */
+/*
+ * What is queued takes effect at EXEC, among replies that nobody looks into. Who has a lane of its own, and so MULTI, has
+ * its `extra` too.
+ */
 static void note_queued(struct client *client, const struct request *request, enum effect effect, struct call *call)
 {
     if (request->command->pins || is_session(effect) || is_mark(effect))
@@ -271,9 +274,9 @@ static void note_queued(struct client *client, const struct request *request, en
         call->flags |= CALL_LOOK; /* is it there? */
     client->is_admission_queued |= admits(request, effect);
     if (effect == EFFECT_PAUSE)
-        client_need_extra(client)->queued.pause_ms = pause_ms(request);
+        client->extra->queued.pause_ms = pause_ms(request);
     if (client->is_silent)
-        count_silent(&client_need_extra(client)->queued, request);
+        count_silent(&client->extra->queued, request);
     if (effect == EFFECT_HELLO)
         client->rider.lane->is_unsure = true;
     if (request->hello != NULL && request->hello->has_auth) {
@@ -340,13 +343,24 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     }
     if (effect == EFFECT_COMMAND && (call->flags & CALL_MUTE) == 0)
         catalog_ask(client, request->bytes);
-    if (!is_session(effect))
-        return;
-    client->is_held = true;
-    if (effect == EFFECT_HELLO)
-        session_ask(client, request->hello->protocol, request->hello->has_name, request->hello->name);
-    else if (effect == EFFECT_NAME)
-        session_ask(client, 0, true, request->args[1]);
+    client->is_held |= is_session(effect);
+}
+
+/* What it asks for is noted before its call is, which cannot be taken back. False: out of memory. */
+static bool note_asked(struct client *client, const struct request *request, enum effect effect)
+{
+    switch (effect) {
+    case EFFECT_HELLO:
+        return session_ask(client, request->hello->protocol, request->hello->has_name, request->hello->name);
+    case EFFECT_NAME:
+        return session_ask(client, 0, true, request->args[1]);
+    case EFFECT_SELECT:
+        return session_ask(client, 0, false, SLICE(""));
+    case EFFECT_LIBRARY:
+        return library_note(client, request);
+    default:
+        return true;
+    }
 }
 
 /* In weir's own words, and without a login: that has been settled. A name is on no lane but its owner's. */
@@ -354,14 +368,16 @@ static bool send_hello(struct client *client, struct lane *lane, const struct he
 {
     const bool has_name = hello->has_name && client->has_own_lane;
     uint8_t protocol = lane->role == LANE_SHARED && hello->protocol != 0 ? lane->key.protocol : hello->protocol;
-    char *out = malloc(hello->name.len + 4 * EMIT_HEADER_MAX + 64);
+    char small[4 * EMIT_HEADER_MAX + 64];
+    char *out = has_name ? malloc(sizeof small + hello->name.len) : small; /* a shared lane waits for it for certain */
     if (out == NULL)
         return false;
     const struct slice words[] = {SLICE("HELLO"), protocol == 3 ? SLICE("3") : SLICE("2"), SLICE("SETNAME"),
                                   hello->name};
     size_t n = protocol == 0 ? 1 : has_name ? 4 : 2;
     lane_send(lane, &client->rider, out, emit_array(out, words, n));
-    free(out);
+    if (out != small)
+        free(out);
     return true;
 }
 
@@ -428,10 +444,10 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
         return send_wrong_hello(client, lane, request->hello);
     if (effect == EFFECT_TRACKING)
         return send_tracking(client, lane, request);
-    if (effect == EFFECT_LIBRARY)
-        return library_send(client, lane, request);
     /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
-    if (effect == EFFECT_NAME && !client->has_own_lane && hello_is_name(request->args[1]))
+    if (effect == EFFECT_LIBRARY)
+        library_send(client, lane, request);
+    else if (effect == EFFECT_NAME && !client->has_own_lane && hello_is_name(request->args[1]))
         lane_send(lane, rider, REQUEST(no_name_request));
     else if (client->is_silent && client->in_multi && heard_from(client) == 0 && reply_mode_of(request) != REPLY_NONE)
         lane_send(lane, rider, REQUEST(reply_on_request)); /* queued: no lane falls silent */
@@ -449,6 +465,9 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         return false;
 
     if (client->has_own_lane && !is_later && library_is_asked(request) && !library_tell(client, lane))
+        return false;
+
+    if ((!is_later || effect == EFFECT_LIBRARY) && !note_asked(client, request, effect))
         return false;
 
     /* Even the silenced hear confirmations, and nothing else: Redis itself must hold back what comes among them. */

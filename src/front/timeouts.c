@@ -188,7 +188,7 @@ static void on_look(struct alarm *alarm)
 void timeouts_init(struct front *front)
 {
     struct timeouts *timeouts = &front->timeouts;
-    alarms_init(&timeouts->alarms, front->loop);
+    alarms_init(&timeouts->alarms, front->loop, 3);
     list_init(&timeouts->handshakes);
     list_init(&timeouts->unfinished);
     timeouts->handshake.on_due = on_handshake_late;

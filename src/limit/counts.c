@@ -24,7 +24,7 @@ const char *ending_reason_name(enum ending_reason reason)
         [CLOSED_BY_CLIENT] = "client", [CLOSED_UPSTREAM] = "upstream", [CLOSED_PROTOCOL] = "protocol",
         [CLOSED_BUFFER] = "buffer",    [CLOSED_LIMIT] = "limit",       [CLOSED_PROXY] = "proxy",
         [CLOSED_IDLE] = "idle",        [CLOSED_REQUEST] = "request",   [CLOSED_HANDSHAKE] = "handshake",
-        [CLOSED_DRAIN] = "drain",
+        [CLOSED_DRAIN] = "drain",      [CLOSED_MEMORY] = "memory",
     };
     return names[reason];
 }

@@ -40,6 +40,7 @@ enum ending_reason {
     CLOSED_REQUEST,   /* request-timeout, */
     CLOSED_HANDSHAKE, /* handshake-timeout, or it failed */
     CLOSED_DRAIN,     /* weir stops */
+    CLOSED_MEMORY,    /* the system had none for it */
     CLOSED_COUNT
 };
 
@@ -50,7 +51,8 @@ struct listener_counts {
     _Atomic uint64_t accepted;
     _Atomic uint64_t accept_errors; /* attempts that the system refused a descriptor */
     _Atomic uint64_t rejected[REJECTED_COUNT];
-    _Atomic uint64_t closed[CLOSED_COUNT]; /* of those accepted and not rejected by REJECTED_MAX_CLIENTS or REJECTED_MEMORY */
+    _Atomic uint64_t
+        closed[CLOSED_COUNT]; /* of those accepted and not rejected by REJECTED_MAX_CLIENTS or REJECTED_MEMORY */
 };
 
 struct counts {

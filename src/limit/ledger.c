@@ -36,6 +36,7 @@ void ledger_free(struct ledger *ledger)
         return;
     for (size_t i = 0; i < ledger->n_records; i++) {
         subject_free_own(ledger->records[i]->everybody);
+        subject_free_own(ledger->records[i]->overflow);
         free(ledger->records[i]);
     }
     free(ledger->records);
@@ -52,6 +53,7 @@ struct record *ledger_record(struct ledger *ledger, struct slice name)
         return NULL;
     struct record *record = mem_zalloc(1, sizeof *record);
     snprintf(record->name, sizeof record->name, "%.*s", (int)name.len, name.at);
+    record->overflow = subject_new_lasting(record, PER_SUBJECT, SLICE("overflow"));
     ledger->records = mem_realloc(ledger->records, ledger->n_records + 1, sizeof(struct record *));
     ledger->records[ledger->n_records++] = record;
     return record;
@@ -94,7 +96,10 @@ bool ledger_enter(struct ledger *ledger, struct record *record, struct slice lin
     limit->slot = entry->slot;
     limit->id = (uint16_t)(entry - ledger->entries);
     if (limit->scope == PER_POLICY && !record->everybody)
-        record->everybody = subject_new_own(record, PER_POLICY);
+        record->everybody = subject_new_lasting(record, PER_POLICY, SLICE(""));
+    if (record->everybody)
+        subject_grow_lasting(record->everybody);
+    subject_grow_lasting(record->overflow);
     return true;
 }
 

@@ -40,7 +40,9 @@ static struct slow_entry *entry_at(const struct slowlog *slowlog, size_t i)
 
 static void resize(struct slowlog *slowlog, size_t room)
 {
-    struct slow_entry *entries = room > 0 ? mem_zalloc(room, sizeof *entries) : NULL;
+    struct slow_entry *entries = room > 0 ? calloc(room, sizeof *entries) : NULL;
+    if (room > 0 && !entries)
+        return;
     size_t n = slowlog->n < room ? slowlog->n : room;
     for (size_t i = 0; i < n; i++)
         entries[(slowlog->next_id - 1 - i) % room] = *entry_at(slowlog, i);

@@ -35,7 +35,7 @@ struct slow_entry {
 struct slowlog *slowlog_new(void);
 void slowlog_free(struct slowlog *slowlog);
 
-/* Keep the newest `most` entries, at most SLOWLOG_MOST, from now on. */
+/* Keep the newest `most` entries, at most SLOWLOG_MOST, from now on. Out of memory it keeps as many as before. */
 void slowlog_keep(struct slowlog *slowlog, size_t most);
 
 /* A copy of it is kept, with an id. */

@@ -42,8 +42,6 @@ struct subjects {
     _Atomic size_t count;    /* places claimed */
     _Atomic unsigned relief; /* the shard where the next search for a place starts */
     _Atomic uint64_t n_overflows;
-    pthread_mutex_t overflow_lock;
-    struct subject *overflows; /* linked by next; one for each policy that needed it, kept as long as the table */
     struct shard shards[SHARDS];
 };
 
@@ -63,7 +61,6 @@ struct subjects *subjects_new(size_t max)
         abort();
     }
     subjects->max = max;
-    pthread_mutex_init(&subjects->overflow_lock, NULL);
     for (size_t i = 0; i < SHARDS; i++)
         pthread_mutex_init(&subjects->shards[i].lock, NULL);
     return subjects;
@@ -98,8 +95,6 @@ void subjects_free(struct subjects *subjects)
         free(shard->buckets);
         pthread_mutex_destroy(&shard->lock);
     }
-    free_chain(subjects->overflows);
-    pthread_mutex_destroy(&subjects->overflow_lock);
     free(subjects);
 }
 
@@ -152,41 +147,83 @@ static struct subject *subject_init(void *memory, const struct wanted *wanted, u
     return subject;
 }
 
-struct subject *subject_new_own(struct record *record, enum scope scope)
+/* `zalloc` is calloc, or mem_zalloc. NULL: out of memory. */
+static struct subject *new_outside(struct record *record, enum scope scope, struct slice name,
+                                   void *(*zalloc)(size_t count, size_t size))
 {
-    const struct wanted wanted = {.record = record, .name = SLICE("")};
+    const struct wanted wanted = {.record = record, .name = name};
     uint16_t n_funnels = slots_of(record, scope);
-    return subject_init(mem_zalloc(1, subject_bytes(&wanted, n_funnels)), &wanted, n_funnels);
+    void *memory = zalloc(1, subject_bytes(&wanted, n_funnels));
+    if (!memory)
+        return NULL;
+    struct subject *subject = subject_init(memory, &wanted, n_funnels);
+    subject->scope = (uint8_t)scope;
+    return subject;
 }
 
-/* A slot beyond all that there are gets room for a few more, for slots mostly come together. */
-static struct more_funnels *more_new(uint16_t first, uint16_t slot)
+struct subject *subject_new_own(struct record *record, enum scope scope)
 {
-    uint16_t n = (uint16_t)(slot - first + 1 + MORE_FUNNELS);
-    struct more_funnels *more = mem_zalloc(1, sizeof *more + n * sizeof(struct funnel));
-    more->first = first;
-    more->n = n;
+    return new_outside(record, scope, SLICE(""), calloc);
+}
+
+struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name)
+{
+    return new_outside(record, scope, name, mem_zalloc);
+}
+
+/* ---- funnels that came late ---- */
+
+/* A few more than there are slots, for slots mostly come together. */
+static struct more_funnels *more_new(uint16_t first, uint16_t n_slots, void *(*zalloc)(size_t count, size_t size))
+{
+    uint16_t n = (uint16_t)(n_slots - first + MORE_FUNNELS);
+    struct more_funnels *more = zalloc(1, sizeof *more + n * sizeof(struct funnel));
+    if (more) {
+        more->first = first;
+        more->n = n;
+    }
     return more;
 }
 
-struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
+static bool grow(struct subject *subject, void *(*zalloc)(size_t count, size_t size))
 {
+    uint16_t n_slots = slots_of(subject->record, (enum scope)subject->scope);
     _Atomic(struct more_funnels *) *link = &subject->more;
     uint16_t first = subject->n_funnels;
-    for (;;) {
+    while (first < n_slots) {
         struct more_funnels *more = atomic_load_explicit(link, memory_order_acquire);
         if (!more) {
-            struct more_funnels *made = more_new(first, slot);
+            struct more_funnels *made = more_new(first, n_slots, zalloc);
+            if (!made)
+                return false;
             if (atomic_compare_exchange_strong_explicit(link, &more, made, memory_order_acq_rel, memory_order_acquire))
                 more = made;
             else
                 free(made); /* another thread was faster */
         }
-        if (slot < more->first + more->n)
-            return &more->funnels[slot - more->first];
         first = (uint16_t)(more->first + more->n);
         link = &more->next;
     }
+    return true;
+}
+
+bool subject_grow(struct subject *subject)
+{
+    return grow(subject, calloc);
+}
+
+void subject_grow_lasting(struct subject *subject)
+{
+    (void)grow(subject, mem_zalloc);
+}
+
+struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
+{
+    struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
+    while (more && slot >= more->first + more->n)
+        more = atomic_load_explicit(&more->next, memory_order_acquire);
+    assert(more);
+    return &more->funnels[slot - more->first];
 }
 
 struct slice subject_name(const struct subject *subject)
@@ -401,24 +438,20 @@ static struct subject *find_or_make_on(struct subjects *subjects, struct shard *
     return subject;
 }
 
-static struct subject *overflow_get(struct subjects *subjects, const struct wanted *wanted)
+static struct subject *overflow_get(struct subjects *subjects, const struct record *record)
 {
-    struct wanted overflow = {wanted->record, SLICE("overflow"), 0};
     atomic_fetch_add_explicit(&subjects->n_overflows, 1, memory_order_relaxed);
-    pthread_mutex_lock(&subjects->overflow_lock);
-    struct subject *subject = subjects->overflows;
-    while (subject && !is_wanted(subject, &overflow))
-        subject = subject->next;
-    if (subject) {
-        hold(subject);
-    } else {
-        uint16_t n_funnels = slots_of(overflow.record, PER_SUBJECT);
-        subject = subject_init(mem_zalloc(1, subject_bytes(&overflow, n_funnels)), &overflow, n_funnels);
-        subject->next = subjects->overflows;
-        subjects->overflows = subject;
-    }
-    pthread_mutex_unlock(&subjects->overflow_lock);
-    return subject;
+    hold(record->overflow);
+    return record->overflow;
+}
+
+/* Its owner's, once it has all its funnels; else let go again, and NULL. */
+static struct subject *grown(struct subjects *subjects, struct subject *subject)
+{
+    if (subject_grow(subject))
+        return subject;
+    subject_put(subjects, subject);
+    return NULL;
 }
 
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
@@ -429,7 +462,9 @@ struct subject *subject_get(struct subjects *subjects, struct record *record, st
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
     if (!subject && take_over_place(subjects, now_ns))
         subject = find_or_make_on(subjects, shard, &wanted);
-    return subject ? subject : overflow_get(subjects, &wanted);
+    if (subject)
+        subject = grown(subjects, subject);
+    return subject ? subject : overflow_get(subjects, record);
 }
 
 /* ---- by name alone ---- */
@@ -451,7 +486,7 @@ struct subject *subject_find(struct subjects *subjects, struct slice name)
     if (subject)
         hold(subject);
     pthread_mutex_unlock(&shard->lock);
-    return subject;
+    return subject ? grown(subjects, subject) : NULL;
 }
 
 /* A number of calls or connections is no debt: it stays. Only a time can lie in the future. */

@@ -3,8 +3,8 @@
  *
  * Found by name under a sharded lock when a client's identity changes, then held by pointer. A subject belongs to a
  * policy's record in the ledger: the same user under two policies has two, and a reload changes nothing. The table is
- * bounded: it forgets only subjects that nobody holds and whose funnels are empty; full of others, it binds newcomers
- * to one shared overflow subject per policy.
+ * bounded: it forgets only subjects that nobody holds and whose funnels are empty; full of others, or out of memory, it
+ * binds newcomers to the one overflow subject of their policy, which is made with its record.
  */
 #ifndef WEIR_LIMIT_SUBJECT_H
 #define WEIR_LIMIT_SUBJECT_H
@@ -35,6 +35,7 @@ struct subject {
     _Atomic(struct more_funnels *) more;
     uint16_t n_funnels;
     uint16_t name_len;
+    uint8_t scope;           /* enum scope: whose slots its funnels are */
     char *name;              /* one allocation with the subject */
     struct funnel funnels[]; /* by slot */
 };
@@ -45,20 +46,27 @@ struct subjects;
 struct subjects *subjects_new(size_t max);
 void subjects_free(struct subjects *subjects);
 
-/* Find or make, and hold. Any thread. Never NULL. */
+/* Find or make, and hold; it has all funnels that there are slots for. Any thread. Never NULL. */
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 
-/* Hold the one of that name under any policy, if it is known; NULL: it is not, and owes nothing. */
+/* The same for one that is known, under any policy. NULL: it is not, and owes nothing; or there is no memory. */
 struct subject *subject_find(struct subjects *subjects, struct slice name);
 
 /* Empty all funnels of the subject of that name, under every policy. Returns how many subjects that were. */
 size_t subjects_forgive(struct subjects *subjects, struct slice name);
 
-/* One outside any table, without a name: the funnels of a connection, or of a policy. NULL may be freed. */
+/* One outside any table: the funnels of a connection, without a name. NULL: out of memory; NULL may be freed. */
 struct subject *subject_new_own(struct record *record, enum scope scope);
 void subject_free_own(struct subject *subject);
 
-/* The funnel of a slot that there was not yet when the subject was made. Any thread. */
+/* The same for as long as the record is there, of configuration's memory: see base/mem.h. */
+struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name);
+void subject_grow_lasting(struct subject *subject);
+
+/* Funnels for the slots that have come since it was made, if any have. Any thread. False: out of memory. */
+__attribute__((warn_unused_result)) bool subject_grow(struct subject *subject);
+
+/* The funnel of a slot that there was not yet when the subject was made; it has grown since. */
 struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot);
 
 static inline struct funnel *subject_funnel(struct subject *subject, uint16_t slot)

@@ -1,9 +1,12 @@
 #include "net/alarms.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+
+#define FIRST_ROOM 64
 
 static void put(struct alarms *alarms, size_t place, struct alarm *alarm)
 {
@@ -83,10 +86,7 @@ static void on_timer(uv_timer_t *timer)
 
 void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns)
 {
-    if (alarms->n + 1 >= alarms->room) {
-        alarms->room = alarms->room > 0 ? 2 * alarms->room : 64;
-        alarms->heap = mem_realloc(alarms->heap, alarms->room, sizeof(struct alarm *));
-    }
+    assert(alarms->n < alarms->reserved);
     alarm->due_ns = due_ns;
     put(alarms, ++alarms->n, alarm);
     rise(alarms, alarm->place);
@@ -94,23 +94,47 @@ void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns)
         arm(alarms);
 }
 
+bool alarms_reserve(struct alarms *alarms, size_t n)
+{
+    size_t room = alarms->room;
+    while (alarms->reserved + n >= room)
+        room *= 2;
+    if (room > alarms->room) {
+        struct alarm **heap = realloc(alarms->heap, room * sizeof(struct alarm *));
+        if (heap == NULL)
+            return false;
+        alarms->heap = heap;
+        alarms->room = room;
+    }
+    alarms->reserved += n;
+    return true;
+}
+
+void alarms_release(struct alarms *alarms, size_t n)
+{
+    assert(alarms->reserved >= alarms->n + n);
+    alarms->reserved -= n;
+}
+
+/* What has gone off leaves its place in the heap to what is set meanwhile, which is no more. */
 void alarms_ring(struct alarms *alarms)
 {
     size_t n = alarms->n;
-    struct alarm **now = mem_alloc(n * sizeof(struct alarm *));
-    for (size_t i = 0; i < n; i++)
-        now[i] = alarms->heap[i + 1];
     while (alarms->n > 0)
         alarm_stop(alarms, alarms->heap[alarms->n]);
-    for (size_t i = 0; i < n; i++)
-        now[i]->on_due(now[i]);
-    free(now);
+    for (size_t i = 1; i <= n; i++) {
+        struct alarm *alarm = alarms->heap[i];
+        assert(alarms->n < i);
+        alarm->on_due(alarm);
+    }
     arm(alarms);
 }
 
-void alarms_init(struct alarms *alarms, struct loop *loop)
+void alarms_init(struct alarms *alarms, struct loop *loop, size_t n)
 {
-    *alarms = (struct alarms){.loop = loop};
+    *alarms = (struct alarms){.loop = loop, .room = FIRST_ROOM, .reserved = n};
+    assert(n < FIRST_ROOM);
+    alarms->heap = mem_zalloc(FIRST_ROOM, sizeof(struct alarm *));
     uv_timer_init(&loop->uv, &alarms->timer);
     alarms->timer.data = alarms;
 }

@@ -111,6 +111,8 @@ static void read_share(struct link *link)
     while (share > 0 && link->state == LINK_OPEN && !link->is_paused) {
         size_t room;
         char *at = room_for(link, &room);
+        if (link->state != LINK_OPEN)
+            return; /* there is no memory for what it sends */
         ssize_t n = receive(link, at, room);
         if (n < 0) {
             read_failed(link, errno);

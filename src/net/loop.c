@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "net/link.h"
 #include "net/tls.h"
 
@@ -128,7 +127,7 @@ void loop_init(struct loop *loop)
 struct tls_scratch *loop_tls_scratch(struct loop *loop)
 {
     if (loop->tls_scratch == NULL)
-        loop->tls_scratch = mem_alloc(sizeof *loop->tls_scratch);
+        loop->tls_scratch = malloc(sizeof *loop->tls_scratch);
     return loop->tls_scratch;
 }
 

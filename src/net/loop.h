@@ -67,7 +67,7 @@ void loop_run(struct loop *loop);
 /* After the last handle has been closed. */
 void loop_fini(struct loop *loop);
 
-/* Made when it is first asked for; out of memory ends the process. */
+/* Made when it is first asked for; NULL: out of memory. */
 struct tls_scratch *loop_tls_scratch(struct loop *loop);
 
 /* Close the loop's own handles; loop_run returns once every other handle is closed too. */

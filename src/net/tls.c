@@ -12,7 +12,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "net/tls_name.h"
 
 #define WHY_ROOM 256
@@ -86,7 +85,7 @@ static void set_why(struct tls *tls, const char *what, const char *detail)
     char text[WHY_ROOM];
     snprintf(text, sizeof text, "%s%s", what, detail);
     free(tls->why);
-    tls->why = mem_strndup(text, strlen(text));
+    tls->why = strdup(text); /* out of memory: nothing is said */
 }
 
 /* OpenSSL has failed for good; its queue of errors is empty again, as every call expects. */
@@ -368,8 +367,10 @@ static bool begin(struct tls *tls, const struct tls_context *context)
 struct tls *tls_new(struct tls_context *context, struct pool *pool, struct tls_scratch *scratch)
 {
     struct tls *tls = calloc(1, sizeof *tls);
-    if (tls == NULL)
+    if (tls == NULL || scratch == NULL) {
+        free(tls);
         return NULL;
+    }
     tls->pool = pool;
     tls->scratch = scratch;
     bool is_good = begin(tls, context);

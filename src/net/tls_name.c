@@ -4,8 +4,6 @@
 #include <openssl/x509v3.h>
 #include <string.h>
 
-#include "base/mem.h"
-
 /* Another program's idea of where the name ends must be the same as ours. */
 static const char *fault(const unsigned char *text, int len)
 {
@@ -23,7 +21,9 @@ static bool take(const unsigned char *text, int len, char **name, const char **w
 {
     *why = fault(text, len);
     if (*why == NULL)
-        *name = mem_strndup((const char *)text, (size_t)len);
+        *name = strndup((const char *)text, (size_t)len);
+    if (*why == NULL && *name == NULL)
+        *why = "out of memory";
     return *why == NULL;
 }
 

@@ -46,16 +46,18 @@ static void put_keys(struct quota_call *call, char *at, struct slice prefix)
     call->key = slice_of(start, (size_t)(at - start));
 }
 
-static void make_token(struct quota_call *call)
+/* False: the system has no random numbers. */
+static bool make_token(struct quota_call *call)
 {
     static const char hex[] = "0123456789abcdef";
     unsigned char bytes[16];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        abort();
+        return false;
     for (size_t i = 0; i < sizeof bytes; i++) {
         call->token[2 * i] = hex[bytes[i] >> 4];
         call->token[2 * i + 1] = hex[bytes[i] & 15];
     }
+    return true;
 }
 
 static void init(struct quota_call *call, struct quota *quota, void *owner, bool is_resp3)
@@ -113,8 +115,6 @@ static void keep(struct quota_call *call, const struct quota_ask *ask, struct sl
         call->ask.token = put_key(&at, SLICE(""), ask->token);
     call->ask.key = call->key;
     call->ask.name = slice_of("", 0);
-    if (ask->rule.kind == QUOTA_ACQUIRE)
-        make_token(call);
 }
 
 /* NULL: none is named so. */
@@ -248,6 +248,11 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     }
     keep(call, &asked.ask, prefix);
     (void)zone_get(call->ask.rule.zone);
+    if (call->ask.rule.kind == QUOTA_ACQUIRE && !make_token(call)) {
+        build_error(error, SLICE("ERR the system has no random numbers"));
+        call_free(call);
+        return NULL;
+    }
     if (call->ask.rule.n_rates > 0)
         take_penalty(asked.limits[0], &call->ask);
     call->database = asked.ask.is_raw ? context->database : 0;
@@ -266,8 +271,18 @@ struct quota_call *call_answered(struct quota *quota, struct slice reply, void *
     return call;
 }
 
+bool call_reserve(struct quota_call *call, struct alarms *alarms)
+{
+    if (!alarms_reserve(alarms, 1))
+        return false;
+    call->alarms = alarms;
+    return true;
+}
+
 void call_free(struct quota_call *call)
 {
+    if (call->alarms != NULL)
+        alarms_release(call->alarms, 1);
     build_fini(&call->reply);
     named_tally_put(call->tally);
     zone_put(call->ask.rule.zone);

@@ -42,7 +42,8 @@ struct quota_call {
     unsigned database;
     uint64_t until_ns; /* how long it may wait; 0: not at all */
     struct alarm alarm;
-    struct list in_wakes; /* while it waits for a place */
+    struct alarms *alarms; /* where it has been reserved; NULL: nowhere, and it is never set */
+    struct list in_wakes;  /* while it waits for a place */
     enum quota_when_down when_down;
     struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: of none */
     struct build reply;        /* once it is done */
@@ -91,6 +92,9 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
 
 /* One that has been answered already, with a whole reply. NULL: no memory. */
 struct quota_call *call_answered(struct quota *quota, struct slice reply, void *owner);
+
+/* Its alarm may be set among these. False: out of memory. */
+__attribute__((warn_unused_result)) bool call_reserve(struct quota_call *call, struct alarms *alarms);
 
 /* It is in no list, and no alarm is set for it. */
 void call_free(struct quota_call *call);

@@ -489,6 +489,11 @@ struct quota_call *quota_begin(struct quota *quota, const struct quota_context *
     struct quota_call *call = call_new(quota, context, name, request, owner, error);
     if (call == NULL)
         return NULL;
+    if (!call_reserve(call, quota->alarms)) {
+        build_error(error, SLICE("ERR out of memory"));
+        call_free(call);
+        return NULL;
+    }
     call->alarm.on_due = on_alarm;
     if (call->ask.wait_ns > 0)
         call->until_ns = now_of(quota) + call->ask.wait_ns;

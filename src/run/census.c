@@ -1,12 +1,12 @@
 #include "run/census.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "run/fullness.h"
 
 #define NS_IN_S 1e9
@@ -62,12 +62,15 @@ static void describe(struct snapshot_limit *to, const struct policies *policies,
     to->subjects = atomic_load_explicit(&policy->record->subjects, memory_order_relaxed);
 }
 
-static void take_limits(struct snapshot *s, const struct census *census)
+/* False: out of memory. */
+static bool take_limits(struct snapshot *s, const struct census *census)
 {
     const struct policies *policies = governor_rules(census->governor)->policies;
     for (size_t p = 0; p < policies_count(policies); p++)
         s->n_limits += policies_at(policies, p)->n_limits;
-    s->limits = mem_zalloc(s->n_limits, sizeof *s->limits);
+    s->limits = calloc(s->n_limits + 1, sizeof *s->limits);
+    if (!s->limits)
+        return false;
     size_t i = 0;
     for (size_t p = 0; p < policies_count(policies); p++) {
         const struct policy *policy = policies_at(policies, p);
@@ -77,13 +80,16 @@ static void take_limits(struct snapshot *s, const struct census *census)
             sum_tallies(&s->limits[i], census, policy->limits[l].id);
         }
     }
+    return true;
 }
 
-static void take_named(struct snapshot *s, const struct census *census)
+static bool take_named(struct snapshot *s, const struct census *census)
 {
     const struct named *named = governor_rules(census->governor)->named;
     s->n_named = named_count(named);
-    s->named = mem_zalloc(s->n_named, sizeof *s->named);
+    s->named = calloc(s->n_named + 1, sizeof *s->named);
+    if (!s->named)
+        return false;
     for (size_t i = 0; i < s->n_named; i++) {
         const struct named_limit *limit = named_at(named, i);
         copy(s->named[i].name, sizeof s->named[i].name, slice_str(limit->name));
@@ -99,6 +105,7 @@ static void take_named(struct snapshot *s, const struct census *census)
             s->named[i].results[r] = count_read(&limit->tally->results[r]);
         counts_add(&s->named[i].times, &limit->tally->times, sizeof s->named[i].times);
     }
+    return true;
 }
 
 /* ---- workers ---- */
@@ -213,6 +220,10 @@ static void take_tops(struct snapshot *s, const struct census *census)
 struct snapshot *census_take(const struct census *census)
 {
     struct snapshot *s = snapshot_new();
+    if (!s || !take_limits(s, census) || !take_named(s, census)) {
+        snapshot_put(s);
+        return NULL;
+    }
     const struct rules *rules = governor_rules(census->governor);
     s->taken_ns = clock_ns();
     s->unix_ms = clock_unix_ms();
@@ -236,10 +247,10 @@ struct snapshot *census_take(const struct census *census)
     take_upstream(s, census);
     take_reloads(s, census);
     take_subjects(s, census);
-    take_limits(s, census);
-    take_named(s, census);
     take_tops(s, census);
     s->n_events = journal_last(census->journal, s->events, SNAPSHOT_EVENTS);
-    history_note(census->history, s);
-    return s;
+    if (history_note(census->history, s))
+        return s;
+    snapshot_put(s);
+    return NULL;
 }

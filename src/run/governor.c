@@ -7,9 +7,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "admin/http.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/split.h"
 #include "run/config_diff.h"
@@ -31,6 +34,7 @@ struct governor {
     struct ledger *ledger;
     struct record *unlimited;
     struct journal *journal;
+    size_t bytes;           /* of memory that a configuration has taken so far, at most */
     unsigned asked_clients; /* max-clients as configured, and */
     unsigned max_clients;   /* as it fits */
     struct reloads reloads;
@@ -41,6 +45,30 @@ struct governor {
 static char *copy_text(const char *text)
 {
     return mem_strndup(text, strlen(text));
+}
+
+/* ---- memory ---- */
+
+#define SPARE_BYTES (1 << 20) /* the file may have grown since */
+#define BYTES_PER_BYTE 64     /* of the file: a line of few words becomes a limit with all that it needs */
+
+/*
+ * What reads and builds a configuration does not look whether it gets memory: base/mem.h. So it is asked for before, all
+ * that could be needed. False: what runs must go on as it is.
+ */
+static bool has_memory(const struct governor *g)
+{
+    struct stat file;
+    size_t bytes = 2 * g->bytes + SPARE_BYTES;
+    if (g->path && stat(g->path, &file) == 0 && file.st_size > 0)
+        bytes += BYTES_PER_BYTE * (size_t)file.st_size;
+    return mem_would_give(bytes);
+}
+
+static void note_memory(struct governor *g, size_t given_before)
+{
+    size_t bytes = mem_given() - given_before;
+    g->bytes = bytes > g->bytes ? bytes : g->bytes;
 }
 
 /* ---- errors ---- */
@@ -159,6 +187,11 @@ static char *adopt_or_say(struct governor *g, const struct config *config, bool 
 
 void governor_on_table(struct governor *g, struct command_table *commands)
 {
+    if (!has_memory(g)) {
+        log_line(LOG_WARN, "out of memory: the upstream's commands stay known as they were");
+        command_table_put(commands);
+        return;
+    }
     command_table_put(g->commands);
     g->commands = commands;
     install(g, rules_new(g->rules, policies_rebind(g->rules->policies, commands)));
@@ -199,6 +232,15 @@ static char *read_again(struct governor *g)
     return why;
 }
 
+static void note_starved_reload(struct governor *g)
+{
+    static const char why[] = "out of memory";
+    g->reloads.is_last_bad = true;
+    g->reloads.bad++;
+    memcpy(g->reloads.last_error, why, sizeof why);
+    notice(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
+}
+
 static char *reload(struct governor *g, struct order *order)
 {
     (void)order;
@@ -230,7 +272,9 @@ const struct reloads *governor_reloads(const struct governor *g)
 
 void governor_reload(struct governor *g)
 {
-    free(reload(g, NULL));
+    struct order order = {.kind = ORDER_RELOAD};
+    governor_carry_out(g, &order);
+    free(order.error);
 }
 
 /* ---- single lines ---- */
@@ -406,7 +450,15 @@ static char *(*const kinds[])(struct governor *g, struct order *order) = {
 
 void governor_carry_out(struct governor *g, struct order *order)
 {
-    order->error = kinds[order->kind](g, order);
+    size_t given = mem_given();
+    order->is_starved = !has_memory(g);
+    if (!order->is_starved)
+        order->error = kinds[order->kind](g, order);
+    else if (order->kind == ORDER_RELOAD)
+        note_starved_reload(g);
+    else
+        log_at(LOG_SITE_MEMORY, LOG_WARN, "an operator's order is not carried out: out of memory");
+    note_memory(g, given);
 }
 
 /* ---- its life ---- */
@@ -415,6 +467,7 @@ struct governor *governor_new(const struct config *config, const struct config_f
                               struct command_table *builtin, struct journal *journal)
 {
     struct governor *g = mem_zalloc(1, sizeof *g);
+    g->bytes = mem_given(); /* the file has been read, and little else been done */
     g->start = config;
     g->path = file->path;
     g->builtin = command_table_get(builtin);

@@ -229,7 +229,13 @@ static void on_usr2(uv_signal_t *handle, int number)
     struct heirloom *sockets = NULL, one;
     size_t n = 0;
     for (; (one = listening_socket(proxy->listening, n)).fd >= 0; n++) {
-        sockets = mem_realloc(sockets, n + 2, sizeof *sockets);
+        struct heirloom *more = realloc(sockets, (n + 2) * sizeof *sockets);
+        if (more == NULL) {
+            log_error("upgrade: cannot start %s: out of memory", proxy->upgrade.program->path);
+            free(sockets);
+            return;
+        }
+        sockets = more;
         sockets[n] = one;
     }
     if (proxy->reporter.fd >= 0)

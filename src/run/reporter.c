@@ -64,8 +64,9 @@ void reporter_quiesce(struct reporter *reporter)
 
 void reporter_tell(struct reporter *reporter, const struct census *census)
 {
-    if (reporter->http)
-        http_publish(reporter->http, census_take(census));
+    struct snapshot *snapshot = reporter->http ? census_take(census) : NULL;
+    if (snapshot) /* else there is no memory for one, and the last stays a second longer */
+        http_publish(reporter->http, snapshot);
 }
 
 void reporter_close(struct reporter *reporter)

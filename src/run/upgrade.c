@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 
 #define STANDARD_FDS 3 /* stay as they are; then the socket pair, then the sockets */
 
@@ -24,13 +23,15 @@ static bool is_ours(const char *variable)
     return false;
 }
 
-/* The strings remain the environment's, and the two more the caller's; the array is to be freed. */
+/* The strings remain the environment's, and the two more the caller's; the array is to be freed. NULL: out of memory. */
 static char **environment_with(char *one, char *other)
 {
     size_t n = 0, kept = 0;
     while (environ[n] != NULL)
         n++;
-    char **all = mem_zalloc(n + 3, sizeof *all);
+    char **all = calloc(n + 3, sizeof *all);
+    if (all == NULL)
+        return NULL;
     for (size_t i = 0; i < n; i++)
         if (!is_ours(environ[i]))
             all[kept++] = environ[i];
@@ -39,21 +40,25 @@ static char **environment_with(char *one, char *other)
     return all;
 }
 
-/* To be freed. */
+/* To be freed. NULL: out of memory. */
 static char *letters(const struct heirloom *sockets, size_t n)
 {
     static const char name[] = UPGRADE_SOCKETS "=";
-    char *text = mem_zalloc(sizeof name + n, 1);
+    char *text = calloc(sizeof name + n, 1);
+    if (text == NULL)
+        return NULL;
     memcpy(text, name, sizeof name);
     for (size_t i = 0; i < n; i++)
         text[sizeof name - 1 + i] = sockets[i].is_systemds ? UPGRADE_SYSTEMD : UPGRADE_OWN;
     return text;
 }
 
-/* To be freed. */
+/* The same. */
 static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets, size_t n)
 {
-    uv_stdio_container_t *all = mem_zalloc(STANDARD_FDS + 1 + n, sizeof *all);
+    uv_stdio_container_t *all = calloc(STANDARD_FDS + 1 + n, sizeof *all);
+    if (all == NULL)
+        return NULL;
     for (int fd = 0; fd < STANDARD_FDS; fd++)
         all[fd] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fd};
     all[STANDARD_FDS].flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE);
@@ -116,28 +121,10 @@ static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 /* ---- its life ---- */
 
-void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n)
+static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_options_t *options)
 {
-    if (upgrade->open > 0) {
-        log_warn("upgrade: one is under way already");
-        return;
-    }
-    char pid[64];
-    char *kinds = letters(sockets, n);
-    snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
     uv_pipe_init(&loop->uv, &upgrade->answer, 0);
-    uv_process_options_t options = {
-        .exit_cb = on_exit_of,
-        .file = upgrade->program->path,
-        .args = upgrade->program->argv,
-        .env = environment_with(pid, kinds),
-        .stdio_count = (int)(STANDARD_FDS + 1 + n),
-        .stdio = descriptors(upgrade, sockets, n),
-    };
-    int error = uv_spawn(&loop->uv, &upgrade->process, &options);
-    free(options.env);
-    free(kinds);
-    free(options.stdio);
+    int error = uv_spawn(&loop->uv, &upgrade->process, options);
     upgrade->process.data = upgrade->answer.data = upgrade;
     upgrade->open = 2;
     if (error != 0) {
@@ -148,6 +135,32 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
     upgrade->state = UPGRADE_RUNS;
     log_info("upgrade: process %d is starting", upgrade->process.pid);
     uv_read_start((uv_stream_t *)&upgrade->answer, on_room, on_answer);
+}
+
+void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n)
+{
+    if (upgrade->open > 0) {
+        log_warn("upgrade: one is under way already");
+        return;
+    }
+    char pid[64];
+    char *kinds = letters(sockets, n);
+    snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
+    uv_process_options_t options = {
+        .exit_cb = on_exit_of,
+        .file = upgrade->program->path,
+        .args = upgrade->program->argv,
+        .env = environment_with(pid, kinds),
+        .stdio_count = (int)(STANDARD_FDS + 1 + n),
+        .stdio = descriptors(upgrade, sockets, n),
+    };
+    if (kinds != NULL && options.env != NULL && options.stdio != NULL)
+        spawn(upgrade, loop, &options);
+    else
+        log_error("upgrade: cannot start %s: out of memory", upgrade->program->path);
+    free(options.env);
+    free(kinds);
+    free(options.stdio);
 }
 
 void upgrade_let_go(struct upgrade *upgrade)

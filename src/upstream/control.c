@@ -13,6 +13,7 @@
 #include "upstream/own_words.h"
 
 #define MAX_WORDS 3
+#define TABLE_BYTES (4 << 20) /* more than a server's commands take, with those of many modules */
 
 struct control {
     struct link link;
@@ -120,6 +121,11 @@ static void judge_clients(struct control *control, const struct redisReply *repl
 
 static void judge_command(struct control *control, const struct redisReply *reply)
 {
+    if (control->is_settled && !mem_would_give(TABLE_BYTES)) {
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: out of memory: what it knows of commands stays as it was",
+               control->upstream->text);
+        return;
+    }
     struct command_table *table = control_read_commands(reply);
     if (table != NULL)
         control->ops->on_table(control->arg, table);
@@ -144,7 +150,11 @@ static void send_words(struct control *control, const struct slice *words, size_
     size_t room = EMIT_HEADER_MAX * (n + 1);
     for (size_t i = 0; i < n; i++)
         room += words[i].len + 2;
-    char *request = mem_alloc(room);
+    char *request = malloc(room);
+    if (request == NULL) {
+        lose(control, "out of memory");
+        return;
+    }
     size_t len = emit_array(request, words, n);
     link_write(&control->link, request, len);
     explicit_bzero(request, len);
@@ -179,8 +189,8 @@ static void next_step(struct control *control)
     } else if (step->word != NULL) {
         words[n++] = slice_str(step->word);
     }
-    send_words(control, words, n);
     uv_timer_start(&control->timer, on_deadline, control->upstream->connect_timeout_ns / NS_PER_MS, 0);
+    send_words(control, words, n);
 }
 
 /* ---- the connection ---- */

@@ -107,9 +107,13 @@ static const char *take_greeting(struct lane *lane, const char *p, const char *e
 {
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
-    if (result == SCAN_BAD || !bytes_add(&lane->greeted, slice_of(p, used), GREETED_MAX)) {
+    if (result == SCAN_BAD || lane->greeted.len + used > GREETED_MAX) {
         lane->greeting_end = GREETING_GARBLED;
         lane_fail(lane, "it does not speak RESP");
+        return NULL;
+    }
+    if (!bytes_add(&lane->greeted, slice_of(p, used), GREETED_MAX)) {
+        lane_fail(lane, "out of memory");
         return NULL;
     }
     glimpse_feed(&lane->glimpse, p, used);
@@ -146,8 +150,8 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     lane->state = LANE_GREETING;
     glimpse_reset(&lane->glimpse);
     memset(&lane->scan, 0, sizeof lane->scan);
-    if (kind == GREETING_AGAIN)
-        nonce_draw(&lane->nonce);
+    if (kind == GREETING_AGAIN && !nonce_draw(&lane->nonce))
+        return false;
     const struct greeting_cover cover = {lane->cover, lane->home->own};
     greeting_init(&lane->greeting, &lane->key, kind, kind == GREETING_AGAIN ? NULL : &cover);
     if (greeting_is_over(&lane->greeting)) {
@@ -450,12 +454,11 @@ bool lane_vouch(struct lane *lane, struct rider *rider)
     if (!lane->is_suspect)
         return true;
     assert(!lane->is_asked);
-    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, 0);
+    struct call *call = nonce_draw(&lane->nonce) ? lane_call_special(lane, rider, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL)
         return false;
     call->flags = CALL_MUTE | CALL_NONCE;
     call->arrived_ns = 0;
-    nonce_draw(&lane->nonce);
     lane->is_asked = true;
     lane->is_suspect = false;
     timers_sweep(lane->home);

@@ -1,18 +1,18 @@
 #include "upstream/nonce.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-void nonce_draw(struct nonce *nonce)
+bool nonce_draw(struct nonce *nonce)
 {
     unsigned char bits[NONCE_LEN];
     if (getrandom(bits, sizeof bits, 0) != (ssize_t)sizeof bits)
-        abort(); /* the system has no random numbers: nothing would be safe */
+        return false;
     for (size_t i = 0; i < NONCE_LEN; i++)
         nonce->text[i] = alphabet[bits[i] % (sizeof alphabet - 1)];
+    return true;
 }
 
 size_t nonce_request(const struct nonce *nonce, char *out)

@@ -20,8 +20,8 @@ struct nonce {
     char text[NONCE_LEN];
 };
 
-/* Draw another. */
-void nonce_draw(struct nonce *nonce);
+/* Draw another. False: the system has no random numbers, and nothing would be safe. */
+__attribute__((warn_unused_result)) bool nonce_draw(struct nonce *nonce);
 
 /* The question, into NONCE_REQUEST_ROOM bytes. Returns its length. */
 size_t nonce_request(const struct nonce *nonce, char *out);

@@ -15,7 +15,7 @@ struct owner {
     bool is_pointed_at;
 };
 
-/* Open addressing, at most half full; what is taken out is closed up behind. */
+/* Open addressing, half full at most while there is memory, and never full; what is taken out is closed up behind. */
 struct owned {
     pthread_mutex_t lock;
     struct hash_key key;
@@ -73,9 +73,12 @@ static struct owner *find(const struct owned *owned, int64_t id)
 static void grow(struct owned *owned)
 {
     struct owner *old = owned->places;
+    struct owner *places = calloc(2 * owned->room, sizeof *places);
     size_t n = owned->room;
+    if (places == NULL)
+        return; /* it is searched for longer */
     owned->room *= 2;
-    owned->places = mem_zalloc(owned->room, sizeof *owned->places);
+    owned->places = places;
     for (size_t i = 0; i < n; i++)
         if (old[i].id != 0)
             *find(owned, old[i].id) = old[i];
@@ -98,8 +101,10 @@ void owned_enter(struct owned *owned, int64_t id, const struct login *login)
     if (2 * (owned->n + 1) > owned->room)
         grow(owned);
     struct owner *owner = find(owned, id);
-    owned->n += owner->id == 0;
-    *owner = (struct owner){id, who_of(owned, login), owner->id == id && owner->is_pointed_at};
+    if (owner->id == id || owned->n + 1 < owned->room) {
+        owned->n += owner->id == 0;
+        *owner = (struct owner){id, who_of(owned, login), owner->id == id && owner->is_pointed_at};
+    }
     pthread_mutex_unlock(&owned->lock);
 }
 

@@ -17,7 +17,10 @@ struct owned;
 struct owned *owned_new(void); /* out of memory ends the process */
 void owned_free(struct owned *owned);
 
-/* The connection of this id has an owner from now on, who has come in by `login`; NULL: by none. Ids are never 0. */
+/*
+ * The connection of this id has an owner from now on, who has come in by `login`; NULL: by none. Ids are never 0. Out of
+ * memory it may stay unknown, and nobody points at it.
+ */
 void owned_enter(struct owned *owned, int64_t id, const struct login *login);
 
 /* It has none any more. True: somebody points at it. Safe on one that has none. */

@@ -59,7 +59,7 @@ static void note(struct world *w, double after_s)
     w->s->n_limits = w->n_limits;
     w->s->limits = mem_zalloc(w->n_limits, sizeof *w->limits);
     memcpy(w->s->limits, w->limits, w->n_limits * sizeof *w->limits);
-    history_note(w->history, w->s);
+    assert_true(history_note(w->history, w->s));
 }
 
 static void assert_near(double value, double wanted)

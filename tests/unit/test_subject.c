@@ -24,7 +24,17 @@ static int set_up(void **state)
     log_set_level(LOG_ERROR);
     gold = (struct record){.name = "gold", .slots = {2}};
     free_of_charge = (struct record){.name = "free", .slots = {1}};
+    gold.overflow = subject_new_lasting(&gold, PER_SUBJECT, SLICE("overflow"));
+    free_of_charge.overflow = subject_new_lasting(&free_of_charge, PER_SUBJECT, SLICE("overflow"));
     return rate_init(&rate, 1, S, 10) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    subject_free_own(gold.overflow);
+    subject_free_own(free_of_charge.overflow);
+    return 0;
 }
 
 static struct subject *get(struct subjects *subjects, const char *name, uint64_t now_ns)
@@ -227,9 +237,11 @@ static void late_funnels_stay_where_they_are(void **state)
     struct subject *a = get(subjects, "user:a", 0);
     static struct funnel *at[LEDGER_SLOTS_MAX];
     uint64_t seed = 1;
-    slots(&free_of_charge, PER_SUBJECT, LEDGER_SLOTS_MAX);
     for (int i = 0; i < 20000; i++) {
-        uint16_t slot = (uint16_t)dice_below(&seed, i < 5000 ? 60 : LEDGER_SLOTS_MAX);
+        uint16_t n_slots = i < 5000 ? 60 : LEDGER_SLOTS_MAX;
+        uint16_t slot = (uint16_t)dice_below(&seed, n_slots);
+        slots(&free_of_charge, PER_SUBJECT, n_slots);
+        assert_true(subject_grow(a));
         struct funnel *funnel = subject_funnel(a, slot);
         assert_true(!at[slot] || at[slot] == funnel);
         if (!at[slot]) {
@@ -252,6 +264,8 @@ static void late_debt_keeps_a_place(void **state)
     struct subjects *subjects = subjects_new(1);
     struct subject *a = get(subjects, "user:a", 100 * S);
     slots(&free_of_charge, PER_SUBJECT, 30);
+    assert_ptr_equal(get(subjects, "user:a", 100 * S), a);
+    subject_put(subjects, a);
     assert_int_equal(funnel_take(subject_funnel(a, 3), &rate, 100 * S, 2), 0);
     assert_int_equal(funnel_take(subject_funnel(a, 29), &rate, 100 * S, 5), 0);
     subject_put(subjects, a);
@@ -272,6 +286,8 @@ static void own_ones_are_in_no_table(void **state)
     struct subject *own = subject_new_own(&gold, PER_CONNECTION);
     assert_int_equal(own->n_funnels, 3);
     assert_int_equal(subject_name(own).len, 0);
+    slots(&gold, PER_CONNECTION, 21);
+    assert_true(subject_grow(own));
     gauge_add(subject_funnel(own, 20), 5);
     assert_int_equal(gauge_value(subject_funnel(own, 20)), 5);
     assert_int_equal(atomic_load(&gold.subjects), 0);
@@ -349,6 +365,8 @@ static void forgiving_empties_debts_and_no_counts(void **state)
     charge(b, 0, now_ns, 10);
     charge(golden, 1, now_ns, 10);
     gauge_add(&golden->funnels[0], 7);
+    slots(&gold, PER_SUBJECT, 42);
+    assert_true(subject_grow(golden));
     assert_int_equal(funnel_take(subject_funnel(golden, 40), &rate, now_ns, 10), 0);
     gauge_add(subject_funnel(golden, 41), 1000000);
     assert_int_equal(subjects_forgive(subjects, SLICE("user:a")), 2);
@@ -363,7 +381,7 @@ static void forgiving_empties_debts_and_no_counts(void **state)
     subjects_free(subjects);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {

@@ -173,13 +173,25 @@ static void the_short_lock_excludes(void **state)
 static struct subject *late;
 static struct funnel *found_at[THREADS][LATE_SLOTS];
 
+/* As limits are entered while others ask. */
+static void note_slots(uint16_t n)
+{
+    uint16_t before = atomic_load(&record.slots[PER_SUBJECT]);
+    while (before < n && !atomic_compare_exchange_weak(&record.slots[PER_SUBJECT], &before, n))
+        ;
+}
+
 static void *add_late(void *arg)
 {
     struct funnel **at = arg;
     uint64_t seed = (uint64_t)(at - found_at[0]);
     pthread_barrier_wait(&barrier);
     for (uint32_t i = 0; i < LATE_TURNS; i++) {
-        uint16_t slot = (uint16_t)dice_below(&seed, 1 + i * LATE_SLOTS / LATE_TURNS);
+        uint16_t n_slots = (uint16_t)(1 + i * LATE_SLOTS / LATE_TURNS);
+        uint16_t slot = (uint16_t)dice_below(&seed, n_slots);
+        note_slots(n_slots);
+        if (!subject_grow(late))
+            atomic_fetch_add(&wrong, 1);
         struct funnel *funnel = subject_funnel(late, slot);
         if (at[slot] && at[slot] != funnel)
             atomic_fetch_add(&wrong, 1);
@@ -196,6 +208,7 @@ static void late_funnels_are_the_same_for_all(void **state)
         pthread_t threads[THREADS];
         uint64_t sum = 0;
         subjects = subjects_new(1);
+        atomic_store(&record.slots[PER_SUBJECT], 1);
         late = subject_get(subjects, &record, SLICE("user:a"), 0);
         memset(found_at, 0, sizeof found_at);
         pthread_barrier_init(&barrier, NULL, THREADS);
@@ -241,6 +254,8 @@ static void found_and_forgiven_among_others(void **state)
     uint64_t seeds[THREADS];
     assert_true(rate_init(&rate, 1, S, BURST));
     atomic_store(&record.subjects, 0);
+    atomic_store(&record.slots[PER_SUBJECT], 20);
+    assert_true(subject_grow(record.overflow));
     subjects = subjects_new(20);
     for (size_t i = 0; i < THREADS; i++) {
         seeds[i] = i;
@@ -253,6 +268,20 @@ static void found_and_forgiven_among_others(void **state)
     subjects_free(subjects);
 }
 
+static int set_up(void **state)
+{
+    (void)state;
+    record.overflow = subject_new_lasting(&record, PER_SUBJECT, SLICE("overflow"));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    subject_free_own(record.overflow);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,5 +289,5 @@ int main(void)
         cmocka_unit_test(the_short_lock_excludes),         cmocka_unit_test(late_funnels_are_the_same_for_all),
         cmocka_unit_test(found_and_forgiven_among_others),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
