@@ -34,22 +34,31 @@ static void on_paid_out(struct alarm *payment)
     link_wake(container_of(payment, struct meter, payments[1])->link);
 }
 
-/* Its alarms can be set whatever happens. False: out of memory. */
-static bool make_meter(struct client *client)
+/* With room for its alarms. NULL: out of memory. */
+static struct meter *make_meter(struct client *client)
 {
     if (client->meter != NULL)
-        return true;
+        return client->meter;
     struct meter *meter = calloc(1, sizeof *meter);
     if (meter == NULL || !alarms_reserve(&client->front->alarms, METER_ALARMS)) {
         free(meter);
-        return false;
+        return NULL;
     }
     meter->delay.on_due = on_turn;
     meter->payments[0].on_due = on_paid_in;
     meter->payments[1].on_due = on_paid_out;
     meter->link = &client->link;
     client->meter = meter;
-    return true;
+    return meter;
+}
+
+/* NULL: there was no memory, and the client is closed. */
+static struct meter *need_meter(struct client *client)
+{
+    struct meter *meter = make_meter(client);
+    if (meter == NULL)
+        client_close_starved(client);
+    return meter;
 }
 
 static void free_meter(struct client *client)
@@ -97,7 +106,7 @@ static bool has_own_funnels(const struct policy *policy)
 /* The connection's own funnels under that policy. NULL: not made yet. */
 static struct subject *own_funnels(const struct client *client, const struct policy *policy)
 {
-    struct subject *own = client->meter->owns;
+    struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
     while (own != NULL && own->record != policy->record)
         own = own->next;
     return own;
@@ -111,7 +120,7 @@ static bool make_own_funnels(struct client *client, const struct policy *policy)
     struct subject *own = own_funnels(client, policy);
     if (own != NULL)
         return subject_grow(own);
-    own = subject_new_own(policy->record, PER_CONNECTION);
+    own = make_meter(client) != NULL ? subject_new_own(policy->record, PER_CONNECTION) : NULL;
     if (own == NULL)
         return false;
     own->next = client->meter->owns;
@@ -162,7 +171,6 @@ static void let_keyed_go(struct client *client)
 static struct account account_by_key(struct client *client, struct slice key)
 {
     struct front *front = client->front;
-    struct meter *meter = client->meter;
     struct facts facts = account_facts(client);
     char name[SUBJECT_NAME_MAX];
     facts.key = key;
@@ -172,7 +180,8 @@ static struct account account_by_key(struct client *client, struct slice key)
         return (struct account){0};
     if (!is_named && policy == client->bound)
         return account_of(client);
-    if (!make_own_funnels(client, policy)) {
+    struct meter *meter = make_meter(client);
+    if (meter == NULL || !make_own_funnels(client, policy)) {
         client_close_starved(client);
         return (struct account){0};
     }
@@ -200,12 +209,9 @@ bool account_is_hidden(const struct client *client, const struct request *reques
 
 /* ---- coming, changing, going ---- */
 
-/* All that its limits need besides the subject, so that nothing of what they decide later can fail. */
-static bool make_ready(struct client *client, const struct policy *policy, bool is_keyed)
+static bool counts_connections(const struct policy *policy)
 {
-    if ((policy == NULL || policy->is_plain) && !is_keyed)
-        return true;
-    return make_meter(client) && make_own_funnels(client, policy);
+    return policy != NULL && (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
 }
 
 /* Who it is to be from now on; the old one is still held. False: out of memory, and it is who it was. */
@@ -220,7 +226,7 @@ static bool find_subject(struct client *client)
     struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
     bool is_keyed = !client->entrance->is_admin &&
                     (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
-    if (!make_ready(client, policy, is_keyed))
+    if (!make_own_funnels(client, policy) || (counts_connections(policy) && make_meter(client) == NULL))
         return false;
     forget_turn(client);
     client->bound = policy;
@@ -246,11 +252,6 @@ static void attach_calls(struct client *client, const struct account *account)
 {
     if (client->meter != NULL && account->policy != NULL)
         gate_calls_begin(account, client->meter->counted, client->meter->counted_shadow);
-}
-
-static bool counts_connections(const struct policy *policy)
-{
-    return policy != NULL && (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
 }
 
 bool account_identify(struct client *client)
@@ -320,6 +321,8 @@ void account_leave(struct client *client)
     account_unmoor(client);
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;
+    client->bound = NULL; /* whatever of it is still under way is charged to nobody */
+    client->is_keyed = client->counts_bytes_out = client->counts_calls = false;
     free_meter(client);
 }
 
@@ -342,9 +345,16 @@ bool account_waits_long(const struct client *client)
     return account_is_waiting(client) && client->meter->delay.due_ns > client->front->loop->now_ns + LONG_NS;
 }
 
+/* GATE_WAIT; or out of memory it is closed. */
 static enum gate wait(struct client *client, uint64_t headed_ns, const struct verdict *verdict)
 {
-    struct meter *meter = client->meter;
+    struct meter *meter = make_meter(client);
+    if (meter == NULL) {
+        if (verdict->turn.holder != NULL)
+            gate_leave(&verdict->turn, client->front->tallies);
+        client_close_starved(client);
+        return GATE_CLOSE;
+    }
     meter->headed_ns = headed_ns;
     meter->waited_for = verdict->limit->id + 1U;
     meter->turn = verdict->turn;
@@ -424,6 +434,8 @@ enum gate account_ask_idly(struct client *client, size_t n)
 static void count_call(struct client *client, uint8_t counted)
 {
     struct meter *meter = client->meter;
+    if ((counted & (COUNTED | COUNTED_SHADOW)) == 0)
+        return;
     meter->counted += (counted & COUNTED) != 0;
     meter->counted_shadow += (counted & COUNTED_SHADOW) != 0;
 }
@@ -489,6 +501,8 @@ enum gate account_ask(struct client *client, const struct request *request, stru
         return settle(client, GATE_PASS);
     if (account_is_waiting(client) && alarm_is_set(&client->meter->delay))
         return GATE_WAIT; /* woken by something else */
+    if (client->counts_calls && need_meter(client) == NULL)
+        return GATE_CLOSE;
     const struct account account = account_for(client, request);
     if (client_is_closed(client))
         return GATE_CLOSE;
@@ -507,7 +521,7 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     if (gate == GATE_WAIT)
         return wait(client, ask.headed_ns, verdict);
     client->n_refused += gate != GATE_PASS;
-    if (verdict->counted != 0 && gate == GATE_PASS)
+    if (gate == GATE_PASS)
         count_call(client, verdict->counted);
     return settle(client, gate);
 }
@@ -565,8 +579,11 @@ static void owe(struct client *client, enum unit unit, uint64_t n, uint8_t count
     const struct account account = account_of(client);
     gate_owe_bytes(&account, unit, n, counted, now_ns, front->tallies);
     uint64_t over_ns = gate_overdraft_ns(&account, unit, now_ns);
-    if (over_ns > 0 && !account_is_paying(client, unit))
-        alarm_set(&front->alarms, &client->meter->payments[unit == UNIT_BYTES_OUT], now_ns + over_ns);
+    if (over_ns == 0 || account_is_paying(client, unit))
+        return;
+    struct meter *meter = need_meter(client);
+    if (meter != NULL)
+        alarm_set(&front->alarms, &meter->payments[unit == UNIT_BYTES_OUT], now_ns + over_ns);
 }
 
 void account_bytes_in(struct client *client, uint64_t n, uint8_t counted)

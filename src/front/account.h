@@ -16,7 +16,7 @@
 #include "limit/identity.h"
 #include "net/alarms.h"
 
-/* What only clients need whose limits are more than a count of their commands: made when these bind it. */
+/* What only clients need whose limits are more than a count of their commands: made when first needed. */
 struct meter {
     struct subject *owns;     /* the connection's own funnels, one holder for each policy it has met; linked by next */
     struct subject *keyed;    /* held: the last that a command's key has named; NULL: none */
@@ -100,10 +100,10 @@ static inline bool account_pass_plainly(struct client *client, const struct comm
     return may;
 }
 
-/* `n` request bytes have passed; of a request that was let through with these flags of `counted`. */
+/* `n` request bytes have passed, out of memory it is closed; of a request that was let through with these flags of `counted`. */
 void account_bytes_in(struct client *client, uint64_t n, uint8_t counted);
 
-/* `n` bytes of replies, messages and pushes have been passed on. */
+/* `n` bytes of replies, messages and pushes have been passed on; the same. */
 void account_bytes_out(struct client *client, uint64_t n, uint8_t counted);
 
 /* A call that had these flags of COUNTED has been answered; account_calls_lost: none that is in flight will be. */

@@ -145,6 +145,8 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     if (client->is_leaving && !is_owed(client))
         return;
     account_bytes_out(client, n, rider->counted);
+    if (client_is_closed(client))
+        return;
     client->was_active = true;
     /* A message of which a part has gone out already goes on. */
     if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))

@@ -164,7 +164,7 @@ static size_t pass(struct client *client, const char *data, size_t n)
         free(passage);
         client->extra->passage = NULL;
         timeouts_end_request(client);
-    } else if (!passage->is_refused) {
+    } else if (!passage->is_refused && !client_is_closed(client)) {
         hold_passage(client);
     }
     return used;

@@ -245,6 +245,8 @@ static enum route log_in(struct client *client, struct request *request, struct 
         if (result != ROUTE_GOES_ON)
             return result;
         account_bytes_in(client, request->n_bytes, request->counted);
+        if (client_is_closed(client))
+            return ROUTE_STOP;
     }
     request->is_paid = true;
     return end_login(client, request, login_ask(client, hello));
@@ -447,8 +449,9 @@ static void describe(struct request *request, const struct front *front, const s
 /* It asks for nothing and is answered by nothing, but its bytes count. */
 static enum route route_nothing(struct client *client, size_t n_bytes)
 {
-    if (account_ask_idly(client, n_bytes) == GATE_WAIT)
-        return ROUTE_WAIT;
+    enum gate gate = account_ask_idly(client, n_bytes);
+    if (gate != GATE_PASS)
+        return gate == GATE_WAIT ? ROUTE_WAIT : ROUTE_STOP;
     account_bytes_in(client, n_bytes, 0);
     return ROUTE_TAKEN;
 }

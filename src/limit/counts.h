@@ -51,8 +51,7 @@ struct listener_counts {
     _Atomic uint64_t accepted;
     _Atomic uint64_t accept_errors; /* attempts that the system refused a descriptor */
     _Atomic uint64_t rejected[REJECTED_COUNT];
-    _Atomic uint64_t
-        closed[CLOSED_COUNT]; /* of those accepted and not rejected by REJECTED_MAX_CLIENTS or REJECTED_MEMORY */
+    _Atomic uint64_t closed[CLOSED_COUNT]; /* of those not rejected by REJECTED_MAX_CLIENTS, REJECTED_MEMORY */
 };
 
 struct counts {

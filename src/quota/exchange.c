@@ -59,20 +59,18 @@ bool exchange_ask(struct exchange *exchange, struct quota_call *call, const stru
     struct batch *batch = find_batch(exchange, question, call, hash);
     if (batch == NULL)
         return false;
-    if (!batch_add(batch, call, hash)) {
+    uint64_t bits = 0;
+    struct slice key;
+    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    while (argv_next(&keys, &key))
+        bits |= batch_note_key(batch, exchange_hash(exchange, key));
+    if (!batch_add(batch, call, hash, bits)) {
         if (batch->n == 0) { /* it was made for this one */
             list_take(&batch->in_exchange);
             batch_free(batch);
         }
         return false;
     }
-    uint64_t bits = 0;
-    struct slice key;
-    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
-    while (argv_next(&keys, &key))
-        bits |= batch_note_key(batch, exchange_hash(exchange, key));
-    if (!batch_add(batch, call, hash, bits))
-        return false;
     call->is_asking = true;
     line_wake(&exchange->line);
     return true;

@@ -28,8 +28,10 @@ static struct line *line_of(struct rider *rider)
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct line *line = line_of(rider);
-    if (!bytes_add(&line->reply, slice_of(data, n), REPLY_MAX))
+    if (line->reply.len + n > REPLY_MAX)
         lane_fail(rider->lane, "its answer to a script is too long");
+    else if (!bytes_add(&line->reply, slice_of(data, n), REPLY_MAX))
+        lane_fail(rider->lane, "out of memory");
 }
 
 static void keep_refusal(struct line *line, struct slice reply)
@@ -230,9 +232,11 @@ static bool load(struct line *line, enum script script)
 static bool load_next(struct line *line)
 {
     unsigned end = line->is_let_in ? SCRIPT_COUNT : FIRST + 1;
-    while (line->n_sent < end)
-        if (!load(line, (enum script)line->n_sent++))
+    while (line->n_sent < end) {
+        if (!load(line, (enum script)line->n_sent))
             return false;
+        line->n_sent++;
+    }
     return true;
 }
 

@@ -156,7 +156,7 @@ def test_nobody_becomes_operator_without_the_password(lanes, farm):
     weir = farm.weir(redis, workers=1, lanes=lanes, sections=OPERATORS)
     tenant = encode("AUTH", "tenant", "pw")
     tries = [before for lie in LIES for before in ([lie], [tenant, lie], [tenant, SLOW, lie])]
-    with ThreadPoolExecutor(12) as pool:
+    with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda before: try_an_order(weir, *before), tries))
     with weir.connect() as conn:
         assert conn.ask("AUTH admin secret", "LIMIT MODE") == ["OK", b"enforce"]
