@@ -537,6 +537,8 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
         return GATE_PASS; /* never refused */
     client->greeted_bytes = GREETING_MAX;
     const struct account account = account_for(client, request);
+    if (client_is_closed(client))
+        return GATE_CLOSE;
     const struct account own = client->is_keyed ? account_of(client) : account;
     bool is_split = is_others(&account, &own);
     struct ask ask = ask_for(client, request, &own, &account);

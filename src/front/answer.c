@@ -146,6 +146,8 @@ enum route answer_refusal(struct client *client, struct request *request)
 {
     struct verdict verdict;
     enum gate gate = account_ask_refusal(client, request, &verdict);
+    if (client_is_closed(client))
+        return ROUTE_STOP;
     if (gate == GATE_WAIT)
         return ROUTE_WAIT;
     return gate == GATE_PASS ? ROUTE_GOES_ON : throttle(client, NULL, request, gate, &verdict);

@@ -310,6 +310,13 @@ void client_turn_away(struct client *client)
     client_leave_for(client, CLOSED_LIMIT);
 }
 
+static void drop_leases(struct client *client)
+{
+    lease_drop(&client->shared);
+    if (client->extra != NULL)
+        lease_drop(&client->extra->kept);
+}
+
 void client_close(struct client *client)
 {
     if (client_is_closed(client))
@@ -318,10 +325,8 @@ void client_close(struct client *client)
     struct lane *lane = client->rider.lane;
     if (lane != NULL && (client->has_own_lane || client->rider.in_flight > 0))
         lane_forget(lane, &client->rider);
-    lease_drop(&client->shared);
+    drop_leases(client);
     login_end(client);
-    if (client->extra != NULL)
-        lease_drop(&client->extra->kept);
     list_take(&client->rider.waiting);
     timeouts_leave(client);
     relief_forget(client);
@@ -380,6 +385,7 @@ static void on_closed(struct link *link)
 {
     struct client *client = client_of_link(link);
     feed_free(client);
+    drop_leases(client); /* it may have been closed while it was looking for a lane */
     client_drop_extra(client);
     session_free(client);
     free(client);

@@ -108,6 +108,8 @@ static enum finding find_own(struct client *client, const struct request *reques
         if (may_give_back(client))
             give_back(client);
     }
+    if (client_is_closed(client))
+        return PLACE_NONE; /* what its lane still had for it was more than it may hold */
     if (!client->has_own_lane) {
         if (rider->in_flight > 0) {
             place_wait_for_idle(client);

@@ -349,7 +349,7 @@ static enum route forward(struct client *client, struct request *request)
     case PLACE_NOT_YET:
         return ROUTE_WAIT;
     case PLACE_NONE:
-        return refuse_lane(client, request);
+        return client_is_closed(client) ? ROUTE_STOP : refuse_lane(client, request);
     case PLACE_FOUND:
         break;
     }

@@ -275,6 +275,7 @@ struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane
         free(lane);
         return NULL;
     }
+    assert(owner == NULL || !link_is_closed(rider_link(owner)));
     lane_set_key(lane, key);
     if (owner != NULL)
         owner->lane = lane;
@@ -294,6 +295,7 @@ static void forget_owner(struct lane *lane)
 
 bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner)
 {
+    assert(owner == NULL || !link_is_closed(rider_link(owner)));
     login_put(lane->last_login);
     lane->last_login = login_get(lane->key.login);
     lane_set_key(lane, key);
