@@ -32,6 +32,7 @@ struct command_table {
     size_t n_slots; /* a power of two */
     char *categories[CATEGORIES_MAX];
     size_t n_categories;
+    bool has_orphans; /* some subcommand came when its container was not there */
 };
 
 struct fact {
@@ -233,10 +234,15 @@ static int16_t clamp(int64_t value)
     return (int16_t)(value > INT16_MAX ? INT16_MAX : value < INT16_MIN ? INT16_MIN : value);
 }
 
-static bool is_within(struct slice name, struct slice container)
+static bool begins(struct slice name, struct slice container)
 {
-    return name.len > container.len && name.at[container.len] == '|' &&
-           slice_eq_nocase(slice_of(name.at, container.len), container);
+    return slice_eq_nocase(slice_of(name.at, container.len), container);
+}
+
+/* Asked for each pair of names: most have no bar there. */
+static bool is_within(const struct slice *name, const struct slice *container)
+{
+    return name->len > container->len && name->at[container->len] == '|' && begins(*name, *container);
 }
 
 /* Subcommands may be added before their container or after it. */
@@ -249,11 +255,15 @@ static void link_container(struct command_table *table, size_t id)
         const struct command *container = command_by_name(table, slice_of(name.at, (size_t)(bar - name.at)));
         if (container != NULL)
             table->rows[container->id].has_subcommands = true;
+        else
+            table->has_orphans = true;
         return;
     }
-    for (size_t i = 1; i < table->n_rows; i++)
-        if (is_within(slice_of(table->rows[i].name, table->rows[i].name_len), name))
-            row->has_subcommands = true;
+    for (size_t i = 1; table->has_orphans && i < table->n_rows && !row->has_subcommands; i++) {
+        const struct command *other = &table->rows[i];
+        struct slice its = {.at = other->name, .len = other->name_len};
+        row->has_subcommands = is_within(&its, &name);
+    }
 }
 
 static bool is_transactional(enum effect effect)
@@ -377,12 +387,12 @@ static void put_subcommands(struct command_table *table, struct slice container)
     if (memchr(container.at, '|', container.len) != NULL)
         return;
     for (size_t i = 0; i < N_FACTS; i++)
-        if (is_within(facts[i].name, container))
-            put_known(table, facts[i].name);
+        if (is_within(&facts[i].name, &container) && command_by_name(table, facts[i].name) == NULL)
+            put_fact(table, &facts[i]);
     for (size_t i = 0; i < travel_count(); i++) {
-        struct slice name = travel_row(i)->name;
-        if (is_within(name, container) && name.at[name.len - 1] != '*')
-            put_known(table, name);
+        const struct slice *name = &travel_row(i)->name;
+        if (is_within(name, &container) && name->at[name->len - 1] != '*')
+            put_known(table, *name);
     }
 }
 
