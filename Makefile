@@ -20,16 +20,19 @@ release_CC      = $(CC)
 release_CFLAGS  = -O2 $(HARDEN)
 release_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,noexecstack
 
+# Reports name lines, not values: without following variables it compiles in a fifth less time.
+SANITIZED    = -O1 -fno-omit-frame-pointer -fno-var-tracking
 asan_CC      = $(CC)
-asan_CFLAGS  = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+asan_CFLAGS  = $(SANITIZED) -fsanitize=address,undefined -fno-sanitize-recover=all
 asan_LDFLAGS = -fsanitize=address,undefined
 
 tsan_CC      = $(CC)
-tsan_CFLAGS  = -O1 -fsanitize=thread -fno-omit-frame-pointer
+tsan_CFLAGS  = $(SANITIZED) -fsanitize=thread
 tsan_LDFLAGS = -fsanitize=thread
 
+# Only what it says counts, and that it links.
 clang_CC      = clang
-clang_CFLAGS  = -O0
+clang_CFLAGS  = -O0 -g0
 clang_LDFLAGS =
 
 fuzz_CC      = clang
@@ -40,6 +43,9 @@ fuzz_LDFLAGS = -fsanitize=fuzzer,address,undefined
 cov_CC      = clang
 cov_CFLAGS  = -O1 -fprofile-instr-generate -fcoverage-mapping
 cov_LDFLAGS = -fprofile-instr-generate
+
+# Of the many programs of the unit tests: the linker that takes a third of the time, where there is one.
+QUICK_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 
 FLAVOURS = release asan tsan clang fuzz cov
 
@@ -94,7 +100,7 @@ build/$(1)/weir: $(call objects,$(1),$(SRC))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(LIBS)
 
 build/$(1)/test_%: build/$(1)/tests/unit/test_%.o $(call objects,$(1),$(PURE))
-	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lcmocka -lhiredis -linih $(TLS) -lm
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $(QUICK_LD) $$(LDFLAGS) -pthread $$^ -o $$@ -lcmocka -lhiredis -linih $(TLS) -lm
 
 build/$(1)/fuzz_%: build/$(1)/tests/fuzz/fuzz_%.o $(call objects,$(1),$(PURE))
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ -lhiredis -linih $(TLS)
@@ -161,7 +167,9 @@ it: build/asan/weir build/asan/sim_redis ## integration tests against build/asan
 
 asan: build/asan/weir ## build weir with ASan and UBSan
 
-tsan: build/tsan/weir $(THREAD_BINS) ## build weir with TSan, and run the thread tests under it
+tsan: build/tsan/weir threads ## build weir with TSan, and run the thread tests under it
+
+threads: $(THREAD_BINS) # the thread tests under TSan
 	@tests/tools/run-units.sh $(THREAD_BINS)
 
 analyze: ## clang's analyzer over all sources: slow, and not always right
@@ -233,15 +241,18 @@ check-docs: build/clang/weir # links, files, examples, transcripts and alerts of
 check-man: # the manual pages are good, and name everything
 	@tests/tools/check-man
 
-check-headers: $(HEADERS:%=build/clang/%.alone) # every header compiles alone
+check-headers: # every header compiles alone
+	@CFLAGS='$(BASE)' tests/tools/check-headers
 
-check-clang: build/clang/weir $(call objects,clang,$(UNITS) $(SIM) $(MODEL)) # the same warnings from clang
+check-clang: build/clang/weir $(patsubst %,build/clang/%.seen,$(UNITS) $(SIM) $(MODEL)) # the same warnings from clang
 
 check-lint: $(SRC:%.c=build/clang/%.tidy) # clang-tidy, see .clang-tidy
 
-build/clang/%.h.alone: %.h Makefile
+# What only the tests need is looked at, and not built.
+build/clang/%.seen: % Makefile
 	@mkdir -p $(@D)
-	@echo '#include "$*.h"' | clang $(BASE) -I. -MMD -MP -MF $(@:.alone=.d) -MT $@ -x c -fsyntax-only - && touch $@
+	@clang $(BASE) $(if $(findstring /sim/,$<),-I. $(shell pkg-config --cflags $(LUA))) -MMD -MP -MF $(@:.seen=.d) -MT $@ -fsyntax-only $<
+	@touch $@
 
 # Only what was compiled anew is looked at anew.
 build/clang/%.tidy: build/clang/%.o .clang-tidy
@@ -286,4 +297,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan analyze fuzz hunt sim sim-seeds mutations bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds mutations bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

@@ -40,7 +40,7 @@ for check in $(make -s list-checks); do
     part "$check" one_check "$check"
 done
 part "unit (ASan, UBSan)" quiet_make unit
-part "tsan" quiet_make tsan
+part "tsan" quiet_make threads
 part "sim (ASan, UBSan)" quiet_make sim-seeds
 part "it (ASan, UBSan)" quiet_make it
 part "package" tests/tools/test-package.sh
