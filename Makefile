@@ -181,7 +181,7 @@ fuzz: $(FUZZ_BINS) ## run every fuzzer for T=60 seconds
 
 hunt: $(UNIT_BINS) build/asan/weir $(FUZZ_BINS) ## look for what nobody thought of: HUNT=20 times as many random rounds, and every fuzzer for T=60 seconds
 	@HUNT=$(or $(HUNT),20) tests/tools/run-units.sh $(UNIT_BINS)
-	@HUNT=$(or $(HUNT),20) K="$(or $(K),scripts or mixed or random or walks)" tests/tools/run-it.sh
+	@HUNT=$(or $(HUNT),20) K="$(or $(K),scripts or mixed or random or walks or anywhere)" tests/tools/run-it.sh
 	@tests/tools/run-fuzz.sh $(T) $(FUZZ_BINS)
 
 sim-seeds: build/asan/sim # the seeds that are simulated each time

@@ -28,6 +28,7 @@ SANITIZER_WORDS = (
     "WARNING: ThreadSanitizer",
 )
 DEBUG_ALLOWED = options((7, 0), "--enable-debug-command", "yes")
+LONGEST_PAUSE = 0.02  # between two looks at a state: each look costs what the one who is waited for could use
 START_SECONDS = 20
 STOP_SECONDS = 20  # twice what a plain build is allowed: tests run under sanitizers
 
@@ -41,13 +42,15 @@ ended = []  # since the current test began
 def wait_until(condition, what, seconds=10.0):
     """Wait for a state; the condition's value when it is true."""
     deadline = time.monotonic() + seconds
+    pause = 0.001
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.002)
+        time.sleep(pause)
+        pause = min(1.5 * pause, LONGEST_PAUSE)
 
 
 def rounds(n):
@@ -256,6 +259,7 @@ class Weir(Process):
         prefix=(), **settings,
     ):
         super().__init__("weir")
+        self.clean_size = None  # of its log, as long as no sanitizer complains in it
         self.env = env or {}
         self.prefix = list(prefix)  # of the command line
         self.streams = {} if stderr is None else {"stderr": stderr}
@@ -323,9 +327,15 @@ class Weir(Process):
                 conn.close()
 
     def complaint(self):
-        """What a sanitizer wrote, or nothing."""
+        """What a sanitizer wrote, or nothing. Asked after every test: what was looked at once is not read again."""
+        size = self.log_path.stat().st_size if self.log_path.exists() else None
+        if size is not None and size == self.clean_size:
+            return None
         log = self.log()
-        return log if any(word in log for word in SANITIZER_WORDS) else None
+        if any(word in log for word in SANITIZER_WORDS):
+            return log
+        self.clean_size = size
+        return None
 
     def stop(self, number=signal.SIGTERM):
         """Stop as an operator does: it must exit with 0 and leave nothing to complain about."""

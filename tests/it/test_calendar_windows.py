@@ -8,7 +8,7 @@ import zoneinfo
 
 import pytest
 from decisions import decide, decisions, fresh
-from harness import run_weir, wait_until
+from harness import rounds, run_weir, wait_until
 from limits import order, plain
 from reloading import signal_reload
 from resp import Error
@@ -190,7 +190,7 @@ class Model:
         return granted, used, [after.get(name, 0) for name in names], [name[2] for name in names]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(rounds(10)))
 def test_scripts_do_what_the_model_does(scripts, seed):
     """Calendars of several zones and plain periods on one key, any options, weir's clock off, Redis' to and fro."""
     rng = random.Random(f"calendar {seed}")

@@ -12,7 +12,7 @@ from conformance import run
 from conformance.casefile import START, Case, Step, all_cases
 from conformance.fill import fill, reply_of
 from conformance.reference import Reference
-from harness import REPO
+from harness import REPO, rounds
 
 FOLDER = REPO / "tests/it/conformance"
 CASES = all_cases()
@@ -165,7 +165,7 @@ def random_parts(rng):
     return story.told(keys)
 
 
-@pytest.mark.parametrize("number", range(100))
+@pytest.mark.parametrize("number", range(rounds(25)))
 @pytest.mark.parametrize("make", [random_rates, random_penalties, random_calendar, random_warmup, random_parts])
 def test_random_calls(clocked, make, number):
     with clocked.connect() as conn:

@@ -10,17 +10,17 @@ from resp import Closed, encode
 from server import at_least
 
 CLIENTS = 200
-SECONDS = 8.0
+SECONDS = 4.0  # `make soak` does it for as long as one likes
 RESTARTS = 4
 BACK_WITHIN = 3.0
 
 
-@pytest.mark.parametrize("lanes, seconds", [("shared", SECONDS), ("private", SECONDS / 2)])
-def test_every_reply_carries_its_token(lanes, seconds, farm):
+@pytest.mark.parametrize("lanes", ["shared", "private"])
+def test_every_reply_carries_its_token(lanes, farm):
     redis = farm.redis()
     weir = farm.weir(redis, workers=2, lanes=lanes)
     crowd = Crowd(weir.address, seed=7)
-    asyncio.run(crowd.run(CLIENTS, asyncio.sleep(seconds)))
+    asyncio.run(crowd.run(CLIENTS, asyncio.sleep(SECONDS)))
     assert crowd.verified > 2000 and crowd.left > 100 and crowd.bytes > 10_000_000
     wait_until(lambda: connected(redis) < 20, "the clients' lanes are given back")
     with weir.connect() as conn:

@@ -10,6 +10,16 @@ case $WEIR in /*) ;; *) WEIR=$PWD/$WEIR ;; esac
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
+# What Python compiles is kept, and compiled once: each worker needs all of it at the same moment.
+unset PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX=$PWD/build/pycache
+if [ -z "${K:-}" ]; then
+    for some in 'a-l' 'm-z'; do
+        /usr/bin/python3 -m pytest -p no:cacheprovider -q --collect-only tests/it/test_[$some]*.py >/dev/null 2>&1 &
+    done
+    wait
+fi
+
 report=build/it.xml
 rm -f "$report"
 status=0
