@@ -1,5 +1,5 @@
 /*
- * The parts of a loop's turn.
+ * The parts of a loop's turn, and what the kinds of handles have in common.
  */
 #ifndef WEIR_SIM_UV_TURN_H
 #define WEIR_SIM_UV_TURN_H
@@ -7,6 +7,8 @@
 #include "tests/sim/loops.h"
 
 enum { PREPARE, CHECK, IDLE }; /* struct sim_loop's `every` */
+
+enum { ACTIVE = 1, REF = 2, CLOSING = 4, CLOSED = 8 }; /* of a handle's flags */
 
 static inline struct sim_loop *loop_of(const uv_loop_t *uv)
 {
@@ -20,5 +22,14 @@ void uv_run_asyncs(struct sim_loop *loop);
 void uv_run_polls(struct sim_loop *loop);
 void uv_run_every(struct sim_loop *loop, int kind);
 void uv_run_closing(struct sim_loop *loop);
+
+void uv_begin_handle(uv_loop_t *uv, uv_handle_t *handle, uv_handle_type type);
+void uv_go_handle(uv_handle_t *handle);   /* it is active */
+void uv_rest_handle(uv_handle_t *handle); /* it is not */
+
+/* Of a handle that is being closed. */
+void uv_end_poll(uv_poll_t *poll);
+void uv_end_signal(uv_signal_t *handle);
+void uv_forget_sent(struct sim_loop *loop, const uv_handle_t *async);
 
 #endif
