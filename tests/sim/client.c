@@ -1,23 +1,22 @@
 #include "tests/sim/client.h"
 
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "tests/sim/entrance.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/ops.h"
+#include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/trace.h"
 
-#define LISTEN_PORT 6380
 #define RETRY_NS 50000000
 #define AWAY_NS 20000000 /* it tries again when there is no Redis */
-#define ADDRESSES 8
 #define STRANGER_BULK_MAX 16384
 #define PAUSE "pause" /* in a scenario: between two things that a client does */
 
@@ -60,10 +59,8 @@ static void begin_life(struct client *client)
 
 static void dial(struct client *client)
 {
-    struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(20000 + client->number))};
-    from.sin_addr.s_addr = htonl(0x0a000000U + client->number % ADDRESSES + 1);
     begin_life(client);
-    client->conn = conn_dial(LISTEN_PORT, NULL, (struct sockaddr *)&from, sizeof from, &client->party, client);
+    client->conn = entrance_dial(client);
     if (client->conn != NULL)
         client->conn->counts_reads = true;
     client->acts_ns = world.now_ns + (client->conn == NULL ? RETRY_NS : 0);
@@ -78,6 +75,19 @@ void client_hang_up(struct client *client, bool with_reset)
     rest(client, RETRY_NS);
 }
 
+void client_shut(struct client *client)
+{
+    if (client->has_shut)
+        return;
+    if (client->out_head < client->out.len) {
+        client->is_lost = true;
+        client->n_expected = 0;
+    }
+    client->intent.is_leaving = client->has_shut = true;
+    trace_note(TRACE_SHUT, client->conn->number, NULL, 0);
+    conn_shut(client->conn);
+}
+
 static void flush(struct client *client)
 {
     size_t left = client->out.len - client->out_head;
@@ -89,11 +99,8 @@ static void flush(struct client *client)
         return;
     client->sent += client->out.len;
     client->out_head = client->out.len = 0;
-    if (client->intent.is_leaving && !client->has_shut) {
-        trace_note(TRACE_SHUT, client->conn->number, NULL, 0);
-        client->has_shut = true;
-        conn_shut(client->conn);
-    }
+    if (client->intent.is_leaving)
+        client_shut(client);
 }
 
 /* ---- judging ---- */
@@ -131,7 +138,7 @@ static void queue(struct client *client, const struct expected *asked)
 /* Subjects are users, and the addresses of those who are nobody. */
 static unsigned subject_of(const struct client *client)
 {
-    return client->session.user > 0 ? client->session.user - 1 : USERS + client->number % ADDRESSES;
+    return client->session.user > 0 ? client->session.user - 1 : USERS + client->address;
 }
 
 /* By a limit on what is under way on its connection, which is no more than what it waits for. */
@@ -139,20 +146,22 @@ static bool is_wronged(const struct client *client, const struct expected *asked
 {
     static const char limit[] = "limit=default/inflight", most[] = "inflight = 3 per connection";
     return memmem(reply->text.at, reply->text.len, limit, sizeof limit - 1) != NULL && asked->pending < 3 &&
-           strstr(run.plan.config, most) != NULL && !client->session.has_been_silent;
+           regime_says(most) && !client->session.has_been_silent;
 }
 
 static const char *judge_limits(struct client *client, const struct expected *asked, const struct reply *reply)
 {
     const struct op *op = asked->act.op;
     uint64_t from_ns = asked->act.read_ns;
+    if (run.plan.has_free && client->address == FREE_ADDRESS)
+        return reply_begins(reply, '-', SLICE("THROTTLED ")) ? "no limit binds its address" : NULL;
     if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
         reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")))
         return NULL;
     if (reply_begins(reply, '-', SLICE("THROTTLED ")) && is_wronged(client, asked, reply))
         return "refused, and less is under way than may be";
     if (reply_begins(reply, '-', SLICE("THROTTLED ")))
-        return run.plan.may_refuse ? NULL : limits_refused(subject_of(client), op->classes, reply->text);
+        return run.plan.may_refuse ? NULL : limits_refused(subject_of(client), op->classes, from_ns, reply->text);
     return run.plan.may_mix ? NULL : limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);
 }
 

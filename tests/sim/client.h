@@ -93,7 +93,8 @@ struct intent {
 struct client {
     struct party party;
     unsigned number;
-    unsigned life; /* connections so far */
+    unsigned life;    /* connections so far */
+    unsigned address; /* who it is to weir, unless it logs in: see entrance.h */
     struct random chance;
     struct conn *conn; /* NULL: none */
     struct bytes in, out;
@@ -129,6 +130,9 @@ struct client *client_picked(uint64_t pick);
 
 /* It leaves. */
 void client_hang_up(struct client *client, bool with_reset);
+
+/* It says no more, whatever it was about to say. */
+void client_shut(struct client *client);
 
 /* ---- for the rows of ops.h ---- */
 

@@ -1,12 +1,14 @@
 #include "tests/sim/faults.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/sim/client.h"
+#include "tests/sim/links.h"
 #include "tests/sim/loops.h"
+#include "tests/sim/operator.h"
+#include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
@@ -15,6 +17,7 @@
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define STEP_PATIENCE_NS (10 * MS)
+#define FDS_ENOUGH 1024
 #define SPELL_MAX_US 20000000 /* how long it lasts, at most */
 #define REST_NS (61000 * MS)  /* what weir gives up unused it gives up after a minute */
 
@@ -23,26 +26,33 @@ enum { STREAM_FAULTS = 5 };
 static struct faults {
     struct bell next; /* fault */
     uint64_t next_step;
-    uint64_t rest_ns; /* nobody does anything before */
-    struct bell over; /* the spell that is on */
+    uint64_t rest_ns;      /* nobody does anything before */
+    struct bell over;      /* the spell that is on */
+    bool has_new_password; /* that weir does not know */
     struct random chance;
-    struct conn *held; /* a client's connection on which nothing arrives; NULL: none */
+    bool is_armed;                 /* replaying: its bytes have moved, */
+    uint64_t armed_ns, armed_step; /* then */
 } faults;
+
+/* Whose bytes tell when it strikes. */
+enum fault_meter { METER_WEIR, METER_REDIS };
 
 struct fault {
     const char *name;
     unsigned weight;
     bool is_harmless; /* no connection is closed for it */
+    enum fault_meter meter;
     /* Both drawn anew for each: how long it lasts, and which of several. */
     void (*strike)(uint64_t ns, uint64_t pick);
 };
 
 /* ---- Redis ---- */
 
-static void cut_lane(uint64_t ns, uint64_t pick)
+static void hit_lane(uint64_t ns, uint64_t pick)
 {
-    (void)ns;
-    server_cut(pick);
+    struct conn *conn = server_picked(pick);
+    if (conn != NULL)
+        links_strike(conn, ns / US, pick / 256);
 }
 
 static void fall(uint64_t ns, uint64_t pick)
@@ -58,7 +68,7 @@ static void rise(bool keeps_data)
     run.losses += !keeps_data;
     if (!keeps_data)
         run.changed_ns = world.now_ns;
-    server_rise(keeps_data, run.plan.redis.requirepass);
+    server_rise(keeps_data, &run.plan.redis);
 }
 
 static void restart(uint64_t ns, uint64_t pick)
@@ -70,10 +80,38 @@ static void restart(uint64_t ns, uint64_t pick)
     rise(pick % 8 < 4);
 }
 
+/* Another release comes up in its place. */
+static void upgrade(uint64_t ns, uint64_t pick)
+{
+    static const uint32_t versions[] = {60216, 70015, 70206, 70401, 80001};
+    run.plan.redis.version = versions[pick / 8 % (sizeof versions / sizeof versions[0])];
+    run.plan.redis.is_valkey = run.plan.redis.version == 80001;
+    restart(ns, pick);
+}
+
+/* Redis wants another password, and weir is told so by a reload, later. */
+static void change_password(uint64_t ns, uint64_t pick)
+{
+    if (!run.plan.has_password || !server_is_up())
+        return;
+    run.passwords++;
+    run.plan.redis.requirepass = run.passwords % 2 == 0 ? PASSWORD : OTHER_PASSWORD;
+    restart(ns, pick);
+    faults.has_new_password = true;
+    world_ring_at(&faults.over, world.now_ns + ns);
+}
+
 static void hush(uint64_t ns, uint64_t pick)
 {
     (void)pick;
     server_sleep(ns);
+}
+
+/* Every command takes its time. */
+static void slow_down(uint64_t ns, uint64_t pick)
+{
+    server_slow(pick % (20 * MS));
+    world_ring_at(&faults.over, world.now_ns + ns);
 }
 
 static void step_clock(uint64_t ns, uint64_t pick)
@@ -95,45 +133,55 @@ static void starve(uint64_t ns, uint64_t pick)
 
 static void run_short(uint64_t ns, uint64_t pick)
 {
-    uint32_t often = (uint32_t)(pick % 500000);
+    uint32_t often = (uint32_t)(pick / 8 % 500000);
     struct odds *odds = &kernel.odds;
-    switch (pick % 6) {
-    case 0:
-        odds->accept_emfile = often;
-        break;
-    case 1:
-        odds->accept_aborted = often;
-        break;
-    case 2:
-        odds->socket_emfile = often;
-        break;
-    case 3:
-        odds->refuse = often;
-        break;
-    case 4:
-        odds->drop = often;
-        break;
-    default:
-        odds->nobufs = often / 100;
-    }
+    uint32_t *const all[] = {&odds->accept_short, &odds->accept_aborted, &odds->socket_short, &odds->refuse,
+                             &odds->drop,         &odds->unreachable,    &odds->timed_out,    &odds->broken};
+    *all[pick % 8] = all[pick % 8] == &odds->broken ? often / 100 : often;
     world_ring_at(&faults.over, world.now_ns + ns);
+}
+
+/* As many descriptors as are open, and a few more. */
+static void run_out(uint64_t ns, uint64_t pick)
+{
+    kernel.odds.fds = kernel.n_open + (uint32_t)(pick % 4);
+    world_ring_at(&faults.over, world.now_ns + ns);
+}
+
+/* The date of weir's own machine. */
+static void step_wall(uint64_t ns, uint64_t pick)
+{
+    kernel.wall_ns += pick % 2 == 0 ? (int64_t)ns : -(int64_t)ns;
 }
 
 /* ---- clients ---- */
 
-static void reset_client(uint64_t ns, uint64_t pick)
+static void hit_client(uint64_t ns, uint64_t pick)
 {
-    (void)ns;
     struct client *client = client_picked(pick);
     if (client != NULL)
-        client_hang_up(client, pick % 2 == 0);
+        links_strike(client->conn, ns / US, pick / 256);
 }
 
+static void lose_client(uint64_t ns, uint64_t pick)
+{
+    struct client *client = client_picked(pick);
+    if (client != NULL)
+        links_strike_now(client->conn, false, pick % 2 == 0 ? "reset" : "half", ns / US, 0);
+}
+
+/* It reads nothing. */
 static void blind_client(uint64_t ns, uint64_t pick)
 {
     struct client *client = client_picked(pick);
     if (client != NULL)
-        client->reads_ns = world.now_ns + ns;
+        links_strike_now(client->conn, false, pick % 2 == 0 ? "full" : "late", ns / US, 0);
+}
+
+static void hit_operator(uint64_t ns, uint64_t pick)
+{
+    if (operator_conn() != NULL)
+        links_strike(operator_conn(), ns / US, pick);
 }
 
 /* For so long that what has not been used for a minute is given up, and then all at once. Nothing else happens. */
@@ -149,22 +197,20 @@ static void rest_all(uint64_t ns, uint64_t pick)
 static void reload(uint64_t ns, uint64_t pick)
 {
     (void)ns;
-    (void)pick;
-    loop_signal(SIGHUP);
+    regime_reload(pick);
 }
 
 static const struct fault table[] = {
-    {"lane_reset", 10, false, cut_lane},
-    {"redis_down", 3, false, fall},
-    {"redis_restart", 3, false, restart},
-    {"redis_silent", 5, false, hush},
-    {"redis_clock", 3, true, step_clock},
-    {"starved", 5, false, starve},
-    {"system_short", 5, false, run_short},
-    {"client_gone", 10, true, reset_client},
-    {"client_blind", 10, false, blind_client},
-    {"reload", 6, true, reload},
-    {"rest", 2, true, rest_all},
+    {"lane", 20, true, METER_REDIS, hit_lane}, /* what it does says whether it is harmless */
+    {"redis_down", 3, false, METER_REDIS, fall},       {"redis_restart", 3, false, METER_REDIS, restart},
+    {"redis_upgrade", 1, false, METER_REDIS, upgrade}, {"redis_password", 3, false, METER_REDIS, change_password},
+    {"redis_silent", 5, false, METER_REDIS, hush},     {"redis_slow", 3, false, METER_REDIS, slow_down},
+    {"redis_clock", 3, true, METER_REDIS, step_clock}, {"starved", 5, false, METER_WEIR, starve},
+    {"system_short", 7, false, METER_WEIR, run_short}, {"descriptors", 3, false, METER_WEIR, run_out},
+    {"wall_clock", 3, true, METER_WEIR, step_wall},    {"client", 20, true, METER_WEIR, hit_client},
+    {"client_gone", 6, true, METER_WEIR, lose_client}, {"client_blind", 6, true, METER_WEIR, blind_client},
+    {"operator", 2, true, METER_WEIR, hit_operator},   {"reload", 8, true, METER_WEIR, reload},
+    {"rest", 2, true, METER_WEIR, rest_all},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
 
@@ -184,10 +230,13 @@ static const struct fault *draw(void)
 
 static void get_well(void)
 {
-    struct odds now = run.plan.odds;
-    kernel.odds = now;
+    kernel.odds = run.plan.odds;
+    server_slow(run.plan.command_ns);
     if (!server_is_up())
         rise(random_hits(&faults.chance, 700000));
+    if (faults.has_new_password)
+        regime_reload_password();
+    faults.has_new_password = false;
 }
 
 static void on_over(struct bell *bell)
@@ -204,13 +253,39 @@ static void plan_next(void)
     world_ring_at(&faults.next, world.now_ns + random_below(&faults.chance, run.plan.fault_ns + 1));
 }
 
+static const struct meter *meter_of(enum fault_meter meter)
+{
+    return meter == METER_REDIS ? &kernel.asked : &kernel.heard;
+}
+
+/* Those on connections write down themselves what they do. */
+static bool is_on_link(const struct fault *fault)
+{
+    return fault->strike == hit_lane || fault->strike == hit_client || fault->strike == lose_client ||
+           fault->strike == blind_client || fault->strike == hit_operator;
+}
+
+static void note(const struct fault *fault, uint64_t us, uint64_t pick)
+{
+    const struct meter *meter = meter_of(fault->meter);
+    bool has_moved = meter->bytes > 0;
+    struct line line = {.party = SCENARIO_FAULTS,
+                        .numbers = {fault->meter, meter->bytes, has_moved ? world.now_ns - meter->last_ns : 0,
+                                    has_moved ? world.steps - meter->last_step : 0, world.now_ns - SIM_START_NS, us,
+                                    pick}};
+    snprintf(line.name, sizeof line.name, "%s", fault->name);
+    scenario_note_line(&line);
+}
+
 static void strike(const struct fault *fault, uint64_t us, uint64_t pick)
 {
     char text[80];
-    int n = snprintf(text, sizeof text, "%s, %" PRIu64 " us, %" PRIu64, fault->name, us, pick);
-    trace_note(TRACE_FAULT, 0, text, (size_t)n);
-    scenario_note(SCENARIO_FAULTS, fault->name, us, pick, 0);
-    run.faults++;
+    if (!is_on_link(fault)) {
+        int n = snprintf(text, sizeof text, "%s, %" PRIu64 " us, %" PRIu64, fault->name, us, pick);
+        trace_note(TRACE_FAULT, 0, text, (size_t)n);
+        note(fault, us, pick);
+        run.faults++;
+    }
     run.is_faultless = run.is_faultless && fault->is_harmless;
     fault->strike(us * US, pick);
 }
@@ -231,35 +306,66 @@ static void on_next(struct bell *bell)
 
 /* ---- the same again ---- */
 
-static void plan_again(void)
-{
-    const struct line *line = scenario_peek(SCENARIO_FAULTS);
-    faults.next_step = UINT64_MAX;
-    if (line != NULL)
-        world_ring_at(&faults.next, SIM_START_NS + line->at_ns);
-}
+/* What is in such a line's numbers. */
+enum { OF_METER, OF_BYTES, OF_WAIT_NS, OF_WAIT_STEPS, OF_TIME, OF_US, OF_PICK };
 
-static void strike_again(void)
+static void strike_again(const struct line *line)
 {
-    const struct line *line = scenario_peek(SCENARIO_FAULTS);
     scenario_take(SCENARIO_FAULTS);
     for (size_t i = 0; i < N_FAULTS; i++)
         if (strcmp(table[i].name, line->name) == 0)
-            strike(&table[i], line->numbers[0], line->numbers[1]);
-    plan_again();
+            strike(&table[i], line->numbers[OF_US], line->numbers[OF_PICK]);
+    faults.is_armed = false;
 }
 
-/* It is time. In the same step too, if that comes soon: there may be many at the same time. */
+/* From when its bytes had moved on, or from now on if more have meanwhile. */
+static void arm(const struct line *line)
+{
+    const struct meter *meter = meter_of((enum fault_meter)line->numbers[OF_METER]);
+    if (meter->bytes < line->numbers[OF_BYTES])
+        return;
+    bool is_exact = meter->bytes == line->numbers[OF_BYTES] && meter->bytes > 0;
+    faults.is_armed = true;
+    faults.armed_ns = is_exact ? meter->last_ns : world.now_ns;
+    faults.armed_step = is_exact ? meter->last_step : world.steps;
+}
+
+/*
+ * Is it time? Bytes that never come are not waited for: without the clients that would have said them it happens when it
+ * happened. And there may have been many steps in the same moment.
+ */
+static bool is_time(const struct line *line, uint64_t *look_ns)
+{
+    const uint64_t *numbers = line->numbers;
+    uint64_t late_ns = SIM_START_NS + numbers[OF_TIME] + STEP_PATIENCE_NS;
+    uint64_t due_ns = faults.armed_ns + numbers[OF_WAIT_NS];
+    *look_ns = late_ns;
+    if (!faults.is_armed)
+        return world.now_ns >= late_ns;
+    *look_ns = world.now_ns < due_ns ? due_ns : due_ns + STEP_PATIENCE_NS;
+    bool has_stepped = world.steps >= faults.armed_step + numbers[OF_WAIT_STEPS];
+    return world.now_ns >= due_ns && (has_stepped || world.now_ns >= due_ns + STEP_PATIENCE_NS);
+}
+
+static void look_again(void)
+{
+    const struct line *line;
+    uint64_t look_ns;
+    while ((line = scenario_peek(SCENARIO_FAULTS)) != NULL) {
+        if (!faults.is_armed)
+            arm(line);
+        if (!is_time(line, &look_ns)) {
+            if (faults.next.due.place == 0 || faults.next.due.at != look_ns)
+                world_ring_at(&faults.next, look_ns);
+            return;
+        }
+        strike_again(line);
+    }
+}
+
 static void on_next_again(struct bell *bell)
 {
-    const struct line *line = scenario_peek(SCENARIO_FAULTS);
-    bool is_late = world.now_ns - SIM_START_NS >= line->at_ns + STEP_PATIENCE_NS;
-    if (world.steps >= line->step || is_late) {
-        strike_again();
-        return;
-    }
-    faults.next_step = line->step;
-    world_ring_at(bell, SIM_START_NS + line->at_ns + STEP_PATIENCE_NS);
+    (void)bell; /* faults_look does it */
 }
 
 void faults_start(void)
@@ -269,18 +375,17 @@ void faults_start(void)
     faults.next.ring = scenario_is_replayed() ? on_next_again : on_next;
     faults.over.ring = on_over;
     if (scenario_is_replayed())
-        plan_again();
+        scenario_arm_links();
     else if (run.plan.fault_ns > 0)
         plan_next();
 }
 
 void faults_look(void)
 {
-    if (world.steps < faults.next_step)
-        return;
+    links_look();
     if (scenario_is_replayed())
-        strike_again();
-    else
+        look_again();
+    else if (world.steps >= faults.next_step)
         on_next(&faults.next);
 }
 
@@ -289,5 +394,7 @@ void faults_end(void)
     faults.next_step = UINT64_MAX;
     world_silence(&faults.next);
     world_silence(&faults.over);
+    links_end();
+    run.plan.odds.fds = FDS_ENOUGH;
     get_well();
 }

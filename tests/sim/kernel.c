@@ -8,8 +8,11 @@
 #include <sys/un.h>
 
 #include "base/mem.h"
+#include "tests/sim/links.h"
 #include "tests/sim/sockets.h"
 #include "tests/sim/trace.h"
+
+#define TIMED_OUT_NS UINT64_C(2000000000) /* at most */
 
 enum { STREAM_KERNEL = 2 };
 
@@ -65,13 +68,20 @@ void sock_close(int fd)
     lowest = fd - KERNEL_FIRST_FD < lowest ? fd - KERNEL_FIRST_FD : lowest;
 }
 
-void kernel_watch(int fd, uv_poll_t *poll)
+void kernel_watch(int fd, uv_poll_t *poll, bool is_on)
 {
     struct sock *sock = sock_of(fd);
     if (sock == NULL)
         return;
-    sock->poll = poll;
-    sock_changed(fd);
+    for (unsigned i = 0; i < sock->n_polls; i++)
+        if (sock->polls[i] == poll)
+            sock->polls[i] = sock->polls[--sock->n_polls];
+    if (!is_on)
+        return;
+    if (sock->n_polls == WATCHERS_MAX)
+        abort();
+    sock->polls[sock->n_polls++] = poll;
+    uv_is_ready(poll);
 }
 
 static unsigned conn_events(const struct conn *conn)
@@ -85,7 +95,8 @@ static unsigned conn_events(const struct conn *conn)
         events |= POLLIN;
     if (conn->to_weir.end != PIPE_OPEN)
         events |= POLLRDHUP;
-    if (pipe_space(&conn->to_host) >= conn->to_host.limit / 3 || conn->weir_has_shut)
+    bool has_room = pipe_room(&conn->to_host) >= conn->to_host.limit / 3 && pipe_space(&conn->to_host) > 0;
+    if (has_room || conn->weir_has_shut)
         events |= POLLOUT;
     return events;
 }
@@ -103,8 +114,8 @@ unsigned kernel_events(int fd)
 void sock_changed(int fd)
 {
     const struct sock *sock = sock_of(fd);
-    if (sock != NULL && sock->poll != NULL)
-        uv_is_ready(sock->poll);
+    for (unsigned i = 0; sock != NULL && i < sock->n_polls; i++)
+        uv_is_ready(sock->polls[i]);
 }
 
 uint64_t kernel_delay(void)
@@ -134,6 +145,16 @@ static void on_host_side(struct pipe *pipe)
     }
 }
 
+static void on_weir_marked(struct pipe *pipe)
+{
+    links_marked(container_of(pipe, struct conn, to_weir), true);
+}
+
+static void on_host_marked(struct pipe *pipe)
+{
+    links_marked(container_of(pipe, struct conn, to_host), false);
+}
+
 static struct conn *conn_new(struct party *host, void *owner)
 {
     struct conn *conn = mem_zalloc(1, sizeof *conn);
@@ -143,6 +164,8 @@ static struct conn *conn_new(struct party *host, void *owner)
     conn->owner = owner;
     pipe_open(&conn->to_weir, kernel.odds.window, on_weir_side);
     pipe_open(&conn->to_host, kernel.odds.window, on_host_side);
+    conn->to_weir.on_marked = on_weir_marked;
+    conn->to_host.on_marked = on_host_marked;
     kernel.n_live++;
     return conn;
 }
@@ -151,12 +174,24 @@ static void free_if_over(struct conn *conn)
 {
     if (!conn->host_has_closed || !conn->weir_has_closed)
         return;
+    links_gone(conn);
     pipe_fini(&conn->to_weir);
     pipe_fini(&conn->to_host);
     world_silence(&conn->bell);
     free(conn->moments);
     free(conn);
     kernel.n_live--;
+}
+
+void conn_call(struct conn *conn, enum conn_side side, unsigned index, unsigned life)
+{
+    conn->name = (struct conn_name){side, index, life};
+    links_named(conn);
+}
+
+void meter_add(struct meter *meter, size_t n)
+{
+    *meter = (struct meter){meter->bytes + n, world.now_ns, world.steps};
 }
 
 static bool listens_at(const struct sock *sock, uint16_t port, const char *path)
@@ -220,11 +255,17 @@ void conn_begin(int fd, const struct sockaddr *to, socklen_t len)
         conn->host_has_closed = true;
         return;
     }
-    if (random_hits(&kernel.chance, kernel.odds.refuse) || !kernel.on_dialled(conn)) {
+    uint64_t takes_ns = kernel_delay();
+    if (random_hits(&kernel.chance, kernel.odds.timed_out)) {
+        conn->host_has_closed = true;
+        conn->error = ETIMEDOUT;
+        takes_ns = random_below(&kernel.chance, TIMED_OUT_NS);
+    } else if (random_hits(&kernel.chance, kernel.odds.refuse) || !kernel.on_dialled(conn)) {
         conn->host_has_closed = true;
         conn->error = ECONNREFUSED;
     }
-    world_ring_at(&conn->bell, world.now_ns + kernel_delay());
+    conn_call(conn, SIDE_LANE, ++kernel.n_lanes, 0);
+    world_ring_at(&conn->bell, world.now_ns + takes_ns);
 }
 
 void conn_drop(struct conn *conn)
@@ -264,7 +305,7 @@ struct slice conn_here(const struct conn *conn)
 
 void conn_take(struct conn *conn, size_t n)
 {
-    bool was_full = pipe_space(&conn->to_host) < conn->to_host.limit / 3;
+    bool was_full = pipe_room(&conn->to_host) < conn->to_host.limit / 3;
     pipe_take(&conn->to_host, n);
     if (was_full && conn->fd >= 0)
         sock_changed(conn->fd);
@@ -313,8 +354,20 @@ uint64_t conn_read_at(struct conn *conn, uint64_t upto)
     return conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns : 0;
 }
 
-void conn_hold(struct conn *conn, bool to_weir, bool to_host)
+void conn_break(struct conn *conn, int error)
 {
-    pipe_hold(&conn->to_weir, to_weir);
-    pipe_hold(&conn->to_host, to_host);
+    if (conn->weir_has_closed || conn->state != CONN_OPEN)
+        return;
+    conn->error = error;
+    pipe_finish(&conn->to_weir, PIPE_RESET, 0);
+    if (!conn->host_has_closed)
+        pipe_finish(&conn->to_host, PIPE_RESET, kernel_delay());
+}
+
+void conn_stir(struct conn *conn)
+{
+    if (conn->host != NULL)
+        world_wake(conn->host);
+    if (conn->fd >= 0)
+        sock_changed(conn->fd);
 }

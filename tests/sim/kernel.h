@@ -24,13 +24,23 @@
 struct odds {
     uint32_t cut_read, cut_write; /* a call takes only a part */
     uint32_t again;               /* a call would block although it need not */
-    uint32_t nobufs;              /* a write is refused: the connection is lost */
-    uint32_t accept_emfile, accept_aborted;
-    uint32_t socket_emfile;
+    uint32_t interrupted;         /* a call is to be made again */
+    uint32_t broken;              /* a call tells that the connection is lost: see system_errors */
+    uint32_t accept_short, accept_aborted;
+    uint32_t socket_short;
+    uint32_t unreachable;  /* a connection to Redis fails at once */
+    uint32_t timed_out;    /* or after a while */
     uint32_t refuse, drop; /* a connection to Redis is refused, or never answered */
     uint64_t delay_ns;     /* of each piece, at most */
     size_t window;         /* bytes on their way in each direction */
     uint32_t fds;          /* descriptors there are */
+};
+
+/* Whose a connection is: that of client `index`, its `life`th; or the `index`th that weir has opened to Redis. */
+enum conn_side { SIDE_NOBODY, SIDE_CLIENT, SIDE_LANE, SIDE_OPERATOR };
+struct conn_name {
+    enum conn_side side;
+    unsigned index, life;
 };
 
 enum conn_state { CONN_CONNECTING, CONN_OPEN, CONN_FAILED };
@@ -42,6 +52,7 @@ struct moment {
 
 struct conn {
     unsigned number; /* of the connections of this run */
+    struct conn_name name;
     struct pipe to_weir, to_host;
     enum conn_state state; /* as weir sees it, who has dialled */
     int error;             /* weir is to be told, once */
@@ -61,12 +72,21 @@ struct conn {
     bool counts_reads; /* the host wants to know when weir reads */
 };
 
+/* Bytes, and when the last of them moved. */
+struct meter {
+    uint64_t bytes, last_ns, last_step;
+};
+
 struct kernel {
     struct odds odds;
     struct random chance;
-    unsigned n_open;  /* descriptors */
-    unsigned n_conns; /* ever */
-    unsigned n_live;  /* now */
+    unsigned n_open;    /* descriptors */
+    unsigned n_conns;   /* ever */
+    unsigned n_live;    /* now */
+    unsigned n_lanes;   /* ever */
+    struct meter heard; /* by weir, of clients */
+    struct meter asked; /* by weir, of Redis */
+    int64_t wall_ns;    /* the date is so much off what it would be */
     /* Weir wants a connection to an upstream: sets host and owner. False: refused. */
     bool (*on_dialled)(struct conn *conn);
 };
@@ -79,6 +99,8 @@ void kernel_fini(void);
 /* ---- for the host's side ---- */
 
 /* To the listening socket of that port, or unix path (port 0); NULL: nobody listens. `peer` is who dials: an address. */
+/* It has a name from now on. */
+void conn_call(struct conn *conn, enum conn_side side, unsigned index, unsigned life);
 struct conn *conn_dial(uint16_t port, const char *path, const struct sockaddr *peer, socklen_t peer_len,
                        struct party *host, void *owner);
 /* Returns how many were taken: fewer than n when the window is full, and all when nobody will ever read them. */
@@ -93,14 +115,20 @@ bool conn_is_over(const struct conn *conn);
 /* When weir had read the first `upto` bytes, which must have been asked for in order; 0: it has not. */
 uint64_t conn_read_at(struct conn *conn, uint64_t upto);
 void conn_note_read(struct conn *conn, size_t n);
-void conn_hold(struct conn *conn, bool to_weir, bool to_host);
+/* Weir is told this of it, the host that it was reset. */
+void conn_break(struct conn *conn, int error);
+/* Somebody has made a pipe of it wider: both sides may go on. */
+void conn_stir(struct conn *conn);
 
 /* ---- for weir's side ---- */
 
 /* What poll(2) would say of it. */
 unsigned kernel_events(int fd);
 
-/* Who is to be told when that changes; NULL: nobody. */
-void kernel_watch(int fd, uv_poll_t *poll);
+/* Who is to be told when that changes, or no more. */
+void kernel_watch(int fd, uv_poll_t *poll, bool is_on);
+
+/* So many bytes more. */
+void meter_add(struct meter *meter, size_t n);
 
 #endif

@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct planned_limits *bound;
-static struct window windows[LIMITS_MAX][LIMIT_SUBJECTS];
+#include "tests/sim/world.h"
+
+static struct planned_limits bound;  /* what binds */
+static struct planned_limits coming; /* what may bind already */
+static bool is_changing, is_unknown;
 
 static const struct {
     const char *name;
@@ -12,11 +15,12 @@ static const struct {
 } names[] = {
     {"read", LIMIT_READ}, {"write", LIMIT_WRITE}, {"cmd.get", LIMIT_GET}, {"cmd.set", LIMIT_SET}, {"all", LIMIT_ANY}};
 #define N_NAMES (sizeof names / sizeof names[0])
+static struct window windows[N_NAMES][LIMIT_SUBJECTS];
+static uint64_t since_ns[N_NAMES], until_ns[N_NAMES]; /* what binds has, and what bound did */
 
 void limits_plan(struct planned_limits *limits, struct random *chance, char *out, size_t room)
 {
     unsigned used = 0;
-    size_t n = 0;
     limits->n = 1 + (unsigned)random_below(chance, LIMITS_MAX);
     for (unsigned i = 0; i < limits->n; i++) {
         size_t which = (size_t)random_below(chance, N_NAMES);
@@ -28,14 +32,72 @@ void limits_plan(struct planned_limits *limits, struct random *chance, char *out
         limit->count = (uint32_t)random_scale(chance, 100000);
         limit->period_ms = (uint32_t)random_scale(chance, 10000);
         limit->burst = (uint32_t)random_scale(chance, WINDOW_KEPT / 2);
-        n += (size_t)snprintf(out + n, room - n, "%s = %u/%ums burst %u\n", names[which].name, limit->count,
-                              limit->period_ms, limit->burst);
+    }
+    limits_write(limits, out, room);
+}
+
+const char *limits_class_name(enum limit_class class)
+{
+    size_t i = 0;
+    while (i + 1 < N_NAMES && names[i].class != class)
+        i++;
+    return names[i].name;
+}
+
+void limits_write(const struct planned_limits *limits, char *out, size_t room)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < limits->n; i++) {
+        const struct planned_limit *limit = &limits->all[i];
+        n += (size_t)snprintf(out + n, room - n, "%s = %u/%ums burst %u\n", limits_class_name(limit->class),
+                              limit->count, limit->period_ms, limit->burst);
     }
 }
 
 void limits_use(const struct planned_limits *limits)
 {
-    bound = limits;
+    bound = coming = *limits;
+    is_changing = false;
+}
+
+/* NULL: no limit is about that class. */
+static const struct planned_limit *find(const struct planned_limits *limits, enum limit_class class)
+{
+    for (unsigned i = 0; i < limits->n; i++)
+        if (limits->all[i].class == class)
+            return &limits->all[i];
+    return NULL;
+}
+
+/* Does the same hold for that class in both? */
+static bool is_same(const struct planned_limits *a, const struct planned_limits *b, enum limit_class class)
+{
+    const struct planned_limit *one = find(a, class), *other = find(b, class);
+    return one != NULL && other != NULL && one->count == other->count && one->period_ms == other->period_ms &&
+           one->burst == other->burst && !a->is_shadow && !b->is_shadow;
+}
+
+void limits_changing(const struct planned_limits *to)
+{
+    is_changing = true;
+    is_unknown |= to == NULL;
+    if (to != NULL)
+        coming = *to;
+}
+
+/* What passes under another limit is counted anew. */
+void limits_changed(void)
+{
+    for (unsigned i = 0; i < N_NAMES; i++) {
+        if (!is_unknown && is_same(&bound, &coming, names[i].class))
+            continue;
+        memset(windows[i], 0, sizeof windows[i]);
+        since_ns[i] = world.now_ns;
+        if (is_unknown || (!bound.is_shadow && find(&bound, names[i].class) != NULL))
+            until_ns[i] = world.now_ns;
+    }
+    bound = coming;
+    is_changing = is_unknown = false;
 }
 
 static void remember(struct window *window, uint64_t from_ns)
@@ -71,16 +133,27 @@ bool window_admits(struct window *window, const struct window_law *law, uint64_t
 
 const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, uint64_t to_ns)
 {
-    for (unsigned i = 0; i < bound->n; i++) {
-        const struct planned_limit *limit = &bound->all[i];
+    for (unsigned i = 0; i < N_NAMES && !bound.is_shadow && !is_unknown; i++) {
+        const struct planned_limit *limit = find(&bound, names[i].class);
+        if (limit == NULL || (classes & limit->class) == 0)
+            continue;
+        if (from_ns <= since_ns[i] || (is_changing && !is_same(&bound, &coming, limit->class)))
+            continue; /* it may have been decided under another limit, of which this one says nothing */
         const struct window_law law = {limit->period_ms * UINT64_C(1000000), limit->count, limit->burst, true};
-        if ((classes & limit->class) != 0 && !window_admits(&windows[i][subject], &law, from_ns, to_ns))
+        if (!window_admits(&windows[i][subject], &law, from_ns, to_ns))
             return "more than the limit lets pass";
     }
     return NULL;
 }
 
-const char *limits_refused(unsigned subject, unsigned classes, struct slice words)
+/* May a limit on that class have refused what was not decided before that moment? */
+static bool may_bind(size_t i, uint64_t from_ns)
+{
+    return is_unknown || (!bound.is_shadow && find(&bound, names[i].class) != NULL) || from_ns <= until_ns[i] ||
+           (is_changing && !coming.is_shadow && find(&coming, names[i].class) != NULL);
+}
+
+const char *limits_refused(unsigned subject, unsigned classes, uint64_t from_ns, struct slice words)
 {
     static const char mark[] = "limit=default/";
     const char *at = memmem(words.at, words.len, mark, sizeof mark - 1);
@@ -89,9 +162,8 @@ const char *limits_refused(unsigned subject, unsigned classes, struct slice word
         return "refused by no limit";
     at += sizeof mark - 1;
     struct slice name = slice_of(at, words.len - (size_t)(at - words.at));
-    for (unsigned i = 0; i < bound->n; i++)
-        for (size_t j = 0; j < N_NAMES; j++)
-            if (names[j].class == bound->all[i].class && slice_eq(name, slice_str(names[j].name)))
-                return (classes & bound->all[i].class) != 0 ? NULL : "refused by a limit that is not about it";
+    for (size_t i = 0; i < N_NAMES; i++)
+        if (slice_eq(name, slice_str(names[i].name)) && may_bind(i, from_ns))
+            return (classes & names[i].class) != 0 ? NULL : "refused by a limit that is not about it";
     return "refused by a limit that there is not";
 }

@@ -49,18 +49,27 @@ struct planned_limit {
 struct planned_limits {
     struct planned_limit all[LIMITS_MAX];
     unsigned n;
+    bool is_shadow; /* they only count */
 };
 
 /* Draw them, and write their lines behind "[policy default]". */
 void limits_plan(struct planned_limits *limits, struct random *chance, char *out, size_t room);
+void limits_write(const struct planned_limits *limits, char *out, size_t room);
 
 /* Those that bind in this run. */
 void limits_use(const struct planned_limits *limits);
 
+/* From now on those or these may bind a command, until limits_changed: from then on only these. NULL: or any others. */
+void limits_changing(const struct planned_limits *to);
+void limits_changed(void);
+
+/* In weir's words: "cmd.get". */
+const char *limits_class_name(enum limit_class class);
+
 /* A command of these classes has passed, and was decided between these moments. NULL: that may be. */
 const char *limits_passed(unsigned subject, unsigned classes, uint64_t from_ns, uint64_t to_ns);
 
-/* A command of these classes was refused with these words. NULL: that may be. */
-const char *limits_refused(unsigned subject, unsigned classes, struct slice words);
+/* A command of these classes was refused with these words, not before that moment. NULL: that may be. */
+const char *limits_refused(unsigned subject, unsigned classes, uint64_t from_ns, struct slice words);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/uv_turn.h"
 
@@ -52,6 +53,7 @@ static void take_turn(struct party *party)
     uv_run_every(loop, IDLE);
     uv_run_every(loop, PREPARE);
     loop->is_at_head = false;
+    loop->turns++;
     wake_again(loop);
 }
 
@@ -69,7 +71,8 @@ int uv_loop_init(uv_loop_t *uv)
         return UV_EMFILE;
     struct sim_loop *loop = loops[n_loops] = mem_zalloc(1, sizeof *loop);
     loop->uv = uv;
-    loop->party = (struct party){.turn = take_turn, .kind = n_loops == 0 ? "main" : "worker", .index = n_loops};
+    loop->party =
+        (struct party){.turn = take_turn, .kind = n_loops == 0 ? "main" : "worker", .index = n_loops, .is_weirs = true};
     loop->is_at_head = true;
     random_init(&loop->order, random_next(&kernel.chance), n_loops++);
     uv->internal_fields = loop;
@@ -107,12 +110,14 @@ struct sim_loop *loop_begin(void)
 
 void loop_drive(struct sim_loop *loop)
 {
+    bool before = heap_is_weirs(false);
     while (!loop->has_ended) {
         if (on_world_step != NULL)
             on_world_step();
         if (!world_step())
             abort(); /* a loop that is alive waits for nothing that will ever come */
     }
+    (void)heap_is_weirs(before);
 }
 
 int uv_run(uv_loop_t *uv, uv_run_mode mode)

@@ -24,6 +24,7 @@ struct sim_loop {
     uv_async_t *pending; /* asyncs that were sent, by their queue[0] */
     bool is_running;     /* somebody runs it: a thread that was started, or the main one */
     bool is_at_head;     /* of the loop, not in its poll */
+    uint64_t turns;      /* taken to their end */
     bool has_ended;
     struct random order; /* of events */
 };

@@ -92,7 +92,9 @@ static const char *judge_auth(struct client *client, const struct act *act, cons
 /* With the password that everybody needs. */
 static void say_enter(struct client *client, struct act *act)
 {
-    say_two(client, act, SLICE("AUTH"), is_wrong(act) ? SLICE("not this one") : SLICE(PASSWORD));
+    struct slice right = run.passwords % 2 == 0 ? SLICE(PASSWORD) : SLICE(OTHER_PASSWORD);
+    act->c = (uint32_t)run.passwords;
+    say_two(client, act, SLICE("AUTH"), is_wrong(act) ? SLICE("not this one") : right);
     client->intent.is_in |= !is_wrong(act);
 }
 
@@ -100,6 +102,8 @@ static const char *judge_enter(struct client *client, const struct act *act, con
 {
     if (!run.plan.has_password)
         return reply->type == '-' ? NULL : "a password that nobody wants";
+    if (reply_begins(reply, '-', SLICE("WRONGPASS ")) && act->c != run.passwords)
+        return NULL; /* it was right when it was said */
     if (is_wrong(act))
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
     client->session.user = 0;

@@ -10,7 +10,12 @@ static void on_bell(struct bell *bell);
 
 void pipe_open(struct pipe *pipe, size_t limit, void (*on_arrived)(struct pipe *pipe))
 {
-    *pipe = (struct pipe){.limit = limit, .bell.ring = on_bell, .on_arrived = on_arrived};
+    *pipe = (struct pipe){.limit = limit,
+                          .mark = UINT64_MAX,
+                          .moved_ns = world.now_ns,
+                          .moved_step = world.steps,
+                          .bell.ring = on_bell,
+                          .on_arrived = on_arrived};
 }
 
 void pipe_fini(struct pipe *pipe)
@@ -23,9 +28,7 @@ void pipe_fini(struct pipe *pipe)
 
 static void arm(struct pipe *pipe)
 {
-    if (pipe->is_held)
-        world_silence(&pipe->bell);
-    else if (pipe->first < pipe->last)
+    if (pipe->first < pipe->last)
         world_ring_at(&pipe->bell, pipe->pieces[pipe->first].at_ns);
     else if (pipe->end != pipe->sent_end)
         world_ring_at(&pipe->bell, pipe->end_ns);
@@ -89,10 +92,15 @@ void pipe_put(struct pipe *pipe, const char *data, size_t n, uint64_t delay_ns)
     pipe->filled += n;
     uint64_t at_ns = arrival(pipe, delay_ns);
     add_piece(pipe, n, at_ns);
-    if (at_ns <= world.now_ns && !pipe->is_held)
+    pipe->moved += n;
+    pipe->moved_ns = world.now_ns;
+    pipe->moved_step = world.steps;
+    if (at_ns <= world.now_ns)
         arrive(pipe);
     else if (pipe->bell.due.place == 0)
         arm(pipe);
+    if (pipe->moved >= pipe->mark)
+        pipe->on_marked(pipe);
 }
 
 void pipe_take(struct pipe *pipe, size_t n)
@@ -111,14 +119,13 @@ void pipe_finish(struct pipe *pipe, enum pipe_end end, uint64_t delay_ns)
         pipe->filled = pipe->arrived;
         pipe->first = pipe->last = 0;
     }
-    if (pipe->first == pipe->last && pipe->end_ns <= world.now_ns && !pipe->is_held)
+    if (pipe->first == pipe->last && pipe->end_ns <= world.now_ns)
         arrive(pipe);
     else
         arm(pipe);
 }
 
-void pipe_hold(struct pipe *pipe, bool is_held)
+void pipe_hold(struct pipe *pipe, uint64_t until_ns)
 {
-    pipe->is_held = is_held;
-    arm(pipe);
+    pipe->last_ns = until_ns > pipe->last_ns ? until_ns : pipe->last_ns;
 }

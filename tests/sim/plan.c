@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/entrance.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/run.h"
 
@@ -21,6 +22,7 @@ enum effects {
     MAY_REFUSE = 2, /* what no law of limits.h is about */
     MAY_WAIT = 4,
     MAY_MIX = 8, /* subjects share funnels, and come out of them again */
+    STAYS = 16,  /* what a reload says of it needs a restart */
 };
 
 static const struct setting {
@@ -28,22 +30,27 @@ static const struct setting {
     uint32_t odds; /* in millionths */
     unsigned effects;
 } settings[] = {
-    {"lanes = private", 200000, 0},
-    {"upstream-timeout = 200ms", 60000, MAY_CLOSE},
-    {"upstream-timeout = 5s", 60000, MAY_CLOSE},
-    {"connect-timeout = 100ms", 100000, MAY_CLOSE},
+    {"lanes = private", 200000, STAYS},
+    {"upstream-timeout = 200ms", 60000, MAY_CLOSE | STAYS},
+    {"upstream-timeout = 5s", 60000, MAY_CLOSE | STAYS},
+    {"connect-timeout = 100ms", 100000, MAY_CLOSE | STAYS},
     {"output-limit = 64kb", 80000, MAY_CLOSE},
     {"memory-limit = 4mb", 80000, MAY_CLOSE},
     {"max-clients = 5", 50000, MAY_CLOSE},
     {"max-lanes = 2", 50000, MAY_CLOSE},
     {"max-lanes = 12", 100000, MAY_CLOSE},
-    {"max-subjects = 2", 50000, MAY_REFUSE | MAY_MIX},
+    {"max-subjects = 2", 50000, MAY_REFUSE | MAY_MIX | STAYS},
     {"idle-timeout = 1s", 50000, MAY_CLOSE},
     {"request-timeout = 1s", 50000, MAY_CLOSE},
     {"handshake-timeout = 300ms", 50000, MAY_CLOSE},
-    {"drain-timeout = 2s", 200000, 0},
-    {"drain-timeout = 0", 50000, 0},
+    {"drain-timeout = 2s", 200000, STAYS},
+    {"drain-timeout = 0", 50000, STAYS},
     {"slowlog-log-slower-than = 0", 200000, 0},
+    {"slowlog-max-len = 3", 100000, 0},
+    {"limit-when-down = allow", 50000, 0},
+    {"limit-when-down = deny", 50000, 0},
+    {"log-format = json", 50000, 0},
+    {0},
 };
 
 static const struct setting policy_lines[] = {
@@ -57,45 +64,68 @@ static const struct setting policy_lines[] = {
     {"all = 2000/s burst 50 over delay 1s", 80000, MAY_REFUSE},
     {"cmd.mget = 10/s over shadow", 100000, 0},
     {"write = 5000/s burst 10 over delay 20ms, 100000/h", 60000, MAY_REFUSE},
+    {0},
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct plan *plan, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(char *config, const char *format, ...)
 {
-    size_t n = strlen(plan->config);
+    size_t n = strlen(config);
     va_list args;
     va_start(args, format);
-    vsnprintf(plan->config + n, sizeof plan->config - n, format, args);
+    vsnprintf(config + n, PLAN_CONFIG - n, format, args);
     va_end(args);
 }
 
-static void add_some(struct plan *plan, struct random *chance, const struct setting *table, size_t n)
+/* Of lines with the same name one; those that need a restart where `config` is what weir starts with. */
+static void add_some(struct plan *plan, struct random *chance, char *config, const struct setting *table)
 {
-    unsigned last = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t name = strcspn(table[i].line, " ");
-        bool is_again = i > 0 && last > 0 && strncmp(table[i].line, table[last - 1].line, name) == 0;
-        if (is_again || !random_hits(chance, table[i].odds))
+    const char *last = "";
+    for (const struct setting *row = table; row->line != NULL; row++) {
+        size_t name = strcspn(row->line, " ");
+        bool stays = (row->effects & STAYS) != 0 && config != plan->config;
+        if (strncmp(row->line, last, name) == 0 || !random_hits(chance, row->odds) || stays)
             continue;
-        last = (unsigned)i + 1;
-        add(plan, "%s\n", table[i].line);
-        plan->may_close |= (table[i].effects & MAY_CLOSE) != 0;
-        plan->may_mix |= (table[i].effects & MAY_MIX) != 0;
-        plan->may_refuse |= (table[i].effects & MAY_REFUSE) != 0;
+        last = row->line;
+        add(config, "%s\n", row->line);
+        plan->may_close |= (row->effects & MAY_CLOSE) != 0;
+        plan->may_mix |= (row->effects & MAY_MIX) != 0;
+        plan->may_refuse |= (row->effects & MAY_REFUSE) != 0;
     }
 }
 
-static void configure(struct plan *plan, struct random *chance)
+/* What only a restart changes, the same in all of them. */
+static void add_fixed(const struct plan *plan, char *config)
 {
-    add(plan, "[weir]\nlisten = 127.0.0.1:6380\nupstream = 127.0.0.1:6379\nworkers = %u\n", plan->workers);
+    char listen[256];
+    entrance_config(plan->entrances, listen, sizeof listen);
+    add(config, "[weir]\n%supstream = 127.0.0.1:6379\nworkers = %u\n", listen, plan->workers);
     if (plan->has_password)
-        add(plan, "upstream-password-file = " PASSWORD_PATH "\n");
-    add_some(plan, chance, settings, sizeof settings / sizeof settings[0]);
-    add(plan, "[policy default]\nadmin = no\n");
-    if (plan->has_limits) {
-        size_t n = strlen(plan->config);
-        limits_plan(&plan->limits, chance, plan->config + n, sizeof plan->config - n);
-        add_some(plan, chance, policy_lines, sizeof policy_lines / sizeof policy_lines[0]);
+        add(config, "upstream-password-file = " PASSWORD_PATH "\n");
+}
+
+static void configure(struct plan *plan, struct random *chance, char *config, struct planned_limits *limits)
+{
+    add_fixed(plan, config);
+    add_some(plan, chance, config, settings);
+    limits->is_shadow = random_hits(chance, config == plan->config ? 50000 : 200000);
+    if (limits->is_shadow)
+        add(config, "mode = shadow\n");
+    if (plan->has_operator)
+        add(config, "[admin]\nsocket = " ADMIN_PATH "\n");
+    if (plan->has_free)
+        add(config, "[policy free]\nmatch = ip:" FREE_ADDRESS_TEXT "\n");
+    add(config, "[policy default]\nadmin = no\n");
+    if (!plan->has_limits)
+        return;
+    size_t n = strlen(config);
+    if (limits != &plan->limits && random_hits(chance, 400000)) {
+        limits_write(&plan->limits, config + n, PLAN_CONFIG - n);
+        memcpy(limits->all, plan->limits.all, sizeof limits->all);
+        limits->n = plan->limits.n;
+    } else {
+        limits_plan(limits, chance, config + n, PLAN_CONFIG - n);
     }
+    add_some(plan, chance, config, policy_lines);
 }
 
 /* ---- everything else ---- */
@@ -129,5 +159,20 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->redis.forges = random_hits(&chance, 300000);
     plan->has_limits = random_hits(&chance, 500000);
     plan->has_password = random_hits(&chance, 200000);
-    configure(plan, &chance);
+    plan->n_regimes = 1 + (unsigned)random_below(&chance, REGIMES_MAX);
+    plan->has_operator = random_hits(&chance, 500000);
+    plan->has_free = plan->has_limits && random_hits(&chance, 300000);
+    plan->entrances = random_hits(&chance, 500000) ? 0 : (unsigned)random_below(&chance, ENTRANCE_ALL + 1);
+    plan->odds.interrupted = random_hits(&chance, 700000) ? 0 : (uint32_t)random_scale(&chance, 100000);
+    if (random_hits(&chance, 50000)) {
+        plan->odds.fds = 30 + (uint32_t)random_below(&chance, 60);
+        plan->may_close = true;
+    }
+    if (random_hits(&chance, 50000)) {
+        plan->redis.maxclients = 5 + (uint32_t)random_below(&chance, 30);
+        plan->may_close = true;
+    }
+    configure(plan, &chance, plan->config, &plan->limits);
+    for (unsigned i = 0; i + 1 < plan->n_regimes; i++)
+        configure(plan, &chance, plan->others[i].config, &plan->others[i].limits);
 }

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -16,17 +15,19 @@
 #include "run/proxy.h"
 #include "tests/sim/client.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/heap.h"
+#include "tests/sim/links.h"
 #include "tests/sim/loops.h"
+#include "tests/sim/operator.h"
+#include "tests/sim/regime.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
 
 #define TOLD_OF_EACH 40
+#define WEIRS_START_BYTES (INT64_C(16) << 20)
 #define SETTLE_NS (UINT64_C(120) * 1000000000) /* nobody waits longer once nothing goes wrong */
 #define STOP_NS (UINT64_C(70) * 1000000000)    /* drain-timeout, and who was starved */
-#define CONFIG_FD 900
-#define PASSWORD_FD 901 /* see PASSWORD_PATH */
-#define CONFIG_PATH "/proc/self/fd/900"
 
 struct run run;
 
@@ -79,8 +80,10 @@ static void stop(void)
     run.phase = RUN_STOPS;
     run.stop_ns = world.now_ns;
     faults_end();
-    if (!run.plan.stops_amid)
+    if (!run.plan.stops_amid) {
         clients_leave();
+        operator_leave();
+    }
     loop_signal(run.plan.stops_at_once ? SIGINT : SIGTERM);
     clients_wake();
 }
@@ -96,15 +99,31 @@ static bool is_long_enough(void)
 static void look_at_waiting(void)
 {
     const struct client *waiting = clients_waiting();
-    if (waiting == NULL)
+    bool is_late = world.now_ns - run.settle_ns > SETTLE_NS;
+    if (waiting == NULL && !operator_is_waiting())
         stop();
-    else if (world.now_ns - run.settle_ns > SETTLE_NS)
+    else if (is_late && waiting == NULL)
+        run_fail(operator_conn()->number, "the operator waits for an answer for ever");
+    else if (is_late)
         run_fail(waiting->conn->number, "client %u (connection %u) waits for %u answers for ever", waiting->number,
                  waiting->conn->number, waiting->n_expected);
 }
 
+/* Softly: what comes between two looks of weir's comes on top of it, and what it has at the start. */
+static void look_at_memory(void)
+{
+    if (!regime_says("memory-limit = 4mb\n") || heap_weirs_bytes() < WEIRS_START_BYTES + 2 * (INT64_C(4) << 20))
+        return;
+    run_blame("run", "much more memory than its limit");
+    run_fail(0, "weir has %" PRId64 " bytes of memory, and may have 4 MB beside what it starts with",
+             heap_weirs_bytes());
+}
+
 static void on_step(void)
 {
+    regime_look();
+    if (world.steps % 64 == 0)
+        look_at_memory();
     if (run.phase == RUN_ACTS && is_long_enough()) {
         if (run.plan.stops_amid)
             stop();
@@ -120,16 +139,6 @@ static void on_step(void)
 }
 
 /* ---- weir ---- */
-
-/* A file in memory, whose path is always the same. */
-static void write_file(int as, const char *text)
-{
-    int fd = memfd_create("weir", 0);
-    if (fd < 0 || dup2(fd, as) < 0 || fchmod(as, 0600) != 0 ||
-        pwrite(as, text, strlen(text), 0) != (ssize_t)strlen(text))
-        abort();
-    close(fd);
-}
 
 static void report(void *arg, bool is_error, const char *line)
 {
@@ -148,18 +157,35 @@ static int serve(void)
     struct config *config = config_read(&file, builtin);
     log_set_level(LOG_DEBUG);
     clients_start(run.plan.clients);
+    operator_start();
     faults_start();
     on_world_step = on_step;
+    (void)heap_is_weirs(true);
     int status = proxy_run(config, &file, builtin, &program);
+    (void)heap_is_weirs(false);
     config_file_fini(&file);
     config_free(config);
     command_table_put(builtin);
     return status;
 }
 
+/* Whatever is still taken that was not before is lost. */
+static void check_memory(size_t before)
+{
+    size_t after = heap_bytes();
+    if (after == before)
+        return;
+    run_blame("run", "memory that is not given back");
+    run_fail(0, "%zd bytes of memory are not given back", (ssize_t)(after - before));
+}
+
 int run_all(const struct plan *plan)
 {
     uint64_t seed = plan->seed;
+    static char out[BUFSIZ];
+    setvbuf(stdout, out, _IOFBF, sizeof out);
+    tzset(); /* what the C library keeps for good it has now */
+    size_t memory_before = heap_bytes();
     run = (struct run){.is_faultless = true, .plan = *plan};
     world_init(seed);
     world.tick_ns = run.plan.tick_ns;
@@ -169,13 +195,13 @@ int run_all(const struct plan *plan)
     run.is_faultless = !run.plan.may_close;
     run.plan.redis.users = users;
     run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
-    limits_use(&run.plan.limits);
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
-    write_file(CONFIG_FD, run.plan.config);
-    write_file(PASSWORD_FD, PASSWORD);
+    regime_start();
     int status = serve();
     clients_stop();
+    operator_stop();
     server_stop();
+    links_fini();
     if (kernel.n_open > 0)
         run_fail(0, "%u descriptors are left open", kernel.n_open);
     kernel_fini();
@@ -184,5 +210,6 @@ int run_all(const struct plan *plan)
            seed, run.commands, run.replies, run.faults, world.steps, (double)(world.now_ns - SIM_START_NS) / 1e9,
            trace_digest());
     world_fini();
+    check_memory(memory_before);
     return status;
 }

@@ -18,8 +18,17 @@ enum run_phase {
 };
 
 #define PLAN_CONFIG 4096
-#define PASSWORD "open sesame" /* Redis' own, where it wants one */
+#define PASSWORD "open sesame"        /* Redis' own, where it wants one */
+#define OTHER_PASSWORD "close sesame" /* and the one that it may come to want */
 #define PASSWORD_PATH "/proc/self/fd/901"
+
+#define REGIMES_MAX 3
+
+/* A configuration of weir. */
+struct regime {
+    char config[PLAN_CONFIG];
+    struct planned_limits limits;
+};
 
 /* What the seed has chosen. */
 struct plan {
@@ -41,6 +50,11 @@ struct plan {
     bool may_mix;    /* subjects */
     bool may_refuse; /* by a limit that is not among the next */
     struct planned_limits limits;
+    struct regime others[REGIMES_MAX - 1]; /* that a reload may bring, besides config and limits */
+    unsigned n_regimes;                    /* with that one */
+    bool has_operator;
+    bool has_free;      /* FREE_ADDRESS is bound by no limit */
+    unsigned entrances; /* see entrance.h */
     uint32_t value_max; /* bytes */
     struct odds odds;
     struct redis_config redis;
@@ -54,6 +68,7 @@ struct run {
     uint64_t replies;  /* that have been judged */
     uint64_t faults;
     uint64_t losses;      /* times that Redis has lost its data */
+    uint64_t passwords;   /* times that it has changed its own: the odd ones are the other one */
     uint64_t clock_steps; /* times that its date has jumped */
     uint64_t changed_ns;  /* when either was last */
     uint64_t settle_ns;   /* when it began to */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tests/sim/links.h"
 
 #define LINE_ROOM 512
 #define LAST_WORD_NS UINT64_C(1000000000) /* what was said last may be answered */
@@ -20,6 +21,13 @@
 #define LIMIT(i)                                                                                                       \
     NUMBER(limits.all[i].class), NUMBER(limits.all[i].count), NUMBER(limits.all[i].period_ms),                         \
         NUMBER(limits.all[i].burst)
+
+#define OTHER_LIMIT(r, i)                                                                                              \
+    NUMBER(others[r].limits.all[i].class), NUMBER(others[r].limits.all[i].count),                                      \
+        NUMBER(others[r].limits.all[i].period_ms), NUMBER(others[r].limits.all[i].burst)
+#define OTHER_LIMITS(r)                                                                                                \
+    NUMBER(others[r].limits.n), OTHER_LIMIT(r, 0), OTHER_LIMIT(r, 1), OTHER_LIMIT(r, 2), OTHER_LIMIT(r, 3),            \
+        NUMBER(others[r].limits.is_shadow)
 
 static const struct number {
     const char *name;
@@ -47,6 +55,7 @@ static const struct number {
     NUMBER(odds.delay_ns),
     NUMBER(odds.window),
     NUMBER(odds.fds),
+    NUMBER(odds.interrupted),
     NUMBER(redis.seed),
     NUMBER(redis.version),
     NUMBER(redis.is_valkey),
@@ -56,11 +65,18 @@ static const struct number {
     NUMBER(may_close),
     NUMBER(may_refuse),
     NUMBER(may_mix),
+    NUMBER(n_regimes),
+    NUMBER(has_operator),
+    NUMBER(has_free),
+    NUMBER(entrances),
     NUMBER(limits.n),
     LIMIT(0),
     LIMIT(1),
     LIMIT(2),
     LIMIT(3),
+    NUMBER(limits.is_shadow),
+    OTHER_LIMITS(0),
+    OTHER_LIMITS(1),
 };
 #define N_NUMBERS (sizeof numbers / sizeof numbers[0])
 
@@ -94,24 +110,75 @@ static struct line *add_line(struct scenario *scenario)
     return line;
 }
 
+static bool add_text(char *out, const char *text)
+{
+    size_t len = strlen(out);
+    return (size_t)snprintf(out + len, PLAN_CONFIG - len, "%s", text) < PLAN_CONFIG - len;
+}
+
+/* "after 1: write = ..." */
+static bool add_other_text(struct plan *plan, const char *text)
+{
+    size_t which = (size_t)(text[0] - '1');
+    return which < REGIMES_MAX - 1 && strncmp(text + 1, ": ", 2) == 0 && add_text(plan->others[which].config, text + 3);
+}
+
+static const char *const sides[] = {"nobody", "client", "lane", "operator"}; /* enum conn_side */
+static const char *const meters[] = {"weir", "redis"};                       /* enum fault_meter */
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static bool read_word(const char *const *words, size_t n, const char *word, uint64_t *out)
+{
+    for (*out = 0; *out < n; (*out)++)
+        if (strcmp(words[*out], word) == 0)
+            return true;
+    return false;
+}
+
+static bool read_link(struct line *line, const char *text)
+{
+    char side[16], direction;
+    uint64_t *n = line->numbers;
+    line->party = SCENARIO_LINKS;
+    if (sscanf(text,
+               "link %15s %" SCNu64 " %" SCNu64 " %c %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s %" SCNu64 " %" SCNu64,
+               side, &n[1], &n[2], &direction, &n[4], &n[5], &n[6], line->name, &n[7], &n[8]) != 10)
+        return false;
+    n[3] = direction == '>';
+    return read_word(sides, COUNT_OF(sides), side, &n[0]);
+}
+
+static bool read_fault(struct line *line, const char *text)
+{
+    char meter[16];
+    uint64_t *n = line->numbers;
+    line->party = SCENARIO_FAULTS;
+    return sscanf(text, "fault %15s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %23s %" SCNu64 " %" SCNu64, meter,
+                  &n[1], &n[2], &n[3], &n[4], line->name, &n[5], &n[6]) == 8 &&
+           read_word(meters, COUNT_OF(meters), meter, &n[0]);
+}
+
 static bool read_line(struct scenario *scenario, const char *text)
 {
     char name[64];
     uint64_t value;
-    size_t len = strlen(scenario->plan.config);
     if (text[0] == '#' || text[0] == '\n')
         return true;
     if (strncmp(text, "config ", 7) == 0)
-        return (size_t)snprintf(scenario->plan.config + len, PLAN_CONFIG - len, "%s", text + 7) < PLAN_CONFIG - len;
+        return add_text(scenario->plan.config, text + 7);
+    if (strncmp(text, "after ", 6) == 0)
+        return add_other_text(&scenario->plan, text + 6);
     if (sscanf(text, "plan %63s %" SCNu64, name, &value) == 2)
         return set_number(&scenario->plan, name, value);
     struct line *line = add_line(scenario);
     if (sscanf(text, "act %" SCNu32 " %23s %" SCNu64 " %" SCNu64 " %" SCNu64, &line->party, line->name,
                &line->numbers[0], &line->numbers[1], &line->numbers[2]) == 5)
         return line->party < scenario->plan.clients;
-    line->party = SCENARIO_FAULTS;
-    return sscanf(text, "fault %" SCNu64 " %" SCNu64 " %23s %" SCNu64 " %" SCNu64, &line->step, &line->at_ns,
-                  line->name, &line->numbers[0], &line->numbers[1]) == 5;
+    line->party = SCENARIO_OPERATOR;
+    if (sscanf(text, "operate %23s %" SCNu64 " %" SCNu64 " %" SCNu64, line->name, &line->numbers[0], &line->numbers[1],
+               &line->numbers[2]) == 4)
+        return true;
+    return read_link(line, text) || read_fault(line, text);
 }
 
 struct scenario *scenario_load(const char *path)
@@ -136,30 +203,41 @@ struct scenario *scenario_load(const char *path)
     return NULL;
 }
 
-static void write_config(FILE *file, const char *config)
+static void write_config(FILE *file, const char *head, const char *config)
 {
     while (*config != '\0') {
         int len = (int)strcspn(config, "\n");
-        fprintf(file, "config %.*s\n", len, config);
+        fprintf(file, "%s%.*s\n", head, len, config);
         config += len + (config[len] == '\n');
     }
 }
 
 static void write_line(FILE *file, const struct line *line)
 {
+    const uint64_t *n = line->numbers;
     if (line->party == SCENARIO_FAULTS)
-        fprintf(file, "fault %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n", line->step, line->at_ns, line->name,
-                line->numbers[0], line->numbers[1]);
+        fprintf(file, "fault %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n",
+                meters[n[0]], n[1], n[2], n[3], n[4], line->name, n[5], n[6]);
+    else if (line->party == SCENARIO_LINKS)
+        fprintf(file,
+                "link %s %" PRIu64 " %" PRIu64 " %c %" PRIu64 " %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n",
+                sides[n[0]], n[1], n[2], n[3] != 0 ? '>' : '<', n[4], n[5], n[6], line->name, n[7], n[8]);
+    else if (line->party == SCENARIO_OPERATOR)
+        fprintf(file, "operate %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->name, n[0], n[1], n[2]);
     else
-        fprintf(file, "act %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->party, line->name,
-                line->numbers[0], line->numbers[1], line->numbers[2]);
+        fprintf(file, "act %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->party, line->name, n[0], n[1],
+                n[2]);
 }
 
 static void write_plan(FILE *file, const struct plan *plan)
 {
     for (size_t i = 0; i < N_NUMBERS; i++)
         fprintf(file, "plan %s %" PRIu64 "\n", numbers[i].name, get_number(plan, &numbers[i]));
-    write_config(file, plan->config);
+    write_config(file, "config ", plan->config);
+    for (unsigned i = 0; i < REGIMES_MAX - 1; i++) {
+        const char head[] = {'a', 'f', 't', 'e', 'r', ' ', (char)('1' + i), ':', ' ', '\0'};
+        write_config(file, head, plan->others[i].config);
+    }
 }
 
 bool scenario_save(const struct scenario *scenario, const char *path)
@@ -194,7 +272,7 @@ static uint64_t taken_ns; /* the last of them */
 void scenario_replay(struct scenario *scenario)
 {
     replay = scenario;
-    replay->next = mem_zalloc(replay->plan.clients + 1, sizeof *replay->next);
+    replay->next = mem_zalloc(replay->plan.clients + 2, sizeof *replay->next);
 }
 
 void scenario_record(const struct plan *plan, FILE *file)
@@ -210,7 +288,8 @@ bool scenario_is_replayed(void)
 
 static size_t *next_of(uint32_t party)
 {
-    return &replay->next[party == SCENARIO_FAULTS ? replay->plan.clients : party];
+    unsigned n = replay->plan.clients;
+    return &replay->next[party == SCENARIO_FAULTS ? n : party == SCENARIO_OPERATOR ? n + 1 : party];
 }
 
 const struct line *scenario_peek(uint32_t party)
@@ -231,17 +310,43 @@ void scenario_take(uint32_t party)
 bool scenario_is_over(void)
 {
     if (n_taken == replay->n)
-        return world.now_ns - taken_ns > LAST_WORD_NS;
+        return world.now_ns - taken_ns > LAST_WORD_NS && !links_are_waiting();
     return world.now_ns - taken_ns > PATIENCE_NS && scenario_peek(SCENARIO_FAULTS) == NULL;
+}
+
+void scenario_arm_links(void)
+{
+    for (size_t i = 0; i < replay->n; i++) {
+        const struct line *line = &replay->lines[i];
+        const uint64_t *n = line->numbers;
+        if (line->party != SCENARIO_LINKS)
+            continue;
+        struct link_fault fault = {.whose = {(enum conn_side)n[0], (unsigned)n[1], (unsigned)n[2]},
+                                   .to_weir = n[3] != 0,
+                                   .upto = n[4],
+                                   .wait_ns = n[5],
+                                   .wait_steps = n[6],
+                                   .us = n[7],
+                                   .pick = n[8]};
+        n_taken++;
+        if (link_kind_named(line->name, &fault.kind))
+            links_add(&fault);
+    }
+}
+
+void scenario_note_line(const struct line *line)
+{
+    if (record == NULL)
+        return;
+    write_line(record, line);
+    fflush(record);
 }
 
 void scenario_note(uint32_t party, const char *name, uint64_t a, uint64_t b, uint64_t c)
 {
     if (record == NULL)
         return;
-    struct line line = {
-        .step = world.steps, .at_ns = world.now_ns - SIM_START_NS, .party = party, .numbers = {a, b, c}};
+    struct line line = {.party = party, .numbers = {a, b, c}};
     snprintf(line.name, sizeof line.name, "%s", name);
-    write_line(record, &line);
-    fflush(record);
+    scenario_note_line(&line);
 }

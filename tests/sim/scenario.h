@@ -5,7 +5,10 @@
  *     plan clients 7
  *     config [weir]
  *     act 3 set 17 4 0             client 3 did this next, with these numbers
- *     fault 77 1500 redis_down 20 7   at step 77, 1500 ns after the start, this went wrong, for 20 us
+ *     operate set 1 2 3            the operator did this next
+ *     link client 3 2 > 170 0 0 reset 20 7       of the second connection of client 3, after byte 170 to weir
+ *     fault redis 3100 50 2 1500 redis_down 20 7 when weir had sent Redis 3100 bytes, 50 ns and 2 steps later, or else
+ *                                  1500 ns after the start, this went wrong, for 20 us
  */
 #ifndef WEIR_SIM_SCENARIO_H
 #define WEIR_SIM_SCENARIO_H
@@ -18,13 +21,15 @@
 #include "tests/sim/client.h"
 #include "tests/sim/run.h"
 
-#define SCENARIO_FAULTS UINT32_MAX /* in the place of a client: what goes wrong */
+/* In the place of a client: */
+#define SCENARIO_FAULTS UINT32_MAX         /* what goes wrong */
+#define SCENARIO_LINKS (UINT32_MAX - 1)    /* and on which connection: see links.h */
+#define SCENARIO_OPERATOR (UINT32_MAX - 2) /* see operator.h */
 
 struct line {
-    uint64_t step, at_ns; /* of a fault */
-    uint32_t party;       /* a client, or SCENARIO_FAULTS */
+    uint32_t party; /* a client, or one of these */
     char name[24];
-    uint64_t numbers[3];
+    uint64_t numbers[9];
 };
 
 struct scenario {
@@ -53,6 +58,10 @@ bool scenario_is_over(void);
 const struct line *scenario_peek(uint32_t party);
 void scenario_take(uint32_t party);
 
+/* All its lines about connections. */
+void scenario_arm_links(void);
+
+void scenario_note_line(const struct line *line);
 void scenario_note(uint32_t party, const char *name, uint64_t a, uint64_t b, uint64_t c);
 
 #endif

@@ -161,9 +161,9 @@ void server_fall(bool with_reset)
     drive_out(with_reset);
 }
 
-void server_rise(bool keeps_data, const char *requirepass)
+void server_rise(bool keeps_data, const struct redis_config *config)
 {
-    redis_restart(server.redis, keeps_data, requirepass);
+    redis_restart_as(server.redis, keeps_data, config);
     server.is_up = true;
     world_wake(&server.party);
 }
@@ -178,6 +178,11 @@ void server_sleep(uint64_t ns)
     world_sleep(&server.party, ns);
 }
 
+void server_slow(uint64_t command_ns)
+{
+    server.command_ns = command_ns;
+}
+
 void server_step_clock(int64_t us)
 {
     server.offset_us += us;
@@ -185,13 +190,17 @@ void server_step_clock(int64_t us)
     world_wake(&server.party);
 }
 
-void server_cut(uint64_t pick)
+struct conn *server_picked(uint64_t pick)
 {
     struct list *at = server.visitors.next;
     for (uint64_t i = server.n_visitors > 0 ? pick % server.n_visitors : 0; i > 0; i--)
         at = at->next;
-    if (at != &server.visitors)
-        leave(container_of(at, struct visitor, all), true);
+    return at != &server.visitors ? container_of(at, struct visitor, all)->conn : NULL;
+}
+
+void server_leave(struct conn *conn, bool with_reset)
+{
+    leave(conn->owner, with_reset);
 }
 
 struct redis *server_redis(void)

@@ -17,17 +17,22 @@ void server_stop(void);
 
 /* All connections are gone, at once or after what they were sent; until server_rise nobody may connect. */
 void server_fall(bool with_reset);
-void server_rise(bool keeps_data, const char *requirepass);
+void server_rise(bool keeps_data, const struct redis_config *config);
 bool server_is_up(void);
 
 /* It does nothing for so long. */
 void server_sleep(uint64_t ns);
 
+/* From now on each command takes up to so long. */
+void server_slow(uint64_t command_ns);
+
 /* Its date jumps by so much. */
 void server_step_clock(int64_t us);
 
-/* One of its connections is reset; which, `pick` says. */
-void server_cut(uint64_t pick);
+/* One of its connections; which, `pick` says. NULL: there is none. */
+struct conn *server_picked(uint64_t pick);
+/* It closes this one. */
+void server_leave(struct conn *conn, bool with_reset);
 
 struct redis *server_redis(void);
 

@@ -61,6 +61,8 @@ static void shrink_lines(struct scenario *scenario)
     for (uint32_t party = 0; party < scenario->plan.clients; party++)
         without_party(scenario, party);
     without_party(scenario, SCENARIO_FAULTS);
+    without_party(scenario, SCENARIO_LINKS);
+    without_party(scenario, SCENARIO_OPERATOR);
     for (size_t size = scenario->n / 2; size > 0; size /= 2) {
         fprintf(stderr, "sim: %zu lines, in pieces of %zu\n", scenario->n, size);
         while (without_pieces(scenario, size))

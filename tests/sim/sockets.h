@@ -9,12 +9,14 @@
 enum sock_kind { SOCK_NONE, SOCK_FRESH, SOCK_LISTENS, SOCK_CONNECTED };
 
 #define BACKLOG_MAX 1024
+#define WATCHERS_MAX 8
 
 struct sock {
     enum sock_kind kind;
     int family;
     struct conn *conn;
-    uv_poll_t *poll;
+    uv_poll_t *polls[WATCHERS_MAX]; /* each its loop's */
+    unsigned n_polls;
     struct sockaddr_storage local;
     socklen_t local_len;
     struct conn **waiting; /* of a listening one: a ring of BACKLOG_MAX */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/sockets.h"
 #include "tests/sim/trace.h"
 
@@ -40,7 +41,7 @@ int WRAP(clock_gettime)(clockid_t clock, struct timespec *at)
 {
     uint64_t ns = world.now_ns += world.tick_ns;
     if (clock == CLOCK_REALTIME)
-        ns += SIM_EPOCH_US * 1000 - SIM_START_NS;
+        ns += SIM_EPOCH_US * 1000 - SIM_START_NS + (uint64_t)kernel.wall_ns;
     *at = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
     return 0;
 }
@@ -91,6 +92,26 @@ int WRAP(malloc_trim)(size_t pad)
 
 /* ---- sockets ---- */
 
+/* What a call takes of memory is the simulation's, not weir's. */
+static void go_back(const bool *was_weirs)
+{
+    (void)heap_is_weirs(*was_weirs);
+}
+#define OUTSIDE __attribute__((cleanup(go_back), unused)) bool was_weirs = heap_is_weirs(false)
+
+static int fail(int error)
+{
+    errno = error;
+    return -1;
+}
+
+/* There is no room for one more. */
+static int fail_short(void)
+{
+    static const int errors[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM};
+    return fail(errors[random_below(&kernel.chance, sizeof errors / sizeof errors[0])]);
+}
+
 int WRAP(socket)(int family, int type, int protocol);
 int WRAP(bind)(int fd, const struct sockaddr *at, socklen_t len);
 int WRAP(listen)(int fd, int backlog);
@@ -107,17 +128,14 @@ int WRAP(close)(int fd);
 int REAL(fcntl)(int fd, int command, ...);
 int REAL(close)(int fd);
 
-static int fail(int error)
-{
-    errno = error;
-    return -1;
-}
-
 int WRAP(socket)(int family, int type, int protocol)
 {
+    OUTSIDE;
     (void)type;
     (void)protocol;
-    int fd = random_hits(&kernel.chance, kernel.odds.socket_emfile) ? -1 : sock_open(SOCK_FRESH, family);
+    if (random_hits(&kernel.chance, kernel.odds.socket_short))
+        return fail_short();
+    int fd = sock_open(SOCK_FRESH, family);
     return fd >= 0 ? fd : fail(EMFILE);
 }
 
@@ -131,6 +149,7 @@ int WRAP(bind)(int fd, const struct sockaddr *at, socklen_t len)
 
 int WRAP(listen)(int fd, int backlog)
 {
+    OUTSIDE;
     (void)backlog;
     struct sock *sock = sock_of(fd);
     sock->kind = SOCK_LISTENS;
@@ -146,6 +165,7 @@ static struct conn *take_waiting(struct sock *sock)
 
 int WRAP(accept4)(int fd, struct sockaddr *peer, socklen_t *len, int flags)
 {
+    OUTSIDE;
     (void)peer;
     (void)len;
     (void)flags;
@@ -156,8 +176,9 @@ int WRAP(accept4)(int fd, struct sockaddr *peer, socklen_t *len, int flags)
         conn_drop(take_waiting(sock));
         return fail(ECONNABORTED);
     }
-    bool is_short = random_hits(&kernel.chance, kernel.odds.accept_emfile);
-    int client = is_short ? -1 : sock_open(SOCK_CONNECTED, sock->family);
+    if (random_hits(&kernel.chance, kernel.odds.accept_short))
+        return fail_short();
+    int client = sock_open(SOCK_CONNECTED, sock->family);
     if (client < 0)
         return fail(EMFILE);
     struct conn *conn = take_waiting(sock);
@@ -169,6 +190,11 @@ int WRAP(accept4)(int fd, struct sockaddr *peer, socklen_t *len, int flags)
 
 int WRAP(connect)(int fd, const struct sockaddr *to, socklen_t len)
 {
+    OUTSIDE;
+    if (random_hits(&kernel.chance, kernel.odds.unreachable)) {
+        static const int errors[] = {ECONNREFUSED, ENETUNREACH, EADDRNOTAVAIL, EAGAIN};
+        return fail(errors[random_below(&kernel.chance, sizeof errors / sizeof errors[0])]);
+    }
     conn_begin(fd, to, len);
     trace_note(TRACE_CONNECT, sock_of(fd)->conn->number, NULL, 0);
     return fail(EINPROGRESS);
@@ -250,6 +276,7 @@ int WRAP(ioctl)(int fd, unsigned long request, ...)
 
 int WRAP(shutdown)(int fd, int how)
 {
+    OUTSIDE;
     (void)how;
     struct conn *conn = sock_of(fd)->conn;
     conn->weir_has_shut = true;
@@ -261,6 +288,7 @@ int WRAP(shutdown)(int fd, int how)
 
 int WRAP(close)(int fd)
 {
+    OUTSIDE;
     struct sock *sock = sock_of(fd);
     if (sock == NULL)
         return is_simulated(fd) ? fail(EBADF) : REAL(close)(fd);
@@ -286,6 +314,7 @@ static size_t some(size_t n, uint32_t odds)
 
 ssize_t WRAP(read)(int fd, void *out, size_t room)
 {
+    OUTSIDE;
     struct sock *sock = sock_of(fd);
     struct conn *conn = sock != NULL ? sock->conn : NULL;
     if (!is_simulated(fd))
@@ -293,8 +322,12 @@ ssize_t WRAP(read)(int fd, void *out, size_t room)
     if (conn == NULL)
         return fail(EBADF);
     struct slice here = pipe_here(&conn->to_weir);
+    if (random_hits(&kernel.chance, kernel.odds.broken))
+        conn_break(conn, random_hits(&kernel.chance, 500000) ? ECONNRESET : ETIMEDOUT);
     if (here.len == 0 && conn->error != 0)
         return fail(take_error(sock));
+    if (random_hits(&kernel.chance, kernel.odds.interrupted))
+        return fail(EINTR);
     if (here.len == 0 && conn->to_weir.end != PIPE_OPEN)
         return 0;
     if (here.len == 0 || random_hits(&kernel.chance, kernel.odds.again))
@@ -303,6 +336,8 @@ ssize_t WRAP(read)(int fd, void *out, size_t room)
     memcpy(out, here.at, n);
     trace_note(TRACE_WEIR_READ, conn->number, out, n);
     pipe_take(&conn->to_weir, n);
+    if (conn->name.side == SIDE_CLIENT)
+        meter_add(&kernel.heard, n);
     if (conn->counts_reads)
         conn_note_read(conn, n);
     if (conn->host_wants_space && conn->host != NULL)
@@ -320,13 +355,19 @@ static int refusal(struct sock *sock)
         return take_error(sock);
     if (conn->weir_has_shut || conn->to_weir.end == PIPE_RESET)
         return EPIPE;
-    if (random_hits(&kernel.chance, kernel.odds.nobufs))
-        return ENOBUFS;
+    if (random_hits(&kernel.chance, kernel.odds.broken)) {
+        static const int errors[] = {ENOBUFS, EPIPE, ECONNRESET, ETIMEDOUT, ENOMEM};
+        conn_break(conn, errors[random_below(&kernel.chance, sizeof errors / sizeof errors[0])]);
+        return take_error(sock);
+    }
+    if (random_hits(&kernel.chance, kernel.odds.interrupted))
+        return EINTR;
     return pipe_space(&conn->to_host) == 0 || random_hits(&kernel.chance, kernel.odds.again) ? EAGAIN : 0;
 }
 
 ssize_t WRAP(writev)(int fd, const struct iovec *pieces, int n)
 {
+    OUTSIDE;
     struct sock *sock = sock_of(fd);
     int error = sock != NULL ? refusal(sock) : EBADF;
     if (error != 0)
@@ -343,6 +384,8 @@ ssize_t WRAP(writev)(int fd, const struct iovec *pieces, int n)
         pipe_put(&conn->to_host, pieces[i].iov_base, part, kernel_delay());
         done += part;
     }
+    if (conn->name.side == SIDE_LANE)
+        meter_add(&kernel.asked, done);
     return (ssize_t)done;
 }
 

@@ -7,11 +7,12 @@
 
 #include "tests/sim/world.h"
 
-#define KEPT 16384 /* events */
-#define TEXT 200   /* bytes of each */
+#define SLOTS 256 /* of connections, the newest; the first is of what is none's */
+#define KEPT 64   /* events of each: whoever says little is told of too */
+#define TEXT 200  /* bytes of each */
 
 struct event {
-    uint64_t step, now_ns;
+    uint64_t number, step, now_ns; /* from 1; 0: none */
     size_t len;
     uint8_t kind;
     unsigned conn;
@@ -24,7 +25,8 @@ static const char *const words[TRACE_COUNT] = {
 #undef KIND
 };
 
-static struct event events[KEPT];
+static struct event events[SLOTS][KEPT];
+static uint64_t n_of[SLOTS];
 static uint64_t n_events;
 static uint64_t digest = UINT64_C(0x2545f4914f6cdd1d);
 static FILE *live;
@@ -76,7 +78,9 @@ void trace_open(FILE *to)
 
 void trace_note(enum trace_kind kind, unsigned conn, const char *data, size_t n)
 {
-    struct event *event = &events[n_events++ % KEPT];
+    unsigned slot = conn == 0 ? 0 : 1 + conn % (SLOTS - 1);
+    struct event *event = &events[slot][n_of[slot]++ % KEPT];
+    event->number = ++n_events;
     event->step = world.steps;
     event->now_ns = world.now_ns;
     event->kind = (uint8_t)kind;
@@ -90,21 +94,26 @@ void trace_note(enum trace_kind kind, unsigned conn, const char *data, size_t n)
         print(live, event);
 }
 
-/* How many of the connection's events come after this one? */
-static unsigned later(uint64_t from, unsigned conn, unsigned most)
+static int by_number(const void *a, const void *b)
 {
-    unsigned n = 0;
-    for (uint64_t i = from + 1; i < n_events && n < most; i++)
-        n += events[i % KEPT].conn == conn;
-    return n;
+    const struct event *const *one = a, *const *other = b;
+    return (*one)->number < (*other)->number ? -1 : 1;
 }
 
 void trace_tell(FILE *to, unsigned most)
 {
-    uint64_t first = n_events > KEPT ? n_events - KEPT : 0;
-    for (uint64_t i = first; i < n_events; i++)
-        if (later(i, events[i % KEPT].conn, most) < most)
-            print(to, &events[i % KEPT]);
+    static const struct event *told[SLOTS * KEPT];
+    size_t n = 0;
+    for (size_t slot = 0; slot < SLOTS; slot++)
+        for (uint64_t i = 0; i < KEPT; i++) {
+            const struct event *event = &events[slot][i];
+            uint64_t age = (n_of[slot] - 1 - i) % KEPT; /* how many of its slot have come since */
+            if (event->number > 0 && age < most)
+                told[n++] = event;
+        }
+    qsort(told, n, sizeof told[0], by_number);
+    for (size_t i = 0; i < n; i++)
+        print(to, told[i]);
 }
 
 uint64_t trace_digest(void)

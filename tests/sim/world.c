@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "tests/sim/heap.h"
 
 struct world world;
 
@@ -102,7 +103,9 @@ static void take_turn(void)
     }
     world.steps++;
     world.current = party;
+    bool before = heap_is_weirs(party->is_weirs);
     party->turn(party);
+    (void)heap_is_weirs(before);
     world.current = NULL;
     if (world.turn_ns > 0)
         world.now_ns += random_below(&world.order, world.turn_ns + 1);

@@ -29,6 +29,7 @@ struct party {
     void (*turn)(struct party *party);
     const char *kind;
     unsigned index;
+    bool is_weirs;      /* what it takes of memory is weir's */
     bool is_ready;      /* in the queue */
     uint64_t asleep_ns; /* has no turn before that, whatever comes */
     struct bell bell;   /* wakes it up */

@@ -1,0 +1,323 @@
+#include "tests/sim/links.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tests/sim/client.h"
+#include "tests/sim/operator.h"
+#include "tests/sim/run.h"
+#include "tests/sim/scenario.h"
+#include "tests/sim/server.h"
+#include "tests/sim/trace.h"
+
+#define PATIENCE_NS UINT64_C(10000000) /* with steps that do not come */
+#define AHEAD_MAX 20000                /* bytes */
+#define SHORT_US 10000                 /* nobody gives up for it */
+
+enum link_kind { LINK_RESET, LINK_HALF, LINK_LATE, LINK_FULL, LINK_BROKEN, LINK_KINDS };
+
+static const char *const names[LINK_KINDS] = {
+    [LINK_RESET] = "reset",   /* by who is not weir */
+    [LINK_HALF] = "half",     /* that side says no more; Redis closes */
+    [LINK_LATE] = "late",     /* what comes after that byte arrives later */
+    [LINK_FULL] = "full",     /* nothing is taken after that byte for a while */
+    [LINK_BROKEN] = "broken", /* a call of weir's says so */
+};
+
+enum armed_state { LINK_AHEAD, LINK_WAITS, LINK_LASTS, LINK_DONE };
+
+struct armed {
+    struct link_fault fault;
+    enum armed_state state;
+    uint64_t due_ns, due_step; /* waiting, or lasting until due_ns */
+    struct conn *conn;         /* once its bytes were sent; NULL: it has gone */
+    struct bell bell;          /* time goes on to then */
+};
+
+static struct links {
+    struct armed **all;
+    size_t n;
+    unsigned n_active; /* waiting or lasting */
+} links;
+
+const char *link_kind_name(unsigned kind)
+{
+    return kind < LINK_KINDS ? names[kind] : NULL;
+}
+
+bool link_kind_named(const char *name, unsigned *kind)
+{
+    for (*kind = 0; *kind < LINK_KINDS; (*kind)++)
+        if (strcmp(names[*kind], name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- marks ---- */
+
+static struct pipe *pipe_of(struct conn *conn, bool to_weir)
+{
+    return to_weir ? &conn->to_weir : &conn->to_host;
+}
+
+static bool is_about(const struct armed *armed, const struct conn *conn, bool to_weir)
+{
+    const struct conn_name *whose = &armed->fault.whose;
+    return whose->side == conn->name.side && whose->index == conn->name.index && whose->life == conn->name.life &&
+           armed->fault.to_weir == to_weir;
+}
+
+static bool stops(const struct armed *armed)
+{
+    return armed->fault.wait_ns == 0 && armed->fault.wait_steps == 0;
+}
+
+/* The next byte of that direction after which something happens. */
+static void set_mark(struct conn *conn, bool to_weir)
+{
+    struct pipe *pipe = pipe_of(conn, to_weir);
+    pipe->mark = UINT64_MAX;
+    pipe->is_stop = false;
+    for (size_t i = 0; i < links.n; i++) {
+        const struct armed *armed = links.all[i];
+        bool is_next = armed->state == LINK_AHEAD || (armed->state == LINK_WAITS && stops(armed)) ||
+                       (armed->state == LINK_LASTS && armed->fault.kind == LINK_FULL);
+        if (!is_next || !is_about(armed, conn, to_weir) || armed->fault.upto >= pipe->mark)
+            continue;
+        pipe->mark = armed->fault.upto > pipe->moved ? armed->fault.upto : pipe->moved;
+        pipe->is_stop = stops(armed) || armed->state == LINK_LASTS;
+    }
+    conn_stir(conn);
+}
+
+static void on_bell(struct bell *bell)
+{
+    (void)bell; /* links_look does it */
+}
+
+static void wait_until(struct armed *armed, enum armed_state state, uint64_t ns)
+{
+    links.n_active += armed->state != LINK_WAITS && armed->state != LINK_LASTS;
+    armed->state = state;
+    armed->due_ns = world.now_ns + ns;
+    armed->bell.ring = on_bell;
+    world_ring_at(&armed->bell, armed->due_ns);
+}
+
+static void finish(struct armed *armed)
+{
+    links.n_active -= armed->state == LINK_WAITS || armed->state == LINK_LASTS;
+    armed->state = LINK_DONE;
+    world_silence(&armed->bell);
+}
+
+void links_marked(struct conn *conn, bool to_weir)
+{
+    const struct pipe *pipe = pipe_of(conn, to_weir);
+    for (size_t i = 0; i < links.n; i++) {
+        struct armed *armed = links.all[i];
+        if (armed->state != LINK_AHEAD || !is_about(armed, conn, to_weir) || armed->fault.upto > pipe->moved)
+            continue;
+        armed->conn = conn;
+        armed->due_step = world.steps + armed->fault.wait_steps;
+        wait_until(armed, LINK_WAITS, armed->fault.wait_ns);
+    }
+    set_mark(conn, to_weir);
+}
+
+void links_named(struct conn *conn)
+{
+    links_marked(conn, true);
+    links_marked(conn, false);
+}
+
+void links_gone(const struct conn *conn)
+{
+    for (size_t i = 0; i < links.n; i++)
+        if (links.all[i]->conn == conn) {
+            links.all[i]->conn = NULL;
+            finish(links.all[i]);
+        }
+}
+
+/* ---- what happens ---- */
+
+static void leave(struct conn *conn, bool with_reset)
+{
+    if (conn->name.side == SIDE_CLIENT)
+        client_hang_up(conn->owner, with_reset);
+    else if (conn->name.side == SIDE_OPERATOR)
+        operator_hang_up();
+    else
+        server_leave(conn, with_reset);
+}
+
+static void halve(struct conn *conn)
+{
+    if (conn->name.side == SIDE_CLIENT)
+        client_shut(conn->owner);
+    else
+        leave(conn, false);
+}
+
+static void tell(const struct armed *armed)
+{
+    static const char *const sides[] = {"nobody", "client", "lane", "operator"};
+    const struct link_fault *fault = &armed->fault;
+    char text[120];
+    int n = snprintf(text, sizeof text, "%s of %s %u.%u after %" PRIu64 " bytes %s weir, %" PRIu64 " us",
+                     names[fault->kind], sides[fault->whose.side], fault->whose.index, fault->whose.life, fault->upto,
+                     fault->to_weir ? "to" : "from", fault->us);
+    trace_note(TRACE_FAULT, armed->conn->number, text, (size_t)n);
+}
+
+static bool is_harmless(const struct link_fault *fault)
+{
+    bool passes = fault->kind == LINK_LATE || fault->kind == LINK_FULL;
+    bool is_clients = fault->whose.side != SIDE_LANE;
+    return passes ? fault->us <= SHORT_US : is_clients && fault->kind != LINK_BROKEN;
+}
+
+static void strike(struct armed *armed)
+{
+    static const int errors[] = {ECONNRESET, ETIMEDOUT, EPIPE, ENOBUFS, EHOSTUNREACH, ENOMEM};
+    const struct link_fault *fault = &armed->fault;
+    struct conn *conn = armed->conn;
+    bool to_weir = fault->to_weir;
+    if (conn->host_has_closed) {
+        finish(armed);
+        return;
+    }
+    tell(armed);
+    run.faults++;
+    run.is_faultless = run.is_faultless && is_harmless(fault);
+    if (fault->kind == LINK_FULL) {
+        wait_until(armed, LINK_LASTS, fault->us * 1000);
+        set_mark(conn, to_weir);
+        return;
+    }
+    finish(armed);
+    set_mark(conn, to_weir);
+    if (fault->kind == LINK_LATE)
+        pipe_hold(pipe_of(conn, to_weir), world.now_ns + fault->us * 1000);
+    else if (fault->kind == LINK_BROKEN)
+        conn_break(conn, errors[fault->pick % (sizeof errors / sizeof errors[0])]);
+    else if (fault->kind == LINK_RESET)
+        leave(conn, true);
+    else
+        halve(conn);
+}
+
+static void look_at(struct armed *armed)
+{
+    if (world.now_ns < armed->due_ns)
+        return;
+    if (armed->state == LINK_LASTS) {
+        finish(armed);
+        set_mark(armed->conn, armed->fault.to_weir);
+    } else if (world.steps >= armed->due_step || world.now_ns >= armed->due_ns + PATIENCE_NS) {
+        strike(armed);
+    } else {
+        world_ring_at(&armed->bell, armed->due_ns + PATIENCE_NS);
+    }
+}
+
+void links_look(void)
+{
+    if (links.n_active == 0)
+        return;
+    for (size_t i = 0; i < links.n; i++)
+        if (links.all[i]->state == LINK_WAITS || links.all[i]->state == LINK_LASTS)
+            look_at(links.all[i]);
+}
+
+bool links_are_waiting(void)
+{
+    return links.n_active > 0;
+}
+
+void links_end(void)
+{
+    for (size_t i = 0; i < links.n; i++)
+        finish(links.all[i]);
+    for (size_t i = 0; i < links.n; i++)
+        if (links.all[i]->conn != NULL)
+            set_mark(links.all[i]->conn, links.all[i]->fault.to_weir);
+}
+
+void links_fini(void)
+{
+    for (size_t i = 0; i < links.n; i++)
+        free(links.all[i]);
+    free(links.all);
+    links = (struct links){0};
+}
+
+/* ---- where they come from ---- */
+
+static struct armed *add(const struct link_fault *fault)
+{
+    struct armed *armed = mem_zalloc(1, sizeof *armed);
+    armed->fault = *fault;
+    links.all = mem_realloc(links.all, links.n + 1, sizeof(struct armed *));
+    links.all[links.n++] = armed;
+    return armed;
+}
+
+void links_add(const struct link_fault *fault)
+{
+    (void)add(fault);
+}
+
+static void note(const struct link_fault *fault)
+{
+    struct line line = {.party = SCENARIO_LINKS,
+                        .numbers = {fault->whose.side, fault->whose.index, fault->whose.life, fault->to_weir,
+                                    fault->upto, fault->wait_ns, fault->wait_steps, fault->us, fault->pick}};
+    snprintf(line.name, sizeof line.name, "%s", names[fault->kind]);
+    scenario_note_line(&line);
+}
+
+static struct link_fault fault_on(struct conn *conn, bool to_weir, unsigned kind)
+{
+    return (struct link_fault){
+        .whose = conn->name, .to_weir = to_weir, .upto = pipe_of(conn, to_weir)->moved, .kind = kind};
+}
+
+static void strike_now(struct conn *conn, struct link_fault fault)
+{
+    const struct pipe *pipe = pipe_of(conn, fault.to_weir);
+    fault.wait_ns = world.now_ns - pipe->moved_ns;
+    fault.wait_steps = world.steps - pipe->moved_step;
+    note(&fault);
+    struct armed *armed = add(&fault);
+    armed->conn = conn;
+    wait_until(armed, LINK_WAITS, 0);
+    strike(armed);
+}
+
+void links_strike_now(struct conn *conn, bool to_weir, const char *kind, uint64_t us, uint64_t pick)
+{
+    struct link_fault fault = fault_on(conn, to_weir, 0);
+    if (!link_kind_named(kind, &fault.kind))
+        abort();
+    fault.us = us;
+    fault.pick = pick;
+    strike_now(conn, fault);
+}
+
+void links_strike(struct conn *conn, uint64_t us, uint64_t pick)
+{
+    struct link_fault fault = fault_on(conn, pick % 2 == 0, (unsigned)(pick / 2 % LINK_KINDS));
+    uint64_t ahead = pick / 32 % AHEAD_MAX >> pick / 1024 % 16;
+    fault.pick = pick / 65536;
+    fault.us = us;
+    fault.upto += ahead;
+    note(&fault);
+    links_add(&fault);
+    links_marked(conn, fault.to_weir);
+}

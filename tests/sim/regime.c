@@ -1,0 +1,224 @@
+#include "tests/sim/regime.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/sim/loops.h"
+#include "tests/sim/run.h"
+
+#define CONFIG_FD 900
+#define PASSWORD_FD 901 /* see PASSWORD_PATH */
+
+#define TURNS_LOST 20 /* of each loop: whatever was on its way has come */
+
+enum stage { STAGE_CALM, STAGE_ORDERED, STAGE_WORKERS, STAGE_LOST };
+
+static struct {
+    enum stage stage;
+    bool is_operators; /* its reply tells that the main thread has done it */
+    bool is_behind;    /* so is the password's */
+    bool is_bad;       /* the file */
+    unsigned now, next;
+    struct planned_limits limits, next_limits;
+    uint64_t turns[LOOPS_MAX]; /* that each loop must have more than */
+} state;
+
+/* ---- files ---- */
+
+/* In memory, its path is always the same. */
+static void make_file(int as)
+{
+    int fd = memfd_create("weir", 0);
+    if (fd < 0 || dup2(fd, as) < 0 || fchmod(as, 0600) != 0)
+        abort();
+    close(fd);
+}
+
+static void write_file(int fd, const char *text)
+{
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, strlen(text), 0) != (ssize_t)strlen(text))
+        abort();
+}
+
+static const char *config_of(unsigned which)
+{
+    return which == 0 ? run.plan.config : run.plan.others[which - 1].config;
+}
+
+static const struct planned_limits *limits_of(unsigned which)
+{
+    return which == 0 ? &run.plan.limits : &run.plan.others[which - 1].limits;
+}
+
+void regime_start(void)
+{
+    memset(&state, 0, sizeof state);
+    make_file(CONFIG_FD);
+    make_file(PASSWORD_FD);
+    write_file(CONFIG_FD, run.plan.config);
+    write_file(PASSWORD_FD, PASSWORD);
+    state.limits = run.plan.limits;
+    limits_use(&state.limits);
+}
+
+/* ---- changes ---- */
+
+static void remember_turns(void)
+{
+    for (unsigned i = 0; i < LOOPS_MAX; i++)
+        state.turns[i] = loop_number(i) != NULL ? loop_number(i)->turns : 0;
+}
+
+static void begin(const struct planned_limits *to, bool is_operators)
+{
+    state.stage = STAGE_ORDERED;
+    state.is_operators = is_operators;
+    state.next_limits = *to;
+    limits_changing(&state.next_limits);
+    remember_turns();
+}
+
+/* Until it is done another reload would leave nobody knowing which of the files was read. */
+static void signal_reload(unsigned next)
+{
+    state.next = next;
+    begin(limits_of(next), false);
+    loop_signal(SIGHUP);
+}
+
+void regime_reload(uint64_t pick)
+{
+    if (state.stage != STAGE_CALM)
+        return;
+    unsigned next = (unsigned)(pick / 8 % run.plan.n_regimes);
+    state.is_bad = pick % 8 == 7;
+    write_file(CONFIG_FD, state.is_bad ? "[weir]\nlisten = nowhere\nworkers = many\n" : config_of(next));
+    if (state.is_bad)
+        loop_signal(SIGHUP); /* what runs stays */
+    else
+        signal_reload(next);
+}
+
+void regime_reload_password(void)
+{
+    write_file(PASSWORD_FD, run.passwords % 2 == 0 ? PASSWORD : OTHER_PASSWORD);
+    state.is_behind = state.stage != STAGE_CALM;
+    if (state.is_behind)
+        return;
+    state.is_bad = false;
+    write_file(CONFIG_FD, config_of(state.now));
+    signal_reload(state.now);
+}
+
+bool regime_is_filed(void)
+{
+    return !state.is_bad;
+}
+
+const struct planned_limits *regime_filed(void)
+{
+    return limits_of(state.now);
+}
+
+const struct planned_limits *regime_limits(void)
+{
+    return &state.limits;
+}
+
+bool regime_order(const struct planned_limits *to)
+{
+    if (state.stage != STAGE_CALM)
+        return false;
+    state.next = state.now;
+    begin(to, true);
+    return true;
+}
+
+static void publish(void)
+{
+    state.stage = STAGE_WORKERS;
+    remember_turns();
+}
+
+static void change(void)
+{
+    state.stage = STAGE_CALM;
+    state.now = state.next;
+    state.limits = state.next_limits;
+    limits_changed();
+    if (state.is_behind)
+        regime_reload_password();
+}
+
+/* OK comes once every worker has the change. */
+void regime_order_done(void)
+{
+    if (state.stage == STAGE_ORDERED && state.is_operators)
+        change();
+}
+
+void regime_order_refused(void)
+{
+    if (state.stage != STAGE_ORDERED || !state.is_operators)
+        return;
+    state.next_limits = state.limits;
+    limits_changing(&state.limits);
+    change();
+}
+
+void regime_order_lost(void)
+{
+    if (state.stage != STAGE_ORDERED || !state.is_operators)
+        return;
+    limits_changing(NULL);
+    state.stage = STAGE_LOST;
+    remember_turns();
+}
+
+static bool has_had_turns(unsigned i, uint64_t n)
+{
+    const struct sim_loop *loop = loop_number(i);
+    return loop == NULL || loop->has_ended || !loop->is_running || loop->turns >= state.turns[i] + n;
+}
+
+/* It was carried out or not: the file says what is to hold. */
+static void look_at_lost(void)
+{
+    bool is_over = true;
+    for (unsigned i = 0; i < LOOPS_MAX; i++)
+        if (!has_had_turns(i, TURNS_LOST)) {
+            is_over = false;
+            world_wake(&loop_number(i)->party);
+        }
+    if (!is_over)
+        return;
+    state.stage = STAGE_CALM;
+    regime_reload_password();
+}
+
+static void settle(void)
+{
+    for (unsigned i = 1; i < LOOPS_MAX; i++)
+        if (!has_had_turns(i, 1))
+            return;
+    change();
+}
+
+void regime_look(void)
+{
+    if (state.stage == STAGE_ORDERED && !state.is_operators && has_had_turns(0, 1))
+        publish();
+    else if (state.stage == STAGE_LOST)
+        look_at_lost();
+    else if (state.stage == STAGE_WORKERS)
+        settle();
+}
+
+bool regime_says(const char *line)
+{
+    return strstr(config_of(state.now), line) != NULL && strstr(config_of(state.next), line) != NULL;
+}
