@@ -180,7 +180,7 @@ static enum route reset(struct client *client)
     client->holds = 0;
     client->is_silent = false; /* but whom REPLY SKIP has told not to listen hears nothing */
     client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
-    client->is_admission_queued = client->is_forging_queued = client->was_refused = false;
+    client->is_admission_queued = client->is_forging_queued = client->was_refused = client->is_astray = false;
     effect_forget_queued(client);
     session_reset(client, upstream_epoch(client->front->settings->upstream));
     if (client->is_leaving)

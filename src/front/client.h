@@ -53,8 +53,9 @@ struct ending {
 struct queued {
     struct login *login; /* of the last AUTH, or HELLO ... AUTH; counted; NULL: none */
     bool is_short;       /* see struct question */
-    uint8_t protocol;    /* that HELLO asked for with it; 0: none */
-    char *name;          /* the same; heap; NULL: none */
+    uint8_t protocol;    /* of the last HELLO that asks for one; 0: none */
+    char *name;          /* of the last HELLO ... SETNAME; heap; NULL: none */
+    bool is_astray;      /* SELECT, CLIENT SETNAME or TRACKING: what comes of them only its lane knows */
     uint32_t pause_ms;   /* of CLIENT PAUSE ... WRITE; 0: none */
     uint32_t requests;   /* of a silent client */
     uint32_t heard_from; /* which of them, from 1, is the first that even the silent hear of; 0: none */
@@ -143,6 +144,7 @@ struct client {
     bool in_multi : 1;
     bool is_multi_broken : 1;   /* MULTI itself could not travel: nothing until EXEC may */
     bool is_multi_unsure : 1;   /* MULTI or DISCARD was sent and may be refused */
+    bool is_astray : 1;         /* its lane has remembered something in a transaction that weir does not know */
     bool is_raw_after_exec : 1; /* what is queued answers in frames that cannot be counted */
     bool is_raw : 1;
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */

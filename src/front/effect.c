@@ -50,6 +50,29 @@ void effect_forget_queued(struct client *client)
     client->extra->queued = (struct queued){0};
 }
 
+/* EXEC has been answered: in which protocol the client speaks now, and who it is. */
+static void end_queue(struct client *client, bool is_carried_out, const struct glimpse *reply)
+{
+    const struct queued *queued = &client_extra(client)->queued;
+    bool has_hello = queued->protocol != 0 || queued->name != NULL;
+    client->is_astray |= is_carried_out && queued->is_astray;
+    if (queued->login != NULL) {
+        login_after_exec(client, is_carried_out);
+        return;
+    }
+    client->rider.lane->is_unsure = false; /* what can be read of HELLO it does, and the rest nothing */
+    struct slice name = slice_str(queued->name != NULL ? queued->name : "");
+    if (has_hello && is_carried_out && session_ask(client, queued->protocol, queued->name != NULL, name))
+        session_answered(client, EFFECT_HELLO, 0, reply);
+    else if (has_hello && is_carried_out)
+        client_close_starved(client);
+    effect_forget_queued(client);
+    if (!has_hello)
+        return;
+    client->is_held = false;
+    link_wake(&client->link);
+}
+
 /* EXEC has been answered, and if it was carried out, the tail follows. */
 static void end_silence(struct client *client)
 {
@@ -125,10 +148,9 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         hold(client, HOLD_WATCH, false); /* however it ends */
         client->rider.lane->is_telling = false;
         note_pause(client, call, is_ok);
+        end_queue(client, is_ok && glimpse_type(reply) == '*' && !glimpse_starts(reply, SLICE("*-")), reply);
         if ((call->flags & CALL_TAIL) != 0)
             end_silence(client);
-        else if (client_extra(client)->queued.login != NULL)
-            login_after_exec(client, is_ok && glimpse_type(reply) == '*' && !glimpse_starts(reply, SLICE("*-")));
         break;
     case EFFECT_DISCARD:
         client->is_multi_unsure = false;

@@ -228,13 +228,12 @@ struct slice login_reply(const struct client *client)
 void login_queue(struct client *client, const struct hello *hello)
 {
     struct queued *queued = &client->extra->queued;
+    queued->is_astray |=
+        queued->login != NULL && (queued->protocol != 0 || queued->name != NULL); /* whose HELLO held? */
     login_put(queued->login);
-    free(queued->name);
     queued->login = login_new(hello->user, hello->password);
     queued->is_short = hello->is_short;
-    queued->protocol = hello->protocol;
-    queued->name = hello->has_name ? strndup(hello->name.at, hello->name.len) : NULL;
-    if (queued->login == NULL || (hello->has_name && queued->name == NULL))
+    if (queued->login == NULL)
         client_close_starved(client);
 }
 
@@ -246,6 +245,17 @@ static void let_go_on(struct client *client)
     link_wake(&client->link);
 }
 
+/* False: it is closed. */
+static bool may_change_lane(struct client *client)
+{
+    const struct lane *lane = client->rider.lane;
+    bool is_known = lane == NULL || !lane_is_subscribed(lane);
+    if (is_known && (client->holds & HOLD_TRACKING) == 0 && !client->is_astray)
+        return true;
+    refuse_lane(client, "it logged in inside MULTI, and its connection remembers what another one would not");
+    return false;
+}
+
 static void on_judged_after_exec(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct client *client = step_of(question)->client;
@@ -255,6 +265,8 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
         refuse_lane(client, "it changed its user inside MULTI, and Redis does not take it for that user");
         return;
     }
+    if (!may_change_lane(client))
+        return;
     place_leave(client);
     client->holds = 0;
     struct slice name = slice_str(queued->name != NULL ? queued->name : "");
@@ -275,6 +287,8 @@ void login_after_exec(struct client *client, bool is_carried_out)
         (void)ask_door(client, login_get(queued->login), queued->is_short, on_judged_after_exec);
         return;
     }
+    if (!may_change_lane(client))
+        return;
     place_abandon(client);
     client->holds = 0;
     let_go_on(client);

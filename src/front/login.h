@@ -45,7 +45,8 @@ void login_queue(struct client *client, const struct hello *hello);
 
 /*
  * EXEC has been answered after something was queued: the client is held until the door has spoken. What has not been
- * carried out has changed nothing, but the lane is not trusted with that.
+ * carried out has changed nothing, but the lane is not trusted with that. It has another one from then on; whose old one
+ * remembers what that would not know (subscriptions, tracking, another database) is closed, and so learns of it.
  */
 void login_after_exec(struct client *client, bool is_carried_out);
 

@@ -1,6 +1,7 @@
 #include "front/special.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/num.h"
@@ -262,6 +263,20 @@ static void count_silent(struct queued *queued, const struct request *request)
         queued->heard_from = queued->requests;
 }
 
+/* What can be read of it Redis will do. False: out of memory. */
+static bool queue_hello(struct queued *queued, const struct hello *hello)
+{
+    if (hello->n_wrong > 0)
+        return true;
+    if (hello->protocol != 0)
+        queued->protocol = hello->protocol;
+    if (!hello->has_name)
+        return true;
+    free(queued->name);
+    queued->name = strndup(hello->name.at, hello->name.len);
+    return queued->name != NULL;
+}
+
 /*
  * What is queued takes effect at EXEC, among replies that nobody looks into. Who has a lane of its own, and so MULTI, has
  * its `extra` too.
@@ -277,8 +292,13 @@ static void note_queued(struct client *client, const struct request *request, en
         client->extra->queued.pause_ms = pause_ms(request);
     if (client->is_silent)
         count_silent(&client->extra->queued, request);
-    if (effect == EFFECT_HELLO)
+    if (effect == EFFECT_SELECT || effect == EFFECT_NAME || effect == EFFECT_TRACKING)
+        client->extra->queued.is_astray = true;
+    if (effect == EFFECT_HELLO) {
         client->rider.lane->is_unsure = true;
+        if (!queue_hello(&client->extra->queued, request->hello))
+            client_close_starved(client);
+    }
     if (request->hello != NULL && request->hello->has_auth) {
         account_login_failed(client); /* nobody will look for its answer in what EXEC answers */
         login_queue(client, request->hello);
@@ -300,6 +320,12 @@ static void end_queued(struct client *client, const struct call *call)
     if (queued == NULL || (client->in_multi && call->effect != EFFECT_MULTI))
         return;
     queued->pause_ms = queued->requests = queued->heard_from = 0;
+}
+
+static bool has_queued_hello(const struct client *client)
+{
+    const struct queued *queued = &client_extra(client)->queued;
+    return queued->protocol != 0 || queued->name != NULL;
 }
 
 static void note_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
@@ -331,6 +357,8 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         call->argument = client_extra(client)->queued.pause_ms;
     if (call->effect == EFFECT_EXEC && client_extra(client)->queued.login != NULL)
         client->is_held = lane->is_telling = true; /* who it is then is not known before it has been answered */
+    if (call->effect == EFFECT_EXEC && has_queued_hello(client))
+        client->is_held = true; /* nor in which protocol it is answered */
     if (effect == EFFECT_EXEC && client->is_forging_queued)
         lane->is_suspect = true;
     client->is_forging_queued &= effect != EFFECT_EXEC;

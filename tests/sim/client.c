@@ -23,7 +23,7 @@
 enum { STREAM_CLIENTS = 1000 };
 
 static struct client *clients;
-static unsigned n_clients;
+static unsigned n_clients, n_asked; /* see clients_ask_one */
 
 /* ---- its connection ---- */
 
@@ -54,7 +54,7 @@ static void begin_life(struct client *client)
     client->intent = (struct intent){.is_in = !run.plan.has_password};
     client->session.is_in = !run.plan.has_password;
     client->reads_ns = 0;
-    client->is_lost = client->has_shut = client->sees_all = false;
+    client->is_lost = client->has_shut = client->sees_all = client->may_be_closed = false;
 }
 
 static void dial(struct client *client)
@@ -121,11 +121,10 @@ static void complain(struct client *client, const struct expected *asked, const 
 
 static bool is_message(const struct client *client, const struct reply *reply)
 {
-    struct reply first;
     if (reply->type == '>')
         return true;
-    return !client->session.is_resp3 && client->session.n_subscribed > 0 && reply->type == '*' &&
-           reply_at(reply, 0, &first) && reply_is(&first, '$', SLICE("message"));
+    return !client->session.is_resp3 && is_subscriber(&client->session) && reply->type == '*' &&
+           channel_is_message(reply);
 }
 
 static void queue(struct client *client, const struct expected *asked)
@@ -141,12 +140,13 @@ static unsigned subject_of(const struct client *client)
     return client->session.user > 0 ? client->session.user - 1 : USERS + client->address;
 }
 
-/* By a limit on what is under way on its connection, which is no more than what it waits for. */
+/* By a limit on what is under way: on its connection that is no more than what it waits for, and alone it is the only one. */
 static bool is_wronged(const struct client *client, const struct expected *asked, const struct reply *reply)
 {
     static const char limit[] = "limit=default/inflight", most[] = "inflight = 3 per connection";
-    return memmem(reply->text.at, reply->text.len, limit, sizeof limit - 1) != NULL && asked->pending < 3 &&
-           regime_says(most) && !client->session.has_been_silent;
+    if (memmem(reply->text.at, reply->text.len, limit, sizeof limit - 1) == NULL || client->session.has_been_silent)
+        return false;
+    return run.is_calm || (asked->pending < 3 && regime_says(most));
 }
 
 static const char *judge_limits(struct client *client, const struct expected *asked, const struct reply *reply)
@@ -156,7 +156,9 @@ static const char *judge_limits(struct client *client, const struct expected *as
     if (run.plan.has_free && client->address == FREE_ADDRESS)
         return reply_begins(reply, '-', SLICE("THROTTLED ")) ? "no limit binds its address" : NULL;
     if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
-        reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")))
+        reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
+        reply_begins(reply, '-', SLICE("ERR Protocol error: ")) ||
+        reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions")))
         return NULL;
     if (reply_begins(reply, '-', SLICE("THROTTLED ")) && is_wronged(client, asked, reply))
         return "refused, and less is under way than may be";
@@ -174,7 +176,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
     if (why != NULL)
         return why;
     if (is_excused(client, &asked->act, reply)) {
-        session->is_voided |= is_queued;
+        session->is_voided |= session->in_multi && (is_queued || (op->flags & OP_CONTROL) == 0);
         client->is_lost |= (op->flags & OP_SILENT) != 0 || reply_begins(reply, '-', SLICE("ERR Protocol error: "));
         if (reply_begins(reply, '-', SLICE("UPSTREAM ")) && client->acts_ns < world.now_ns + AWAY_NS)
             client->acts_ns = world.now_ns + AWAY_NS;
@@ -190,6 +192,8 @@ static const char *judge(struct client *client, const struct expected *asked, co
     }
     if (!reply_is(reply, '+', SLICE("QUEUED")))
         return "it is not QUEUED";
+    client->may_be_closed |= (op->flags & OP_ENTERS) != 0;
+    session->has_queued_login |= (op->flags & OP_ENTERS) != 0;
     queue(client, asked);
     return NULL;
 }
@@ -208,8 +212,9 @@ static void take_reply(struct client *client, const struct reply *reply)
     bool is_confirmation = asked != NULL && (asked->act.op->flags & OP_SUBSCRIBED) != 0;
     if (is_message(client, reply)) {
         struct reply word;
-        if (!is_confirmation || !reply_at(reply, 0, &word) || reply_is(&word, '$', SLICE("message"))) {
-            why = shared_judge_message(client, reply);
+        if (!is_confirmation || !reply_at(reply, 0, &word) || channel_is_message(reply) ||
+            reply_is(&word, '$', SLICE("invalidate"))) {
+            why = channel_judge_message(client, reply);
             if (why != NULL)
                 complain(client, NULL, reply, why);
             return;
@@ -317,11 +322,12 @@ static bool is_too_strange(const struct client *client)
 
 static void lose(struct client *client)
 {
-    if (client->has_shut && !may_block(client) && !client->is_lost && run.is_faultless && client->n_expected > 0)
+    if (client->has_shut && !may_block(client) && !client->is_lost && !client->may_be_closed && run.is_faultless &&
+        client->n_expected > 0)
         run_fail(client->conn->number, "client %u (connection %u): closed before %u answers, half of it was open",
                  client->number, client->conn->number, client->n_expected);
-    if (run.is_faultless && !client->is_lost && !client->intent.is_leaving && run.phase != RUN_STOPS &&
-        !is_too_strange(client))
+    bool may_close = client->is_lost || client->may_be_closed || client->intent.is_leaving || run.phase == RUN_STOPS;
+    if (run.is_faultless && !may_close && !is_too_strange(client))
         run_fail(client->conn->number, "client %u (connection %u): closed, and nothing was wrong", client->number,
                  client->conn->number);
     client_hang_up(client, false);
@@ -395,6 +401,27 @@ void clients_wake(void)
 {
     for (unsigned i = 0; i < n_clients; i++)
         world_wake(&clients[i].party);
+}
+
+static bool can_ask(const struct client *client)
+{
+    const struct session *session = &client->session;
+    bool is_silenced = is_subscriber(session) && !session->is_resp3;
+    return client->conn != NULL && !client->is_lost && session->is_in && !session->in_multi && !is_silenced &&
+           !client->intent.is_leaving;
+}
+
+bool clients_ask_one(void)
+{
+    while (n_asked < n_clients && !can_ask(&clients[n_asked]))
+        n_asked++;
+    if (n_asked == n_clients)
+        return false;
+    struct client *client = &clients[n_asked++];
+    struct act one = {.op = op_named(SLICE("get"))};
+    one.op->say(client, &one);
+    world_wake(&client->party);
+    return true;
 }
 
 const struct client *clients_waiting(void)

@@ -25,8 +25,11 @@
 #define EXPECTED_MAX 1024
 #define QUEUED_MAX 512
 #define SHARED_CHANNELS 4
+#define CHANNEL_KINDS 3
 
 struct op;
+
+enum channel_kind_name { CHANNEL, PATTERN, SHARD };
 
 /* What a client does, in three numbers; what they mean is the row's. */
 struct act {
@@ -67,25 +70,36 @@ struct session {
     unsigned database;
     uint64_t losses; /* run.losses when it began */
     struct own own[DATABASES];
-    bool is_subscribed[SHARED_CHANNELS];
-    unsigned n_subscribed;
+    bool is_subscribed[CHANNEL_KINDS][SHARED_CHANNELS];
+    unsigned n_subscribed, n_sharded; /* channels and patterns; shards */
     struct expected queued[QUEUED_MAX];
     unsigned n_queued;
-    bool has_been_silent;                /* see ops_script.c */
-    int64_t id;                          /* CLIENT ID's answer; 0: not asked */
-    uint32_t name;                       /* 0: none */
-    bool is_tracking;                    /* CLIENT TRACKING */
+    bool has_been_silent;    /* see ops_script.c */
+    int64_t id;              /* CLIENT ID's answer; 0: not asked */
+    uint32_t name;           /* 0: none */
+    bool is_tracking;        /* CLIENT TRACKING */
+    bool may_be_invalidated; /* it has said CLIENT CACHING YES */
+    bool has_shared_watch;   /* what it watches others may write */
+    int64_t locked;          /* what it has read there; -1: not known */
+    bool has_queued_login;
+    bool has_logged_in, has_failed;      /* in the transaction that is judged: the last login */
     char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */
     uint32_t used[OWN_LIMITS];           /* of its own limits */
     int64_t last_counts[DATABASES];      /* of the counter that all share */
 };
+
+/* It hears what is said somewhere, and in RESP2 may say little. */
+static inline bool is_subscriber(const struct session *session)
+{
+    return session->n_subscribed + session->n_sharded > 0;
+}
 
 /* The same as it will be once all that it has said is answered, as far as can be told: chooses what to say next. */
 struct intent {
     bool is_in;
     bool in_multi;
     unsigned n_queued;
-    unsigned subscribed; /* a bit for each channel */
+    unsigned subscribed; /* a bit for each channel, pattern, shard */
     bool is_resp3;
     bool is_leaving; /* says no more, and may be closed */
 };
@@ -104,12 +118,13 @@ struct client {
     unsigned first_expected, n_expected;
     struct session session;
     struct intent intent;
-    uint32_t numbers;  /* of values, ever */
-    uint64_t acts_ns;  /* when it does something next */
-    uint64_t reads_ns; /* it reads nothing before */
-    bool sees_all;     /* it has asked what everybody says */
-    bool has_shut;     /* its side of the connection */
-    bool is_lost;      /* it has said what may be answered with anything */
+    uint32_t numbers;   /* of values, ever */
+    uint64_t acts_ns;   /* when it does something next */
+    uint64_t reads_ns;  /* it reads nothing before */
+    bool sees_all;      /* it has asked what everybody says */
+    bool has_shut;      /* its side of the connection */
+    bool may_be_closed; /* it has logged in where weir closes who cannot be told apart */
+    bool is_lost;       /* it has said what may be answered with anything */
 };
 
 void clients_start(unsigned n);
@@ -121,6 +136,9 @@ void clients_rest(uint64_t until_ns);
 
 /* All of them have something to do. */
 void clients_wake(void);
+
+/* The next of them that can asks one thing. False: all have. */
+bool clients_ask_one(void);
 
 /* Somebody still waits for an answer; NULL: nobody. */
 const struct client *clients_waiting(void);

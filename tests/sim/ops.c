@@ -5,8 +5,9 @@
 
 #include "tests/sim/run.h"
 
-static const struct op *const tables[] = {data_ops,      transaction_ops, session_ops, script_ops, shared_ops,
-                                          own_limit_ops, marks_ops,       limit_ops,   rude_ops};
+static const struct op *const tables[] = {data_ops,    transaction_ops, session_ops,    script_ops,    shared_ops,
+                                          channel_ops, connection_ops,  lock_ops,       own_limit_ops, marks_ops,
+                                          limit_ops,   exact_ops,       limit_word_ops, blocking_ops,  rude_ops};
 #define N_TABLES (sizeof tables / sizeof tables[0])
 
 struct slice print(char text[WORD_ROOM], const char *format, ...)
@@ -77,7 +78,7 @@ bool is_excused(const struct client *client, const struct act *act, const struct
          reply_begins(reply, '-', SLICE("ERR Protocol error: unauthenticated ")) ||
          reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: NOAUTH "))))
         return true;
-    if (session->n_subscribed > 0 && !session->is_resp3 && (act->op->flags & OP_SUBSCRIBED) == 0 &&
+    if (is_subscriber(session) && !session->is_resp3 && (act->op->flags & OP_SUBSCRIBED) == 0 &&
         (reply_begins(reply, '-', SLICE("ERR Can't execute '")) || /* versions have their own words */
          reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: "))))
         return true;

@@ -36,9 +36,15 @@ extern const struct op transaction_ops[];
 extern const struct op session_ops[];
 extern const struct op script_ops[];
 extern const struct op shared_ops[];
+extern const struct op channel_ops[];
+extern const struct op connection_ops[];
+extern const struct op lock_ops[];
 extern const struct op marks_ops[];
 extern const struct op limit_ops[];
 extern const struct op own_limit_ops[];
+extern const struct op exact_ops[];
+extern const struct op limit_word_ops[];
+extern const struct op blocking_ops[];
 extern const struct op rude_ops[];
 
 #define WORD_ROOM 64
@@ -53,8 +59,10 @@ const char *judge_set(struct client *client, const struct act *act, const struct
 /* Value `i` of `n` of what LIMIT decides, which RESP3 has in a map. False: it is not there. */
 bool limit_field(const struct reply *reply, size_t i, size_t n, struct reply *out);
 
-/* Of a message that comes by itself; as judge. */
-const char *shared_judge_message(struct client *client, const struct reply *reply);
+/* Does it come by itself, of a channel? */
+bool channel_is_message(const struct reply *reply);
+/* Of what comes by itself; as judge. */
+const char *channel_judge_message(struct client *client, const struct reply *reply);
 void shared_fini(void);
 
 /* One of those that fit, by weight and the client's chance. */

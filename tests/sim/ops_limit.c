@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/sim/ops.h"
+#include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 
 #define MS UINT64_C(1000000)
@@ -100,6 +101,12 @@ static struct window_law law_of(const struct act *act)
     return (struct window_law){period_ns, rate->count, family_of(act) == FIXED ? 2 * rate->count : rate->count, false};
 }
 
+/* While Redis is away weir says yes, where it is to; a call that takes something says when that is over. */
+static bool is_made_up(int64_t remaining, int64_t reset_ms)
+{
+    return remaining == 0 && reset_ms == 0 && regime_may_say("limit-when-down = allow");
+}
+
 static const char *judge_limit(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply field[5];
@@ -114,7 +121,7 @@ static const char *judge_limit(struct client *client, const struct act *act, con
         return "neither yes nor no";
     if (field[1].number != most || field[2].number < 0 || field[2].number > most || field[4].number < 0)
         return "numbers that cannot be";
-    if (!is_of_this_age(act) || limited != 0 || option_of(act) == PEEK)
+    if (!is_of_this_age(act) || limited != 0 || option_of(act) == PEEK || is_made_up(field[2].number, field[4].number))
         return NULL;
     for (unsigned i = 0; i < (option_of(act) == COST ? 2U : 1U); i++)
         if (!window_admits(window, &law, act->read_ns - CLOCK_NS, world.now_ns))

@@ -21,6 +21,15 @@ static void shut(struct client *client, struct act *act)
     client->intent.is_leaving = true;
 }
 
+/* It need not be waited for: what it would fetch is for nobody. */
+static void wait_and_shut(struct client *client, struct act *act)
+{
+    struct act wait = *act;
+    wait.op = op_named(SLICE("blpop"));
+    wait.op->say(client, &wait);
+    client->intent.is_leaving = true;
+}
+
 static void nap(struct client *client, struct act *act)
 {
     client->reads_ns = world.now_ns + (1 + act->a % NAP_MAX_US) * UINT64_C(1000);
@@ -71,6 +80,7 @@ static void say_noise(struct client *client, struct act *act)
 const struct op rude_ops[] = {
     {"hang_up", 2, OP_QUEUES | OP_SUBSCRIBED, 0, hang_up, NULL},
     {"shut", 1, OP_QUEUES | OP_SUBSCRIBED, 0, shut, NULL},
+    {"wait_and_shut", 3, 0, 0, wait_and_shut, NULL},
     {"nap", 1, OP_QUEUES | OP_SUBSCRIBED, 0, nap, NULL},
     {"garbage", 1, OP_QUEUES | OP_SUBSCRIBED, 0, say_garbage, NULL},
     {"noise", 1, OP_QUEUES | OP_SUBSCRIBED, 0, say_noise, NULL},

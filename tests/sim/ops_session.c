@@ -38,7 +38,7 @@ static const char *judge_ping(struct client *client, const struct act *act, cons
     char text[WORD_ROOM];
     struct reply word;
     struct slice said = print(text, "p%u.%u", client->number, act->a);
-    if (client->session.n_subscribed > 0 && !client->session.is_resp3 && reply->type == '*')
+    if (is_subscriber(&client->session) && !client->session.is_resp3 && reply->type == '*')
         return reply_at(reply, 1, &word) && is_text(&word, said) ? NULL : "not what a subscriber is answered";
     return is_text(reply, said) ? NULL : "not what it said";
 }
@@ -80,8 +80,16 @@ static void say_auth(struct client *client, struct act *act)
     client->intent.is_in |= !is_wrong(act);
 }
 
+/* In a transaction the last login says who it is afterwards, or that it is nobody. */
+static void note_login(struct session *session, bool has_failed)
+{
+    session->has_logged_in = !has_failed;
+    session->has_failed = has_failed;
+}
+
 static const char *judge_auth(struct client *client, const struct act *act, const struct reply *reply)
 {
+    note_login(&client->session, is_wrong(act));
     if (is_wrong(act))
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
     client->session.user = 1 + act->a % (USERS - 1);
@@ -100,6 +108,7 @@ static void say_enter(struct client *client, struct act *act)
 
 static const char *judge_enter(struct client *client, const struct act *act, const struct reply *reply)
 {
+    note_login(&client->session, is_wrong(act) || !run.plan.has_password);
     if (!run.plan.has_password)
         return reply->type == '-' ? NULL : "a password that nobody wants";
     if (reply_begins(reply, '-', SLICE("WRONGPASS ")) && act->c != run.passwords)
@@ -147,6 +156,8 @@ static const char *judge_hello(struct client *client, const struct act *act, con
 {
     struct session *session = &client->session;
     bool logs_in = act->c % 4 == 0;
+    if (logs_in)
+        note_login(session, is_wrong(act));
     if (logs_in && is_wrong(act))
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
     if (!session->is_in && !logs_in)
@@ -175,11 +186,11 @@ static const char *judge_reset(struct client *client, const struct act *act, con
     session->is_resp3 = session->in_multi = session->is_voided = session->is_watching = session->is_touched = false;
     memset(session->watched, 0, sizeof session->watched);
     memset(session->is_subscribed, 0, sizeof session->is_subscribed);
-    session->user = session->database = session->n_subscribed = 0;
+    session->user = session->database = session->n_subscribed = session->n_sharded = 0;
     session->is_in = !run.plan.has_password;
     session->name = 0;
     session->id = 0;
-    session->is_tracking = false;
+    session->is_tracking = session->may_be_invalidated = session->has_shared_watch = false;
     return reply_is(reply, '+', SLICE("RESET")) ? NULL : "it is not RESET";
 }
 
@@ -257,15 +268,15 @@ static const char *judge_getname(struct client *client, const struct act *act, c
 const struct op session_ops[] = {
     {"ping", 30, OP_CONTROL | OP_QUEUES | OP_SUBSCRIBED, 0, say_ping, judge_ping},
     {"echo", 30, OP_CONTROL | OP_QUEUES, 0, say_echo, judge_echo},
-    {"auth", 4, OP_CONTROL | OP_ENTERS, 0, say_auth, judge_auth},
-    {"enter", 2, OP_CONTROL | OP_ENTERS, 0, say_enter, judge_enter},
+    {"auth", 4, OP_CONTROL | OP_ENTERS | OP_QUEUES, 0, say_auth, judge_auth},
+    {"enter", 2, OP_CONTROL | OP_ENTERS | OP_QUEUES, 0, say_enter, judge_enter},
     {"whoami", 10, OP_QUEUES, LIMIT_ANY, say_whoami, judge_whoami},
-    {"hello", 3, OP_CONTROL | OP_ENTERS, 0, say_hello, judge_hello},
-    {"reset", 2, OP_CONTROL | OP_ENTERS | OP_MULTI, 0, say_reset, judge_reset},
-    {"select", 4, OP_CONTROL, 0, say_select, judge_select},
-    {"select_none", 1, OP_CONTROL, 0, say_select_none, judge_select_none},
-    {"id", 2, OP_CONTROL, 0, say_id, judge_id},
-    {"setname", 3, OP_CONTROL, 0, say_setname, judge_setname},
-    {"getname", 5, OP_CONTROL, 0, say_getname, judge_getname},
+    {"hello", 3, OP_CONTROL | OP_ENTERS | OP_QUEUES, 0, say_hello, judge_hello},
+    {"reset", 2, OP_CONTROL | OP_ENTERS | OP_MULTI | OP_SUBSCRIBED, 0, say_reset, judge_reset},
+    {"select", 4, OP_CONTROL | OP_QUEUES, 0, say_select, judge_select},
+    {"select_none", 1, OP_CONTROL | OP_QUEUES, 0, say_select_none, judge_select_none},
+    {"id", 2, OP_CONTROL | OP_QUEUES, 0, say_id, judge_id},
+    {"setname", 3, OP_CONTROL | OP_QUEUES, 0, say_setname, judge_setname},
+    {"getname", 5, OP_CONTROL | OP_QUEUES, 0, say_getname, judge_getname},
     {0},
 };

@@ -1,7 +1,6 @@
 /*
- * What clients do with what all of them share: two keys that always say the same, a counter, a queue, channels.
+ * What clients do with what all of them share: two keys that always say the same, a counter, a queue.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,97 +145,6 @@ static const char *judge_serve(struct client *client, const struct act *act, con
     return shared.taken[number]++ == 0 ? NULL : "an item that was taken before";
 }
 
-/* ---- channels ---- */
-
-static void say_publish(struct client *client, struct act *act)
-{
-    char text[WORD_ROOM];
-    act->b = ++client->numbers;
-    say_begin(client, 3);
-    say_word(client, SLICE("PUBLISH"));
-    say_word(client, print(text, "ch:%u", act->a % SHARED_CHANNELS));
-    say_word(client, print(text, "=%u.%u.%u=", client->number, client->life, act->b));
-    expect(client, act);
-}
-
-static const char *judge_publish(struct client *client, const struct act *act, const struct reply *reply)
-{
-    (void)client;
-    (void)act;
-    return reply->type == ':' && reply->number >= 0 ? NULL : "it is no number of subscribers";
-}
-
-static void say_subscribe(struct client *client, struct act *act)
-{
-    char text[WORD_ROOM];
-    say_begin(client, 2);
-    say_word(client, SLICE("SUBSCRIBE"));
-    say_word(client, print(text, "ch:%u", act->a % SHARED_CHANNELS));
-    expect(client, act);
-    client->intent.subscribed |= 1U << act->a % SHARED_CHANNELS;
-}
-
-static const char *as_confirmation(struct client *client, const struct act *act, const struct reply *reply,
-                                   struct slice word)
-{
-    struct reply first, channel, count;
-    char text[WORD_ROOM];
-    struct slice name = print(text, "ch:%u", act->a % SHARED_CHANNELS);
-    if (reply->type != (client->session.is_resp3 ? '>' : '*') || reply->number != 3 || !reply_at(reply, 0, &first) ||
-        !reply_at(reply, 1, &channel) || !reply_at(reply, 2, &count))
-        return "it is no confirmation";
-    if (!reply_is(&first, '$', word) || !reply_is(&channel, '$', name))
-        return "a confirmation of something else";
-    return reply_is_integer(&count, client->session.n_subscribed) ? NULL : "not so many channels";
-}
-
-static const char *judge_subscribe(struct client *client, const struct act *act, const struct reply *reply)
-{
-    struct session *session = &client->session;
-    bool *is_subscribed = &session->is_subscribed[act->a % SHARED_CHANNELS];
-    if (reply->type != '-') {
-        session->n_subscribed += !*is_subscribed;
-        *is_subscribed = true;
-    }
-    return as_confirmation(client, act, reply, SLICE("subscribe"));
-}
-
-static void say_unsubscribe(struct client *client, struct act *act)
-{
-    char text[WORD_ROOM];
-    say_begin(client, 2);
-    say_word(client, SLICE("UNSUBSCRIBE"));
-    say_word(client, print(text, "ch:%u", act->a % SHARED_CHANNELS));
-    expect(client, act);
-    client->intent.subscribed &= ~(1U << act->a % SHARED_CHANNELS);
-}
-
-static const char *judge_unsubscribe(struct client *client, const struct act *act, const struct reply *reply)
-{
-    struct session *session = &client->session;
-    bool *is_subscribed = &session->is_subscribed[act->a % SHARED_CHANNELS];
-    if (session->n_subscribed == 0 && reply_begins(reply, '-', SLICE("NOSUB ")))
-        return NULL; /* newer servers say so */
-    session->n_subscribed -= *is_subscribed;
-    *is_subscribed = false;
-    return as_confirmation(client, act, reply, SLICE("unsubscribe"));
-}
-
-const char *shared_judge_message(struct client *client, const struct reply *reply)
-{
-    struct reply word, channel, payload;
-    unsigned c, from, life, number;
-    char text[WORD_ROOM];
-    if (reply->number != 3 || !reply_at(reply, 0, &word) || !reply_at(reply, 1, &channel) ||
-        !reply_at(reply, 2, &payload) || !reply_is(&word, '$', SLICE("message")))
-        return "it is no message";
-    snprintf(text, sizeof text, "%.*s %.*s", (int)channel.text.len, channel.text.at, (int)payload.text.len,
-             payload.text.at);
-    if (sscanf(text, "ch:%u =%u.%u.%u=", &c, &from, &life, &number) != 4 || c >= SHARED_CHANNELS || from >= 256)
-        return "a message that nobody has sent";
-    return client->session.is_subscribed[c] ? NULL : "a message of a channel that it has not subscribed";
-}
-
 void shared_fini(void)
 {
     free(shared.taken);
@@ -249,8 +157,5 @@ const struct op shared_ops[] = {
     {"count", 20, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_count, judge_count},
     {"put", 10, OP_QUEUES, LIMIT_ANY | LIMIT_WRITE, say_put, judge_put},
     {"serve", 5, OP_QUEUES | OP_BLOCKS, LIMIT_ANY | LIMIT_WRITE, say_serve, judge_serve},
-    {"publish", 15, OP_QUEUES, LIMIT_ANY, say_publish, judge_publish},
-    {"subscribe", 3, OP_SUBSCRIBED, LIMIT_ANY, say_subscribe, judge_subscribe},
-    {"unsubscribe", 2, OP_SUBSCRIBED | OP_SUBSCRIBER, 0, say_unsubscribe, judge_unsubscribe},
     {0},
 };

@@ -36,12 +36,14 @@ static const char *judge_multi(struct client *client, const struct act *act, con
     session->in_multi = true;
     session->is_voided = false;
     session->n_queued = 0;
+    session->has_queued_login = false;
     return reply_is_ok(reply) ? NULL : "it is not OK";
 }
 
 static void unwatch(struct session *session)
 {
-    session->is_watching = session->is_touched = false;
+    session->is_watching = session->is_touched = session->has_shared_watch = false;
+    session->locked = -1;
     memset(session->watched, 0, sizeof session->watched);
 }
 
@@ -50,6 +52,13 @@ static void say_exec(struct client *client, struct act *act)
     say_one(client, act, SLICE("EXEC"));
     client->intent.in_multi = false;
     client->intent.n_queued = 0;
+}
+
+/* Who has wanted to log in has another connection to Redis than before, whatever came of it. */
+static void forget_connection(struct session *session)
+{
+    if (session->has_queued_login)
+        session->id = 0;
 }
 
 static const char *judge_queued(struct client *client, const struct reply *reply)
@@ -61,11 +70,14 @@ static const char *judge_queued(struct client *client, const struct reply *reply
         return "not as many answers as were queued";
     const char *why = NULL;
     session->is_executing = true;
+    session->has_logged_in = session->has_failed = false;
     for (unsigned i = 0; why == NULL && reply_next(&inside, &element); i++) {
         const struct act *act = &session->queued[i].act;
         why = act->op->judge(client, act, &element);
     }
     session->is_executing = false;
+    forget_connection(session);
+    client->is_lost |= session->has_failed; /* weir closes it: who it is now nobody says */
     return why;
 }
 
@@ -73,16 +85,19 @@ static const char *judge_exec(struct client *client, const struct act *act, cons
 {
     struct session *session = &client->session;
     bool was_in_multi = session->in_multi, was_voided = session->is_voided, was_touched = session->is_touched;
-    bool was_watching = session->is_watching;
+    bool was_watching = session->is_watching, was_shared = session->has_shared_watch;
     (void)act;
     session->in_multi = session->is_voided = false;
     if (!was_in_multi)
         return reply_begins(reply, '-', SLICE("ERR EXEC without MULTI")) ? NULL : "EXEC without MULTI";
     unwatch(session);
+    if (was_voided || reply->is_nil)
+        forget_connection(session);
     if (was_voided)
         return reply_begins(reply, '-', SLICE("EXECABORT ")) ? NULL : "a voided transaction that ran";
     if (was_watching && reply->is_nil)
-        return was_touched || session->losses != run.losses ? NULL : "nobody has touched what was watched";
+        return was_touched || was_shared || session->losses != run.losses ? NULL
+                                                                          : "nobody has touched what was watched";
     if (was_touched)
         return "what was watched has been touched";
     if (reply->type != '*' || reply->is_nil)

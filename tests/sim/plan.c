@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/sim/entrance.h"
+#include "tests/sim/exact_say.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/run.h"
 
@@ -56,6 +57,7 @@ static const struct setting {
 static const struct setting policy_lines[] = {
     {"inflight = 3 per connection", 80000, MAY_REFUSE},
     {"inflight = 40", 80000, MAY_REFUSE},
+    {"inflight = 2", 80000, MAY_REFUSE},
     {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_WAIT},
     {"bytes-out = 400kb/s burst 500kb", 60000, MAY_REFUSE},
     {"connections = 5", 40000, MAY_CLOSE},
@@ -112,6 +114,9 @@ static void configure(struct plan *plan, struct random *chance, char *config, st
         add(config, "mode = shadow\n");
     if (plan->has_operator)
         add(config, "[admin]\nsocket = " ADMIN_PATH "\n");
+    for (unsigned i = 0; named_limit_lines(i) != NULL; i++)
+        if ((plan->named >> i & 1) != 0)
+            add(config, "%s", named_limit_lines(i));
     if (plan->has_free)
         add(config, "[policy free]\nmatch = ip:" FREE_ADDRESS_TEXT "\n");
     add(config, "[policy default]\nadmin = no\n");
@@ -172,6 +177,8 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
         plan->redis.maxclients = 5 + (uint32_t)random_below(&chance, 30);
         plan->may_close = true;
     }
+    for (unsigned i = 0; named_limit_lines(i) != NULL; i++)
+        plan->named |= (uint32_t)random_hits(&chance, 400000) << i;
     configure(plan, &chance, plan->config, &plan->limits);
     for (unsigned i = 0; i + 1 < plan->n_regimes; i++)
         configure(plan, &chance, plan->others[i].config, &plan->others[i].limits);

@@ -220,8 +220,11 @@ static void begin_run(struct redis_conn *conn, int ref, const struct slice *argv
     state->is_readonly = (conn->command->bits & FLAG_READONLY) != 0;
     state->keys = take_zeroed(n_keys, sizeof *state->keys);
     state->n_keys = n_keys;
-    for (size_t i = 0; i < n_keys; i++)
+    for (size_t i = 0; i < n_keys; i++) {
         text_add(&state->keys[i], argv[3 + i]);
+        if (redis->config.on_script != NULL)
+            redis->config.on_script(argv[3 + i], redis->now_us);
+    }
     state->conn->db = conn->db;
     state->conn->protocol = 2;
     state->thread = lua_newthread(state->lua);

@@ -222,3 +222,11 @@ bool regime_says(const char *line)
 {
     return strstr(config_of(state.now), line) != NULL && strstr(config_of(state.next), line) != NULL;
 }
+
+bool regime_may_say(const char *line)
+{
+    for (unsigned i = 0; i < run.plan.n_regimes; i++)
+        if (strstr(config_of(i), line) != NULL)
+            return true;
+    return false;
+}

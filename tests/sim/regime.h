@@ -42,4 +42,7 @@ void regime_look(void);
 /* Is this line in every configuration that may be in force? */
 bool regime_says(const char *line);
 
+/* Is it in any that the run has? */
+bool regime_may_say(const char *line);
+
 #endif

@@ -52,6 +52,7 @@ struct plan {
     struct planned_limits limits;
     struct regime others[REGIMES_MAX - 1]; /* that a reload may bring, besides config and limits */
     unsigned n_regimes;                    /* with that one */
+    uint32_t named; /* limits: a bit for each of named_limit_lines, the same in all configurations */
     bool has_operator;
     bool has_free;      /* FREE_ADDRESS is bound by no limit */
     unsigned entrances; /* see entrance.h */
@@ -73,6 +74,8 @@ struct run {
     uint64_t changed_ns;  /* when either was last */
     uint64_t settle_ns;   /* when it began to */
     uint64_t stop_ns;     /* when weir was told to */
+    uint64_t calm_ns;     /* when nobody waited for anything any more; 0: somebody does */
+    bool is_calm;         /* nothing is under way but what one client asks */
     bool is_faultless;    /* nothing that could close a connection has happened yet */
 };
 

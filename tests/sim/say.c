@@ -30,8 +30,11 @@ static void say_header(struct client *client, char type, size_t n)
     append(&client->out, header, emit_header(header, type, (int64_t)n));
 }
 
+#define STRANGER_WORDS 10 /* of who has not logged in no more are read: Redis and weir hang up */
+
 void say_begin(struct client *client, unsigned words)
 {
+    client->may_be_closed |= words > STRANGER_WORDS && !(client->session.is_in && client->intent.is_in);
     say_header(client, '*', words);
     run.commands++;
 }

@@ -220,10 +220,10 @@ class Funnels:
     def asked(self, kept, rates):
         """F6, F7: the funnel of each rate."""
         named = {funnel.interval: funnel for funnel in kept}
-        for rate in rates:
-            if rate.interval not in named:
-                fitting = [funnel.debt for funnel in kept if funnel.peak <= ceil_div(rate.burst_ns, STEP_NS)]
-                named[rate.interval] = Funnel(rate.interval, max(fitting, default=0))
+        for interval in {rate.interval for rate in rates} - set(named):
+            widest = max(ceil_div(rate.burst_ns, STEP_NS) for rate in rates if rate.interval == interval)
+            fitting = [funnel.debt for funnel in kept if funnel.peak <= widest]
+            named[interval] = Funnel(interval, max(fitting, default=0))
         return [named[rate.interval] for rate in rates]
 
     def ask(self, call, now_us):

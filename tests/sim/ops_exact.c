@@ -1,0 +1,591 @@
+/*
+ * LIMIT on keys that one client alone asks, in all its forms: what it must be answered is known to the last digit.
+ *
+ * What is known of a key is a list of what it may hold: a call was decided at one of the moments at which Redis ran a
+ * script on the key between the request and its reply, and each that explains the reply leads on. Where a call was not
+ * answered by a decision, or something of Redis' was lost, nothing is known any more, and the client takes another key.
+ */
+#include "tests/sim/ops_exact.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/exact_say.h"
+#include "tests/sim/ops.h"
+#include "tests/sim/regime.h"
+#include "tests/sim/run.h"
+#include "tests/sim/trace.h"
+
+#define CLIENTS_MAX 32
+#define KEYS 4
+#define GUESSES 6  /* of what a key holds, at most */
+#define MOMENTS 64 /* of scripts on a key, the last so many */
+#define MS_NS 1000000
+#define EXPIRY_US 2000 /* Redis counts ms when it looks whether a key is over */
+
+/* When a script ran: by the world's clock, by Redis'. */
+struct heard_at {
+    uint64_t at_ns;
+    int64_t redis_us;
+};
+
+struct own_key {
+    struct asked_key asked;
+    uint32_t life, generation;
+    uint64_t age;
+    bool is_lost; /* what it holds is not known */
+    uint16_t n_said, n_judged;
+    unsigned n_guesses;
+    struct exact_key guesses[GUESSES];
+    struct heard_at moments[MOMENTS];
+    uint32_t n_moments, used_moments; /* ever; of these those that no later call can have */
+    uint64_t delay_ns;                /* from asking to the script, of the last refusal */
+};
+
+static struct own_key own_keys[CLIENTS_MAX][KEYS];
+
+static uint64_t age(void)
+{
+    return run.losses + run.clock_steps;
+}
+
+/* ---- keys ---- */
+
+static void begin_anew(struct client *client, struct own_key *key)
+{
+    unsigned slot = (unsigned)(key - own_keys[client->number]);
+    uint32_t generation = key->generation + 1;
+    *key = (struct own_key){.life = client->life, .generation = generation, .age = age(), .n_guesses = 1};
+    uint64_t state =
+        run.plan.seed ^ (uint64_t)client->number << 48 ^ (uint64_t)client->life << 32 ^ slot << 24 ^ generation;
+    asked_key_draw(&key->asked, run.plan.config, dice(&state));
+    snprintf(key->asked.name, sizeof key->asked.name, "x:%u.%u.%u.%u", client->number, client->life, slot, generation);
+}
+
+static bool is_over(const struct client *client, const struct own_key *key)
+{
+    return key->life != client->life || key->is_lost || key->age != age() || key->n_said == UINT16_MAX;
+}
+
+static struct own_key *key_to_say(struct client *client, uint32_t which)
+{
+    struct own_key *key = &own_keys[client->number][which % KEYS];
+    if (is_over(client, key))
+        begin_anew(client, key);
+    key->n_said++;
+    return key;
+}
+
+/* In one number which call it was: of which generation, and the how many-th on the key. */
+static uint32_t mark(const struct own_key *key)
+{
+    return key->generation << 16 | key->n_said;
+}
+
+/* NULL: nothing is known of what it was asked. */
+static struct own_key *key_to_judge(struct client *client, uint32_t which, uint32_t marked)
+{
+    struct own_key *key = &own_keys[client->number][which % KEYS];
+    if (key->life != client->life || (key->generation & 0xffff) != marked >> 16)
+        return NULL;
+    if (key->age != age() || (uint16_t)(key->n_judged + 1) != (marked & 0xffff))
+        key->is_lost = true;
+    key->n_judged = (uint16_t)marked;
+    return key->is_lost ? NULL : key;
+}
+
+void exact_heard(struct slice name, uint64_t now_us)
+{
+    unsigned number, life, slot, generation;
+    char text[SAID_ROOM];
+    const char *at = memmem(name.at, name.len, ":x:", 3);
+    if (at == NULL)
+        return;
+    size_t len = name.len - (size_t)(at - name.at);
+    if (len >= sizeof text)
+        return;
+    memcpy(text, at, len);
+    text[len] = '\0';
+    if (sscanf(text, ":x:%u.%u.%u.%u", &number, &life, &slot, &generation) != 4 || number >= CLIENTS_MAX ||
+        slot >= KEYS)
+        return;
+    struct own_key *key = &own_keys[number][slot];
+    if (key->life == life && key->generation == generation)
+        key->moments[key->n_moments++ % MOMENTS] = (struct heard_at){world.now_ns, (int64_t)now_us};
+}
+
+/* The last of them is the only one that later calls can share with this one, or come behind. */
+static bool is_moment(const struct own_key *key, uint32_t i, const struct act *act)
+{
+    const struct heard_at *moment = &key->moments[i % MOMENTS];
+    return i + MOMENTS >= key->n_moments && moment->at_ns >= act->read_ns && moment->at_ns <= world.now_ns;
+}
+
+/* ---- what explains a reply ---- */
+
+struct guesses {
+    struct exact_key all[GUESSES];
+    unsigned n;
+    bool is_full;
+};
+
+static void guess(struct guesses *guesses, const struct exact_key *key)
+{
+    for (unsigned i = 0; i < guesses->n; i++)
+        if (memcmp(&guesses->all[i], key, sizeof *key) == 0)
+            return;
+    guesses->is_full |= guesses->n == GUESSES || key->is_overfull;
+    if (guesses->n < GUESSES)
+        guesses->all[guesses->n++] = *key;
+}
+
+/* Whether a key is over is known to the ms only: the other answer. False: there is none. */
+static bool doubt(struct exact_key *key, int64_t now_us)
+{
+    if (key->kind == EXACT_NONE || key->end_us < now_us - EXPIRY_US || key->end_us > now_us + EXPIRY_US)
+        return false;
+    if (key->end_us > now_us)
+        *key = (struct exact_key){0};
+    else
+        key->end_us = now_us + 1;
+    return true;
+}
+
+struct heard {
+    int64_t fields[EXACT_FIELDS];
+    struct reply refused_by;
+};
+
+static void cover(const struct said *said, struct exact_told *told)
+{
+    if (!said->is_shadow || !told->is_limited)
+        return;
+    told->is_limited = false;
+    told->retry = -1;
+}
+
+static bool is_refusal_due(const struct said *said, const struct act *act, const struct exact_told *told,
+                           const struct heard_at *moment)
+{
+    int64_t waited_ns = (int64_t)(moment->at_ns - act->read_ns);
+    return said->wait_ms == 0 || said->calls[0].wait_ms > 0 || told->retry < 0 || told->retry == EXACT_NEVER ||
+           told->retry + waited_ns + MS_NS >= said->wait_ms * MS_NS;
+}
+
+static bool explains(const struct said *said, const struct act *act, const struct own_key *const *keys,
+                     struct exact_told told, const struct heard_at *moment, const struct heard *heard)
+{
+    int64_t fields[EXACT_FIELDS];
+    cover(said, &told);
+    unsigned n = exact_fields(&told, &said->calls[0], fields);
+    if (memcmp(fields, heard->fields, n * sizeof fields[0]) != 0)
+        return false;
+    if (told.is_limited && !is_refusal_due(said, act, &told, moment))
+        return false;
+    if (said->is_several && told.refused_by >= 0) {
+        const struct asked_key *asked = &keys[told.refused_by]->asked;
+        char words[2][SAID_ROOM];
+        bool is_named = asked_key_algorithm(asked, words) == 2;
+        return reply_is(&heard->refused_by, '$', slice_str(is_named ? words[1] : asked->name));
+    }
+    if (said->is_several)
+        return heard->refused_by.is_nil;
+    return world.now_ns + MS_NS >= moment->at_ns + (uint64_t)told.waits; /* not before its turn */
+}
+
+/* For whoever reads the last events of a run that has failed. */
+static void note_words(const struct said *said)
+{
+    char text[SAID_WORDS * SAID_ROOM];
+    size_t n = 0;
+    for (unsigned i = 0; i < said->n_words; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i > 0 ? " " : "", said->words[i]);
+    trace_note(TRACE_LOG, 0, text, n);
+}
+
+static void note_expected(const struct said *said, struct exact_told told)
+{
+    char text[160];
+    int64_t f[EXACT_FIELDS];
+    cover(said, &told);
+    exact_fields(&told, &said->calls[0], f);
+    int n =
+        snprintf(text, sizeof text, "expected %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
+                 told.wrong != NULL ? told.wrong : "", f[0], f[1], f[2], f[3], f[4], f[5]);
+    trace_note(TRACE_LOG, 0, text, (size_t)n);
+}
+
+/* An error that is the algorithm's own. */
+static bool is_error(const struct exact_told *told, const struct reply *reply)
+{
+    return told->wrong != NULL && reply_begins(reply, '-', slice_str(told->wrong));
+}
+
+struct question {
+    const struct said *said;
+    const struct act *act;
+    struct own_key *keys[EXACT_PARTS];
+    const struct reply *reply;
+    struct heard heard;
+    struct guesses after[EXACT_PARTS];
+    uint32_t first_moment; /* that explains it; of the first key */
+    bool is_explained, is_seen;
+};
+
+static void try_one(struct question *q, struct exact_key *keys, const struct heard_at *moment, uint32_t i, bool is_told)
+{
+    const struct said *said = q->said;
+    struct exact_told told = said->n_parts == 1 && !said->is_several
+                                 ? exact_ask(&keys[0], &said->calls[0], moment->redis_us)
+                                 : exact_ask_all(keys, said->calls, said->n_parts, moment->redis_us);
+    if (is_told)
+        note_expected(said, told);
+    bool is_right = told.wrong != NULL || q->reply->type == '-'
+                        ? is_error(&told, q->reply)
+                        : explains(said, q->act, (const struct own_key *const *)q->keys, told, moment, &q->heard);
+    if (!is_right)
+        return;
+    if (!q->is_explained)
+        q->first_moment = i;
+    q->is_explained = true;
+    for (unsigned k = 0; k < said->n_parts; k++)
+        guess(&q->after[k], &keys[k]);
+}
+
+/* Each combination of what the keys may hold. */
+static void try_moment(struct question *q, const struct heard_at *moment, uint32_t i, bool is_told)
+{
+    unsigned at[EXACT_PARTS] = {0}, n = q->said->n_parts, k = 0;
+    while (k < n) {
+        for (unsigned doubts = 0; doubts < 1U << n; doubts++) {
+            struct exact_key keys[EXACT_PARTS];
+            bool is_new = true;
+            for (k = 0; k < n; k++) {
+                keys[k] = q->keys[k]->guesses[at[k]];
+                if ((doubts >> k & 1) != 0)
+                    is_new &= doubt(&keys[k], moment->redis_us);
+            }
+            if (is_new)
+                try_one(q, keys, moment, i, is_told);
+        }
+        for (k = 0; k < n && ++at[k] == q->keys[k]->n_guesses; k++)
+            at[k] = 0;
+    }
+}
+
+static void try_all(struct question *q, bool is_told)
+{
+    const struct own_key *key = q->keys[0];
+    for (uint32_t i = key->used_moments; i < key->n_moments; i++)
+        if (is_moment(key, i, q->act)) {
+            q->is_seen = true;
+            try_moment(q, &key->moments[i % MOMENTS], i, is_told);
+        }
+}
+
+/* weir remembers a refusal for as long as nothing could pass, and counts its time from when it asked. */
+static bool is_remembered(const struct question *q)
+{
+    const struct own_key *key = q->keys[0];
+    const struct said *said = q->said;
+    if (said->is_several || key->n_moments == 0 || key->asked.is_punished || said->calls[0].counts_all)
+        return false;
+    const struct heard_at *last = &key->moments[(key->n_moments - 1) % MOMENTS];
+    int64_t lag_us = (int64_t)(world.now_ns - last->at_ns) / 1000,
+            least_us = (int64_t)(q->act->read_ns - last->at_ns) / 1000;
+    for (unsigned i = 0; i < key->n_guesses; i++) {
+        struct exact_key early = key->guesses[i], late = early;
+        struct exact_told from = exact_ask(&early, &said->calls[0], last->redis_us + exact_max(0, least_us));
+        struct exact_told to =
+            exact_ask(&late, &said->calls[0], last->redis_us + lag_us + (int64_t)(key->delay_ns / 1000));
+        if (!from.is_limited)
+            continue;
+        int64_t f[EXACT_FIELDS], t[EXACT_FIELDS];
+        cover(said, &from);
+        cover(said, &to);
+        exact_fields(&from, &said->calls[0], f);
+        exact_fields(&to, &said->calls[0], t);
+        const int64_t *h = q->heard.fields;
+        bool is_retry = (h[3] == -1 && f[3] == -1) || (h[3] >= 0 && h[3] <= f[3] + 1 && (t[3] < 0 || h[3] + 1 >= t[3]));
+        if (h[0] == f[0] && h[1] == f[1] && h[2] == 0 && is_retry && h[4] <= f[4] + 1 && h[4] + 1 >= t[4])
+            return true;
+    }
+    return false;
+}
+
+static void learn(struct question *q)
+{
+    for (unsigned k = 0; k < q->said->n_parts; k++) {
+        struct own_key *key = q->keys[k];
+        key->is_lost = q->after[k].is_full;
+        key->n_guesses = q->after[k].n;
+        memcpy(key->guesses, q->after[k].all, q->after[k].n * sizeof key->guesses[0]);
+        if (q->said->n_parts == 1) {
+            key->delay_ns = key->moments[q->first_moment % MOMENTS].at_ns - q->act->read_ns;
+            key->used_moments = q->first_moment;
+        }
+    }
+}
+
+/* weir cannot ask, and makes up an answer, or answers from its own memory. */
+static bool may_be_made_up(const struct said *said)
+{
+    static const char always[] = "limit-when-down = ";
+    return !run.is_faultless && (regime_may_say(always) || strcmp(said->words[1], "CHECK") == 0);
+}
+
+static const char *judge_said(struct client *client, const struct act *act, const struct reply *reply,
+                              const struct said *said, struct own_key *const *keys)
+{
+    struct question q = {.said = said, .act = act, .reply = reply};
+    memcpy(q.keys, keys, said->n_parts * sizeof q.keys[0]);
+    if (reply->type != '-' && !said_read(said, reply, client->session.is_resp3, q.heard.fields, &q.heard.refused_by))
+        return "it is no decision of that form";
+    try_all(&q, false);
+    if (q.is_explained)
+        learn(&q);
+    else if (is_remembered(&q))
+        return NULL;
+    else if (may_be_made_up(said))
+        for (unsigned k = 0; k < said->n_parts; k++)
+            keys[k]->is_lost = true;
+    else {
+        note_words(said);
+        try_all(&q, true);
+        return q.is_seen ? "not what the key holds" : "nobody has asked Redis, and it is not what was remembered";
+    }
+    return NULL;
+}
+
+/* ---- one call ---- */
+
+static void say_words(struct client *client, const struct said *said, const struct act *act)
+{
+    say_begin(client, said->n_words);
+    for (unsigned i = 0; i < said->n_words; i++)
+        say_word(client, slice_str(said->words[i]));
+    expect(client, act);
+}
+
+static uint64_t dice_of(const struct act *act)
+{
+    return (uint64_t)act->a << 32 | act->b;
+}
+
+static bool is_in_multi(struct client *client, const struct reply *reply, const char **why)
+{
+    if (!client->session.in_multi)
+        return false;
+    client->session.is_voided = true;
+    *why = reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions")) ? NULL : "LIMIT in MULTI";
+    return true;
+}
+
+static void say_exact(struct client *client, struct act *act)
+{
+    struct said said;
+    const struct own_key *key = key_to_say(client, act->a);
+    const struct asked_key *asked = &key->asked;
+    said_make(&said, &asked, 1, dice_of(act));
+    act->c = mark(key);
+    say_words(client, &said, act);
+}
+
+static const char *judge_exact(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct said said;
+    const char *why = NULL;
+    if (is_in_multi(client, reply, &why))
+        return why;
+    struct own_key *key = key_to_judge(client, act->a, act->c);
+    if (key == NULL)
+        return NULL;
+    const struct asked_key *asked = &key->asked;
+    said_make(&said, &asked, 1, dice_of(act));
+    return judge_said(client, act, reply, &said, &key);
+}
+
+/* ---- the row ---- */
+
+/* It begins anew. */
+static void say_forget(struct client *client, struct act *act)
+{
+    const struct own_key *key = key_to_say(client, act->a);
+    char words[2][SAID_ROOM];
+    bool is_named = asked_key_algorithm(&key->asked, words) == 2;
+    act->c = mark(key);
+    say_begin(client, 3);
+    say_word(client, SLICE("LIMIT"));
+    say_word(client, SLICE("RESET"));
+    say_text(client, is_named ? "%s:%s" : "%s%s", is_named ? words[1] : "", key->asked.name);
+    expect(client, act);
+}
+
+static const char *judge_forget(struct client *client, const struct act *act, const struct reply *reply)
+{
+    const char *why = NULL;
+    if (is_in_multi(client, reply, &why))
+        return why;
+    struct own_key *key = key_to_judge(client, act->a, act->c);
+    if (key == NULL)
+        return NULL;
+    bool may_be = false;
+    for (unsigned i = 0; i < key->n_guesses; i++) {
+        int64_t end_us = key->guesses[i].end_us;
+        int64_t offset_us = key->n_moments > 0
+                                ? key->moments[(key->n_moments - 1) % MOMENTS].redis_us -
+                                      (int64_t)(key->moments[(key->n_moments - 1) % MOMENTS].at_ns / 1000)
+                                : 0;
+        bool may_be_there = end_us + EXPIRY_US >= (int64_t)(act->read_ns / 1000) + offset_us;
+        bool may_be_gone = end_us <= (int64_t)(world.now_ns / 1000) + offset_us + EXPIRY_US;
+        may_be |=
+            (may_be_there && end_us > 0 && reply_is_integer(reply, 1)) || (may_be_gone && reply_is_integer(reply, 0));
+    }
+    key->n_guesses = 1;
+    key->guesses[0] = (struct exact_key){0};
+    return may_be ? NULL : "not as many keys as there are";
+}
+
+/* ---- several keys ---- */
+
+/* Which of them: some bits of `pick`, as far as they can be asked together. How many. */
+static unsigned keys_of(struct client *client, uint32_t pick, uint8_t which[EXACT_PARTS])
+{
+    const struct own_key *all = own_keys[client->number];
+    unsigned n = 0;
+    for (unsigned i = 0; i < KEYS && n < EXACT_PARTS; i++) {
+        const struct asked_key *asked = &all[(pick + i) % KEYS].asked;
+        bool fits = asked->kind != EXACT_WARM && asked->kind != EXACT_NONE;
+        if (n > 0)
+            fits &= (asked->named != NULL) == (all[which[0]].asked.named != NULL);
+        if (fits && !asked_key_is_shadow(asked))
+            which[n++] = (uint8_t)((pick + i) % KEYS);
+    }
+    return n;
+}
+
+/* Which of the keys, and of each what call it was. */
+struct together {
+    uint8_t which[EXACT_PARTS];
+    uint32_t marks[EXACT_PARTS];
+    unsigned n;
+};
+
+#define TOGETHER 512 /* calls of one client that may wait for their answers, and more */
+static struct together together[CLIENTS_MAX][TOGETHER];
+static uint32_t n_together[CLIENTS_MAX];
+
+static void say_together(struct client *client, struct act *act)
+{
+    struct said said;
+    const struct asked_key *asked[EXACT_PARTS];
+    struct together *one = &together[client->number][n_together[client->number] % TOGETHER];
+    for (unsigned i = 0; i < KEYS; i++)
+        if (is_over(client, &own_keys[client->number][i]))
+            begin_anew(client, &own_keys[client->number][i]);
+    one->n = keys_of(client, act->a, one->which);
+    if (one->n == 0)
+        return;
+    act->c = n_together[client->number]++;
+    for (unsigned i = 0; i < one->n; i++) {
+        const struct own_key *key = key_to_say(client, one->which[i]);
+        one->marks[i] = mark(key);
+        asked[i] = &key->asked;
+    }
+    said_make(&said, asked, one->n, dice_of(act));
+    say_words(client, &said, act);
+}
+
+static const char *judge_together(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct said said;
+    const char *why = NULL;
+    struct own_key *keys[EXACT_PARTS];
+    const struct asked_key *asked[EXACT_PARTS];
+    bool is_known = true;
+    if (is_in_multi(client, reply, &why) || act->c + TOGETHER <= n_together[client->number])
+        return why;
+    const struct together *one = &together[client->number][act->c % TOGETHER];
+    for (unsigned i = 0; i < one->n; i++) {
+        keys[i] = key_to_judge(client, one->which[i], one->marks[i]);
+        is_known &= keys[i] != NULL;
+    }
+    for (unsigned i = 0; i < one->n; i++) {
+        if (keys[i] != NULL && !is_known)
+            keys[i]->is_lost = true;
+        asked[i] = keys[i] != NULL ? &keys[i]->asked : NULL;
+    }
+    if (!is_known)
+        return NULL;
+    said_make(&said, asked, one->n, dice_of(act));
+    return judge_said(client, act, reply, &said, keys);
+}
+
+/* ---- by hand ---- */
+
+static int64_t ban_ms(const struct act *act)
+{
+    return 1 + act->b / 2 % 200;
+}
+
+static bool is_ban(const struct act *act)
+{
+    return act->b % 2 == 0;
+}
+
+static void say_ban(struct client *client, struct act *act)
+{
+    char words[2][SAID_ROOM];
+    struct own_key *key = key_to_say(client, act->a);
+    unsigned n = asked_key_algorithm(&key->asked, words);
+    if (!key->asked.is_punished) {
+        key->n_said--;
+        say_exact(client, act);
+        return;
+    }
+    act->c = mark(key);
+    say_begin(client, 3 + n + is_ban(act));
+    say_word(client, SLICE("LIMIT"));
+    say_word(client, is_ban(act) ? SLICE("BAN") : SLICE("UNBAN"));
+    for (unsigned i = 0; i < n; i++)
+        say_text(client, "%s", words[i]);
+    say_text(client, "%s", key->asked.name);
+    if (is_ban(act))
+        say_text(client, "%ums", (unsigned)ban_ms(act));
+    expect(client, act);
+}
+
+static const char *judge_ban(struct client *client, const struct act *act, const struct reply *reply)
+{
+    const char *why = NULL;
+    if (!own_keys[client->number][act->a % KEYS].asked.is_punished)
+        return judge_exact(client, act, reply);
+    if (is_in_multi(client, reply, &why))
+        return why;
+    struct own_key *key = key_to_judge(client, act->a, act->c);
+    if (key == NULL)
+        return NULL;
+    struct guesses after = {.n = 0};
+    for (uint32_t i = key->used_moments; i < key->n_moments; i++)
+        for (unsigned g = 0; is_moment(key, i, act) && g < key->n_guesses; g++) {
+            struct exact_key one = key->guesses[g];
+            int64_t now_us = key->moments[i % MOMENTS].redis_us;
+            int64_t told =
+                is_ban(act) ? exact_ban(&one, key->asked.kind, ban_ms(act), now_us) : exact_unban(&one, now_us);
+            if (is_ban(act) ? reply_is_ok(reply) : reply_is_integer(reply, told))
+                guess(&after, &one);
+        }
+    key->n_guesses = after.n;
+    key->is_lost = after.is_full;
+    memcpy(key->guesses, after.all, after.n * sizeof key->guesses[0]);
+    return after.n > 0 ? NULL : "not what the key's penalty says";
+}
+
+const struct op exact_ops[] = {
+    {"exact", 60, OP_BLOCKS | OP_MULTI, LIMIT_ANY, say_exact, judge_exact},
+    {"exact_all", 20, OP_BLOCKS | OP_MULTI, LIMIT_ANY, say_together, judge_together},
+    {"exact_forget", 3, OP_MULTI, LIMIT_ANY, say_forget, judge_forget},
+    {"exact_ban", 5, OP_MULTI, LIMIT_ANY, say_ban, judge_ban},
+    {0},
+};
