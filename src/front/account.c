@@ -228,9 +228,12 @@ static bool find_subject(struct client *client)
                     (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
     if (!make_own_funnels(client, policy) || (counts_connections(policy) && make_meter(client) == NULL))
         return false;
-    forget_turn(client);
+    const struct subject *old = client->subject;
     client->bound = policy;
     client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
+    if (client->subject != old)
+        forget_turn(client);
+    client->overflows = subject_is_overflow(client->subject);
     client->is_keyed = is_keyed;
     client->counts_bytes_out = policy != NULL && policy->of_unit[UNIT_BYTES_OUT] != 0;
     client->counts_calls = policy != NULL && policy->of_unit[UNIT_INFLIGHT] != 0;
@@ -309,6 +312,33 @@ void account_moor(struct client *client)
         client->meter->connected = gate_reconnect(&now);
     attach_calls(client, &now);
     subject_put(client->front->settings->subjects, old);
+}
+
+/*
+ * Whoever shares a subject for want of room has its own as soon as there is one, which another connection may have had
+ * made: else it had two to spend from. Its connection and its calls go with it, counted, not asked.
+ */
+static void leave_overflow(struct client *client)
+{
+    struct front *front = client->front;
+    struct subject *shared = client->subject;
+    struct facts facts = account_facts(client);
+    char name[SUBJECT_NAME_MAX];
+    size_t len = identity_subject(&front->rules->identity, &facts, name);
+    struct subject *own =
+        subject_get_own(front->settings->subjects, shared->record, slice_of(name, len), front->loop->now_ns);
+    if (own == NULL)
+        return;
+    account_tell_top(client);
+    const struct account before = account_of(client);
+    detach(client, &before);
+    client->subject = own;
+    client->overflows = false;
+    const struct account now = account_of(client);
+    if (now.policy != NULL && now.policy->of_unit[UNIT_CONNECTIONS] != 0)
+        client->meter->connected = gate_reconnect(&now);
+    attach_calls(client, &now);
+    subject_put(front->settings->subjects, shared);
 }
 
 void account_leave(struct client *client)
@@ -399,6 +429,15 @@ static enum gate settle(struct client *client, enum gate gate)
     return gate;
 }
 
+void account_forgo(struct client *client)
+{
+    if (!account_is_waiting(client))
+        return;
+    alarm_stop(&client->front->alarms, &client->meter->delay);
+    leave_queue(client);
+    end_wait(client);
+}
+
 /* A handshake is never late, whatever others of its subject owe: what a connection sends before its first command. */
 static bool is_greeting(const struct client *client, size_t n)
 {
@@ -482,6 +521,7 @@ static struct ask ask_for(const struct client *client, const struct request *req
     if (has_delays(account) || has_delays(own)) {
         ask.may_wait = may_wait(client);
         ask.waited_for = account_is_waiting(client) ? client->meter->waited_for : 0;
+        ask.turn = account_is_waiting(client) ? &client->meter->turn : NULL;
         ask.headed_ns = account_is_waiting(client) ? client->meter->headed_ns : now_ns;
     }
     return ask;
@@ -497,6 +537,8 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     struct front *front = client->front;
     verdict->counted = 0;
     verdict->is_shadowed = false;
+    if (client->overflows && !account_is_waiting(client))
+        leave_overflow(client);
     if (client->bound == NULL && !client->is_keyed)
         return settle(client, GATE_PASS);
     if (account_is_waiting(client) && alarm_is_set(&client->meter->delay))

@@ -70,6 +70,9 @@ enum gate account_ask_idly(struct client *client, size_t n);
  */
 enum gate account_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict);
 
+/* It is answered without going: if it has waited, nobody else gets its turn. */
+void account_forgo(struct client *client);
+
 /* Is its next command one that a limit delays? And for much longer? */
 bool account_is_waiting(const struct client *client);
 bool account_waits_long(const struct client *client);

@@ -147,6 +147,7 @@ struct client {
     bool is_astray : 1;         /* its lane has remembered something in a transaction that weir does not know */
     bool is_raw_after_exec : 1; /* what is queued answers in frames that cannot be counted */
     bool is_raw : 1;
+    bool overflows : 1;        /* it shares a subject until there is room for its own */
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
     bool counts_bytes_out : 1; /* its policy has limits on them */
     bool counts_calls : 1;     /* and on calls in flight */

@@ -408,6 +408,8 @@ static enum route route_counted(struct client *client, struct request *request, 
 {
     request->n_bytes = n_bytes;
     enum route result = route(client, request);
+    if (result == ROUTE_TAKEN)
+        account_forgo(client);
     if (result == ROUTE_TAKEN && !request->is_refused && !request->is_paid)
         account_bytes_in(client, n_bytes, request->counted);
     return result;

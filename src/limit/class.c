@@ -82,7 +82,6 @@ void class_add_term(struct class *class, struct term term)
 struct classes *classes_new(void)
 {
     struct classes *classes = mem_zalloc(1, sizeof *classes);
-    classes->known = command_table_builtin();
     class_add_term(classes_add(classes, SLICE("all")), (struct term){.kind = TERM_ALL});
     class_add_term(classes_add(classes, SLICE("read")), (struct term){.kind = TERM_FLAG, .flag = CMD_READONLY});
     class_add_term(classes_add(classes, SLICE("write")), (struct term){.kind = TERM_FLAG, .flag = CMD_WRITE});
@@ -97,13 +96,12 @@ void classes_free(struct classes *classes)
     for (size_t i = 0; i < classes->n; i++)
         class_free(classes->at[i]);
     free(classes->at);
-    command_table_put(classes->known);
     free(classes);
 }
 
-bool classes_know_command(const struct classes *classes, struct slice name)
+bool class_is_command(struct slice name)
 {
-    return command_by_name(classes->known, name) != NULL;
+    return command_by_name(command_table_known(), name) != NULL;
 }
 
 size_t classes_count(const struct classes *classes)
@@ -142,7 +140,7 @@ static struct slice class_name_at(const void *arg, size_t i)
 
 static bool refuse_unknown(const struct classes *classes, struct slice text, struct why why)
 {
-    if (classes_know_command(classes, text))
+    if (class_is_command(text))
         return why_refuse(why, "%.*s is a command, not a class (did you mean cmd.%.*s?)", SHOWN(text), SHOWN(text));
     struct slice near = near_name(text, classes->n, class_name_at, classes);
     if (near.len > 0)

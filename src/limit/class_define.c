@@ -71,7 +71,7 @@ static bool is_taken(struct slice name)
 /* The class in which `name` was taken for a command before there was a class of that name; NULL: none. */
 static const struct class *early_user(const struct classes *classes, struct slice name)
 {
-    if (classes_know_command(classes, name))
+    if (class_is_command(name))
         return NULL;
     for (size_t i = 0; i < classes->n; i++)
         for (size_t j = 0; j < classes->at[i]->n_terms; j++) {
@@ -106,7 +106,7 @@ static bool word_term(const struct classes *classes, const struct class *class, 
                       struct why why)
 {
     const struct class *other = classes_lookup(classes, word);
-    if (other && !(other == class && classes_know_command(classes, word))) {
+    if (other && !(other == class && class_is_command(word))) {
         *term = (struct term){.kind = TERM_CLASS, .class = other};
         return !reaches(other, class) ||
                why_refuse(why, "class %s refers to itself through %s", class->name, other->name);

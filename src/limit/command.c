@@ -6,6 +6,7 @@
  */
 #include "limit/command.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -448,6 +449,20 @@ struct command_table *command_table_builtin(void)
         put_subcommands(table, facts[i].name);
     }
     return table;
+}
+
+static struct command_table *known;
+
+static void make_known(void)
+{
+    known = command_table_builtin();
+}
+
+const struct command_table *command_table_known(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_known);
+    return known;
 }
 
 struct command_table *command_table_get(struct command_table *table)

@@ -128,6 +128,9 @@ void command_table_add(struct command_table *table, const struct command_info *i
 /* The table of facts about Redis 7 that is compiled in; one reference. */
 struct command_table *command_table_builtin(void);
 
+/* The same to look at, made once for the process and never freed. Any thread. */
+const struct command_table *command_table_known(void);
+
 struct command_table *command_table_get(struct command_table *table); /* one more reference; any thread */
 void command_table_put(struct command_table *table);
 

@@ -225,8 +225,79 @@ static void charge(const struct trial *trial, uint64_t limits)
     }
 }
 
+static struct departure departure_at(struct subject *holder, uint16_t slot, uint16_t departures)
+{
+    struct departure departure = {.queue = subject_funnel(holder, slot)};
+    for (unsigned i = 0; i < DEPARTURE_WORDS; i++)
+        departure.words[i] = subject_funnel(holder, (uint16_t)(departures + i));
+    return departure;
+}
+
+static struct departure departure_of(const struct trial *trial, const struct limit *limit)
+{
+    return departure_at(trial->account->holders[limit->scope], limit->slot, limit->departures);
+}
+
+/* The place of what goes at once, and is charged already: the last there is. */
+static struct queue_place last_place(const struct trial *trial, const struct limit *limit)
+{
+    const struct rate *rate = &limit->rate;
+    uint64_t end_ns = funnel_word(funnel_of(trial->account, (unsigned)(limit - trial->account->policy->limits)));
+    uint64_t units = units_of(trial, limit);
+    uint64_t span_ns = rate_is_fine(rate) ? rate_span_ns(rate, units) : funnel_queue_span(rate, units);
+    return (struct queue_place){end_ns > span_ns ? end_ns - span_ns : 0, end_ns,
+                                end_ns > rate->burst_ns ? end_ns - rate->burst_ns : 0};
+}
+
+/* Has it waited for that one, and is its place known? */
+static bool has_turn(const struct trial *trial, const struct limit *limit)
+{
+    const struct turn *turn = trial->ask->turn;
+    return turn != NULL && turn->holder != NULL && trial->ask->waited_for == limit->id + 1U;
+}
+
+/* It goes, and is charged already. `place`: the limit with which it has had a place, among these; 0: with none. */
+static void depart(const struct trial *trial, uint64_t delays, uint64_t place)
+{
+    const struct turn *turn = trial->ask->turn;
+    for (; trial->tallies && delays; delays &= delays - 1) {
+        const struct limit *limit = limit_at(trial, lowest(delays));
+        if (!limit_has_places(limit))
+            continue;
+        const struct departure departure = departure_of(trial, limit);
+        bool has_waited = (place >> lowest(delays) & 1) != 0 && has_turn(trial, limit);
+        const struct queue_place own =
+            has_waited ? departure_moved(&departure, turn->place, turn->shift_ns) : last_place(trial, limit);
+        departure_go(&departure, &own, trial->ask->now_ns);
+    }
+}
+
+/*
+ * Its place has come with that limit, but it is late, or others were. GATE_PASS: it may go all the same. Else it keeps
+ * its turn; it is not refused any more, for it was told when to go. Who was moved waits again even if it could go now:
+ * the alarms of those before it ring first then.
+ */
+static FUNNEL_RARE enum gate wait_on(const struct trial *trial, const struct limit *limit, struct verdict *verdict)
+{
+    const struct turn *turn = trial->ask->turn;
+    if (!limit_has_places(limit) || !has_turn(trial, limit))
+        return GATE_PASS;
+    const struct departure departure = departure_of(trial, limit);
+    const struct queue_place place = departure_moved(&departure, turn->place, turn->shift_ns);
+    uint64_t until_ns = departure_until(&departure, &place);
+    bool is_moved = place.due_ns != turn->place.due_ns;
+    if (until_ns <= trial->ask->now_ns && !is_moved)
+        return GATE_PASS;
+    verdict->turn = *turn;
+    verdict->turn.place = place;
+    verdict->turn.shift_ns = funnel_word(departure.words[DEPARTURE_SHIFT]);
+    verdict->limit = limit;
+    verdict->wait_ns = (int64_t)(until_ns - trial->ask->now_ns);
+    return GATE_WAIT;
+}
+
 /* The subject is locked: what the word was before is what it was charged on. */
-static FUNNEL_RARE struct turn take_turn(const struct trial *trial, unsigned index)
+static FUNNEL_RARE struct turn take_turn(const struct trial *trial, unsigned index, uint64_t wait_ns)
 {
     const struct limit *limit = limit_at(trial, index);
     const struct funnel *funnel = funnel_of(trial->account, index);
@@ -235,11 +306,13 @@ static FUNNEL_RARE struct turn take_turn(const struct trial *trial, unsigned ind
     charge(trial, UINT64_C(1) << index);
     if (!trial->tallies || unit_is_bytes((enum unit)limit->unit))
         return (struct turn){0};
+    const struct departure departure = departure_of(trial, limit);
     return (struct turn){.holder = trial->account->holders[limit->scope],
-                         .begin_ns = before_ns > now_ns ? before_ns : now_ns,
-                         .end_ns = funnel_word(funnel),
+                         .place = {before_ns > now_ns ? before_ns : now_ns, funnel_word(funnel), now_ns + wait_ns},
+                         .shift_ns = funnel_word(departure.words[DEPARTURE_SHIFT]),
                          .units = units_of(trial, limit),
                          .slot = limit->slot,
+                         .departures = limit->departures,
                          .id = limit->id};
 }
 
@@ -339,12 +412,19 @@ static enum gate decide(const struct trial *trial, uint64_t limits, bool is_shad
         return gate;
     uint64_t wait_ns = longest_wait(trial, delays & ~place, &slowest);
     if (wait_ns > 0 && trial->ask->may_wait && !is_shadow) {
-        verdict->turn = take_turn(trial, (unsigned)(slowest - policy->limits));
+        verdict->turn = take_turn(trial, (unsigned)(slowest - policy->limits), wait_ns);
         count(trial, slowest, GATE_WAIT, false);
         set_verdict(verdict, slowest, wait_ns);
         return GATE_WAIT;
     }
+    if (place && trial->ask->may_wait && !is_shadow) {
+        gate = wait_on(trial, limit_at(trial, lowest(place)), verdict);
+        if (gate != GATE_PASS)
+            return gate;
+    }
     charge(trial, left);
+    if (!is_shadow)
+        depart(trial, delays, place);
     if (limits & policy->of_unit[UNIT_INFLIGHT])
         verdict->counted |= is_shadow ? COUNTED_SHADOW : COUNTED;
     return GATE_PASS;
@@ -405,7 +485,9 @@ enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
 void gate_leave(const struct turn *turn, struct tally *tallies)
 {
     subject_lock(turn->holder);
-    if (funnel_take_back(subject_funnel(turn->holder, turn->slot), turn->begin_ns, turn->end_ns))
+    const struct departure departure = departure_at(turn->holder, turn->slot, turn->departures);
+    const struct queue_place place = departure_moved(&departure, turn->place, turn->shift_ns);
+    if (funnel_take_back(departure.queue, place.begin_ns, place.end_ns))
         tally_add(&tallies[turn->id].admitted, -turn->units);
     subject_unlock(turn->holder);
 }

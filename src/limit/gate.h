@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "limit/command.h"
+#include "limit/departure.h"
 #include "limit/ledger.h"
 #include "limit/policy.h"
 #include "limit/subject.h"
@@ -41,8 +42,9 @@ struct ask {
     uint64_t headed_ns;  /* since when it is the next of its connection */
     bool may_wait;       /* its connection can be held; else a limit that delays refuses */
     uint32_t waited_for; /* 1 + the id of the limit that has delayed it, when its place there has come; 0: none has */
-    bool blocks;         /* it may wait in Redis, though not all of its name do: then it is not in flight */
-    bool is_dry;         /* decide; charge and count nothing */
+    const struct turn *turn; /* that it has had there; NULL: none is known */
+    bool blocks;             /* it may wait in Redis, though not all of its name do: then it is not in flight */
+    bool is_dry;             /* decide; charge and count nothing */
 };
 
 enum gate { GATE_PASS, GATE_WAIT, GATE_REFUSE, GATE_CLOSE, GATE_DENY };
@@ -57,25 +59,27 @@ enum {
 /* A turn in a queue, which somebody else may be behind. Whoever keeps it keeps its holder, too. */
 struct turn {
     struct subject *holder; /* of its funnel; NULL: there is none */
-    uint64_t begin_ns;      /* the funnel's word before it was taken ... */
-    uint64_t end_ns;        /* ... and since */
+    struct queue_place place;
+    uint64_t shift_ns; /* how far places had been moved by then */
     uint64_t units;
-    uint16_t slot; /* of its funnel */
-    uint16_t id;   /* of its limit */
+    uint16_t slot;       /* of its funnel */
+    uint16_t departures; /* the first of its departure's slots */
+    uint16_t id;         /* of its limit */
 };
 
 struct verdict {
     const struct limit *limit; /* that made it wait, or refused with the longest wait */
     struct turn turn;          /* GATE_WAIT: that was taken; of bytes, which are not known yet, none is */
-    int64_t wait_ns;           /* GATE_WAIT: until it may go. Else until the same would pass; GATE_NEVER */
-    uint8_t counted;           /* GATE_PASS: COUNTED* */
-    bool is_shadowed;          /* GATE_PASS, but limits that are only counted would not have let it */
+    int64_t wait_ns;  /* GATE_WAIT: until it may go, or could have gone. Else until the same would pass; GATE_NEVER */
+    uint8_t counted;  /* GATE_PASS: COUNTED* */
+    bool is_shadowed; /* GATE_PASS, but limits that are only counted would not have let it */
 };
 
 /*
  * May it go? What one limit refuses now is refused, whatever others would delay. GATE_PASS: it was charged to every
  * limit that binds it. GATE_WAIT: its place is taken with the limit that delays it longest; after wait_ns ask again
- * with waited_for. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be closed.
+ * with waited_for and its turn. Who comes late then may have to wait on, for what has gone meanwhile, with the same
+ * turn. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be closed.
  * `tallies` are the caller's own, by limit id. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,

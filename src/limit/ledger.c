@@ -5,10 +5,12 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "limit/departure.h"
 #include "limit/subject.h"
 
 #define LINE_MAX 96
 #define ENTRIES_STEP 256
+#define NOWHERE UINT16_MAX
 
 struct entry {
     struct record *record;
@@ -16,6 +18,7 @@ struct entry {
     uint8_t scope;
     uint16_t place;
     uint16_t slot;
+    uint16_t departures; /* the first of its departure's slots; NOWHERE: it has never had places */
 };
 
 struct ledger {
@@ -59,11 +62,11 @@ struct record *ledger_record(struct ledger *ledger, struct slice name)
     return record;
 }
 
-static const struct entry *find(const struct ledger *ledger, const struct record *record, struct slice line,
-                                const struct limit *limit)
+static struct entry *find(struct ledger *ledger, const struct record *record, struct slice line,
+                          const struct limit *limit)
 {
     for (size_t i = 0; i < ledger->n_entries; i++) {
-        const struct entry *entry = &ledger->entries[i];
+        struct entry *entry = &ledger->entries[i];
         if (entry->record == record && entry->scope == limit->scope && entry->place == limit->place &&
             slice_eq(line, slice_str(entry->line)))
             return entry;
@@ -71,29 +74,45 @@ static const struct entry *find(const struct ledger *ledger, const struct record
     return NULL;
 }
 
-static const struct entry *add(struct ledger *ledger, struct record *record, struct slice line,
-                               const struct limit *limit)
+/* So many next to one another, of holders of that scope. NOWHERE: there are too many. */
+static uint16_t add_slots(struct record *record, uint8_t scope, uint16_t n)
 {
-    uint16_t slot = atomic_load_explicit(&record->slots[limit->scope], memory_order_relaxed);
-    if (ledger->n_entries == LEDGER_LIMITS_MAX || slot == LEDGER_SLOTS_MAX || line.len > LINE_MAX)
+    uint16_t first = atomic_load_explicit(&record->slots[scope], memory_order_relaxed);
+    if (first + n > LEDGER_SLOTS_MAX)
+        return NOWHERE;
+    atomic_store_explicit(&record->slots[scope], (uint16_t)(first + n), memory_order_release);
+    return first;
+}
+
+static struct entry *add(struct ledger *ledger, struct record *record, struct slice line, const struct limit *limit)
+{
+    if (ledger->n_entries == LEDGER_LIMITS_MAX || line.len > LINE_MAX)
+        return NULL;
+    uint16_t slot = add_slots(record, limit->scope, 1);
+    if (slot == NOWHERE)
         return NULL;
     if (ledger->n_entries % ENTRIES_STEP == 0)
         ledger->entries = mem_realloc(ledger->entries, ledger->n_entries + ENTRIES_STEP, sizeof *ledger->entries);
     struct entry *entry = &ledger->entries[ledger->n_entries++];
-    *entry = (struct entry){.record = record, .scope = limit->scope, .place = limit->place, .slot = slot};
+    *entry = (struct entry){
+        .record = record, .scope = limit->scope, .place = limit->place, .slot = slot, .departures = NOWHERE};
     memcpy(entry->line, line.at, line.len);
-    atomic_store_explicit(&record->slots[limit->scope], (uint16_t)(slot + 1), memory_order_release);
     return entry;
 }
 
 bool ledger_enter(struct ledger *ledger, struct record *record, struct slice line, struct limit *limit)
 {
-    const struct entry *entry = find(ledger, record, line, limit);
+    struct entry *entry = find(ledger, record, line, limit);
     if (!entry)
         entry = add(ledger, record, line, limit);
     if (!entry)
         return false;
+    if (limit_has_places(limit) && entry->departures == NOWHERE)
+        entry->departures = add_slots(record, limit->scope, DEPARTURE_WORDS);
+    if (limit_has_places(limit) && entry->departures == NOWHERE)
+        return false;
     limit->slot = entry->slot;
+    limit->departures = entry->departures;
     limit->id = (uint16_t)(entry - ledger->entries);
     if (limit->scope == PER_POLICY && !record->everybody)
         record->everybody = subject_new_lasting(record, PER_POLICY, SLICE(""));

@@ -40,6 +40,7 @@ struct limit {
     uint64_t delay_ns;           /* with OVER_DELAY: the longest wait */
     uint16_t place;              /* among the limits of its line in the file */
     uint16_t slot;               /* where its funnel is with whoever holds it; given by the ledger */
+    uint16_t departures;         /* the first slot of its departure's words; given by the ledger if it has places */
     uint16_t id;                 /* its number for counting, for as long as the process lives; given by the ledger */
     uint8_t unit;                /* enum unit */
     uint8_t scope;               /* enum scope */
@@ -67,6 +68,12 @@ static inline bool unit_is_gauge(enum unit unit)
 static inline bool unit_is_bytes(enum unit unit)
 {
     return unit == UNIT_BYTES_IN || unit == UNIT_BYTES_OUT;
+}
+
+/* Does it make commands wait in a queue, in which each has its place? Bytes are not known yet when a command waits. */
+static inline bool limit_has_places(const struct limit *limit)
+{
+    return limit->action == OVER_DELAY && (limit->unit == UNIT_COMMANDS || limit->unit == UNIT_COST);
 }
 
 /*

@@ -387,10 +387,43 @@ static void give_back_place(struct subjects *subjects)
     atomic_fetch_sub_explicit(&subjects->count, 1, memory_order_relaxed);
 }
 
+/* ---- those for whom there is no room ---- */
+
+bool subject_is_overflow(const struct subject *subject)
+{
+    return subject == subject->record->overflow;
+}
+
+static struct subject *overflow_get(struct subjects *subjects, const struct record *record)
+{
+    atomic_fetch_add_explicit(&subjects->n_overflows, 1, memory_order_relaxed);
+    hold(record->overflow);
+    return record->overflow;
+}
+
+/* Debts alone: calls and connections are counted where they are. */
+static void inherit(struct subject *heir, const struct funnel *funnels, size_t first, size_t n, uint64_t now_ns)
+{
+    for (size_t i = 0; i < n && first + i < heir->n_funnels; i++)
+        if (!funnel_is_empty(&funnels[i], now_ns))
+            atomic_store_explicit(&heir->funnels[first + i].tat_ns, funnel_word(&funnels[i]), memory_order_relaxed);
+}
+
+/* It may have spent there what it has spent, for anybody could have been there. */
+static void inherit_overflow(struct subject *heir, uint64_t now_ns)
+{
+    const struct subject *overflow = heir->record->overflow;
+    inherit(heir, overflow->funnels, 0, overflow->n_funnels, now_ns);
+    struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
+    for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
+        inherit(heir, more->funnels, more->first, more->n, now_ns);
+}
+
 /* ---- getting ---- */
 
 /* Make what was not found, on a claimed place. The shard is locked. NULL when there is no memory. */
-static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted)
+static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
+                            uint64_t now_ns)
 {
     uint16_t n_funnels = slots_of(wanted->record, PER_SUBJECT);
     void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted, n_funnels)) : NULL;
@@ -400,6 +433,7 @@ static struct subject *make(struct subjects *subjects, struct shard *shard, cons
     }
     struct subject *subject = subject_init(memory, wanted, n_funnels);
     atomic_fetch_add_explicit(&wanted->record->subjects, 1, memory_order_relaxed);
+    inherit_overflow(subject, now_ns);
     link_in(shard, subject);
     count_add(&shard->bytes, subject_bytes(wanted, n_funnels));
     shard->count++;
@@ -417,14 +451,15 @@ static struct subject *find_or_make(struct subjects *subjects, struct shard *sha
     } else {
         forget_some(subjects, shard, now_ns);
         if (claim_free_place(subjects))
-            subject = make(subjects, shard, wanted);
+            subject = make(subjects, shard, wanted, now_ns);
     }
     pthread_mutex_unlock(&shard->lock);
     return subject;
 }
 
 /* The same on a place that was taken from another subject. */
-static struct subject *find_or_make_on(struct subjects *subjects, struct shard *shard, const struct wanted *wanted)
+static struct subject *find_or_make_on(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
+                                       uint64_t now_ns)
 {
     pthread_mutex_lock(&shard->lock);
     struct subject *subject = find(shard, wanted); /* another thread may have been faster */
@@ -432,17 +467,10 @@ static struct subject *find_or_make_on(struct subjects *subjects, struct shard *
         hold(subject);
         give_back_place(subjects);
     } else {
-        subject = make(subjects, shard, wanted);
+        subject = make(subjects, shard, wanted, now_ns);
     }
     pthread_mutex_unlock(&shard->lock);
     return subject;
-}
-
-static struct subject *overflow_get(struct subjects *subjects, const struct record *record)
-{
-    atomic_fetch_add_explicit(&subjects->n_overflows, 1, memory_order_relaxed);
-    hold(record->overflow);
-    return record->overflow;
 }
 
 /* Its owner's, once it has all its funnels; else let go again, and NULL. */
@@ -454,6 +482,14 @@ static struct subject *grown(struct subjects *subjects, struct subject *subject)
     return NULL;
 }
 
+struct subject *subject_get_own(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
+{
+    assert(name.len <= SUBJECT_NAME_MAX);
+    struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
+    struct subject *subject = find_or_make(subjects, &subjects->shards[wanted.hash % SHARDS], &wanted, now_ns);
+    return subject ? grown(subjects, subject) : NULL;
+}
+
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
 {
     assert(name.len <= SUBJECT_NAME_MAX);
@@ -461,7 +497,7 @@ struct subject *subject_get(struct subjects *subjects, struct record *record, st
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
     if (!subject && take_over_place(subjects, now_ns))
-        subject = find_or_make_on(subjects, shard, &wanted);
+        subject = find_or_make_on(subjects, shard, &wanted, now_ns);
     if (subject)
         subject = grown(subjects, subject);
     return subject ? subject : overflow_get(subjects, record);

@@ -4,7 +4,9 @@
  * Found by name under a sharded lock when a client's identity changes, then held by pointer. A subject belongs to a
  * policy's record in the ledger: the same user under two policies has two, and a reload changes nothing. The table is
  * bounded: it forgets only subjects that nobody holds and whose funnels are empty; full of others, or out of memory, it
- * binds newcomers to the one overflow subject of their policy, which is made with its record.
+ * binds newcomers to the one overflow subject of their policy, which is made with its record. Nobody gains by going to
+ * and fro: a subject that is made begins with all that the overflow subject owes, as if it had been there, and whoever is
+ * there leaves it once there is one of its own.
  */
 #ifndef WEIR_LIMIT_SUBJECT_H
 #define WEIR_LIMIT_SUBJECT_H
@@ -48,6 +50,10 @@ void subjects_free(struct subjects *subjects);
 
 /* Find or make, and hold; it has all funnels that there are slots for. Any thread. Never NULL. */
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
+
+/* The same for who is held to an overflow subject; NULL: there is still no room for its own. */
+struct subject *subject_get_own(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
+bool subject_is_overflow(const struct subject *subject);
 
 /* The same for one that is known, under any policy. NULL: it is not, and owes nothing; or there is no memory. */
 struct subject *subject_find(struct subjects *subjects, struct slice name);

@@ -38,7 +38,6 @@ struct class
 struct classes {
     struct class **at;
     size_t n;
-    struct command_table *known; /* Redis 7's commands, to tell a command from a class that was mistyped */
 };
 
 /* Where the reason of a refusal goes. */
@@ -57,7 +56,7 @@ struct class *classes_lookup(const struct classes *classes, struct slice name);
 struct class *classes_add(struct classes *classes, struct slice name);
 
 /* Is it a command of Redis 7? */
-bool classes_know_command(const struct classes *classes, struct slice name);
+bool class_is_command(struct slice name);
 
 /* The term's text belongs to the class from here on. */
 void class_add_term(struct class *class, struct term term);

@@ -24,9 +24,10 @@ static inline int admitted_order(const void *a, const void *b)
 
 /*
  * With P(k) what was admitted up to k: (P(j) - P(i - 1)) * period <= burst * period + count * (t(j) - t(i)) for all
- * i <= j, that is for each j and the i with the least P(i - 1) * period - count * t(i). Sorts `list`.
+ * i <= j, that is for each j and the i with the least P(i - 1) * period - count * t(i). Sorts `list`. `at_once` stands
+ * for burst * period.
  */
-static inline bool law_holds(struct admitted *list, size_t n, const struct rate *rate)
+static inline bool law_holds_with(struct admitted *list, size_t n, const struct rate *rate, __int128 at_once)
 {
     __int128 total = 0, least = 0;
     qsort(list, n, sizeof *list, admitted_order);
@@ -36,10 +37,15 @@ static inline bool law_holds(struct admitted *list, size_t n, const struct rate 
         if (j == 0 || start < least)
             least = start;
         total += list[j].cost;
-        if (total * rate->period_ns - passed - least > (__int128)rate->burst * rate->period_ns)
+        if (total * rate->period_ns - passed - least > at_once)
             return false;
     }
     return true;
+}
+
+static inline bool law_holds(struct admitted *list, size_t n, const struct rate *rate)
+{
+    return law_holds_with(list, n, rate, (__int128)rate->burst * rate->period_ns);
 }
 
 #endif

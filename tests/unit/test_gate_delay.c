@@ -10,6 +10,7 @@
 #include "dice.h"
 #include "funnel_law.h"
 #include "gate_kit.h"
+#include "limit/departure.h"
 
 /* Asks for a command that heads its connection since headed_ns. */
 static enum gate ask_since(const char *command, uint64_t cost, uint64_t headed_ns, uint64_t now_ns)
@@ -439,6 +440,166 @@ static void departures_obey_every_queue(void **state)
     }
 }
 
+/* ---- alarms ring late ---- */
+
+/* The place of `turn` with limit `index` has come, and its alarm rings now. */
+static enum gate ring(const struct turn *turn, const char *command, size_t index, uint64_t now_ns)
+{
+    struct ask wish = ask_of(command, 1, now_ns);
+    wish.headed_ns = START;
+    wish.waited_for = 1U + policy->limits[index].id;
+    wish.turn = turn;
+    return gate_ask(&account, &wish, tallies, &verdict);
+}
+
+/* Those whose places passed while nobody looked go one by one from then on, and all behind them as much later. */
+static void who_is_late_moves_those_behind(void **state)
+{
+    (void)state;
+    struct turn turns[6];
+    limit("all", "100/s over delay 120ms");
+    open_gate();
+    assert_int_equal(ask("get", 1, START), GATE_PASS);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(ask("get", 1, START), GATE_WAIT);
+        turns[i] = verdict.turn;
+    }
+    assert_int_equal(ring(&turns[0], "get", 0, START + 90 * MS), GATE_PASS); /* as if it were 2 ms late */
+    assert_int_equal(word(0), START + 148 * MS);
+    for (size_t i = 1; i < 3; i++) {
+        assert_int_equal(ring(&turns[i], "get", 0, START + 90 * MS), GATE_WAIT);
+        assert_int_equal(verdict.wait_ns, i * 10 * MS - 2 * MS);
+        assert_int_equal(verdict.turn.place.due_ns, turns[i].place.due_ns + 78 * MS);
+        turns[i] = verdict.turn;
+    }
+    assert_int_equal(ring(&turns[4], "get", 0, START + 90 * MS), GATE_WAIT); /* longer than it might have been told */
+    assert_int_equal(verdict.wait_ns, 38 * MS);
+    assert_int_equal(ring(&turns[4], "get", 0, START + 200 * MS), GATE_WAIT); /* behind those who ring before it */
+    assert_int_equal(verdict.wait_ns, -(int64_t)(72 * MS));
+    assert_int_equal(ask("get", 1, START + 90 * MS), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 58 * MS);
+    gate_leave(&verdict.turn, tallies);
+    assert_int_equal(word(0), START + 148 * MS);
+    gate_leave(&turns[5], tallies); /* the last that was moved gives back what it has */
+    assert_int_equal(word(0), START + 138 * MS);
+    assert_int_equal(ring(&turns[1], "get", 0, START + 98 * MS), GATE_PASS);
+    assert_int_equal(ring(&turns[2], "get", 0, START + 108 * MS + 1), GATE_PASS);
+    assert_int_equal(word(0), START + 138 * MS);
+    assert_tally(0, 6, 7, 0, 0);
+}
+
+/* A burst makes up for alarms that are late by no more than it takes. */
+static void a_burst_bears_lateness(void **state)
+{
+    (void)state;
+    struct turn turns[7];
+    limit("all", "100/s burst 5 over delay 1s");
+    open_gate();
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(ask("get", 1, START), GATE_PASS);
+    for (size_t i = 0; i < 7; i++) {
+        assert_int_equal(ask("get", 1, START), GATE_WAIT);
+        turns[i] = verdict.turn;
+    }
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(ring(&turns[i], "get", 0, START + 50 * MS), GATE_PASS);
+    assert_int_equal(word(0), START + 120 * MS); /* nothing has moved */
+    assert_int_equal(ring(&turns[5], "get", 0, START + 60 * MS), GATE_PASS);
+    assert_int_equal(ring(&turns[6], "get", 0, START + 70 * MS - 1), GATE_WAIT);
+    assert_int_equal(verdict.wait_ns, 1);
+}
+
+struct late {
+    struct waiting waiting;
+    struct turn turn;
+    uint64_t rings_ns;
+};
+
+#define LATES 64
+
+/* So many clients that always want to go on, and alarms that are so late: what has gone. Returns how many. */
+static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, struct admitted *gone, size_t most)
+{
+    static struct late lates[LATES];
+    uint64_t now_ns = START, behind_ns = START; /* a worker that does nothing until then */
+    size_t n = 0;
+    for (size_t i = 0; i < LATES; i++)
+        lates[i] = (struct late){.waiting = {.headed_ns = START}, .rings_ns = START + i};
+    while (n < most) {
+        size_t first = 0;
+        for (size_t k = 1; k < LATES; k++)
+            if (lates[k].rings_ns < lates[first].rings_ns)
+                first = k;
+        struct late *late = &lates[first];
+        now_ns = late->rings_ns > now_ns ? late->rings_ns : now_ns;
+        if (first % 2 == 0 && now_ns < behind_ns) {
+            late->rings_ns = behind_ns;
+            continue;
+        }
+        if (lateness_ns > 2 * MS && dice_below(seed, 1000) == 0)
+            behind_ns = now_ns + dice_below(seed, 300 * MS);
+        struct ask wish = ask_of("get", 1 + late->waiting.command, now_ns);
+        wish.headed_ns = late->waiting.headed_ns;
+        wish.waited_for = late->waiting.waited_for;
+        wish.turn = late->waiting.waited_for != 0 ? &late->turn : NULL;
+        enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+        assert_true(gate == GATE_PASS || gate == GATE_WAIT);
+        if (gate == GATE_WAIT) {
+            late->turn = verdict.turn;
+            late->waiting.waited_for = 1U + verdict.limit->id;
+            late->rings_ns =
+                now_ns + (verdict.wait_ns > 0 ? (uint64_t)verdict.wait_ns : 0) + dice_below(seed, lateness_ns + 1);
+        } else {
+            gone[n++] = (struct admitted){now_ns, wish.cost};
+            late->waiting = (struct waiting){.headed_ns = now_ns, .command = dice_below(seed, cost_most)};
+            late->rings_ns = now_ns;
+        }
+    }
+    return n;
+}
+
+/* However late alarms are, and on however many workers; and where they are no later than always, the rate is kept. */
+static void late_departures_obey_the_law(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what, *expression;
+        unsigned cost_most;
+    } lines[] = {
+        {"all", "24000/s burst 5 over delay 1d", 1},
+        {"all", "1000/s over delay 1d", 1},
+        {"all", "100/s burst 3 over delay 1d", 1},
+        {"all", "300/s burst 50 over delay 1d", 1},
+        {"cost", "900/s burst 4 over delay 1d", 9},
+        {"cost", "700m/s burst 300 over delay 1d", 100000},
+        {"all", "17/s over delay 1d", 1},
+    };
+    enum { MOST = 3000 };
+    static struct admitted gone[MOST];
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        for (unsigned k = 0; k < 4; k++) {
+            static const uint64_t latenesses[] = {0, 2 * MS, 5 * MS, 200 * MS};
+            uint64_t seed = 4 * i + k + 1, spent = 0;
+            tear_down(NULL);
+            set_up(NULL);
+            limit(lines[i].what, lines[i].expression);
+            open_gate();
+            size_t n = go_late(&seed, lines[i].cost_most, latenesses[k], gone, MOST);
+            const struct rate *rate = &policy->limits[0].rate;
+            uint64_t most = lines[i].cost_most;
+            __int128 slack = (__int128)most * rate->period_ns + (__int128)rate->count * (DEPARTURE_SLACK_NS + 1);
+            __int128 at_once = (__int128)rate->burst * rate->period_ns;
+            if (!law_holds_with(gone, n, rate, slack > at_once ? slack : at_once))
+                fail_msg("%s = %s, late by %u ms", lines[i].what, lines[i].expression, (unsigned)(latenesses[k] / MS));
+            for (size_t j = 0; j < n; j++)
+                spent += gone[j].cost;
+            uint64_t took_ns = gone[n - 1].at_ns - gone[0].at_ns + 1;
+            if (k < 2 && (double)spent * (double)rate->period_ns < 0.98 * (double)rate->count * (double)took_ns)
+                fail_msg("%s: %g of the rate", lines[i].expression,
+                         (double)spent * (double)rate->period_ns / ((double)rate->count * (double)took_ns));
+        }
+}
+
 /* Who leaves gives its place back as long as nobody is behind it; the last one first, so may all. */
 static void who_leaves_gives_back_what_nobody_relies_on(void **state)
 {
@@ -565,6 +726,9 @@ int main(void)
         TEST(several_delays),
         TEST(another_queue_has_grown),
         TEST(departures_obey_every_queue),
+        TEST(who_is_late_moves_those_behind),
+        TEST(a_burst_bears_lateness),
+        TEST(late_departures_obey_the_law),
         TEST(who_leaves_gives_back_what_nobody_relies_on),
         TEST(who_leaves_an_empty_queue),
         TEST(places_are_of_what_is_charged),

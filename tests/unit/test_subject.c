@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "dice.h"
+#include "funnel_law.h"
 #include "limit/subject.h"
 
 #define S UINT64_C(1000000000)
@@ -223,6 +224,81 @@ static void forgetting_gives_nothing_away(void **state)
     subjects_free(subjects);
 }
 
+/* A newcomer owes what is owed where it could have been until now; but has no calls that are others'. */
+static void newcomers_owe_what_the_overflow_owes(void **state)
+{
+    (void)state;
+    const uint64_t now_ns = 1000 * S;
+    struct subjects *subjects = subjects_new(1);
+    struct subject *a = get(subjects, "user:a", now_ns);
+    struct subject *late = get(subjects, "user:b", now_ns),
+                   *golden = subject_get(subjects, &gold, SLICE("user:b"), now_ns);
+    assert_true(subject_is_overflow(late) && subject_is_overflow(golden) && !subject_is_overflow(a));
+    atomic_store(&free_of_charge.slots[PER_SUBJECT], 31);
+    subject_grow_lasting(late);
+    charge(late, 0, now_ns, 7);
+    gauge_add(subject_funnel(late, 20), 5);
+    assert_int_equal(funnel_take(subject_funnel(late, 30), &rate, now_ns, 3), 0);
+    assert_null(subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns));
+    assert_ptr_equal(subject_get_own(subjects, &free_of_charge, SLICE("user:a"), now_ns), a);
+    subject_put(subjects, a);
+    subject_put(subjects, a);
+    struct subject *b = get(subjects, "user:b", now_ns + S);
+    assert_false(subject_is_overflow(b));
+    assert_int_equal(gauge_value(&b->funnels[0]), now_ns + 7 * S);
+    assert_int_equal(gauge_value(subject_funnel(b, 20)), 0);
+    assert_int_equal(gauge_value(subject_funnel(b, 30)), now_ns + 3 * S);
+    assert_ptr_equal(subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns + S), b);
+    assert_null(subject_get_own(subjects, &gold, SLICE("user:b"), now_ns + S));
+    subject_put(subjects, b);
+    subject_put(subjects, b);
+    b = subject_get_own(subjects, &gold, SLICE("user:b"), now_ns + 7 * S);
+    assert_int_equal(gauge_value(&b->funnels[0]), 0); /* another policy's owes nothing */
+    subjects_free(subjects);
+}
+
+/* Names that come and go with several connections each, more than there is room for: none gets more than its own. */
+static void going_to_and_fro_gains_nothing(void **state)
+{
+    (void)state;
+    enum { NAMES = 4, CONNECTIONS = 3, MOST = 20000 };
+    static struct admitted taken[NAMES][MOST];
+    for (uint64_t round = 1; round <= 20; round++) {
+        struct subjects *subjects = subjects_new(1 + round % 2);
+        struct subject *held[NAMES][CONNECTIONS] = {{NULL}};
+        uint64_t seed = round, now_ns = 0, overflown = 0;
+        size_t n_taken[NAMES] = {0};
+        for (int i = 0; i < 5000; i++) {
+            size_t n = dice_below(&seed, NAMES);
+            struct subject **at = &held[n][dice_below(&seed, CONNECTIONS)];
+            char name[32];
+            snprintf(name, sizeof name, "user:%zu", n);
+            now_ns += dice_below(&seed, 100) == 0 ? 12 * S : dice_below(&seed, S / 8);
+            if (*at != NULL && dice_below(&seed, 8) == 0) {
+                subject_put(subjects, *at);
+                *at = NULL;
+                continue;
+            }
+            if (*at == NULL)
+                *at = get(subjects, name, now_ns);
+            struct subject *own =
+                subject_is_overflow(*at) ? subject_get_own(subjects, &free_of_charge, slice_str(name), now_ns) : NULL;
+            if (own != NULL) {
+                subject_put(subjects, *at);
+                *at = own;
+            }
+            overflown += subject_is_overflow(*at);
+            for (int k = 0; k < 4; k++)
+                if (funnel_take(&(*at)->funnels[0], &rate, now_ns, 1) == 0)
+                    taken[n][n_taken[n]++] = (struct admitted){now_ns, 1};
+        }
+        for (size_t n = 0; n < NAMES; n++)
+            assert_true(law_holds(taken[n], n_taken[n], &rate));
+        assert_true(overflown > 20);
+        subjects_free(subjects);
+    }
+}
+
 /* ---- funnels that came late ---- */
 
 static void slots(struct record *record, enum scope scope, uint16_t n)
@@ -396,6 +472,8 @@ int main(void)
         TEST(many_are_all_found_again),
         TEST(no_place_at_all_is_overflow),
         TEST(forgetting_gives_nothing_away),
+        TEST(newcomers_owe_what_the_overflow_owes),
+        TEST(going_to_and_fro_gains_nothing),
         TEST(late_funnels_stay_where_they_are),
         TEST(late_debt_keeps_a_place),
         TEST(own_ones_are_in_no_table),

@@ -1,0 +1,54 @@
+#include "limit/departure.h"
+
+static void set(struct funnel *word, uint64_t ns)
+{
+    atomic_store_explicit(&word->tat_ns, ns, memory_order_relaxed);
+}
+
+static uint64_t word(const struct departure *departure, enum departure_word which)
+{
+    return funnel_word(departure->words[which]);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+struct queue_place departure_moved(const struct departure *departure, struct queue_place place, uint64_t shift_ns)
+{
+    uint64_t by_ns = less(word(departure, DEPARTURE_SHIFT), shift_ns);
+    return (struct queue_place){place.begin_ns + by_ns, place.end_ns + by_ns, place.due_ns + by_ns};
+}
+
+uint64_t departure_until(const struct departure *departure, const struct queue_place *place)
+{
+    uint64_t free_ns = less(word(departure, DEPARTURE_GONE) + place->due_ns, place->begin_ns);
+    return free_ns > place->due_ns ? free_ns : place->due_ns;
+}
+
+/*
+ * What goes is charged as if it had begun a little earlier: by what more than the burst takes, for which it has waited,
+ * and by the slack as far as the burst does not make up for that.
+ */
+static uint64_t earliest_ns(const struct queue_place *place, uint64_t now_ns)
+{
+    uint64_t allowed_ns = less(place->due_ns + DEPARTURE_SLACK_NS, place->begin_ns);
+    return less(now_ns, allowed_ns);
+}
+
+void departure_go(const struct departure *departure, const struct queue_place *place, uint64_t now_ns)
+{
+    uint64_t begin_ns = earliest_ns(place, now_ns);
+    uint64_t gone_ns = word(departure, DEPARTURE_GONE);
+    uint64_t last_ns = word(departure, DEPARTURE_LAST);
+    gone_ns = (gone_ns > begin_ns ? gone_ns : begin_ns) + (place->end_ns - place->begin_ns);
+    last_ns = last_ns > place->end_ns ? last_ns : place->end_ns;
+    uint64_t behind_ns = less(gone_ns, last_ns);
+    if (behind_ns > 0) {
+        set(departure->queue, funnel_word(departure->queue) + behind_ns);
+        set(departure->words[DEPARTURE_SHIFT], word(departure, DEPARTURE_SHIFT) + behind_ns);
+    }
+    set(departure->words[DEPARTURE_GONE], gone_ns);
+    set(departure->words[DEPARTURE_LAST], last_ns + behind_ns);
+}
