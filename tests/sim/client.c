@@ -66,8 +66,39 @@ static void dial(struct client *client)
     client->acts_ns = world.now_ns + (client->conn == NULL ? RETRY_NS : 0);
 }
 
+/* Subjects are users, and the addresses of those who are nobody. */
+static unsigned subject_of(const struct client *client)
+{
+    return client->session.user > 0 ? client->session.user - 1 : USERS + client->address;
+}
+
+static const struct expected *expected_at(const struct client *client, unsigned i)
+{
+    return &client->expected[(client->first_expected + i) % EXPECTED_MAX];
+}
+
+/* Who it may be for weir, whatever it hears of it later: a bit each. */
+static unsigned subjects_of(const struct client *client)
+{
+    bool is_unsure = client->is_lost;
+    for (unsigned i = 0; i < client->n_expected && !is_unsure; i++)
+        is_unsure = (expected_at(client, i)->act.op->flags & OP_ENTERS) != 0;
+    return is_unsure ? ((1U << (USERS - 1)) - 1) | 1U << (USERS + client->address) : 1U << subject_of(client);
+}
+
+/* What it has said may be carried out until weir has closed its side, too. */
+static void leave_behind(struct client *client)
+{
+    if (!run.plan.has_limits || (client->n_expected == 0 && !client->is_lost))
+        return;
+    client->conn->left = limits_leave(subjects_of(client));
+    for (unsigned i = 0; i < client->n_expected; i++)
+        limits_leaves(client->conn->left, expected_at(client, i)->act.op->classes);
+}
+
 void client_hang_up(struct client *client, bool with_reset)
 {
+    leave_behind(client);
     trace_note(with_reset ? TRACE_RESET : TRACE_CLOSE, client->conn->number, NULL, 0);
     conn_close(client->conn, with_reset);
     client->conn = NULL;
@@ -134,10 +165,31 @@ static void queue(struct client *client, const struct expected *asked)
         session->queued[session->n_queued++] = *asked;
 }
 
-/* Subjects are users, and the addresses of those who are nobody. */
-static unsigned subject_of(const struct client *client)
+static const struct client *judging;
+
+/* Commands of the others, for what comes behind what is judged was decided later. */
+static unsigned count_under_way(unsigned subject, unsigned classes)
 {
-    return client->session.user > 0 ? client->session.user - 1 : USERS + client->address;
+    unsigned n = 0;
+    for (unsigned i = 0; i < n_clients; i++) {
+        const struct client *client = &clients[i];
+        if (client->conn == NULL || client == judging || (subjects_of(client) >> subject & 1) == 0)
+            continue;
+        if (client->is_lost)
+            return LIMITS_UNKNOWN;
+        for (unsigned k = 0; k < client->n_expected; k++)
+            n += (expected_at(client, k)->act.op->classes & classes) != 0;
+    }
+    return n;
+}
+
+/* By one of the limits that are drawn: their laws hold whichever others there are. */
+static const char *judge_refused(struct client *client, const struct expected *asked, const struct reply *reply)
+{
+    const struct refused refused = {subject_of(client), asked->act.op->classes, reply->text, asked->act.read_ns};
+    judging = client;
+    const char *why = limits_refused(&refused, count_under_way);
+    return why == limits_strange && run.plan.may_refuse ? NULL : why;
 }
 
 /* By a limit on what is under way: on its connection that is no more than what it waits for, and alone it is the only one. */
@@ -155,6 +207,8 @@ static const char *judge_limits(struct client *client, const struct expected *as
     uint64_t from_ns = asked->act.read_ns;
     if (run.plan.has_free && client->address == FREE_ADDRESS)
         return reply_begins(reply, '-', SLICE("THROTTLED ")) ? "no limit binds its address" : NULL;
+    if (!reply_begins(reply, '-', SLICE("THROTTLED ")))
+        limits_charged(subject_of(client), op->classes);
     if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
         reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
         reply_begins(reply, '-', SLICE("ERR Protocol error: ")) ||
@@ -163,8 +217,8 @@ static const char *judge_limits(struct client *client, const struct expected *as
     if (reply_begins(reply, '-', SLICE("THROTTLED ")) && is_wronged(client, asked, reply))
         return "refused, and less is under way than may be";
     if (reply_begins(reply, '-', SLICE("THROTTLED ")))
-        return run.plan.may_refuse ? NULL : limits_refused(subject_of(client), op->classes, from_ns, reply->text);
-    return run.plan.may_mix ? NULL : limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);
+        return judge_refused(client, asked, reply);
+    return limits_passed(subject_of(client), op->classes, from_ns, world.now_ns);
 }
 
 static const char *judge(struct client *client, const struct expected *asked, const struct reply *reply)

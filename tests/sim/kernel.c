@@ -178,6 +178,8 @@ static void free_if_over(struct conn *conn)
     pipe_fini(&conn->to_weir);
     pipe_fini(&conn->to_host);
     world_silence(&conn->bell);
+    if (conn->left != NULL)
+        conn->left->ring(conn->left);
     free(conn->moments);
     free(conn);
     kernel.n_live--;
@@ -334,6 +336,8 @@ bool conn_is_over(const struct conn *conn)
 void conn_note_read(struct conn *conn, size_t n)
 {
     conn->read_by_weir += n;
+    if (!conn->counts_reads)
+        return;
     if (conn->last_moment == conn->moment_room) {
         size_t left = conn->last_moment - conn->first_moment;
         if (conn->first_moment <= conn->moment_room / 2) {

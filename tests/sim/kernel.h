@@ -65,11 +65,12 @@ struct conn {
     struct party *host;     /* woken when something has come, or there is space again; NULL: it has closed */
     void *owner;            /* the host's */
     struct bell bell;       /* connecting */
+    struct bell *left;      /* rung when both sides have closed; NULL: nobody wants to know */
     uint64_t read_by_weir;  /* bytes, ever */
     struct moment *moments; /* when they were read, oldest first: [first, last) of room; the host takes them away */
     size_t first_moment, last_moment, moment_room;
     bool host_wants_space;
-    bool counts_reads; /* the host wants to know when weir reads */
+    bool counts_reads; /* the host wants to know when weir reads: moments */
 };
 
 /* Bytes, and when the last of them moved. */

@@ -96,6 +96,7 @@ static bool say_set(uint32_t a)
     uint64_t state = a;
     limit->count = 1 + (uint32_t)dice_below(&state, 5000);
     limit->burst = 1 + (uint32_t)dice_below(&state, WINDOW_KEPT / 2 - 1);
+    limit->delay_ms = 0;
     return order(&to, print(text, "LIMIT SET default %s %u/%ums burst %u", limits_class_name(limit->class),
                             limit->count, limit->period_ms, limit->burst));
 }

@@ -97,8 +97,9 @@ static struct window_law law_of(const struct act *act)
     const struct rate *rate = &rates[act->a % LIMIT_KEYS];
     uint64_t period_ns = rate->period_ms * MS;
     if (family_of(act) == FUNNEL)
-        return (struct window_law){period_ns, rate->count, rate->burst, true};
-    return (struct window_law){period_ns, rate->count, family_of(act) == FIXED ? 2 * rate->count : rate->count, false};
+        return (struct window_law){period_ns, rate->count, rate->burst, true, 0};
+    return (struct window_law){period_ns, rate->count, family_of(act) == FIXED ? 2 * rate->count : rate->count, false,
+                               0};
 }
 
 /* While Redis is away weir says yes, where it is to; a call that takes something says when that is over. */

@@ -1,10 +1,12 @@
 /*
- * LIMIT on keys of its own, at a rate so slow that nothing comes back: what passes is exact, and so is what is refused.
+ * LIMIT on keys of its own, at a rate so slow that nothing comes back: what passes is exact, and so are what is refused
+ * and how much remains.
  */
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-#define MOST 1 /* a day: the second is refused */
+#define MOST 5 /* in a hundred days */
+#define COSTS 3
 
 static const char *const words[OWN_LIMITS] = {"FUNNEL", "SLIDING"};
 
@@ -23,33 +25,44 @@ static void say_own_key(struct client *client, const struct act *act)
     say_text(client, "own:%u.%u:%s", client->number, client->life, words[which(act)]);
 }
 
+static uint32_t cost_of(const struct act *act)
+{
+    return 1 + act->b % COSTS;
+}
+
 static void say_own_limit(struct client *client, struct act *act)
 {
     bool has_burst = which(act) == 0;
-    say_begin(client, has_burst ? 6 : 4);
+    say_begin(client, has_burst ? 8 : 6);
     say_word(client, SLICE("LIMIT"));
     say_text(client, "%s", words[which(act)]);
     say_own_key(client, act);
-    say_text(client, "%u/1d", MOST);
+    say_text(client, "%u/100d", MOST);
     if (has_burst) {
         say_word(client, SLICE("BURST"));
         say_text(client, "%u", MOST);
     }
+    say_word(client, SLICE("COST"));
+    say_text(client, "%u", cost_of(act));
     expect(client, act);
 }
 
 /* Where something was lost nobody knows what has been charged. */
 static const char *judge_own_limit(struct client *client, const struct act *act, const struct reply *reply)
 {
-    struct reply limited;
-    uint32_t *used = used_of(client, act);
-    if (!limit_field(reply, 0, 5, &limited) || limited.type != ':')
+    struct reply limited, remaining;
+    uint32_t *used = used_of(client, act), cost = cost_of(act);
+    if (!limit_field(reply, 0, 5, &limited) || limited.type != ':' || !limit_field(reply, 2, 5, &remaining))
         return "it is no decision";
     if (!run.is_faultless)
         return NULL;
     if (limited.number == 0)
-        return ++*used <= MOST ? NULL : "more than its own limit lets pass";
-    return *used >= MOST ? NULL : "refused, and there is room";
+        *used += cost;
+    if (*used > MOST)
+        return "more than its own limit lets pass";
+    if (limited.number != 0 && *used + cost <= MOST)
+        return "refused, and there is room";
+    return reply_is_integer(&remaining, MOST - *used) ? NULL : "not what remains";
 }
 
 static void say_own_reset(struct client *client, struct act *act)
@@ -72,7 +85,7 @@ static const char *judge_own_reset(struct client *client, const struct act *act,
 }
 
 const struct op own_limit_ops[] = {
-    {"own_limit", 12, OP_BLOCKS, LIMIT_ANY, say_own_limit, judge_own_limit},
+    {"own_limit", 40, OP_BLOCKS, LIMIT_ANY, say_own_limit, judge_own_limit},
     {"own_reset", 4, OP_BLOCKS, LIMIT_ANY, say_own_reset, judge_own_reset},
     {0},
 };

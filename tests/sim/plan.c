@@ -22,7 +22,7 @@ enum effects {
     MAY_CLOSE = 1,  /* a client, or answer that there is no connection for it */
     MAY_REFUSE = 2, /* what no law of limits.h is about */
     MAY_WAIT = 4,
-    MAY_MIX = 8, /* subjects share funnels, and come out of them again */
+    MAY_MIX = 8, /* there is not room for every subject */
     STAYS = 16,  /* what a reload says of it needs a restart */
 };
 
@@ -40,7 +40,8 @@ static const struct setting {
     {"max-clients = 5", 50000, MAY_CLOSE},
     {"max-lanes = 2", 50000, MAY_CLOSE},
     {"max-lanes = 12", 100000, MAY_CLOSE},
-    {"max-subjects = 2", 50000, MAY_REFUSE | MAY_MIX | STAYS},
+    {"max-subjects = 2", 60000, MAY_MIX | STAYS},
+    {"max-subjects = 5", 100000, MAY_MIX | STAYS},
     {"idle-timeout = 1s", 50000, MAY_CLOSE},
     {"request-timeout = 1s", 50000, MAY_CLOSE},
     {"handshake-timeout = 300ms", 50000, MAY_CLOSE},
@@ -54,8 +55,11 @@ static const struct setting {
     {0},
 };
 
+#define INFLIGHT_MOST 3
+#define INFLIGHT "inflight = 3"
+
 static const struct setting policy_lines[] = {
-    {"inflight = 3 per connection", 80000, MAY_REFUSE},
+    {INFLIGHT " per connection", 150000, MAY_REFUSE},
     {"inflight = 40", 80000, MAY_REFUSE},
     {"inflight = 2", 80000, MAY_REFUSE},
     {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_WAIT},
@@ -63,9 +67,9 @@ static const struct setting policy_lines[] = {
     {"connections = 5", 40000, MAY_CLOSE},
     {"connects = 20/s burst 5 over close", 40000, MAY_CLOSE},
     {"cost = 1000/s burst 100 over delay 200ms", 80000, MAY_REFUSE},
-    {"all = 2000/s burst 50 over delay 1s", 80000, MAY_REFUSE},
+    {"@list = 2000/s burst 50 over delay 1s", 80000, MAY_REFUSE},
     {"cmd.mget = 10/s over shadow", 100000, 0},
-    {"write = 5000/s burst 10 over delay 20ms, 100000/h", 60000, MAY_REFUSE},
+    {"@string = 5000/s burst 10 over delay 20ms, 100000/h", 60000, MAY_REFUSE},
     {0},
 };
 
@@ -180,6 +184,7 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     for (unsigned i = 0; named_limit_lines(i) != NULL; i++)
         plan->named |= (uint32_t)random_hits(&chance, 400000) << i;
     configure(plan, &chance, plan->config, &plan->limits);
+    plan->inflight = strstr(plan->config, INFLIGHT) != NULL && plan->n_regimes == 1 ? INFLIGHT_MOST : 0;
     for (unsigned i = 0; i + 1 < plan->n_regimes; i++)
         configure(plan, &chance, plan->others[i].config, &plan->others[i].limits);
 }

@@ -248,6 +248,8 @@ static void carry_out(struct redis_conn *conn)
     size_t argc;
     const struct slice *argv = request_words(conn, &argc);
     redis->current = conn;
+    if (redis->config.on_request != NULL)
+        redis->config.on_request(redis_owner(conn), argv, argc);
     bool is_done = call_process(conn, argv, argc);
     redis->current = NULL;
     if (conn->is_gone)

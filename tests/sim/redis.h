@@ -34,9 +34,11 @@ struct redis_config {
     uint32_t
         mixing; /* chance in 1/1000 that after a command others have their turn, as where requests come in pieces */
     uint64_t busy_us; /* lua-time-limit: from then on others are told BUSY; 0: 5 s */
-    bool is_valkey;   /* and version is Valkey's: 80001, or 70207 */
     void (*on_script)(struct slice key, uint64_t now_us); /* a script begins, each of its keys; NULL: nobody listens */
-    bool forges; /* what a script calls a status goes out with its line ends, as from servers without the patch */
+    /* A connection's owner is told of each request before it is carried out, if there is a function. */
+    void (*on_request)(void *owner, const struct slice *argv, size_t argc);
+    bool is_valkey; /* and version is Valkey's: 80001, or 70207 */
+    bool forges;    /* what a script calls a status goes out with its line ends, as from servers without the patch */
 };
 
 struct redis *redis_new(const struct redis_config *config);

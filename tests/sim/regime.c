@@ -62,7 +62,7 @@ void regime_start(void)
     write_file(CONFIG_FD, run.plan.config);
     write_file(PASSWORD_FD, PASSWORD);
     state.limits = run.plan.limits;
-    limits_use(&state.limits);
+    limits_use(&state.limits, run.plan.may_mix || run.plan.n_regimes > 1 || run.plan.has_operator);
 }
 
 /* ---- changes ---- */

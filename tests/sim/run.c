@@ -206,7 +206,8 @@ int run_all(const struct plan *plan)
     uint64_t seed = plan->seed;
     static char out[BUFSIZ];
     setvbuf(stdout, out, _IOFBF, sizeof out);
-    tzset(); /* what the C library keeps for good it has now */
+    tzset(); /* what the C library and weir keep for good they have now */
+    (void)command_table_known();
     size_t memory_before = heap_bytes();
     run = (struct run){.is_faultless = true, .plan = *plan};
     world_init(seed);

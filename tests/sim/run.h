@@ -47,7 +47,7 @@ struct plan {
     bool has_password;    /* Redis wants one, of everybody */
     bool has_limits;
     bool may_close;  /* a client that does nothing wrong, or refuse it a connection */
-    bool may_mix;    /* subjects */
+    bool may_mix;    /* there is not room for all subjects: some share funnels now and then */
     bool may_refuse; /* by a limit that is not among the next */
     struct planned_limits limits;
     struct regime others[REGIMES_MAX - 1]; /* that a reload may bring, besides config and limits */
@@ -56,6 +56,7 @@ struct plan {
     bool has_operator;
     bool has_free;      /* FREE_ADDRESS is bound by no limit */
     unsigned entrances; /* see entrance.h */
+    uint32_t inflight;  /* calls of one connection that may be under way; 0: any number */
     uint32_t value_max; /* bytes */
     struct odds odds;
     struct redis_config redis;

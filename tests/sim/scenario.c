@@ -20,11 +20,12 @@
 
 #define LIMIT(i)                                                                                                       \
     NUMBER(limits.all[i].class), NUMBER(limits.all[i].count), NUMBER(limits.all[i].period_ms),                         \
-        NUMBER(limits.all[i].burst)
+        NUMBER(limits.all[i].burst), NUMBER(limits.all[i].delay_ms)
 
 #define OTHER_LIMIT(r, i)                                                                                              \
     NUMBER(others[r].limits.all[i].class), NUMBER(others[r].limits.all[i].count),                                      \
-        NUMBER(others[r].limits.all[i].period_ms), NUMBER(others[r].limits.all[i].burst)
+        NUMBER(others[r].limits.all[i].period_ms), NUMBER(others[r].limits.all[i].burst),                              \
+        NUMBER(others[r].limits.all[i].delay_ms)
 #define OTHER_LIMITS(r)                                                                                                \
     NUMBER(others[r].limits.n), OTHER_LIMIT(r, 0), OTHER_LIMIT(r, 1), OTHER_LIMIT(r, 2), OTHER_LIMIT(r, 3),            \
         NUMBER(others[r].limits.is_shadow)
@@ -69,6 +70,7 @@ static const struct number {
     NUMBER(has_operator),
     NUMBER(has_free),
     NUMBER(entrances),
+    NUMBER(inflight),
     NUMBER(limits.n),
     LIMIT(0),
     LIMIT(1),

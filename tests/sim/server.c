@@ -8,7 +8,9 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "tests/sim/kernel.h"
+#include "tests/sim/run.h"
 #include "tests/sim/trace.h"
+#include "tests/sim/under_way.h"
 
 #define FEED_MAX 65536 /* bytes of one connection in one turn of it */
 
@@ -17,6 +19,8 @@ struct visitor {
     struct conn *conn;
     struct redis_conn *redis;
     struct list all;
+    uint64_t said; /* bytes, to weir */
+    struct under_way under_way;
 };
 
 static struct server {
@@ -61,6 +65,7 @@ static bool flush(struct visitor *visitor)
             return true;
         trace_note(TRACE_REDIS, visitor->conn->number, out.at, n);
         redis_taken(visitor->redis, n);
+        visitor->said += n;
         out = redis_output(visitor->redis);
     }
     if (!redis_wants_close(visitor->redis))
@@ -86,6 +91,18 @@ static void visit(struct party *party)
         world_wake(party);
     else if (conn_is_over(visitor->conn))
         leave(visitor, false);
+}
+
+/* No more calls of one connection may come here at once than its limit lets be under way. */
+static void on_request(void *owner, const struct slice *argv, size_t argc)
+{
+    struct visitor *visitor = owner;
+    uint64_t answer = visitor->said + redis_output(visitor->redis).len;
+    unsigned n = under_way_begin(&visitor->under_way, argv, argc, answer, visitor->conn->read_by_weir);
+    if (n <= run.plan.inflight)
+        return;
+    run_blame("inflight", "more calls under way than may be");
+    run_fail(visitor->conn->number, "%u calls of one connection are under way", n);
 }
 
 static bool on_dialled(struct conn *conn)
@@ -135,7 +152,9 @@ void server_start(const struct redis_config *config, unsigned turn, uint64_t com
     server = (struct server){.turn = turn, .command_ns = command_ns, .is_up = true};
     random_init(&server.chance, config->seed, STREAM_SERVER);
     server.party = (struct party){.turn = work, .kind = "redis"};
-    server.redis = redis_new(config);
+    struct redis_config own = *config;
+    own.on_request = run.plan.inflight > 0 ? on_request : NULL;
+    server.redis = redis_new(&own);
     list_init(&server.visitors);
     kernel.on_dialled = on_dialled;
     world_wake(&server.party);

@@ -338,8 +338,7 @@ ssize_t WRAP(read)(int fd, void *out, size_t room)
     pipe_take(&conn->to_weir, n);
     if (conn->name.side == SIDE_CLIENT)
         meter_add(&kernel.heard, n);
-    if (conn->counts_reads)
-        conn_note_read(conn, n);
+    conn_note_read(conn, n);
     if (conn->host_wants_space && conn->host != NULL)
         world_wake(conn->host);
     return (ssize_t)n;
