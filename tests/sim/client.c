@@ -1,6 +1,7 @@
 #include "tests/sim/client.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,12 @@ static unsigned subjects_of(const struct client *client)
     return is_unsure ? ((1U << (USERS - 1)) - 1) | 1U << (USERS + client->address) : 1U << subject_of(client);
 }
 
+/* What is held to no law may be anything. */
+static unsigned may_charge(const struct op *op)
+{
+    return op->classes != 0 ? op->classes : UINT_MAX;
+}
+
 /* What it has said may be carried out until weir has closed its side, too. */
 static void leave_behind(struct client *client)
 {
@@ -93,7 +100,7 @@ static void leave_behind(struct client *client)
         return;
     client->conn->left = limits_leave(subjects_of(client));
     for (unsigned i = 0; i < client->n_expected; i++)
-        limits_leaves(client->conn->left, expected_at(client, i)->act.op->classes);
+        limits_leaves(client->conn->left, may_charge(expected_at(client, i)->act.op));
 }
 
 void client_hang_up(struct client *client, bool with_reset)
@@ -178,7 +185,7 @@ static unsigned count_under_way(unsigned subject, unsigned classes)
         if (client->is_lost)
             return LIMITS_UNKNOWN;
         for (unsigned k = 0; k < client->n_expected; k++)
-            n += (expected_at(client, k)->act.op->classes & classes) != 0;
+            n += (may_charge(expected_at(client, k)->act.op) & classes) != 0;
     }
     return n;
 }
@@ -208,7 +215,7 @@ static const char *judge_limits(struct client *client, const struct expected *as
     if (run.plan.has_free && client->address == FREE_ADDRESS)
         return reply_begins(reply, '-', SLICE("THROTTLED ")) ? "no limit binds its address" : NULL;
     if (!reply_begins(reply, '-', SLICE("THROTTLED ")))
-        limits_charged(subject_of(client), op->classes);
+        limits_charged(subject_of(client), may_charge(op));
     if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
         reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
         reply_begins(reply, '-', SLICE("ERR Protocol error: ")) ||

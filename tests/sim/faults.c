@@ -80,12 +80,16 @@ static void restart(uint64_t ns, uint64_t pick)
     rise(pick % 8 < 4);
 }
 
-/* Another release comes up in its place. */
+/* Another release comes up in its place: of those that know the same ways to subscribe. */
 static void upgrade(uint64_t ns, uint64_t pick)
 {
-    static const uint32_t versions[] = {60216, 70015, 70206, 70401, 80001};
-    run.plan.redis.version = versions[pick / 8 % (sizeof versions / sizeof versions[0])];
-    run.plan.redis.is_valkey = run.plan.redis.version == 80001;
+    static const uint32_t versions[] = {70015, 70206, 70401, 80001};
+    uint32_t version = versions[pick / 8 % (sizeof versions / sizeof versions[0])];
+    if (run.plan.redis.version >= versions[0]) {
+        run.plan.redis.version = version;
+        run.plan.redis.is_valkey = version == 80001;
+        run_note_version();
+    }
     restart(ns, pick);
 }
 

@@ -184,7 +184,8 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     for (unsigned i = 0; named_limit_lines(i) != NULL; i++)
         plan->named |= (uint32_t)random_hits(&chance, 400000) << i;
     configure(plan, &chance, plan->config, &plan->limits);
-    plan->inflight = strstr(plan->config, INFLIGHT) != NULL && plan->n_regimes == 1 ? INFLIGHT_MOST : 0;
+    bool is_constant = plan->n_regimes == 1 && !plan->has_operator && !plan->has_free && !plan->limits.is_shadow;
+    plan->inflight = is_constant && strstr(plan->config, INFLIGHT) != NULL ? INFLIGHT_MOST : 0;
     for (unsigned i = 0; i + 1 < plan->n_regimes; i++)
         configure(plan, &chance, plan->others[i].config, &plan->others[i].limits);
 }

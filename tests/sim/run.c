@@ -201,6 +201,13 @@ static void check_memory(size_t before)
     run_fail(0, "%zd bytes of memory are not given back", (ssize_t)(after - before));
 }
 
+void run_note_version(void)
+{
+    uint32_t version = run.plan.redis.version;
+    run.oldest = run.oldest == 0 || version < run.oldest ? version : run.oldest;
+    run.newest = version > run.newest ? version : run.newest;
+}
+
 int run_all(const struct plan *plan)
 {
     uint64_t seed = plan->seed;
@@ -217,6 +224,7 @@ int run_all(const struct plan *plan)
     kernel.odds = run.plan.odds;
     run.is_faultless = !run.plan.may_close;
     run.plan.redis.users = users;
+    run_note_version();
     run.plan.redis.on_script = exact_heard;
     run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);

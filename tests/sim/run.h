@@ -69,15 +69,16 @@ struct run {
     uint64_t commands; /* that clients have said */
     uint64_t replies;  /* that have been judged */
     uint64_t faults;
-    uint64_t losses;      /* times that Redis has lost its data */
-    uint64_t passwords;   /* times that it has changed its own: the odd ones are the other one */
-    uint64_t clock_steps; /* times that its date has jumped */
-    uint64_t changed_ns;  /* when either was last */
-    uint64_t settle_ns;   /* when it began to */
-    uint64_t stop_ns;     /* when weir was told to */
-    uint64_t calm_ns;     /* when nobody waited for anything any more; 0: somebody does */
-    bool is_calm;         /* nothing is under way but what one client asks */
-    bool is_faultless;    /* nothing that could close a connection has happened yet */
+    uint32_t oldest, newest; /* versions of Redis that there have been */
+    uint64_t losses;         /* times that Redis has lost its data */
+    uint64_t passwords;      /* times that it has changed its own: the odd ones are the other one */
+    uint64_t clock_steps;    /* times that its date has jumped */
+    uint64_t changed_ns;     /* when either was last */
+    uint64_t settle_ns;      /* when it began to */
+    uint64_t stop_ns;        /* when weir was told to */
+    uint64_t calm_ns;        /* when nobody waited for anything any more; 0: somebody does */
+    bool is_calm;            /* nothing is under way but what one client asks */
+    bool is_faultless;       /* nothing that could close a connection has happened yet */
 };
 
 extern struct run run;
@@ -94,5 +95,8 @@ void run_share_blame(char out[BLAME_ROOM]);
 
 /* Somebody has seen what may not be: said with the seed and the last events, and the process ends. */
 __attribute__((format(printf, 2, 3), noreturn)) void run_fail(unsigned conn, const char *format, ...);
+
+/* Redis is of the plan's version now. */
+void run_note_version(void);
 
 #endif
