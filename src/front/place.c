@@ -128,7 +128,7 @@ static enum finding find_own(struct client *client, const struct request *reques
         if (lane == NULL)
             return find_none(client);
         client->hopes = 0;
-        client->has_own_lane = true;
+        client->has_own_lane = client->is_lane_new = true;
         client->wants_new_lane = false;
         client->is_dressed = client->is_dressed && lane == before && lane_is_ready(lane);
     }
@@ -217,10 +217,10 @@ static void leave_urgent(struct client *client)
         place_abandon(client);
 }
 
-/* It has just been lent, for a request that is still here. */
+/* It has just been lent, for a request that is still here: it may wait until the lane has got its name. */
 static bool is_about_to_use(const struct client *client)
 {
-    return client->rider.lane != NULL && !client->rider.lane->is_used && feed_has_more(client);
+    return client->is_lane_new && feed_has_more(client);
 }
 
 void place_release(struct client *client)

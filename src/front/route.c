@@ -95,6 +95,7 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         return out_of_memory(client);
     if (client_is_closed(client))
         return ROUTE_STOP;
+    client->is_lane_new = false;
     if (client->has_own_lane)
         note_lane(client, lane, request);
     if (may_write(request->command) && client->has_own_lane)

@@ -272,20 +272,20 @@ struct filter {
     size_t pattern_len;
 };
 
-/* As Redis, which takes the last of several. False: a syntax error, or too long to be for us. */
+/* Redis lists only where there is one at most. False: a syntax error, or too long to be for us. */
 static bool take_filter(struct argv_walk *words, struct filter *filter)
 {
     struct slice filterby;
     struct slice value;
     filter->kind = slice_of("", 0);
-    while (argv_next(words, &filterby)) {
-        if (!slice_eq_nocase(filterby, SLICE("filterby")) || !argv_next(words, &filter->kind) ||
-            !argv_next(words, &value) || value.len > PATTERN_MAX)
-            return false;
-        for (size_t i = 0; i < value.len; i++)
-            filter->pattern[i] = ascii_lower(value.at[i]);
-        filter->pattern_len = value.len;
-    }
+    if (!argv_next(words, &filterby))
+        return true;
+    if (!slice_eq_nocase(filterby, SLICE("filterby")) || !argv_next(words, &filter->kind) ||
+        !argv_next(words, &value) || value.len > PATTERN_MAX)
+        return false;
+    for (size_t i = 0; i < value.len; i++)
+        filter->pattern[i] = ascii_lower(value.at[i]);
+    filter->pattern_len = value.len;
     return true;
 }
 

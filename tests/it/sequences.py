@@ -241,6 +241,16 @@ def _kill(s):
     return ["CLIENT", "KILL", *words]
 
 
+ABOUT = [
+    ["GETKEYS", "MSET", "a", "b", "c", "d"], ["GETKEYS", "MSET", "a", "b", "c"], ["GETKEYS", "blmove", "a", "b"],
+    ["GETKEYS", "EVAL", "x", "2", "a", "b"], ["GETKEYS", "EVAL", "x", "3", "a"], ["GETKEYS", "EVAL", "x", "0"],
+    ["GETKEYS", "PING"], ["GETKEYS", "CLIENT", "ID"], ["GETKEYS", "GET"], ["GETKEYS", "nosuch", "a"], ["GETKEYS"],
+    ["GETKEYSANDFLAGS", "nosuch", "a"], ["GETKEYSANDFLAGS", "PING", "a"], ["GETKEYSANDFLAGS", "GET", "a", "b"],
+    ["LIST", "x"], ["LIST", "FILTERBY"], ["LIST", "FILTERBY", "MODULE", "x"], ["LIST", "FILTERBY", "x", "x"],
+    ["LIST", "FILTERBY", "ACLCAT", "limit"], ["LIST", "FILTERBY", "PATTERN", "LMOV?"], ["INFO", "nosuch"],
+    ["LIST", "FILTERBY", "PATTERN", "CLIENT|ID"], ["DOCS", "nosuch"], ["COUNT", "x"], ["nosuch"],
+]  # fmt: skip
+
 COMMANDS = [
     (lambda s: ["GET", s.key("s")], 20),
     (_set, 20),
@@ -344,6 +354,7 @@ COMMANDS = [
     (_eval, 12),
     (_evalsha, 4),
     (lambda s: ["SCRIPT", *s.pick([["LOAD", "return 1"], ["EXISTS", "x"], ["FLUSH"], ["KILL"], ["LOAD", "x y"]])], 3),
+    (lambda s: ["COMMAND", *s.pick(ABOUT)], 2),
     (lambda s: [s.pick(["NOSUCH", "no such", "x" * 200, ""]), *s.some(VALUES, 0, 3)], 4),
 ]  # fmt: skip
 
