@@ -39,9 +39,9 @@ fuzz_CC      = clang
 fuzz_CFLAGS  = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 fuzz_LDFLAGS = -fsanitize=fuzzer,address,undefined
 
-# What the simulator alone reaches.
+# What the simulator alone reaches: make sim-coverage. Paths as they stand here, whoever compiles.
 cov_CC      = clang
-cov_CFLAGS  = -O1 -fprofile-instr-generate -fcoverage-mapping
+cov_CFLAGS  = -O1 -DNDEBUG -Wno-unused-variable -fprofile-instr-generate -fcoverage-mapping -fcoverage-compilation-dir=.
 cov_LDFLAGS = -fprofile-instr-generate
 
 # Of the many programs of the unit tests: the linker that takes a third of the time, where there is one.
@@ -190,6 +190,9 @@ sim-seeds: build/asan/sim # the seeds that are simulated each time
 sim: build/asan/sim build/release/sim ## simulate weir, its clients and Redis: SEED=n STEPS=m repeats a run, T=60 hunts with new seeds
 	@tests/tools/run-sim.sh $(if $(SEED),$(SEED) $(or $(STEPS),10000),$(T))
 
+sim-coverage: build/cov/sim ## what the simulator alone reaches of front, upstream and quota (COVERAGE="--seeds 2000 --steps 5000")
+	@tests/tools/sim-coverage $(COVERAGE)
+
 mutations: build/release/sim ## does the simulator find things? Mutations of weir (MUTATIONS="name ..."), T=600 seconds of CPU each
 	@tests/tools/mutations --seconds $(T) $(MUTATIONS)
 
@@ -297,4 +300,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds mutations bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

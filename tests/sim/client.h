@@ -58,6 +58,12 @@ struct own {
     struct own_list lists[OWN_KEYS];
 };
 
+/* One letter, so many times. */
+struct large {
+    size_t size; /* 0: there is none */
+    char letter;
+};
+
 /* What it knows of its connection, of all that has been answered. */
 struct session {
     bool is_resp3;
@@ -86,6 +92,10 @@ struct session {
     char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */
     uint32_t used[OWN_LIMITS];           /* of its own limits */
     int64_t last_counts[DATABASES];      /* of the counter that all share */
+    struct large large[DATABASES];       /* its large value */
+    uint32_t cells[DATABASES];           /* of its own limit by CL.THROTTLE */
+    uint32_t gate_rates[OWN_LIMITS];     /* of its own keys of the named limits; 0: the limit's */
+    int64_t n_commands;                  /* that COMMAND has told of; 0: not asked */
 };
 
 /* It hears what is said somewhere, and in RESP2 may say little. */

@@ -55,6 +55,12 @@ static void hit_lane(uint64_t ns, uint64_t pick)
         links_strike(conn, ns / US, pick / 256);
 }
 
+static void garble_lane(uint64_t ns, uint64_t pick)
+{
+    (void)ns;
+    server_garble(pick);
+}
+
 static void fall(uint64_t ns, uint64_t pick)
 {
     if (!server_is_up())
@@ -214,7 +220,7 @@ static const struct fault table[] = {
     {"wall_clock", 3, true, METER_WEIR, step_wall},    {"client", 20, true, METER_WEIR, hit_client},
     {"client_gone", 6, true, METER_WEIR, lose_client}, {"client_blind", 6, true, METER_WEIR, blind_client},
     {"operator", 2, true, METER_WEIR, hit_operator},   {"reload", 8, true, METER_WEIR, reload},
-    {"rest", 2, true, METER_WEIR, rest_all},
+    {"rest", 2, true, METER_WEIR, rest_all},           {"redis_garbles", 5, false, METER_REDIS, garble_lane},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
 

@@ -7,7 +7,8 @@
 
 static const struct op *const tables[] = {data_ops,    transaction_ops, session_ops,    script_ops,    shared_ops,
                                           channel_ops, connection_ops,  lock_ops,       own_limit_ops, marks_ops,
-                                          limit_ops,   exact_ops,       limit_word_ops, blocking_ops,  rude_ops};
+                                          limit_ops,   exact_ops,       limit_word_ops, blocking_ops,  rude_ops,
+                                          catalog_ops, operator_ops,    forms_ops,      large_ops,     cell_ops};
 #define N_TABLES (sizeof tables / sizeof tables[0])
 
 struct slice print(char text[WORD_ROOM], const char *format, ...)
@@ -85,5 +86,6 @@ bool is_excused(const struct client *client, const struct act *act, const struct
     if (run.plan.has_limits && (act->op->flags & OP_CONTROL) == 0 && reply_begins(reply, '-', SLICE("THROTTLED ")))
         return true;
     return !run.is_faultless &&
-           (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")));
+           (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
+            reply_begins(reply, '-', SLICE("ERR the upstream has answered amiss")));
 }

@@ -46,6 +46,11 @@ extern const struct op exact_ops[];
 extern const struct op limit_word_ops[];
 extern const struct op blocking_ops[];
 extern const struct op rude_ops[];
+extern const struct op catalog_ops[];
+extern const struct op operator_ops[];
+extern const struct op forms_ops[];
+extern const struct op large_ops[];
+extern const struct op cell_ops[];
 
 #define WORD_ROOM 64
 

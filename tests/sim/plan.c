@@ -22,8 +22,9 @@ enum effects {
     MAY_CLOSE = 1,  /* a client, or answer that there is no connection for it */
     MAY_REFUSE = 2, /* what no law of limits.h is about */
     MAY_WAIT = 4,
-    MAY_MIX = 8, /* there is not room for every subject */
-    STAYS = 16,  /* what a reload says of it needs a restart */
+    MAY_MIX = 8,     /* there is not room for every subject */
+    IDENTIFIES = 32, /* clients by other than user and address */
+    STAYS = 16,      /* what a reload says of it needs a restart */
 };
 
 static const struct setting {
@@ -52,6 +53,8 @@ static const struct setting {
     {"limit-when-down = allow", 50000, 0},
     {"limit-when-down = deny", 50000, 0},
     {"log-format = json", 50000, 0},
+    {"identity = key:1, user, ip", 50000, MAY_REFUSE | IDENTIFIES},
+    {"identity = name, ip/24", 30000, MAY_REFUSE | IDENTIFIES},
     {0},
 };
 
@@ -96,17 +99,27 @@ static void add_some(struct plan *plan, struct random *chance, char *config, con
         plan->may_close |= (row->effects & MAY_CLOSE) != 0;
         plan->may_mix |= (row->effects & MAY_MIX) != 0;
         plan->may_refuse |= (row->effects & MAY_REFUSE) != 0;
+        plan->identifies |= (row->effects & IDENTIFIES) != 0;
     }
+}
+
+/* What operators give their keys other rates of, and one that they change as they like. */
+static void add_named(struct plan *plan, char *config)
+{
+    add(config, "[limit gate0]\nsliding = 50/1d\n[limit gate1]\nfunnel = 50/1d\n[limit spare]\nsliding = 5/1d\n");
+    plan->may_mix = plan->may_refuse = true; /* they forgive, and look on */
 }
 
 /* What only a restart changes, the same in all of them. */
 static void add_fixed(const struct plan *plan, char *config)
 {
+    static const char *const cells[] = {"", "", "cl-throttle = raw\n", "", "cl-throttle = off\n"};
     char listen[256];
     entrance_config(plan->entrances, listen, sizeof listen);
     add(config, "[weir]\n%supstream = 127.0.0.1:6379\nworkers = %u\n", listen, plan->workers);
     if (plan->has_password)
         add(config, "upstream-password-file = " PASSWORD_PATH "\n");
+    add(config, "%s", cells[plan->seed % (sizeof cells / sizeof cells[0])]);
 }
 
 static void configure(struct plan *plan, struct random *chance, char *config, struct planned_limits *limits)
@@ -121,9 +134,14 @@ static void configure(struct plan *plan, struct random *chance, char *config, st
     for (unsigned i = 0; named_limit_lines(i) != NULL; i++)
         if ((plan->named >> i & 1) != 0)
             add(config, "%s", named_limit_lines(i));
+    const char *is_admin = plan->operators == OPERATORS_ALL ? "yes" : "no";
+    if (plan->operators == OPERATORS_USER)
+        add(config, "[policy operators]\nmatch = user:u%u\nadmin = yes\ncost = 1m/s\n", OPERATOR);
     if (plan->has_free)
-        add(config, "[policy free]\nmatch = ip:" FREE_ADDRESS_TEXT "\n");
-    add(config, "[policy default]\nadmin = no\n");
+        add(config, "[policy free]\nmatch = ip:" FREE_ADDRESS_TEXT "\nadmin = %s\n", is_admin);
+    if (plan->operators != OPERATORS_NONE)
+        add_named(plan, config);
+    add(config, "[policy default]\nadmin = %s\n", is_admin);
     if (!plan->has_limits)
         return;
     size_t n = strlen(config);
@@ -168,6 +186,8 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->redis.forges = random_hits(&chance, 300000);
     plan->has_limits = random_hits(&chance, 500000);
     plan->has_password = random_hits(&chance, 200000);
+    if (random_hits(&chance, 250000))
+        plan->operators = random_hits(&chance, 500000) ? OPERATORS_ALL : OPERATORS_USER;
     plan->n_regimes = 1 + (unsigned)random_below(&chance, REGIMES_MAX);
     plan->has_operator = random_hits(&chance, 500000);
     plan->has_free = plan->has_limits && random_hits(&chance, 300000);

@@ -77,8 +77,8 @@ static void make_old(struct command *command)
     static const struct {
         void (*run)(struct redis_conn *conn, const struct slice *argv, size_t argc);
         int arity;
-    } arities[] = {{cmd_expire, 3},    {cmd_pexpire, 3},         {cmd_expireat, 3},
-                   {cmd_pexpireat, 3}, {cmd_client_caching, -3}, {cmd_script_exists, -2}};
+    } arities[] = {{cmd_expire, 3},          {cmd_pexpire, 3},        {cmd_expireat, 3},        {cmd_pexpireat, 3},
+                   {cmd_client_caching, -3}, {cmd_script_exists, -2}, {cmd_command_getkeys, -3}};
     for (size_t i = 0; i < sizeof arities / sizeof arities[0]; i++)
         if (command->run == arities[i].run)
             command->arity = arities[i].arity;
@@ -108,7 +108,9 @@ void commands_init(struct redis *redis)
             parent->n_children++;
         if (!is_at_least(redis, 70000))
             make_old(command);
-        if (is_at_least(redis, 70200) && command->run == cmd_zrank)
+        bool is_looser = command->run == cmd_zrank || command->run == cmd_command_getkeys ||
+                         command->run == cmd_command_getkeysandflags;
+        if (is_at_least(redis, 70200) && is_looser)
             command->arity = -3;
         if (is_at_least(redis, command->since))
             dict_add(&redis->command_names, slice_str(command->name))->value = command;
@@ -283,7 +285,7 @@ void cmd_command_count(struct redis_conn *conn, const struct slice *argv, size_t
 
 void cmd_command_info(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
-    if (argc == 2) {
+    if (argc == 2 && is_at_least(conn->redis, 70000)) {
         reply_all(conn);
         return;
     }
@@ -300,30 +302,18 @@ void cmd_command_info(struct redis_conn *conn, const struct slice *argv, size_t 
 /* Without what is for people to read. */
 void cmd_command_docs(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
+    const struct redis *redis = conn->redis;
     size_t n = 0;
     size_t mark = reply_mark(conn);
-    for (size_t i = 2; i < argc; i++) {
-        const struct command *command = command_by_name(conn->redis, argv[i]);
-        if (command == NULL)
+    for (size_t i = 0; i < (argc > 2 ? argc - 2 : redis->n_commands_known); i++) {
+        const struct command *command = argc > 2 ? command_by_name(redis, argv[2 + i]) : &redis->commands[i];
+        if (command == NULL || !is_known(redis, command) || (argc == 2 && command->is_child))
             continue;
         reply_word(conn, command->name);
         reply_map(conn, 0);
         n++;
     }
     reply_map_at(conn, mark, n);
-}
-
-void cmd_command_list(struct redis_conn *conn, const struct slice *argv, size_t argc)
-{
-    const struct redis *redis = conn->redis;
-    if (argc > 2) {
-        reply_subcommand(conn, argv);
-        return;
-    }
-    reply_set(conn, count_commands(redis));
-    for (size_t i = 0; i < redis->n_commands_known; i++)
-        if (!redis->commands[i].is_child && is_known(redis, &redis->commands[i]))
-            reply_word(conn, redis->commands[i].name);
 }
 
 void reply_subcommand(struct redis_conn *conn, const struct slice *argv)

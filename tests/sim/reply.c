@@ -4,7 +4,7 @@
 
 #include "base/num.h"
 
-#define DEPTH_MAX 16
+#define DEPTH_MAX 128 /* what a script may nest is less */
 
 /* The line that begins behind the type; its size with CRLF. */
 static size_t read_line(struct slice data, struct slice *line)

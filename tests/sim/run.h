@@ -17,6 +17,10 @@ enum run_phase {
     RUN_STOPS,   /* weir is told to stop */
 };
 
+/* Who may give orders. */
+enum operators { OPERATORS_NONE, OPERATORS_ALL, OPERATORS_USER };
+#define OPERATOR 1 /* the user */
+
 #define PLAN_CONFIG 4096
 #define PASSWORD "open sesame"        /* Redis' own, where it wants one */
 #define OTHER_PASSWORD "close sesame" /* and the one that it may come to want */
@@ -46,9 +50,11 @@ struct plan {
     bool stops_at_once;   /* SIGINT, not SIGTERM */
     bool has_password;    /* Redis wants one, of everybody */
     bool has_limits;
-    bool may_close;  /* a client that does nothing wrong, or refuse it a connection */
-    bool may_mix;    /* there is not room for all subjects: some share funnels now and then */
-    bool may_refuse; /* by a limit that is not among the next */
+    enum operators operators; /* if any, what they change binds others too */
+    bool may_close;           /* a client that does nothing wrong, or refuse it a connection */
+    bool may_mix;             /* there is not room for all subjects: some share funnels now and then */
+    bool identifies;          /* weir knows clients by other than user and address: no law is about that */
+    bool may_refuse;          /* by a limit that is not among the next */
     struct planned_limits limits;
     struct regime others[REGIMES_MAX - 1]; /* that a reload may bring, besides config and limits */
     unsigned n_regimes;                    /* with that one */

@@ -209,12 +209,41 @@ void server_step_clock(int64_t us)
     world_wake(&server.party);
 }
 
-struct conn *server_picked(uint64_t pick)
+/* NULL: nobody is here. */
+static struct visitor *picked(uint64_t pick)
 {
     struct list *at = server.visitors.next;
     for (uint64_t i = server.n_visitors > 0 ? pick % server.n_visitors : 0; i > 0; i--)
         at = at->next;
-    return at != &server.visitors ? container_of(at, struct visitor, all)->conn : NULL;
+    return at != &server.visitors ? container_of(at, struct visitor, all) : NULL;
+}
+
+/* What no server says: whoever reads it, it is no reply. */
+#define BYTES(text)                                                                                                    \
+    {                                                                                                                  \
+        text, sizeof text - 1                                                                                          \
+    }
+static const struct slice rubbish[] = {
+    BYTES("?\r\n"),      BYTES(":x\r\n"),         BYTES("*-7\r\n"), BYTES("$99999999999999999999\r\n"),
+    BYTES("#maybe\r\n"), BYTES("%-1\r\n"),        BYTES("\0\0\0"),  BYTES("*1\r\n$3\r\nabcd\r\n"),
+    BYTES("_x\r\n"),     BYTES("$1\r\n\r\n\r\n"), BYTES("garbage"), BYTES("(12\rx"),
+};
+#define N_RUBBISH (sizeof rubbish / sizeof rubbish[0])
+
+void server_garble(uint64_t pick)
+{
+    struct visitor *visitor = picked(pick);
+    const struct slice *bytes = &rubbish[pick / 64 % N_RUBBISH];
+    if (visitor == NULL || redis_output(visitor->redis).len > 0)
+        return; /* in the middle of a reply it would be a part of that */
+    size_t n = conn_send(visitor->conn, bytes->at, bytes->len);
+    trace_note(TRACE_REDIS, visitor->conn->number, bytes->at, n);
+}
+
+struct conn *server_picked(uint64_t pick)
+{
+    struct visitor *visitor = picked(pick);
+    return visitor != NULL ? visitor->conn : NULL;
 }
 
 void server_leave(struct conn *conn, bool with_reset)

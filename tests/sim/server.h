@@ -34,6 +34,9 @@ struct conn *server_picked(uint64_t pick);
 /* It closes this one. */
 void server_leave(struct conn *conn, bool with_reset);
 
+/* One of them says what is no reply, so that its peer has to close it. */
+void server_garble(uint64_t pick);
+
 struct redis *server_redis(void);
 
 #endif

@@ -1,0 +1,88 @@
+/*
+ * CL.THROTTLE as redis-cell has it, on keys of its own: under weir's prefix, in the client's own database, or left to Redis.
+ */
+#include <string.h>
+
+#include "tests/sim/ops.h"
+#include "tests/sim/run.h"
+
+#define BURST 2 /* besides the one that always fits; nothing comes back for a day */
+
+static bool is_set(const char *mode)
+{
+    return strstr(run.plan.config, mode) != NULL;
+}
+
+/* Under the prefix there is one key, whatever the client's database is. */
+static uint32_t *used_of(struct client *client)
+{
+    return &client->session.cells[is_set("cl-throttle = raw") ? client->session.database : 0];
+}
+
+static uint32_t quantity(const struct act *act)
+{
+    return act->a % 4;
+}
+
+static void say_cell(struct client *client, struct act *act)
+{
+    bool has_quantity = quantity(act) != 1 || act->b % 2 == 0;
+    say_begin(client, has_quantity ? 6 : 5);
+    say_word(client, SLICE("CL.THROTTLE"));
+    say_key(client, 'c', 0);
+    say_text(client, "%u", BURST);
+    say_word(client, SLICE("1"));
+    say_word(client, SLICE("86400"));
+    if (has_quantity)
+        say_text(client, "%u", quantity(act));
+    expect(client, act);
+}
+
+static const char *judge_cell(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct reply field[5];
+    uint32_t *used = used_of(client);
+    if (is_set("cl-throttle = off"))
+        return reply_begins(reply, '-', SLICE("ERR unknown command ")) ? NULL : "Redis has no such command";
+    if (reply->type != '*' || reply->number != 5)
+        return "it is no decision";
+    for (size_t i = 0; i < 5; i++)
+        if (!reply_at(reply, i, &field[i]) || field[i].type != ':')
+            return "it is no decision";
+    if (!run.is_faultless)
+        return NULL;
+    if (field[1].number != BURST + 1)
+        return "not the burst that was asked";
+    bool fits = *used + quantity(act) <= BURST + 1;
+    if (field[0].number != !fits)
+        return fits ? "refused, and there is room" : "more than its own limit lets pass";
+    *used += fits ? quantity(act) : 0;
+    return field[2].number == BURST + 1 - *used ? NULL : "not as many as remain";
+}
+
+static void say_cell_reset(struct client *client, struct act *act)
+{
+    say_begin(client, 3);
+    say_word(client, SLICE("LIMIT"));
+    say_word(client, SLICE("RESET"));
+    say_key(client, 'c', 0);
+    expect(client, act);
+}
+
+/* It finds what lies under the prefix. */
+static const char *judge_cell_reset(struct client *client, const struct act *act, const struct reply *reply)
+{
+    bool is_there = !is_set("cl-throttle = ") && client->session.cells[0] > 0;
+    (void)act;
+    if (is_there)
+        client->session.cells[0] = 0;
+    if (!run.is_faultless)
+        return reply->type == ':' ? NULL : "it is no number";
+    return reply_is_integer(reply, is_there) ? NULL : "not the one key";
+}
+
+const struct op cell_ops[] = {
+    {"cell", 6, OP_BLOCKS, 0, say_cell, judge_cell},
+    {"cell_reset", 1, OP_BLOCKS, 0, say_cell_reset, judge_cell_reset},
+    {0},
+};

@@ -1,0 +1,301 @@
+/*
+ * What operators say, and what those hear who say it and are none: what runs is told and changed, each key of a named
+ * limit has the rates that it was given last.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/ops.h"
+#include "tests/sim/run.h"
+
+#define WORDS_MAX 12
+#define GATES 2       /* limits that are named: gate0, gate1 */
+#define GATE_COUNT 50 /* what each lets pass, unless its key has another rate */
+
+static bool is_operator(const struct client *client)
+{
+    return run.plan.operators == OPERATORS_ALL ||
+           (run.plan.operators == OPERATORS_USER && client->session.user == OPERATOR);
+}
+
+#define NOT_FOR_YOU "NOPERM this command is for operators"
+
+/* The words between blanks. */
+static void say_line(struct client *client, const struct act *act, const char *line)
+{
+    struct slice words[WORDS_MAX];
+    unsigned n = 0;
+    for (const char *at = line; *at != '\0';
+         at += at[words[n - 1].len] == ' ' ? words[n - 1].len + 1 : words[n - 1].len)
+        words[n++] = slice_of(at, strcspn(at, " "));
+    say_begin(client, n);
+    for (unsigned i = 0; i < n; i++)
+        say_word(client, words[i]);
+    expect(client, act);
+}
+
+/* ---- orders, and the form of their answers ---- */
+
+enum form { AN_ERROR, AN_OK, A_NUMBER, A_LIST, OK_OR_ERROR, A_MODE, ENTRIES };
+
+static const struct order_form {
+    const char *line;
+    enum form form;
+    const char *begins; /* an error: with these words */
+} orders[] = {
+    {"LIMIT LIST", ENTRIES, "limit"},
+    {"LIMIT LIST x", AN_ERROR, "ERR wrong number of arguments"},
+    {"LIMIT TOP", ENTRIES, "subject"},
+    {"LIMIT TOP 2 BY refused", ENTRIES, "subject"},
+    {"LIMIT TOP 1000 by Bytes", ENTRIES, "subject"},
+    {"LIMIT TOP BY limited", ENTRIES, "key"},
+    {"LIMIT TOP 0", AN_ERROR, "ERR value is not an integer or out of range"},
+    {"LIMIT TOP x", AN_ERROR, "ERR value is not an integer or out of range"},
+    {"LIMIT TOP BY", AN_ERROR, "ERR syntax error, something is missing behind 'BY'"},
+    {"LIMIT TOP 3 OF bytes", AN_ERROR, "ERR syntax error, unexpected 'OF'"},
+    {"LIMIT TOP BY size", AN_ERROR, "ERR syntax error, unexpected 'size'"},
+    {"LIMIT TOP BY bytes x", AN_ERROR, "ERR syntax error, unexpected 'x'"},
+    {"LIMIT LOG", ENTRIES, "id"},
+    {"LIMIT LOG 3", ENTRIES, "id"},
+    {"LIMIT LOG 99999", ENTRIES, "id"},
+    {"LIMIT LOG -1", AN_ERROR, "ERR value is not an integer or out of range"},
+    {"LIMIT LOG 1 2", AN_ERROR, "ERR syntax error, unexpected '2'"},
+    {"LIMIT SLOWLOG GET", A_LIST, NULL},
+    {"LIMIT SLOWLOG get 2", A_LIST, NULL},
+    {"LIMIT SLOWLOG GET -1", A_LIST, NULL},
+    {"LIMIT SLOWLOG GET 0", A_LIST, NULL},
+    {"LIMIT SLOWLOG GET -2", AN_ERROR, "ERR count should be greater than or equal to -1"},
+    {"LIMIT SLOWLOG GET x", AN_ERROR, "ERR value is not an integer or out of range"},
+    {"LIMIT SLOWLOG GET 1 2", AN_ERROR, "ERR unknown subcommand or wrong number of arguments"},
+    {"LIMIT SLOWLOG LEN", A_NUMBER, NULL},
+    {"LIMIT SLOWLOG LEN 1", AN_ERROR, "ERR unknown subcommand or wrong number of arguments"},
+    {"LIMIT SLOWLOG RESET", AN_OK, NULL},
+    {"LIMIT SLOWLOG HELP", A_LIST, NULL},
+    {"LIMIT SET default cmd.zrank 70/s burst 3, 1000/h over shadow", AN_OK, NULL},
+    {"LIMIT SET default cmd.zscore deny", AN_OK, NULL},
+    {"LIMIT SET default cmd.zrank nothing", AN_ERROR, "ERR [policy default] cmd.zrank: "},
+    {"LIMIT SET defualt cmd.zrank 1/s", AN_ERROR, "ERR no policy defualt (did you mean default?)"},
+    {"LIMIT SET xyzzy cmd.zrank 1/s", AN_ERROR, "ERR no policy xyzzy"},
+    {"LIMIT SET default admin yes", AN_ERROR, "ERR admin is not a limit"},
+    {"LIMIT SET default cmd.zrank 1/s\n2/s", AN_ERROR, "ERR control characters have no place in a configuration"},
+    {"LIMIT SET LIMIT spare sliding 7/1d", AN_OK, NULL},
+    {"LIMIT SET LIMIT spare over = shadow", AN_OK, NULL},
+    {"LIMIT SET LIMIT spare fixed = 8/1d, 9/2d", AN_OK, NULL},
+    {"LIMIT SET LIMIT spare sliding", AN_ERROR, "ERR a line is a key and its value"},
+    {"LIMIT SET LIMIT spare sliding =", AN_ERROR, "ERR a line is a key and its value"},
+    {"LIMIT SET LIMIT gate sliding 7/1d", AN_ERROR, "ERR no limit is named gate (did you mean gate0?)"},
+    {"LIMIT SET LIMIT gate0 funnel 7/1d FOR k", AN_ERROR, "ERR [limit gate0] is sliding"},
+    {"LIMIT SET LIMIT gate0 over shadow FOR k", AN_ERROR, "ERR [limit gate0] over: a single key is given rates"},
+    {"LIMIT SET LIMIT gate0 sliding 0/s FOR k", AN_ERROR, "ERR [limit gate0] sliding: "},
+    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k EX 0s", AN_ERROR, "ERR EX: the time must be longer than 0"},
+    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k EX x", AN_ERROR, "ERR EX: "},
+    {"LIMIT SET LIMIT gate0 sliding 1/s FOR k\tk", AN_ERROR, "ERR control characters have no place in an order"},
+    {"LIMIT UNSET default cmd.zrank", OK_OR_ERROR, "ERR policy default has no limit cmd.zrank"},
+    {"LIMIT UNSET default cmd.zscore", OK_OR_ERROR, "ERR policy default has no limit cmd.zscore"},
+    {"LIMIT UNSET nonesuch all", AN_ERROR, "ERR no policy nonesuch"},
+    {"LIMIT UNSET LIMIT gate0 FOR nobody", AN_ERROR, "ERR limit gate0 has no rates for the key nobody"},
+    {"LIMIT UNSET LIMIT nonesuch FOR nobody", AN_ERROR, "ERR no limit is named nonesuch"},
+    {"LIMIT UNSET LIMIT gate0 OF nobody", AN_ERROR, "ERR syntax error, unexpected 'OF'"},
+    {"LIMIT UNSET LIMIT gate0 FOR", AN_ERROR, "ERR syntax error, something is missing behind 'FOR'"},
+    {"LIMIT UNSET LIMIT gate0 FOR a b", AN_ERROR, "ERR syntax error, unexpected 'b'"},
+    {"LIMIT DIFF", ENTRIES, "section"},
+    {"LIMIT MODE", A_MODE, NULL},
+    {"LIMIT MODE shadow", AN_OK, NULL},
+    {"LIMIT MODE ENFORCE", AN_OK, NULL},
+    {"LIMIT MODE enforce", AN_OK, NULL},
+    {"LIMIT MODE off", AN_ERROR, "ERR [weir] mode: "},
+    {"LIMIT FORGIVE user:u2", A_NUMBER, NULL},
+    {"LIMIT FORGIVE ip:10.0.0.1", A_NUMBER, NULL},
+    {"LIMIT RELOAD", AN_OK, NULL},
+};
+#define N_ORDERS (sizeof orders / sizeof orders[0])
+
+static void say_order(struct client *client, struct act *act)
+{
+    say_line(client, act, orders[act->a % N_ORDERS].line);
+}
+
+/* Maps, in RESP2 arrays, which all begin with this name. */
+static const char *judge_entries(const struct client *client, const struct reply *reply, const char *name)
+{
+    struct slice inside = reply->inside;
+    struct reply entry, first;
+    if (reply->type != '*' || reply->is_nil)
+        return "it is no list";
+    while (reply_next(&inside, &entry))
+        if (entry.type != (client->session.is_resp3 ? '%' : '*') || !reply_at(&entry, 0, &first) ||
+            !reply_is(&first, '$', slice_str(name)))
+            return "an entry that does not belong here";
+    return NULL;
+}
+
+static const char *judge_form(const struct client *client, const struct order_form *order, const struct reply *reply)
+{
+    bool is_error = order->begins != NULL && reply_begins(reply, '-', slice_str(order->begins));
+    switch (order->form) {
+    case AN_ERROR:
+        return is_error ? NULL : "not the error that there is for it";
+    case AN_OK:
+        return reply_is_ok(reply) ? NULL : "it is not OK";
+    case OK_OR_ERROR:
+        return reply_is_ok(reply) || is_error ? NULL : "neither done, nor the error that there is for it";
+    case A_NUMBER:
+        return reply->type == ':' && reply->number >= 0 ? NULL : "it is no number";
+    case A_LIST:
+        return reply->type == '*' && !reply->is_nil ? NULL : "it is no list";
+    case A_MODE:
+        return reply_is(reply, '$', SLICE("enforce")) || reply_is(reply, '$', SLICE("shadow")) ? NULL : "it is no mode";
+    case ENTRIES:
+        return judge_entries(client, reply, order->begins);
+    }
+    return "no form";
+}
+
+static const char *judge_order(struct client *client, const struct act *act, const struct reply *reply)
+{
+    const struct order_form *order = &orders[act->a % N_ORDERS];
+    bool is_wrong = order->form == AN_ERROR && strncmp(order->begins, "ERR wrong number", 16) == 0;
+    if (!is_operator(client) && !is_wrong)
+        return reply_begins(reply, '-', SLICE(NOT_FOR_YOU)) ? NULL : "not for it";
+    return judge_form(client, order, reply);
+}
+
+/* ---- rates of single keys ---- */
+
+static unsigned gate(const struct act *act)
+{
+    return act->a % GATES;
+}
+
+static uint32_t rate(const struct act *act)
+{
+    return 2 + act->b % 1000;
+}
+
+static void say_gate_key(struct client *client, const struct act *act)
+{
+    say_text(client, "own:%u.%u:gate%u", client->number, client->life, gate(act));
+}
+
+/* For longer than any run, so that no reload drops it. */
+static void say_key_rate(struct client *client, struct act *act)
+{
+    say_begin(client, 9);
+    say_word(client, SLICE("LIMIT"));
+    say_word(client, SLICE("SET"));
+    say_word(client, SLICE("LIMIT"));
+    say_text(client, "gate%u", gate(act));
+    say_text(client, "%s %u/1d", gate(act) == 0 ? "sliding" : "funnel =", rate(act));
+    say_word(client, SLICE("FOR"));
+    say_gate_key(client, act);
+    say_word(client, SLICE("EX"));
+    say_word(client, SLICE("9d"));
+    expect(client, act);
+}
+
+static const char *judge_key_rate(struct client *client, const struct act *act, const struct reply *reply)
+{
+    if (!is_operator(client))
+        return reply_begins(reply, '-', SLICE(NOT_FOR_YOU)) ? NULL : "not for it";
+    client->session.gate_rates[gate(act)] = rate(act);
+    return reply_is_ok(reply) ? NULL : "it is not OK";
+}
+
+static void say_key_unset(struct client *client, struct act *act)
+{
+    say_begin(client, 6);
+    say_word(client, SLICE("LIMIT"));
+    say_word(client, SLICE("UNSET"));
+    say_word(client, SLICE("LIMIT"));
+    say_text(client, "gate%u", gate(act));
+    say_word(client, SLICE("FOR"));
+    say_gate_key(client, act);
+    expect(client, act);
+}
+
+static const char *judge_key_unset(struct client *client, const struct act *act, const struct reply *reply)
+{
+    uint32_t *own = &client->session.gate_rates[gate(act)];
+    bool was_there = *own != 0;
+    if (!is_operator(client))
+        return reply_begins(reply, '-', SLICE(NOT_FOR_YOU)) ? NULL : "not for it";
+    *own = 0;
+    if (was_there)
+        return reply_is_ok(reply) ? NULL : "the key's own rate is lost";
+    return reply_begins(reply, '-', SLICE("ERR limit gate")) ? NULL : "a rate that nobody has given";
+}
+
+/* Nothing is charged. */
+static void say_gate(struct client *client, struct act *act)
+{
+    say_begin(client, 5);
+    say_word(client, SLICE("LIMIT"));
+    say_word(client, SLICE("CHECK"));
+    say_text(client, "gate%u", gate(act));
+    say_gate_key(client, act);
+    say_word(client, SLICE("PEEK"));
+    expect(client, act);
+}
+
+static const char *judge_gate(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct reply limit;
+    uint32_t own = client->session.gate_rates[gate(act)];
+    if (run.plan.operators == OPERATORS_NONE)
+        return reply_begins(reply, '-', SLICE("ERR no limit is named 'gate")) ? NULL : "a limit that there is not";
+    if (!limit_field(reply, 1, 5, &limit))
+        return "it is no decision";
+    if (!run.is_faultless)
+        return NULL;
+    return reply_is_integer(&limit, own != 0 ? own : GATE_COUNT) ? NULL : "not the rate of its key";
+}
+
+/* ---- about others ---- */
+
+static const struct order_form askings[] = {
+    {"LIMIT STATUS FOR user:u2", A_LIST, NULL},
+    {"LIMIT EXPLAIN SET k v FOR user:u2", A_LIST, NULL},
+    {"LIMIT STATUS FOR ip:10.0.0.1", A_LIST, NULL},
+    {"LIMIT STATUS FOR nobody", AN_ERROR, "ERR no such subject"},
+    {"LIMIT STATUS OF user:u2", AN_ERROR, "ERR syntax error, unexpected 'OF'"},
+    {"LIMIT STATUS FOR", AN_ERROR, "ERR syntax error, something is missing behind 'FOR'"},
+    {"LIMIT STATUS FOR a b", AN_ERROR, "ERR syntax error, unexpected 'b'"},
+    {"LIMIT EXPLAIN GET k", A_LIST, NULL},
+    {"LIMIT EXPLAIN limit funnel k 1/s", A_LIST, NULL},
+    {"LIMIT EXPLAIN blpop k 0", A_LIST, NULL},
+    {"LIMIT EXPLAIN nonesuch", A_LIST, NULL},
+    {"LIMIT EXPLAIN ping", A_LIST, NULL},
+    {"LIMIT EXPLAIN quit", A_LIST, NULL},
+    {"LIMIT EXPLAIN client id", A_LIST, NULL},
+    {"LIMIT EXPLAIN", AN_ERROR, "ERR wrong number of arguments"},
+    {"LIMIT NONESUCH x", AN_ERROR, "ERR unknown subcommand 'NONESUCH'. Try LIMIT HELP."},
+    {"LIMIT", AN_ERROR, "ERR wrong number of arguments for 'limit' command"},
+};
+#define N_ASKINGS (sizeof askings / sizeof askings[0])
+
+static void say_asking(struct client *client, struct act *act)
+{
+    say_line(client, act, askings[act->a % N_ASKINGS].line);
+}
+
+static const char *judge_asking(struct client *client, const struct act *act, const struct reply *reply)
+{
+    const struct order_form *asking = &askings[act->a % N_ASKINGS];
+    bool is_about_other = act->a % N_ASKINGS < 4;
+    if (asking->form == AN_ERROR && !is_about_other)
+        return judge_form(client, asking, reply);
+    if (is_about_other && !is_operator(client) && strncmp(asking->line, "LIMIT EXPLAIN", 13) != 0)
+        return reply_begins(reply, '-', SLICE("NOPERM only operators may ask about others")) ? NULL : "not for it";
+    if (is_about_other && reply_begins(reply, '-', SLICE("ERR no such subject")))
+        return NULL;
+    return reply->type == (client->session.is_resp3 ? '%' : '*') ? NULL : "it is told nothing";
+}
+
+const struct op operator_ops[] = {
+    {"order", 6, OP_BLOCKS, 0, say_order, judge_order},
+    {"key_rate", 2, OP_BLOCKS, 0, say_key_rate, judge_key_rate},
+    {"key_unset", 1, OP_BLOCKS, 0, say_key_unset, judge_key_unset},
+    {"gate", 3, OP_BLOCKS, 0, say_gate, judge_gate},
+    {"asking", 3, OP_CONTROL, 0, say_asking, judge_asking},
+    {0},
+};
