@@ -105,6 +105,10 @@ enum route answer_text(struct client *client, struct request *request, const cha
     struct build out;
     build_init(&out, false);
     build_error(&out, slice_str(text));
+    if (out.is_broken) {
+        client_close_starved(client);
+        return ROUTE_STOP;
+    }
     struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
     enum route result = answer_error(client, lane, request, slice_of(out.at, out.len));
     build_fini(&out);

@@ -13,7 +13,7 @@
 enum finding {
     PLACE_FOUND,   /* *lane takes requests now */
     PLACE_NOT_YET, /* the client's link will be woken */
-    PLACE_NONE,    /* the upstream is away */
+    PLACE_NONE,    /* the upstream is away; or out of memory, and it is closed */
 };
 
 __attribute__((warn_unused_result)) enum finding place_find(struct client *client, const struct request *request,

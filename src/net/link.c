@@ -488,6 +488,7 @@ void link_peer(const struct link *link, struct sockaddr_storage *out)
 {
     socklen_t length = sizeof *out;
     memset(out, 0, sizeof *out);
-    if (link->is_unix || getpeername(link->fd, (struct sockaddr *)out, &length) != 0)
+    bool has_none = link->is_unix || link->state == LINK_CLOSED; /* its descriptor may be another's by now */
+    if (has_none || getpeername(link->fd, (struct sockaddr *)out, &length) != 0)
         out->ss_family = AF_UNSPEC;
 }
