@@ -76,15 +76,16 @@ static bool run_one(const struct plan *plan, bool is_traced, const char *record)
     return wait_for(child);
 }
 
-bool apart_run(uint64_t seed, uint64_t steps, bool is_traced, const char *record)
+bool apart_run(const struct plan *plan, bool is_traced, const char *record)
 {
-    struct plan plan;
-    plan_make(&plan, seed, steps);
-    if (run_one(&plan, is_traced, NULL))
+    char place[32] = "";
+    if (run_one(plan, is_traced, NULL))
         return true;
-    fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with --seed %" PRIu64 " --steps %" PRIu64 "\n", seed, seed,
-            steps);
-    if (record != NULL && !run_one(&plan, false, record)) /* the same again, by construction */
+    if (plan->memory.mode == MEMORY_ONE_PLACE)
+        snprintf(place, sizeof place, " --fail-site %" PRIu32, plan->memory.place);
+    fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with --seed %" PRIu64 " --steps %" PRIu64 "%s\n",
+            plan->seed, plan->seed, plan->steps, place);
+    if (record != NULL && !run_one(plan, false, record)) /* the same again, by construction */
         fprintf(stderr, "sim: kept in %s\n", record);
     return false;
 }

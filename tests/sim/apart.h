@@ -10,7 +10,7 @@
 #include "tests/sim/scenario.h"
 
 /* False: it failed. Then what it was is kept in `record`; NULL: it is not. */
-bool apart_run(uint64_t seed, uint64_t steps, bool is_traced, const char *record);
+bool apart_run(const struct plan *plan, bool is_traced, const char *record);
 
 /* The same with a scenario; quietly: it says nothing. */
 bool apart_replay(const struct scenario *scenario, bool is_traced, bool is_quiet);

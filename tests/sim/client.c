@@ -145,7 +145,7 @@ static void flush(struct client *client)
 
 static void complain(struct client *client, const struct expected *asked, const struct reply *reply, const char *why)
 {
-    if (client->session.has_been_silent && !run.is_faultless) {
+    if (client->session.has_been_silent && !run_is_whole()) {
         client->is_lost = true; /* it may have heard what it did not want to */
         client->n_expected = 0;
         return;
@@ -214,10 +214,8 @@ static const char *judge_limits(struct client *client, const struct expected *as
     uint64_t from_ns = asked->act.read_ns;
     if (run.plan.has_free && client->address == FREE_ADDRESS)
         return reply_begins(reply, '-', SLICE("THROTTLED ")) ? "no limit binds its address" : NULL;
-    if (client->session.user == 1 && regime_may_say("[policy operators]\n"))
-        return NULL; /* an operator has limits of his own */
-    if (run.plan.identifies)
-        return NULL;
+    if (run.plan.identifies || run.plan.operators != OPERATORS_NONE)
+        return NULL; /* clients forgive and change what they like */
     if (!reply_begins(reply, '-', SLICE("THROTTLED ")))
         limits_charged(subject_of(client), may_charge(op));
     if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
@@ -271,6 +269,8 @@ static void take_reply(struct client *client, const struct reply *reply)
         client->is_lost = true;
         client->n_expected = 0;
     }
+    if (memory_was_short() && client->n_expected == 0 && reply_is(reply, '-', SLICE("ERR out of memory")))
+        client->is_lost = true; /* it has come too late, and asked for nothing */
     if (client->is_lost)
         return;
     struct expected *asked = client->n_expected > 0 ? &client->expected[client->first_expected] : NULL;
@@ -387,12 +387,14 @@ static bool is_too_strange(const struct client *client)
 
 static void lose(struct client *client)
 {
-    if (client->has_shut && !may_block(client) && !client->is_lost && !client->may_be_closed && run.is_faultless &&
-        client->n_expected > 0)
+    bool is_cut = client->has_shut && !may_block(client) && client->n_expected > 0;
+    bool is_unasked = !client->intent.is_leaving && run.phase != RUN_STOPS && !is_too_strange(client);
+    bool may_close = client->is_lost || client->may_be_closed || !run.is_faultless;
+    bool is_wrong = (is_cut || is_unasked) && !may_close && !memory_explains_end();
+    if (is_wrong && is_cut)
         run_fail(client->conn->number, "client %u (connection %u): closed before %u answers, half of it was open",
                  client->number, client->conn->number, client->n_expected);
-    bool may_close = client->is_lost || client->may_be_closed || client->intent.is_leaving || run.phase == RUN_STOPS;
-    if (run.is_faultless && !may_close && !is_too_strange(client))
+    if (is_wrong)
         run_fail(client->conn->number, "client %u (connection %u): closed, and nothing was wrong", client->number,
                  client->conn->number);
     client_hang_up(client, false);

@@ -13,19 +13,21 @@
 
 struct options {
     uint64_t seed, steps, seconds;
-    const char *record, *replay, *shrink;
-    bool is_traced;
+    const char *record, *replay, *shrink, *site;
+    bool is_traced, walks;
 };
 
 static void print_help(void)
 {
-    fputs("usage: sim [--seed N] [--steps M] [--seconds T] [--trace] [--record FILE]\n"
+    fputs("usage: sim [--seed N] [--steps M] [--seconds T] [--fail-site K | --fail-sites] [--trace] [--record FILE]\n"
           "       sim --replay FILE [--trace]\n"
           "       sim --shrink FILE\n"
           "\n"
           "  --seed N       the first seed; the same seed and steps are the same run, byte for byte\n"
           "  --steps M      commands of clients in a run\n"
           "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
+          "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
+          "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
           "  --trace        print every event\n"
           "  --record FILE  keep a failed run there as a scenario\n"
           "  --replay FILE  run a scenario\n"
@@ -38,6 +40,8 @@ static struct options parse(int argc, char **argv)
     static const struct option names[] = {{"seed", required_argument, NULL, 's'},
                                           {"steps", required_argument, NULL, 'n'},
                                           {"seconds", required_argument, NULL, 't'},
+                                          {"fail-site", required_argument, NULL, 'm'},
+                                          {"fail-sites", no_argument, NULL, 'a'},
                                           {"trace", no_argument, NULL, 'v'},
                                           {"record", required_argument, NULL, 'w'},
                                           {"replay", required_argument, NULL, 'r'},
@@ -53,6 +57,10 @@ static struct options parse(int argc, char **argv)
             options.steps = strtoull(optarg, NULL, 10);
         else if (option == 't')
             options.seconds = strtoull(optarg, NULL, 10);
+        else if (option == 'm')
+            options.site = optarg;
+        else if (option == 'a')
+            options.walks = true;
         else if (option == 'v')
             options.is_traced = true;
         else if (option == 'w')
@@ -79,16 +87,46 @@ static int replay(const struct options *options)
     return is_good ? 0 : 1;
 }
 
+static bool run_seed(const struct options *options, uint64_t seed)
+{
+    struct plan plan;
+    plan_make(&plan, seed, options->steps);
+    struct planned_memory memory = {.mode = MEMORY_ONE_PLACE};
+    if (options->site != NULL) {
+        memory.place = (uint32_t)strtoul(options->site, NULL, 10);
+        plan_refuse(&plan, &memory);
+    }
+    return apart_run(&plan, options->is_traced, options->record);
+}
+
+/* Place after place, as a run comes to them that is refused nothing. */
+static bool walk_seed(const struct options *options, uint64_t seed)
+{
+    struct plan plan;
+    struct planned_memory memory = {.mode = MEMORY_ONE_PLACE, .place = UINT32_MAX};
+    plan_make(&plan, seed, options->steps);
+    plan_refuse(&plan, &memory);
+    bool is_good = apart_run(&plan, options->is_traced, options->record);
+    uint32_t n = memory_places();
+    for (memory.place = 0; is_good && memory.place < n; memory.place++) {
+        plan_refuse(&plan, &memory);
+        is_good = apart_run(&plan, options->is_traced, options->record);
+    }
+    return is_good;
+}
+
 static int hunt(const struct options *options)
 {
     time_t end = time(NULL) + (time_t)options->seconds;
     uint64_t seed = options->seed;
+    bool is_good;
+    memory_share();
     do {
-        if (!apart_run(seed, options->steps, options->is_traced, options->record))
-            return 1;
-        seed++;
-    } while (options->seconds > 0 && time(NULL) < end);
-    return 0;
+        is_good = (options->walks ? walk_seed : run_seed)(options, seed++);
+    } while (is_good && options->seconds > 0 && time(NULL) < end);
+    if (options->walks || options->seconds > 0)
+        memory_tell();
+    return is_good ? 0 : 1;
 }
 
 int main(int argc, char **argv)

@@ -85,7 +85,9 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return true;
     if (run.plan.has_limits && (act->op->flags & OP_CONTROL) == 0 && reply_begins(reply, '-', SLICE("THROTTLED ")))
         return true;
-    return !run.is_faultless &&
+    if (memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory")))
+        return true;
+    return !run_is_whole() &&
            (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
             reply_begins(reply, '-', SLICE("ERR the upstream has answered amiss")));
 }

@@ -86,8 +86,8 @@ static const char *judge_hello_wrong(struct client *client, const struct act *ac
 /* Alone it tells, and changes nothing; with a name it gives one. */
 static void say_hello_right(struct client *client, struct act *act)
 {
-    bool has_name = act->a % 2 == 0;
-    act->b = ++client->numbers;
+    bool has_name = act->a % 2 == 0 && client->intent.is_in; /* older servers take a stranger's name and then refuse */
+    act->b = has_name ? ++client->numbers : 0;
     say_begin(client, has_name ? 4 : 1);
     say_word(client, SLICE("hello"));
     if (has_name) {
@@ -106,7 +106,7 @@ static const char *judge_hello_right(struct client *client, const struct act *ac
         return reply_begins(reply, '-', SLICE("NOAUTH ")) ? NULL : "it has not logged in";
     if (reply->type == '-')
         return "HELLO refused";
-    if (act->a % 2 == 0) {
+    if (act->b != 0) {
         session->is_resp3 = act->c % 2 == 0;
         session->name = act->b;
     }

@@ -157,6 +157,24 @@ static void configure(struct plan *plan, struct random *chance, char *config, st
 
 /* ---- everything else ---- */
 
+/* Who gets no funnels of its own shares others'. */
+void plan_refuse(struct plan *plan, const struct planned_memory *memory)
+{
+    plan->memory = *memory;
+    plan->may_mix = plan->may_refuse = true;
+}
+
+static void plan_memory(struct plan *plan, struct random *chance)
+{
+    struct planned_memory memory = {.mode = MEMORY_BY_CHANCE};
+    if (!random_hits(chance, 250000))
+        return;
+    memory.odds = (uint32_t)random_scale(chance, 30000);
+    if (random_hits(chance, 500000))
+        memory = (struct planned_memory){MEMORY_EACH_ONCE, .odds = (uint32_t)random_scale(chance, 500000)};
+    plan_refuse(plan, &memory);
+}
+
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
 {
     struct random chance;
@@ -208,4 +226,5 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->inflight = is_constant && strstr(plan->config, INFLIGHT) != NULL ? INFLIGHT_MOST : 0;
     for (unsigned i = 0; i + 1 < plan->n_regimes; i++)
         configure(plan, &chance, plan->others[i].config, &plan->others[i].limits);
+    plan_memory(plan, &chance);
 }

@@ -227,6 +227,7 @@ int run_all(const struct plan *plan)
     run_note_version();
     run.plan.redis.on_script = exact_heard;
     run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
+    memory_start();
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
     regime_start();
     int status = serve();
@@ -237,6 +238,7 @@ int run_all(const struct plan *plan)
     if (kernel.n_open > 0)
         run_fail(0, "%u descriptors are left open", kernel.n_open);
     kernel_fini();
+    memory_fini();
     printf("sim: seed %" PRIu64 ": %" PRIu64 " commands, %" PRIu64 " replies, %" PRIu64 " faults, %" PRIu64
            " steps, %.3f s, digest %016" PRIx64 "\n",
            seed, run.commands, run.replies, run.faults, world.steps, (double)(world.now_ns - SIM_START_NS) / 1e9,

@@ -9,6 +9,7 @@
 
 #include "tests/sim/kernel.h"
 #include "tests/sim/limits.h"
+#include "tests/sim/memory.h"
 #include "tests/sim/redis.h"
 
 enum run_phase {
@@ -64,6 +65,7 @@ struct plan {
     unsigned entrances; /* see entrance.h */
     uint32_t inflight;  /* calls of one connection that may be under way; 0: any number */
     uint32_t value_max; /* bytes */
+    struct planned_memory memory;
     struct odds odds;
     struct redis_config redis;
     char config[PLAN_CONFIG];
@@ -84,12 +86,21 @@ struct run {
     uint64_t stop_ns;        /* when weir was told to */
     uint64_t calm_ns;        /* when nobody waited for anything any more; 0: somebody does */
     bool is_calm;            /* nothing is under way but what one client asks */
-    bool is_faultless;       /* nothing that could close a connection has happened yet */
+    bool is_faultless;       /* nothing that could close a connection has happened yet, but refusals of memory */
 };
 
 extern struct run run;
 
+/* Nothing has been short so far that weir needs to serve a client. */
+static inline bool run_is_whole(void)
+{
+    return run.is_faultless && !memory_was_short();
+}
+
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps);
+
+/* In that way weir is to be refused memory. */
+void plan_refuse(struct plan *plan, const struct planned_memory *memory);
 
 /* Returns the exit status. */
 int run_all(const struct plan *plan);

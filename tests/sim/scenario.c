@@ -50,6 +50,9 @@ static const struct number {
     NUMBER(stops_at_once),
     NUMBER(has_limits),
     NUMBER(value_max),
+    NUMBER(memory.mode),
+    NUMBER(memory.odds),
+    NUMBER(memory.place),
     NUMBER(odds.cut_read),
     NUMBER(odds.cut_write),
     NUMBER(odds.again),
@@ -182,6 +185,10 @@ static bool read_line(struct scenario *scenario, const char *text)
     if (sscanf(text, "operate %23s %" SCNu64 " %" SCNu64 " %" SCNu64, line->name, &line->numbers[0], &line->numbers[1],
                &line->numbers[2]) == 4)
         return true;
+    line->party = SCENARIO_MEMORY;
+    if (sscanf(text, "memory %" SCNu64 " %" SCNu64 " %" SCNu64, &line->numbers[0], &line->numbers[1],
+               &line->numbers[2]) == 3)
+        return true;
     return read_link(line, text) || read_fault(line, text);
 }
 
@@ -228,6 +235,8 @@ static void write_line(FILE *file, const struct line *line)
                 sides[n[0]], n[1], n[2], n[3] != 0 ? '>' : '<', n[4], n[5], n[6], line->name, n[7], n[8]);
     else if (line->party == SCENARIO_OPERATOR)
         fprintf(file, "operate %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->name, n[0], n[1], n[2]);
+    else if (line->party == SCENARIO_MEMORY)
+        fprintf(file, "memory %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n[0], n[1], n[2]);
     else
         fprintf(file, "act %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->party, line->name, n[0], n[1],
                 n[2]);
@@ -276,7 +285,7 @@ static uint64_t taken_ns; /* the last of them */
 void scenario_replay(struct scenario *scenario)
 {
     replay = scenario;
-    replay->next = mem_zalloc(replay->plan.clients + 2, sizeof *replay->next);
+    replay->next = mem_zalloc(replay->plan.clients + 3, sizeof *replay->next);
 }
 
 void scenario_record(const struct plan *plan, FILE *file)
@@ -293,6 +302,8 @@ bool scenario_is_replayed(void)
 static size_t *next_of(uint32_t party)
 {
     unsigned n = replay->plan.clients;
+    if (party == SCENARIO_MEMORY)
+        return &replay->next[n + 2];
     return &replay->next[party == SCENARIO_FAULTS ? n : party == SCENARIO_OPERATOR ? n + 1 : party];
 }
 

@@ -9,6 +9,7 @@
  *     link client 3 2 > 170 0 0 reset 20 7       of the second connection of client 3, after byte 170 to weir
  *     fault redis 3100 50 2 1500 redis_down 20 7 when weir had sent Redis 3100 bytes, 50 ns and 2 steps later, or else
  *                                  1500 ns after the start, this went wrong, for 20 us
+ *     memory 79 1600 3             at step 79, 1600 ns after the start, weir was refused what it asked for as the third
  */
 #ifndef WEIR_SIM_SCENARIO_H
 #define WEIR_SIM_SCENARIO_H
@@ -25,6 +26,7 @@
 #define SCENARIO_FAULTS UINT32_MAX         /* what goes wrong */
 #define SCENARIO_LINKS (UINT32_MAX - 1)    /* and on which connection: see links.h */
 #define SCENARIO_OPERATOR (UINT32_MAX - 2) /* see operator.h */
+#define SCENARIO_MEMORY (UINT32_MAX - 3)   /* what memory is refused */
 
 struct line {
     uint32_t party; /* a client, or one of these */
@@ -36,7 +38,7 @@ struct scenario {
     struct plan plan;
     struct line *lines;
     size_t n, room;
-    size_t *next; /* by client, and behind them the faults': the first line that may be its next */
+    size_t *next; /* by client, behind them the faults' and memory's: the first line that may be its next */
 };
 
 /* NULL and a word on stderr: it cannot be read. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Simulates: run-sim.sh SEED STEPS repeats a run; run-sim.sh T first replays what was found before, then hunts with new
-# seeds for T seconds, half of them with sanitizers. A failure is kept in build/sim/ and shrunk. run-sim.sh alone: what was
+# seeds for T seconds, two fifths of them with sanitizers and one fifth refusing memory place by place. A failure is kept in build/sim/ and shrunk. run-sim.sh alone: what was
 # found before and the same seeds each time, with sanitizers; counts go to $TALLY when that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -14,9 +14,9 @@ repeat() {
     [ "$first" = "$second" ] || { printf 'sim: it does not repeat:\n%s\n%s\n' "$first" "$second" >&2; exit 1; }
 }
 
-hunt() { # flavour seed seconds
+hunt() { # flavour seed seconds [--fail-sites]
     found=$keep/$1-$2.scenario
-    if build/"$1"/sim --seed "$2" --steps 5000 --seconds "$3" --record "$found" >"$keep/$1.log" 2>&1; then
+    if build/"$1"/sim --seed "$2" --steps 5000 --seconds "$3" --record "$found" "${@:4}" >"$keep/$1.log" 2>&1; then
         tail -n 1 "$keep/$1.log"
         return
     fi
@@ -35,6 +35,7 @@ done
 if [ $# -eq 0 ]; then
     seq 1 100 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --seed "$1" --steps 2000 >"$2/seed-$1.log" 2>&1 ||
         { tail -n 60 "$2/seed-$1.log"; exit 1; }' _ {} "$keep"
+    build/asan/sim --seed 11 --steps 1000 --fail-sites >"$keep/places.log" 2>&1 || { tail -n 60 "$keep/places.log"; exit 1; }
     rm -f "$keep"/seed-*.log
     [ -z "${TALLY:-}" ] || echo "$((100 + $(find tests/sim/seeds -name '*.scenario' | wc -l))) 0 0" >>"$TALLY"
     exit 0
@@ -42,5 +43,6 @@ fi
 repeat 1 20000
 repeat 2 20000
 seed=$(date +%s)000
-hunt asan "$seed" $(($1 / 2))
-hunt release $((seed + 500)) $(($1 / 2))
+hunt asan "$seed" $(($1 * 2 / 5))
+hunt release $((seed + 500)) $(($1 * 2 / 5))
+hunt release $((seed + 700)) $(($1 / 5)) --fail-sites

@@ -1,0 +1,240 @@
+#include "tests/sim/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "tests/sim/run.h"
+#include "tests/sim/scenario.h"
+#include "tests/sim/trace.h"
+#include "tests/sim/world.h"
+
+enum { STREAM_MEMORY = 6 };
+
+#define PLACES_MAX 1024
+#define PATIENCE_NS UINT64_C(10000000) /* a step that is replayed may not come */
+
+/* Open addressing. */
+struct place {
+    uintptr_t at; /* 0: free */
+    uint32_t number;
+    uint32_t refused;
+};
+
+struct places {
+    struct place all[PLACES_MAX];
+    uint32_t n;
+};
+
+static struct memory {
+    struct random chance;
+    struct places places;
+    uint64_t step;  /* in which was asked last, and */
+    uint64_t nth;   /* how often, */
+    uint64_t asked; /* and altogether */
+    uint64_t refused;
+    uint64_t ends; /* of clients, which it explains */
+    bool has_lost_lanes;
+} memory;
+
+static struct shared {
+    struct places places;
+    uint32_t n_last;
+} * shared; /* NULL: nobody wants to know */
+
+static struct place *find(struct places *places, uintptr_t at)
+{
+    size_t i = (size_t)(at * UINT64_C(0x9E3779B97F4A7C15) >> 32) % PLACES_MAX;
+    while (places->all[i].at != at && places->all[i].at != 0)
+        i = (i + 1) % PLACES_MAX;
+    if (places->all[i].at == 0) {
+        if (places->n == PLACES_MAX - 1)
+            abort();
+        places->all[i] = (struct place){.at = at, .number = places->n++};
+    }
+    return &places->all[i];
+}
+
+/* ---- in a run ---- */
+
+void memory_start(void)
+{
+    memory = (struct memory){0};
+    random_init(&memory.chance, run.plan.seed, STREAM_MEMORY);
+}
+
+/* While a turn of weir's is on: it has started, and not yet been told to stop. */
+static bool is_weirs(void)
+{
+    return world.current != NULL && world.current->is_weirs && run.phase == RUN_ACTS && run.commands > 0;
+}
+
+static void count(void)
+{
+    memory.nth = memory.step == world.steps ? memory.nth + 1 : 1;
+    memory.step = world.steps;
+    memory.asked++;
+}
+
+/* At that step as many asked before; or it never came, and now is as good. */
+static bool is_refused_again(void)
+{
+    const struct line *line = scenario_peek(SCENARIO_MEMORY);
+    if (line == NULL ||
+        (world.steps < line->numbers[0] && world.now_ns - SIM_START_NS < line->numbers[1] + PATIENCE_NS) ||
+        (world.steps == line->numbers[0] && memory.nth < line->numbers[2]))
+        return false;
+    scenario_take(SCENARIO_MEMORY);
+    return true;
+}
+
+static bool is_chosen(const struct place *place, bool is_new)
+{
+    const struct planned_memory *plan = &run.plan.memory;
+    if (plan->mode == MEMORY_ONE_PLACE)
+        return is_new && place->number == plan->place;
+    if (plan->mode == MEMORY_EACH_ONCE && place->refused > 0)
+        return false;
+    return random_hits(&memory.chance, plan->odds);
+}
+
+static void note_refused(struct place *place)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, "no memory, place %" PRIu32, place->number);
+    trace_note(TRACE_FAULT, 0, text, (size_t)n);
+    const struct line line = {SCENARIO_MEMORY, "refused", {world.steps, world.now_ns - SIM_START_NS, memory.nth}};
+    scenario_note_line(&line);
+    place->refused++;
+    memory.refused++;
+}
+
+static bool refuses(const void *caller)
+{
+    if (run.plan.memory.mode == MEMORY_PLENTY || !is_weirs())
+        return false;
+    uint32_t known = memory.places.n;
+    struct place *place = find(&memory.places, (uintptr_t)caller);
+    struct place *also = shared != NULL ? find(&shared->places, (uintptr_t)caller) : NULL;
+    count();
+    bool is_refused = scenario_is_replayed() ? is_refused_again() : is_chosen(place, memory.places.n > known);
+    if (is_refused)
+        note_refused(place);
+    if (also != NULL)
+        also->refused += is_refused;
+    return is_refused;
+}
+
+bool memory_was_short(void)
+{
+    return memory.refused > 0;
+}
+
+/* One each; but with a lane all go that have calls on it. */
+bool memory_explains_end(void)
+{
+    return memory.has_lost_lanes || ++memory.ends <= memory.refused;
+}
+
+void memory_read_log(struct slice line)
+{
+    static const char closed[] = " connection is closed: ";
+    memory.has_lost_lanes |= memory.refused > 0 && memmem(line.at, line.len, closed, sizeof closed - 1) != NULL;
+}
+
+void memory_fini(void)
+{
+    if (shared != NULL)
+        shared->n_last = memory.places.n;
+}
+
+/* ---- of many runs ---- */
+
+void memory_share(void)
+{
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        perror("sim");
+        exit(2);
+    }
+}
+
+uint32_t memory_places(void)
+{
+    return shared->n_last;
+}
+
+/* The function, file and line of a place, as the debug information has them. */
+static void tell_place(const struct place *place)
+{
+    extern const char __executable_start;
+    char program[512], command[600], where[256];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = '\0';
+    snprintf(command, sizeof command, "addr2line -fspe '%s' 0x%zx 2>&1", program,
+             (size_t)(place->at - 1 - (uintptr_t)&__executable_start));
+    FILE *pipe = popen(command, "r");
+    if (pipe != NULL && fgets(where, sizeof where, pipe) != NULL)
+        printf("  never refused: %s", where);
+    if (pipe != NULL)
+        pclose(pipe);
+}
+
+void memory_tell(void)
+{
+    uint32_t refused = 0;
+    for (size_t i = 0; i < PLACES_MAX; i++) {
+        const struct place *place = &shared->places.all[i];
+        refused += place->refused > 0;
+        if (place->at != 0 && place->refused == 0)
+            tell_place(place);
+    }
+    if (shared->places.n > 0)
+        printf("sim: memory was refused at %" PRIu32 " of %" PRIu32 " places that asked for some\n", refused,
+               shared->places.n);
+}
+
+/* ---- what weir's objects call ---- */
+
+void *sim_malloc(size_t size);
+void *sim_calloc(size_t count, size_t size);
+void *sim_realloc(void *old, size_t size);
+char *sim_strdup(const char *text);
+char *sim_strndup(const char *text, size_t n);
+bool sim_mem_would_give(size_t bytes);
+
+#define CALLER __builtin_return_address(0)
+
+void *sim_malloc(size_t size)
+{
+    return refuses(CALLER) ? NULL : malloc(size);
+}
+
+void *sim_calloc(size_t count, size_t size)
+{
+    return refuses(CALLER) ? NULL : calloc(count, size);
+}
+
+void *sim_realloc(void *old, size_t size)
+{
+    return refuses(CALLER) ? NULL : realloc(old, size);
+}
+
+char *sim_strdup(const char *text)
+{
+    return refuses(CALLER) ? NULL : strdup(text);
+}
+
+char *sim_strndup(const char *text, size_t n)
+{
+    return refuses(CALLER) ? NULL : strndup(text, n);
+}
+
+bool sim_mem_would_give(size_t bytes)
+{
+    return !refuses(CALLER) && mem_would_give(bytes);
+}
