@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/split.h"
+#include "limit/departure.h"
 #include "limit/policy.h"
 #include "policy_kit.h"
 #include "resp/emit.h"
@@ -289,7 +290,8 @@ static void a_reload_finds_the_slots(void **state)
     assert_int_equal(policy->limits[2].id, ids[0]);
     assert_int_equal(policy->limits[3].id, ids[1]);
     assert_int_equal(policy->limits[1].slot, 3);
-    assert_int_equal(policy->limits[4].slot, 4);
+    assert_int_equal(policy->limits[2].departures, 4); /* it delays now: DEPARTURE_WORDS more */
+    assert_int_equal(policy->limits[4].slot, 4 + DEPARTURE_WORDS);
     assert_int_equal(policy->limits[5].slot, 0);
     assert_int_equal(policy->limits[5].place, 3);
     assert_non_null(record->everybody);
