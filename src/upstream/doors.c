@@ -50,6 +50,7 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     struct lane *lane = rider->lane;
     struct slice reply = bytes_slice(&lane->greeted);
     (void)call;
+    door->doors->is_refused = false;
     lane->answer_by_ns = 0;
     lane->greeted.len = 0; /* the bytes stay until the next answer */
     if (glimpse_is(glimpse, SLICE("+OK\r\n")))
@@ -72,6 +73,7 @@ static void on_lost(struct rider *rider)
 {
     struct door *door = door_of(rider);
     struct question *question = door->asked;
+    door->doors->is_refused = false;
     forget_lane(door);
     if (question != NULL && !question->is_again) {
         /* Somebody else's doing: Redis closes a door when the user is deleted who was asked about last. */
@@ -99,13 +101,14 @@ static void judge_all(struct doors *doors)
     }
 }
 
-/* If no door can be had, nobody waits for one. */
+/* If no door can be had, nobody waits for one; else what waits goes to one that is open, when it is free. */
 static void on_refused(struct rider *rider, struct slice reply)
 {
     struct door *door = door_of(rider);
     struct doors *doors = door->doors;
     (void)reply;
     forget_lane(door);
+    doors->is_refused = true;
     for (unsigned i = 0; i < DOORS_MAX; i++)
         if (doors->doors[i].is_open)
             return;
@@ -175,7 +178,7 @@ static void pump(struct doors *doors)
             is_opening = true;
         is_any |= door->is_open;
     }
-    if (list_is_empty(&doors->waiting) || is_opening)
+    if (list_is_empty(&doors->waiting) || is_opening || doors->is_refused)
         return;
     if (closed != NULL && !open_door(closed) && !is_any)
         judge_all(doors);
@@ -199,6 +202,7 @@ static const struct rider_ops rider_ops = {
 void doors_ask(struct doors *doors, struct question *question)
 {
     question->door = NULL;
+    doors->is_refused = false;
     list_push(&doors->waiting, &question->in_doors);
     wake(&doors->doors[0]);
 }

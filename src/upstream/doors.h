@@ -52,6 +52,7 @@ struct doors {
     struct lanes *lanes;
     struct list waiting; /* struct question, the oldest first */
     struct door doors[DOORS_MAX];
+    bool is_refused; /* the last that was to be opened was; another is tried when somebody asks, or one has answered */
 };
 
 void doors_init(struct doors *doors, struct lanes *lanes);

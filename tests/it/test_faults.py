@@ -609,6 +609,29 @@ def test_maxclients_at_the_greeting(lanes, fake, farm):
         wait_until(lambda: fake.unanswered() or new.is_closed() or new.buffer, "it travels or is told", BACK_WITHIN)
 
 
+def test_no_connection_for_a_second_login(fake, farm):
+    """While one login waits for its answer, Redis turns every further connection away: the second waits for the first's,
+    and weir does not try again and again meanwhile."""
+    weir = weir_before(fake, farm)
+    del fake.own[b"AUTH"]
+    with weir.connect() as first, weir.connect() as second, weir.connect() as other:
+        assert other.call("ECHO", "x") == b"x"
+        first.send(encode("AUTH", "ann", "pw"))
+        door = fake.expect(encode("AUTH", "ann", "pw"))
+        fake.on_accept = say_and_close(MAX_CLIENTS)
+        accepted = fake.accepted
+        second.send(encode("AUTH", "bob", "pw"))
+        wait_until(lambda: fake.accepted > accepted, "weir tries to open another connection")
+        for _ in range(50):
+            assert other.call("ECHO", "x") == b"x", "meanwhile weir has time to try more often"
+        assert fake.accepted - accepted == 1
+        door.send(b"+OK\r\n")
+        assert first.read() == "OK"
+        door.expect(encode("AUTH", "bob", "pw"))
+        door.send(b"-WRONGPASS no\r\n")
+        assert second.read() == Error("WRONGPASS no")
+
+
 # ---- upstream-timeout ----
 
 
