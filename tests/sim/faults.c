@@ -380,6 +380,7 @@ static void on_next_again(struct bell *bell)
 
 void faults_start(void)
 {
+    links_start();
     faults.next_step = UINT64_MAX;
     random_init(&faults.chance, run.plan.seed, STREAM_FAULTS);
     faults.next.ring = scenario_is_replayed() ? on_next_again : on_next;

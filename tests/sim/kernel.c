@@ -8,7 +8,6 @@
 #include <sys/un.h>
 
 #include "base/mem.h"
-#include "tests/sim/links.h"
 #include "tests/sim/sockets.h"
 #include "tests/sim/trace.h"
 
@@ -147,12 +146,12 @@ static void on_host_side(struct pipe *pipe)
 
 static void on_weir_marked(struct pipe *pipe)
 {
-    links_marked(container_of(pipe, struct conn, to_weir), true);
+    kernel.striker->on_marked(container_of(pipe, struct conn, to_weir), true);
 }
 
 static void on_host_marked(struct pipe *pipe)
 {
-    links_marked(container_of(pipe, struct conn, to_host), false);
+    kernel.striker->on_marked(container_of(pipe, struct conn, to_host), false);
 }
 
 static struct conn *conn_new(struct party *host, void *owner)
@@ -174,7 +173,8 @@ static void free_if_over(struct conn *conn)
 {
     if (!conn->host_has_closed || !conn->weir_has_closed)
         return;
-    links_gone(conn);
+    if (kernel.striker != NULL)
+        kernel.striker->on_gone(conn);
     pipe_fini(&conn->to_weir);
     pipe_fini(&conn->to_host);
     world_silence(&conn->bell);
@@ -188,7 +188,8 @@ static void free_if_over(struct conn *conn)
 void conn_call(struct conn *conn, enum conn_side side, unsigned index, unsigned life)
 {
     conn->name = (struct conn_name){side, index, life};
-    links_named(conn);
+    if (kernel.striker != NULL)
+        kernel.striker->on_named(conn);
 }
 
 void meter_add(struct meter *meter, size_t n)

@@ -78,6 +78,13 @@ struct meter {
     uint64_t bytes, last_ns, last_step;
 };
 
+/* Lets things go wrong on single connections: it has the marks of their pipes. */
+struct striker {
+    void (*on_named)(struct conn *conn);
+    void (*on_marked)(struct conn *conn, bool to_weir); /* the mark it has set was reached */
+    void (*on_gone)(const struct conn *conn);           /* the pointer is invalid afterwards */
+};
+
 struct kernel {
     struct odds odds;
     struct random chance;
@@ -90,6 +97,8 @@ struct kernel {
     int64_t wall_ns;    /* the date is so much off what it would be */
     /* Weir wants a connection to an upstream: sets host and owner. False: refused. */
     bool (*on_dialled)(struct conn *conn);
+    const struct striker *striker;        /* NULL: nobody */
+    void (*on_logged)(struct slice line); /* what weir writes to its log; NULL: nobody reads it */
 };
 
 extern struct kernel kernel;

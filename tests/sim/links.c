@@ -115,7 +115,7 @@ static void finish(struct armed *armed)
     world_silence(&armed->bell);
 }
 
-void links_marked(struct conn *conn, bool to_weir)
+static void on_marked(struct conn *conn, bool to_weir)
 {
     const struct pipe *pipe = pipe_of(conn, to_weir);
     for (size_t i = 0; i < links.n; i++) {
@@ -129,19 +129,25 @@ void links_marked(struct conn *conn, bool to_weir)
     set_mark(conn, to_weir);
 }
 
-void links_named(struct conn *conn)
+static void on_named(struct conn *conn)
 {
-    links_marked(conn, true);
-    links_marked(conn, false);
+    on_marked(conn, true);
+    on_marked(conn, false);
 }
 
-void links_gone(const struct conn *conn)
+static void on_gone(const struct conn *conn)
 {
     for (size_t i = 0; i < links.n; i++)
         if (links.all[i]->conn == conn) {
             links.all[i]->conn = NULL;
             finish(links.all[i]);
         }
+}
+
+void links_start(void)
+{
+    static const struct striker striker = {.on_named = on_named, .on_marked = on_marked, .on_gone = on_gone};
+    kernel.striker = &striker;
 }
 
 /* ---- what happens ---- */
@@ -319,5 +325,5 @@ void links_strike(struct conn *conn, uint64_t us, uint64_t pick)
     fault.upto += ahead;
     note(&fault);
     links_add(&fault);
-    links_marked(conn, fault.to_weir);
+    on_marked(conn, fault.to_weir);
 }

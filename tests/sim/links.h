@@ -25,6 +25,9 @@ const char *link_kind_name(unsigned kind);
 /* False: there is no such kind. */
 __attribute__((warn_unused_result)) bool link_kind_named(const char *name, unsigned *kind);
 
+/* They hear of connections from now on. After kernel_init. */
+void links_start(void);
+
 /* Kind by chance: one of those connections, now or some bytes later. It is written down. */
 void links_strike(struct conn *conn, uint64_t us, uint64_t pick);
 
@@ -43,11 +46,5 @@ bool links_are_waiting(void);
 /* Nothing more happens. */
 void links_end(void);
 void links_fini(void);
-
-/* ---- for kernel.c ---- */
-
-void links_named(struct conn *conn);
-void links_marked(struct conn *conn, bool to_weir);
-void links_gone(const struct conn *conn);
 
 #endif

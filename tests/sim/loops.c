@@ -92,6 +92,8 @@ int uv_loop_close(uv_loop_t *uv)
     loop->ready = NULL;
     loops[loop->party.index] = NULL;
     free(loop);
+    while (n_loops > 0 && loops[n_loops - 1] == NULL)
+        n_loops--; /* the next to be made after the last is the main thread's again */
     return 0;
 }
 

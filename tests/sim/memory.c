@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "tests/sim/kernel.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/trace.h"
@@ -61,9 +62,16 @@ static struct place *find(struct places *places, uintptr_t at)
 
 /* ---- in a run ---- */
 
+static void read_log(struct slice line)
+{
+    static const char closed[] = " connection is closed: ";
+    memory.has_lost_lanes |= memory.refused > 0 && memmem(line.at, line.len, closed, sizeof closed - 1) != NULL;
+}
+
 void memory_start(void)
 {
     memory = (struct memory){0};
+    kernel.on_logged = read_log;
     random_init(&memory.chance, run.plan.seed, STREAM_MEMORY);
 }
 
@@ -138,12 +146,6 @@ bool memory_was_short(void)
 bool memory_explains_end(void)
 {
     return memory.has_lost_lanes || ++memory.ends <= memory.refused;
-}
-
-void memory_read_log(struct slice line)
-{
-    static const char closed[] = " connection is closed: ";
-    memory.has_lost_lanes |= memory.refused > 0 && memmem(line.at, line.len, closed, sizeof closed - 1) != NULL;
 }
 
 void memory_fini(void)

@@ -38,9 +38,6 @@ bool memory_explains_end(void);
 /* Has anything been refused so far? */
 bool memory_was_short(void);
 
-/* What weir says. */
-void memory_read_log(struct slice line);
-
 /* ---- of many runs, each in a process of its own ---- */
 
 /* Before the first: what places they come to is written down. */

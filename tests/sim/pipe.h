@@ -56,7 +56,8 @@ static inline size_t pipe_space(const struct pipe *pipe)
 
 static inline struct slice pipe_here(const struct pipe *pipe)
 {
-    return slice_of(pipe->bytes + pipe->head, pipe->arrived - pipe->head);
+    size_t n = pipe->arrived - pipe->head;
+    return slice_of(n > 0 ? pipe->bytes + pipe->head : NULL, n);
 }
 
 /* At most pipe_space bytes; they arrive in `delay_ns` or after what was sent before. */

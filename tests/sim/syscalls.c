@@ -17,7 +17,6 @@
 
 #include "base/mem.h"
 #include "tests/sim/heap.h"
-#include "tests/sim/memory.h"
 #include "tests/sim/sockets.h"
 #include "tests/sim/trace.h"
 
@@ -397,7 +396,8 @@ ssize_t WRAP(write)(int fd, const void *data, size_t n)
     if (fd != STDERR_FILENO)
         return REAL(write)(fd, data, n);
     trace_note(TRACE_LOG, 0, data, n);
-    memory_read_log(slice_of(data, n));
+    if (kernel.on_logged != NULL)
+        kernel.on_logged(slice_of(data, n));
     return (ssize_t)n;
 }
 

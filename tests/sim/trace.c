@@ -28,7 +28,8 @@ static const char *const words[TRACE_COUNT] = {
 static struct event events[SLOTS][KEPT];
 static uint64_t n_of[SLOTS];
 static uint64_t n_events;
-static uint64_t digest = UINT64_C(0x2545f4914f6cdd1d);
+#define DIGEST_OF_NOTHING UINT64_C(0x2545f4914f6cdd1d)
+static uint64_t digest = DIGEST_OF_NOTHING;
 static FILE *live;
 
 static void mix(uint64_t number)
@@ -74,6 +75,12 @@ static void print(FILE *to, const struct event *event)
 void trace_open(FILE *to)
 {
     live = to;
+}
+
+void trace_clear(void)
+{
+    n_events = 0;
+    digest = DIGEST_OF_NOTHING;
 }
 
 void trace_note(enum trace_kind kind, unsigned conn, const char *data, size_t n)

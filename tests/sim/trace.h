@@ -38,6 +38,9 @@ enum trace_kind {
 /* Write every event to `to` at once too; NULL: keep only the last ones. */
 void trace_open(FILE *to);
 
+/* Nothing has happened yet. */
+void trace_clear(void);
+
 /* Connection `conn`; `data` is part of the digest whole, and of the text as far as it goes. */
 void trace_note(enum trace_kind kind, unsigned conn, const char *data, size_t n);
 
