@@ -71,7 +71,11 @@ MODEL   = $(wildcard tests/sim/redis*.c)
 LUA     = lua5.1
 DRIVE   = $(wildcard bench/drive/*.c)
 MICRO   = $(wildcard bench/micro/*.c)
+SESSION = $(wildcard tests/fuzz/session_*.c)
 SIM     = $(filter-out $(MODEL),$(wildcard tests/sim/*.c))
+# Of the simulator, what owns time, network and loops.
+WORLD   = $(addprefix tests/sim/,due.c heap.c kernel.c loops.c pipe.c reply.c syscalls.c threads.c trace.c uv.c uv_poll.c \
+          uv_rest.c uv_wake.c world.c)
 # What the simulator puts in the place of the system's: tests/sim/syscalls.c, tests/sim/threads.c.
 SIM_WRAPS = read write writev send socket bind listen accept4 connect getsockopt setsockopt getsockname getpeername fcntl \
             ioctl shutdown close clock_gettime getrandom getpid getppid geteuid getrlimit setrlimit malloc_trim \
@@ -129,6 +133,14 @@ build/$(1)/sim_weir.o: $(call objects,$(1),$(filter-out src/run/main.c src/base/
 build/$(1)/sim: $(call objects,$(1),$(SIM) src/base/mem.c) build/$(1)/sim_weir.o build/$(1)/sim_model.o
 	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $(SIM_WRAPS:%=-Wl,--wrap=%) $$^ -o $$@ \
 	    $(filter-out -luv,$(LIBS)) $$(shell pkg-config --libs $(LUA)) -lm
+
+build/$(1)/tests/fuzz/%.o: $(1)_CFLAGS += -I.
+# The sanitizer's and the fuzzer's own calls, which are linked in too, go to the system.
+build/$(1)/session.o: $(call objects,$(1),tests/fuzz/fuzz_session.c $(SESSION) $(WORLD) $(filter-out src/run/main.c,$(SRC)))
+	$$(call say,$(1) $$@)ld -r $(SIM_WRAPS:%=--wrap=%) --wrap=mem_given $$^ -o $$@
+
+build/$(1)/fuzz_session: build/$(1)/session.o
+	$$(call say,$(1) $$@)$$($(1)_CC) $$($(1)_CFLAGS) $$($(1)_LDFLAGS) $$(LDFLAGS) -pthread $$^ -o $$@ $(filter-out -luv,$(LIBS))
 
 build/$(1)/test_config build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
@@ -251,14 +263,14 @@ check-man: # the manual pages are good, and name everything
 check-headers: # every header compiles alone
 	@CFLAGS='$(BASE)' tests/tools/check-headers
 
-check-clang: build/clang/weir $(patsubst %,build/clang/%.seen,$(UNITS) $(SIM) $(MODEL)) # the same warnings from clang
+check-clang: build/clang/weir $(patsubst %,build/clang/%.seen,$(UNITS) $(SIM) $(MODEL) $(FUZZERS) $(SESSION)) # the same warnings from clang
 
 check-lint: $(SRC:%.c=build/clang/%.tidy) # clang-tidy, see .clang-tidy
 
 # What only the tests need is looked at, and not built.
 build/clang/%.seen: % Makefile
 	@mkdir -p $(@D)
-	@clang $(BASE) $(if $(findstring /sim/,$<),-I. $(shell pkg-config --cflags $(LUA))) -MMD -MP -MF $(@:.seen=.d) -MT $@ -fsyntax-only $<
+	@clang $(BASE) $(if $(filter tests/fuzz/%,$<),-I.) $(if $(findstring /sim/,$<),-I. $(shell pkg-config --cflags $(LUA))) -MMD -MP -MF $(@:.seen=.d) -MT $@ -fsyntax-only $<
 	@touch $@
 
 # Only what was compiled anew is looked at anew.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # run-fuzz.sh SECONDS PROGRAM...: runs each fuzzer for so long, from its seeds in tests/fuzz/seeds/NAME.
+# What libFuzzer is to be told for one of them besides is in tests/fuzz/seeds/NAME.options, an option a line.
 # What it learns stays in build/fuzz/corpus/NAME; an input that breaks something is left in build/fuzz/ by its name.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,6 +18,7 @@ for program in "$@"; do
     echo "$name: $seconds s"
     arguments=("$corpus")
     [ ! -d "$seeds" ] || arguments+=("$seeds")
+    [ ! -e "$seeds.options" ] || mapfile -t -O "${#arguments[@]}" arguments <"$seeds.options"
     [ ! -e "$dictionary" ] || arguments+=("-dict=$dictionary")
     "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="build/fuzz/$name-" \
         -print_final_stats=1 -verbosity=1 "${arguments[@]}" >"build/fuzz/$name.log" 2>&1 ||

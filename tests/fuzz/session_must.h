@@ -1,0 +1,20 @@
+/*
+ * What must hold of a session; if not, what happened last is told, connection by connection.
+ */
+#ifndef WEIR_FUZZ_SESSION_MUST_H
+#define WEIR_FUZZ_SESSION_MUST_H
+
+#include "pieces.h"
+#include "tests/sim/trace.h"
+
+#define TOLD_OF_EACH 60 /* events */
+
+#define MUST(condition)                                                                                                \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            trace_tell(stderr, TOLD_OF_EACH);                                                                          \
+            REQUIRE(condition);                                                                                        \
+        }                                                                                                              \
+    } while (0)
+
+#endif
