@@ -68,7 +68,7 @@ size_t own_check(const struct client *client, const struct request *request, cha
     const struct own *own = own_row(request->command->own - 1U);
     int shown = (int)(request->args[0].len < 128 ? request->args[0].len : 128);
     int len = 0;
-    if (session_is_anonymous(client))
+    if (session_must_log_in(client))
         len = snprintf(out, OWN_ERROR_ROOM, "-NOAUTH Authentication required.");
     else if (request->command->has_subcommands && request->argc > 1)
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s'. Try LIMIT HELP.", shown,

@@ -104,6 +104,14 @@ bool session_is_anonymous(const struct client *client)
     return (client->epoch & upstream_epoch(client->front->settings->upstream) & EPOCH_NEEDS_AUTH) != 0;
 }
 
+bool session_must_log_in(const struct client *client)
+{
+    if (!session_is_anonymous(client))
+        return false;
+    atomic_store_explicit(&client->front->settings->upstream->is_doubted, true, memory_order_relaxed);
+    return true;
+}
+
 struct slice session_user(const struct client *client)
 {
     const struct session *session = client->session;

@@ -45,6 +45,9 @@ bool session_has_login(const struct client *client, const struct login *login);
 /* Would Redis answer it NOAUTH? */
 bool session_is_anonymous(const struct client *client);
 
+/* The same of a request that is refused for it; whether a password is still wanted is then asked of Redis. */
+bool session_must_log_in(const struct client *client);
+
 /*
  * Redis has said at the door that it is who this login says. False: as that it is one too many, and is leaving; or there
  * was no memory, and it is closed.

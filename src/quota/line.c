@@ -245,12 +245,11 @@ enum line_state line_find(struct line *line)
     if (!line->is_open) {
         if (line->refused_ns != 0 && line->lanes->loop->now_ns < line->refused_ns + AGAIN_NS)
             return LINE_NONE;
+        keep_refusal(line, SLICE("")); /* of another connection */
         line->key.epoch = upstream_epoch(line->lanes->upstream);
         line->is_open = lanes_open_own(line->lanes, &line->key, LANE_SCRIPT, &line->rider) != NULL;
         if (!line->is_open)
             return LINE_NONE;
-        free(line->refusal);
-        line->refusal = NULL;
     }
     struct lane *lane = line->rider.lane;
     if (!lane_is_ready(lane) || lane_is_congested(lane)) {

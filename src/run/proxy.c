@@ -49,7 +49,7 @@ struct proxy {
     struct history *history;
     uint64_t started_unix_ms;
     struct control *control;
-    struct sentry *sentry; /* NULL with private lanes: nobody is let in by another's connection */
+    struct sentry *sentry;
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
     struct herald herald;
@@ -318,8 +318,7 @@ static void start_workers(struct proxy *proxy)
     crew_obey(proxy->crew, on_order, proxy);
     governor_watch(proxy->governor, on_change, proxy);
     proxy->watch = watch_new(proxy->settings.tallies, config->workers, on_said, proxy);
-    if (!config->lanes_private)
-        proxy->sentry = sentry_open(&proxy->loop, &proxy->upstream);
+    proxy->sentry = sentry_open(&proxy->loop, &proxy->upstream);
     proxy->drain = (struct drain){.crew = proxy->crew,
                                   .listening = proxy->listening,
                                   .timeout_ns = config->drain_timeout_ns,

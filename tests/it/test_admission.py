@@ -132,6 +132,28 @@ def test_a_password_removed(behind, weir, redis):
     all_are_judged(weir)
 
 
+@pytest.mark.parametrize("lanes", LANES)
+def test_who_says_nothing_but_limit_is_judged_too(lanes, farm, redis):
+    """LIMIT has no connection of its client's by which Redis could say who that is."""
+    weir = farm.weir(redis, workers=2, lanes=lanes)
+
+    def heard():
+        conns, heard = crowd(weir, "LIMIT FUNNEL k 1000000/s")
+        for conn in conns:
+            conn.close()
+        return heard
+
+    secret = as_admin(redis)
+    assert not any(map(is_noauth, heard()))
+    by_config(secret)
+    wait_until(lambda: all(map(is_noauth, heard())), "newcomers are judged", 3)
+    old, _ = crowd(weir, "LIMIT FUNNEL k 1000000/s")
+    assert secret.call("CONFIG", "SET", "requirepass", "") == "OK"
+    wait_until(lambda: not any(map(is_noauth, heard())), "no password is wanted any more", 3)
+    for conn in old:
+        assert not is_noauth(conn.call("LIMIT", "FUNNEL", "k", "1000000/s")), "nor of those who came before"
+
+
 def test_many_changes_cost_nobody_anything(weir):
     old, _ = crowd(weir)
     with as_admin(weir) as admin:

@@ -123,6 +123,20 @@ def test_read_only(farm, mode):
         assert decision(limit(conn, DECISIONS[0])).limited == 0
 
 
+def test_busy_and_then_away(farm):
+    """What Redis said last of weir's scripts is not said when it is away, to whoever asks first."""
+    redis = farm.redis("--lua-time-limit", "10")
+    weir = farm.weir(redis, workers=1, limit_when_down="error")
+    with weir.connect() as conn, weir.connect() as other, redis.connect() as culprit, redis.connect() as admin:
+        assert other.call("GET", "k") is None
+        culprit.send(pipeline(("EVAL", "while true do end", 0)))
+        wait_until(lambda: admin.call("PING") != "PONG", "Redis is busy")
+        assert str(limit(conn, DECISIONS[0])).startswith("BUSY")
+        redis.kill()
+        wait_until(lambda: str(other.call("GET", "k")).startswith("UPSTREAM"), "it is away")
+        assert limit(conn, DECISIONS[0]) == UNAVAILABLE
+
+
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_busy(farm, mode, warm):
     """A script of somebody else's takes long: also when weir's own have not been loaded yet."""
