@@ -10,6 +10,7 @@ import twins
 from limit_calls import LimitCalls
 from resp import Conn, encode, pipeline
 from sequences import Sequence, is_ordered
+from twins import id_of
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "400"))
 FIRST_SEED = int(os.environ.get("SEED", "1"))
@@ -42,6 +43,96 @@ def compare(real, plays, order=lambda steps, i, n: True):
 def test_random_sequences(real, batch):
     seeds = range(FIRST_SEED + batch, FIRST_SEED + min(batch + BATCH, SEQUENCES))
     compare(real, [(f"seed {seed}", Sequence(seed).make()) for seed in seeds], is_ordered)
+
+
+NEEDS = [
+    ["CONFIG SET maxmemory 1"],
+    ["CONFIG SET min-replicas-to-write 1"],
+    ["REPLICAOF 127.0.0.1 1"],
+    ["REPLICAOF 127.0.0.1 1", "CONFIG SET replica-serve-stale-data no"],
+    ["CONFIG SET maxmemory 1", "REPLICAOF 127.0.0.1 1"],
+    ["CONFIG SET min-replicas-to-write 1", "CONFIG SET maxmemory 1"],
+]
+ADMIN = 40  # a connection that no sequence has
+
+
+def in_need(seed):
+    """A sequence in whose midst the server comes into need, and perhaps out of it again."""
+    chance = random.Random(seed)
+    steps = Sequence(seed).make()
+    at = chance.randrange(len(steps))
+    steps[at:at] = [("open", ADMIN), commands(ADMIN, *chance.choice(NEEDS))]
+    if chance.random() < 0.3:
+        steps.insert(chance.randrange(at + 2, len(steps) + 1), commands(ADMIN, "REPLICAOF NO ONE", *twins.HEALTHY))
+    return steps
+
+
+def test_sequences_of_a_server_in_need(real):
+    """Without memory, replicas, a master: OOM, NOREPLICAS, READONLY, MASTERDOWN, also in MULTI and in scripts."""
+    seeds = range(FIRST_SEED, FIRST_SEED + max(SEQUENCES // 4, 1))
+    compare(real, [(f"seed {seed}", in_need(seed)) for seed in seeds], is_ordered)
+
+
+def test_what_a_need_refuses(real):
+    said = ["SET a 1", "GET a", "PING", "MULTI", "GET a", "EXEC", "MULTI", "SET a 2", "EXEC", "DISCARD", "WAIT 0 1",
+            "DEL a", "SUBSCRIBE c", "SET a 1", "PING", "UNSUBSCRIBE c",
+            "HELLO 3", "SELECT 1", "RESET", "PUBLISH c x", "WATCH a", "UNWATCH"]  # fmt: skip
+    scripts = ["return redis.call('SET', KEYS[1], 1)", "return redis.pcall('SET', KEYS[1], 1)", "return redis.call('GET', KEYS[1])",
+               "redis.call('DEL', KEYS[1]) return redis.call('SET', KEYS[1], 1)", "return redis.call('PING')"]  # fmt: skip
+    evals = b"".join(encode("EVAL", script, 1, "a") for script in scripts)
+    for need in NEEDS:
+        steps = [("open", 0), ("open", 1), commands(1, "MULTI", "SET a 3"), commands(0, *need), commands(0, *said), ("send", 0, evals),
+                 commands(1, "EXEC", "PING"), commands(0, "CONFIG GET maxmemory", "CONFIG GET min-replicas-to-write",
+                                                       "CONFIG SET replica-serve-stale-data maybe")]  # fmt: skip
+        compare(real, [(" ".join(need), steps)])
+
+
+def test_becoming_a_replica(real):
+    """Who waits is told so and closed; what is over is gone for readers, and counted all the same."""
+    compare_whole(real, [
+        ("open", 0), ("open", 1), ("open", 2),
+        commands(0, "SET gone 1 PX 1", "SET there 1"), commands(1, "BLPOP l 0", "PING"), commands(2, "WAIT 1 0"),
+        ("later", 5_000, "round"),
+        commands(0, "REPLICAOF 127.0.0.1 x", "REPLICAOF 127.0.0.1 1", "REPLICAOF 127.0.0.1 1"),
+        commands(0, "GET gone", "EXISTS there", "KEYS *", "REPLICAOF NO ONE", "SET there 2"),
+    ])  # fmt: skip
+
+
+def test_scripts_that_were_flushed(real):
+    sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"  # of return 1
+    compare_whole(real, [
+        ("open", 0), ("open", 1),
+        commands(0, ["SCRIPT", "LOAD", "return 1"], f"EVALSHA {sha} 0"), commands(1, "SCRIPT FLUSH", "FLUSHALL"),
+        ("later", 5_000, "unblocked"),
+        commands(0, f"EVALSHA {sha} 0", f"SCRIPT EXISTS {sha}", ["EVAL", "return 1", "0"], f"EVALSHA {sha} 0"),
+    ])  # fmt: skip
+
+
+def test_password_that_is_set_beside(real):
+    """Who was there stays, also who has not logged in; who comes, and who resets, does not."""
+    compare(real, [("password", [
+        ("open", 0), ("open", 1), ("open", 2),
+        commands(0, "CONFIG SET requirepass p1"), commands(1, "GET a", "RESET", "GET a", "AUTH p1", "GET a"),
+        ("open", 3), commands(3, "GET a", "AUTH p2"), commands(3, "AUTH default p1", "GET a"),
+        commands(2, "GET a", "MULTI", "GET a", "EXEC"),
+        commands(0, "CONFIG SET requirepass ''"), commands(2, "AUTH p1", "AUTH default p7"),
+        ("open", 4), commands(4, "GET a"), commands(3, "RESET", "GET a"),
+        commands(0, "ACL SETUSER ann on >p1 ~* +@all"), commands(4, "AUTH ann p1", "GET a"),
+        commands(0, "ACL SETUSER ann off"), commands(4, "GET a"), commands(3, "AUTH ann p1"),
+        commands(0, "ACL SETUSER ann on"), commands(3, "AUTH ann p1"), commands(0, "ACL DELUSER ann"),
+        commands(4, "PING"), commands(3, "PING"),
+    ])])  # fmt: skip
+
+
+def test_who_is_killed(real):
+    """By id, user and type, from a connection of his own."""
+    compare(real, [("killed", [
+        *(("open", n) for n in range(6)),
+        commands(0, "ACL SETUSER ann on >p1 ~* &* +@all"), commands(1, "AUTH ann p1"), commands(2, "SUBSCRIBE c1"),
+        commands(3, "MULTI"), commands(4, "BLPOP l 0"),
+        commands(0, "CLIENT KILL USER ann", "CLIENT KILL TYPE pubsub", f"CLIENT KILL ID {id_of(4)}"),
+        commands(3, "PING"), commands(0, "CLIENT KILL USER default", "CLIENT KILL USER default SKIPME no", "PING"),
+    ])])  # fmt: skip
 
 
 def test_scripts_of_limits(real):

@@ -12,6 +12,7 @@ import select
 import socket
 import subprocess
 import time
+from contextlib import closing
 
 from harness import REPO, Redis, wait_until
 from server import _own_version, is_valkey
@@ -21,6 +22,8 @@ BYSTANDER = ["bystander", "on", ">secret", "~*", "&*", "+@all"]
 QUESTION = b"*2\r\n$7\r\nSLOWLOG\r\n$3\r\nLEN\r\n"  # which no monitor sees
 READ_SIZE = 1 << 20
 SOCKET_BYTES = 1 << 16
+
+HEALTHY = ["CONFIG SET maxmemory 0", "CONFIG SET min-replicas-to-write 0", "CONFIG SET replica-serve-stale-data yes"]
 
 FREE = rb"(laddr|fd|age|idle|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|omem|tot-mem|events|tot-net-in|tot-net-out|tot-cmds|io-thread)=[^ \n]*"
 MASKS = [
@@ -70,10 +73,13 @@ class Real:
         self.bystander.call("CLIENT", "UNPAUSE")
         self.bystander.call("SCRIPT", "KILL")
         wait_until(self.is_idle, "no script runs")
+        self.bystander.ask("REPLICAOF NO ONE", *HEALTHY)
         self.bystander.ask("CLIENT UNPAUSE", "FLUSHALL", "SCRIPT FLUSH", "CONFIG RESETSTAT")
         self.bystander.call("CONFIG", "SET", "requirepass", "")
         self.bystander.ask("ACL SETUSER default on nopass ~* &* +@all", "ACL DELUSER ann bob")
         self.come_round()
+        with closing(self.server.connect()) as conn:  # a server that becomes a replica counts its master as well
+            self.first_id = conn.call("CLIENT", "ID") + 1
 
     def come_round(self, n_bytes=0):
         """Twice, and once more for each piece that it reads at once; a last time frees what was closed."""
@@ -86,6 +92,13 @@ class Real:
 
     def is_unblocked(self):
         return b"blocked_clients:0\r\n" in self.bystander.call("INFO", "clients")
+
+    def is_round(self):
+        """A moment later, of its own clock."""
+        before = self.bystander.call("TIME")
+        while self.bystander.call("TIME")[0] == before[0] and int(self.bystander.call("TIME")[1]) < int(before[1]) + 5000:
+            pass
+        return True
 
     def is_expired(self):
         return b"keys=" not in self.bystander.call("INFO", "keyspace")

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tests/sim/admin.h"
 #include "tests/sim/entrance.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/ops.h"
@@ -42,6 +43,20 @@ static void rest(struct client *client, uint64_t most_ns)
     }
     bool is_over = scenario_is_replayed() && scenario_peek(client->number) == NULL;
     client->acts_ns = is_over ? UINT64_MAX : world.now_ns + ns;
+    if (client->acts_ns < client->quiet_ns)
+        client->acts_ns = client->quiet_ns;
+}
+
+void client_be_stranger(struct client *client)
+{
+    client->session.is_in = admin_lets_in();
+    client->session.is_named = false;
+    client->session.came_ns = world.now_ns;
+}
+
+bool client_is_doubtful(const struct client *client)
+{
+    return !client->session.is_named && admin_is_changing(client->session.came_ns);
 }
 
 static void begin_life(struct client *client)
@@ -52,8 +67,8 @@ static void begin_life(struct client *client)
     client->sent = 0;
     client->n_expected = 0;
     client->session = (struct session){.losses = run.losses};
-    client->intent = (struct intent){.is_in = !run.plan.has_password};
-    client->session.is_in = !run.plan.has_password;
+    client->intent = (struct intent){.is_in = admin_lets_in()};
+    client_be_stranger(client);
     client->reads_ns = 0;
     client->is_lost = client->has_shut = client->sees_all = client->may_be_closed = false;
 }
@@ -143,9 +158,15 @@ static void flush(struct client *client)
 
 /* ---- judging ---- */
 
+/* It has said that it wants to hear nothing, and that it does again: whether either has reached Redis is not known. */
+static bool may_be_silent(const struct client *client)
+{
+    return client->session.has_been_silent && (!run_is_whole() || run.plan.has_slow);
+}
+
 static void complain(struct client *client, const struct expected *asked, const struct reply *reply, const char *why)
 {
-    if (client->session.has_been_silent && !run_is_whole()) {
+    if (may_be_silent(client)) {
         client->is_lost = true; /* it may have heard what it did not want to */
         client->n_expected = 0;
         return;
@@ -218,7 +239,7 @@ static const char *judge_limits(struct client *client, const struct expected *as
         return NULL; /* clients forgive and change what they like */
     if (!reply_begins(reply, '-', SLICE("THROTTLED ")))
         limits_charged(subject_of(client), may_charge(op));
-    if (op->classes == 0 || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
+    if (op->classes == 0 || admin_excuses(&asked->act, reply) || reply_begins(reply, '-', SLICE("UPSTREAM ")) ||
         reply_begins(reply, '-', SLICE("NOAUTH ")) || reply_begins(reply, '-', SLICE("ERR Can't execute '")) ||
         reply_begins(reply, '-', SLICE("ERR Protocol error: ")) ||
         reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions")))
@@ -238,12 +259,23 @@ static const char *judge(struct client *client, const struct expected *asked, co
     const char *why = run.plan.has_limits ? judge_limits(client, asked, reply) : NULL;
     if (why != NULL)
         return why;
+    bool is_known = session->came_ns > SIM_START_NS + ADMIN_PASSWORD_NS; /* to weir, that a password is wanted */
+    bool is_strange =
+        is_known && !session->is_in && !client_is_doubtful(client) && (op->flags & (OP_ENTERS | OP_LEAVES)) == 0;
+    bool is_discarded = session->in_multi && (op->flags & OP_ENDS) != 0; /* after a MULTI that was refused */
+    if (is_strange && !is_discarded && reply->type != '-')
+        return "served, and it has not logged in";
     if (is_excused(client, &asked->act, reply)) {
         session->is_voided |= session->in_multi && (is_queued || (op->flags & OP_CONTROL) == 0);
+        if ((op->flags & OP_ENDS) != 0 && reply_begins(reply, '-', SLICE("EXECABORT ")))
+            transaction_end(session);
         client->is_lost |= (op->flags & OP_SILENT) != 0 || reply_begins(reply, '-', SLICE("ERR Protocol error: "));
         if (reply_begins(reply, '-', SLICE("UPSTREAM ")) && client->acts_ns < world.now_ns + AWAY_NS)
             client->acts_ns = world.now_ns + AWAY_NS;
-        if ((op->flags & OP_BEGINS) != 0 && reply_begins(reply, '-', SLICE("UPSTREAM ")))
+        bool is_weirs = reply_begins(reply, '-', SLICE("UPSTREAM ")) || admin_excuses(&asked->act, reply);
+        bool is_strangers = run.plan.may_change_password && reply_begins(reply, '-', SLICE("NOAUTH "));
+        client->is_lost |= (op->flags & OP_BEGINS) != 0 && is_strangers; /* by Redis, or by weir, which voids it */
+        if ((op->flags & OP_BEGINS) != 0 && is_weirs)
             session->in_multi = session->is_voided = true; /* what follows must not run one by one */
         return NULL;
     }
@@ -360,6 +392,12 @@ static void act_again(struct client *client)
 
 static void act(struct client *client)
 {
+    if (client->is_in_crowd && !client->intent.in_multi &&
+        (client->intent.subscribed == 0 || client->intent.is_resp3)) {
+        client->is_in_crowd = false;
+        act_once(client, op_named(SLICE("auth")), random_next(&client->chance), 1, 0);
+        return;
+    }
     unsigned n = 1 + (unsigned)random_below(&client->chance, run.plan.pipeline);
     if (client->is_lost && random_hits(&client->chance, 250000))
         act_once(client, op_named(SLICE("hang_up")), 0, 0, 0);
@@ -464,6 +502,18 @@ void clients_rest(uint64_t until_ns)
             clients[i].acts_ns = until_ns;
 }
 
+void clients_crowd(uint64_t until_ns)
+{
+    for (unsigned i = 0; i < n_clients; i++) {
+        struct client *client = &clients[i];
+        client->quiet_ns = until_ns;
+        client->is_in_crowd = true;
+        if (client->acts_ns != UINT64_MAX)
+            client->acts_ns = world.now_ns;
+        world_wake(&client->party);
+    }
+}
+
 void clients_wake(void)
 {
     for (unsigned i = 0; i < n_clients; i++)
@@ -494,7 +544,8 @@ bool clients_ask_one(void)
 const struct client *clients_waiting(void)
 {
     for (unsigned i = 0; i < n_clients; i++)
-        if (clients[i].conn != NULL && clients[i].n_expected > 0 && !clients[i].is_lost)
+        if (clients[i].conn != NULL && clients[i].n_expected > 0 && !clients[i].is_lost &&
+            !(clients[i].session.has_been_silent && run.plan.has_slow))
             return &clients[i];
     return NULL;
 }

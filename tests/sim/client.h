@@ -68,6 +68,8 @@ struct large {
 struct session {
     bool is_resp3;
     bool is_in;                   /* it has logged in, or need not */
+    bool is_named;                /* it has logged in with a name or a password */
+    uint64_t came_ns;             /* as a stranger: by connecting or by RESET */
     bool in_multi, is_voided;     /* one queued command was refused */
     bool is_executing;            /* what is judged is an answer of EXEC's */
     bool is_watching, is_touched; /* what it watches it has written itself */
@@ -131,9 +133,11 @@ struct client {
     uint32_t numbers;   /* of values, ever */
     uint64_t acts_ns;   /* when it does something next */
     uint64_t reads_ns;  /* it reads nothing before */
+    uint64_t quiet_ns;  /* it says nothing before, but for ... */
+    bool is_in_crowd;   /* ... a login, at once */
     bool sees_all;      /* it has asked what everybody says */
     bool has_shut;      /* its side of the connection */
-    bool may_be_closed; /* it has logged in where weir closes who cannot be told apart */
+    bool may_be_closed; /* it has forged, or logged in where weir closes who cannot be told apart */
     bool is_lost;       /* it has said what may be answered with anything */
 };
 
@@ -143,6 +147,9 @@ void clients_stop(void);
 
 /* Nobody says anything before. */
 void clients_rest(uint64_t until_ns);
+
+/* All log in at once, and say nothing else before. */
+void clients_crowd(uint64_t until_ns);
 
 /* All of them have something to do. */
 void clients_wake(void);
@@ -155,6 +162,10 @@ const struct client *clients_waiting(void);
 
 /* One that is connected, `pick` says which; NULL: none is. */
 struct client *client_picked(uint64_t pick);
+
+/* It is a stranger again, as when it comes; what it may do then, a change of the password may be on the way to change. */
+void client_be_stranger(struct client *client);
+bool client_is_doubtful(const struct client *client);
 
 /* It leaves. */
 void client_hang_up(struct client *client, bool with_reset);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/admin.h"
 #include "tests/sim/client.h"
 #include "tests/sim/links.h"
 #include "tests/sim/loops.h"
@@ -19,6 +20,7 @@
 #define STEP_PATIENCE_NS (10 * MS)
 #define FDS_ENOUGH 1024
 #define SPELL_MAX_US 20000000 /* how long it lasts, at most */
+#define CROWD_NS (45000 * MS) /* by then whatever was amiss before is over */
 #define REST_NS (61000 * MS)  /* what weir gives up unused it gives up after a minute */
 
 enum { STREAM_FAULTS = 5 };
@@ -26,8 +28,9 @@ enum { STREAM_FAULTS = 5 };
 static struct faults {
     struct bell next; /* fault */
     uint64_t next_step;
-    uint64_t rest_ns;      /* nobody does anything before */
-    struct bell over;      /* the spell that is on */
+    uint64_t rest_ns; /* nobody does anything before */
+    struct bell over; /* the spell that is on */
+    struct bell crowded;
     bool has_new_password; /* that weir does not know */
     struct random chance;
     bool is_armed;                 /* replaying: its bytes have moved, */
@@ -75,15 +78,17 @@ static void rise(bool keeps_data)
     if (!keeps_data)
         run.changed_ns = world.now_ns;
     server_rise(keeps_data, &run.plan.redis);
+    admin_note_restart();
 }
 
 static void restart(uint64_t ns, uint64_t pick)
 {
-    (void)ns;
     if (!server_is_up())
         return;
     server_fall(pick % 2 == 0);
     rise(pick % 8 < 4);
+    if (pick % 3 == 0)
+        redis_load(server_redis(), ns / 1000);
 }
 
 /* Another release comes up in its place: of those that know the same ways to subscribe. */
@@ -100,9 +105,9 @@ static void upgrade(uint64_t ns, uint64_t pick)
 }
 
 /* Redis wants another password, and weir is told so by a reload, later. */
-static void change_password(uint64_t ns, uint64_t pick)
+static void restart_otherwise(uint64_t ns, uint64_t pick)
 {
-    if (!run.plan.has_password || !server_is_up())
+    if (!run.plan.has_password || run.plan.may_change_password || !server_is_up())
         return;
     run.passwords++;
     run.plan.redis.requirepass = run.passwords % 2 == 0 ? PASSWORD : OTHER_PASSWORD;
@@ -194,11 +199,48 @@ static void hit_operator(uint64_t ns, uint64_t pick)
         links_strike(operator_conn(), ns / US, pick);
 }
 
+static void rest_until(uint64_t ns)
+{
+    faults.rest_ns = ns;
+    operator_rest(ns);
+}
+
 /* For so long that what has not been used for a minute is given up, and then all at once. Nothing else happens. */
 static void rest_all(uint64_t ns, uint64_t pick)
 {
     (void)pick;
-    faults.rest_ns = world.now_ns + REST_NS + ns;
+    rest_until(world.now_ns + REST_NS + ns);
+    clients_rest(faults.rest_ns);
+}
+
+/* All log in at once, and then nobody does for long: each is answered. */
+static void crowd(uint64_t ns, uint64_t pick)
+{
+    (void)pick;
+    rest_until(world.now_ns + CROWD_NS + ns);
+    clients_crowd(faults.rest_ns);
+    world_ring_at(&faults.crowded, world.now_ns + CROWD_NS);
+}
+
+static void on_crowded(struct bell *bell)
+{
+    const struct client *waiting = clients_waiting();
+    (void)bell;
+    if (waiting != NULL)
+        run_fail(waiting->conn->number, "client %u (connection %u) still waits for %u answers after a crowd",
+                 waiting->number, waiting->conn->number, waiting->n_expected);
+}
+
+/* ---- beside weir ---- */
+
+/* Nothing else happens until weir has noticed. */
+static void change_password(uint64_t ns, uint64_t pick)
+{
+    (void)pick;
+    if (!run.plan.may_change_password)
+        return;
+    admin_change_password();
+    rest_until(world.now_ns + ADMIN_PASSWORD_NS + ns);
     clients_rest(faults.rest_ns);
 }
 
@@ -212,15 +254,36 @@ static void reload(uint64_t ns, uint64_t pick)
 
 static const struct fault table[] = {
     {"lane", 20, true, METER_REDIS, hit_lane}, /* what it does says whether it is harmless */
-    {"redis_down", 3, false, METER_REDIS, fall},       {"redis_restart", 3, false, METER_REDIS, restart},
-    {"redis_upgrade", 1, false, METER_REDIS, upgrade}, {"redis_password", 3, false, METER_REDIS, change_password},
-    {"redis_silent", 5, false, METER_REDIS, hush},     {"redis_slow", 3, false, METER_REDIS, slow_down},
-    {"redis_clock", 3, true, METER_REDIS, step_clock}, {"starved", 5, false, METER_WEIR, starve},
-    {"system_short", 7, false, METER_WEIR, run_short}, {"descriptors", 3, false, METER_WEIR, run_out},
-    {"wall_clock", 3, true, METER_WEIR, step_wall},    {"client", 20, true, METER_WEIR, hit_client},
-    {"client_gone", 6, true, METER_WEIR, lose_client}, {"client_blind", 6, true, METER_WEIR, blind_client},
-    {"operator", 2, true, METER_WEIR, hit_operator},   {"reload", 8, true, METER_WEIR, reload},
-    {"rest", 2, true, METER_WEIR, rest_all},           {"redis_garbles", 5, false, METER_REDIS, garble_lane},
+    {"redis_down", 3, false, METER_REDIS, fall},
+    {"redis_restart", 3, false, METER_REDIS, restart},
+    {"redis_upgrade", 1, false, METER_REDIS, upgrade},
+    {"redis_password", 3, false, METER_REDIS, restart_otherwise},
+    {"redis_silent", 5, false, METER_REDIS, hush},
+    {"redis_slow", 3, false, METER_REDIS, slow_down},
+    {"redis_clock", 3, true, METER_REDIS, step_clock},
+    {"starved", 5, false, METER_WEIR, starve},
+    {"system_short", 7, false, METER_WEIR, run_short},
+    {"descriptors", 3, false, METER_WEIR, run_out},
+    {"wall_clock", 3, true, METER_WEIR, step_wall},
+    {"client", 20, true, METER_WEIR, hit_client},
+    {"client_gone", 6, true, METER_WEIR, lose_client},
+    {"client_blind", 6, true, METER_WEIR, blind_client},
+    {"operator", 2, true, METER_WEIR, hit_operator},
+    {"reload", 8, true, METER_WEIR, reload},
+    {"rest", 2, true, METER_WEIR, rest_all},
+    {"crowd", 2, true, METER_WEIR, crowd},
+    {"memory", 2, true, METER_REDIS, admin_need_memory},
+    {"replicas", 2, true, METER_REDIS, admin_need_replicas},
+    {"disk", 2, true, METER_REDIS, admin_need_disk},
+    {"master", 2, false, METER_REDIS, admin_need_master},
+    {"flush", 2, true, METER_REDIS, admin_flush},
+    {"scripts_flush", 3, true, METER_REDIS, admin_flush_scripts},
+    {"script_kill", 5, true, METER_REDIS, admin_kill_script},
+    {"pause", 3, false, METER_REDIS, admin_pause},
+    {"kill", 3, false, METER_REDIS, admin_kill},
+    {"user", 3, false, METER_REDIS, admin_lock_user},
+    {"password", 3, false, METER_REDIS, change_password},
+    {"redis_garbles", 5, false, METER_REDIS, garble_lane},
 };
 #define N_FAULTS (sizeof table / sizeof table[0])
 
@@ -385,6 +448,8 @@ void faults_start(void)
     random_init(&faults.chance, run.plan.seed, STREAM_FAULTS);
     faults.next.ring = scenario_is_replayed() ? on_next_again : on_next;
     faults.over.ring = on_over;
+    faults.crowded.ring = on_crowded;
+    admin_start();
     if (scenario_is_replayed())
         scenario_arm_links();
     else if (run.plan.fault_ns > 0)
@@ -405,7 +470,9 @@ void faults_end(void)
     faults.next_step = UINT64_MAX;
     world_silence(&faults.next);
     world_silence(&faults.over);
+    world_silence(&faults.crowded);
     links_end();
     run.plan.odds.fds = FDS_ENOUGH;
     get_well();
+    admin_rest();
 }

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "resp/emit.h"
+#include "tests/sim/admin.h"
 #include "tests/sim/entrance.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/memory.h"
@@ -190,7 +191,7 @@ static const struct task *enter(void)
 static void begin(const struct task *task, uint32_t a)
 {
     scenario_note(SCENARIO_OPERATOR, task->name, a, 0, 0);
-    if (run.plan.has_password && !me.has_entered)
+    if (!admin_lets_in() && !me.has_entered)
         task = enter();
     else if (task->say == NULL)
         say_words(task->words);
@@ -239,6 +240,12 @@ static void hang_up(bool with_reset)
     me.task = NULL;
 }
 
+void operator_rest(uint64_t until_ns)
+{
+    if (me.acts_ns < until_ns)
+        me.acts_ns = until_ns;
+}
+
 void operator_hang_up(void)
 {
     hang_up(true);
@@ -258,7 +265,8 @@ static bool is_excused_here(const struct task *task, const struct reply *reply)
 {
     bool is_of_file = reply_begins(reply, '-', SLICE("ERR the file cannot be compared: "));
     bool is_short = memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory"));
-    return is_short || (run.plan.has_password && reply_begins(reply, '-', SLICE("NOAUTH "))) ||
+    bool may_want_password = run.plan.has_password || run.plan.may_change_password;
+    return is_short || (may_want_password && reply_begins(reply, '-', SLICE("NOAUTH "))) ||
            (is_of_file && !regime_is_filed() && strcmp(task->name, "diff") == 0);
 }
 

@@ -5,10 +5,12 @@
 #define WEIR_SIM_OPERATOR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 void operator_start(void);
 void operator_hang_up(void); /* it comes again */
 void operator_leave(void);   /* for good */
+void operator_rest(uint64_t until_ns);
 void operator_stop(void);
 
 /* For an answer. */

@@ -3,12 +3,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "tests/sim/admin.h"
 #include "tests/sim/run.h"
 
-static const struct op *const tables[] = {data_ops,    transaction_ops, session_ops,    script_ops,    shared_ops,
-                                          channel_ops, connection_ops,  lock_ops,       own_limit_ops, marks_ops,
-                                          limit_ops,   exact_ops,       limit_word_ops, blocking_ops,  rude_ops,
-                                          catalog_ops, operator_ops,    forms_ops,      large_ops,     cell_ops};
+static const struct op *const tables[] = {
+    data_ops, transaction_ops, session_ops,  script_ops, shared_ops, channel_ops,    connection_ops,
+    lock_ops, own_limit_ops,   marks_ops,    limit_ops,  exact_ops,  limit_word_ops, blocking_ops,
+    rude_ops, catalog_ops,     operator_ops, forms_ops,  large_ops,  cell_ops,       slow_ops};
 #define N_TABLES (sizeof tables / sizeof tables[0])
 
 struct slice print(char text[WORD_ROOM], const char *format, ...)
@@ -74,11 +75,18 @@ bool is_excused(const struct client *client, const struct act *act, const struct
     const struct session *session = &client->session;
     if (reply->type != '-')
         return false;
-    if (!session->is_in && (act->op->flags & OP_ENTERS) == 0 &&
+    if (admin_excuses(act, reply))
+        return true;
+    bool may_be_refused =
+        run.plan.may_change_password && admin_may_refuse(act) && (!session->is_named || !run.plan.knows_password);
+    bool may_be_stranger = !session->is_in || client_is_doubtful(client) || may_be_refused;
+    if (may_be_stranger && (act->op->flags & OP_ENTERS) == 0 &&
         (reply_begins(reply, '-', SLICE("NOAUTH ")) ||
          reply_begins(reply, '-', SLICE("ERR Protocol error: unauthenticated ")) ||
-         reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: NOAUTH "))))
+         reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: NOAUTH ")))) {
+        admin_note_refused(act);
         return true;
+    }
     if (is_subscriber(session) && !session->is_resp3 && (act->op->flags & OP_SUBSCRIBED) == 0 &&
         (reply_begins(reply, '-', SLICE("ERR Can't execute '")) || /* versions have their own words */
          reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: "))))
@@ -89,5 +97,6 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return true;
     return !run_is_whole() &&
            (reply_begins(reply, '-', SLICE("UPSTREAM ")) || reply_begins(reply, '-', SLICE("LOADING ")) ||
+            reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: LOADING ")) ||
             reply_begins(reply, '-', SLICE("ERR the upstream has answered amiss")));
 }

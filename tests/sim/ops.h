@@ -17,7 +17,8 @@ enum op_flags {
     OP_BEGINS = 64,     /* a transaction */
     OP_BLOCKS = 128,    /* it may wait */
     OP_SILENT = 256,    /* what it says may be answered more often if it is refused */
-    OP_ENTERS = 512,    /* whoever has not logged in may say it */
+    OP_ENTERS = 512,    /* whoever has not logged in may say it, to log in ... */
+    OP_LEAVES = 1024,   /* ... or to go */
 };
 
 struct op {
@@ -51,6 +52,7 @@ extern const struct op operator_ops[];
 extern const struct op forms_ops[];
 extern const struct op large_ops[];
 extern const struct op cell_ops[];
+extern const struct op slow_ops[];
 
 #define WORD_ROOM 64
 
@@ -68,6 +70,10 @@ bool limit_field(const struct reply *reply, size_t i, size_t n, struct reply *ou
 bool channel_is_message(const struct reply *reply);
 /* Of what comes by itself; as judge. */
 const char *channel_judge_message(struct client *client, const struct reply *reply);
+
+/* A transaction is over, whatever became of it. */
+void transaction_end(struct session *session);
+
 void shared_fini(void);
 
 /* One of those that fit, by weight and the client's chance. */

@@ -230,7 +230,9 @@ static const char *judge_invalidation(const struct client *client, const struct 
     struct reply keys;
     if (reply->number != 2 || !reply_at(reply, 1, &keys) || (keys.type != '*' && !keys.is_nil))
         return "it is no invalidation";
-    return client->session.may_be_invalidated ? NULL : "it does not track";
+    bool is_of_all = keys.is_nil; /* who tracks hears of that, whatever it wanted cached */
+    return client->session.may_be_invalidated || (is_of_all && client->session.is_tracking) ? NULL
+                                                                                            : "it does not track";
 }
 
 const char *channel_judge_message(struct client *client, const struct reply *reply)

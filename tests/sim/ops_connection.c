@@ -299,6 +299,6 @@ const struct op connection_ops[] = {
     {"pause_all", 1, OP_QUEUES, LIMIT_ANY, say_pause, judge_ok},
     {"unpause", 3, OP_CONTROL, 0, say_unpause, judge_ok},
     {"wait", 3, OP_QUEUES | OP_BLOCKS, LIMIT_ANY, say_wait, judge_wait},
-    {"quit", 1, OP_CONTROL | OP_SUBSCRIBED | OP_MULTI, 0, say_quit, judge_ok},
+    {"quit", 1, OP_CONTROL | OP_SUBSCRIBED | OP_MULTI | OP_LEAVES, 0, say_quit, judge_ok},
     {0},
 };

@@ -335,6 +335,12 @@ static bool may_be_made_up(const struct said *said)
     return !run.is_faultless && (regime_may_say(always) || strcmp(said->words[1], "CHECK") == 0);
 }
 
+/* Who has closed its side waits for nothing more: it is told how it stands, whatever its WAIT. */
+static bool is_hurried(const struct client *client, const struct said *said)
+{
+    return client->has_shut && said->wait_ms > 0;
+}
+
 static const char *judge_said(struct client *client, const struct act *act, const struct reply *reply,
                               const struct said *said, struct own_key *const *keys)
 {
@@ -347,7 +353,7 @@ static const char *judge_said(struct client *client, const struct act *act, cons
         learn(&q);
     else if (is_remembered(&q))
         return NULL;
-    else if (may_be_made_up(said))
+    else if (may_be_made_up(said) || is_hurried(client, said))
         for (unsigned k = 0; k < said->n_parts; k++)
             keys[k]->is_lost = true;
     else {

@@ -54,7 +54,7 @@ static const char *judge_own_limit(struct client *client, const struct act *act,
     uint32_t *used = used_of(client, act), cost = cost_of(act);
     if (!limit_field(reply, 0, 5, &limited) || limited.type != ':' || !limit_field(reply, 2, 5, &remaining))
         return "it is no decision";
-    if (!run_is_whole())
+    if (!run_is_whole() || client->session.losses != run.losses)
         return NULL;
     if (limited.number == 0)
         *used += cost;
@@ -79,7 +79,7 @@ static const char *judge_own_reset(struct client *client, const struct act *act,
     uint32_t *used = used_of(client, act);
     bool was_there = *used > 0;
     *used = 0;
-    if (!run_is_whole())
+    if (!run_is_whole() || client->session.losses != run.losses)
         return reply->type == ':' ? NULL : "it is no number";
     return reply_is_integer(reply, was_there) ? NULL : "not the one key";
 }

@@ -99,7 +99,20 @@ static void forge(struct client *client, struct act *act)
         say_key(client, 'b', act->c);
         say_word(client, SLICE("0.02"));
     } else if (act->b % 3 == 2) {
-        say_forging(client, act->c % 2 == 0 ? "return {ok='RESET\\r\\n+OK'}" : "return {ok='RESET\\r\\n+OK\\r\\n+OK'}");
+        static const char *const resets[] = {
+            "return {ok='RESET\\r\\n+OK'}",
+            "return {ok='RESET\\r\\n+OK\\r\\n+OK'}",
+            "redis.take_us(1500000) return {ok='RESET\\r\\n+OK'}",
+            "redis.take_us(2500000) return {ok='RESET\\r\\n+OK'}",
+            "redis.take_us(200000) return {ok='RESET\\r\\n+OK\\r\\n+OK'}",
+            "redis.take_us(900000) return {ok='RESET\\r\\n+OK'}",
+        };
+        say_forging(client, resets[act->c / 2 % (run.plan.has_slow ? sizeof resets / sizeof resets[0] : 2)]);
+    }
+    if (act->c % 2 == 0) { /* for which it needs no connection of its own any more: somebody else may have that */
+        say_begin(client, 2);
+        say_word(client, SLICE("GET"));
+        say_key(client, 'k', act->a);
     }
     client->is_lost = true;
     client->n_expected = 0;
@@ -163,7 +176,7 @@ const struct op script_ops[] = {
     {"eval_echo", 10, OP_QUEUES, LIMIT_ANY, say_eval_echo, judge_eval_echo},
     {"eval_message", 5, OP_QUEUES, LIMIT_ANY, say_eval_message, judge_eval_message},
     {"eval_error", 5, OP_QUEUES, LIMIT_ANY, say_eval_error, judge_eval_error},
-    {"forge", 2, 0, 0, forge, NULL},
+    {"forge", 3, 0, 0, forge, NULL},
     {"silent", 3, OP_CONTROL | OP_SILENT, 0, be_silent, judge_silent},
     {"skip", 3, OP_CONTROL | OP_SILENT, 0, skip, judge_skip},
     {0},

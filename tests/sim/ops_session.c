@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/admin.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
@@ -59,6 +60,11 @@ static const char *judge_echo(struct client *client, const struct act *act, cons
 
 /* ---- who it is ---- */
 
+static unsigned user_of(const struct act *act)
+{
+    return 1 + act->a % (USERS - 1);
+}
+
 static bool is_wrong(const struct act *act)
 {
     return act->b % 8 == 0;
@@ -66,7 +72,7 @@ static bool is_wrong(const struct act *act)
 
 static struct slice password(const struct act *act, char text[WORD_ROOM])
 {
-    return print(text, is_wrong(act) ? "no%u" : "pw%u", 1 + act->a % (USERS - 1));
+    return print(text, is_wrong(act) ? "no%u" : "pw%u", user_of(act));
 }
 
 static void say_auth(struct client *client, struct act *act)
@@ -74,7 +80,7 @@ static void say_auth(struct client *client, struct act *act)
     char user[WORD_ROOM], word[WORD_ROOM];
     say_begin(client, 3);
     say_word(client, SLICE("AUTH"));
-    say_word(client, print(user, "u%u", 1 + act->a % (USERS - 1)));
+    say_word(client, print(user, "u%u", user_of(act)));
     say_word(client, password(act, word));
     expect(client, act);
     client->intent.is_in |= !is_wrong(act);
@@ -87,13 +93,23 @@ static void note_login(struct session *session, bool has_failed)
     session->has_failed = has_failed;
 }
 
+/* It must be, or it is and may be: as an administrator has locked that user. */
+static bool is_refused_login(const struct act *act, const struct reply *reply)
+{
+    bool is_refused = reply_begins(reply, '-', SLICE("WRONGPASS ")) && admin_may_have_locked(user_of(act), act);
+    return is_refused || is_wrong(act) || admin_has_locked(user_of(act), act);
+}
+
 static const char *judge_auth(struct client *client, const struct act *act, const struct reply *reply)
 {
-    note_login(&client->session, is_wrong(act));
-    if (is_wrong(act))
+    struct session *session = &client->session;
+    unsigned user = user_of(act);
+    bool is_refused = is_refused_login(act, reply);
+    note_login(session, is_refused);
+    if (is_refused)
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
-    client->session.user = 1 + act->a % (USERS - 1);
-    client->session.is_in = true;
+    session->user = user;
+    session->is_in = session->is_named = true;
     return ok(reply);
 }
 
@@ -106,17 +122,27 @@ static void say_enter(struct client *client, struct act *act)
     client->intent.is_in |= !is_wrong(act);
 }
 
+static const char *judge_not_entered(const struct act *act, const struct reply *reply)
+{
+    if (reply->type != '-')
+        return "a wrong password";
+    if (admin_is_changing(act->read_ns) || admin_lets_in())
+        return NULL;
+    bool was_right = act->c != run.passwords; /* when it was said */
+    bool is_said = reply_begins(reply, '-', SLICE("WRONGPASS "));
+    return is_said && (was_right || is_wrong(act)) ? NULL : "not let in";
+}
+
 static const char *judge_enter(struct client *client, const struct act *act, const struct reply *reply)
 {
-    note_login(&client->session, is_wrong(act) || !run.plan.has_password);
-    if (!run.plan.has_password)
-        return reply->type == '-' ? NULL : "a password that nobody wants";
-    if (reply_begins(reply, '-', SLICE("WRONGPASS ")) && act->c != run.passwords)
-        return NULL; /* it was right when it was said */
-    if (is_wrong(act))
-        return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
+    bool is_refused = is_wrong(act) || reply->type == '-';
+    note_login(&client->session, is_refused);
+    if (is_refused)
+        return judge_not_entered(act, reply);
+    if (admin_lets_in() && !admin_is_changing(act->read_ns))
+        return "a password that nobody wants";
     client->session.user = 0;
-    client->session.is_in = true;
+    client->session.is_in = client->session.is_named = true;
     return ok(reply);
 }
 
@@ -144,7 +170,7 @@ static void say_hello(struct client *client, struct act *act)
     say_word(client, act->c % 3 == 0 ? SLICE("3") : SLICE("2"));
     if (logs_in) {
         say_word(client, SLICE("AUTH"));
-        say_word(client, print(user, "u%u", 1 + act->a % (USERS - 1)));
+        say_word(client, print(user, "u%u", user_of(act)));
         say_word(client, password(act, word));
     }
     expect(client, act);
@@ -156,18 +182,22 @@ static const char *judge_hello(struct client *client, const struct act *act, con
 {
     struct session *session = &client->session;
     bool logs_in = act->c % 4 == 0;
+    bool is_refused = logs_in && is_refused_login(act, reply);
     if (logs_in)
-        note_login(session, is_wrong(act));
-    if (logs_in && is_wrong(act))
+        note_login(session, is_refused);
+    if (is_refused)
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
-    if (!session->is_in && !logs_in)
+    if (!logs_in && client_is_doubtful(client) && reply_begins(reply, '-', SLICE("NOAUTH ")))
+        return NULL;
+    if (!session->is_in && !logs_in && !client_is_doubtful(client))
         return reply_begins(reply, '-', SLICE("NOAUTH ")) ? NULL : "it has not logged in";
     if (reply->type == '-')
         return "HELLO refused";
     session->is_resp3 = act->c % 3 == 0;
-    session->is_in = true;
+    session->is_in |= logs_in;
+    session->is_named |= logs_in;
     if (logs_in)
-        session->user = 1 + act->a % (USERS - 1);
+        session->user = user_of(act);
     return reply->type == (session->is_resp3 ? '%' : '*') ? NULL : "not in its protocol";
 }
 
@@ -176,7 +206,7 @@ static void say_reset(struct client *client, struct act *act)
     say_begin(client, 1);
     say_word(client, SLICE("RESET"));
     expect(client, act);
-    client->intent = (struct intent){.is_in = !run.plan.has_password};
+    client->intent = (struct intent){.is_in = admin_lets_in()};
 }
 
 static const char *judge_reset(struct client *client, const struct act *act, const struct reply *reply)
@@ -187,7 +217,7 @@ static const char *judge_reset(struct client *client, const struct act *act, con
     memset(session->watched, 0, sizeof session->watched);
     memset(session->is_subscribed, 0, sizeof session->is_subscribed);
     session->user = session->database = session->n_subscribed = session->n_sharded = 0;
-    session->is_in = !run.plan.has_password;
+    client_be_stranger(client);
     session->name = 0;
     session->id = 0;
     session->is_tracking = session->may_be_invalidated = session->has_shared_watch = false;

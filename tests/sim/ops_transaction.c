@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "tests/sim/admin.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
@@ -61,6 +62,13 @@ static void forget_connection(struct session *session)
         session->id = 0;
 }
 
+void transaction_end(struct session *session)
+{
+    session->in_multi = session->is_voided = false;
+    unwatch(session);
+    forget_connection(session);
+}
+
 static const char *judge_queued(struct client *client, const struct reply *reply)
 {
     struct session *session = &client->session;
@@ -73,7 +81,7 @@ static const char *judge_queued(struct client *client, const struct reply *reply
     session->has_logged_in = session->has_failed = false;
     for (unsigned i = 0; why == NULL && reply_next(&inside, &element); i++) {
         const struct act *act = &session->queued[i].act;
-        why = act->op->judge(client, act, &element);
+        why = admin_excuses(act, &element) ? NULL : act->op->judge(client, act, &element);
     }
     session->is_executing = false;
     forget_connection(session);

@@ -10,7 +10,7 @@
 #include "tests/sim/limits.h"
 #include "tests/sim/run.h"
 
-enum { STREAM_PLAN = 4 };
+enum { STREAM_PLAN = 4, STREAM_BESIDE = 8 };
 
 #define VALKEY 80001
 
@@ -117,7 +117,7 @@ static void add_fixed(const struct plan *plan, char *config)
     char listen[256];
     entrance_config(plan->entrances, listen, sizeof listen);
     add(config, "[weir]\n%supstream = 127.0.0.1:6379\nworkers = %u\n", listen, plan->workers);
-    if (plan->has_password)
+    if (plan->knows_password)
         add(config, "upstream-password-file = " PASSWORD_PATH "\n");
     add(config, "%s", cells[plan->seed % (sizeof cells / sizeof cells[0])]);
 }
@@ -175,6 +175,17 @@ static void plan_memory(struct plan *plan, struct random *chance)
     plan_refuse(plan, &memory);
 }
 
+/* What is done beside weir, and how long scripts take. */
+static void plan_beside(struct plan *plan)
+{
+    struct random chance;
+    random_init(&chance, plan->seed, STREAM_BESIDE);
+    plan->may_change_password = random_hits(&chance, 200000);
+    plan->knows_password = plan->has_password || (plan->may_change_password && random_hits(&chance, 700000));
+    plan->has_slow = random_hits(&chance, 500000);
+    plan->redis.busy_us = random_hits(&chance, 500000) ? 0 : 1000 + random_scale(&chance, 3000000);
+}
+
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
 {
     struct random chance;
@@ -221,6 +232,7 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     }
     for (unsigned i = 0; named_limit_lines(i) != NULL; i++)
         plan->named |= (uint32_t)random_hits(&chance, 400000) << i;
+    plan_beside(plan);
     configure(plan, &chance, plan->config, &plan->limits);
     bool is_constant = plan->n_regimes == 1 && !plan->has_operator && !plan->has_free && !plan->limits.is_shadow;
     plan->inflight = is_constant && strstr(plan->config, INFLIGHT) != NULL ? INFLIGHT_MOST : 0;

@@ -40,6 +40,7 @@ static void take_config(struct redis *redis, const struct redis_config *config)
         .databases = config->databases != 0 ? config->databases : 16,
         .busy_us = config->busy_us != 0 ? config->busy_us : 5 * US_PER_S,
         .bulk_max = 512LL * 1024 * 1024,
+        .is_stale_served = true,
     };
     if (config->requirepass != NULL)
         text_add(&redis->settings.requirepass, slice_str(config->requirepass));
@@ -51,6 +52,7 @@ static void drop_config(struct redis *redis)
     free((char *)(uintptr_t)redis->config.users);
     text_fini(&redis->settings.requirepass);
     text_fini(&redis->settings.notify);
+    text_fini(&redis->master);
 }
 
 static void make_dbs(struct redis *redis)
@@ -175,6 +177,16 @@ void redis_clock(struct redis *redis, uint64_t now_us)
 void redis_stall(struct redis *redis, uint64_t us)
 {
     redis->stalled_until_us = redis->now_us + us;
+}
+
+void redis_break_disk(struct redis *redis, bool is_broken)
+{
+    redis->is_disk_broken = is_broken;
+}
+
+void redis_load(struct redis *redis, uint64_t us)
+{
+    redis->loading_until_us = redis->now_us + us;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -309,7 +321,7 @@ static void expire_in_turn(struct redis *redis)
     if (redis->now_us >= redis->expired_us && since_us < EXPIRE_EVERY_US)
         return;
     redis->expired_us = redis->now_us;
-    if (redis->pause_until_us == 0)
+    if (redis->pause_until_us == 0 && !redis->is_replica)
         db_expire_some(redis);
 }
 

@@ -35,6 +35,7 @@ struct redis_config {
         mixing; /* chance in 1/1000 that after a command others have their turn, as where requests come in pieces */
     uint64_t busy_us; /* lua-time-limit: from then on others are told BUSY; 0: 5 s */
     void (*on_script)(struct slice key, uint64_t now_us); /* a script begins, each of its keys; NULL: nobody listens */
+    void (*on_stuck)(bool is_killed); /* somebody was told BUSY, or a script ends as killed; NULL: nobody listens */
     /* A connection's owner is told of each request before it is carried out, if there is a function. */
     void (*on_request)(void *owner, const struct slice *argv, size_t argc);
     bool is_valkey; /* and version is Valkey's: 80001, or 70207 */
@@ -97,6 +98,12 @@ void redis_restart_as(struct redis *redis, bool keeps_data, const struct redis_c
 
 /* A slow turn: the server carries out nothing for so long, beginning now. */
 void redis_stall(struct redis *redis, uint64_t us);
+
+/* Its disk takes no snapshot any more (or does again): writes are refused with MISCONF. */
+void redis_break_disk(struct redis *redis, bool is_broken);
+
+/* It loads its data for so long, beginning now: LOADING. */
+void redis_load(struct redis *redis, uint64_t us);
 
 /* For checks: how many connections, keys in all databases, blocked clients, commands carried out since the start. */
 struct redis_counts {

@@ -322,6 +322,14 @@ void cmd_wait(struct redis_conn *conn, const struct slice *argv, size_t argc)
     (void)argc;
     int64_t wanted;
     uint64_t due_us;
+    if (conn->redis->is_replica) {
+        reply_error(
+            conn,
+            "ERR WAIT cannot be used with replica instances. Please also note that %sif a replica is configured "
+            "to be writable (which is not the default) writes to replicas are just local and are not propagated.",
+            is_valkey_8(conn->redis) ? "" : "since Redis 4.0 ");
+        return;
+    }
     if (!arg_number(conn, argv[1], &wanted) || !arg_timeout(conn, argv[2], US_PER_MS, &due_us))
         return;
     if (wanted <= 0 || conn->is_deny_blocking)

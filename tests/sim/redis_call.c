@@ -5,6 +5,7 @@
 #include "tests/sim/redis_block.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_conn.h"
+#include "tests/sim/redis_deny.h"
 #include "tests/sim/redis_monitor.h"
 #include "tests/sim/redis_multi.h"
 #include "tests/sim/redis_pubsub.h"
@@ -153,13 +154,25 @@ static bool refuse_if_barred(struct redis_conn *conn, const struct slice *argv, 
         refuse_denied(conn, verdict);
         return true;
     }
+    const char *why = deny_write(conn);
+    if (why != NULL) {
+        refuse_with(conn, why);
+        return true;
+    }
     if (conn->protocol == 2 && pubsub_is_listening(conn) && !(command->bits & FLAG_WHILE_SUBSCRIBED)) {
         refuse_while_subscribed(conn);
         return true;
     }
     if (refuse_leaving(conn))
         return true;
+    why = deny_any(conn);
+    if (why != NULL) {
+        refuse_with(conn, why);
+        return true;
+    }
     if (script_is_busy(conn->redis) && !may_while_busy(conn, argv)) {
+        if (conn->redis->config.on_stuck != NULL)
+            conn->redis->config.on_stuck(false);
         refuse_with(conn,
                     is_valkey_8(conn->redis)
                         ? "BUSY Valkey is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."

@@ -51,6 +51,8 @@ static uint32_t bits_of(const char *flags)
         {"noscript", FLAG_NOSCRIPT}, {"blocking", FLAG_BLOCKING},
         {"no_auth", FLAG_NO_AUTH},   {"allow_busy", FLAG_ALLOW_BUSY},
         {"no_multi", FLAG_NO_MULTI}, {"skip_monitor", FLAG_SKIP_MONITOR},
+        {"denyoom", FLAG_DENYOOM},   {"loading", FLAG_LOADING},
+        {"stale", FLAG_STALE},
     };
     uint32_t bits = 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -65,6 +67,8 @@ static void make_old_container(struct command *command)
     bool is_client = strcmp(command->name, "client") == 0;
     bool is_script = strcmp(command->name, "script") == 0;
     command->bits |= FLAG_NOSCRIPT;
+    if (!is_script)
+        command->bits |= FLAG_LOADING | FLAG_STALE;
     if (is_script)
         command->bits |= FLAG_MAY_REPLICATE;
     else if (strcmp(command->name, "pubsub") != 0)
@@ -86,6 +90,12 @@ static void make_old(struct command *command)
         make_old_container(command);
     if (command->run == cmd_reset)
         command->bits &= ~(uint32_t)FLAG_NO_AUTH;
+    if (command->bits & FLAG_SCRIPT)
+        command->bits &= ~(uint32_t)FLAG_STALE;
+    if (command->run == cmd_ping)
+        command->bits |= FLAG_STALE;
+    if (command->run == cmd_echo)
+        command->bits &= ~(uint32_t)(FLAG_STALE | FLAG_LOADING);
     if (command->run == cmd_wait)
         command->categories = "keyspace slow";
     if (command->run == cmd_select)

@@ -58,6 +58,8 @@ struct value *db_find(struct redis *redis, struct db *db, struct slice name)
         return NULL;
     if (!db_is_expired(redis, entry->value))
         return entry->value;
+    if (redis->is_replica) /* its master says when */
+        return NULL;
     remove_key(db, name);
     key_modified(redis, NULL, db, name);
     return NULL;

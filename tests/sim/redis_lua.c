@@ -7,6 +7,7 @@
 #include "tests/sim/redis_acl.h"
 #include "tests/sim/redis_call.h"
 #include "tests/sim/redis_commands.h"
+#include "tests/sim/redis_deny.h"
 #include "tests/sim/redis_reply.h"
 #include "tests/sim/redis_sha.h"
 
@@ -79,6 +80,10 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
         text_addf(why, "This Redis command is not allowed from script%s", is_old ? "s" : "");
         return false;
     }
+    if (deny_is_stale(conn->redis) && !(command->bits & FLAG_STALE)) {
+        text_addf(why, "Can not execute the command on a stale replica");
+        return false;
+    }
     enum acl_verdict verdict = acl_check(conn->user, command, argv, argc);
     if (verdict != ACL_MAY) {
         describe_denial(state, verdict, why);
@@ -88,7 +93,10 @@ static bool may_call(struct script_state *state, const struct slice *argv, size_
         text_addf(why, "Write commands are not allowed from read-only scripts.");
         return false;
     }
-    return true;
+    const char *denied = deny_in_script(conn, state->has_written);
+    if (denied != NULL)
+        text_addf(why, "%s", denied);
+    return denied == NULL;
 }
 
 /* The words on the stack: of numbers their text. False: one is neither. */

@@ -24,6 +24,7 @@ void multi_queue(struct redis_conn *conn, const struct slice *argv, size_t argc)
         text_add(&queued->words[i], argv[i]);
     }
     conn->queue_bits |= conn->command->bits;
+    conn->queue_lacks |= ~conn->command->bits;
 }
 
 static void empty_queue(struct redis_conn *conn)
@@ -36,7 +37,7 @@ static void empty_queue(struct redis_conn *conn)
     free(conn->queue);
     conn->queue = NULL;
     conn->n_queued = conn->queue_room = 0;
-    conn->queue_bits = 0;
+    conn->queue_bits = conn->queue_lacks = 0;
 }
 
 void multi_spoil(struct redis_conn *conn)

@@ -7,6 +7,7 @@
 #include "tests/sim/redis_block.h"
 #include "tests/sim/redis_commands.h"
 #include "tests/sim/redis_conn.h"
+#include "tests/sim/redis_deny.h"
 #include "tests/sim/redis_lua.h"
 #include "tests/sim/redis_monitor.h"
 #include "tests/sim/redis_sha.h"
@@ -98,8 +99,11 @@ void script_remember_keys(struct redis *redis)
 
 static void kill_hook(lua_State *lua, lua_Debug *place)
 {
+    const struct redis *redis = lua_script(lua)->conn->redis;
     (void)place;
-    if (is_at_least(lua_script(lua)->conn->redis, 70000))
+    if (redis->config.on_stuck != NULL)
+        redis->config.on_stuck(true);
+    if (is_at_least(redis, 70000))
         lua_push_error(lua, SLICE("Script killed by user with SCRIPT KILL..."));
     else
         lua_pushstring(lua, "Script killed by user with SCRIPT KILL...");
@@ -314,6 +318,10 @@ static void run_script(struct redis_conn *conn, const struct script *script, con
     size_t n_keys;
     if (!read_keys(conn, argv, argc, &n_keys))
         return;
+    if (deny_is_stale(conn->redis)) { /* a script would have to say that it may */
+        reply_error(conn, "%s", deny_stale_words());
+        return;
+    }
     memcpy(conn->redis->lua->sha, sha, SHA1_HEX);
     conn->redis->lua->sha[SHA1_HEX] = '\0';
     begin_run(conn, script->ref, argv, argc, n_keys);

@@ -61,8 +61,8 @@ static void info_stats(const struct redis *redis, struct text *out)
 
 static void info_replication(const struct redis *redis, struct text *out)
 {
-    (void)redis;
-    text_add(out, SLICE("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"));
+    const char *role = redis->is_replica ? "slave" : "master";
+    text_addf(out, "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n", role);
 }
 
 static void info_keyspace(const struct redis *redis, struct text *out)
@@ -110,7 +110,7 @@ void cmd_info(struct redis_conn *conn, const struct slice *argv, size_t argc)
 
 /* ---- CONFIG ---- */
 
-enum setting_kind { SETTING_TEXT, SETTING_U32, SETTING_BYTES, SETTING_MS, SETTING_FIXED };
+enum setting_kind { SETTING_TEXT, SETTING_U32, SETTING_BYTES, SETTING_MS, SETTING_BOOL, SETTING_FIXED };
 
 static const struct setting {
     const char *name;
@@ -127,7 +127,9 @@ static const struct setting {
     {"databases", SETTING_FIXED, 0, 0, "16"},
     {"appendonly", SETTING_FIXED, 0, 0, "no"},
     {"save", SETTING_FIXED, 0, 0, ""},
-    {"maxmemory", SETTING_FIXED, 0, 0, "0"},
+    {"maxmemory", SETTING_BYTES, offsetof(struct settings, memory_max), 0, NULL},
+    {"min-replicas-to-write", SETTING_U32, offsetof(struct settings, replicas_min), 0, NULL},
+    {"replica-serve-stale-data", SETTING_BOOL, offsetof(struct settings, is_stale_served), 0, NULL},
     {"timeout", SETTING_FIXED, 0, 0, "0"},
 };
 #define N_SETTINGS (sizeof settings / sizeof settings[0])
@@ -147,6 +149,9 @@ static void show_setting(const struct redis *redis, const struct setting *settin
         break;
     case SETTING_MS:
         text_addf(out, "%lu", *(const uint64_t *)(const void *)at / US_PER_MS);
+        break;
+    case SETTING_BOOL:
+        text_addf(out, *(const bool *)(const void *)at ? "yes" : "no");
         break;
     case SETTING_FIXED:
         text_addf(out, "%s", setting->fixed);
@@ -196,6 +201,10 @@ static bool set_setting(struct redis *redis, const struct setting *setting, stru
         acl_set_requirepass(redis, value);
         return true;
     }
+    if (setting->kind == SETTING_BOOL && (text_is(value, "yes") || text_is(value, "no"))) {
+        *(bool *)(void *)at = text_is(value, "yes");
+        return true;
+    }
     if (!text_to_number(value, &number) || number < setting->least)
         return false;
     if (setting->kind == SETTING_U32 && number <= UINT32_MAX)
@@ -238,7 +247,9 @@ void cmd_config_set(struct redis_conn *conn, const struct slice *argv, size_t ar
             return;
         }
         if (!set_setting(conn->redis, setting, argv[i + 1])) {
-            refuse_setting(conn, argv[i], argv[i + 1], "argument couldn't be parsed into an integer");
+            refuse_setting(conn, argv[i], argv[i + 1],
+                           setting->kind == SETTING_BOOL ? "argument must be 'yes' or 'no'"
+                                                         : "argument couldn't be parsed into an integer");
             return;
         }
     }

@@ -147,7 +147,7 @@ void cmd_hello(struct redis_conn *conn, const struct slice *argv, size_t argc)
     reply_word(conn, "mode");
     reply_word(conn, "standalone");
     reply_word(conn, "role");
-    reply_word(conn, "master");
+    reply_word(conn, conn->redis->is_replica ? "replica" : "master");
     reply_word(conn, "modules");
     reply_array(conn, 0);
 }

@@ -82,6 +82,9 @@ enum command_flag {
     FLAG_WHILE_SUBSCRIBED = 1 << 12,
     FLAG_SCRIPT = 1 << 13,     /* keys are told by numkeys */
     FLAG_PUSH_REPLY = 1 << 14, /* what it answers are pushes */
+    FLAG_DENYOOM = 1 << 15,
+    FLAG_LOADING = 1 << 16, /* carried out while the data is loaded */
+    FLAG_STALE = 1 << 17,   /* and by a replica without its master */
 };
 
 struct redis_conn;
@@ -208,7 +211,8 @@ struct redis_conn {
     /* transactions: redis_multi.c */
     struct queued *queue; /* heap */
     size_t n_queued, queue_room;
-    uint32_t queue_bits; /* of all commands in it */
+    uint32_t queue_bits;  /* of all commands in it */
+    uint32_t queue_lacks; /* those that one of them has not */
     struct list watched;
 
     /* pub/sub: redis_pubsub.c; dicts whose values are the struct sub in the channel's list */
@@ -238,6 +242,9 @@ struct settings {
     uint32_t maxclients, databases;
     uint64_t busy_us;
     int64_t bulk_max;
+    int64_t memory_max;    /* 0: none */
+    uint32_t replicas_min; /* with fewer it takes no writes; there are none */
+    bool is_stale_served;  /* a replica answers though its master is away */
 };
 
 struct script_state; /* redis_lua.c */
@@ -273,7 +280,10 @@ struct redis {
 
     uint64_t pause_until_us; /* 0: no pause */
     bool pause_is_all;
-    uint64_t expired_us; /* when keys were last looked through */
+    bool is_replica, is_disk_broken;
+    struct text master;        /* of a replica: "host:port" */
+    uint64_t loading_until_us; /* what needs data is refused before */
+    uint64_t expired_us;       /* when keys were last looked through */
 
     struct redis_conn *current;      /* whose command is being carried out; NULL: none */
     const struct command *executing; /* the innermost; NULL: none */

@@ -1,3 +1,4 @@
+#include "tests/sim/admin.h"
 #include "tests/sim/run.h"
 
 #include <inttypes.h>
@@ -33,7 +34,8 @@
 
 struct run run;
 
-static const char users[] = "user u1 on >pw1 ~* &* +@all\n"
+static const char users[] = "user " SERVER_ADMIN " on >" SERVER_ADMIN " ~* &* +@all\n"
+                            "user u1 on >pw1 ~* &* +@all\n"
                             "user u2 on >pw2 ~* &* +@all\n"
                             "user u3 on >pw3 ~* &* +@all\n";
 
@@ -226,6 +228,7 @@ int run_all(const struct plan *plan)
     run.plan.redis.users = users;
     run_note_version();
     run.plan.redis.on_script = exact_heard;
+    run.plan.redis.on_stuck = admin_hear_stuck;
     run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
     memory_start();
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);

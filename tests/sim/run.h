@@ -45,11 +45,14 @@ struct plan {
     uint64_t think_ns; /* of a client between two of these, at most */
     uint64_t tick_ns, turn_ns, command_ns;
     unsigned redis_turn;
-    uint64_t fault_ns;    /* between two faults, at most; 0: nothing goes wrong */
-    uint64_t fault_steps; /* the same in steps of the world */
-    bool stops_amid;      /* of what clients do */
-    bool stops_at_once;   /* SIGINT, not SIGTERM */
-    bool has_password;    /* Redis wants one, of everybody */
+    uint64_t fault_ns;        /* between two faults, at most; 0: nothing goes wrong */
+    uint64_t fault_steps;     /* the same in steps of the world */
+    bool stops_amid;          /* of what clients do */
+    bool stops_at_once;       /* SIGINT, not SIGTERM */
+    bool has_password;        /* Redis wants one, of everybody */
+    bool knows_password;      /* weir does */
+    bool may_change_password; /* Redis, that wants one or none */
+    bool has_slow;            /* scripts that take time */
     bool has_limits;
     enum operators operators; /* if any, what they change binds others too */
     bool may_close;           /* a client that does nothing wrong, or refuse it a connection */

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/list.h"
 #include "base/mem.h"
@@ -32,6 +33,10 @@ static struct server {
     uint64_t command_ns;
     int64_t offset_us;
     bool is_up;
+    struct redis_conn *beside; /* of who speaks with Redis itself; NULL: he has not said anything */
+    bool is_greeting;          /* its first answer is to come */
+    void (*on_told)(struct slice answer);
+    void (*on_left)(void);
     struct random chance;
 } server;
 
@@ -97,6 +102,8 @@ static void visit(struct party *party)
 static void on_request(void *owner, const struct slice *argv, size_t argc)
 {
     struct visitor *visitor = owner;
+    if (visitor == NULL)
+        return; /* the administrator */
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
     unsigned n = under_way_begin(&visitor->under_way, argv, argc, answer, visitor->conn->read_by_weir);
     if (n <= run.plan.inflight)
@@ -123,6 +130,61 @@ static bool on_dialled(struct conn *conn)
     return true;
 }
 
+/* ---- beside weir ---- */
+
+static void leave_beside(void)
+{
+    if (server.beside != NULL)
+        redis_disconnect(server.beside);
+    server.beside = NULL;
+}
+
+void server_hear(void (*on_told)(struct slice answer), void (*on_left)(void))
+{
+    server.on_told = on_told;
+    server.on_left = on_left;
+}
+
+void server_tell(const char *line)
+{
+    static const char login[] = "AUTH " SERVER_ADMIN " " SERVER_ADMIN "\n";
+    if (server.beside == NULL) {
+        server.beside = redis_connect(server.redis, NULL, "127.0.0.1:9");
+        server.is_greeting = true;
+        redis_feed(server.beside, login, sizeof login - 1);
+    }
+    trace_note(TRACE_FAULT, 0, line, strlen(line));
+    redis_feed(server.beside, line, strlen(line));
+    redis_feed(server.beside, "\n", 1);
+    world_wake(&server.party);
+}
+
+static void hear_beside(void)
+{
+    struct slice out = redis_output(server.beside);
+    const char *end;
+    while ((end = memchr(out.at, '\n', out.len)) != NULL) {
+        struct slice answer = slice_of(out.at, (size_t)(end - out.at) + 1);
+        if (!server.is_greeting)
+            server.on_told(answer);
+        server.is_greeting = false;
+        redis_taken(server.beside, answer.len);
+        out = redis_output(server.beside);
+    }
+    if (redis_wants_close(server.beside)) {
+        leave_beside();
+        server.on_left();
+    }
+}
+
+uint64_t server_picked_id(uint64_t pick)
+{
+    struct list *at = server.visitors.next;
+    for (uint64_t i = server.n_visitors > 0 ? pick % server.n_visitors : 0; i > 0; i--)
+        at = at->next;
+    return at != &server.visitors ? redis_conn_id(container_of(at, struct visitor, all)->redis) : 0;
+}
+
 /* ---- its turns ---- */
 
 static void work(struct party *party)
@@ -138,8 +200,12 @@ static void work(struct party *party)
             redis_clock(server.redis, redis_now_us());
         }
     }
-    while ((touched = redis_touched(server.redis)) != NULL)
-        (void)flush(redis_owner(touched));
+    while ((touched = redis_touched(server.redis)) != NULL) {
+        if (touched == server.beside)
+            hear_beside();
+        else
+            (void)flush(redis_owner(touched));
+    }
     uint64_t next_us = redis_next_us(server.redis);
     if (has_more)
         world_wake(party);
@@ -162,6 +228,7 @@ void server_start(const struct redis_config *config, unsigned turn, uint64_t com
 
 static void drive_out(bool with_reset)
 {
+    leave_beside();
     while (!list_is_empty(&server.visitors))
         leave(container_of(server.visitors.next, struct visitor, all), with_reset);
 }

@@ -7,9 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/slice.h"
 #include "tests/sim/redis.h"
 
 #define SERVER_PORT 6379
+#define SERVER_ADMIN "admin" /* the user, and the password, of who speaks with it itself */
 
 /* `turn` commands at most before others have their turn; each takes up to `command_ns`. */
 void server_start(const struct redis_config *config, unsigned turn, uint64_t command_ns);
@@ -36,6 +38,15 @@ void server_leave(struct conn *conn, bool with_reset);
 
 /* One of them says what is no reply, so that its peer has to close it. */
 void server_garble(uint64_t pick);
+/* The number by which Redis knows one of its connections; 0: there is none. */
+uint64_t server_picked_id(uint64_t pick);
+
+/*
+ * Somebody who speaks with Redis itself says a line; its answer, which is one line, is told in its time. Or that there
+ * will be none, to whatever has not been answered: Redis has closed the connection, perhaps as it is one too many.
+ */
+void server_tell(const char *line);
+void server_hear(void (*on_told)(struct slice answer), void (*on_left)(void));
 
 struct redis *server_redis(void);
 

@@ -1,0 +1,51 @@
+/* REPLICAOF a master that never answers: the server has its data, takes no writes, and expires nothing by itself. */
+#include "tests/sim/redis_args.h"
+#include "tests/sim/redis_block.h"
+#include "tests/sim/redis_commands.h"
+#include "tests/sim/redis_reply.h"
+
+/* Those who wait in vain are told so, and closed. */
+static void end_waiting(struct redis *redis)
+{
+    for (struct list *at = redis->blocked.next, *next = at->next; at != &redis->blocked; at = next, next = at->next) {
+        struct redis_conn *conn = container_of(at, struct redis_conn, in_blocked);
+        if (conn->block.kind != BLOCK_LIST && conn->block.kind != BLOCK_WAIT)
+            continue;
+        reply_error(conn,
+                    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)");
+        conn->is_closing = true;
+        conn->wants_close = conn->out.len > conn->out_taken; /* without that Redis forgets about it */
+        block_end(conn);
+    }
+}
+
+void cmd_replicaof(struct redis_conn *conn, const struct slice *argv, size_t argc)
+{
+    struct redis *redis = conn->redis;
+    int64_t port;
+    (void)argc;
+    if (text_is(argv[1], "no") && text_is(argv[2], "one")) {
+        redis->is_replica = false;
+        text_fini(&redis->master);
+        reply_ok(conn);
+        return;
+    }
+    if (!text_to_number(argv[2], &port) || port < 0 || port > 65535) {
+        reply_error(conn, is_at_least(redis, 70000) ? "ERR Invalid master port"
+                                                    : "ERR value is not an integer or out of range");
+        return;
+    }
+    struct text master = {0};
+    text_addf(&master, "%.*s:%ld", SHOWN(argv[1]), port);
+    if (redis->is_replica && slice_eq(text_slice(&master), text_slice(&redis->master))) {
+        reply_status(conn, "OK Already connected to specified master");
+        text_fini(&master);
+        return;
+    }
+    text_fini(&redis->master);
+    redis->master = master;
+    redis->next_id += !redis->is_replica; /* its old self is its master's connection */
+    redis->is_replica = true;
+    end_waiting(redis);
+    reply_ok(conn);
+}
