@@ -117,7 +117,7 @@ static const char *judge_entry(const struct reply *entry, const struct known *ow
 
 static const char *judge_commands(struct client *client, const struct act *act, const struct reply *reply)
 {
-    if (!run.is_faultless)
+    if (!run_is_whole())
         return NULL; /* it may be another version by now */
     struct slice inside = reply->inside;
     struct reply entry, name;
@@ -181,7 +181,7 @@ static void say_info(struct client *client, struct act *act)
 
 static const char *judge_info(struct client *client, const struct act *act, const struct reply *reply)
 {
-    if (!run.is_faultless)
+    if (!run_is_whole())
         return NULL; /* it may be another version by now */
     struct reply entry, name;
     if (reply->type != '*' || reply->number != ASKED)
@@ -216,7 +216,7 @@ static void say_docs(struct client *client, struct act *act)
 
 static const char *judge_docs(struct client *client, const struct act *act, const struct reply *reply)
 {
-    if (!run.is_faultless)
+    if (!run_is_whole())
         return NULL; /* it may be another version by now */
     struct slice inside = reply->inside;
     struct reply name, about;
@@ -266,7 +266,7 @@ static void say_list(struct client *client, struct act *act)
 
 static const char *judge_list(struct client *client, const struct act *act, const struct reply *reply)
 {
-    if (!run.is_faultless)
+    if (!run_is_whole())
         return NULL; /* it may be another version by now */
     struct slice inside = reply->inside;
     struct reply name;
@@ -340,7 +340,7 @@ static const char *judge_key_list(const struct act *act, const struct reply *rep
 
 static const char *judge_keys(struct client *client, const struct act *act, const struct reply *reply)
 {
-    if (!run.is_faultless)
+    if (!run_is_whole())
         return NULL; /* it may be another version by now */
     const char *error = calls[act->a % N_CALLS].error;
     bool is_own = memcmp(calls[act->a % N_CALLS].call, "LIMIT", 5) == 0 || calls[act->a % N_CALLS].call[0] == 'l';
