@@ -226,7 +226,7 @@ static bool is_wronged(const struct client *client, const struct expected *asked
     static const char limit[] = "limit=default/inflight", most[] = "inflight = 3 per connection";
     if (memmem(reply->text.at, reply->text.len, limit, sizeof limit - 1) == NULL || client->session.has_been_silent)
         return false;
-    return run.is_calm || (asked->pending < 3 && regime_says(most));
+    return run.is_calm || (asked->pending < 3 && regime_says_since(most, asked->act.read_ns));
 }
 
 static const char *judge_limits(struct client *client, const struct expected *asked, const struct reply *reply)

@@ -23,6 +23,7 @@ static struct {
     bool is_behind;    /* so is the password's */
     bool is_bad;       /* the file */
     unsigned now, next;
+    uint64_t changed_ns; /* when `now` was last another file */
     struct planned_limits limits, next_limits;
     uint64_t turns[LOOPS_MAX]; /* that each loop must have more than */
 } state;
@@ -147,6 +148,8 @@ static void publish(void)
 static void change(void)
 {
     state.stage = STAGE_CALM;
+    if (state.now != state.next)
+        state.changed_ns = world.now_ns;
     state.now = state.next;
     state.limits = state.next_limits;
     limits_changed();
@@ -221,6 +224,11 @@ void regime_look(void)
 bool regime_says(const char *line)
 {
     return strstr(config_of(state.now), line) != NULL && strstr(config_of(state.next), line) != NULL;
+}
+
+bool regime_says_since(const char *line, uint64_t since_ns)
+{
+    return state.changed_ns < since_ns && regime_says(line);
 }
 
 bool regime_may_say(const char *line)

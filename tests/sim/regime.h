@@ -42,6 +42,9 @@ void regime_look(void);
 /* Is this line in every configuration that may be in force? */
 bool regime_says(const char *line);
 
+/* And was it, without a break, in all since that moment? */
+bool regime_says_since(const char *line, uint64_t since_ns);
+
 /* Is it in any that the run has? */
 bool regime_may_say(const char *line);
 
