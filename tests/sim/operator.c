@@ -260,13 +260,17 @@ static void complain(const struct reply *reply, const char *why)
              reply->whole.at);
 }
 
+static bool is_out_of_memory(const struct reply *reply)
+{
+    return memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory"));
+}
+
 /* Refused for what is not the order's fault. */
 static bool is_excused_here(const struct task *task, const struct reply *reply)
 {
     bool is_of_file = reply_begins(reply, '-', SLICE("ERR the file cannot be compared: "));
-    bool is_short = memory_was_short() && reply_is(reply, '-', SLICE("ERR out of memory"));
     bool may_want_password = run.plan.has_password || run.plan.may_change_password;
-    return is_short || (may_want_password && reply_begins(reply, '-', SLICE("NOAUTH "))) ||
+    return is_out_of_memory(reply) || (may_want_password && reply_begins(reply, '-', SLICE("NOAUTH "))) ||
            (is_of_file && !regime_is_filed() && strcmp(task->name, "diff") == 0);
 }
 
@@ -274,6 +278,8 @@ static void take_reply(const struct reply *reply)
 {
     const struct task *task = me.task;
     trace_note(TRACE_REPLY, me.conn->number, reply->whole.at, reply->whole.len);
+    if (is_out_of_memory(reply) && (task == NULL || me.is_stranger))
+        return; /* whoever it is, there is none to let it in: it is closed next */
     if (task == NULL)
         complain(reply, "nobody has asked");
     if (me.is_stranger)
@@ -343,7 +349,8 @@ static void take_turn(struct party *party)
     if (me.conn != NULL)
         take_replies();
     if (me.conn != NULL && conn_is_over(me.conn)) {
-        if (run.is_faultless && !me.is_stranger && run.phase != RUN_STOPS)
+        bool may_close = !run.is_faultless || me.is_stranger || run.phase == RUN_STOPS;
+        if (!may_close && !memory_explains_end())
             run_fail(me.conn->number, "the operator (connection %u): closed, and nothing was wrong", me.conn->number);
         hang_up(false);
     }
