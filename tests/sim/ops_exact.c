@@ -155,6 +155,7 @@ static bool doubt(struct exact_key *key, int64_t now_us)
 struct heard {
     int64_t fields[EXACT_FIELDS];
     struct reply refused_by;
+    bool is_hurried; /* its client has closed its side: it need not have waited */
 };
 
 static void cover(const struct said *said, struct exact_told *told)
@@ -163,6 +164,16 @@ static void cover(const struct said *said, struct exact_told *told)
         return;
     told->is_limited = false;
     told->retry = -1;
+}
+
+/* Charged, and its client does not stay for its turn. */
+static void come_too_late(struct exact_told *told)
+{
+    told->is_limited = true;
+    told->remaining = 0;
+    told->retry = told->waits;
+    told->reset += told->waits;
+    told->waits = 0;
 }
 
 static bool is_refusal_due(const struct said *said, const struct act *act, const struct exact_told *told,
@@ -178,10 +189,12 @@ static bool explains(const struct said *said, const struct act *act, const struc
 {
     int64_t fields[EXACT_FIELDS];
     cover(said, &told);
+    if (heard->is_hurried && heard->fields[0] == 1 && told.waits > 0)
+        come_too_late(&told);
     unsigned n = exact_fields(&told, &said->calls[0], fields);
     if (memcmp(fields, heard->fields, n * sizeof fields[0]) != 0)
         return false;
-    if (told.is_limited && !is_refusal_due(said, act, &told, moment))
+    if (told.is_limited && !heard->is_hurried && !is_refusal_due(said, act, &told, moment))
         return false;
     if (said->is_several && told.refused_by >= 0) {
         const struct asked_key *asked = &keys[told.refused_by]->asked;
@@ -344,7 +357,7 @@ static bool is_hurried(const struct client *client, const struct said *said)
 static const char *judge_said(struct client *client, const struct act *act, const struct reply *reply,
                               const struct said *said, struct own_key *const *keys)
 {
-    struct question q = {.said = said, .act = act, .reply = reply};
+    struct question q = {.said = said, .act = act, .reply = reply, .heard.is_hurried = client->has_shut};
     memcpy(q.keys, keys, said->n_parts * sizeof q.keys[0]);
     if (reply->type != '-' && !said_read(said, reply, client->session.is_resp3, q.heard.fields, &q.heard.refused_by))
         return "it is no decision of that form";
