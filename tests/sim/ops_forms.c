@@ -191,8 +191,8 @@ static const char *judge_inline(struct client *client, const struct act *act, co
 {
     struct reply word;
     const char *answer = lines[act->a % N_LINES].answer;
-    bool is_subscriber = client->session.n_subscribed > 0 && !client->session.is_resp3;
-    if (is_subscriber && reply->type == '*' && reply_at(reply, 1, &word))
+    bool hears_pong = is_subscriber(&client->session) && !client->session.is_resp3; /* of shards, too */
+    if (hears_pong && reply->type == '*' && reply_at(reply, 1, &word))
         return reply_is(&word, '$', slice_str(answer)) ? NULL : "not what a subscriber is answered";
     return reply_is(reply, '$', slice_str(answer)) ? NULL : "not what it said";
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/sim/ops.h"
+#include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 
 #define WORDS_MAX 12
@@ -151,13 +152,24 @@ static const char *judge_form(const struct client *client, const struct order_fo
     return "no form";
 }
 
+/* Of RELOAD and DIFF: nobody but the file is to blame. */
+static bool is_of_bad_file(const struct act *act, const struct reply *reply)
+{
+    bool is_reload = strcmp(orders[act->a % N_ORDERS].line, "LIMIT RELOAD") == 0;
+    bool is_diff = strcmp(orders[act->a % N_ORDERS].line, "LIMIT DIFF") == 0;
+    if (regime_was_filed(act->read_ns))
+        return false;
+    return (is_reload && reply_begins(reply, '-', SLICE("ERR configuration not reloaded: "))) ||
+           (is_diff && reply_begins(reply, '-', SLICE("ERR the file cannot be compared: ")));
+}
+
 static const char *judge_order(struct client *client, const struct act *act, const struct reply *reply)
 {
     const struct order_form *order = &orders[act->a % N_ORDERS];
     bool is_wrong = order->form == AN_ERROR && strncmp(order->begins, "ERR wrong number", 16) == 0;
     if (!is_operator(client) && !is_wrong)
         return reply_begins(reply, '-', SLICE(NOT_FOR_YOU)) ? NULL : "not for it";
-    return judge_form(client, order, reply);
+    return is_of_bad_file(act, reply) ? NULL : judge_form(client, order, reply);
 }
 
 /* ---- rates of single keys ---- */

@@ -22,6 +22,7 @@ static struct {
     bool is_operators; /* its reply tells that the main thread has done it */
     bool is_behind;    /* so is the password's */
     bool is_bad;       /* the file */
+    uint64_t filed_ns; /* when it was last mended */
     unsigned now, next;
     uint64_t changed_ns; /* when `now` was last another file */
     struct planned_limits limits, next_limits;
@@ -91,14 +92,22 @@ static void signal_reload(unsigned next)
     loop_signal(SIGHUP);
 }
 
+static void write_config(const char *text, bool is_bad)
+{
+    if (state.is_bad)
+        state.filed_ns = world.now_ns;
+    state.is_bad = is_bad;
+    write_file(CONFIG_FD, text);
+}
+
 void regime_reload(uint64_t pick)
 {
     if (state.stage != STAGE_CALM)
         return;
     unsigned next = (unsigned)(pick / 8 % run.plan.n_regimes);
-    state.is_bad = pick % 8 == 7;
-    write_file(CONFIG_FD, state.is_bad ? "[weir]\nlisten = nowhere\nworkers = many\n" : config_of(next));
-    if (state.is_bad)
+    bool is_bad = pick % 8 == 7;
+    write_config(is_bad ? "[weir]\nlisten = nowhere\nworkers = many\n" : config_of(next), is_bad);
+    if (is_bad)
         loop_signal(SIGHUP); /* what runs stays */
     else
         signal_reload(next);
@@ -110,14 +119,18 @@ void regime_reload_password(void)
     state.is_behind = state.stage != STAGE_CALM;
     if (state.is_behind)
         return;
-    state.is_bad = false;
-    write_file(CONFIG_FD, config_of(state.now));
+    write_config(config_of(state.now), false);
     signal_reload(state.now);
 }
 
 bool regime_is_filed(void)
 {
     return !state.is_bad;
+}
+
+bool regime_was_filed(uint64_t since_ns)
+{
+    return !state.is_bad && state.filed_ns < since_ns;
 }
 
 const struct planned_limits *regime_filed(void)

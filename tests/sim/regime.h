@@ -31,6 +31,9 @@ const struct planned_limits *regime_limits(void);
 /* Does the file hold what was read of it last? */
 bool regime_is_filed(void);
 
+/* And has it, ever since that moment? Else it may have been read while it was a bad one. */
+bool regime_was_filed(uint64_t since_ns);
+
 /* That order was carried out, everywhere; or it was not; or nobody will ever know whether it was. */
 void regime_order_done(void);
 void regime_order_refused(void);
