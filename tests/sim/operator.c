@@ -40,7 +40,7 @@ static struct operator
     const struct task *task; /* that is to be answered; NULL: none */
     bool is_stranger, has_entered, has_left;
     unsigned life;
-    uint64_t acts_ns;
+    uint64_t acts_ns, said_ns; /* when it does something next, and did last */
 }
 me;
 
@@ -198,6 +198,7 @@ static void begin(const struct task *task, uint32_t a)
     else if (!task->say(a))
         return;
     me.task = task;
+    me.said_ns = world.now_ns;
 }
 
 /* ---- its connection ---- */
@@ -271,7 +272,7 @@ static bool is_excused_here(const struct task *task, const struct reply *reply)
     bool is_of_file = reply_begins(reply, '-', SLICE("ERR the file cannot be compared: "));
     bool may_want_password = run.plan.has_password || run.plan.may_change_password;
     return is_out_of_memory(reply) || (may_want_password && reply_begins(reply, '-', SLICE("NOAUTH "))) ||
-           (is_of_file && !regime_is_filed() && strcmp(task->name, "diff") == 0);
+           (is_of_file && !regime_was_filed(me.said_ns) && strcmp(task->name, "diff") == 0);
 }
 
 static void take_reply(const struct reply *reply)

@@ -260,9 +260,10 @@ static void carry_out(struct redis_conn *conn)
     size_t argc;
     const struct slice *argv = request_words(conn, &argc);
     redis->current = conn;
-    if (redis->config.on_request != NULL)
+    if (redis->config.on_request != NULL && !conn->is_told)
         redis->config.on_request(redis_owner(conn), argv, argc);
     bool is_done = call_process(conn, argv, argc);
+    conn->is_told = conn->block.kind == BLOCK_PAUSE;
     redis->current = NULL;
     if (conn->is_gone)
         return;

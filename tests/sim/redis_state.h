@@ -194,6 +194,7 @@ struct redis_conn {
     bool is_inline;   /* what comes next is a line, whatever it begins with */
     bool is_whole;    /* a request is read, and not carried out yet */
     bool is_going_on; /* it keeps its turn */
+    bool is_told;     /* on_request has been told of what CLIENT PAUSE holds back */
     bool has_written; /* something in its turn, which goes out when that is over */
 
     struct text out;
