@@ -155,8 +155,10 @@ void effect_apply(struct client *client, const struct call *call, const struct g
     case EFFECT_DISCARD:
         client->is_multi_unsure = false;
         client->in_multi |= !is_ok;
-        if (is_ok)
+        if (is_ok) {
             effect_forget_queued(client);
+            client->rider.lane->is_unsure = false; /* no HELLO has been carried out */
+        }
         hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
         break;
     case EFFECT_WATCH:

@@ -168,12 +168,13 @@ static void give_back(struct client *client)
     lend_take_back(&client->front->lanes, lane, &client->extra->kept);
 }
 
+/* Nor while a login that EXEC has carried out is asked about: the lane is another user's than its key says. */
 static bool may_give_back(const struct client *client)
 {
     const struct rider *rider = &client->rider;
     return client->has_own_lane && !is_strict(client) && client->holds == 0 && !client->in_multi &&
-           client_extra(client)->passage == NULL && rider->lane != NULL && rider->in_flight == 0 &&
-           lane_is_clean(rider->lane);
+           client_extra(client)->queued.login == NULL && client_extra(client)->passage == NULL && rider->lane != NULL &&
+           rider->in_flight == 0 && lane_is_clean(rider->lane);
 }
 
 void place_abandon(struct client *client)
