@@ -166,6 +166,8 @@ static const char *judge_exec_wrong(struct client *client, const struct act *act
     (void)act;
     session->in_multi = session->is_voided = session->is_watching = session->is_touched = false;
     memset(session->watched, 0, sizeof session->watched);
+    if (session->has_queued_login)
+        session->id = 0; /* it has another connection to Redis than before */
     return reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of")) ? NULL : "a word too many";
 }
 
