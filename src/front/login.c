@@ -24,7 +24,8 @@ struct login_step {
     struct client *client;
     enum stage stage;
     enum judgement judgement;
-    char *reply; /* Redis' words against it; heap; NULL: none */
+    char *reply;         /* Redis' words against it; heap; NULL: none */
+    bool is_behind_exec; /* its lane is asked after EXEC, not for a request */
 };
 
 static struct login_step *step_of(struct question *question)
@@ -137,6 +138,8 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
     }
     lend_note_login(client->rider.lane);
     client->extra->login->stage = STAGE_PASSED;
+    if (client->extra->login->is_behind_exec)
+        login_end(client); /* no request waits for that */
     client->is_held = false;
     link_wake(&client->link);
 }
@@ -245,15 +248,24 @@ static void let_go_on(struct client *client)
     link_wake(&client->link);
 }
 
-/* False: it is closed. */
-static bool may_change_lane(struct client *client)
+/* Or does its lane remember what another one would not? */
+static bool may_change_lane(const struct client *client)
 {
     const struct lane *lane = client->rider.lane;
     bool is_known = lane == NULL || !lane_is_subscribed(lane);
-    if (is_known && (client->holds & HOLD_TRACKING) == 0 && !client->is_astray)
-        return true;
-    refuse_lane(client, "it logged in inside MULTI, and its connection remembers what another one would not");
-    return false;
+    return is_known && (client->holds & HOLD_TRACKING) == 0 && !client->is_astray;
+}
+
+/* On its lane, which must say +OK to the same login, too. */
+static void stay(struct client *client, struct login_step *step)
+{
+    effect_forget_queued(client);
+    if (!session_log_in(client, step->question.login))
+        return;
+    step->stage = STAGE_ON_LANE;
+    step->is_behind_exec = true;
+    if (!tell_lane(client, step->question.login))
+        client_close_starved(client);
 }
 
 static void on_judged_after_exec(struct question *question, enum judgement judgement, struct slice reply)
@@ -265,17 +277,20 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
         refuse_lane(client, "it changed its user inside MULTI, and Redis does not take it for that user");
         return;
     }
-    if (!may_change_lane(client))
-        return;
-    place_leave(client);
-    client->holds = 0;
+    bool must_stay = !may_change_lane(client);
+    if (!must_stay) {
+        place_leave(client);
+        client->holds = 0;
+    }
     struct slice name = slice_str(queued->name != NULL ? queued->name : "");
     if (!session_ask(client, queued->protocol, queued->name != NULL, name)) {
         client_close_starved(client);
         return;
     }
     session_hold(client);
-    if (session_log_in(client, question->login))
+    if (must_stay)
+        stay(client, step_of(question));
+    else if (session_log_in(client, question->login))
         let_go_on(client);
 }
 
@@ -287,8 +302,10 @@ void login_after_exec(struct client *client, bool is_carried_out)
         (void)ask_door(client, login_get(queued->login), queued->is_short, on_judged_after_exec);
         return;
     }
-    if (!may_change_lane(client))
+    if (!may_change_lane(client)) {
+        refuse_lane(client, "it wanted to log in inside MULTI, and its connection remembers what another one would not");
         return;
+    }
     place_abandon(client);
     client->holds = 0;
     let_go_on(client);

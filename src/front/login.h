@@ -44,9 +44,10 @@ void login_lane_answered(struct client *client, const struct glimpse *reply);
 void login_queue(struct client *client, const struct hello *hello);
 
 /*
- * EXEC has been answered after something was queued: the client is held until the door has spoken. What has not been
- * carried out has changed nothing, but the lane is not trusted with that. It has another one from then on; whose old one
- * remembers what that would not know (subscriptions, tracking, another database) is closed, and so learns of it.
+ * EXEC has been answered after something was queued: the client is held until the door has spoken. It has another lane
+ * from then on; where the old one remembers what that would not know (subscriptions, tracking, another database) it stays
+ * there, once that lane has taken the same login from weir. What has not been carried out has changed nothing, but the
+ * lane is not trusted with that: who could not do without it is closed.
  */
 void login_after_exec(struct client *client, bool is_carried_out);
 

@@ -58,23 +58,45 @@ def test_a_subscriber_that_says_hello_in_a_transaction_is_answered(farm_with_use
         assert conn.call("EVAL", "return {'message', 'a', 'b'}", 0) == [b"message", b"a", b"b"]
 
 
-def test_who_logs_in_in_a_transaction_is_not_in_another_database(farm_with_users):
+def test_who_logs_in_in_a_transaction_is_in_the_database_that_it_chose(farm_with_users):
     weir, redis = farm_with_users
     with weir.connect() as conn:
         assert transaction(conn, ["SELECT", 1], ["AUTH", "tenant", "pw"]) == ["OK", "OK"]
-        conn.send(encode("SET", "where", "here"))
-        assert is_ended(conn)
+        assert conn.call("SET", "where", "here") == "OK"
+        assert conn.call("ACL", "WHOAMI") == b"tenant"
     assert redis.call("GET", "where") is None
 
 
-@pytest.mark.parametrize("last", [["PING"], ["NOSUCH"]], ids=["carried out", "aborted"])
+def test_a_tracker_that_logs_in_in_a_transaction_tracks_on(farm_with_users):
+    weir, redis = farm_with_users
+    with weir.connect() as conn:
+        conn.call("HELLO", 3)
+        conn.call("CLIENT", "TRACKING", "ON")
+        conn.call("GET", "k")
+        assert transaction(conn, ["AUTH", "tenant", "pw"], ["PING"]) == ["OK", "PONG"]
+        assert conn.call("ACL", "WHOAMI") == b"tenant"
+        redis.call("SET", "k", "new")
+        assert conn.read() == [b"invalidate", [b"k"]]
+
+
+def test_a_subscriber_that_logs_in_in_a_transaction_hears_on(farm_with_users):
+    weir, redis = farm_with_users
+    with weir.connect() as conn:
+        conn.call("HELLO", 3)
+        conn.call("SUBSCRIBE", "ch")
+        assert transaction(conn, ["AUTH", "tenant", "pw"]) == ["OK"]
+        redis.call("PUBLISH", "ch", "news")
+        assert conn.read() == [b"message", b"ch", b"news"]
+        assert conn.call("ACL", "WHOAMI") == b"tenant"
+
+
 @pytest.mark.parametrize("first", [["SUBSCRIBE", "ch"], ["CLIENT", "TRACKING", "ON"]], ids=["subscriber", "tracker"])
-def test_who_logs_in_in_a_transaction_does_not_wait_for_what_never_comes(farm_with_users, first, last):
+def test_who_did_not_log_in_in_a_transaction_does_not_wait_for_what_never_comes(farm_with_users, first):
     weir, _ = farm_with_users
     with weir.connect() as conn:
         conn.call("HELLO", 3)
         conn.call(*first)
-        transaction(conn, ["AUTH", "tenant", "pw"], last)
+        transaction(conn, ["AUTH", "tenant", "pw"], ["NOSUCH"])
         assert is_ended(conn)
 
 
