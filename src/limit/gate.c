@@ -482,12 +482,13 @@ enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
     return gate;
 }
 
+/* The overflow's debt never shrinks: subjects that owed no more were forgotten. */
 void gate_leave(const struct turn *turn, struct tally *tallies)
 {
     subject_lock(turn->holder);
     const struct departure departure = departure_at(turn->holder, turn->slot, turn->departures);
     const struct queue_place place = departure_moved(&departure, turn->place, turn->shift_ns);
-    if (funnel_take_back(departure.queue, place.begin_ns, place.end_ns))
+    if (!subject_is_overflow(turn->holder) && funnel_take_back(departure.queue, place.begin_ns, place.end_ns))
         tally_add(&tallies[turn->id].admitted, -turn->units);
     subject_unlock(turn->holder);
 }

@@ -248,24 +248,41 @@ void subject_put(struct subjects *subjects, struct subject *subject)
     atomic_fetch_sub_explicit(&subject->holders, 1, memory_order_release); /* its charges are seen by who forgets it */
 }
 
-static bool are_empty(const struct funnel *funnels, size_t n, uint64_t now_ns)
+/* What whoever is made anew owes there, at least: the overflow's debt never shrinks but by time. */
+static uint64_t fresh_word(const struct subject *subject, size_t slot)
+{
+    const struct subject *overflow = subject->record->overflow;
+    if (slot < overflow->n_funnels)
+        return funnel_word(&overflow->funnels[slot]);
+    struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
+    while (more && slot >= (size_t)more->first + more->n)
+        more = atomic_load_explicit(&more->next, memory_order_acquire);
+    return more ? funnel_word(&more->funnels[slot - more->first]) : 0;
+}
+
+/* Which subjects may go: those without debt; or, where places are wanted, all that would owe as much if made anew. */
+enum forgetting { FORGET_EMPTY, FORGET_OWING_NO_MORE };
+
+static bool owe_nothing(const struct subject *subject, const struct funnel *funnels, size_t first, size_t n,
+                        enum forgetting which, uint64_t now_ns)
 {
     for (size_t i = 0; i < n; i++)
-        if (!funnel_is_empty(&funnels[i], now_ns))
+        if (!funnel_is_empty(&funnels[i], now_ns) &&
+            (which == FORGET_EMPTY || funnel_word(&funnels[i]) > fresh_word(subject, first + i)))
             return false;
     return true;
 }
 
 /* Law 5: only what equals a fresh one. */
-static bool is_forgettable(struct subject *subject, uint64_t now_ns)
+static bool is_forgettable(struct subject *subject, enum forgetting which, uint64_t now_ns)
 {
     if (atomic_load_explicit(&subject->holders, memory_order_acquire) > 0)
         return false;
-    if (!are_empty(subject->funnels, subject->n_funnels, now_ns))
+    if (!owe_nothing(subject, subject->funnels, 0, subject->n_funnels, which, now_ns))
         return false;
     struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
     for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
-        if (!are_empty(more->funnels, more->n, now_ns))
+        if (!owe_nothing(subject, more->funnels, more->first, more->n, which, now_ns))
             return false;
     return true;
 }
@@ -317,13 +334,13 @@ static bool make_room(struct shard *shard)
 }
 
 /* Drop from the bucket under the hand what may be forgotten, at most `most`; the hand goes on. How many went. */
-static size_t forget_bucket(struct shard *shard, size_t most, uint64_t now_ns)
+static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting which, uint64_t now_ns)
 {
     struct subject **link = &shard->buckets[shard->hand];
     size_t dropped = 0;
     while (*link && dropped < most) {
         struct subject *subject = *link;
-        if (!is_forgettable(subject, now_ns)) {
+        if (!is_forgettable(subject, which, now_ns)) {
             link = &subject->next;
             continue;
         }
@@ -342,7 +359,7 @@ static void forget_some(struct subjects *subjects, struct shard *shard, uint64_t
 {
     size_t dropped = 0;
     for (size_t i = 0; i < FORGET_BUCKETS && i < shard->n_buckets; i++)
-        dropped += forget_bucket(shard, SIZE_MAX, now_ns);
+        dropped += forget_bucket(shard, SIZE_MAX, FORGET_EMPTY, now_ns);
     atomic_fetch_sub_explicit(&subjects->count, dropped, memory_order_relaxed);
 }
 
@@ -365,12 +382,16 @@ static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns
     pthread_mutex_lock(&shard->lock);
     size_t share = *buckets < shard->n_buckets ? *buckets : shard->n_buckets;
     for (; share > 0 && !is_dropped; share--, --*buckets)
-        is_dropped = forget_bucket(shard, 1, now_ns) > 0;
+        is_dropped = forget_bucket(shard, 1, FORGET_OWING_NO_MORE, now_ns) > 0;
     pthread_mutex_unlock(&shard->lock);
     return is_dropped;
 }
 
-/* The place of some subject that may be forgotten. Each search goes on in the shard after the last one's. */
+/*
+ * The place of some subject that may be forgotten, heirs of the overflow's debt among them: if they kept their places for
+ * as long as that lasts, the table could stay full by nothing else, and the debt be renewed for ever. Each search goes on in the shard
+ * after the last one's.
+ */
 static bool take_over_place(struct subjects *subjects, uint64_t now_ns)
 {
     size_t buckets = RELIEF_BUCKETS;

@@ -3,10 +3,10 @@
  *
  * Found by name under a sharded lock when a client's identity changes, then held by pointer. A subject belongs to a
  * policy's record in the ledger: the same user under two policies has two, and a reload changes nothing. The table is
- * bounded: it forgets only subjects that nobody holds and whose funnels are empty; full of others, or out of memory, it
- * binds newcomers to the one overflow subject of their policy, which is made with its record. Nobody gains by going to
- * and fro: a subject that is made begins with all that the overflow subject owes, as if it had been there, and whoever is
- * there leaves it once there is one of its own.
+ * bounded: it forgets only subjects that nobody holds and that owe no more than if they were made anew; full of others,
+ * or out of memory, it binds newcomers to the one overflow subject of their policy, which is made with its record.
+ * Nobody gains by going to and fro: a subject that is made begins with all that the overflow subject owes, as if it had
+ * been there, and whoever is there leaves it once there is one of its own.
  */
 #ifndef WEIR_LIMIT_SUBJECT_H
 #define WEIR_LIMIT_SUBJECT_H

@@ -257,6 +257,38 @@ static void newcomers_owe_what_the_overflow_owes(void **state)
     subjects_free(subjects);
 }
 
+/*
+ * Who owes only what the overflow owes keeps no place: else the table would stay full by it, and the overflow in debt,
+ * for as long as newcomers come. Whoever owes more, of any funnel, stays.
+ */
+static void heirs_make_room(void **state)
+{
+    (void)state;
+    const uint64_t now_ns = 1000 * S;
+    struct subjects *subjects = subjects_new(2);
+    struct subject *a = get(subjects, "user:a", now_ns), *b = get(subjects, "user:b", now_ns);
+    struct subject *late = get(subjects, "user:c", now_ns);
+    assert_true(subject_is_overflow(late));
+    atomic_store(&free_of_charge.slots[PER_SUBJECT], 31);
+    subject_grow_lasting(late);
+    charge(late, 0, now_ns, 7);
+    assert_true(subject_grow(a) && subject_grow(b));
+    charge(a, 0, now_ns, 7);
+    assert_int_equal(funnel_take(subject_funnel(b, 30), &rate, now_ns, 1), 0);
+    subject_put(subjects, b);
+    assert_true(is_overflow(get(subjects, "user:c", now_ns))); /* a is held, b owes more in one funnel */
+    subject_put(subjects, a);
+    struct subject *c = get(subjects, "user:c", now_ns);
+    assert_false(is_overflow(c));
+    assert_int_equal(gauge_value(&c->funnels[0]), now_ns + 7 * S);
+    charge(c, 0, now_ns, 1);
+    subject_put(subjects, c);
+    a = get(subjects, "user:a", now_ns);
+    assert_true(is_overflow(a)); /* c has spent of its own */
+    subject_put(subjects, a);
+    subjects_free(subjects);
+}
+
 /* Names that come and go with several connections each, more than there is room for: none gets more than its own. */
 static void going_to_and_fro_gains_nothing(void **state)
 {
@@ -472,6 +504,7 @@ int main(void)
         TEST(many_are_all_found_again),
         TEST(no_place_at_all_is_overflow),
         TEST(forgetting_gives_nothing_away),
+        TEST(heirs_make_room),
         TEST(newcomers_owe_what_the_overflow_owes),
         TEST(going_to_and_fro_gains_nothing),
         TEST(late_funnels_stay_where_they_are),
