@@ -227,8 +227,8 @@ static enum route log_in(struct client *client, struct request *request, struct 
     request->hello = hello;
     if (!login_has_begun(client)) {
         bool is_subscribed = session_may_only_subscribe(client);
-        if (client->has_own_lane && client->rider.in_flight > 0 && !client->in_multi &&
-            (is_subscribed || hello->has_auth || !is_read)) {
+        if (client->has_own_lane && client->rider.in_flight > 0 &&
+            (is_subscribed || (!client->in_multi && (hello->has_auth || !is_read)))) {
             place_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
             return ROUTE_WAIT;
         }

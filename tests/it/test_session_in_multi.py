@@ -108,3 +108,13 @@ def test_who_logs_in_in_a_transaction_goes_on_as_that_user(farm_with_users):
         assert transaction(conn, ["HELLO", 3], ["AUTH", "tenant", "pw"])[1] == "OK"
         assert isinstance(conn.call("LIMIT", "FUNNEL", "k", "3/s"), dict)
         assert isinstance(conn.call("HELLO"), dict)
+
+
+def test_a_login_in_multi_right_behind_a_subscription_s_end(farm_with_users):
+    """The MULTI that a subscriber was refused says nothing of the one that follows, nor whether it still subscribes."""
+    weir, _ = farm_with_users
+    with weir.connect() as conn:
+        for login in ("AUTH tenant pw", "HELLO 2 AUTH tenant pw"):
+            replies = conn.ask("SUBSCRIBE ch", "MULTI", "UNSUBSCRIBE", "MULTI", login, "EXEC", "ACL WHOAMI", "RESET")
+            assert replies[1].startswith("ERR Can't execute 'multi'") and replies[3:5] == ["OK", "QUEUED"]
+            assert replies[6:] == [b"tenant", "RESET"]
