@@ -303,7 +303,8 @@ void login_after_exec(struct client *client, bool is_carried_out)
         return;
     }
     if (!may_change_lane(client)) {
-        refuse_lane(client, "it wanted to log in inside MULTI, and its connection remembers what another one would not");
+        refuse_lane(client,
+                    "it wanted to log in inside MULTI, and its connection remembers what another one would not");
         return;
     }
     place_abandon(client);
