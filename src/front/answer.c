@@ -211,7 +211,8 @@ bool answer_is_ours(const struct client *client, enum effect effect)
     if (effect == EFFECT_RESET)
         return !client->is_raw;
     bool has_lane = client->has_own_lane || client->front->settings->lanes_private;
-    return effect == EFFECT_GETNAME && !has_lane && !session_is_anonymous(client);
+    bool is_let_in = !session_is_anonymous(client) || session_name(client).len > 0; /* whom Redis let choose one */
+    return effect == EFFECT_GETNAME && !has_lane && is_let_in;
 }
 
 enum route answer_ours(struct client *client, struct request *request, enum effect effect)

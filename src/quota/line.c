@@ -148,6 +148,7 @@ static void on_lost(struct rider *rider)
         line->refused_ns = line->lanes->loop->now_ns;
         line->ops->on_unloaded(line);
     }
+    keep_refusal(line, SLICE("")); /* from now on it is away, whatever was said before */
     line->ops->on_lost(line);
 }
 

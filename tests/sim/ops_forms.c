@@ -102,8 +102,10 @@ static void say_hello_right(struct client *client, struct act *act)
 static const char *judge_hello_right(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct session *session = &client->session;
-    if (!session->is_in)
-        return reply_begins(reply, '-', SLICE("NOAUTH ")) ? NULL : "it has not logged in";
+    if (!session->is_in && reply_begins(reply, '-', SLICE("NOAUTH ")))
+        return NULL;
+    if (!session->is_in && !client_is_doubtful(client))
+        return "it has not logged in";
     if (reply->type == '-')
         return "HELLO refused";
     if (act->b != 0) {
