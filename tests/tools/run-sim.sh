@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Simulates: run-sim.sh SEED STEPS repeats a run; run-sim.sh T first replays what was found before, then hunts with new
-# seeds for T seconds, two fifths of them with sanitizers and one fifth refusing memory place by place. A failure is kept in build/sim/ and shrunk. run-sim.sh alone: what was
-# found before and the same seeds each time, with sanitizers; counts go to $TALLY when that is set.
+# seeds for T seconds, two fifths of them with sanitizers and one fifth refusing memory place by place. A failure is kept in
+# build/sim/ and shrunk. run-sim.sh alone: what was found before, the same seeds each time, and memory refused place by
+# place for one of them, with sanitizers; counts go to $TALLY when that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
