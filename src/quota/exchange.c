@@ -187,15 +187,21 @@ static struct batch *take_sent(struct exchange *exchange)
     return batch;
 }
 
+/* Takes ownership. One that cannot go has failed as a whole. */
+static void send_batch(struct exchange *exchange, struct batch *batch)
+{
+    batch->sent_ns = exchange->line.lanes->loop->now_ns;
+    if (batch_send(batch, &exchange->line))
+        note_sent(exchange, batch);
+    else
+        fail_batch(exchange, batch, err_text(ERR_OUT_OF_MEMORY), false);
+}
+
 /* Nothing has been decided: it is asked again, with the script, and no third time. */
-static bool repair(struct exchange *exchange, struct batch *batch)
+static void repair(struct exchange *exchange, struct batch *batch)
 {
     batch->is_repaired = true;
-    batch->sent_ns = exchange->line.lanes->loop->now_ns;
-    if (!batch_send(batch, &exchange->line))
-        return false;
-    note_sent(exchange, batch);
-    return true;
+    send_batch(exchange, batch);
 }
 
 static void on_reply(struct line *line, struct slice reply)
@@ -204,9 +210,9 @@ static void on_reply(struct line *line, struct slice reply)
     if (list_is_empty(&exchange->sent))
         return; /* a lane gives no answer that nobody waits for */
     struct batch *batch = take_sent(exchange);
-    if (is_noscript(reply) && !batch->is_repaired && batch_script(batch) != SCRIPT_COUNT && repair(exchange, batch))
-        return;
-    if (reply.len > 1 && reply.at[0] == '-')
+    if (is_noscript(reply) && !batch->is_repaired && batch_script(batch) != SCRIPT_COUNT)
+        repair(exchange, batch);
+    else if (reply.len > 1 && reply.at[0] == '-')
         fail_batch(exchange, batch, reply, false);
     else if (batch_script(batch) == SCRIPT_COUNT)
         answer_delete(exchange, batch, reply);
@@ -289,13 +295,9 @@ static void send_open(struct exchange *exchange)
         if (is_enough(exchange, batch) || must_stay(exchange, batch))
             return;
         list_take(&batch->in_exchange);
-        batch->sent_ns = exchange->line.lanes->loop->now_ns;
         for (uint32_t i = 0; i < batch->n; i++)
             batch->entries[i].changes = quota_changes(exchange->settings, batch->entries[i].hash);
-        if (batch_send(batch, &exchange->line))
-            note_sent(exchange, batch);
-        else
-            fail_batch(exchange, batch, err_text(ERR_OUT_OF_MEMORY), false);
+        send_batch(exchange, batch);
     }
 }
 
