@@ -153,7 +153,7 @@ struct exact_told exact_ask_all(struct exact_key *keys, const struct exact_call 
     for (unsigned i = 0; i < n; i++) {
         tried[i] = keys[i];
         struct exact_told alone = decide(&tried[i], calls[i], now_us);
-        if (alone.wrong != NULL)
+        if (alone.wrong == wrong_type) /* that it would be too full is for what is charged, below */
             return alone;
         refuses[i] = alone.is_limited;
         is_refused |= alone.is_limited;
