@@ -152,7 +152,8 @@ bool place_is_at_hand(const struct client *client, const struct request *request
 {
     if (client->was_refused)
         return true; /* it is known that there is none */
-    return needs_own(client, request) ? client->rider.lane != NULL : lease_holds(&client->shared);
+    return needs_own(client, request) ? client->has_own_lane && client->rider.lane != NULL
+                                      : lease_holds(&client->shared);
 }
 
 static void give_back(struct client *client)
@@ -324,9 +325,14 @@ enum finding place_find(struct client *client, const struct request *request, st
         client->has_own_lane &= client->rider.lane != NULL;
         return PLACE_NONE;
     }
-    /* That lane may be in another database than the client. */
-    if (client->is_urgent && !request->command->is_urgent)
+    /* That lane may be in another database than the client; what it still has to answer comes first. */
+    if (client->is_urgent && !request->command->is_urgent) {
+        if (client->rider.in_flight > 0) {
+            place_wait_for_idle(client);
+            return PLACE_NOT_YET;
+        }
         leave_urgent(client);
+    }
     if (client->rider.sent_bytes > SHARED_BYTES_MAX && !client->has_own_lane)
         client_note_heavy(client);
     enum finding finding = find(client, request, found);

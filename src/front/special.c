@@ -328,6 +328,11 @@ static bool has_queued_hello(const struct client *client)
     return queued->protocol != 0 || queued->name != NULL;
 }
 
+static bool gives_name(const struct request *request, enum effect effect)
+{
+    return effect == EFFECT_NAME || (effect == EFFECT_HELLO && request->hello->has_name);
+}
+
 static void note_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
 {
     enum effect effect = (enum effect)call->effect;
@@ -363,7 +368,7 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         lane->is_suspect = true;
     client->is_forging_queued &= effect != EFFECT_EXEC;
     end_queued(client, call);
-    if (effect == EFFECT_NAME)
+    if (gives_name(request, effect))
         lane->has_name |= client->has_own_lane;
     if (client->is_urgent) {
         client->is_held = true; /* what follows belongs to its own database */

@@ -12,6 +12,7 @@ from harness import MODE_IDS, MODES, wait_until
 from resp import Conn, Error, encode, pipeline
 from server import at_least
 
+KEYED = "[class keyed]\ncommands = @string, @scripting\n[policy default]\nkeyed = 1/h\n"
 REFUSED = re.compile(r"THROTTLED retry_in_ms=(\d+) limit=(\S+)")
 EXECABORT = Error("EXECABORT Transaction discarded because of previous errors.")
 
@@ -112,6 +113,29 @@ def test_refused_large_and_inline_requests(limited_in_every_mode):
         a.send(encode("SET", "k", b"x" * 2_000_000) + b'SET k "a b"\r\n"\\x53ET" k v\r\n' + pipeline("GET k"))
         assert [limit_of(a.read()) for _ in range(3)] == ["default/write"] * 3
         assert a.read() == b"v"
+
+
+def test_what_is_refused_is_answered_beside_a_lane_of_its_own(limited_in_every_mode):
+    """In another database SCRIPT KILL goes by a lane that is for nothing else; what it was told comes before the rest."""
+    weir = limited_in_every_mode(KEYED)
+    with weir.connect() as a:
+        assert a.ask("CLIENT SETNAME me", "SELECT 1", "GET k") == ["OK", "OK", None]
+        replies = a.ask("PING", "SCRIPT KILL", "GET k", "ECHO x", "SCRIPT KILL", "SCRIPT KILL", "PING")
+        assert [limit_of(reply) for reply in replies] == [None, *["default/keyed"] * 2, None, *["default/keyed"] * 2, None]
+        assert [replies[i] for i in (0, 3, 6)] == ["PONG", b"x", "PONG"]
+
+
+def test_what_is_refused_opens_no_connection(farm, redis):
+    weir = farm.weir(redis, sections=KEYED, lanes="shared")
+
+    def opened(conn):
+        return re.search(rb"total_connections_received:(\d+)", conn.call("INFO", "stats"))[1]
+
+    with weir.connect() as a, redis.connect() as direct:
+        assert a.ask("GET k", "GET k")[0] is None
+        before = opened(direct)
+        assert limit_of(a.call("EVAL", "return 1", "0")) == "default/keyed"
+        assert opened(direct) == before
 
 
 def test_the_error_prefix(limited):

@@ -292,6 +292,14 @@ def test_order_is_kept_when_clients_change_lanes(weir, crowd):
                 assert got == want, f"{talk.data[: i + 1][-8:]}"
 
 
+@pytest.mark.parametrize("naming", ["CLIENT SETNAME me", "HELLO 2 SETNAME me"])
+def test_a_name_is_gone_after_reset(weir, naming):
+    """Also from a connection that is taken again."""
+    with weir.connect() as a:
+        info = a.ask("CLIENT UNPAUSE", naming, "RESET", "CLIENT INFO")[-1]
+        assert re.search(rb" name=(\S*)", info)[1] == b""
+
+
 # ---- who shares a lane sees nothing of the others ----
 
 
