@@ -62,7 +62,7 @@ static struct place *find(struct places *places, uintptr_t at)
 
 /* ---- in a run ---- */
 
-static void read_log(struct slice line)
+void memory_read_log(struct slice line)
 {
     static const char closed[] = " connection is closed: ";
     memory.has_lost_lanes |= memory.refused > 0 && memmem(line.at, line.len, closed, sizeof closed - 1) != NULL;
@@ -71,7 +71,6 @@ static void read_log(struct slice line)
 void memory_start(void)
 {
     memory = (struct memory){0};
-    kernel.on_logged = read_log;
     random_init(&memory.chance, run.plan.seed, STREAM_MEMORY);
 }
 

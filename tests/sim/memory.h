@@ -35,6 +35,9 @@ void memory_fini(void);
 /* A client is closed that has done nothing wrong, and nothing but memory has been short: is that the price of a refusal? */
 bool memory_explains_end(void);
 
+/* What weir says tells what a refusal has cost it. */
+void memory_read_log(struct slice line);
+
 /* Has anything been refused so far? */
 bool memory_was_short(void);
 

@@ -119,8 +119,8 @@ void regime_reload_password(void)
     state.is_behind = state.stage != STAGE_CALM;
     if (state.is_behind)
         return;
-    write_config(config_of(state.now), false);
-    signal_reload(state.now);
+    write_config(config_of(state.next), false);
+    signal_reload(state.next);
 }
 
 bool regime_is_filed(void)
@@ -135,7 +135,7 @@ bool regime_was_filed(uint64_t since_ns)
 
 const struct planned_limits *regime_filed(void)
 {
-    return limits_of(state.now);
+    return limits_of(state.next);
 }
 
 const struct planned_limits *regime_limits(void)
@@ -195,13 +195,23 @@ void regime_order_lost(void)
     remember_turns();
 }
 
+/* It may have been an earlier one, of a bad file: either may be in force, until it is tried once more. */
+void regime_reload_refused(void)
+{
+    if ((state.stage != STAGE_ORDERED && state.stage != STAGE_WORKERS) || state.is_operators)
+        return;
+    limits_changing(NULL);
+    state.stage = STAGE_LOST;
+    remember_turns();
+}
+
 static bool has_had_turns(unsigned i, uint64_t n)
 {
     const struct sim_loop *loop = loop_number(i);
     return loop == NULL || loop->has_ended || !loop->is_running || loop->turns >= state.turns[i] + n;
 }
 
-/* It was carried out or not: the file says what is to hold. */
+/* It was carried out or not: the file says what is to hold, once it has been read again. */
 static void look_at_lost(void)
 {
     bool is_over = true;

@@ -39,6 +39,9 @@ void regime_order_done(void);
 void regime_order_refused(void);
 void regime_order_lost(void);
 
+/* weir has said that it could not read the configuration: out of memory, or a bad one. */
+void regime_reload_refused(void);
+
 /* To be asked after every step of the world. */
 void regime_look(void);
 

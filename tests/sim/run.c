@@ -210,6 +210,14 @@ void run_note_version(void)
     run.newest = version > run.newest ? version : run.newest;
 }
 
+static void read_log(struct slice line)
+{
+    static const char refused[] = "configuration not reloaded";
+    memory_read_log(line);
+    if (memmem(line.at, line.len, refused, sizeof refused - 1) != NULL)
+        regime_reload_refused();
+}
+
 int run_all(const struct plan *plan)
 {
     uint64_t seed = plan->seed;
@@ -231,6 +239,7 @@ int run_all(const struct plan *plan)
     run.plan.redis.on_stuck = admin_hear_stuck;
     run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
     memory_start();
+    kernel.on_logged = read_log;
     server_start(&run.plan.redis, run.plan.redis_turn, run.plan.command_ns);
     regime_start();
     int status = serve();
