@@ -543,11 +543,17 @@ bool clients_ask_one(void)
     return true;
 }
 
+/* It is not answered, and that is nobody's fault. */
+static bool may_wait(const struct client *client)
+{
+    bool is_outside = client->conn->fd < 0 && kernel.odds.fds < KERNEL_FDS_ENOUGH; /* until others leave */
+    return client->is_lost || is_outside || (client->session.has_been_silent && run.plan.has_slow);
+}
+
 const struct client *clients_waiting(void)
 {
     for (unsigned i = 0; i < n_clients; i++)
-        if (clients[i].conn != NULL && clients[i].n_expected > 0 && !clients[i].is_lost &&
-            !(clients[i].session.has_been_silent && run.plan.has_slow))
+        if (clients[i].conn != NULL && clients[i].n_expected > 0 && !may_wait(&clients[i]))
             return &clients[i];
     return NULL;
 }

@@ -18,7 +18,6 @@
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define STEP_PATIENCE_NS (10 * MS)
-#define FDS_ENOUGH 1024
 #define SPELL_MAX_US 20000000 /* how long it lasts, at most */
 #define CROWD_NS (45000 * MS) /* by then whatever was amiss before is over */
 #define REST_NS (61000 * MS)  /* what weir gives up unused it gives up after a minute */
@@ -472,7 +471,7 @@ void faults_end(void)
     world_silence(&faults.over);
     world_silence(&faults.crowded);
     links_end();
-    run.plan.odds.fds = FDS_ENOUGH;
+    run.plan.odds.fds = KERNEL_FDS_ENOUGH;
     get_well();
     admin_rest();
 }

@@ -19,6 +19,7 @@
 
 #define KERNEL_FIRST_FD 1000
 #define KERNEL_FDS_MAX 8192
+#define KERNEL_FDS_ENOUGH 1024
 
 /* In millionths, but where a unit is named. */
 struct odds {

@@ -200,7 +200,7 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->command_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 10000);
     plan->redis_turn = (unsigned)random_scale(&chance, 256);
     plan->value_max = (uint32_t)random_scale(&chance, 100000);
-    plan->odds = (struct odds){.window = 1024 + random_scale(&chance, 1 << 18), .fds = 1024};
+    plan->odds = (struct odds){.window = 1024 + random_scale(&chance, 1 << 18), .fds = KERNEL_FDS_ENOUGH};
     plan->odds.delay_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 5000000);
     plan->odds.cut_read = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
     plan->odds.cut_write = random_hits(&chance, 500000) ? 0 : (uint32_t)random_scale(&chance, 500000);
