@@ -70,6 +70,14 @@ const struct op *op_named(struct slice name)
     return NULL;
 }
 
+bool may_be_stranger(const struct client *client, const struct act *act)
+{
+    const struct session *session = &client->session;
+    bool may_be_refused =
+        run.plan.may_change_password && admin_may_refuse(act) && (!session->is_named || !run.plan.knows_password);
+    return !session->is_in || client_is_doubtful(client) || may_be_refused;
+}
+
 bool is_excused(const struct client *client, const struct act *act, const struct reply *reply)
 {
     const struct session *session = &client->session;
@@ -77,10 +85,7 @@ bool is_excused(const struct client *client, const struct act *act, const struct
         return false;
     if (admin_excuses(act, reply))
         return true;
-    bool may_be_refused =
-        run.plan.may_change_password && admin_may_refuse(act) && (!session->is_named || !run.plan.knows_password);
-    bool may_be_stranger = !session->is_in || client_is_doubtful(client) || may_be_refused;
-    if (may_be_stranger && (act->op->flags & OP_ENTERS) == 0 &&
+    if (may_be_stranger(client, act) && (act->op->flags & OP_ENTERS) == 0 &&
         (reply_begins(reply, '-', SLICE("NOAUTH ")) ||
          reply_begins(reply, '-', SLICE("ERR Protocol error: unauthenticated ")) ||
          reply_begins(reply, '-', SLICE("EXECABORT Transaction discarded because of: NOAUTH ")))) {

@@ -80,6 +80,9 @@ void shared_fini(void);
 const struct op *op_draw(struct client *client);
 const struct op *op_named(struct slice name);
 
+/* It is nobody for Redis, or weir has not noticed yet that it is somebody. */
+bool may_be_stranger(const struct client *client, const struct act *act);
+
 /* A reply to something else than `act`'s own: an error that anything may be answered with here. */
 bool is_excused(const struct client *client, const struct act *act, const struct reply *reply);
 

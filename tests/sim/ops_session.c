@@ -187,8 +187,10 @@ static const char *judge_hello(struct client *client, const struct act *act, con
         note_login(session, is_refused);
     if (is_refused)
         return reply_begins(reply, '-', SLICE("WRONGPASS ")) ? NULL : "a wrong password";
-    if (!logs_in && client_is_doubtful(client) && reply_begins(reply, '-', SLICE("NOAUTH ")))
+    if (!logs_in && may_be_stranger(client, act) && reply_begins(reply, '-', SLICE("NOAUTH "))) {
+        admin_note_refused(act);
         return NULL;
+    }
     if (!session->is_in && !logs_in && !client_is_doubtful(client))
         return reply_begins(reply, '-', SLICE("NOAUTH ")) ? NULL : "it has not logged in";
     if (reply->type == '-')
