@@ -96,9 +96,12 @@ struct session {
     uint32_t used[OWN_LIMITS];           /* of its own limits */
     int64_t last_counts[DATABASES];      /* of the counter that all share */
     struct large large[DATABASES];       /* its large value */
-    uint32_t cells[DATABASES];           /* of its own limit by CL.THROTTLE */
-    uint32_t gate_rates[OWN_LIMITS];     /* of its own keys of the named limits; 0: the limit's */
-    int64_t n_commands;                  /* that COMMAND has told of; 0: not asked */
+    struct cell {
+        uint32_t used;   /* of its own limit by CL.THROTTLE */
+        uint64_t losses; /* run.losses when that was known; UINT64_MAX: it is not */
+    } cells[DATABASES];
+    uint32_t gate_rates[OWN_LIMITS]; /* of its own keys of the named limits; 0: the limit's */
+    int64_t n_commands;              /* that COMMAND has told of; 0: not asked */
 };
 
 /* It hears what is said somewhere, and in RESP2 may say little. */

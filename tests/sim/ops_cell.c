@@ -14,9 +14,15 @@ static bool is_set(const char *mode)
 }
 
 /* Under the prefix there is one key, whatever the client's database is. */
-static uint32_t *used_of(struct client *client)
+static struct cell *cell_of(struct client *client)
 {
     return &client->session.cells[is_set("cl-throttle = raw") ? client->session.database : 0];
+}
+
+/* All keys may have been flushed since it was last asked. */
+static bool is_known(const struct cell *cell, const struct act *act)
+{
+    return cell->losses == run.losses && run.changed_ns < act->read_ns;
 }
 
 static uint32_t quantity(const struct act *act)
@@ -41,7 +47,7 @@ static void say_cell(struct client *client, struct act *act)
 static const char *judge_cell(struct client *client, const struct act *act, const struct reply *reply)
 {
     struct reply field[5];
-    uint32_t *used = used_of(client);
+    struct cell *cell = cell_of(client);
     if (is_set("cl-throttle = off"))
         return reply_begins(reply, '-', SLICE("ERR unknown command ")) ? NULL : "Redis has no such command";
     if (reply->type != '*' || reply->number != 5)
@@ -53,11 +59,16 @@ static const char *judge_cell(struct client *client, const struct act *act, cons
         return NULL;
     if (field[1].number != BURST + 1)
         return "not the burst that was asked";
-    bool fits = *used + quantity(act) <= BURST + 1;
+    if (!is_known(cell, act)) {
+        *cell = (struct cell){(uint32_t)(BURST + 1 - field[2].number),
+                              run.changed_ns < act->read_ns ? run.losses : UINT64_MAX};
+        return NULL;
+    }
+    bool fits = cell->used + quantity(act) <= BURST + 1;
     if (field[0].number != !fits)
         return fits ? "refused, and there is room" : "more than its own limit lets pass";
-    *used += fits ? quantity(act) : 0;
-    return field[2].number == BURST + 1 - *used ? NULL : "not as many as remain";
+    cell->used += fits ? quantity(act) : 0;
+    return field[2].number == BURST + 1 - cell->used ? NULL : "not as many as remain";
 }
 
 static void say_cell_reset(struct client *client, struct act *act)
@@ -72,11 +83,11 @@ static void say_cell_reset(struct client *client, struct act *act)
 /* It finds what lies under the prefix. */
 static const char *judge_cell_reset(struct client *client, const struct act *act, const struct reply *reply)
 {
-    bool is_there = !is_set("cl-throttle = ") && client->session.cells[0] > 0;
-    (void)act;
+    bool is_there = !is_set("cl-throttle = ") && client->session.cells[0].used > 0;
+    bool is_certain = run.is_faultless && is_known(&client->session.cells[0], act);
     if (is_there)
-        client->session.cells[0] = 0;
-    if (!run.is_faultless)
+        client->session.cells[0].used = 0;
+    if (!is_certain)
         return reply->type == ':' ? NULL : "it is no number";
     return reply_is_integer(reply, is_there) ? NULL : "not the one key";
 }
