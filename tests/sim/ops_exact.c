@@ -587,9 +587,11 @@ static const char *judge_ban(struct client *client, const struct act *act, const
         return NULL;
     struct guesses after = {.n = 0};
     for (uint32_t i = key->used_moments; i < key->n_moments; i++)
-        for (unsigned g = 0; is_moment(key, i, act) && g < key->n_guesses; g++) {
-            struct exact_key one = key->guesses[g];
+        for (unsigned g = 0; is_moment(key, i, act) && g < 2 * key->n_guesses; g++) {
+            struct exact_key one = key->guesses[g / 2];
             int64_t now_us = key->moments[i % MOMENTS].redis_us;
+            if (g % 2 == 1 && !doubt(&one, now_us))
+                continue;
             int64_t told =
                 is_ban(act) ? exact_ban(&one, key->asked.kind, ban_ms(act), now_us) : exact_unban(&one, now_us);
             if (is_ban(act) ? reply_is_ok(reply) : reply_is_integer(reply, told))
