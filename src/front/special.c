@@ -379,12 +379,20 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     client->is_held |= is_session(effect);
 }
 
-/* What it asks for is noted before its call is, which cannot be taken back. False: out of memory. */
-static bool note_asked(struct client *client, const struct request *request, enum effect effect)
+/* A shared lane stays what it is: where strangers all are, none of them may ask for another protocol. 0: as before. */
+static uint8_t asked_protocol(const struct lane *lane, const struct hello *hello)
 {
+    return lane->role == LANE_SHARED && hello->protocol != 0 ? lane->key.protocol : hello->protocol;
+}
+
+/* What it asks for is noted before its call is, which cannot be taken back. False: out of memory. */
+static bool note_asked(struct client *client, const struct lane *lane, const struct request *request,
+                       enum effect effect)
+{
+    const struct hello *hello = request->hello;
     switch (effect) {
     case EFFECT_HELLO:
-        return session_ask(client, request->hello->protocol, request->hello->has_name, request->hello->name);
+        return session_ask(client, asked_protocol(lane, hello), hello->has_name, hello->name);
     case EFFECT_NAME:
         return session_ask(client, 0, true, request->args[1]);
     case EFFECT_SELECT:
@@ -400,7 +408,7 @@ static bool note_asked(struct client *client, const struct request *request, enu
 static bool send_hello(struct client *client, struct lane *lane, const struct hello *hello)
 {
     const bool has_name = hello->has_name && client->has_own_lane;
-    uint8_t protocol = lane->role == LANE_SHARED && hello->protocol != 0 ? lane->key.protocol : hello->protocol;
+    uint8_t protocol = asked_protocol(lane, hello);
     char small[4 * EMIT_HEADER_MAX + 64];
     char *out = has_name ? malloc(sizeof small + hello->name.len) : small; /* a shared lane waits for it for certain */
     if (out == NULL)
@@ -500,7 +508,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (client->has_own_lane && !is_later && library_is_asked(request) && !library_tell(client, lane))
         return false;
 
-    if ((!is_later || effect == EFFECT_LIBRARY) && !note_asked(client, request, effect))
+    if ((!is_later || effect == EFFECT_LIBRARY) && !note_asked(client, lane, request, effect))
         return false;
 
     /* Even the silenced hear confirmations, and nothing else: Redis itself must hold back what comes among them. */

@@ -56,7 +56,9 @@ void client_be_stranger(struct client *client)
 
 bool client_is_doubtful(const struct client *client)
 {
-    return !client->session.is_named && admin_is_changing(client->session.came_ns);
+    /* weir asks by a new connection whether there is a password now. */
+    bool is_weir_outside = run.plan.may_change_password && run.plan.redis.maxclients > 0;
+    return !client->session.is_named && (is_weir_outside || admin_is_changing(client->session.came_ns));
 }
 
 static void begin_life(struct client *client)
@@ -270,6 +272,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
     if (is_strange && !is_discarded && reply->type != '-')
         return "served, and it has not logged in";
     if (is_excused(client, &asked->act, reply)) {
+        session->has_queued_login |= is_queued && (op->flags & OP_ENTERS) != 0;
         session->is_voided |= session->in_multi && (is_queued || (op->flags & OP_CONTROL) == 0);
         if ((op->flags & OP_ENDS) != 0 && reply_begins(reply, '-', SLICE("EXECABORT ")))
             transaction_end(session);

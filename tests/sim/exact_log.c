@@ -63,6 +63,8 @@ static void give_back(struct log *log, int64_t units, int64_t border)
 static void write_log(struct exact_key *key, struct log *after, bool is_charged, int64_t longest, int64_t now)
 {
     unsigned over = 0;
+    if (!key->has_penalty) /* then that alone says how long the key is to live; a penalty that was there may have made it longer */
+        key->over_us = exact_max(key->over_us, key->end_us);
     if (is_charged && key->over_us - now <= longest)
         while (over < after->n && over < PRUNED && after->entries[over].at <= now - longest)
             over++;

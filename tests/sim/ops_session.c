@@ -196,6 +196,8 @@ static const char *judge_hello(struct client *client, const struct act *act, con
     if (reply->type == '-')
         return "HELLO refused";
     session->is_resp3 = act->c % 3 == 0;
+    if (!logs_in && client_is_doubtful(client)) /* where all strangers are, none of whom may ask for another protocol */
+        session->is_resp3 &= reply->type == '%';
     session->is_in |= logs_in;
     session->is_named |= logs_in;
     if (logs_in)
