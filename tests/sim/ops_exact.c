@@ -302,7 +302,7 @@ static bool is_remembered(const struct question *q)
 {
     const struct own_key *key = q->keys[0];
     const struct said *said = q->said;
-    if (said->is_several || key->n_moments == 0 || key->asked.is_punished || said->calls[0].counts_all)
+    if (said->is_several || key->n_moments == 0 || said->calls[0].first_ms > 0 || said->calls[0].counts_all)
         return false;
     const struct heard_at *last = &key->moments[(key->n_moments - 1) % MOMENTS];
     int64_t lag_us = (int64_t)(world.now_ns - last->at_ns) / 1000,
