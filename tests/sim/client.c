@@ -432,7 +432,8 @@ static bool is_too_strange(const struct client *client)
 
 static void lose(struct client *client)
 {
-    bool is_cut = client->has_shut && !may_block(client) && client->n_expected > 0;
+    bool is_stopped = run.phase == RUN_STOPS && run.plan.stops_at_once;
+    bool is_cut = client->has_shut && !may_block(client) && client->n_expected > 0 && !is_stopped;
     bool is_unasked = !client->intent.is_leaving && run.phase != RUN_STOPS && !is_too_strange(client);
     bool may_close = client->is_lost || client->may_be_closed || !run.is_faultless;
     bool is_wrong = (is_cut || is_unasked) && !may_close && !memory_explains_end();

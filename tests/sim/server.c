@@ -303,8 +303,10 @@ void server_garble(uint64_t pick)
     const struct slice *bytes = &rubbish[pick / 64 % N_RUBBISH];
     if (visitor == NULL || redis_output(visitor->redis).len > 0)
         return; /* in the middle of a reply it would be a part of that */
-    size_t n = conn_send(visitor->conn, bytes->at, bytes->len);
-    trace_note(TRACE_REDIS, visitor->conn->number, bytes->at, n);
+    if (pipe_space(&visitor->conn->to_weir) < bytes->len)
+        return; /* a part of it may be the beginning of something sound */
+    conn_send(visitor->conn, bytes->at, bytes->len);
+    trace_note(TRACE_REDIS, visitor->conn->number, bytes->at, bytes->len);
 }
 
 struct conn *server_picked(uint64_t pick)
