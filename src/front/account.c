@@ -143,17 +143,25 @@ struct account account_of(struct client *client)
     return account_with(client, client->bound, client->subject);
 }
 
-/* Its turn is used, or spent; or its holder may be let go. */
+/* The holders of its places may be let go. What it has been charged is known still. */
+static void forget_places(struct client *client)
+{
+    struct turn *turn = client->meter != NULL ? &client->meter->turn : NULL;
+    for (unsigned i = 0; turn != NULL && i < turn->n; i++)
+        turn->places[i].holder = NULL;
+}
+
+/* Its turn is used, or spent. */
 static void forget_turn(struct client *client)
 {
     if (client->meter != NULL)
-        client->meter->turn.holder = NULL;
+        client->meter->turn.n = 0;
 }
 
 /* It will not go: nor does it need its turn. */
 static void leave_queue(struct client *client)
 {
-    if (client->meter != NULL && client->meter->turn.holder != NULL)
+    if (client->meter != NULL)
         gate_leave(&client->meter->turn, client->front->tallies);
     forget_turn(client);
 }
@@ -162,7 +170,7 @@ static void let_keyed_go(struct client *client)
 {
     if (client->meter == NULL || client->meter->keyed == NULL)
         return;
-    forget_turn(client);
+    forget_places(client);
     subject_put(client->front->settings->key_subjects, client->meter->keyed);
     client->meter->keyed = NULL;
 }
@@ -232,7 +240,7 @@ static bool find_subject(struct client *client)
     client->bound = policy;
     client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
     if (client->subject != old)
-        forget_turn(client);
+        forget_places(client);
     client->overflows = subject_is_overflow(client->subject);
     client->is_keyed = is_keyed;
     client->counts_bytes_out = policy != NULL && policy->of_unit[UNIT_BYTES_OUT] != 0;
@@ -380,8 +388,7 @@ static enum gate wait(struct client *client, uint64_t headed_ns, const struct ve
 {
     struct meter *meter = make_meter(client);
     if (meter == NULL) {
-        if (verdict->turn.holder != NULL)
-            gate_leave(&verdict->turn, client->front->tallies);
+        gate_leave(&verdict->turn, client->front->tallies);
         client_close_starved(client);
         return GATE_CLOSE;
     }

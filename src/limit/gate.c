@@ -140,6 +140,7 @@ struct trial {
     const struct account *account;
     const struct ask *ask;
     struct tally *tallies; /* NULL: nothing is charged or counted */
+    uint64_t had;          /* the limits that delay with which it has had its place; in the others it goes ahead */
 };
 
 static const struct limit *limit_at(const struct trial *trial, unsigned index)
@@ -170,6 +171,17 @@ static uint64_t units_of(const struct trial *trial, const struct limit *limit)
     return limit->unit == UNIT_COST ? trial->ask->cost : 1;
 }
 
+static struct queue queue_of(const struct trial *trial, const struct limit *limit)
+{
+    return (struct queue){trial->account->holders[limit->scope], limit};
+}
+
+static FUNNEL_RARE uint64_t wait_ahead(const struct trial *trial, const struct limit *limit)
+{
+    const struct queue queue = queue_of(trial, limit);
+    return queue_wait_ahead(&queue, units_of(trial, limit), trial->ask->now_ns);
+}
+
 /* Until it passes this limit; 0: now. */
 static uint64_t wait_for(const struct trial *trial, unsigned index)
 {
@@ -177,6 +189,8 @@ static uint64_t wait_for(const struct trial *trial, unsigned index)
     struct funnel *funnel = funnel_of(trial->account, index);
     if (unit_is_gauge((enum unit)limit->unit))
         return gauge_value(funnel) >= limit->rate.count ? FULL : 0;
+    if (trial->had != 0 && limit_has_places(limit))
+        return wait_ahead(trial, limit);
     if (limit->action == OVER_DELAY)
         return funnel_queue(funnel, &limit->rate, trial->ask->now_ns, units_of(trial, limit));
     return funnel_ask(funnel, &limit->rate, trial->ask->now_ns, units_of(trial, limit));
@@ -204,6 +218,14 @@ static bool is_near(const struct limit *limit, const struct funnel *funnel, uint
     return funnel_is_near(&limit->rate, funnel_word(funnel), now_ns);
 }
 
+static void note_admitted(const struct trial *trial, unsigned index, uint64_t units)
+{
+    const struct limit *limit = limit_at(trial, index);
+    tally_add(&trial->tallies[limit->id].admitted, units);
+    if (is_near(limit, funnel_of(trial->account, index), trial->ask->now_ns))
+        tally_add(&trial->tallies[limit->id].near, 1);
+}
+
 static void charge(const struct trial *trial, uint64_t limits)
 {
     for (; trial->tallies && limits; limits &= limits - 1) {
@@ -219,101 +241,8 @@ static void charge(const struct trial *trial, uint64_t limits)
             funnel_enqueue(funnel, &limit->rate, trial->ask->now_ns, units);
         else
             funnel_charge(funnel, &limit->rate, trial->ask->now_ns, units);
-        tally_add(&trial->tallies[limit->id].admitted, units);
-        if (is_near(limit, funnel, trial->ask->now_ns))
-            tally_add(&trial->tallies[limit->id].near, 1);
+        note_admitted(trial, i, units);
     }
-}
-
-static struct departure departure_at(struct subject *holder, uint16_t slot, uint16_t departures)
-{
-    struct departure departure = {.queue = subject_funnel(holder, slot)};
-    for (unsigned i = 0; i < DEPARTURE_WORDS; i++)
-        departure.words[i] = subject_funnel(holder, (uint16_t)(departures + i));
-    return departure;
-}
-
-static struct departure departure_of(const struct trial *trial, const struct limit *limit)
-{
-    return departure_at(trial->account->holders[limit->scope], limit->slot, limit->departures);
-}
-
-/* The place of what goes at once, and is charged already: the last there is. */
-static struct queue_place last_place(const struct trial *trial, const struct limit *limit)
-{
-    const struct rate *rate = &limit->rate;
-    uint64_t end_ns = funnel_word(funnel_of(trial->account, (unsigned)(limit - trial->account->policy->limits)));
-    uint64_t units = units_of(trial, limit);
-    uint64_t span_ns = rate_is_fine(rate) ? rate_span_ns(rate, units) : funnel_queue_span(rate, units);
-    return (struct queue_place){end_ns > span_ns ? end_ns - span_ns : 0, end_ns,
-                                end_ns > rate->burst_ns ? end_ns - rate->burst_ns : 0};
-}
-
-/* Has it waited for that one, and is its place known? */
-static bool has_turn(const struct trial *trial, const struct limit *limit)
-{
-    const struct turn *turn = trial->ask->turn;
-    return turn != NULL && turn->holder != NULL && trial->ask->waited_for == limit->id + 1U;
-}
-
-/* It goes, and is charged already. `place`: the limit with which it has had a place, among these; 0: with none. */
-static void depart(const struct trial *trial, uint64_t delays, uint64_t place)
-{
-    const struct turn *turn = trial->ask->turn;
-    for (; trial->tallies && delays; delays &= delays - 1) {
-        const struct limit *limit = limit_at(trial, lowest(delays));
-        if (!limit_has_places(limit))
-            continue;
-        const struct departure departure = departure_of(trial, limit);
-        bool has_waited = (place >> lowest(delays) & 1) != 0 && has_turn(trial, limit);
-        const struct queue_place own =
-            has_waited ? departure_moved(&departure, turn->place, turn->shift_ns) : last_place(trial, limit);
-        departure_go(&departure, &own, trial->ask->now_ns);
-    }
-}
-
-/*
- * Its place has come with that limit, but it is late, or others were. GATE_PASS: it may go all the same. Else it keeps
- * its turn; it is not refused any more, for it was told when to go. Who was moved waits again even if it could go now:
- * the alarms of those before it ring first then.
- */
-static FUNNEL_RARE enum gate wait_on(const struct trial *trial, const struct limit *limit, struct verdict *verdict)
-{
-    const struct turn *turn = trial->ask->turn;
-    if (!limit_has_places(limit) || !has_turn(trial, limit))
-        return GATE_PASS;
-    const struct departure departure = departure_of(trial, limit);
-    const struct queue_place place = departure_moved(&departure, turn->place, turn->shift_ns);
-    uint64_t until_ns = departure_until(&departure, &place);
-    bool is_moved = place.due_ns != turn->place.due_ns;
-    if (until_ns <= trial->ask->now_ns && !is_moved)
-        return GATE_PASS;
-    verdict->turn = *turn;
-    verdict->turn.place = place;
-    verdict->turn.shift_ns = funnel_word(departure.words[DEPARTURE_SHIFT]);
-    verdict->limit = limit;
-    verdict->wait_ns = (int64_t)(until_ns - trial->ask->now_ns);
-    return GATE_WAIT;
-}
-
-/* The subject is locked: what the word was before is what it was charged on. */
-static FUNNEL_RARE struct turn take_turn(const struct trial *trial, unsigned index, uint64_t wait_ns)
-{
-    const struct limit *limit = limit_at(trial, index);
-    const struct funnel *funnel = funnel_of(trial->account, index);
-    uint64_t now_ns = trial->ask->now_ns;
-    uint64_t before_ns = funnel_word(funnel);
-    charge(trial, UINT64_C(1) << index);
-    if (!trial->tallies || unit_is_bytes((enum unit)limit->unit))
-        return (struct turn){0};
-    const struct departure departure = departure_of(trial, limit);
-    return (struct turn){.holder = trial->account->holders[limit->scope],
-                         .place = {before_ns > now_ns ? before_ns : now_ns, funnel_word(funnel), now_ns + wait_ns},
-                         .shift_ns = funnel_word(departure.words[DEPARTURE_SHIFT]),
-                         .units = units_of(trial, limit),
-                         .slot = limit->slot,
-                         .departures = limit->departures,
-                         .id = limit->id};
 }
 
 static void count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow)
@@ -355,16 +284,6 @@ static enum gate refuse(const struct trial *trial, const struct limit *limit, ui
     return gate;
 }
 
-/* The one of the limits that delay with which it has had its place. */
-static uint64_t place_taken(const struct trial *trial, uint64_t delays)
-{
-    uint32_t wanted = trial->ask->waited_for;
-    for (; wanted != 0 && delays; delays &= delays - 1)
-        if (limit_at(trial, lowest(delays))->id + 1U == wanted)
-            return UINT64_C(1) << lowest(delays);
-    return 0;
-}
-
 /*
  * How long until every one of `others` has room and none of `delays` delays for too long; 0: it is so now. `which` is
  * the one that takes longest.
@@ -393,38 +312,149 @@ static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow
     return wait_ns > 0 ? refuse(trial, slowest, wait_ns, is_shadow, verdict) : GATE_PASS;
 }
 
+/* ---- places in queues ---- */
+
+/* The place that it has in that queue; NULL: none. */
+static struct kept_place *place_with(struct turn *turn, const struct limit *limit)
+{
+    for (unsigned i = 0; i < turn->n; i++)
+        if (turn->places[i].id == limit->id)
+            return &turn->places[i];
+    return NULL;
+}
+
+/* Those of the limits that delay with which it has had its place, or has waited. */
+static uint64_t places_had(const struct trial *trial, uint64_t delays)
+{
+    const struct turn *turn = trial->ask->turn;
+    uint64_t had = 0;
+    for (; delays; delays &= delays - 1) {
+        uint16_t id = limit_at(trial, lowest(delays))->id;
+        bool has_had = trial->ask->waited_for == id + 1U;
+        for (unsigned i = 0; turn && i < turn->n; i++)
+            has_had |= turn->places[i].id == id;
+        had |= has_had ? delays & -delays : 0;
+    }
+    return had;
+}
+
+/* Charged. The subject is locked: what the word was before is what it is charged on. */
+static struct kept_place take_place(const struct trial *trial, unsigned index)
+{
+    const struct limit *limit = limit_at(trial, index);
+    const struct queue queue = queue_of(trial, limit);
+    uint64_t units = units_of(trial, limit);
+    uint64_t now_ns = trial->ask->now_ns;
+    const struct kept_place place = trial->had != 0 ? queue_join_ahead(&queue, units, now_ns)
+                                                    : queue_join(&queue, units, now_ns, wait_for(trial, index));
+    note_admitted(trial, index, units);
+    return place;
+}
+
+/* Of a dry decision nothing is kept, and bytes are not known yet. */
+static void keep_place(const struct trial *trial, unsigned index, struct turn *turn)
+{
+    if (trial->tallies && limit_has_places(limit_at(trial, index)) && turn->n < TURN_PLACES)
+        turn->places[turn->n++] = take_place(trial, index);
+}
+
+/* What is not charged yet is; and it goes. */
+static void depart(const struct trial *trial, uint64_t delays, struct turn *turn)
+{
+    for (; trial->tallies && delays; delays &= delays - 1) {
+        const struct limit *limit = limit_at(trial, lowest(delays));
+        if (!limit_has_places(limit))
+            continue;
+        const struct queue queue = queue_of(trial, limit);
+        const struct kept_place *own = place_with(turn, limit);
+        struct kept_place place;
+        if ((trial->had & delays & -delays) == 0)
+            place = take_place(trial, lowest(delays));
+        else
+            place = own && own->holder ? *own : queue_last(&queue, units_of(trial, limit));
+        (void)queue_look(&place);
+        queue_go(&place, trial->ask->now_ns);
+    }
+}
+
+/*
+ * Its places have come, but it is late, or others were. GATE_PASS: it may go all the same. Else it keeps them; it is
+ * not refused any more, for it was told when to go. Who was moved waits again even if it could go now: the alarms of
+ * those before it ring first then.
+ */
+static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *verdict)
+{
+    uint64_t now_ns = trial->ask->now_ns;
+    uint64_t latest_ns = 0;
+    enum gate gate = GATE_PASS;
+    for (uint64_t had = trial->had; had; had &= had - 1) {
+        struct kept_place *place = place_with(&verdict->turn, limit_at(trial, lowest(had)));
+        if (!place || !place->holder)
+            continue;
+        bool is_moved = queue_look(place);
+        uint64_t until_ns = queue_until(place);
+        if ((!is_moved && until_ns <= now_ns) || until_ns < latest_ns)
+            continue;
+        latest_ns = until_ns;
+        verdict->limit = limit_at(trial, lowest(had));
+        verdict->wait_ns = (int64_t)(until_ns - now_ns); /* below 0, if those before it are to ring first */
+        gate = GATE_WAIT;
+    }
+    return gate;
+}
+
+/* Its places have come, and it waits in the other queues: it goes before all who wait there. */
+static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, struct turn *turn)
+{
+    for (uint64_t had = trial->tallies ? trial->had : 0; had; had &= had - 1) {
+        struct kept_place *place = place_with(turn, limit_at(trial, lowest(had)));
+        if (place && place->holder)
+            queue_keep(place);
+    }
+    for (; others; others &= others - 1)
+        if (wait_for(trial, lowest(others)) > 0)
+            keep_place(trial, lowest(others), turn);
+}
+
+/*
+ * Is it to wait in one of these queues? Beforehand it has a place in the longest alone: the others must not count it
+ * before it can go.
+ */
+static enum gate wait_in(const struct trial *trial, uint64_t delays, struct verdict *verdict)
+{
+    const struct limit *slowest = NULL;
+    uint64_t others = delays & ~trial->had;
+    if (trial->had != 0 && wait_on(trial, verdict) == GATE_WAIT)
+        return GATE_WAIT;
+    uint64_t wait_ns = longest_wait(trial, others, &slowest);
+    if (wait_ns == 0)
+        return GATE_PASS;
+    if (trial->had != 0)
+        go_ahead(trial, others, &verdict->turn);
+    else
+        keep_place(trial, (unsigned)(slowest - trial->account->policy->limits), &verdict->turn);
+    count(trial, slowest, GATE_WAIT, false);
+    set_verdict(verdict, slowest, wait_ns);
+    return GATE_WAIT;
+}
+
 /*
  * Decide about `limits` as if they were enforced, and charge them: what one of them refuses is refused, and only what
- * none does may be delayed. Of the limits that delay only the one with the longest queue gives it a place beforehand:
- * the others must not count it before it goes.
+ * none does may be delayed.
  */
-static enum gate decide(const struct trial *trial, uint64_t limits, bool is_shadow, struct verdict *verdict)
+static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shadow, struct verdict *verdict)
 {
-    const struct policy *policy = trial->account->policy;
-    const struct limit *slowest = NULL;
+    const struct policy *policy = asked->account->policy;
     uint64_t delays = limits & policy->of_action[OVER_DELAY];
-    uint64_t place = place_taken(trial, delays);
-    if (place && longest_wait(trial, delays & ~place, &slowest) > 0)
-        place = 0; /* it does not go after all: the place is lost, and it is asked about everywhere anew */
-    uint64_t left = limits & ~place;
-    enum gate gate = veto(trial, left, is_shadow, verdict);
+    const struct trial trial = {asked->account, asked->ask, asked->tallies, places_had(asked, delays)};
+    enum gate gate = veto(&trial, limits & ~trial.had, is_shadow, verdict);
+    if (gate == GATE_PASS && trial.ask->may_wait && !is_shadow)
+        gate = wait_in(&trial, delays, verdict);
     if (gate != GATE_PASS)
         return gate;
-    uint64_t wait_ns = longest_wait(trial, delays & ~place, &slowest);
-    if (wait_ns > 0 && trial->ask->may_wait && !is_shadow) {
-        verdict->turn = take_turn(trial, (unsigned)(slowest - policy->limits), wait_ns);
-        count(trial, slowest, GATE_WAIT, false);
-        set_verdict(verdict, slowest, wait_ns);
-        return GATE_WAIT;
-    }
-    if (place && trial->ask->may_wait && !is_shadow) {
-        gate = wait_on(trial, limit_at(trial, lowest(place)), verdict);
-        if (gate != GATE_PASS)
-            return gate;
-    }
-    charge(trial, left);
+    charge(&trial, limits & ~trial.had & ~(is_shadow ? 0 : delays));
     if (!is_shadow)
-        depart(trial, delays, place);
+        depart(&trial, delays, &verdict->turn);
     if (limits & policy->of_unit[UNIT_INFLIGHT])
         verdict->counted |= is_shadow ? COUNTED_SHADOW : COUNTED;
     return GATE_PASS;
@@ -459,13 +489,16 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     uint64_t binds = bound(policy, ask->command) & asked(policy, ask->part) & ~exempt;
     verdict->counted = 0;
     verdict->is_shadowed = false;
+    verdict->turn.n = 0;
+    if (ask->turn)
+        verdict->turn = *ask->turn;
     if (!binds)
         return GATE_PASS;
     if (policy->is_plain && !ask->is_dry) {
         bool may = gate_ask_plainly(policy, account->holders[PER_SUBJECT], ask->command, ask->now_ns, tallies, verdict);
         return may ? GATE_PASS : GATE_REFUSE;
     }
-    const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies};
+    const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0};
     return pass_any(&trial, binds, verdict);
 }
 
@@ -473,24 +506,29 @@ enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
                            struct verdict *verdict)
 {
     const struct policy *policy = account->policy;
-    const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies};
+    struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0};
     uint64_t limits = bound(policy, ask->command) & asked(policy, ask->part) & ~policy->shadows;
     lock(account);
-    uint64_t place = place_taken(&trial, limits & policy->of_action[OVER_DELAY]);
-    enum gate gate = veto(&trial, limits & ~place, false, verdict);
+    trial.had = places_had(&trial, limits & policy->of_action[OVER_DELAY]);
+    enum gate gate = veto(&trial, limits & ~trial.had, false, verdict);
     unlock(account);
     return gate;
 }
 
 /* The overflow's debt never shrinks: subjects that owed no more were forgotten. */
+static void leave_place(const struct kept_place *place, struct tally *tallies)
+{
+    subject_lock(place->holder);
+    if (!subject_is_overflow(place->holder) && queue_leave(place))
+        tally_add(&tallies[place->id].admitted, -place->units);
+    subject_unlock(place->holder);
+}
+
 void gate_leave(const struct turn *turn, struct tally *tallies)
 {
-    subject_lock(turn->holder);
-    const struct departure departure = departure_at(turn->holder, turn->slot, turn->departures);
-    const struct queue_place place = departure_moved(&departure, turn->place, turn->shift_ns);
-    if (!subject_is_overflow(turn->holder) && funnel_take_back(departure.queue, place.begin_ns, place.end_ns))
-        tally_add(&tallies[turn->id].admitted, -turn->units);
-    subject_unlock(turn->holder);
+    for (unsigned i = 0; i < turn->n; i++)
+        if (turn->places[i].holder)
+            leave_place(&turn->places[i], tallies);
 }
 
 /* ---- bytes ---- */
@@ -500,14 +538,14 @@ enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct
 {
     const struct policy *policy = account->policy;
     const struct ask ask = {.now_ns = now_ns};
-    const struct trial trial = {account, &ask, tallies};
+    const struct trial trial = {account, &ask, tallies, 0};
     const struct limit *slowest = NULL;
     uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
     uint64_t wait_ns = longest_wait(&trial, bytes & ~policy->shadows, &slowest);
     if (wait_ns == 0)
         return GATE_PASS;
     set_verdict(verdict, slowest, wait_ns);
-    verdict->turn = (struct turn){0};
+    verdict->turn.n = 0;
     count(&trial, slowest, GATE_WAIT, false);
     return GATE_WAIT;
 }
@@ -604,7 +642,7 @@ enum gate gate_connect(const struct account *account, uint64_t now_ns, struct ta
     if (!limits)
         return GATE_PASS;
     const struct ask ask = {.now_ns = now_ns, .cost = 1};
-    const struct trial trial = {account, &ask, tallies};
+    const struct trial trial = {account, &ask, tallies, 0};
     uint64_t enforced = limits & ~policy->shadows;
     uint64_t shadows = limits & policy->shadows;
     const struct limit *slowest = NULL;

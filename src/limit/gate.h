@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "limit/command.h"
-#include "limit/departure.h"
 #include "limit/ledger.h"
+#include "limit/queue.h"
 #include "limit/policy.h"
 #include "limit/subject.h"
 
@@ -33,6 +33,14 @@ struct account {
  */
 enum part { PART_ALL, PART_CONNECTION, PART_COMMAND };
 
+#define TURN_PLACES 4 /* of more queues at once a command keeps no place: there it goes when there is room */
+
+/* The places that a command has, in the queues of the limits that delay it; of each limit one. */
+struct turn {
+    unsigned n;
+    struct kept_place places[TURN_PLACES];
+};
+
 /* What wants to pass. */
 struct ask {
     const struct command *command;
@@ -42,7 +50,7 @@ struct ask {
     uint64_t headed_ns;  /* since when it is the next of its connection */
     bool may_wait;       /* its connection can be held; else a limit that delays refuses */
     uint32_t waited_for; /* 1 + the id of the limit that has delayed it, when its place there has come; 0: none has */
-    const struct turn *turn; /* that it has had there; NULL: none is known */
+    const struct turn *turn; /* the places that it has had; NULL: none is known */
     bool blocks;             /* it may wait in Redis, though not all of its name do: then it is not in flight */
     bool is_dry;             /* decide; charge and count nothing */
 };
@@ -56,20 +64,9 @@ enum {
     SHADOW_REFUSED = 1 << 2, /* limits that are only counted would have refused it: they owe nothing for its bytes */
 };
 
-/* A turn in a queue, which somebody else may be behind. Whoever keeps it keeps its holder, too. */
-struct turn {
-    struct subject *holder; /* of its funnel; NULL: there is none */
-    struct queue_place place;
-    uint64_t shift_ns; /* how far places had been moved by then */
-    uint64_t units;
-    uint16_t slot;       /* of its funnel */
-    uint16_t departures; /* the first of its departure's slots */
-    uint16_t id;         /* of its limit */
-};
-
 struct verdict {
     const struct limit *limit; /* that made it wait, or refused with the longest wait */
-    struct turn turn;          /* GATE_WAIT: that was taken; of bytes, which are not known yet, none is */
+    struct turn turn;          /* GATE_WAIT: its places; in the queues of bytes, which are not known yet, it has none */
     int64_t wait_ns;  /* GATE_WAIT: until it may go, or could have gone. Else until the same would pass; GATE_NEVER */
     uint8_t counted;  /* GATE_PASS: COUNTED* */
     bool is_shadowed; /* GATE_PASS, but limits that are only counted would not have let it */
@@ -78,9 +75,10 @@ struct verdict {
 /*
  * May it go? What one limit refuses now is refused, whatever others would delay. GATE_PASS: it was charged to every
  * limit that binds it. GATE_WAIT: its place is taken with the limit that delays it longest; after wait_ns ask again
- * with waited_for and its turn. Who comes late then may have to wait on, for what has gone meanwhile, with the same
- * turn. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be closed.
- * `tallies` are the caller's own, by limit id. Any thread.
+ * with waited_for and its turn. Then it goes before all who wait for the other limits, for which it may have to wait a
+ * little again; and who comes late may have to wait on for what has gone meanwhile: with the turn of the newest verdict,
+ * which has all its places. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be
+ * closed. `tallies` are the caller's own, by limit id. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
                                                        struct tally *tallies, struct verdict *verdict);
@@ -108,8 +106,8 @@ __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct accou
                                                               struct tally *tallies, struct verdict *verdict);
 
 /*
- * Who had the turn leaves the queue. If nobody has come behind it, it is as if it had never been taken; else it is
- * spent, for they have been told when to go.
+ * Who had the turn leaves its queues. Where nobody has come behind it, it is as if its place had never been taken; else
+ * that is spent, for they have been told when to go.
  */
 void gate_leave(const struct turn *turn, struct tally *tallies);
 

@@ -289,6 +289,27 @@ def test_other_limits_are_asked_on_departure(farm, redis):
     assert [row[1:4] for row in tallies(weir)] == [(1, 1, 0), (3, 0, 1)]
 
 
+def test_two_limits_that_delay_starve_nobody(limited, redis):
+    """Readers wait for the narrower limit, and then not for a place behind all writers: each limit is charged once."""
+    weir = limited("[policy default]\nread = 50/s over delay 20s\nall = 100/s over delay 20s\n" + OPERATOR)
+    redis.call("SET", "k", "v")
+    readers = [weir.connect() for _ in range(8)]
+    writers = [weir.connect() for _ in range(8)]
+    for conn in writers:
+        conn.send(pipeline(*["SET k v"] * 40))
+    for conn in readers:
+        conn.send(pipeline(*["GET k"] * 10))
+    for conn in readers:
+        assert [conn.read() for _ in range(10)] == [b"v"] * 10
+    passed_by_then = {row[0]: row[1] for row in tallies(weir)}
+    assert passed_by_then["default/read"] == 80
+    assert passed_by_then["default/all"] < 300, "writers went before readers all the time"
+    for conn in writers:
+        assert [conn.read() for _ in range(40)] == ["OK"] * 40
+    assert [row[1] for row in tallies(weir)] == [80, 400]
+    close_all(readers + writers)
+
+
 # ---- who leaves ----
 
 
