@@ -192,6 +192,13 @@ static void on_refused(struct rider *rider, struct slice reply)
         extra->refusal = strndup(reply.at, reply.len);
 }
 
+static void on_transaction(struct rider *rider, const char *data, size_t n)
+{
+    struct members *selects = client_extra(client_of_rider(rider))->queued.selects;
+    if (selects != NULL)
+        members_feed(selects, data, n);
+}
+
 static void on_heavy(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
@@ -247,6 +254,7 @@ static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_local = on_local,
     .on_answer = on_answer,
+    .on_transaction = on_transaction,
     .on_counted = on_counted,
     .on_timed = timing_answered,
     .on_refused = on_refused,
@@ -377,6 +385,7 @@ void client_drop_extra(struct client *client)
     free(client->extra->header);
     login_put(client->extra->queued.login);
     free(client->extra->queued.name);
+    free(client->extra->queued.selects);
     free(client->extra);
     client->extra = NULL;
 }

@@ -22,6 +22,7 @@
 #include "front/intake.h"
 #include "front/timeouts.h"
 #include "net/link.h"
+#include "resp/members.h"
 #include "resp/scan.h"
 #include "upstream/lane.h"
 
@@ -51,14 +52,15 @@ struct ending {
 
 /* What has been queued since MULTI and will be of use at EXEC. */
 struct queued {
-    struct login *login; /* of the last AUTH, or HELLO ... AUTH; counted; NULL: none */
-    bool is_short;       /* see struct question */
-    uint8_t protocol;    /* of the last HELLO that asks for one; 0: none */
-    char *name;          /* of the last HELLO ... SETNAME; heap; NULL: none */
-    bool is_astray;      /* SELECT, CLIENT SETNAME or TRACKING: what comes of them only its lane knows */
-    uint32_t pause_ms;   /* of CLIENT PAUSE ... WRITE; 0: none */
-    uint32_t requests;   /* of a silent client */
-    uint32_t heard_from; /* which of them, from 1, is the first that even the silent hear of; 0: none */
+    struct login *login;     /* of the last AUTH, or HELLO ... AUTH; counted; NULL: none */
+    bool is_short;           /* see struct question */
+    uint8_t protocol;        /* of the last HELLO that asks for one; 0: none */
+    char *name;              /* of the last HELLO ... SETNAME, or CLIENT SETNAME; heap; NULL: none */
+    bool is_astray;          /* CLIENT TRACKING: what comes of it only its lane knows */
+    struct members *selects; /* each SELECT, by its database, in what EXEC will answer; heap; NULL: none */
+    uint32_t pause_ms;       /* of CLIENT PAUSE ... WRITE; 0: none */
+    uint32_t requests;       /* of a silent client */
+    uint32_t heard_from;     /* which of them, from 1, is the first that even the silent hear of; 0: none */
 };
 
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
@@ -73,6 +75,7 @@ struct extra {
     uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
     struct gather *gather;   /* NULL: replies are passed on as they come */
     struct queued queued;
+    uint32_t n_queued;           /* requests sent since MULTI that EXEC is to carry out */
     struct login_step *login;    /* what it waits for at the door; NULL: nothing */
     struct lease kept;           /* on the private lane that it had last */
     struct proxy_header *header; /* being read; NULL: none, or it is whole */

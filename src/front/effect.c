@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "front/catalog.h"
 #include "front/login.h"
+#include "front/place.h"
 #include "front/proof.h"
 #include "front/session.h"
 #include "upstream/lend.h"
@@ -47,14 +49,48 @@ void effect_forget_queued(struct client *client)
         return;
     login_put(client->extra->queued.login);
     free(client->extra->queued.name);
+    free(client->extra->queued.selects);
     client->extra->queued = (struct queued){0};
 }
 
-/* EXEC has been answered: in which protocol the client speaks now, and who it is. */
+/* What a transaction has made of it weir cannot tell: it would go on as somebody else than Redis takes it for. */
+static void lose_track(struct client *client)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: a transaction does not tell which database it chose",
+           name);
+    place_abandon(client);
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
+/* In which database the client is now. False: it is leaving, for that is not known; or out of memory, and closed. */
+static bool end_selects(struct client *client)
+{
+    const struct extra *extra = client_extra(client);
+    uint32_t database;
+    if (extra->queued.selects == NULL)
+        return true;
+    switch (members_last_ok(extra->queued.selects, extra->n_queued, &database)) {
+    case MEMBERS_ONE:
+        return session_select(client, database);
+    case MEMBERS_NONE:
+        return true;
+    case MEMBERS_UNKNOWN:
+        break;
+    }
+    lose_track(client);
+    return false;
+}
+
+/* EXEC has been answered: in which protocol the client speaks now, in which database, and who it is. */
 static void end_queue(struct client *client, bool is_carried_out, const struct glimpse *reply)
 {
     const struct queued *queued = &client_extra(client)->queued;
     bool has_hello = queued->protocol != 0 || queued->name != NULL;
+    bool is_waited_for = has_hello || queued->selects != NULL;
+    if (is_carried_out && !client->rider.lane->is_raw && !end_selects(client))
+        return;
     client->is_astray |= is_carried_out && queued->is_astray;
     if (queued->login != NULL) {
         login_after_exec(client, is_carried_out);
@@ -67,7 +103,7 @@ static void end_queue(struct client *client, bool is_carried_out, const struct g
     else if (has_hello && is_carried_out)
         client_close_starved(client);
     effect_forget_queued(client);
-    if (!has_hello)
+    if (!is_waited_for)
         return;
     client->is_held = false;
     link_wake(&client->link);

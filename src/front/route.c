@@ -108,6 +108,8 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         client->rider.sent_bytes = 0;
     if (!note_call(client, lane, request))
         return out_of_memory(client);
+    if (client->in_multi)
+        client->extra->n_queued++;
     client->rider.sent_bytes += (uint32_t)request->bytes.len;
     route_send(client, lane, request->bytes);
     return ROUTE_TAKEN;

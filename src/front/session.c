@@ -175,13 +175,18 @@ static void drop_texts(struct session *session)
 }
 
 /* The lane of its session is another now, unless it has a lane of its own, which has changed along. */
-static bool session_changed(struct client *client)
+static void change_lane(struct client *client)
 {
     lease_drop(&client->shared);
     if (client->has_own_lane && client->rider.lane != NULL) {
         struct lane_key key = session_key(client);
         lane_set_key(client->rider.lane, &key);
     }
+}
+
+static bool session_changed(struct client *client)
+{
+    change_lane(client);
     if (account_identify(client))
         return true;
     client_turn_away(client);
@@ -222,6 +227,16 @@ void session_answered(struct client *client, enum effect effect, uint32_t argume
     else
         session_hold(client);
     (void)session_changed(client);
+}
+
+bool session_select(struct client *client, uint32_t database)
+{
+    struct session *session = need_session(client);
+    if (session == NULL)
+        return false;
+    session->database = database;
+    change_lane(client);
+    return true;
 }
 
 void session_print_address(const struct client *client, char *out)

@@ -67,6 +67,9 @@ void session_hold(struct client *client);
 /* That has been answered, or a SELECT of database `argument`. */
 void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply);
 
+/* A SELECT in a transaction has been carried out. False: out of memory, and it is closed. */
+__attribute__((warn_unused_result)) bool session_select(struct client *client, uint32_t database);
+
 /*
  * Back to what a new connection in this epoch is, but for the library. It may be one too many as that, and is leaving
  * then.

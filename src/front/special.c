@@ -263,6 +263,27 @@ static void count_silent(struct queued *queued, const struct request *request)
         queued->heard_from = queued->requests;
 }
 
+/* What comes of it is told by what EXEC answers, at its place there. False: out of memory. */
+static bool queue_select(struct extra *extra, const struct request *request)
+{
+    struct members **selects = &extra->queued.selects;
+    if (*selects == NULL && (*selects = malloc(sizeof **selects)) != NULL)
+        members_init(*selects);
+    if (*selects != NULL)
+        members_choose(*selects, extra->n_queued, argument_of(request, EFFECT_SELECT));
+    return *selects != NULL;
+}
+
+/* CLIENT SETNAME does what can be read of it, too. False: out of memory. */
+static bool queue_name(struct queued *queued, const struct request *request)
+{
+    if (request->is_large || request->argc != 3 || !hello_is_name(request->args[1]))
+        return true;
+    free(queued->name);
+    queued->name = strndup(request->args[1].at, request->args[1].len);
+    return queued->name != NULL;
+}
+
 /* What can be read of it Redis will do. False: out of memory. */
 static bool queue_hello(struct queued *queued, const struct hello *hello)
 {
@@ -292,8 +313,11 @@ static void note_queued(struct client *client, const struct request *request, en
         client->extra->queued.pause_ms = pause_ms(request);
     if (client->is_silent)
         count_silent(&client->extra->queued, request);
-    if (effect == EFFECT_SELECT || effect == EFFECT_NAME || effect == EFFECT_TRACKING)
-        client->extra->queued.is_astray = true;
+    client->extra->queued.is_astray |= effect == EFFECT_TRACKING || (effect == EFFECT_NAME && request->is_large);
+    if ((effect == EFFECT_SELECT && !queue_select(client->extra, request)) ||
+        (effect == EFFECT_NAME && !queue_name(&client->extra->queued, request)))
+        client_close_starved(client);
+    client->extra->n_queued++;
     if (effect == EFFECT_HELLO) {
         client->rider.lane->is_unsure = true;
         if (!queue_hello(&client->extra->queued, request->hello))
@@ -322,10 +346,10 @@ static void end_queued(struct client *client, const struct call *call)
     queued->pause_ms = queued->requests = queued->heard_from = 0;
 }
 
-static bool has_queued_hello(const struct client *client)
+static bool has_queued_session(const struct client *client)
 {
     const struct queued *queued = &client_extra(client)->queued;
-    return queued->protocol != 0 || queued->name != NULL;
+    return queued->protocol != 0 || queued->name != NULL || queued->selects != NULL;
 }
 
 static bool gives_name(const struct request *request, enum effect effect)
@@ -351,6 +375,8 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         expect_tail(client, call);
     if (admits(request, effect) || (effect == EFFECT_EXEC && client->is_admission_queued))
         call->flags |= CALL_ADMITS;
+    if (call->effect == EFFECT_MULTI && client->extra != NULL)
+        client->extra->n_queued = 0;
     if (effect == EFFECT_MULTI) {
         client->in_multi = true;
         client->is_forging_queued = false;
@@ -362,8 +388,8 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         call->argument = client_extra(client)->queued.pause_ms;
     if (call->effect == EFFECT_EXEC && client_extra(client)->queued.login != NULL)
         client->is_held = lane->is_telling = true; /* who it is then is not known before it has been answered */
-    if (call->effect == EFFECT_EXEC && has_queued_hello(client))
-        client->is_held = true; /* nor in which protocol it is answered */
+    if (call->effect == EFFECT_EXEC && has_queued_session(client))
+        client->is_held = true; /* nor in which protocol it is answered, and in which database it is */
     if (effect == EFFECT_EXEC && client->is_forging_queued)
         lane->is_suspect = true;
     client->is_forging_queued &= effect != EFFECT_EXEC;
@@ -515,6 +541,8 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     bool falls_silent = is_later && client->is_silent && heard_from(client) == 0 && may_confirm(request);
     if (falls_silent && send_muted(client, lane, REQUEST(reply_off_request)) == NULL)
         return false;
+    if (falls_silent)
+        client->extra->n_queued++;
 
     enum flow flow = flow_of(client, request, is_later);
     uint32_t tag = timing_tag(request->command, request->argc);

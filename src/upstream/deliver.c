@@ -308,6 +308,13 @@ static bool begin_frame(struct lane *lane, struct slice head)
     return true;
 }
 
+/* Is it the array that answers an EXEC? */
+static bool is_transaction(const struct lane *lane, const struct call *call)
+{
+    return call != NULL && call->effect == EFFECT_EXEC && call->rider != NULL && !lane->is_unasked &&
+           glimpse_type(&lane->glimpse) == '*';
+}
+
 /* One frame, or the piece of it that is here. As take_plain. */
 static const char *take_special(struct lane *lane, const char *p, const char *end)
 {
@@ -322,6 +329,9 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     glimpse_feed(&lane->glimpse, p, used);
     lane->is_in_frame = result == SCAN_MORE;
     note_progress(lane, result, used);
+    const struct call *call = oldest(lane);
+    if (is_transaction(lane, call))
+        call->rider->ops->on_transaction(call->rider, p, used);
     if (!lane->is_muted) {
         struct rider *rider = lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->rider;
         if (rider != NULL) {

@@ -32,7 +32,7 @@ struct lanes;
 
 /*
  * What a rider never brings about may be NULL: on_local and on_counted without local replies and counted calls,
- * on_timed without arrived_ns, on_answer without CALL_LOOK, on_heavy, on_blocking and on_unread on a private lane whose
+ * on_timed without arrived_ns, on_answer without CALL_LOOK, on_transaction without EXEC, on_heavy, on_blocking and on_unread on a private lane whose
  * reader's link is never congested.
  */
 struct rider_ops {
@@ -49,6 +49,8 @@ struct rider_ops {
     void (*on_timed)(struct rider *rider, const struct call *call, uint32_t n);
     /* A call with CALL_LOOK has been answered. */
     void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
+    /* A piece of the array that answers its EXEC, heard or not; on_answer follows. */
+    void (*on_transaction)(struct rider *rider, const char *data, size_t n);
     /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
     void (*on_refused)(struct rider *rider, struct slice reply);
     /* It takes more of a shared lane than its share: a huge reply. */

@@ -118,3 +118,110 @@ def test_a_login_in_multi_right_behind_a_subscription_s_end(farm_with_users):
             replies = conn.ask("SUBSCRIBE ch", "MULTI", "UNSUBSCRIBE", "MULTI", login, "EXEC", "ACL WHOAMI", "RESET")
             assert replies[1].startswith("ERR Can't execute 'multi'") and replies[3:5] == ["OK", "QUEUED"]
             assert replies[6:] == [b"tenant", "RESET"]
+
+
+# ---- the database ----
+
+
+@pytest.fixture
+def raw(farm, redis):
+    """CL.THROTTLE with the raw key shows in which database weir takes its client to be."""
+    redis.call("ACL", "SETUSER", "tenant", "on", ">pw", "~*", "&*", "+@all")
+    redis.call("ACL", "SETUSER", "chained", "on", ">pw", "~*", "&*", "+@all", "-select")
+    return farm.weir(redis, workers=1, cl_throttle="raw")
+
+
+def throttled_in(conn, redis):
+    """The database of its next CL.THROTTLE."""
+    conn.call("CL.THROTTLE", "raw:k", 5, 10, 60)
+    with redis.connect() as direct:
+        for database in range(16):
+            direct.call("SELECT", database)
+            if direct.call("DEL", "raw:k"):
+                return database
+    return None
+
+
+TRANSACTIONS = {
+    "one": ("SELECT 3", 3),
+    "among others": ("SET a 1 | GET a | SELECT 3 | GET a | PING", 3),
+    "the last": ("SELECT 3 | SELECT 4 | GET a | SELECT 5", 5),
+    "back": ("SELECT 3 | SELECT 0", 0),
+    "the last good one": ("SELECT 3 | SELECT 99 | SELECT 4 | SELECT -1 | SELECT x", 4),
+    "none that is good": ("SELECT 99 | SELECT x", 2),
+    "behind arrays, nulls and errors": (
+        "GET none | LRANGE l 0 -1 | INCR l | HGETALL h | EVAL 'return {1,{2,{3}},false}' 0 | CONFIG GET max* | SELECT 3 | GET none",
+        3,
+    ),
+    "behind much": ("GET big | SELECT 3 | GET big", 3),
+    "what says OK all the same": ("SET a 1 | SELECT 99 | SET a 2", 2),
+    "many": (" | ".join(["SELECT 3", "GET a"] * 100 + ["SELECT 7"]), 7),
+    "as another user": ("SELECT 3 | AUTH tenant pw", 3),
+    "before, as another user": ("AUTH tenant pw | SELECT 3", 3),
+    "by whom may not": ("AUTH chained pw | SELECT 3", 2),
+    "and another protocol": ("HELLO 3 | HGETALL h | SELECT 3", 3),
+    "and a name": ("CLIENT SETNAME me | SELECT 3", 3),
+}
+
+
+@pytest.mark.parametrize("name", TRANSACTIONS)
+@pytest.mark.parametrize("is_at_once", [False, True], ids=["steps", "at once"])
+def test_a_select_in_a_transaction(raw, redis, name, is_at_once):
+    commands, database = TRANSACTIONS[name]
+    commands = ["MULTI", *commands.split(" | "), "EXEC"]
+    with raw.connect() as conn:
+        conn.ask("SELECT 2", "RPUSH l 1 2", "HSET h f v", f"SET big {'v' * 200000}")
+        if is_at_once:
+            conn.ask(*commands)
+        else:
+            for command in commands:
+                conn.ask(command)
+        assert throttled_in(conn, redis) == database
+        assert b" db=%d " % database in conn.call("CLIENT", "INFO")
+        conn.call("SET", "where", "here")
+        with redis.connect() as direct:
+            direct.call("SELECT", database)
+            assert direct.call("GET", "where") == b"here"
+
+
+@pytest.mark.parametrize(
+    "end", ["DISCARD", "NOSUCH | EXEC", "WATCHED | EXEC", "RESET | SELECT 2"], ids=["discarded", "aborted", "watched", "reset"]
+)
+def test_a_select_that_is_not_carried_out(raw, redis, end):
+    with raw.connect() as conn:
+        conn.ask("SELECT 2", "WATCH w", "MULTI", "SELECT 3")
+        for command in end.split(" | "):
+            if command == "WATCHED":
+                with redis.connect() as direct:
+                    direct.ask("SELECT 2", "SET w 1")
+            else:
+                conn.ask(command)
+        assert throttled_in(conn, redis) == 2
+
+
+def test_a_select_in_the_transaction_behind(raw, redis):
+    """What the one before has queued is counted apart, though its answer is not here yet."""
+    with raw.connect() as conn:
+        conn.ask("SELECT 2", "MULTI", "SET a 1", "SET b 1", "EXEC", "MULTI", "SET a 1", "SELECT 3", "GET a", "EXEC", "MULTI", "EXEC")
+        assert throttled_in(conn, redis) == 3
+
+
+def test_more_selects_than_weir_looks_at(raw, redis):
+    """The last eight are: if none of them is good, and others came before, nobody knows, and nobody guesses."""
+    with raw.connect() as conn:
+        assert transaction(conn, ["SELECT", 3], *[["SELECT", 99]] * 7)[0] == "OK"
+        assert throttled_in(conn, redis) == 3
+        assert len(transaction(conn, ["SELECT", 4], *[["SELECT", 99]] * 8)) == 9
+        assert is_ended(conn)
+
+
+@pytest.mark.parametrize("name", ["me", ""])
+def test_a_name_in_a_transaction_is_known(farm, redis, name):
+    weir = farm.weir(redis, workers=1, identity="name, ip", sections="[policy default]\nall = 100000/s\n")
+    with weir.connect() as conn:
+        conn.call("CLIENT", "SETNAME", "before")
+        assert transaction(conn, ["CLIENT", "SETNAME", name], ["CLIENT", "SETNAME", "not one"])[0] == "OK"
+        assert conn.call("LIMIT", "STATUS")[1] == (b"name:me" if name else b"ip:127.0.0.1")
+        transaction(conn, ["CLIENT", "SETNAME", "other"], ["NOSUCH"])
+        assert conn.call("LIMIT", "STATUS")[1] == (b"name:me" if name else b"ip:127.0.0.1")
+        assert conn.call("CLIENT", "GETNAME") == (b"me" if name else None)
