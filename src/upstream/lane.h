@@ -85,6 +85,7 @@ struct rider {
     bool wants_idle : 1; /* wake when in_flight falls to 0 */
     bool is_sending : 1; /* of its newest request, on its own lane, a part has still to come */
     bool is_gone : 1;    /* its side is closed: it is not waited for for ever */
+    bool is_wanting : 1; /* it has hoped for a lane where there are as many as may be: it counts in room.wanted */
     bool is_paying : 1;  /* of what answers it no more is to be read than must be, until lane_catch_up */
     uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
 };

@@ -90,10 +90,27 @@ bool lanes_may_hope(struct lanes *lanes, struct rider *rider)
 {
     if (lanes->why_none != ERR_UPSTREAM_BUSY)
         return false;
+    if (room_is_full(&lanes->upstream->room)) {
+        room_want(&lanes->upstream->room);
+        rider->is_wanting = true;
+    }
     upstream_shed(lanes->upstream);
     list_take(&rider->waiting);
     list_push(&lanes->hoping, &rider->waiting);
     timers_tick(lanes);
+    return true;
+}
+
+bool lanes_wake_hoping(struct lanes *lanes)
+{
+    if (list_is_empty(&lanes->hoping))
+        return false;
+    struct rider *rider = container_of(lanes->hoping.next, struct rider, waiting);
+    list_take(&rider->waiting);
+    if (rider->is_wanting)
+        room_unwant(&lanes->upstream->room);
+    rider->is_wanting = false;
+    link_wake(rider_link(rider));
     return true;
 }
 

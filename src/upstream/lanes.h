@@ -16,10 +16,11 @@
 #include "upstream/login.h"
 #include "upstream/upstream.h"
 
-#define LANES_IDLE_MAX 128              /* a worker's idle lanes; more are closed at once */
-#define LANES_IDLE_NS (3 * NS_PER_S)    /* and these after so long, spare ones too */
-#define LANES_UNUSED_NS (60 * NS_PER_S) /* and a shared lane that nobody has used for so long */
-#define LANES_UNLEASED_MAX 16           /* shared lanes of a worker that nobody remembers: the oldest goes first */
+#define LANES_IDLE_MAX 128                    /* a worker's idle lanes; more are closed at once */
+#define LANES_IDLE_NS (3 * NS_PER_S)          /* and these after so long, spare ones too */
+#define LANES_IDLE_TIGHT_NS (100 * NS_PER_MS) /* the same where there may not be many more */
+#define LANES_UNUSED_NS (60 * NS_PER_S)       /* and a shared lane that nobody has used for so long */
+#define LANES_UNLEASED_MAX 16 /* shared lanes of a worker that nobody remembers: the oldest goes first */
 #define LANES_SLUGGISH_NS                                                                                              \
     (10 * NS_PER_MS) /* a shared lane silent for so long, and four round trips, gets no new calls */
 #define LANES_OWN_AGAIN_NS (500 * NS_PER_MS) /* after Redis has refused weir's own login it is not asked for so long */
@@ -154,6 +155,9 @@ void lanes_take(struct lane *lane); /* out of its list, for good: it is closed *
 
 /* So long, but for tests in a hurry. */
 uint64_t lanes_time(const struct lanes *lanes, uint64_t ns);
+
+/* A lane is kept, and could be another's: whoever has hoped for longest is woken. False: nobody here hopes. */
+bool lanes_wake_hoping(struct lanes *lanes);
 
 /* Close the oldest shared lane that nobody remembers, if there are more than `most` of them. */
 bool lanes_close_unleased(struct lanes *lanes, unsigned most);

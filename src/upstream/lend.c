@@ -107,14 +107,18 @@ static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, st
     return lane;
 }
 
-/* The one that has been kept longest, of those that their last owners do not come back to. NULL: there is none. */
+/*
+ * The one that has been kept longest, of those that their last owners do not come back to; or of all, where none can be
+ * opened. NULL: there is none.
+ */
 static struct lane *find_left(struct lanes *lanes)
 {
     uint64_t now_ns = clock_ns();
+    bool is_full = room_is_full(&lanes->upstream->room);
     struct list *idle = &lanes->homes[HOME_IDLE];
     for (struct list *at = idle->next; at != idle; at = at->next) {
         struct lane *lane = lanes_at(at);
-        if (lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns)
+        if (is_full || lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns)
             return lane;
     }
     return NULL;
@@ -160,17 +164,24 @@ bool lend_close_one(struct lanes *lanes)
     return true;
 }
 
-/* Its owner has it no more. False: nobody else may have it, or there is no room to keep it. */
+/* Somebody waits for a connection, and nobody of this worker, who could have this one. */
+static bool is_wanted_elsewhere(struct lanes *lanes)
+{
+    return list_is_empty(&lanes->hoping) && room_is_wanted(&lanes->upstream->room);
+}
+
+/* Its owner has it no more. False: nobody else may have it, or another worker needs its room. */
 static bool end_ownership(struct lanes *lanes, struct lane *lane)
 {
     lend_end_use(lane);
     lane->owner = NULL;
-    return !lane->is_spent && !cannot_reset(lanes, lane) && !room_is_tight(&lanes->upstream->room);
+    return !lane->is_spent && !cannot_reset(lanes, lane) && !is_wanted_elsewhere(lanes);
 }
 
 static void keep_few(struct lanes *lanes)
 {
     timers_sweep(lanes);
+    (void)lanes_wake_hoping(lanes);
     if (lanes->n_idle > LANES_IDLE_MAX)
         (void)lend_close_one(lanes);
 }

@@ -86,6 +86,32 @@ void room_give_back(struct room *room, struct room_share share)
     count(room, share, UINT32_MAX);
 }
 
+bool room_is_full(const struct room *room)
+{
+    return read(&room->open) >= room_most(room);
+}
+
+void room_want(struct room *room)
+{
+    add(&room->wanted, 1);
+}
+
+bool room_is_wanted(struct room *room)
+{
+    uint32_t wanted = read(&room->wanted);
+    while (wanted > 0)
+        if (atomic_compare_exchange_weak_explicit(&room->wanted, &wanted, wanted - 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+void room_unwant(struct room *room)
+{
+    if (!room_is_wanted(room))
+        return; /* somebody has given one up for it */
+}
+
 bool room_is_tight(const struct room *room)
 {
     return read(&room->open) > room_most(room) / 4 * 3;

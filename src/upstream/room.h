@@ -27,6 +27,7 @@ struct room {
     _Atomic uint32_t maxclients;  /* Redis', as far as is known; 0: it is not */
     _Atomic uint32_t open;        /* connections for clients */
     _Atomic uint32_t used;        /* of them, those that are somebody's */
+    _Atomic uint32_t wanted;      /* connections that are waited for, and that nobody has given up yet */
     _Atomic uint32_t by_subject[ROOM_SLOTS];
     _Atomic uint32_t by_address[ROOM_SLOTS];
 };
@@ -45,7 +46,18 @@ void room_close(struct room *room);
 __attribute__((warn_unused_result)) bool room_use(struct room *room, struct room_share share);
 void room_give_back(struct room *room, struct room_share share);
 
-/* Is so much of it taken that no connection should be kept without use? */
+/* Is so much of it taken that no connection should be kept for long without use? */
 bool room_is_tight(const struct room *room);
+
+/* Are there as many as there may be? */
+bool room_is_full(const struct room *room);
+
+/*
+ * Somebody waits for a connection, and others may keep some without use: room_want. Who gives one up for that asks
+ * room_is_wanted first, which is true once for each. Who waits no longer, whether he has got one or not: room_unwant.
+ */
+void room_want(struct room *room);
+void room_unwant(struct room *room);
+__attribute__((warn_unused_result)) bool room_is_wanted(struct room *room);
 
 #endif

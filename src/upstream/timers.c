@@ -44,18 +44,25 @@ static void expire_retired(struct lanes *lanes, uint64_t now_ns)
 
 static void wake_hoping(struct lanes *lanes)
 {
-    while (!list_is_empty(&lanes->hoping)) {
-        struct rider *rider = container_of(lanes->hoping.next, struct rider, waiting);
-        list_take(&rider->waiting);
-        link_wake(rider_link(rider));
-    }
+    while (lanes_wake_hoping(lanes))
+        ;
 }
 
+/*
+ * Shared lanes that nobody remembers count for somebody still. Of those that are kept for the next as many as are
+ * wanted, and no more: what is closed without need is opened again by whoever would have come next.
+ */
 static void on_shed(uv_async_t *shed)
 {
     struct lanes *lanes = shed->data;
-    while (lend_close_one(lanes) || lanes_close_unleased(lanes, 0))
+    struct room *room = &lanes->upstream->room;
+    while (lanes_close_unleased(lanes, 0))
         ;
+    while (room_is_wanted(room))
+        if (!lend_close_one(lanes)) {
+            room_want(room); /* some other worker keeps one, or will */
+            return;
+        }
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -121,7 +128,8 @@ static void fail_unanswered(struct lanes *lanes, enum lane_home home, uint64_t n
 
 static void close_old(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
 {
-    uint64_t most_ns = room_is_tight(&lanes->upstream->room) ? 0 : lanes_time(lanes, LANES_IDLE_NS);
+    uint64_t most_ns = room_is_tight(&lanes->upstream->room) ? LANES_IDLE_TIGHT_NS : LANES_IDLE_NS;
+    most_ns = lanes_time(lanes, most_ns);
     struct list *list = &lanes->homes[home];
     while (!list_is_empty(list) && now_ns - lanes_at(list->next)->moved_ns > most_ns)
         lane_end(lanes_at(list->next));

@@ -553,6 +553,35 @@ def test_the_last_quarter_is_there_to_be_used(farm):
         conn.close()
 
 
+def test_what_is_scarce_goes_from_hand_to_hand(farm):
+    """Where connections are all but used up, who needs one for a script has another's, and opens none."""
+    redis = farm.redis()
+    users = [f"u{i}" for i in range(17)]
+    for user in users:
+        redis.call("ACL", "SETUSER", user, "on", "nopass", "~*", "&*", "+@all")
+    weir = farm.weir(redis, workers=1, max_lanes=16, listen="unix:{folder}/s")  # nobody has an address
+    clients = [weir.connect() for _ in users]
+    for conn, user in zip(clients, users):
+        assert conn.call("AUTH", user, "x") == "OK"
+    holders, others = clients[:11], clients[11:]
+    for conn in holders:
+        conn.send(encode("BLPOP", "none", 0))
+    wait_until(lambda: redis.call("CLIENT", "LIST").count(b"cmd=blpop") == 11, "they block")
+    before = opened(redis)
+    n_answered = 0
+    for _ in range(60):
+        for conn, user in zip(others, users[11:]):
+            conn.send(encode("EVAL", "return ARGV[1]", 0, user))
+        for conn, user in zip(others, users[11:]):
+            reply = conn.read()
+            assert reply in (user.encode(), BUSY)
+            n_answered += reply != BUSY
+    assert n_answered > 300
+    assert opened(redis) - before < 20
+    for conn in clients:
+        conn.close()
+
+
 def test_who_has_gone_with_his_session_leaves_room(farm):
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, max_lanes=8)

@@ -64,12 +64,32 @@ static void an_address_stands_for_all_its_subjects(void **state)
     assert_true(room_use(&room, room_share_of(5000, 8)));
 }
 
+/* Each wish is granted once, and one that is withdrawn not at all. */
+static void what_is_wanted(void **state)
+{
+    (void)state;
+    struct room room = {0};
+    atomic_store(&room.asked, 1);
+    assert_false(room_is_full(&room));
+    assert_true(room_open(&room));
+    assert_true(room_is_full(&room));
+    assert_false(room_is_wanted(&room));
+    room_want(&room);
+    room_want(&room);
+    room_unwant(&room);
+    assert_true(room_is_wanted(&room));
+    assert_false(room_is_wanted(&room));
+    room_unwant(&room); /* it has been granted */
+    assert_false(room_is_wanted(&room));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(how_many_there_may_be),
         cmocka_unit_test(nobody_has_all),
         cmocka_unit_test(an_address_stands_for_all_its_subjects),
+        cmocka_unit_test(what_is_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
