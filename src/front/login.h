@@ -45,7 +45,7 @@ void login_queue(struct client *client, const struct hello *hello);
 
 /*
  * EXEC has been answered after something was queued: the client is held until the door has spoken. It has another lane
- * from then on; where the old one remembers what that would not know (subscriptions, tracking, another database) it stays
+ * from then on; where the old one remembers what that would not know (subscriptions, tracking) it stays
  * there, once that lane has taken the same login from weir. What has not been carried out has changed nothing, but the
  * lane is not trusted with that: who could not do without it is closed.
  */

@@ -76,7 +76,6 @@ struct session {
     uint8_t watched[DATABASES];   /* its own values, a bit for each */
     unsigned user;                /* 0: default */
     unsigned database;
-    bool has_strayed; /* a transaction has chosen a database, which weir does not know of */
     uint64_t losses;  /* run.losses when it began */
     struct own own[DATABASES];
     bool is_subscribed[CHANNEL_KINDS][SHARED_CHANNELS];

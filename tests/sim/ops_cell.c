@@ -55,7 +55,7 @@ static const char *judge_cell(struct client *client, const struct act *act, cons
     for (size_t i = 0; i < 5; i++)
         if (!reply_at(reply, i, &field[i]) || field[i].type != ':')
             return "it is no decision";
-    if (!run.is_faultless || (is_set("cl-throttle = raw") && client->session.has_strayed))
+    if (!run.is_faultless)
         return NULL;
     if (field[1].number != BURST + 1)
         return "not the burst that was asked";

@@ -239,7 +239,6 @@ static void say_select(struct client *client, struct act *act)
 static const char *judge_select(struct client *client, const struct act *act, const struct reply *reply)
 {
     client->session.database = act->a % DATABASES;
-    client->session.has_strayed |= client->session.is_executing;
     return ok(reply);
 }
 
