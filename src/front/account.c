@@ -175,6 +175,18 @@ static void let_keyed_go(struct client *client)
     client->meter->keyed = NULL;
 }
 
+/*
+ * Is the subject that is held the one of that name? Who waits in the queue of the subject that those without room share
+ * stays there until it goes, like any other: its place is there, and paid for.
+ */
+static bool is_held_for(const struct client *client, const struct policy *policy, struct slice name)
+{
+    const struct subject *keyed = client->meter->keyed;
+    if (keyed == NULL || keyed->record != policy->record)
+        return false;
+    return slice_eq(subject_name(keyed), name) || (account_is_waiting(client) && subject_is_overflow(keyed));
+}
+
 /* What the key says about whom the command is for: the one held last, mostly. Out of memory it is closed. */
 static struct account account_by_key(struct client *client, struct slice key)
 {
@@ -194,8 +206,7 @@ static struct account account_by_key(struct client *client, struct slice key)
         return (struct account){0};
     }
     struct slice subject = slice_of(name, identity_subject(&front->rules->identity, &facts, name));
-    if (meter->keyed == NULL || meter->keyed->record != policy->record ||
-        !slice_eq(subject_name(meter->keyed), subject)) {
+    if (!is_held_for(client, policy, subject)) {
         let_keyed_go(client);
         meter->keyed = subject_get(front->settings->key_subjects, policy->record, subject, front->loop->now_ns);
     }

@@ -21,8 +21,9 @@
 
 #define SHARDS 64
 #define SHARD_BITS 6
-#define FORGET_BUCKETS 4   /* looked at for each newcomer: more than come, so that the idle ones go */
-#define RELIEF_BUCKETS 128 /* looked at when the table is full: some 15 us of memory accesses at worst */
+#define FORGET_BUCKETS 4          /* looked at for each newcomer: more than come, so that the idle ones go */
+#define RELIEF_EVERY_NS NS_PER_MS /* for those who are in an overflow subject already */
+#define RELIEF_BUCKETS 128        /* looked at when the table is full: some 15 us of memory accesses at worst */
 #define MORE_FUNNELS 7
 #define GAUGE_MOST (UINT64_C(1) << 32) /* more than any number of connections or calls; as a time, 4 s after boot */
 #define SPINS 64                       /* pauses before the processor is offered to the holder of a subject's lock */
@@ -39,8 +40,9 @@ struct shard {
 struct subjects {
     struct hash_key key;
     size_t max;
-    _Atomic size_t count;    /* places claimed */
-    _Atomic unsigned relief; /* the shard where the next search for a place starts */
+    _Atomic size_t count;           /* places claimed */
+    _Atomic unsigned relief;        /* the shard where the next search for a place starts */
+    _Atomic uint64_t relief_due_ns; /* when those in overflow subjects may search again */
     _Atomic uint64_t n_overflows;
     struct shard shards[SHARDS];
 };
@@ -403,6 +405,15 @@ static bool take_over_place(struct subjects *subjects, uint64_t now_ns)
     return false;
 }
 
+/* Whoever is in the overflow subject asks before each command: they all together search now and then. */
+static bool is_relief_due(struct subjects *subjects, uint64_t now_ns)
+{
+    uint64_t due_ns = atomic_load_explicit(&subjects->relief_due_ns, memory_order_relaxed);
+    return now_ns >= due_ns &&
+           atomic_compare_exchange_strong_explicit(&subjects->relief_due_ns, &due_ns, now_ns + RELIEF_EVERY_NS,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
+
 static void give_back_place(struct subjects *subjects)
 {
     atomic_fetch_sub_explicit(&subjects->count, 1, memory_order_relaxed);
@@ -507,7 +518,10 @@ struct subject *subject_get_own(struct subjects *subjects, struct record *record
 {
     assert(name.len <= SUBJECT_NAME_MAX);
     struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
-    struct subject *subject = find_or_make(subjects, &subjects->shards[wanted.hash % SHARDS], &wanted, now_ns);
+    struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
+    struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
+    if (!subject && is_relief_due(subjects, now_ns) && take_over_place(subjects, now_ns))
+        subject = find_or_make_on(subjects, shard, &wanted, now_ns);
     return subject ? grown(subjects, subject) : NULL;
 }
 

@@ -331,6 +331,30 @@ static void going_to_and_fro_gains_nothing(void **state)
     }
 }
 
+/*
+ * Heirs make room for those who are in the overflow subject already, too: its debt, which they renew, would keep the heirs
+ * in their places, and these keep them there, for as long as they go on.
+ */
+static void who_stays_gets_the_place_of_an_heir(void **state)
+{
+    (void)state;
+    const uint64_t now_ns = 1000 * S;
+    struct subjects *subjects = subjects_new(1);
+    struct subject *a = get(subjects, "user:a", now_ns);
+    struct subject *late = get(subjects, "user:b", now_ns);
+    assert_true(subject_is_overflow(late));
+    charge(late, 0, now_ns, 7);
+    charge(a, 0, now_ns, 7);
+    assert_null(subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns)); /* somebody holds it */
+    subject_put(subjects, a);
+    assert_null(subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns)); /* not every time */
+    struct subject *own = subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns + NS_PER_MS);
+    assert_non_null(own);
+    assert_int_equal(gauge_value(&own->funnels[0]), now_ns + 7 * S); /* and owes what it has spent */
+    assert_int_equal(subjects_count(subjects), 1);
+    subjects_free(subjects);
+}
+
 /* ---- funnels that came late ---- */
 
 static void slots(struct record *record, enum scope scope, uint16_t n)
@@ -505,6 +529,7 @@ int main(void)
         TEST(no_place_at_all_is_overflow),
         TEST(forgetting_gives_nothing_away),
         TEST(heirs_make_room),
+        TEST(who_stays_gets_the_place_of_an_heir),
         TEST(newcomers_owe_what_the_overflow_owes),
         TEST(going_to_and_fro_gains_nothing),
         TEST(late_funnels_stay_where_they_are),
