@@ -76,7 +76,7 @@ struct session {
     uint8_t watched[DATABASES];   /* its own values, a bit for each */
     unsigned user;                /* 0: default */
     unsigned database;
-    uint64_t losses;  /* run.losses when it began */
+    uint64_t losses; /* run.losses when it began */
     struct own own[DATABASES];
     bool is_subscribed[CHANNEL_KINDS][SHARED_CHANNELS];
     unsigned n_subscribed, n_sharded; /* channels and patterns; shards */
