@@ -417,6 +417,7 @@ static void on_probe_over(struct probe *probe)
     struct client *client = container_of(probe, struct ending, probe)->client;
     if (!may_wait_in_redis(client))
         return;
+    client->is_leaving = true; /* nothing behind it is carried out: its answer would stand where this one's is missing */
     place_abandon(client);
     link_finish(&client->link);
 }
