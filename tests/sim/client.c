@@ -376,7 +376,7 @@ static void take_replies(struct client *client)
 
 static bool has_room(const struct client *client)
 {
-    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 8 && !client->intent.is_leaving;
+    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 64 && !client->intent.is_leaving;
 }
 
 static void act_once(struct client *client, const struct op *op, uint64_t a, uint64_t b, uint64_t c)

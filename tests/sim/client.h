@@ -92,13 +92,13 @@ struct session {
     bool has_queued_login;
     bool has_logged_in, has_failed;      /* in the transaction that is judged: the last login */
     char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */
-    uint32_t used[OWN_LIMITS];           /* of its own limits */
+    uint32_t used[USERS][OWN_LIMITS];    /* of its own limits: see limit_owner */
     int64_t last_counts[DATABASES];      /* of the counter that all share */
     struct large large[DATABASES];       /* its large value */
     struct cell {
         uint32_t used;   /* of its own limit by CL.THROTTLE */
         uint64_t losses; /* run.losses when that was known; UINT64_MAX: it is not */
-    } cells[DATABASES];
+    } cells[USERS][DATABASES];
     uint32_t gate_rates[OWN_LIMITS]; /* of its own keys of the named limits; 0: the limit's */
     int64_t n_commands;              /* that COMMAND has told of; 0: not asked */
 };

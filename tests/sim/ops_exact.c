@@ -24,15 +24,17 @@
 #define MS_NS 1000000
 #define EXPIRY_US 2000 /* Redis counts ms when it looks whether a key is over */
 
-/* When a script ran: by the world's clock, by Redis'. */
+/* When a script ran: by the world's clock, by Redis', and on the key of which user. */
 struct heard_at {
     uint64_t at_ns;
     int64_t redis_us;
+    unsigned user;
 };
 
 struct own_key {
     struct asked_key asked;
     uint32_t life, generation;
+    unsigned user; /* limit_owner */
     uint64_t age;
     bool is_lost; /* what it holds is not known */
     uint16_t n_said, n_judged;
@@ -57,6 +59,7 @@ static void begin_anew(struct client *client, struct own_key *key)
     unsigned slot = (unsigned)(key - own_keys[client->number]);
     uint32_t generation = key->generation + 1;
     *key = (struct own_key){.life = client->life, .generation = generation, .age = age(), .n_guesses = 1};
+    key->user = limit_owner(client);
     uint64_t state =
         run.plan.seed ^ (uint64_t)client->number << 48 ^ (uint64_t)client->life << 32 ^ slot << 24 ^ generation;
     asked_key_draw(&key->asked, run.plan.config, dice(&state));
@@ -89,10 +92,21 @@ static struct own_key *key_to_judge(struct client *client, uint32_t which, uint3
     struct own_key *key = &own_keys[client->number][which % KEYS];
     if (key->life != client->life || (key->generation & 0xffff) != marked >> 16)
         return NULL;
-    if (key->age != age() || (uint16_t)(key->n_judged + 1) != (marked & 0xffff))
+    if (key->age != age() || (uint16_t)(key->n_judged + 1) != (marked & 0xffff) || key->user != limit_owner(client))
         key->is_lost = true;
     key->n_judged = (uint16_t)marked;
     return key->is_lost ? NULL : key;
+}
+
+/* Whose key that is in Redis; USERS: nobody's. See plan.c. */
+static unsigned user_of(struct slice name)
+{
+    static const char *const prefixes[USERS] = {"100%:default:", "100%:u1:", "100%:u2:", "100%:u3:"};
+    unsigned user = 0;
+    while (run.plan.has_user_keys && user < USERS &&
+           (name.len < strlen(prefixes[user]) || memcmp(name.at, prefixes[user], strlen(prefixes[user])) != 0))
+        user++;
+    return user;
 }
 
 void exact_heard(struct slice name, uint64_t now_us)
@@ -112,14 +126,15 @@ void exact_heard(struct slice name, uint64_t now_us)
         return;
     struct own_key *key = &own_keys[number][slot];
     if (key->life == life && key->generation == generation)
-        key->moments[key->n_moments++ % MOMENTS] = (struct heard_at){world.now_ns, (int64_t)now_us};
+        key->moments[key->n_moments++ % MOMENTS] = (struct heard_at){world.now_ns, (int64_t)now_us, user_of(name)};
 }
 
 /* The last of them is the only one that later calls can share with this one, or come behind. */
 static bool is_moment(const struct own_key *key, uint32_t i, const struct act *act)
 {
     const struct heard_at *moment = &key->moments[i % MOMENTS];
-    return i + MOMENTS >= key->n_moments && moment->at_ns >= act->read_ns && moment->at_ns <= world.now_ns;
+    return i + MOMENTS >= key->n_moments && moment->at_ns >= act->read_ns && moment->at_ns <= world.now_ns &&
+           moment->user == key->user;
 }
 
 /* ---- what explains a reply ---- */

@@ -120,6 +120,8 @@ static void add_fixed(const struct plan *plan, char *config)
     if (plan->knows_password)
         add(config, "upstream-password-file = " PASSWORD_PATH "\n");
     add(config, "%s", cells[plan->seed % (sizeof cells / sizeof cells[0])]);
+    if (plan->has_user_keys)
+        add(config, "limit-prefix = 100%%%%:%%u:\n");
 }
 
 static void configure(struct plan *plan, struct random *chance, char *config, struct planned_limits *limits)
@@ -184,6 +186,7 @@ static void plan_beside(struct plan *plan)
     plan->knows_password = plan->has_password || (plan->may_change_password && random_hits(&chance, 700000));
     plan->has_slow = random_hits(&chance, 500000);
     plan->redis.busy_us = random_hits(&chance, 500000) ? 0 : 1000 + random_scale(&chance, 3000000);
+    plan->has_user_keys = random_hits(&chance, 300000);
 }
 
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
