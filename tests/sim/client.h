@@ -99,6 +99,7 @@ struct session {
         uint32_t used;   /* of its own limit by CL.THROTTLE */
         uint64_t losses; /* run.losses when that was known; UINT64_MAX: it is not */
     } cells[USERS][DATABASES];
+    uint32_t spare_used[USERS];      /* of its key of the limit spare, and one more; 0: not known */
     uint32_t gate_rates[OWN_LIMITS]; /* of its own keys of the named limits; 0: the limit's */
     int64_t n_commands;              /* that COMMAND has told of; 0: not asked */
 };

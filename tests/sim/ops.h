@@ -49,6 +49,7 @@ extern const struct op blocking_ops[];
 extern const struct op rude_ops[];
 extern const struct op catalog_ops[];
 extern const struct op operator_ops[];
+extern const struct op renewed_ops[];
 extern const struct op forms_ops[];
 extern const struct op large_ops[];
 extern const struct op cell_ops[];
