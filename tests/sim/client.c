@@ -328,6 +328,7 @@ static void take_reply(struct client *client, const struct reply *reply)
         complain(client, NULL, reply, "nobody has asked");
         return;
     }
+    client->judged++;
     asked->act.read_ns = conn_read_at(client->conn, asked->upto);
     why = judge(client, asked, reply);
     if (why != NULL)

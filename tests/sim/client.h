@@ -86,7 +86,8 @@ struct session {
     int64_t id;              /* CLIENT ID's answer; 0: not asked */
     uint32_t name;           /* 0: none */
     bool is_tracking;        /* CLIENT TRACKING */
-    bool may_be_invalidated; /* it has said CLIENT CACHING YES */
+    bool may_be_invalidated; /* it has said CLIENT CACHING YES, or another has it told what that one tracks */
+    bool has_redirected;     /* another is told what it tracks */
     bool has_shared_watch;   /* what it watches others may write */
     int64_t locked;          /* what it has read there; -1: not known */
     bool has_queued_login;
@@ -135,6 +136,7 @@ struct client {
     struct session session;
     struct intent intent;
     uint32_t numbers;   /* of values, ever */
+    uint64_t judged;    /* replies, ever */
     uint64_t acts_ns;   /* when it does something next */
     uint64_t reads_ns;  /* it reads nothing before */
     uint64_t quiet_ns;  /* it says nothing before, but for ... */
