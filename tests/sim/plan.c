@@ -19,9 +19,8 @@ static const uint32_t versions[] = {60216, 70015, 70206, 70401, VALKEY};
 /* ---- weir's configuration ---- */
 
 enum effects {
-    MAY_CLOSE = 1,  /* a client, or answer that there is no connection for it */
-    MAY_REFUSE = 2, /* what no law of limits.h is about */
-    MAY_WAIT = 4,
+    MAY_CLOSE = 1,   /* a client, or answer that there is no connection for it */
+    MAY_REFUSE = 2,  /* what no law of limits.h is about */
     MAY_MIX = 8,     /* there is not room for every subject */
     IDENTIFIES = 32, /* clients by other than user and address */
     STAYS = 16,      /* what a reload says of it needs a restart */
@@ -65,7 +64,7 @@ static const struct setting policy_lines[] = {
     {INFLIGHT " per connection", 150000, MAY_REFUSE},
     {"inflight = 40", 80000, MAY_REFUSE},
     {"inflight = 2", 80000, MAY_REFUSE},
-    {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_WAIT},
+    {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_REFUSE}, /* who would wait longer, for large words */
     {"bytes-out = 400kb/s burst 500kb", 60000, MAY_REFUSE},
     {"connections = 5", 40000, MAY_CLOSE},
     {"connects = 20/s burst 5 over close", 40000, MAY_CLOSE},
