@@ -69,8 +69,8 @@ static void begin_life(struct client *client)
     client->sent = 0;
     client->n_expected = 0;
     client->session = (struct session){.losses = run.losses};
-    for (size_t i = 0; i < DATABASES; i++)
-        client->session.cells[i].losses = run.losses;
+    for (size_t i = 0; i < USERS * DATABASES; i++)
+        client->session.cells[i / DATABASES][i % DATABASES].losses = run.losses;
     client->intent = (struct intent){.is_in = admin_lets_in()};
     client_be_stranger(client);
     client->reads_ns = 0;
