@@ -2,11 +2,15 @@
  * LIMIT CHECK by a limit that operators give other algorithms meanwhile: what a key has counted goes on, or the key begins
  * anew; nobody hears of a key of the wrong kind.
  */
+#include <string.h>
+
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-static const int64_t counts[] = {5, 7, 8}; /* what the limit spare may let pass: plan.c, ops_operator.c */
+static const int64_t counts[] = {5, 7, 8}; /* what the limit spare may let pass: plan.c, ops_operator.c and here */
 #define N_COUNTS (sizeof counts / sizeof counts[0])
+static const char *const lines[] = {"sliding 5/1d", "fixed 7/1d", "approx 8/1d", "funnel 5/1d", "bucket 7/1d"};
+#define N_LINES (sizeof lines / sizeof lines[0])
 #define FIELDS 5
 
 static void say_check(struct client *client, const char *limit, const char *more)
@@ -102,8 +106,34 @@ static const char *judge_renewed_two(struct client *client, const struct act *ac
     return limited.type == ':' && limit.type == ':' && limit.number > 0 ? NULL : "it is no decision";
 }
 
+/* ---- another algorithm ---- */
+
+static void say_another(struct client *client, struct act *act)
+{
+    const char *line = lines[act->a % N_LINES], *rate = strchr(line, ' ');
+    say_begin(client, 6);
+    say_word(client, SLICE("LIMIT"));
+    say_word(client, SLICE("SET"));
+    say_word(client, SLICE("LIMIT"));
+    say_word(client, SLICE("spare"));
+    say_word(client, slice_of(line, (size_t)(rate - line)));
+    say_word(client, slice_str(rate + 1));
+    expect(client, act);
+}
+
+static const char *judge_another(struct client *client, const struct act *act, const struct reply *reply)
+{
+    bool is_operator = run.plan.operators == OPERATORS_ALL ||
+                       (run.plan.operators == OPERATORS_USER && client->session.user == OPERATOR);
+    (void)act;
+    if (!is_operator)
+        return reply_begins(reply, '-', SLICE("NOPERM ")) ? NULL : "not for it";
+    return reply_is_ok(reply) ? NULL : "it is not OK";
+}
+
 const struct op renewed_ops[] = {
-    {"renewed", 3, OP_BLOCKS, LIMIT_ANY, say_renewed, judge_renewed},
-    {"renewed_two", 1, OP_BLOCKS, LIMIT_ANY, say_renewed_two, judge_renewed_two},
+    {"another", 2, OP_BLOCKS, 0, say_another, judge_another},
+    {"renewed", 6, OP_BLOCKS, LIMIT_ANY, say_renewed, judge_renewed},
+    {"renewed_two", 2, OP_BLOCKS, LIMIT_ANY, say_renewed_two, judge_renewed_two},
     {0},
 };

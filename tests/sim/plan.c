@@ -186,6 +186,7 @@ static void plan_beside(struct plan *plan)
     plan->has_slow = random_hits(&chance, 500000);
     plan->redis.busy_us = random_hits(&chance, 500000) ? 0 : 1000 + random_scale(&chance, 3000000);
     plan->has_user_keys = random_hits(&chance, 300000);
+    plan->has_huge = random_hits(&chance, 200000);
 }
 
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
