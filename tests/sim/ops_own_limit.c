@@ -3,6 +3,7 @@
  * and how much remains.
  */
 #include "tests/sim/ops.h"
+#include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 
 #define MOST 5 /* in a hundred days */
@@ -174,7 +175,52 @@ static const char *judge_own_chain(struct client *client, const struct act *act,
                                                                                           : "not what remains of them";
 }
 
+/* ---- a limit that is counted here while Redis is away ---- */
+
+#define CLIENTS 32
+#define AT_ONCE 16
+
+/* Of the limit mail, 4 in 200 ms: in Redis to the letter, and as many twice where two windows meet that weir counts. */
+static const struct window_law both = {UINT64_C(200) * 1000000, 4 + 4, 4 + 2 * 4, false, 0};
+
+static struct mails {
+    unsigned life;
+    uint64_t age;
+    struct window passed[USERS];
+} mails[CLIENTS];
+
+static void say_own_mails(struct client *client, struct act *act)
+{
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        say_begin(client, 4);
+        say_word(client, SLICE("LIMIT"));
+        say_word(client, SLICE("CHECK"));
+        say_word(client, SLICE("mail"));
+        say_text(client, "own:%u.%u:mail", client->number, client->life);
+        expect(client, act);
+    }
+}
+
+/* Whoever decides: while Redis is away, or comes and goes. */
+static const char *judge_own_mails(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct reply limited;
+    struct mails *of = &mails[client->number % CLIENTS];
+    uint64_t age = run.losses + run.clock_steps;
+    if (!regime_may_say("[limit mail]"))
+        return reply_begins(reply, '-', SLICE("ERR no limit is named 'mail'")) ? NULL : "a limit that there is not";
+    if (!limit_field(reply, 0, 5, &limited) || limited.type != ':')
+        return "it is no decision";
+    if (of->life != client->life || of->age != age)
+        *of = (struct mails){.life = client->life, .age = age};
+    if (limited.number == 1 || act->read_ns <= run.changed_ns)
+        return NULL;
+    struct window *passed = &of->passed[limit_owner(client)];
+    return window_admits(passed, &both, act->read_ns, world.now_ns) ? NULL : "more than Redis and weir may let pass";
+}
+
 const struct op own_limit_ops[] = {
+    {"own_mails", 3, OP_BLOCKS, LIMIT_ANY, say_own_mails, judge_own_mails},
     {"own_limit", 40, OP_BLOCKS, LIMIT_ANY, say_own_limit, judge_own_limit},
     {"own_many", 3, OP_BLOCKS, LIMIT_ANY, say_own_many, judge_own_many},
     {"own_chain", 6, OP_BLOCKS, LIMIT_ANY, say_own_chain, judge_own_chain},
