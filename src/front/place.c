@@ -178,10 +178,12 @@ static bool may_give_back(const struct client *client)
            rider->in_flight == 0 && lane_is_clean(rider->lane);
 }
 
+/* A lane that others use too, and that nothing of its is under way on, may be gone. */
 void place_abandon(struct client *client)
 {
-    if (client->rider.lane != NULL)
+    if (client->rider.lane != NULL && (client->has_own_lane || client->rider.in_flight > 0))
         lane_forget(client->rider.lane, &client->rider);
+    list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
     client->has_own_lane = client->is_urgent = false;

@@ -201,6 +201,20 @@ def test_who_is_no_operator_any_more_gives_no_orders(lanes, end, farm):
             assert b"+OK" not in conn.read_to_end()
 
 
+def test_who_is_no_operator_any_more_and_whose_lane_has_gone_gives_no_orders(farm):
+    redis = farm.redis()
+    add_users(redis)
+    weir = farm.weir(redis, workers=1, sections=OPERATORS)
+    with weir.connect() as conn, weir.connect() as other:
+        assert conn.ask("SET k v", "AUTH admin secret") == ["OK", "OK"]  # the lane that it was on is another user's now
+        redis.call("CLIENT", "KILL", "TYPE", "normal")
+        wait_until(lambda: other.call("GET", "k") == b"v", "weir has another lane")
+        redis.call("ACL", "SETUSER", "admin", "resetpass", ">other")
+        conn.send(encode("LIMIT", "MODE", "shadow"))
+        assert b"+OK" not in conn.read_to_end()
+        assert other.call("PING") == "PONG"
+
+
 @pytest.mark.parametrize("lanes", ["shared", "private"])
 def test_concurrent_logins_are_not_taken_for_each_other(lanes, farm):
     redis = farm.redis()

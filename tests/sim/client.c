@@ -69,8 +69,8 @@ static void begin_life(struct client *client)
     client->sent = 0;
     client->n_expected = 0;
     client->session = (struct session){.losses = run.losses};
-    for (size_t i = 0; i < DATABASES; i++)
-        client->session.cells[i].losses = run.losses;
+    for (size_t i = 0; i < USERS * DATABASES; i++)
+        client->session.cells[i / DATABASES][i % DATABASES].losses = run.losses;
     client->intent = (struct intent){.is_in = admin_lets_in()};
     client_be_stranger(client);
     client->reads_ns = 0;
@@ -328,6 +328,7 @@ static void take_reply(struct client *client, const struct reply *reply)
         complain(client, NULL, reply, "nobody has asked");
         return;
     }
+    client->judged++;
     asked->act.read_ns = conn_read_at(client->conn, asked->upto);
     why = judge(client, asked, reply);
     if (why != NULL)
@@ -376,7 +377,7 @@ static void take_replies(struct client *client)
 
 static bool has_room(const struct client *client)
 {
-    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 8 && !client->intent.is_leaving;
+    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 64 && !client->intent.is_leaving;
 }
 
 static void act_once(struct client *client, const struct op *op, uint64_t a, uint64_t b, uint64_t c)

@@ -86,19 +86,21 @@ struct session {
     int64_t id;              /* CLIENT ID's answer; 0: not asked */
     uint32_t name;           /* 0: none */
     bool is_tracking;        /* CLIENT TRACKING */
-    bool may_be_invalidated; /* it has said CLIENT CACHING YES */
+    bool may_be_invalidated; /* it has said CLIENT CACHING YES, or another has it told what that one tracks */
+    bool has_redirected;     /* another is told what it tracks */
     bool has_shared_watch;   /* what it watches others may write */
     int64_t locked;          /* what it has read there; -1: not known */
     bool has_queued_login;
     bool has_logged_in, has_failed;      /* in the transaction that is judged: the last login */
     char tokens[LIMIT_KEYS][TOKEN_ROOM]; /* of places that it holds; empty: none */
-    uint32_t used[OWN_LIMITS];           /* of its own limits */
+    uint32_t used[USERS][OWN_LIMITS];    /* of its own limits: see limit_owner */
     int64_t last_counts[DATABASES];      /* of the counter that all share */
     struct large large[DATABASES];       /* its large value */
     struct cell {
         uint32_t used;   /* of its own limit by CL.THROTTLE */
         uint64_t losses; /* run.losses when that was known; UINT64_MAX: it is not */
-    } cells[DATABASES];
+    } cells[USERS][DATABASES];
+    uint32_t spare_used[USERS];      /* of its key of the limit spare, and one more; 0: not known */
     uint32_t gate_rates[OWN_LIMITS]; /* of its own keys of the named limits; 0: the limit's */
     int64_t n_commands;              /* that COMMAND has told of; 0: not asked */
 };
@@ -134,6 +136,7 @@ struct client {
     struct session session;
     struct intent intent;
     uint32_t numbers;   /* of values, ever */
+    uint64_t judged;    /* replies, ever */
     uint64_t acts_ns;   /* when it does something next */
     uint64_t reads_ns;  /* it reads nothing before */
     uint64_t quiet_ns;  /* it says nothing before, but for ... */

@@ -16,27 +16,38 @@ struct named_limit {
     unsigned n_rates;
     int64_t first_ms, longest_ms;
     bool is_shadow;
+    bool is_local; /* counted by weir while Redis is away */
 };
 
 static const struct named_limit limits[] = {
-    {"door", "[limit door]\nfunnel = 5/100ms burst 3\n", EXACT_FUNNEL, {{5, 100000, 3, 0}}, 1, 0, 0, false},
+    {"door", "[limit door]\nfunnel = 5/100ms burst 3\n", EXACT_FUNNEL, {{5, 100000, 3, 0}}, 1, 0, 0, false, false},
     {"mail",
-     "[limit mail]\nsliding = 4/200ms, 10/2s\n",
+     "[limit mail]\nsliding = 4/200ms, 10/2s\nwhen-down = local\n",
      EXACT_SLIDING,
      {{4, 200000, 4, 0}, {10, 2000000, 10, 0}},
      2,
      0,
      0,
-     false},
+     false,
+     true},
     {"quota",
-     "[limit quota]\nfixed = 9/day, 3/200ms\n",
+     "[limit quota]\nfixed = 9/day, 3/200ms\nwhen-down = local\n",
      EXACT_FIXED,
      {{9, 0, 9, 'd'}, {3, 200000, 3, 0}},
      2,
      0,
      0,
+     false,
+     true},
+    {"rough",
+     "[limit rough]\napprox = 6/s\nwhen-down = deny\n",
+     EXACT_APPROX,
+     {{6, 1000000, 6, 0}},
+     1,
+     0,
+     0,
+     false,
      false},
-    {"rough", "[limit rough]\napprox = 6/s\nwhen-down = deny\n", EXACT_APPROX, {{6, 1000000, 6, 0}}, 1, 0, 0, false},
     {"tokens",
      "[limit tokens]\nbucket = 0.5/ms burst 4, 20/s\nwhen-down = local\n",
      EXACT_BUCKET,
@@ -44,15 +55,17 @@ static const struct named_limit limits[] = {
      2,
      0,
      0,
-     false},
+     false,
+     true},
     {"strict",
-     "[limit strict]\nsliding = 2/100ms\npenalty = 20ms..300ms\n",
+     "[limit strict]\nsliding = 2/100ms\npenalty = 20ms..300ms\nwhen-down = local\n",
      EXACT_SLIDING,
      {{2, 100000, 2, 0}},
      1,
      20,
      300,
-     false},
+     false,
+     true},
     {"shy",
      "[limit shy]\nfunnel = 2/500ms\nover = shadow\nwhen-down = allow\n",
      EXACT_FUNNEL,
@@ -60,7 +73,8 @@ static const struct named_limit limits[] = {
      1,
      0,
      0,
-     true},
+     true,
+     false},
 };
 #define N_LIMITS (sizeof limits / sizeof limits[0])
 
@@ -95,6 +109,17 @@ unsigned asked_key_algorithm(const struct asked_key *key, char words[2][SAID_ROO
 bool asked_key_is_shadow(const struct asked_key *key)
 {
     return key->named != NULL && key->named->is_shadow;
+}
+
+bool asked_key_is_local(const struct asked_key *key)
+{
+    return key->named != NULL && key->named->is_local;
+}
+
+unsigned asked_key_rates(const struct asked_key *key, const struct exact_rate **all)
+{
+    *all = key->named->rates;
+    return key->named->n_rates;
 }
 
 /* ---- words ---- */

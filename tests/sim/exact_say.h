@@ -48,6 +48,12 @@ unsigned asked_key_algorithm(const struct asked_key *key, char words[2][SAID_ROO
 /* Refuses it nothing, whatever it says? */
 bool asked_key_is_shadow(const struct asked_key *key);
 
+/* Is it counted by weir while Redis is away? */
+bool asked_key_is_local(const struct asked_key *key);
+
+/* Of one that is named; how many. */
+unsigned asked_key_rates(const struct asked_key *key, const struct exact_rate **all);
+
 /* Sections of the configuration, some of which a run draws; NULL: no more. */
 const char *named_limit_lines(unsigned i);
 

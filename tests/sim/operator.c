@@ -21,7 +21,7 @@
 #define WORDS_MAX 10
 #define PAUSE "pause"
 
-enum { STREAM_OPERATOR = 6 };
+enum { STREAM_OPERATOR = 7 };
 
 struct task {
     const char *name;

@@ -49,6 +49,7 @@ extern const struct op blocking_ops[];
 extern const struct op rude_ops[];
 extern const struct op catalog_ops[];
 extern const struct op operator_ops[];
+extern const struct op renewed_ops[];
 extern const struct op forms_ops[];
 extern const struct op large_ops[];
 extern const struct op cell_ops[];
@@ -62,6 +63,9 @@ __attribute__((format(printf, 2, 3))) struct slice print(char text[WORD_ROOM], c
 /* What is there under its own keys, whichever command has asked for it or put it there. */
 const char *judge_get(struct client *client, const struct act *act, const struct reply *reply);
 const char *judge_set(struct client *client, const struct act *act, const struct reply *reply);
+
+/* Which of USERS has the keys that it says to LIMIT now: 0 where all have the same. */
+unsigned limit_owner(const struct client *client);
 
 /* Value `i` of `n` of what LIMIT decides, which RESP3 has in a map. False: it is not there. */
 bool limit_field(const struct reply *reply, size_t i, size_t n, struct reply *out);

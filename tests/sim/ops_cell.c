@@ -13,10 +13,12 @@ static bool is_set(const char *mode)
     return strstr(run.plan.config, mode) != NULL;
 }
 
-/* Under the prefix there is one key, whatever the client's database is. */
+/* Under the prefix there is one key, or one of each user's, whatever the client's database is. */
 static struct cell *cell_of(struct client *client)
 {
-    return &client->session.cells[is_set("cl-throttle = raw") ? client->session.database : 0];
+    if (is_set("cl-throttle = raw"))
+        return &client->session.cells[0][client->session.database];
+    return &client->session.cells[limit_owner(client)][0];
 }
 
 /* All keys may have been flushed since it was last asked. */
@@ -83,10 +85,11 @@ static void say_cell_reset(struct client *client, struct act *act)
 /* It finds what lies under the prefix. */
 static const char *judge_cell_reset(struct client *client, const struct act *act, const struct reply *reply)
 {
-    bool is_there = !is_set("cl-throttle = ") && client->session.cells[0].used > 0;
-    bool is_certain = run.is_faultless && is_known(&client->session.cells[0], act);
+    struct cell *cell = &client->session.cells[limit_owner(client)][0];
+    bool is_there = !is_set("cl-throttle = ") && cell->used > 0;
+    bool is_certain = run.is_faultless && is_known(cell, act);
     if (is_there)
-        client->session.cells[0].used = 0;
+        cell->used = 0;
     if (!is_certain)
         return reply->type == ':' ? NULL : "it is no number";
     return reply_is_integer(reply, is_there) ? NULL : "not the one key";

@@ -244,6 +244,8 @@ const char *channel_judge_message(struct client *client, const struct reply *rep
         return "it is no message";
     if (reply_is(&word, '$', SLICE("invalidate")))
         return judge_invalidation(client, reply);
+    if (reply_is(&word, '$', SLICE("tracking-redir-broken")))
+        return client->session.has_redirected ? NULL : "nobody is told what it tracks";
     while (kind < CHANNEL_KINDS && !reply_is(&word, '$', slice_str(kinds[kind].message)))
         kind++;
     if (kind == CHANNEL_KINDS || reply->number != (int64_t)kinds[kind].words ||

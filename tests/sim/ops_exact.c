@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/exact_local.h"
 #include "tests/sim/exact_say.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/regime.h"
@@ -22,19 +23,25 @@
 #define GUESSES 6  /* of what a key holds, at most */
 #define MOMENTS 64 /* of scripts on a key, the last so many */
 #define MS_NS 1000000
+#define AWAY_CALLS 60  /* as many more are asked about a key of which weir has decided by itself */
 #define EXPIRY_US 2000 /* Redis counts ms when it looks whether a key is over */
 
-/* When a script ran: by the world's clock, by Redis'. */
+/* When a script ran: by the world's clock, by Redis', and on the key of which user. */
 struct heard_at {
     uint64_t at_ns;
     int64_t redis_us;
+    unsigned user;
 };
 
 struct own_key {
     struct asked_key asked;
     uint32_t life, generation;
+    unsigned user; /* limit_owner */
     uint64_t age;
     bool is_lost; /* what it holds is not known */
+    bool is_away; /* nor is it, but weir has decided by itself: what it lets through goes on being counted */
+    uint16_t n_away;
+    struct exact_local local;
     uint16_t n_said, n_judged;
     unsigned n_guesses;
     struct exact_key guesses[GUESSES];
@@ -57,6 +64,7 @@ static void begin_anew(struct client *client, struct own_key *key)
     unsigned slot = (unsigned)(key - own_keys[client->number]);
     uint32_t generation = key->generation + 1;
     *key = (struct own_key){.life = client->life, .generation = generation, .age = age(), .n_guesses = 1};
+    key->user = limit_owner(client);
     uint64_t state =
         run.plan.seed ^ (uint64_t)client->number << 48 ^ (uint64_t)client->life << 32 ^ slot << 24 ^ generation;
     asked_key_draw(&key->asked, run.plan.config, dice(&state));
@@ -65,7 +73,8 @@ static void begin_anew(struct client *client, struct own_key *key)
 
 static bool is_over(const struct client *client, const struct own_key *key)
 {
-    return key->life != client->life || key->is_lost || key->age != age() || key->n_said == UINT16_MAX;
+    return key->life != client->life || key->is_lost || key->age != age() || key->n_said == UINT16_MAX ||
+           key->n_away > AWAY_CALLS;
 }
 
 static struct own_key *key_to_say(struct client *client, uint32_t which)
@@ -74,6 +83,7 @@ static struct own_key *key_to_say(struct client *client, uint32_t which)
     if (is_over(client, key))
         begin_anew(client, key);
     key->n_said++;
+    key->n_away = (uint16_t)(key->n_away + key->is_away);
     return key;
 }
 
@@ -89,10 +99,23 @@ static struct own_key *key_to_judge(struct client *client, uint32_t which, uint3
     struct own_key *key = &own_keys[client->number][which % KEYS];
     if (key->life != client->life || (key->generation & 0xffff) != marked >> 16)
         return NULL;
-    if (key->age != age() || (uint16_t)(key->n_judged + 1) != (marked & 0xffff))
+    bool is_missed = (uint16_t)(key->n_judged + 1) != (marked & 0xffff);
+    key->is_away |= is_missed && !run.is_faultless && asked_key_is_local(&key->asked);
+    if (key->age != age() || (is_missed && !key->is_away) || key->user != limit_owner(client))
         key->is_lost = true;
     key->n_judged = (uint16_t)marked;
     return key->is_lost ? NULL : key;
+}
+
+/* Whose key that is in Redis; USERS: nobody's. See plan.c. */
+static unsigned user_of(struct slice name)
+{
+    static const char *const prefixes[USERS] = {"100%:default:", "100%:u1:", "100%:u2:", "100%:u3:"};
+    unsigned user = 0;
+    while (run.plan.has_user_keys && user < USERS &&
+           (name.len < strlen(prefixes[user]) || memcmp(name.at, prefixes[user], strlen(prefixes[user])) != 0))
+        user++;
+    return user;
 }
 
 void exact_heard(struct slice name, uint64_t now_us)
@@ -112,14 +135,15 @@ void exact_heard(struct slice name, uint64_t now_us)
         return;
     struct own_key *key = &own_keys[number][slot];
     if (key->life == life && key->generation == generation)
-        key->moments[key->n_moments++ % MOMENTS] = (struct heard_at){world.now_ns, (int64_t)now_us};
+        key->moments[key->n_moments++ % MOMENTS] = (struct heard_at){world.now_ns, (int64_t)now_us, user_of(name)};
 }
 
 /* The last of them is the only one that later calls can share with this one, or come behind. */
 static bool is_moment(const struct own_key *key, uint32_t i, const struct act *act)
 {
     const struct heard_at *moment = &key->moments[i % MOMENTS];
-    return i + MOMENTS >= key->n_moments && moment->at_ns >= act->read_ns && moment->at_ns <= world.now_ns;
+    return i + MOMENTS >= key->n_moments && moment->at_ns >= act->read_ns && moment->at_ns <= world.now_ns &&
+           moment->user == key->user;
 }
 
 /* ---- what explains a reply ---- */
@@ -348,6 +372,43 @@ static bool may_be_made_up(const struct said *said)
     return !run.is_faultless && (regime_may_say(always) || strcmp(said->words[1], "CHECK") == 0);
 }
 
+/* Is that so of one of them? */
+static bool is_any_away(const struct question *q)
+{
+    bool is_away = false;
+    for (unsigned k = 0; k < q->said->n_parts; k++)
+        is_away |= q->keys[k]->is_away;
+    return is_away;
+}
+
+static bool may_be_local(const struct question *q)
+{
+    bool may = !run.is_faultless;
+    for (unsigned k = 0; k < q->said->n_parts; k++)
+        may &= asked_key_is_local(&q->keys[k]->asked);
+    return may;
+}
+
+/* Nobody has asked Redis: weir has decided by itself. Whether Redis was asked in vain and counts it later is not known. */
+static const char *judge_local(struct question *q, const struct client *client)
+{
+    const char *why = NULL;
+    bool is_refused = q->heard.fields[0] == 1, is_plain = q->said->calls[0].mode == EXACT_TAKE;
+    for (unsigned k = 0; k < q->said->n_parts; k++) {
+        struct own_key *key = q->keys[k];
+        const struct exact_call *call = &q->said->calls[k];
+        bool is_charged = !call->is_peek && !is_refused;
+        key->is_away = true;
+        if (q->is_seen || !is_plain || call->counts_all || call->is_from_first)
+            continue;
+        if (is_charged && why == NULL)
+            why = exact_local_passed(&key->local, &key->asked, call->cost, q->act->read_ns, world.now_ns);
+        if (is_refused && q->said->n_parts == 1 && !client->has_shut)
+            why = exact_local_refused(&key->local, &key->asked);
+    }
+    return why;
+}
+
 /* Who has closed its side waits for nothing more: it is told how it stands, whatever its WAIT. */
 static bool is_hurried(const struct client *client, const struct said *said)
 {
@@ -362,6 +423,8 @@ static const char *judge_said(struct client *client, const struct act *act, cons
     if (reply->type != '-' && !said_read(said, reply, client->session.is_resp3, q.heard.fields, &q.heard.refused_by))
         return "it is no decision of that form";
     try_all(&q, false);
+    if (is_any_away(&q) || (!q.is_explained && may_be_local(&q) && q.reply->type != '-' && !is_remembered(&q)))
+        return may_be_local(&q) && q.reply->type != '-' ? judge_local(&q, client) : NULL;
     if (q.is_explained)
         learn(&q);
     else if (is_remembered(&q))
@@ -404,9 +467,10 @@ static bool is_in_multi(struct client *client, const struct reply *reply, const 
 static void say_exact(struct client *client, struct act *act)
 {
     struct said said;
-    const struct own_key *key = key_to_say(client, act->a);
+    struct own_key *key = key_to_say(client, act->a);
     const struct asked_key *asked = &key->asked;
     said_make(&said, &asked, 1, dice_of(act));
+    exact_local_ask(&key->local, said.calls[0].cost);
     act->c = mark(key);
     say_words(client, &said, act);
 }
@@ -447,7 +511,7 @@ static const char *judge_forget(struct client *client, const struct act *act, co
     if (is_in_multi(client, reply, &why))
         return why;
     struct own_key *key = key_to_judge(client, act->a, act->c);
-    if (key == NULL)
+    if (key == NULL || key->is_away)
         return NULL;
     bool may_be = false;
     for (unsigned i = 0; i < key->n_guesses; i++) {
@@ -513,6 +577,8 @@ static void say_together(struct client *client, struct act *act)
         asked[i] = &key->asked;
     }
     said_make(&said, asked, one->n, dice_of(act));
+    for (unsigned i = 0; i < one->n; i++)
+        exact_local_ask(&own_keys[client->number][one->which[i]].local, said.calls[i].cost);
     say_words(client, &said, act);
 }
 
@@ -584,6 +650,8 @@ static const char *judge_ban(struct client *client, const struct act *act, const
         return why;
     struct own_key *key = key_to_judge(client, act->a, act->c);
     if (key == NULL)
+        return NULL;
+    if (key->is_away)
         return NULL;
     struct guesses after = {.n = 0};
     for (uint32_t i = key->used_moments; i < key->n_moments; i++)

@@ -107,6 +107,61 @@ static void say_large_gets(struct client *client, struct act *act)
     client->reads_ns = world.now_ns + (1 + act->b % 8000) * UINT64_C(1000000);
 }
 
+/* ---- a large value that all read ---- */
+
+static void say_huge_key(struct client *client)
+{
+    if (run.plan.has_huge)
+        say_word(client, SLICE("huge"));
+    else
+        say_key(client, 'g', 0);
+}
+
+static void say_huge_set(struct client *client, struct act *act)
+{
+    fit(client, act);
+    say_begin(client, 3);
+    say_word(client, SLICE("SET"));
+    say_huge_key(client);
+    say_large(client, act);
+    expect(client, act);
+}
+
+static const char *judge_huge_set(struct client *client, const struct act *act, const struct reply *reply)
+{
+    return run.plan.has_huge ? (reply_is_ok(reply) ? NULL : "it is not OK") : judge_large_set(client, act, reply);
+}
+
+/* Who does not read what others wait behind may be closed. */
+static void say_huge_get(struct client *client, struct act *act)
+{
+    client->may_be_closed |= run.plan.has_huge;
+    say_begin(client, 2);
+    say_word(client, SLICE("GET"));
+    say_huge_key(client);
+    expect(client, act);
+}
+
+/* What somebody has written, all of it and of nobody else. */
+static const char *judge_huge_get(struct client *client, const struct act *act, const struct reply *reply)
+{
+    if (!run.plan.has_huge)
+        return judge_large_get(client, act, reply);
+    if (reply->is_nil)
+        return NULL;
+    for (size_t i = 0; i < N_SIZES; i++)
+        if (reply->type == '$' && reply->text.len == sizes[i])
+            return judge_large(reply, sizes[i], reply->text.at[0]);
+    return "not as long as anybody has written";
+}
+
+static void say_huge_gets(struct client *client, struct act *act)
+{
+    for (unsigned i = 0; i < 1 + act->a % 4; i++)
+        say_huge_get(client, act);
+    client->reads_ns = world.now_ns + (1 + act->b % 4000) * UINT64_C(1000000);
+}
+
 /* ---- deep replies, and types ---- */
 
 static const struct {
@@ -147,6 +202,9 @@ const struct op large_ops[] = {
     {"large_set", 1, OP_QUEUES, 0, say_large_set, judge_large_set},
     {"large_get", 2, OP_QUEUES, LIMIT_ANY | LIMIT_READ | LIMIT_GET, say_large_get, judge_large_get},
     {"large_gets", 1, 0, LIMIT_ANY | LIMIT_READ | LIMIT_GET, say_large_gets, judge_large_get},
+    {"huge_set", 1, OP_QUEUES, 0, say_huge_set, judge_huge_set},
+    {"huge_get", 3, OP_QUEUES, LIMIT_ANY | LIMIT_READ | LIMIT_GET, say_huge_get, judge_huge_get},
+    {"huge_gets", 1, 0, LIMIT_ANY | LIMIT_READ | LIMIT_GET, say_huge_gets, judge_huge_get},
     {"typed", 5, OP_QUEUES, LIMIT_ANY, say_typed, judge_typed},
     {0},
 };

@@ -28,10 +28,22 @@ struct holder {
 
 static struct seen {
     uint64_t age; /* of Redis' data and clock: with another all begins anew */
-    struct window windows[FAMILIES][LIMIT_KEYS];
-    struct holder holders[LIMIT_KEYS][HOLDERS_MAX];
-    unsigned n_holders[LIMIT_KEYS];
+    struct seen_keys {
+        struct window windows[FAMILIES][LIMIT_KEYS];
+        struct holder holders[LIMIT_KEYS][HOLDERS_MAX];
+        unsigned n_holders[LIMIT_KEYS];
+    } of[USERS];
 } seen;
+
+unsigned limit_owner(const struct client *client)
+{
+    return run.plan.has_user_keys ? client->session.user : 0;
+}
+
+static struct seen_keys *keys_of(const struct client *client)
+{
+    return &seen.of[limit_owner(client)];
+}
 
 /*
  * What was decided before Redis lost its data or its clock jumped says nothing of what comes. False: this may have been.
@@ -115,9 +127,8 @@ static const char *judge_limit(struct client *client, const struct act *act, con
         if (!limit_field(reply, i, 5, &field[i]) || field[i].type != ':')
             return "it is no decision";
     const struct window_law law = law_of(act);
-    struct window *window = &seen.windows[family_of(act)][act->a % LIMIT_KEYS];
+    struct window *window = &keys_of(client)->windows[family_of(act)][act->a % LIMIT_KEYS];
     int64_t limited = field[0].number, most = family_of(act) == FUNNEL ? law.burst : law.count;
-    (void)client;
     if (limited != 0 && limited != 1)
         return "neither yes nor no";
     if (field[1].number != most || field[2].number < 0 || field[2].number > most || field[4].number < 0)
@@ -159,25 +170,25 @@ static void say_acquire(struct client *client, struct act *act)
 }
 
 /* How many have held a place all the time between these moments? */
-static uint32_t count_holders(uint32_t key, uint64_t from_ns, uint64_t to_ns)
+static uint32_t count_holders(const struct seen_keys *keys, uint32_t key, uint64_t from_ns, uint64_t to_ns)
 {
     uint32_t n = 0;
-    for (unsigned i = 0; i < seen.n_holders[key]; i++) {
-        const struct holder *holder = &seen.holders[key][i];
+    for (unsigned i = 0; i < keys->n_holders[key]; i++) {
+        const struct holder *holder = &keys->holders[key][i];
         n += holder->since_ns <= from_ns && holder->until_ns > to_ns;
     }
     return n;
 }
 
-static void add_holder(uint32_t key, struct slice token, uint64_t until_ns)
+static void add_holder(struct seen_keys *keys, uint32_t key, struct slice token, uint64_t until_ns)
 {
-    unsigned *n = &seen.n_holders[key];
+    unsigned *n = &keys->n_holders[key];
     for (unsigned i = *n; i-- > 0;)
-        if (seen.holders[key][i].until_ns <= world.now_ns)
-            seen.holders[key][i] = seen.holders[key][--*n];
+        if (keys->holders[key][i].until_ns <= world.now_ns)
+            keys->holders[key][i] = keys->holders[key][--*n];
     if (*n == HOLDERS_MAX || token.len >= TOKEN_ROOM)
         return;
-    struct holder *holder = &seen.holders[key][(*n)++];
+    struct holder *holder = &keys->holders[key][(*n)++];
     *holder = (struct holder){.since_ns = world.now_ns, .until_ns = until_ns};
     memcpy(holder->token, token.at, token.len);
 }
@@ -193,10 +204,10 @@ static const char *judge_acquire(struct client *client, const struct act *act, c
     if (token.is_nil || token.text.len == 0 || token.text.len >= TOKEN_ROOM)
         return "no token";
     bool is_known = is_of_this_age(act);
-    if (is_known && count_holders(key, act->read_ns, world.now_ns) >= places(act))
+    if (is_known && count_holders(keys_of(client), key, act->read_ns, world.now_ns) >= places(act))
         return "more holders than places";
     if (is_known)
-        add_holder(key, token.text, act->read_ns + ttl_ms(act) * MS - CLOCK_NS);
+        add_holder(keys_of(client), key, token.text, act->read_ns + ttl_ms(act) * MS - CLOCK_NS);
     memcpy(client->session.tokens[key], token.text.at, token.text.len);
     client->session.tokens[key][token.text.len] = '\0';
     return NULL;
@@ -204,9 +215,10 @@ static const char *judge_acquire(struct client *client, const struct act *act, c
 
 static void forget_holder(uint32_t key, const char *token)
 {
-    for (unsigned i = 0; i < seen.n_holders[key]; i++)
-        if (strcmp(seen.holders[key][i].token, token) == 0)
-            seen.holders[key][i].until_ns = 0;
+    for (struct seen_keys *keys = seen.of; keys < seen.of + USERS; keys++)
+        for (unsigned i = 0; i < keys->n_holders[key]; i++)
+            if (strcmp(keys->holders[key][i].token, token) == 0)
+                keys->holders[key][i].until_ns = 0;
 }
 
 static void say_release(struct client *client, struct act *act)

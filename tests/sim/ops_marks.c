@@ -1,7 +1,9 @@
 /*
- * What Redis remembers of a connection and a client relies on: it tracks, also where that was queued in MULTI.
+ * What Redis remembers of a connection and a client relies on: it tracks, also where that was queued in MULTI, and another
+ * connection of the same user is told of it, never one of another user.
  */
 #include "tests/sim/ops.h"
+#include "tests/sim/run.h"
 
 static void say_client(struct client *client, const struct act *act, unsigned words)
 {
@@ -45,8 +47,73 @@ static const char *judge_tracks(struct client *client, const struct act *act, co
     return is_on == client->session.is_tracking ? NULL : is_on ? "it has not asked to track" : "it tracks no longer";
 }
 
+/* ---- another connection is told ---- */
+
+#define NOBODYS_ID (INT64_C(1) << 40)
+
+/* Who was to be told, and how it stood then: of one client one question at a time, the others are looked at loosely. */
+static struct pointed {
+    const struct client *target; /* NULL: nobody has that id */
+    unsigned life, user;
+    uint64_t judged;
+    bool is_idle;
+} pointed[256];
+
+static struct pointed look_at(struct client *client, uint32_t pick)
+{
+    struct client *target = pick % 8 == 0 ? NULL : client_picked(pick / 8);
+    if (target == NULL || target == client || target->session.id == 0)
+        return (struct pointed){0};
+    target->session.may_be_invalidated = true;
+    return (struct pointed){target, target->life, target->session.user, target->judged, target->n_expected == 0};
+}
+
+static void say_redirect(struct client *client, struct act *act)
+{
+    struct pointed *now = &pointed[client->number % 256];
+    *now = look_at(client, act->a);
+    act->b = (uint32_t)client->judged + client->n_expected; /* which of them it is */
+    act->c = now->target == NULL;
+    now->is_idle &= client->n_expected == 0;
+    say_client(client, act, 6);
+    say_word(client, SLICE("TRACKING"));
+    say_word(client, SLICE("ON"));
+    say_word(client, SLICE("REDIRECT"));
+    say_text(client, "%lld", (long long)(now->target != NULL ? now->target->session.id : NOBODYS_ID));
+    say_word(client, SLICE("OPTIN"));
+}
+
+/* It has heard and said nothing since. */
+static bool has_stayed(const struct client *client, const struct act *act, const struct pointed *then)
+{
+    const struct client *target = then->target;
+    return target != NULL && then->is_idle && act->b == (uint32_t)client->judged - 1 && target->conn != NULL &&
+           target->life == then->life && target->judged == then->judged && target->n_expected == 0 &&
+           target->session.user == then->user && !target->is_lost && !target->has_shut;
+}
+
+/* Of users that log in with a name, who is one is always one with the same password. */
+static const char *judge_redirect(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct session *session = &client->session;
+    const struct pointed *then = &pointed[client->number % 256];
+    if (reply_begins(reply, '-', SLICE("ERR The client ID you want redirect to does not exist"))) {
+        bool must = has_stayed(client, act, then) && run_is_whole() && session->user > 0 && session->user == then->user;
+        return must && !session->is_executing ? "a connection of its own user, and it may not be told" : NULL;
+    }
+    if (!reply_is_ok(reply))
+        return "it is not OK";
+    session->is_tracking = session->has_redirected = true;
+    if (act->c != 0)
+        return "nobody has that id";
+    if (has_stayed(client, act, then) && session->user != then->user)
+        return "another user's connection is told";
+    return NULL;
+}
+
 const struct op marks_ops[] = {
     {"track", 3, OP_CONTROL | OP_QUEUES, 0, say_track, judge_track},
+    {"redirect", 4, OP_CONTROL | OP_QUEUES, 0, say_redirect, judge_redirect},
     {"tracks", 6, OP_CONTROL | OP_QUEUES, 0, say_tracks, judge_tracks},
     {0},
 };

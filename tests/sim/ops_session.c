@@ -224,7 +224,8 @@ static const char *judge_reset(struct client *client, const struct act *act, con
     client_be_stranger(client);
     session->name = 0;
     session->id = 0;
-    session->is_tracking = session->may_be_invalidated = session->has_shared_watch = false;
+    session->is_tracking = session->may_be_invalidated = session->has_redirected = false;
+    session->has_shared_watch = false;
     return reply_is(reply, '+', SLICE("RESET")) ? NULL : "it is not RESET";
 }
 

@@ -19,9 +19,8 @@ static const uint32_t versions[] = {60216, 70015, 70206, 70401, VALKEY};
 /* ---- weir's configuration ---- */
 
 enum effects {
-    MAY_CLOSE = 1,  /* a client, or answer that there is no connection for it */
-    MAY_REFUSE = 2, /* what no law of limits.h is about */
-    MAY_WAIT = 4,
+    MAY_CLOSE = 1,   /* a client, or answer that there is no connection for it */
+    MAY_REFUSE = 2,  /* what no law of limits.h is about */
     MAY_MIX = 8,     /* there is not room for every subject */
     IDENTIFIES = 32, /* clients by other than user and address */
     STAYS = 16,      /* what a reload says of it needs a restart */
@@ -65,7 +64,7 @@ static const struct setting policy_lines[] = {
     {INFLIGHT " per connection", 150000, MAY_REFUSE},
     {"inflight = 40", 80000, MAY_REFUSE},
     {"inflight = 2", 80000, MAY_REFUSE},
-    {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_WAIT},
+    {"bytes-in = 200kb/s burst 300kb over delay 10s", 60000, MAY_REFUSE}, /* who would wait longer, for large words */
     {"bytes-out = 400kb/s burst 500kb", 60000, MAY_REFUSE},
     {"connections = 5", 40000, MAY_CLOSE},
     {"connects = 20/s burst 5 over close", 40000, MAY_CLOSE},
@@ -120,6 +119,8 @@ static void add_fixed(const struct plan *plan, char *config)
     if (plan->knows_password)
         add(config, "upstream-password-file = " PASSWORD_PATH "\n");
     add(config, "%s", cells[plan->seed % (sizeof cells / sizeof cells[0])]);
+    if (plan->has_user_keys)
+        add(config, "limit-prefix = 100%%%%:%%u:\n");
 }
 
 static void configure(struct plan *plan, struct random *chance, char *config, struct planned_limits *limits)
@@ -184,6 +185,8 @@ static void plan_beside(struct plan *plan)
     plan->knows_password = plan->has_password || (plan->may_change_password && random_hits(&chance, 700000));
     plan->has_slow = random_hits(&chance, 500000);
     plan->redis.busy_us = random_hits(&chance, 500000) ? 0 : 1000 + random_scale(&chance, 3000000);
+    plan->has_user_keys = random_hits(&chance, 300000);
+    plan->has_huge = random_hits(&chance, 200000);
 }
 
 void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)

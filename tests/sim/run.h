@@ -53,6 +53,8 @@ struct plan {
     bool knows_password;      /* weir does */
     bool may_change_password; /* Redis, that wants one or none */
     bool has_slow;            /* scripts that take time */
+    bool has_huge;            /* values that all clients read, and leave unread for seconds */
+    bool has_user_keys;       /* each user's LIMIT keys are its own */
     bool has_limits;
     enum operators operators; /* if any, what they change binds others too */
     bool may_close;           /* a client that does nothing wrong, or refuse it a connection */
