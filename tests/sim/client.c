@@ -158,7 +158,7 @@ static void flush(struct client *client)
         return;
     client->sent += client->out.len;
     client->out_head = client->out.len = 0;
-    if (client->intent.is_off)
+    if (client->intent.is_off && client->n_expected <= 1)
         client_hang_up(client, false);
     else if (client->intent.is_leaving)
         client_shut(client);
@@ -410,6 +410,9 @@ static void act(struct client *client)
         act_once(client, op_named(SLICE("auth")), random_next(&client->chance), 1, 0);
         return;
     }
+    if (place_is_due(client) && !client->is_lost && !client->intent.in_multi &&
+        (client->intent.subscribed == 0 || client->intent.is_resp3))
+        act_once(client, op_named(SLICE("place_round")), 0, 0, 0);
     unsigned n = 1 + (unsigned)random_below(&client->chance, run.plan.pipeline);
     if (client->is_lost && random_hits(&client->chance, 250000))
         act_once(client, op_named(SLICE("hang_up")), 0, 0, 0);

@@ -35,6 +35,8 @@ struct own_key {
     uint32_t life, generation;
     uint64_t age;
     bool is_lost; /* what it holds is not known */
+    bool has_plain;
+    uint32_t plain; /* the dice of the last call that only took something */
     uint16_t n_said, n_judged;
     unsigned n_guesses;
     struct exact_key guesses[GUESSES];
@@ -407,12 +409,25 @@ static bool is_in_multi(struct client *client, const struct reply *reply, const 
     return true;
 }
 
+static bool is_plain(const struct said *said)
+{
+    const struct exact_call *call = &said->calls[0];
+    return call->mode == EXACT_TAKE && !call->is_peek && !call->counts_all && call->cost > 0 && !said->is_several;
+}
+
+/* Often what was asked of the key before, word for word: so it is refused again and again, and others come in between. */
 static void say_call(struct client *client, struct act *act)
 {
     struct said said;
-    const struct own_key *key = key_to_say(client, act->a);
+    struct own_key *key = key_to_say(client, act->a);
     const struct asked_key *asked = &key->asked;
+    if (key->has_plain && act->c % 4 < 2)
+        act->b = key->plain;
     said_make(&said, &asked, 1, dice_of(act));
+    if (is_plain(&said)) {
+        key->has_plain = true;
+        key->plain = act->b;
+    }
     act->c = mark(key);
     say_words(client, &said, act);
 }

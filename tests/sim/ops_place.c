@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "tests/sim/ops.h"
+#include "tests/sim/regime.h"
 #include "tests/sim/run.h"
+#include "tests/sim/server.h"
 
 #define CLIENTS_MAX 32
 #define MS UINT64_C(1000000)
@@ -18,6 +20,8 @@
 #define LATE_NS (5 * 1000 * MS) /* ... a place stands free while somebody waits and nothing is amiss */
 #define GONE_MS 3600000         /* nobody lives to see the end of that */
 #define GONE_MAX 64
+#define RECOVERY_NS (10 * 1000 * MS) /* after what was amiss all is as ever */
+#define FDS_ENOUGH 1024
 
 /* ---- who waits ---- */
 
@@ -34,8 +38,11 @@ static struct round {
     unsigned waiter;     /* his number */
     uint64_t waiting_ns; /* Redis was asked for him first; 0: not yet */
     uint64_t free_ns;    /* the place was, at the latest; 0: it is not */
+    bool is_upset;       /* something was amiss meanwhile */
     char token[TOKEN_ROOM];
 } rounds[CLIENTS_MAX];
+
+static uint64_t upset_ns; /* until then things are amiss */
 
 enum part { PART_NONE, PART_TAKE, PART_WAIT, PART_LEAVE };
 
@@ -47,9 +54,17 @@ static struct round *round_of(const struct client *client)
     return round;
 }
 
-static bool is_quiet(void)
+/* What weir asks Redis for on its own connections it is told, unless something is amiss just then. */
+static bool is_served(void)
 {
-    return run_is_whole() && run.faults == 0 && !run.plan.has_slow;
+    return !memory_was_short() && run.plan.redis.maxclients == 0 && run.plan.odds.fds >= FDS_ENOUGH &&
+           !regime_may_say("upstream-timeout = ");
+}
+
+bool place_is_due(const struct client *client)
+{
+    const struct round *round = &rounds[client->number % CLIENTS_MAX];
+    return round->life == client->life && round->stage == ROUND_HELD && round->waiting_ns != 0;
 }
 
 static void say_round(struct client *client, unsigned words, const char *word, unsigned whose)
@@ -99,7 +114,8 @@ static void say_part(struct client *client, struct act *act)
     act->a = client->number;
     act->b = part_of(round, whose);
     if (act->b == PART_TAKE) {
-        *round = (struct round){.stage = ROUND_TAKING, client->life, round->number + 1, run.losses, .free_ns = 0};
+        *round = (struct round){ROUND_TAKING, client->life, round->number + 1, run.losses,
+                                .is_upset = world.now_ns < upset_ns};
         say_take(client, client->number, false);
     } else if (act->b == PART_WAIT) {
         act->a = whose;
@@ -120,14 +136,14 @@ static void say_part(struct client *client, struct act *act)
 /* Nothing has ended it but who has it. */
 static bool is_sure(const struct round *round)
 {
-    return run_is_whole() && round->losses == run.losses && run.clock_steps == 0 && world.now_ns < round->until_ns;
+    return is_served() && !round->is_upset && round->losses == run.losses && world.now_ns < round->until_ns;
 }
 
 static const char *judge_take(struct round *round, uint64_t read_ns, bool is_limited, struct slice token)
 {
     round->stage = ROUND_OVER;
     if (is_limited)
-        return run_is_whole() && round->losses == run.losses ? "a place that nobody has had is taken" : NULL;
+        return is_served() && !round->is_upset ? "a place that nobody has had is taken" : NULL;
     if (token.len == 0 || token.len >= TOKEN_ROOM)
         return "no token";
     round->stage = ROUND_HELD;
@@ -145,7 +161,7 @@ static const char *judge_waiter(struct round *round, bool is_limited)
     round->waiting_ns = round->free_ns = 0;
     if (!is_limited && is_held)
         return "a place that somebody has";
-    return free_ns != 0 && is_quiet() && world.now_ns > free_ns + LATE_NS
+    return free_ns != 0 && is_served() && !round->is_upset && !run.plan.has_slow && world.now_ns > free_ns + LATE_NS
                ? "a place stands free, and who waits is not told"
                : NULL;
 }
@@ -185,8 +201,12 @@ static struct gone {
     struct bell left;  /* weir knows it: when it has closed the connection, too */
     struct bell *then; /* who else wanted to know */
     unsigned number, life;
-    uint64_t left_ns, heard_ns; /* Redis was asked for him first; 0: not yet */
+    uint64_t left_ns;        /* 0: weir does not know it yet */
+    bool is_heard;           /* Redis was asked for him: */
+    struct answer_at answer; /* weir was told that by then, */
+    bool was_told;           /* before it knew that he had gone */
     uint64_t losses;
+    bool is_upset;
 } all_gone[GONE_MAX];
 static unsigned n_gone, n_inherited;
 
@@ -194,38 +214,58 @@ static void on_left(struct bell *bell)
 {
     struct gone *gone = container_of(bell, struct gone, left);
     gone->left_ns = world.now_ns;
+    gone->was_told = gone->is_heard && server_is_read(&gone->answer);
     if (gone->then != NULL)
         gone->then->ring(gone->then);
 }
 
+/* It waits for all other answers, so that Redis is asked about when its end is noticed. */
 static void say_and_go(struct client *client, struct act *act)
 {
-    (void)act;
+    if (n_gone == GONE_MAX)
+        return;
+    all_gone[n_gone++] = (struct gone){.left.ring = on_left,
+                                       .number = client->number,
+                                       .life = client->life,
+                                       .losses = run.losses,
+                                       .is_upset = world.now_ns < upset_ns};
     say_begin(client, 5);
     say_word(client, SLICE("LIMIT"));
     say_word(client, SLICE("ACQUIRE"));
     say_text(client, "gone:%u.%u", client->number, client->life);
     say_word(client, SLICE("1"));
     say_text(client, "%u", GONE_MS);
-    client->is_lost = client->intent.is_off = true;
-    client->n_expected = 0;
+    expect(client, act);
+    client->intent.is_off = true;
+}
+
+static const char *judge_and_go(struct client *client, const struct act *act, const struct reply *reply)
+{
+    struct reply limited;
+    (void)client;
+    (void)act;
+    return limit_field(reply, 0, 5, &limited) && reply_is_integer(&limited, 0) ? NULL
+                                                                               : "nobody else asks for its place";
 }
 
 void place_gone(struct client *client)
 {
     for (unsigned i = 0; i < CLIENTS_MAX; i++)
         rounds[i].has_waiter &= rounds[i].waiter != client->number;
-    if (!client->intent.is_off || n_gone == GONE_MAX)
-        return;
-    struct gone *gone = &all_gone[n_gone++];
-    *gone = (struct gone){.left.ring = on_left, client->conn->left, client->number, client->life, .losses = run.losses};
-    client->conn->left = &gone->left;
+    for (unsigned i = 0; i < n_gone; i++) {
+        struct gone *gone = &all_gone[i];
+        if (gone->number != client->number || gone->life != client->life || client->n_expected == 0)
+            continue;
+        gone->then = client->conn->left;
+        client->conn->left = &gone->left;
+    }
 }
 
-/* He had gone, as far as weir is concerned, before Redis was asked: so nobody has the place. */
+/* He had gone, as far as weir is concerned, before it was told that he had the place: so nobody has it. */
 static bool must_be_free(const struct gone *gone)
 {
-    return gone->left_ns != 0 && gone->heard_ns > gone->left_ns && gone->losses == run.losses && run_is_whole();
+    return gone->left_ns != 0 && gone->is_heard && !gone->was_told && gone->losses == run.losses && !gone->is_upset &&
+           is_served();
 }
 
 bool place_inherit(struct client *client)
@@ -253,10 +293,20 @@ static const char *judge_heir(struct client *client, const struct act *act, cons
     (void)act;
     if (!limit_field(reply, 0, 5, &limited) || limited.type != ':')
         return "it is no decision";
-    return limited.number == 0 || !run_is_whole() ? NULL : "somebody who had gone before has the place";
+    return limited.number == 0 || !is_served() ? NULL : "somebody who had gone before has the place";
 }
 
-/* ---- what Redis is asked ---- */
+/* ---- what befalls them ---- */
+
+void place_upset(uint64_t ns)
+{
+    uint64_t over_ns = world.now_ns + ns + RECOVERY_NS;
+    upset_ns = over_ns > upset_ns ? over_ns : upset_ns;
+    for (unsigned i = 0; i < CLIENTS_MAX; i++)
+        rounds[i].is_upset = true;
+    for (unsigned i = 0; i < n_gone; i++)
+        all_gone[i].is_upset |= all_gone[i].left_ns == 0 || world.now_ns < all_gone[i].left_ns + RECOVERY_NS;
+}
 
 static bool read_name(struct slice key, const char *mark, unsigned *a, unsigned *b)
 {
@@ -269,6 +319,14 @@ static bool read_name(struct slice key, const char *mark, unsigned *a, unsigned 
     return sscanf(text, "%u.%u", a, b) == 2;
 }
 
+static void hear_gone(struct gone *gone, unsigned number, unsigned life)
+{
+    if (gone->number != number || gone->life != life || gone->is_heard)
+        return;
+    gone->is_heard = true;
+    gone->answer = server_answering();
+}
+
 void place_heard(struct slice key)
 {
     unsigned number, which;
@@ -278,14 +336,13 @@ void place_heard(struct slice key)
             round->waiting_ns = world.now_ns;
     } else if (read_name(key, ":gone:", &number, &which)) {
         for (unsigned i = 0; i < n_gone; i++)
-            if (all_gone[i].number == number && all_gone[i].life == which && all_gone[i].heard_ns == 0)
-                all_gone[i].heard_ns = world.now_ns;
+            hear_gone(&all_gone[i], number, which);
     }
 }
 
 const struct op place_ops[] = {
     {"place_round", 10, OP_BLOCKS, LIMIT_ANY, say_part, judge_part},
-    {"place_and_go", 1, 0, LIMIT_ANY, say_and_go, NULL},
+    {"place_and_go", 4, OP_BLOCKS, LIMIT_ANY, say_and_go, judge_and_go},
     {"place_heir", 0, OP_BLOCKS, LIMIT_ANY, NULL, judge_heir},
     {0},
 };

@@ -9,6 +9,12 @@
 /* A script begins on that key of Redis'. */
 void place_heard(struct slice key);
 
+/* Something goes wrong for so long. */
+void place_upset(uint64_t ns);
+
+/* It has a place that somebody waits for. */
+bool place_is_due(const struct client *client);
+
 /* The client is about to hang up. */
 void place_gone(struct client *client);
 
