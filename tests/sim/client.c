@@ -159,7 +159,7 @@ static void flush(struct client *client)
     client->sent += client->out.len;
     client->out_head = client->out.len = 0;
     if (client->intent.is_off && client->n_expected <= 1)
-        client_hang_up(client, false);
+        client_hang_up(client, true); /* an end alone would have it answered first */
     else if (client->intent.is_leaving)
         client_shut(client);
 }
