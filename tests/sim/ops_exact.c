@@ -457,6 +457,8 @@ static const char *judge_exact(struct client *client, const struct act *act, con
 /* It begins anew. */
 static void say_forget(struct client *client, struct act *act)
 {
+    if (!run.plan.gives_back)
+        return;
     const struct own_key *key = key_to_say(client, act->a);
     char words[2][SAID_ROOM];
     bool is_named = asked_key_algorithm(&key->asked, words) == 2;
@@ -583,6 +585,8 @@ static bool is_ban(const struct act *act)
 static void say_ban(struct client *client, struct act *act)
 {
     char words[2][SAID_ROOM];
+    if (!run.plan.gives_back)
+        return;
     struct own_key *key = key_to_say(client, act->a);
     unsigned n = asked_key_algorithm(&key->asked, words);
     if (!key->asked.is_punished) {

@@ -53,6 +53,7 @@ struct plan {
     bool knows_password;      /* weir does */
     bool may_change_password; /* Redis, that wants one or none */
     bool has_slow;            /* scripts that take time */
+    bool gives_back; /* clients reset, credit and ban: for which weir forgets whatever it remembers of refusals */
     bool has_limits;
     enum operators operators; /* if any, what they change binds others too */
     bool may_close;           /* a client that does nothing wrong, or refuse it a connection */
