@@ -120,6 +120,7 @@ static void ask_alone(void)
     run.is_calm = true;
     if (!clients_ask_one())
         stop();
+    run.settle_ns = world.now_ns; /* who has just asked may wait as long as the others */
 }
 
 static void look_at_waiting(void)

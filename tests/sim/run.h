@@ -86,7 +86,7 @@ struct run {
     uint64_t passwords;      /* times that it has changed its own: the odd ones are the other one */
     uint64_t clock_steps;    /* times that its date has jumped */
     uint64_t changed_ns;     /* when either was last */
-    uint64_t settle_ns;      /* when it began to */
+    uint64_t settle_ns;      /* when it began to, or somebody has asked something since */
     uint64_t stop_ns;        /* when weir was told to */
     uint64_t calm_ns;        /* when nobody waited for anything any more; 0: somebody does */
     bool is_calm;            /* nothing is under way but what one client asks */
