@@ -12,6 +12,7 @@
 #include "tests/sim/entrance.h"
 #include "tests/sim/limits.h"
 #include "tests/sim/ops.h"
+#include "tests/sim/ops_place.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
@@ -25,7 +26,7 @@
 enum { STREAM_CLIENTS = 1000 };
 
 static struct client *clients;
-static unsigned n_clients, n_asked; /* see clients_ask_one */
+static unsigned n_clients, n_asked, n_looked; /* see clients_ask_one */
 
 /* ---- its connection ---- */
 
@@ -125,6 +126,7 @@ static void leave_behind(struct client *client)
 void client_hang_up(struct client *client, bool with_reset)
 {
     leave_behind(client);
+    place_gone(client);
     trace_note(with_reset ? TRACE_RESET : TRACE_CLOSE, client->conn->number, NULL, 0);
     conn_close(client->conn, with_reset);
     client->conn = NULL;
@@ -156,7 +158,9 @@ static void flush(struct client *client)
         return;
     client->sent += client->out.len;
     client->out_head = client->out.len = 0;
-    if (client->intent.is_leaving)
+    if (client->intent.is_off && client->n_expected <= 1)
+        client_hang_up(client, true); /* an end alone would have it answered first */
+    else if (client->intent.is_leaving)
         client_shut(client);
 }
 
@@ -377,7 +381,8 @@ static void take_replies(struct client *client)
 
 static bool has_room(const struct client *client)
 {
-    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 64 && !client->intent.is_leaving;
+    return client->conn != NULL && client->n_expected < EXPECTED_MAX - 64 && !client->intent.is_leaving &&
+           !client->intent.is_off;
 }
 
 static void act_once(struct client *client, const struct op *op, uint64_t a, uint64_t b, uint64_t c)
@@ -406,10 +411,14 @@ static void act(struct client *client)
         act_once(client, op_named(SLICE("auth")), random_next(&client->chance), 1, 0);
         return;
     }
+    if (place_is_due(client) && !client->is_lost && !client->intent.in_multi &&
+        (client->intent.subscribed == 0 || client->intent.is_resp3))
+        act_once(client, op_named(SLICE("place_round")), 0, 0, 0);
     unsigned n = 1 + (unsigned)random_below(&client->chance, run.plan.pipeline);
     if (client->is_lost && random_hits(&client->chance, 250000))
         act_once(client, op_named(SLICE("hang_up")), 0, 0, 0);
-    for (unsigned i = 0; i < n && has_room(client); i++) {
+    bool was_lost = client->is_lost;
+    for (unsigned i = 0; i < n && has_room(client) && client->is_lost == was_lost; i++) {
         const struct op *op = op_draw(client);
         uint64_t a = random_next(&client->chance), b = random_next(&client->chance), c = random_next(&client->chance);
         act_once(client, op, a, b, c);
@@ -451,7 +460,7 @@ static void lose(struct client *client)
 static bool is_free(const struct client *client)
 {
     return client->conn == NULL || (client->n_expected < run.plan.pipeline && client->out.len == client->out_head &&
-                                    !client->intent.is_leaving);
+                                    !client->intent.is_leaving && !client->intent.is_off);
 }
 
 static void take_turn(struct party *party)
@@ -537,17 +546,45 @@ static bool can_ask(const struct client *client)
            !client->intent.is_leaving;
 }
 
-bool clients_ask_one(void)
+/* NULL: nobody can ask any more. */
+static struct client *next_to_ask(unsigned *n)
 {
-    while (n_asked < n_clients && !can_ask(&clients[n_asked]))
-        n_asked++;
-    if (n_asked == n_clients)
+    while (*n < n_clients && !can_ask(&clients[*n]))
+        ++*n;
+    return *n < n_clients ? &clients[(*n)++] : NULL;
+}
+
+static bool ask_one(struct client *client, const char *name)
+{
+    struct act one = {.op = op_named(slice_str(name))};
+    if (client == NULL)
         return false;
-    struct client *client = &clients[n_asked++];
-    struct act one = {.op = op_named(SLICE("get"))};
     one.op->say(client, &one);
     world_wake(&client->party);
     return true;
+}
+
+static bool ask_for_place(void)
+{
+    unsigned n = 0;
+    struct client *client = next_to_ask(&n);
+    if (client == NULL || !place_inherit(client))
+        return false;
+    world_wake(&client->party);
+    return true;
+}
+
+/* First how it stands, as nobody has changed that. */
+bool clients_ask_one(void)
+{
+    return ask_one(next_to_ask(&n_looked), "status") || ask_one(next_to_ask(&n_asked), "get") || ask_for_place();
+}
+
+void clients_leave_unheard(void)
+{
+    for (unsigned i = 0; i < n_clients; i++)
+        if (clients[i].conn != NULL && (clients[i].is_lost || clients[i].session.has_been_silent))
+            client_hang_up(&clients[i], false);
 }
 
 /* It is not answered, and that is nobody's fault. */

@@ -119,6 +119,7 @@ struct intent {
     unsigned subscribed; /* a bit for each channel, pattern, shard */
     bool is_resp3;
     bool is_leaving; /* says no more, and may be closed */
+    bool is_off;     /* says no more, and hangs up when it has said all */
 };
 
 struct client {
@@ -160,7 +161,10 @@ void clients_crowd(uint64_t until_ns);
 /* All of them have something to do. */
 void clients_wake(void);
 
-/* The next of them that can asks one thing. False: all have. */
+/* Those go of whom nobody knows what they wait for. */
+void clients_leave_unheard(void);
+
+/* One of them asks one thing. False: all has been asked. */
 bool clients_ask_one(void);
 
 /* Somebody still waits for an answer; NULL: nobody. */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/run.h"
+
 #define DAY_US INT64_C(86400000000)
 #define NS_PER_MS 1000000
 
@@ -238,7 +240,7 @@ static struct options draw_options(const struct asked_key *const *keys, unsigned
         options.mode = are_funnels ? EXACT_BORROW : EXACT_TAKE;
         break;
     case 4:
-        options.mode = EXACT_CREDIT;
+        options.mode = run.plan.gives_back ? EXACT_CREDIT : EXACT_FORCE;
         options.credit = 1 + (int64_t)dice_below(state, 4);
         break;
     case 5:

@@ -9,6 +9,7 @@
 #include "tests/sim/links.h"
 #include "tests/sim/loops.h"
 #include "tests/sim/operator.h"
+#include "tests/sim/ops_place.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
@@ -359,6 +360,7 @@ static void strike(const struct fault *fault, uint64_t us, uint64_t pick)
         run.faults++;
     }
     run.is_faultless = run.is_faultless && fault->is_harmless;
+    place_upset(us * US);
     fault->strike(us * US, pick);
 }
 

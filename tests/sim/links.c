@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "tests/sim/client.h"
 #include "tests/sim/operator.h"
+#include "tests/sim/ops_place.h"
 #include "tests/sim/run.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
@@ -201,6 +202,7 @@ static void strike(struct armed *armed)
     tell(armed);
     run.faults++;
     run.is_faultless = run.is_faultless && is_harmless(fault);
+    place_upset(fault->us * 1000);
     if (fault->kind == LINK_FULL) {
         wait_until(armed, LINK_LASTS, fault->us * 1000);
         set_mark(conn, to_weir);

@@ -9,7 +9,7 @@
 static const struct op *const tables[] = {
     data_ops,      transaction_ops, session_ops, script_ops, shared_ops,     channel_ops,  connection_ops, lock_ops,
     own_limit_ops, marks_ops,       limit_ops,   exact_ops,  limit_word_ops, blocking_ops, rude_ops,       catalog_ops,
-    operator_ops,  forms_ops,       large_ops,   cell_ops,   slow_ops,       renewed_ops};
+    operator_ops,  forms_ops,       large_ops,   cell_ops,   slow_ops,       renewed_ops,  place_ops};
 #define N_TABLES (sizeof tables / sizeof tables[0])
 
 struct slice print(char text[WORD_ROOM], const char *format, ...)

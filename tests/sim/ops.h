@@ -54,6 +54,7 @@ extern const struct op forms_ops[];
 extern const struct op large_ops[];
 extern const struct op cell_ops[];
 extern const struct op slow_ops[];
+extern const struct op place_ops[];
 
 #define WORD_ROOM 64
 

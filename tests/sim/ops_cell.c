@@ -75,6 +75,8 @@ static const char *judge_cell(struct client *client, const struct act *act, cons
 
 static void say_cell_reset(struct client *client, struct act *act)
 {
+    if (!run.plan.gives_back)
+        return;
     say_begin(client, 3);
     say_word(client, SLICE("LIMIT"));
     say_word(client, SLICE("RESET"));

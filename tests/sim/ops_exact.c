@@ -42,6 +42,8 @@ struct own_key {
     bool is_away; /* nor is it, but weir has decided by itself: what it lets through goes on being counted */
     uint16_t n_away;
     struct exact_local local;
+    bool has_plain;
+    uint32_t plain; /* the dice of the last call that only took something */
     uint16_t n_said, n_judged;
     unsigned n_guesses;
     struct exact_key guesses[GUESSES];
@@ -75,6 +77,12 @@ static bool is_over(const struct client *client, const struct own_key *key)
 {
     return key->life != client->life || key->is_lost || key->age != age() || key->n_said == UINT16_MAX ||
            key->n_away > AWAY_CALLS;
+}
+
+/* Mostly the same one: what one call leaves behind shows in the next. */
+static uint32_t often_first(uint32_t dice)
+{
+    return dice % 4 != 0 ? 0 : dice / 4 % KEYS;
 }
 
 static struct own_key *key_to_say(struct client *client, uint32_t which)
@@ -464,15 +472,34 @@ static bool is_in_multi(struct client *client, const struct reply *reply, const 
     return true;
 }
 
-static void say_exact(struct client *client, struct act *act)
+static bool is_plain(const struct said *said)
+{
+    const struct exact_call *call = &said->calls[0];
+    return call->mode == EXACT_TAKE && !call->is_peek && !call->counts_all && call->cost > 0 && !said->is_several;
+}
+
+/* Often what was asked of the key before, word for word: so it is refused again and again, and others come in between. */
+static void say_call(struct client *client, struct act *act)
 {
     struct said said;
     struct own_key *key = key_to_say(client, act->a);
     const struct asked_key *asked = &key->asked;
+    if (key->has_plain && act->c % 4 < 2)
+        act->b = key->plain;
     said_make(&said, &asked, 1, dice_of(act));
     exact_local_ask(&key->local, said.calls[0].cost);
+    if (is_plain(&said)) {
+        key->has_plain = true;
+        key->plain = act->b;
+    }
     act->c = mark(key);
     say_words(client, &said, act);
+}
+
+static void say_exact(struct client *client, struct act *act)
+{
+    act->a = often_first(act->a);
+    say_call(client, act);
 }
 
 static const char *judge_exact(struct client *client, const struct act *act, const struct reply *reply)
@@ -494,6 +521,8 @@ static const char *judge_exact(struct client *client, const struct act *act, con
 /* It begins anew. */
 static void say_forget(struct client *client, struct act *act)
 {
+    if (!run.plan.gives_back)
+        return;
     const struct own_key *key = key_to_say(client, act->a);
     char words[2][SAID_ROOM];
     bool is_named = asked_key_algorithm(&key->asked, words) == 2;
@@ -622,11 +651,13 @@ static bool is_ban(const struct act *act)
 static void say_ban(struct client *client, struct act *act)
 {
     char words[2][SAID_ROOM];
+    if (!run.plan.gives_back)
+        return;
     struct own_key *key = key_to_say(client, act->a);
     unsigned n = asked_key_algorithm(&key->asked, words);
     if (!key->asked.is_punished) {
         key->n_said--;
-        say_exact(client, act);
+        say_call(client, act);
         return;
     }
     act->c = mark(key);

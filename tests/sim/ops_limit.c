@@ -252,10 +252,38 @@ static void say_status(struct client *client, struct act *act)
     expect(client, act);
 }
 
+/* The value that has this name, of a map or of what stands for one. False: there is none. */
+static bool find_field(const struct reply *map, struct slice name, struct reply *out)
+{
+    struct slice inside = map->inside;
+    struct reply one;
+    while (reply_next(&inside, &one) && reply_next(&inside, out))
+        if (slice_eq(one.text, name))
+            return true;
+    return false;
+}
+
+/* Of calls under way as many are left as may be. */
+static bool is_given_back(const struct reply *limit)
+{
+    struct reply what, rate, left;
+    if (!find_field(limit, SLICE("what"), &what) || !slice_eq(what.text, SLICE("inflight")) ||
+        !find_field(limit, SLICE("rate"), &rate) || !find_field(limit, SLICE("remaining"), &left))
+        return true;
+    return left.number == strtol(rate.text.at, NULL, 10);
+}
+
 static const char *judge_status(struct client *client, const struct act *act, const struct reply *reply)
 {
+    struct reply limits, limit;
     (void)act;
-    return reply->type == (client->session.is_resp3 ? '%' : '*') ? NULL : "it is no status";
+    if (reply->type != (client->session.is_resp3 ? '%' : '*') || !find_field(reply, SLICE("limits"), &limits))
+        return "it is no status";
+    struct slice inside = limits.inside;
+    while (run.is_calm && reply_next(&inside, &limit))
+        if (!is_given_back(&limit))
+            return "calls count that are not under way";
+    return NULL;
 }
 
 const struct op limit_ops[] = {

@@ -68,6 +68,8 @@ static const char *judge_own_limit(struct client *client, const struct act *act,
 
 static void say_own_reset(struct client *client, struct act *act)
 {
+    if (!run.plan.gives_back)
+        return;
     say_begin(client, 3);
     say_word(client, SLICE("LIMIT"));
     say_word(client, SLICE("RESET"));

@@ -21,12 +21,15 @@ static void shut(struct client *client, struct act *act)
     client->intent.is_leaving = true;
 }
 
-/* It need not be waited for: what it would fetch is for nobody. */
+/* It need not be waited for: what it would fetch is for nobody, nor need what stands behind it. */
 static void wait_and_shut(struct client *client, struct act *act)
 {
-    struct act wait = *act;
+    struct act wait = *act, get = *act;
     wait.op = op_named(SLICE("blpop"));
+    get.op = op_named(SLICE("get"));
     wait.op->say(client, &wait);
+    for (unsigned i = 0; i < act->c % 4; i++)
+        get.op->say(client, &get);
     client->intent.is_leaving = true;
 }
 

@@ -6,6 +6,8 @@
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
+#define FORGER_RESTS_NS UINT64_C(2000000000)
+
 /* ---- scripts on its own keys ---- */
 
 static void say_script(struct client *client, const struct act *act, const char *script, bool has_value)
@@ -81,38 +83,56 @@ static void say_forging(struct client *client, const char *script)
     say_word(client, SLICE("0"));
 }
 
+static const char *const forgeries[] = {
+    "return {ok='OK\\r\\n$3\\r\\nfoo'}",
+    "return {err='ERR x\\r\\n+OK\\r\\n+OK'}",
+    "return redis.error_reply('a\\r\\n*3\\r\\n')",
+};
+
+static void say_own_get(struct client *client, const struct act *act)
+{
+    say_begin(client, 2);
+    say_word(client, SLICE("GET"));
+    say_key(client, 'k', act->a);
+}
+
 /*
- * It answers more than once where the server lets it: whoever comes behind must not hear it. What it says then seems
- * answered while Redis is still at it, or answers what weir says to the connection before the next one has it.
+ * As many answers as questions, before the second script has said anything: it seems answered while Redis is still at
+ * it. What it says then answers what weir says to the connection before the next one has it; until then its owner leaves it alone.
  */
+static void forge_reset(struct client *client, const struct act *act)
+{
+    static const char *const resets[] = {
+        "return {ok='RESET\\r\\n+OK'}",
+        "return {ok='RESET\\r\\n+OK\\r\\n+OK'}",
+        "redis.take_us(1500000) return {ok='RESET\\r\\n+OK'}",
+        "redis.take_us(300000) return {ok='RESET\\r\\n+OK'}",
+        "redis.take_us(200000) return {ok='RESET\\r\\n+OK\\r\\n+OK'}",
+        "redis.take_us(900000) return {ok='RESET\\r\\n+OK'}",
+    };
+    uint32_t n_more = act->a % 2;
+    say_forging(client, forgeries[n_more]);
+    say_forging(client, resets[act->c % (run.plan.has_slow ? sizeof resets / sizeof resets[0] : 2)]);
+    if (n_more > 0)
+        say_own_get(client, act);
+    client->acts_ns = world.now_ns + FORGER_RESTS_NS;
+}
+
+/* It answers more than once where the server lets it: whoever comes behind must not hear it. */
 static void forge(struct client *client, struct act *act)
 {
-    static const char *const scripts[] = {
-        "return {ok='OK\\r\\n$3\\r\\nfoo'}",
-        "return {err='ERR x\\r\\n+OK\\r\\n+OK'}",
-        "return redis.error_reply('a\\r\\n*3\\r\\n')",
-    };
-    say_forging(client, scripts[act->a % (sizeof scripts / sizeof scripts[0])]);
-    if (act->b % 3 == 1) {
-        say_begin(client, 3);
-        say_word(client, SLICE("BLPOP"));
-        say_key(client, 'b', act->c);
-        say_word(client, SLICE("0.02"));
-    } else if (act->b % 3 == 2) {
-        static const char *const resets[] = {
-            "return {ok='RESET\\r\\n+OK'}",
-            "return {ok='RESET\\r\\n+OK\\r\\n+OK'}",
-            "redis.take_us(1500000) return {ok='RESET\\r\\n+OK'}",
-            "redis.take_us(2500000) return {ok='RESET\\r\\n+OK'}",
-            "redis.take_us(200000) return {ok='RESET\\r\\n+OK\\r\\n+OK'}",
-            "redis.take_us(900000) return {ok='RESET\\r\\n+OK'}",
-        };
-        say_forging(client, resets[act->c / 2 % (run.plan.has_slow ? sizeof resets / sizeof resets[0] : 2)]);
-    }
-    if (act->c % 2 == 0) { /* for which it needs no connection of its own any more: somebody else may have that */
-        say_begin(client, 2);
-        say_word(client, SLICE("GET"));
-        say_key(client, 'k', act->a);
+    if (act->b % 3 == 2) {
+        forge_reset(client, act);
+    } else {
+        say_forging(client, forgeries[act->a % (sizeof forgeries / sizeof forgeries[0])]);
+        if (act->b % 3 == 1) {
+            say_begin(client, 3);
+            say_word(client, SLICE("BLPOP"));
+            say_key(client, 'b', act->c);
+            say_word(client, SLICE("0.02"));
+        }
+        if (act->c % 2 == 0) /* for which it needs no connection of its own any more: somebody else may have that */
+            say_own_get(client, act);
     }
     client->is_lost = true;
     client->n_expected = 0;

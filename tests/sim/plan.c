@@ -184,6 +184,7 @@ static void plan_beside(struct plan *plan)
     plan->may_change_password = random_hits(&chance, 200000);
     plan->knows_password = plan->has_password || (plan->may_change_password && random_hits(&chance, 700000));
     plan->has_slow = random_hits(&chance, 500000);
+    plan->gives_back = random_hits(&chance, 600000);
     plan->redis.busy_us = random_hits(&chance, 500000) ? 0 : 1000 + random_scale(&chance, 3000000);
     plan->has_user_keys = random_hits(&chance, 300000);
     plan->has_huge = random_hits(&chance, 200000);

@@ -22,6 +22,7 @@
 #include "tests/sim/operator.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/ops_exact.h"
+#include "tests/sim/ops_place.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
@@ -111,13 +112,15 @@ static void ask_alone(void)
     static struct bell later = {.ring = on_later};
     if (run.calm_ns == 0) {
         run.calm_ns = world.now_ns;
+        clients_leave_unheard();
         world_ring_at(&later, world.now_ns + CALM_NS);
     }
-    if (run.is_faultless && world.now_ns < run.calm_ns + CALM_NS)
+    if (world.now_ns < run.calm_ns + CALM_NS)
         return;
-    run.is_calm = run.is_faultless;
-    if (!run.is_calm || !clients_ask_one())
+    run.is_calm = true;
+    if (!clients_ask_one())
         stop();
+    run.settle_ns = world.now_ns; /* who has just asked may wait as long as the others */
 }
 
 static void look_at_waiting(void)
@@ -193,6 +196,12 @@ static int serve(void)
     return status;
 }
 
+static void on_script(struct slice key, uint64_t now_us)
+{
+    exact_heard(key, now_us);
+    place_heard(key);
+}
+
 /* Whatever is still taken that was not before is lost. */
 static void check_memory(size_t before)
 {
@@ -235,7 +244,7 @@ int run_all(const struct plan *plan)
     run.is_faultless = !run.plan.may_close;
     run.plan.redis.users = users;
     run_note_version();
-    run.plan.redis.on_script = exact_heard;
+    run.plan.redis.on_script = on_script;
     run.plan.redis.on_stuck = admin_hear_stuck;
     run.plan.redis.requirepass = run.plan.has_password ? PASSWORD : NULL;
     memory_start();

@@ -55,6 +55,7 @@ struct plan {
     bool has_slow;            /* scripts that take time */
     bool has_huge;            /* values that all clients read, and leave unread for seconds */
     bool has_user_keys;       /* each user's LIMIT keys are its own */
+    bool gives_back; /* clients reset, credit and ban: for which weir forgets whatever it remembers of refusals */
     bool has_limits;
     enum operators operators; /* if any, what they change binds others too */
     bool may_close;           /* a client that does nothing wrong, or refuse it a connection */
@@ -87,7 +88,7 @@ struct run {
     uint64_t passwords;      /* times that it has changed its own: the odd ones are the other one */
     uint64_t clock_steps;    /* times that its date has jumped */
     uint64_t changed_ns;     /* when either was last */
-    uint64_t settle_ns;      /* when it began to */
+    uint64_t settle_ns;      /* when it began to, or somebody has asked something since */
     uint64_t stop_ns;        /* when weir was told to */
     uint64_t calm_ns;        /* when nobody waited for anything any more; 0: somebody does */
     bool is_calm;            /* nothing is under way but what one client asks */

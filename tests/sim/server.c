@@ -37,6 +37,7 @@ static struct server {
     bool is_greeting;          /* its first answer is to come */
     void (*on_told)(struct slice answer);
     void (*on_left)(void);
+    struct answer_at answering;
     struct random chance;
 } server;
 
@@ -98,6 +99,21 @@ static void visit(struct party *party)
         leave(visitor, false);
 }
 
+struct answer_at server_answering(void)
+{
+    return server.answering;
+}
+
+bool server_is_read(const struct answer_at *answer)
+{
+    for (struct list *at = server.visitors.next; at != &server.visitors; at = at->next) {
+        const struct conn *conn = container_of(at, struct visitor, all)->conn;
+        if (conn->number == answer->conn)
+            return conn->read_by_weir > answer->from;
+    }
+    return true;
+}
+
 /* No more calls of one connection may come here at once than its limit lets be under way. */
 static void on_request(void *owner, const struct slice *argv, size_t argc)
 {
@@ -105,6 +121,9 @@ static void on_request(void *owner, const struct slice *argv, size_t argc)
     if (visitor == NULL)
         return; /* the administrator */
     uint64_t answer = visitor->said + redis_output(visitor->redis).len;
+    server.answering = (struct answer_at){visitor->conn->number, answer};
+    if (run.plan.inflight == 0)
+        return;
     unsigned n = under_way_begin(&visitor->under_way, argv, argc, answer, visitor->conn->read_by_weir);
     if (n <= run.plan.inflight)
         return;
@@ -219,7 +238,7 @@ void server_start(const struct redis_config *config, unsigned turn, uint64_t com
     random_init(&server.chance, config->seed, STREAM_SERVER);
     server.party = (struct party){.turn = work, .kind = "redis"};
     struct redis_config own = *config;
-    own.on_request = run.plan.inflight > 0 ? on_request : NULL;
+    own.on_request = on_request;
     server.redis = redis_new(&own);
     list_init(&server.visitors);
     kernel.on_dialled = on_dialled;

@@ -31,6 +31,16 @@ void server_slow(uint64_t command_ns);
 /* Its date jumps by so much. */
 void server_step_clock(int64_t us);
 
+/* Where the answer begins to what it carries out now: after so many bytes of that connection. */
+struct answer_at {
+    unsigned conn; /* its number */
+    uint64_t from;
+};
+struct answer_at server_answering(void);
+
+/* Weir has begun to read it; or the connection is gone. */
+bool server_is_read(const struct answer_at *answer);
+
 /* One of its connections; which, `pick` says. NULL: there is none. */
 struct conn *server_picked(uint64_t pick);
 /* It closes this one. */
