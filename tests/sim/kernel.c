@@ -19,6 +19,7 @@ struct kernel kernel;
 
 static struct sock *socks[KERNEL_FDS_MAX];
 static int lowest; /* no descriptor below it is free */
+static int end;    /* none from it on has been open */
 
 void kernel_init(uint64_t seed)
 {
@@ -28,9 +29,10 @@ void kernel_init(uint64_t seed)
 
 void kernel_fini(void)
 {
-    for (int i = 0; i < KERNEL_FDS_MAX; i++)
+    for (int i = 0; i < end; i++)
         if (socks[i] != NULL)
             sock_close(KERNEL_FIRST_FD + i);
+    end = 0;
 }
 
 /* ---- descriptors ---- */
@@ -46,6 +48,7 @@ int sock_open(enum sock_kind kind, int family)
         return -1;
     while (socks[lowest] != NULL)
         lowest++;
+    end = end > lowest ? end : lowest + 1;
     struct sock *sock = socks[lowest] = mem_zalloc(1, sizeof *sock);
     sock->kind = kind;
     sock->family = family;
@@ -210,7 +213,7 @@ static bool listens_at(const struct sock *sock, uint16_t port, const char *path)
 static int find_listener(uint16_t port, const char *path)
 {
     int found = -1, n = 0;
-    for (int i = 0; i < KERNEL_FDS_MAX; i++)
+    for (int i = 0; i < end; i++)
         if (listens_at(socks[i], port, path) && socks[i]->n_waiting < BACKLOG_MAX)
             if (random_below(&kernel.chance, (uint64_t)++n) == 0)
                 found = KERNEL_FIRST_FD + i;
