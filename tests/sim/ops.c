@@ -30,6 +30,8 @@ static bool fits(const struct client *client, const struct op *op)
         return false;
     if (intent->subscribed == 0 && (op->flags & OP_SUBSCRIBER) != 0)
         return false;
+    if ((op->flags & OP_COMMON) != 0 && run.plan.has_user_keys)
+        return false;
     bool must_end = intent->n_queued > QUEUED_MAX / 2;
     return (op->flags & OP_ENDS) != 0 ? intent->in_multi : !must_end;
 }

@@ -19,6 +19,7 @@ enum op_flags {
     OP_SILENT = 256,    /* what it says may be answered more often if it is refused */
     OP_ENTERS = 512,    /* whoever has not logged in may say it, to log in ... */
     OP_LEAVES = 1024,   /* ... or to go */
+    OP_COMMON = 2048,   /* of LIMIT, where several clients ask about the same key */
 };
 
 struct op {

@@ -341,8 +341,8 @@ void place_heard(struct slice key)
 }
 
 const struct op place_ops[] = {
-    {"place_round", 10, OP_BLOCKS, LIMIT_ANY, say_part, judge_part},
-    {"place_and_go", 4, OP_BLOCKS, LIMIT_ANY, say_and_go, judge_and_go},
-    {"place_heir", 0, OP_BLOCKS, LIMIT_ANY, NULL, judge_heir},
+    {"place_round", 10, OP_BLOCKS | OP_COMMON, LIMIT_ANY, say_part, judge_part},
+    {"place_and_go", 4, OP_BLOCKS | OP_COMMON, LIMIT_ANY, say_and_go, judge_and_go},
+    {"place_heir", 0, OP_BLOCKS | OP_COMMON, LIMIT_ANY, NULL, judge_heir},
     {0},
 };
