@@ -83,7 +83,7 @@ static void free_meter(struct client *client)
 static struct facts arrival_facts(const struct client *client)
 {
     struct facts facts = {.tls = link_tls_name(&client->link)};
-    facts.ip = announced_address(client).ip;
+    facts.ip = proxied_address(client).ip;
     facts.listener = slice_str(client->entrance->listener);
     return facts;
 }
@@ -381,7 +381,7 @@ void account_leave(struct client *client)
 static bool may_wait(const struct client *client)
 {
     return !client->is_raw &&
-           !(client->has_own_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane));
+           !(client->has_private_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane));
 }
 
 bool account_is_waiting(const struct client *client)

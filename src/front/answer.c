@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "front/account.h"
 #include "front/effect.h"
-#include "front/place.h"
+#include "front/lane_choice.h"
 #include "front/session.h"
 #include "front/special.h"
 #include "front/timing.h"
@@ -109,7 +109,7 @@ enum route answer_text(struct client *client, struct request *request, const cha
         client_close_starved(client);
         return ROUTE_STOP;
     }
-    struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
+    struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
     enum route result = answer_error(client, lane, request, slice_of(out.at, out.len));
     build_fini(&out);
     return result;
@@ -169,7 +169,7 @@ enum route answer_quit(struct client *client)
 /* Is its own lane not done with it? */
 static bool is_busy(const struct client *client)
 {
-    return client->has_own_lane && client->rider.lane != NULL &&
+    return client->has_private_lane && client->rider.lane != NULL &&
            (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
 }
 
@@ -179,8 +179,8 @@ static bool is_busy(const struct client *client)
  */
 static enum route reset(struct client *client)
 {
-    if (client->has_own_lane)
-        place_leave(client);
+    if (client->has_private_lane)
+        lane_choice_leave(client);
     client->holds = 0;
     client->is_silent = false; /* but whom REPLY SKIP has told not to listen hears nothing */
     client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
@@ -210,7 +210,7 @@ bool answer_is_ours(const struct client *client, enum effect effect)
 {
     if (effect == EFFECT_RESET)
         return !client->is_raw;
-    bool has_lane = client->has_own_lane || client->front->settings->lanes_private;
+    bool has_lane = client->has_private_lane || client->front->settings->lanes_private;
     bool is_let_in = !session_is_anonymous(client) || session_name(client).len > 0; /* whom Redis let choose one */
     return effect == EFFECT_GETNAME && !has_lane && is_let_in;
 }
@@ -219,7 +219,7 @@ enum route answer_ours(struct client *client, struct request *request, enum effe
 {
     struct verdict verdict;
     if (effect == EFFECT_RESET && is_busy(client)) {
-        place_wait_for_idle(client);
+        lane_choice_wait_for_idle(client);
         return ROUTE_WAIT;
     }
     enum route result = answer_unless_passed(client, NULL, request, &verdict);

@@ -13,8 +13,8 @@
 #include "front/effect.h"
 #include "front/gather.h"
 #include "front/login.h"
-#include "front/place.h"
-#include "front/relief.h"
+#include "front/lane_choice.h"
+#include "front/memory_pressure.h"
 #include "front/session.h"
 #include "front/timing.h"
 #include "upstream/timers.h"
@@ -79,14 +79,14 @@ void client_output(struct client *client, const char *data, size_t n)
 
 static bool is_in_message(const struct client *client)
 {
-    return client->has_own_lane && client->rider.lane != NULL && lane_is_in_message(client->rider.lane);
+    return client->has_private_lane && client->rider.lane != NULL && lane_is_in_message(client->rider.lane);
 }
 
 /* Is there something that it has to hear before it leaves? */
 static bool is_owed(const struct client *client)
 {
     return client->rider.in_flight > 0 ||
-           (client->has_own_lane && client->rider.lane != NULL && client->rider.lane->local_bytes > 0);
+           (client->has_private_lane && client->rider.lane != NULL && client->rider.lane->local_bytes > 0);
 }
 
 void client_answer(struct client *client, struct slice reply)
@@ -154,7 +154,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     client_output(client, data, n);
     /* A slow reader stops its own lane, and Redis sees what it would see without weir; so does who must read slowly. */
     rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
-    if (client->has_own_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
+    if (client->has_private_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
         lane_stall(rider->lane);
 }
 
@@ -226,7 +226,7 @@ static struct room_share share(const struct rider *rider)
 {
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
     const struct hash_key key = client->front->settings->share_key;
-    struct client_address address = announced_address(client);
+    struct client_address address = proxied_address(client);
     char ip[IP_TEXT_MAX];
     struct slice text = slice_of(ip, address.ip.family != 0 ? ip_print(&address.ip, ip) : 0);
     return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
@@ -241,9 +241,9 @@ static void audit(const struct rider *rider, const struct lane *lane)
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
     const struct lane_key key = session_key(client);
     if (lane->role == LANE_PRIVATE) {
-        assert(client->has_own_lane);
+        assert(client->has_private_lane);
     } else {
-        assert(lane->role == LANE_SHARED && !client->has_own_lane);
+        assert(lane->role == LANE_SHARED && !client->has_private_lane);
         assert(login_eq(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
         assert(lane_key_eq(&lane->key, &key) || client->is_held);
         assert(!lane_key_eq(&lane->key, &key) || client->is_held || rider->lane == lane);
@@ -286,8 +286,8 @@ static void finish_when_answered(struct client *client)
     }
     if (client_extra(client)->n_asked > 0)
         return;
-    if (client->has_own_lane)
-        place_abandon(client);
+    if (client->has_private_lane)
+        lane_choice_abandon(client);
     link_finish(&client->link);
 }
 
@@ -331,13 +331,13 @@ void client_close(struct client *client)
         return;
     link_close(&client->link);
     struct lane *lane = client->rider.lane;
-    if (lane != NULL && (client->has_own_lane || client->rider.in_flight > 0))
+    if (lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
         lane_forget(lane, &client->rider);
     drop_leases(client);
     login_end(client);
     list_take(&client->rider.waiting);
     timeouts_leave(client);
-    relief_forget(client);
+    memory_pressure_forget(client);
     if (client->rider.absorbed > 0)
         lanes_absorbed(&client->front->lanes, &client->rider);
     const struct extra *extra = client_extra(client);
@@ -405,7 +405,7 @@ static void on_closed(struct link *link)
 /* Is a command of its in Redis that may block? */
 static bool may_wait_in_redis(const struct client *client)
 {
-    return client->has_own_lane && client->rider.lane != NULL && lane_may_wait(client->rider.lane);
+    return client->has_private_lane && client->rider.lane != NULL && lane_may_wait(client->rider.lane);
 }
 
 /*
@@ -417,8 +417,9 @@ static void on_probe_over(struct probe *probe)
     struct client *client = container_of(probe, struct ending, probe)->client;
     if (!may_wait_in_redis(client))
         return;
-    client->is_leaving = true; /* nothing behind it is carried out: its answer would stand where this one's is missing */
-    place_abandon(client);
+    client->is_leaving =
+        true; /* nothing behind it is carried out: its answer would stand where this one's is missing */
+    lane_choice_abandon(client);
     link_finish(&client->link);
 }
 
@@ -466,14 +467,14 @@ static void on_data(struct link *link, const char *data, size_t n)
     struct client *client = client_of_link(link);
     client->was_active = true;
     if (client->is_announcing) {
-        size_t used = announced_take(client, data, n);
+        size_t used = proxied_take(client, data, n);
         data += used;
         n -= used;
     }
     if (n > 0 && !client_is_closed(client))
         feed(client, data, n);
-    if (client->front->parting.is_on)
-        parting_look(client);
+    if (client->front->drain.is_on)
+        client_drain_look(client);
 }
 
 static char *on_room(struct link *link, size_t *room)
@@ -485,7 +486,7 @@ static char *on_room(struct link *link, size_t *room)
 static void catch_up(struct client *client)
 {
     client->rider.is_paying = account_is_paying(client, UNIT_BYTES_OUT);
-    if (!client->rider.is_paying && (client->has_own_lane || client->rider.in_flight > 0))
+    if (!client->rider.is_paying && (client->has_private_lane || client->rider.in_flight > 0))
         lane_catch_up(&client->rider);
 }
 
@@ -503,11 +504,11 @@ static void on_wake(struct link *link)
         check_eof(client);
         return;
     }
-    place_release(client);
+    lane_choice_release(client);
     feed_again(client);
     check_eof(client);
-    if (client->front->parting.is_on)
-        parting_look(client);
+    if (client->front->drain.is_on)
+        client_drain_look(client);
 }
 
 static void on_end(struct link *link, int status)
@@ -590,7 +591,7 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
     }
     timeouts_enter(client);
     if (entrance->has_proxy_header)
-        announced_begin(client);
+        proxied_begin(client);
     else if (entrance->is_tls)
         client_secure(client, "", 0);
     else

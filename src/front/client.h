@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/slice.h"
-#include "front/announced.h"
+#include "front/proxied.h"
 #include "front/front.h"
 #include "front/intake.h"
 #include "front/timeouts.h"
@@ -70,7 +70,7 @@ struct extra {
     struct ending *ending;   /* NULL: none */
     char *refusal;           /* what Redis said when a lane for it could not be opened; NULL: nothing */
     struct order *order;     /* that it waits for; NULL: none */
-    struct list asked;       /* struct quota_call: what Redis decides for it */
+    struct list asked;       /* struct decision: what Redis decides for it */
     uint32_t n_asked;
     uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
     struct gather *gather;   /* NULL: replies are passed on as they come */
@@ -130,7 +130,7 @@ struct client {
     bool is_unproven : 1;         /* ... and has asked WAIT of this one all the same */
     bool wrote_here : 1;          /* it may have written on its own lane */
     bool is_urgent : 1;           /* its own lane is in whatever database: for one call */
-    bool has_own_lane : 1;        /* rider.lane is its own, or is being opened */
+    bool has_private_lane : 1;    /* rider.lane is its own, or is being opened */
     bool is_dressed : 1;          /* its own lane bears its name */
     bool is_lane_new : 1;         /* its own lane was lent to it just now, and has had no request of its yet */
     uint8_t hopes : 3;            /* how often it has waited for a lane that somebody else only keeps */
@@ -138,7 +138,7 @@ struct client {
     bool is_forging_queued : 1;   /* inside MULTI something was queued that may forge replies */
     bool is_admission_queued : 1; /* and something with EFFECT_ADMIT */
     bool was_refused : 1;         /* the lane it waited for could not be opened */
-    bool is_stalled : 1;          /* nothing is read or taken: it holds too much memory, see front/relief.h */
+    bool is_stalled : 1;          /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
     bool is_held : 1;             /* no request is taken until an answer has come */
     bool is_leaving : 1;          /* nothing more is taken; closed when all is answered and sent */
     bool is_eof : 1;

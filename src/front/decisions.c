@@ -1,20 +1,20 @@
 #include "front/decisions.h"
 
-#include "front/place.h"
+#include "front/lane_choice.h"
 #include "front/session.h"
 #include "front/timing.h"
 
 #define IN_FLIGHT_MAX 512 /* of one client: what waits in memory is bounded */
 
-static struct quota_call *call_of(struct list *in_client)
+static struct decision *call_of(struct list *in_client)
 {
-    return container_of(in_client, struct quota_call, in_client);
+    return container_of(in_client, struct decision, in_client);
 }
 
 bool decisions_can_go(struct client *client)
 {
     if (client->rider.in_flight > 0) {
-        place_wait_for_idle(client);
+        lane_choice_wait_for_idle(client);
         return false;
     }
     if (client_extra(client)->n_asked == 0)
@@ -23,14 +23,14 @@ bool decisions_can_go(struct client *client)
     return client_extra(client)->n_asked < IN_FLIGHT_MAX && call_of(client->extra->asked.prev)->until_ns == 0;
 }
 
-static void note_asked(struct client *client, struct quota_call *call)
+static void note_asked(struct client *client, struct decision *call)
 {
     list_push(&client->extra->asked, &call->in_client);
     client->extra->n_asked++;
 }
 
 /* What may wait is not measured, as what blocks in Redis is not. */
-static void start_time(const struct client *client, const struct request *request, struct quota_call *call)
+static void start_time(const struct client *client, const struct request *request, struct decision *call)
 {
     call->arrived_ns = call->ask.wait_ns == 0 ? client->rider.arrived_ns : 0;
     call->waited_us = client->rider.waited_us;
@@ -55,7 +55,7 @@ void decisions_ask(struct client *client, const struct request *request)
     struct build error;
     build_init(&error, context.is_resp3);
     struct slice name = slice_of(request->command->name, request->command->name_len);
-    struct quota_call *call = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
+    struct decision *call = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
     if (call == NULL) {
         timing_local(client, timing_tag(request->command, request->argc));
         if (error.is_broken)
@@ -75,7 +75,7 @@ void decisions_ask(struct client *client, const struct request *request)
 
 void decisions_answer_behind(struct client *client, struct slice reply)
 {
-    struct quota_call *call = quota_answered(client->front->quota, reply, client);
+    struct decision *call = quota_answered(client->front->quota, reply, client);
     if (call == NULL) {
         client_close_starved(client);
         return;
@@ -87,7 +87,7 @@ void decisions_answer_behind(struct client *client, struct slice reply)
 static void answer_done(struct client *client)
 {
     while (client_extra(client)->n_asked > 0 && call_of(client->extra->asked.next)->is_done) {
-        struct quota_call *call = call_of(client->extra->asked.next);
+        struct decision *call = call_of(client->extra->asked.next);
         list_take(&call->in_client);
         client->extra->n_asked--;
         timing_decided(client, call);
@@ -99,7 +99,7 @@ static void answer_done(struct client *client)
     }
 }
 
-void decisions_done(struct quota_call *call)
+void decisions_done(struct decision *call)
 {
     struct client *client = call->owner;
     answer_done(client);
@@ -121,7 +121,7 @@ bool decisions_hurry(struct client *client)
 void decisions_cancel(struct client *client)
 {
     for (; client_extra(client)->n_asked > 0; client->extra->n_asked--) {
-        struct quota_call *call = call_of(client->extra->asked.next);
+        struct decision *call = call_of(client->extra->asked.next);
         list_take(&call->in_client);
         if (call->is_done)
             quota_end(call);

@@ -21,7 +21,7 @@ void decisions_ask(struct client *client, const struct request *request);
 void decisions_answer_behind(struct client *client, struct slice reply);
 
 /* For quota_new. */
-void decisions_done(struct quota_call *call);
+void decisions_done(struct decision *call);
 
 /* The client has ended its side: it need not wait. False: it is waiting now, and cannot be waited for. */
 bool decisions_hurry(struct client *client);

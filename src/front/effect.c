@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "front/catalog.h"
 #include "front/login.h"
-#include "front/place.h"
+#include "front/lane_choice.h"
 #include "front/proof.h"
 #include "front/session.h"
 #include "upstream/lend.h"
@@ -21,7 +21,7 @@ void effect_be_raw(struct client *client)
 void effect_pin(struct client *client)
 {
     client->holds |= HOLD_PINNED;
-    if (!client->has_own_lane || client->rider.lane == NULL)
+    if (!client->has_private_lane || client->rider.lane == NULL)
         return;
     client->rider.lane->is_spent = true;
     lend_list(client->rider.lane);
@@ -60,7 +60,7 @@ static void lose_track(struct client *client)
     session_print(client, name);
     log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: a transaction does not tell which database it chose",
            name);
-    place_abandon(client);
+    lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
 }
 

@@ -2,7 +2,7 @@
 
 #include "front/account.h"
 #include "front/answer.h"
-#include "front/place.h"
+#include "front/lane_choice.h"
 #include "front/proof.h"
 #include "front/timing.h"
 #include "resp/plain.h"
@@ -12,7 +12,7 @@ static inline bool is_unburdened(const struct client *client)
 {
     const struct front *front = client->front;
     const struct extra *extra = client_extra(client);
-    unsigned burdens = (unsigned)client->has_own_lane | client->in_multi | client->is_multi_broken |
+    unsigned burdens = (unsigned)client->has_private_lane | client->in_multi | client->is_multi_broken |
                        client->is_multi_unsure | client->is_silent | client->skips_next | client->is_raw |
                        client->is_urgent | client->was_refused | client->is_keyed | client->counts_calls |
                        client->overflows;

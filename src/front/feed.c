@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "front/account.h"
 #include "front/express.h"
-#include "front/place.h"
+#include "front/lane_choice.h"
 #include "front/route.h"
 #include "front/session.h"
 #include "front/timeouts.h"
@@ -126,7 +126,7 @@ static void abandon_passage(struct client *client)
     client->rider.is_sending = false;
     client->skips_next = passage->is_skipped; /* as to Redis, which never came to that request */
     if (!passage->is_refused)
-        place_withdraw(client);
+        lane_choice_withdraw(client);
     if (!client_is_closed(client) && passage->scan.error != ERR_NONE)
         protocol_error(client, &passage->scan);
     free(passage);

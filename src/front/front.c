@@ -28,12 +28,12 @@ void front_leave(struct front *front, const struct entrance *entrance)
 {
     if (!entrance->is_admin)
         atomic_fetch_sub_explicit(&front->settings->clients, 1, memory_order_relaxed);
-    parting_left(front);
+    client_drain_left(front);
 }
 
 static bool is_short_of_memory(const struct front *front)
 {
-    return atomic_load_explicit(&front->settings->relief.step, memory_order_relaxed) >= LADDER_REFUSE;
+    return atomic_load_explicit(&front->settings->memory_pressure.step, memory_order_relaxed) >= LADDER_REFUSE;
 }
 
 /* Without a handshake there is nothing to say in TLS. */
@@ -139,7 +139,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     alarms_init(&front->alarms, loop, 0);
     alarms_init(&front->turns, loop, 0);
     timeouts_init(front);
-    parting_init(front);
+    client_drain_init(front);
     prober_init(&front->prober, &front->lanes);
     lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, &lanes_ops, front);
     doors_init(&front->doors, &front->lanes);
@@ -185,7 +185,7 @@ void front_adopt(struct front *front, struct command_table *commands, struct rul
 
 void front_close(struct front *front)
 {
-    parting_close(front);
+    client_drain_close(front);
     while (!list_is_empty(&front->clients))
         client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);
     quota_free(front->quota);

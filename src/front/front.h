@@ -13,10 +13,10 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "front/order.h"
-#include "front/parting.h"
+#include "front/drain.h"
 #include "front/prober.h"
 #include "front/recent.h"
-#include "front/relief.h"
+#include "front/memory_pressure.h"
 #include "front/rules.h"
 #include "front/timeouts.h"
 #include "limit/command.h"
@@ -51,7 +51,7 @@ struct front_settings {
     /* The last client of a worker that parts with them has gone; may be said twice. */
     void (*on_empty)(void *worker);
     _Atomic unsigned clients; /* on all workers */
-    struct relief relief;
+    struct memory_pressure memory_pressure;
     struct hash_key share_key; /* of addresses, see upstream/room.h */
 };
 
@@ -105,7 +105,7 @@ struct front {
     struct list clients;   /* see struct waited_for */
     struct list libraries; /* that its clients use: struct library */
     struct timeouts timeouts;
-    struct parting parting; /* once weir stops */
+    struct client_drain drain; /* once weir stops */
     struct run run;
     struct recent recent;
     struct counts counts;

@@ -109,14 +109,14 @@ static void send_setinfo(struct lane *lane, const struct rider *rider, struct sl
 /* Does the lane stay the client's, or may nobody else have it in any case? */
 static bool is_for_good(const struct client *client, const struct lane *lane)
 {
-    return client->has_own_lane && (lane->is_spent || client->in_multi || client->front->settings->lanes_private);
+    return client->has_private_lane && (lane->is_spent || client->in_multi || client->front->settings->lanes_private);
 }
 
 /* Redis says whether the client may, and whether it is well put; the lane is left as nobody's. */
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {
     struct slice ours = word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
-    send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client->has_own_lane ? SLICE("") : ours);
+    send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client->has_private_lane ? SLICE("") : ours);
 }
 
 /* The words of CLIENT SETINFO; is it well put? */
@@ -145,7 +145,7 @@ void library_send(struct client *client, struct lane *lane, const struct request
     bool is_good = read_setinfo(request, words, &word);
     bool is_as_it_is = !is_good || is_for_good(client, lane);
     calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
-    if (is_as_it_is && client->has_own_lane)
+    if (is_as_it_is && client->has_private_lane)
         lane->has_library = lane->is_spent = true;
     if (!is_as_it_is)
         send_stand_in(client, lane, words[2]);

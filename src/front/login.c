@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "front/account.h"
 #include "front/effect.h"
-#include "front/place.h"
+#include "front/lane_choice.h"
 #include "front/session.h"
 #include "upstream/lend.h"
 #include "upstream/timers.h"
@@ -125,7 +125,7 @@ static void refuse_lane(struct client *client, const char *why)
     session_print(client, name);
     log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: %s", name, why);
     login_end(client);
-    place_abandon(client);
+    lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
 }
 
@@ -148,7 +148,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 
 static enum login_result pass(struct client *client, struct login_step *step)
 {
-    bool has_lane = client->has_own_lane && client->rider.lane != NULL;
+    bool has_lane = client->has_private_lane && client->rider.lane != NULL;
     step->stage = STAGE_PASSED;
     if (!session_log_in(client, step->question.login))
         return LOGIN_GONE;
@@ -279,7 +279,7 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
     }
     bool must_stay = !may_change_lane(client);
     if (!must_stay) {
-        place_leave(client);
+        lane_choice_leave(client);
         client->holds = 0;
     }
     struct slice name = slice_str(queued->name != NULL ? queued->name : "");
@@ -307,7 +307,7 @@ void login_after_exec(struct client *client, bool is_carried_out)
                     "it wanted to log in inside MULTI, and its connection remembers what another one would not");
         return;
     }
-    place_abandon(client);
+    lane_choice_abandon(client);
     client->holds = 0;
     let_go_on(client);
 }

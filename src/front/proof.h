@@ -45,7 +45,7 @@ static inline void proof_note_leaving(struct client *client)
 /* Is a write looked for on its own lane, since none of its others speaks for what it has written? */
 static inline bool proof_is_sought(const struct client *client)
 {
-    return client->wrote_elsewhere && client->has_own_lane && (client->is_unproven || client->holds != 0);
+    return client->wrote_elsewhere && client->has_private_lane && (client->is_unproven || client->holds != 0);
 }
 
 /* Must the lane for this request speak for what the client has written elsewhere? */

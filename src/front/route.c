@@ -9,8 +9,8 @@
 #include "front/answer.h"
 #include "front/decisions.h"
 #include "front/login.h"
-#include "front/own.h"
-#include "front/place.h"
+#include "front/limit_command.h"
+#include "front/lane_choice.h"
 #include "front/proof.h"
 #include "front/request.h"
 #include "front/session.h"
@@ -88,7 +88,7 @@ static bool may_write(const struct command *command)
 
 static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
 {
-    if (client->reader == READER_NEW && !client->has_own_lane && (request->command->flags & CMD_READONLY) != 0)
+    if (client->reader == READER_NEW && !client->has_private_lane && (request->command->flags & CMD_READONLY) != 0)
         client->reader = READER_ASKS;
     bool is_plain = special_is_plain(client, request);
     if (!is_plain && !special_send(client, lane, request))
@@ -96,9 +96,9 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
     if (client_is_closed(client))
         return ROUTE_STOP;
     client->is_lane_new = false;
-    if (client->has_own_lane)
+    if (client->has_private_lane)
         note_lane(client, lane, request);
-    if (may_write(request->command) && client->has_own_lane)
+    if (may_write(request->command) && client->has_private_lane)
         client->wrote_here = true;
     else if (may_write(request->command))
         proof_note_elsewhere(client);
@@ -129,7 +129,7 @@ static enum route refuse_own(struct client *client, struct lane *lane, struct re
 {
     char text[OWN_ERROR_ROOM];
     count_own(client, request, true);
-    return answer_error(client, lane, request, slice_of(text, own_check(client, request, text)));
+    return answer_error(client, lane, request, slice_of(text, limit_command_check(client, request, text)));
 }
 
 /* ROUTE_GOES_ON: it is still who it says. */
@@ -152,13 +152,13 @@ static enum route run_own(struct client *client, struct request *request)
     bool is_decision = quota_decides(request->command);
     if (is_decision && !decisions_can_go(client))
         return ROUTE_WAIT;
-    if (client->has_own_lane && client->rider.in_flight > 0) {
-        place_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
+    if (client->has_private_lane && client->rider.in_flight > 0) {
+        lane_choice_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
         return ROUTE_WAIT;
     }
-    if (own_check(client, request, text) > 0)
+    if (limit_command_check(client, request, text) > 0)
         return refuse_own(client, NULL, request);
-    if (own_needs_proof(client, request)) {
+    if (limit_command_needs_proof(client, request)) {
         enum route proof = prove(client);
         if (proof != ROUTE_GOES_ON)
             return proof;
@@ -172,7 +172,7 @@ static enum route run_own(struct client *client, struct request *request)
         front_count(client->front, request->command, RESULT_LOCAL);
         decisions_ask(client, request);
     } else {
-        own_run(client, request);
+        limit_command_run(client, request);
         answer_count(client, request, RESULT_LOCAL);
     }
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
@@ -229,9 +229,9 @@ static enum route log_in(struct client *client, struct request *request, struct 
     request->hello = hello;
     if (!login_has_begun(client)) {
         bool is_subscribed = session_may_only_subscribe(client);
-        if (client->has_own_lane && client->rider.in_flight > 0 &&
+        if (client->has_private_lane && client->rider.in_flight > 0 &&
             (is_subscribed || (!client->in_multi && (hello->has_auth || !is_read)))) {
-            place_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
+            lane_choice_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
             return ROUTE_WAIT;
         }
         if (answer_is_barred(client, request))
@@ -243,7 +243,7 @@ static enum route log_in(struct client *client, struct request *request, struct 
         hello->has_auth &= is_read;
         if (client->in_multi || !hello->has_auth)
             return ROUTE_GOES_ON;
-        place_release(client);
+        lane_choice_release(client);
         enum route result = ask_gate(client, NULL, request);
         if (result != ROUTE_GOES_ON)
             return result;
@@ -341,23 +341,23 @@ static enum route forward(struct client *client, struct request *request)
     bool is_asked = login_has_begun(client); /* before the door */
     if (!client->in_multi) {
         enum route result = refuse(client, NULL, request);
-        if (result == ROUTE_GOES_ON && !is_asked && !place_is_at_hand(client, request))
+        if (result == ROUTE_GOES_ON && !is_asked && !lane_choice_is_at_hand(client, request))
             result = answer_refusal(client, request);
         if (result != ROUTE_GOES_ON)
             return result;
     }
 
     struct lane *lane = NULL;
-    switch (place_find(client, request, &lane)) {
-    case PLACE_NOT_YET:
+    switch (lane_choice_find(client, request, &lane)) {
+    case LANE_NOT_YET:
         return ROUTE_WAIT;
-    case PLACE_NONE:
+    case LANE_NONE:
         return client_is_closed(client) ? ROUTE_STOP : refuse_lane(client, request);
-    case PLACE_FOUND:
+    case LANE_FOUND:
         break;
     }
     if (special_must_wait(client, request)) {
-        place_wait_for_idle(client);
+        lane_choice_wait_for_idle(client);
         return ROUTE_WAIT;
     }
     if (client->in_multi) {
@@ -448,7 +448,7 @@ static void describe(struct request *request, const struct front *front, const s
     request->name = located(scan, bytes, 0);
     request->args[0] = located(scan, bytes, 1);
     request->args[1] = located(scan, bytes, 2);
-    request->command = own_as_configured(front, find_command(front, request->name, request->args[0]));
+    request->command = limit_command_as_configured(front, find_command(front, request->name, request->args[0]));
 }
 
 /* It asks for nothing and is answered by nothing, but its bytes count. */

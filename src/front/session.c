@@ -87,7 +87,7 @@ uint8_t session_protocol(const struct client *client)
 
 bool session_may_only_subscribe(const struct client *client)
 {
-    return client->has_own_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane) &&
+    return client->has_private_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane) &&
            session_protocol(client) == 2;
 }
 
@@ -161,7 +161,7 @@ void session_hold(struct client *client)
         free(session->name.at);
         session->name = session->asked_name;
         session->asked_name = (struct text){NULL, 0};
-        client->is_dressed = client->has_own_lane; /* one that it had before bears another */
+        client->is_dressed = client->has_private_lane; /* one that it had before bears another */
     }
     session->has_asked_name = false;
 }
@@ -178,7 +178,7 @@ static void drop_texts(struct session *session)
 static void change_lane(struct client *client)
 {
     lease_drop(&client->shared);
-    if (client->has_own_lane && client->rider.lane != NULL) {
+    if (client->has_private_lane && client->rider.lane != NULL) {
         struct lane_key key = session_key(client);
         lane_set_key(client->rider.lane, &key);
     }
@@ -241,7 +241,7 @@ bool session_select(struct client *client, uint32_t database)
 
 void session_print_address(const struct client *client, char *out)
 {
-    struct client_address address = announced_address(client);
+    struct client_address address = proxied_address(client);
     char ip[IP_TEXT_MAX];
     if (address.ip.family == 0)
         snprintf(out, SESSION_TEXT, "unix");

@@ -97,7 +97,7 @@ bool special_must_wait(const struct client *client, const struct request *reques
         return false;
     if (must_gather(client, request) || proof_must_wait(client, request))
         return true;
-    if (client->has_own_lane && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
+    if (client->has_private_lane && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
         return true;
     if (request->command->flow == FLOW_MONITOR && !client->in_multi)
         return true; /* a second one is not answered */
@@ -395,7 +395,7 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     client->is_forging_queued &= effect != EFFECT_EXEC;
     end_queued(client, call);
     if (gives_name(request, effect))
-        lane->has_name |= client->has_own_lane;
+        lane->has_name |= client->has_private_lane;
     if (client->is_urgent) {
         client->is_held = true; /* what follows belongs to its own database */
         call->flags |= CALL_LOOK;
@@ -433,7 +433,7 @@ static bool note_asked(struct client *client, const struct lane *lane, const str
 /* In weir's own words, and without a login: that has been settled. A name is on no lane but its owner's. */
 static bool send_hello(struct client *client, struct lane *lane, const struct hello *hello)
 {
-    const bool has_name = hello->has_name && client->has_own_lane;
+    const bool has_name = hello->has_name && client->has_private_lane;
     uint8_t protocol = asked_protocol(lane, hello);
     char small[4 * EMIT_HEADER_MAX + 64];
     char *out = has_name ? malloc(sizeof small + hello->name.len) : small; /* a shared lane waits for it for certain */
@@ -514,7 +514,7 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
     /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
     if (effect == EFFECT_LIBRARY)
         library_send(client, lane, request);
-    else if (effect == EFFECT_NAME && !client->has_own_lane && hello_is_name(request->args[1]))
+    else if (effect == EFFECT_NAME && !client->has_private_lane && hello_is_name(request->args[1]))
         lane_send(lane, rider, REQUEST(no_name_request));
     else if (client->is_silent && client->in_multi && heard_from(client) == 0 && reply_mode_of(request) != REPLY_NONE)
         lane_send(lane, rider, REQUEST(reply_on_request)); /* queued: no lane falls silent */
@@ -528,10 +528,10 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     enum effect effect = request_effect(request);
     bool is_later = is_queued(client, effect);
     route_flush(client->front);
-    if (client->has_own_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
+    if (client->has_private_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
         return false;
 
-    if (client->has_own_lane && !is_later && library_is_asked(request) && !library_tell(client, lane))
+    if (client->has_private_lane && !is_later && library_is_asked(request) && !library_tell(client, lane))
         return false;
 
     if ((!is_later || effect == EFFECT_LIBRARY) && !note_asked(client, lane, request, effect))

@@ -147,7 +147,7 @@ static void arm_idle(struct front *front)
 /* Frames may come to it unasked: it only listens. */
 static bool listens(const struct client *client)
 {
-    const struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
+    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
     return client->is_raw || (lane != NULL && (lane_is_subscribed(lane) || lane->is_monitoring));
 }
 

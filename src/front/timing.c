@@ -115,7 +115,7 @@ void timing_local(struct client *client, uint32_t tag)
         (void)log_slow(client, &timed, tag);
 }
 
-void timing_decided(struct client *client, const struct quota_call *call)
+void timing_decided(struct client *client, const struct decision *call)
 {
     const struct timed timed = {
         .arrived_ns = call->arrived_ns,

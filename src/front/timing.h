@@ -11,7 +11,7 @@
 
 #include "front/client.h"
 #include "limit/command.h"
-#include "quota/call.h"
+#include "quota/decision.h"
 #include "upstream/calls.h"
 
 /* What is remembered of a request on its way: the tag of its call. */
@@ -27,6 +27,6 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
 void timing_local(struct client *client, uint32_t tag);
 
 /* A LIMIT command has been decided: one with arrived_ns. */
-void timing_decided(struct client *client, const struct quota_call *call);
+void timing_decided(struct client *client, const struct decision *call);
 
 #endif

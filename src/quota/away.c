@@ -13,7 +13,7 @@ static bool is_plain(const struct quota_ask *ask)
 }
 
 /* Nobody is asked: let through, or not, as this rule would be. */
-static struct quota_outcome unasked(const struct quota_call *call, const struct quota_rule *rule, bool is_denied)
+static struct quota_outcome unasked(const struct decision *call, const struct quota_rule *rule, bool is_denied)
 {
     return (struct quota_outcome){
         .limit = rule->rates[0].limit,
@@ -25,7 +25,7 @@ static struct quota_outcome unasked(const struct quota_call *call, const struct 
 
 /* ---- one key ---- */
 
-static enum away count_one(const struct quota_call *call, const struct quota_settings *settings, struct local_time time,
+static enum away count_one(const struct decision *call, const struct quota_settings *settings, struct local_time time,
                            struct quota_outcome *outcome)
 {
     uint64_t hash = hash_bytes(settings->key, call->key);
@@ -33,8 +33,8 @@ static enum away count_one(const struct quota_call *call, const struct quota_set
     return is_counted ? AWAY_COUNTED : AWAY_ERROR;
 }
 
-static enum away decide_one(const struct quota_call *call, const struct quota_settings *settings,
-                            struct local_time time, struct quota_outcome *outcome)
+static enum away decide_one(const struct decision *call, const struct quota_settings *settings, struct local_time time,
+                            struct quota_outcome *outcome)
 {
     if (call->ask.rule.n_rates == 0 || call->when_down == QUOTA_DOWN_ERROR)
         return AWAY_ERROR;
@@ -47,7 +47,7 @@ static enum away decide_one(const struct quota_call *call, const struct quota_se
 /* ---- several ---- */
 
 /* Which of them say so, as bits. */
-static uint8_t saying(const struct quota_call *call, enum quota_when_down when_down)
+static uint8_t saying(const struct decision *call, enum quota_when_down when_down)
 {
     unsigned bits = 0;
     for (unsigned i = 0; i < call->n_parts; i++)
@@ -56,8 +56,8 @@ static uint8_t saying(const struct quota_call *call, enum quota_when_down when_d
     return (uint8_t)bits;
 }
 
-static enum away count_some(const struct quota_call *call, const struct quota_settings *settings,
-                            struct local_time time, struct quota_outcome *outcome)
+static enum away count_some(const struct decision *call, const struct quota_settings *settings, struct local_time time,
+                            struct quota_outcome *outcome)
 {
     struct quota_ask asks[QUOTA_PARTS_MAX];
     uint64_t hashes[QUOTA_PARTS_MAX];
@@ -84,7 +84,7 @@ static enum away count_some(const struct quota_call *call, const struct quota_se
     return AWAY_COUNTED;
 }
 
-static enum away decide_several(const struct quota_call *call, const struct quota_settings *settings,
+static enum away decide_several(const struct decision *call, const struct quota_settings *settings,
                                 struct local_time time, struct quota_outcome *outcome)
 {
     uint8_t denying = saying(call, QUOTA_DOWN_DENY), part = 0;
@@ -102,7 +102,7 @@ static enum away decide_several(const struct quota_call *call, const struct quot
     return AWAY_UNASKED;
 }
 
-enum away away_decide(const struct quota_call *call, const struct quota_settings *settings, struct local_time time,
+enum away away_decide(const struct decision *call, const struct quota_settings *settings, struct local_time time,
                       struct quota_outcome *outcome)
 {
     return (call->n_parts > 0 ? decide_several : decide_one)(call, settings, time, outcome);

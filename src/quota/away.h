@@ -19,7 +19,7 @@ enum away {
  * Of several limits the strictest holds: error, then deny, then those that are counted here, all or nothing, while
  * those that let through do.
  */
-enum away away_decide(const struct quota_call *call, const struct quota_settings *settings, struct local_time time,
+enum away away_decide(const struct decision *call, const struct quota_settings *settings, struct local_time time,
                       struct quota_outcome *outcome);
 
 #endif

@@ -40,9 +40,9 @@ bool batch_fits(const struct batch *batch, const struct quota_algorithm *algorit
 
 /* ---- entries ---- */
 
-static struct quota_call *first_call(const struct batch_entry *entry)
+static struct decision *first_call(const struct batch_entry *entry)
 {
-    return container_of(entry->calls.next, struct quota_call, in_entry);
+    return container_of(entry->calls.next, struct decision, in_entry);
 }
 
 /* The slot of that key, or a free one. */
@@ -131,7 +131,7 @@ bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
     return false;
 }
 
-static bool has_key(const struct quota_call *call, struct slice key)
+static bool has_key(const struct decision *call, struct slice key)
 {
     struct slice one;
     struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
@@ -141,7 +141,7 @@ static bool has_key(const struct quota_call *call, struct slice key)
     return false;
 }
 
-static bool share_a_key(const struct quota_call *call, const struct quota_call *other)
+static bool share_a_key(const struct decision *call, const struct decision *other)
 {
     struct slice key;
     struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
@@ -152,7 +152,7 @@ static bool share_a_key(const struct quota_call *call, const struct quota_call *
 }
 
 /* Would a call on several keys, as one with the entry of that place, overtake another that asks about one of them? */
-static bool would_overtake(const struct batch *batch, uint32_t place, const struct quota_call *call, uint64_t bits)
+static bool would_overtake(const struct batch *batch, uint32_t place, const struct decision *call, uint64_t bits)
 {
     for (uint32_t i = place; bits != 0 && i < batch->n; i++)
         if ((batch->entries[i].bits & bits) != 0 && share_a_key(call, first_call(&batch->entries[i])))
@@ -160,7 +160,7 @@ static bool would_overtake(const struct batch *batch, uint32_t place, const stru
     return false;
 }
 
-bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash, uint64_t bits)
+bool batch_add(struct batch *batch, struct decision *call, uint64_t hash, uint64_t bits)
 {
     if (batch->n == batch->room && !grow(batch))
         return false;
@@ -219,7 +219,7 @@ static bool has_counts(const struct batch *batch)
     return false;
 }
 
-static struct slice token_of(const struct quota_call *call)
+static struct slice token_of(const struct decision *call)
 {
     return call->ask.rule.kind == QUOTA_ACQUIRE ? slice_str(call->token) : call->ask.token;
 }
@@ -228,7 +228,7 @@ static size_t request_room(const struct batch *batch, struct slice script)
 {
     size_t room = 8 * EMIT_HEADER_MAX + script.len + batch->words_len;
     for (uint32_t i = 0; i < batch->n; i++) {
-        const struct quota_call *call = first_call(&batch->entries[i]);
+        const struct decision *call = first_call(&batch->entries[i]);
         room += call->key.len + token_of(call).len + 3 * EMIT_HEADER_MAX;
     }
     return room;
@@ -255,17 +255,17 @@ static void write_script_call(const struct batch *batch, struct slice script, st
 
 static void write_delete(const struct batch *batch, struct writer *writer)
 {
-    const struct quota_call *call = first_call(&batch->entries[0]);
+    const struct decision *call = first_call(&batch->entries[0]);
     writer->at += emit_header(writer->at, '*', 1 + (int64_t)call->n_keys);
     put_bulk(writer, SLICE("UNLINK"));
     put(writer, call->key);
 }
 
-bool batch_send(struct batch *batch, struct line *line)
+bool batch_send(struct batch *batch, struct script_conn *line)
 {
     struct slice script = SLICE("");
     if (batch_script(batch) != SCRIPT_COUNT)
-        script = batch->is_repaired ? script_source(batch_script(batch)) : line_sha(line, batch_script(batch));
+        script = batch->is_repaired ? script_source(batch_script(batch)) : script_conn_sha(line, batch_script(batch));
     char *request = malloc(request_room(batch, script));
     if (request == NULL)
         return false;
@@ -274,7 +274,7 @@ bool batch_send(struct batch *batch, struct line *line)
         write_delete(batch, &writer);
     else
         write_script_call(batch, script, &writer);
-    bool is_sent = line_ask(line, request, (size_t)(writer.at - request));
+    bool is_sent = script_conn_ask(line, request, (size_t)(writer.at - request));
     free(request);
     return is_sent;
 }

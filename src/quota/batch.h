@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "quota/line.h"
+#include "quota/script_conn.h"
 #include "quota/quota.h"
 
 /* Entries of one EVALSHA: Lua can unpack their keys. */
@@ -63,7 +63,7 @@ uint64_t batch_note_key(struct batch *batch, uint64_t hash);
  * One more call, whose key's hash is `hash`; of several keys that of call->key, and `bits` are those of each. It stands
  * behind all that ask about one of its keys. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct quota_call *call, uint64_t hash,
+__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *call, uint64_t hash,
                                                    uint64_t bits);
 
 static inline enum script batch_script(const struct batch *batch)
@@ -78,6 +78,6 @@ static inline uint32_t batch_work_us(const struct batch *batch)
 }
 
 /* Send it; with the script itself when it is sent again. False: out of memory, nothing has been sent. */
-__attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct line *line);
+__attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct script_conn *line);
 
 #endif

@@ -18,7 +18,7 @@ uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
 }
 
 /* Does it ask anything about one of the call's keys? */
-static bool concerns(const struct exchange *exchange, const struct batch *batch, const struct quota_call *call,
+static bool concerns(const struct exchange *exchange, const struct batch *batch, const struct decision *call,
                      uint64_t hash)
 {
     struct slice key;
@@ -34,7 +34,7 @@ static bool concerns(const struct exchange *exchange, const struct batch *batch,
  * Equal calls that give back do not travel together: each is told how windows stand behind it, not behind the last.
  */
 static struct batch *find_batch(struct exchange *exchange, const struct exchange_question *question,
-                                const struct quota_call *call, uint64_t hash)
+                                const struct decision *call, uint64_t hash)
 {
     unsigned left = question->algorithm->joining == QUOTA_ALONE ? 0 : LOOK_BACK_MAX;
     for (struct list *at = exchange->open.prev; at != &exchange->open && left > 0; at = at->prev, left--) {
@@ -53,7 +53,7 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
     return batch;
 }
 
-bool exchange_ask(struct exchange *exchange, struct quota_call *call, const struct exchange_question *question,
+bool exchange_ask(struct exchange *exchange, struct decision *call, const struct exchange_question *question,
                   uint64_t hash)
 {
     struct batch *batch = find_batch(exchange, question, call, hash);
@@ -72,7 +72,7 @@ bool exchange_ask(struct exchange *exchange, struct quota_call *call, const stru
         return false;
     }
     call->is_asking = true;
-    line_wake(&exchange->line);
+    script_conn_wake(&exchange->line);
     return true;
 }
 
@@ -81,9 +81,9 @@ bool exchange_ask(struct exchange *exchange, struct quota_call *call, const stru
 static const struct slice amiss = {"-ERR the upstream has answered amiss",
                                    sizeof "-ERR the upstream has answered amiss" - 1};
 
-struct quota_call *exchange_take(struct batch_entry *entry)
+struct decision *exchange_take(struct batch_entry *entry)
 {
-    struct quota_call *call = container_of(entry->calls.next, struct quota_call, in_entry);
+    struct decision *call = container_of(entry->calls.next, struct decision, in_entry);
     list_take(&call->in_entry);
     call->is_asking = false;
     return call;
@@ -114,7 +114,7 @@ static void fail_with(const struct exchange *exchange, struct batch_entry *entry
 static void answer_entry(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
                          struct answer *answer)
 {
-    const struct quota_call *first = container_of(entry->calls.next, struct quota_call, in_entry);
+    const struct decision *first = container_of(entry->calls.next, struct decision, in_entry);
     int64_t numbers[QUOTA_NUMBERS_MAX];
     struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
     struct slice error = slice_of(NULL, 0);
@@ -133,7 +133,7 @@ static size_t numbers_of(const struct batch *batch)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < batch->n; i++) {
-        const struct quota_call *first = container_of(batch->entries[i].calls.next, struct quota_call, in_entry);
+        const struct decision *first = container_of(batch->entries[i].calls.next, struct decision, in_entry);
         n += quota_numbers(&first->ask);
     }
     return n;
@@ -159,7 +159,7 @@ static void answer_delete(struct exchange *exchange, struct batch *batch, struct
     struct slice error = slice_of(NULL, 0);
     bool is_number = answer_number(&answer, &deleted, &error) && error.at == NULL && answer_is_over(&answer);
     while (!list_is_empty(&batch->entries[0].calls)) {
-        struct quota_call *call = exchange_take(&batch->entries[0]);
+        struct decision *call = exchange_take(&batch->entries[0]);
         if (is_number && deleted >= 0 && deleted <= (int64_t)call->n_keys)
             exchange->ops->on_deleted(call, deleted);
         else
@@ -204,7 +204,7 @@ static void repair(struct exchange *exchange, struct batch *batch)
     send_batch(exchange, batch);
 }
 
-static void on_reply(struct line *line, struct slice reply)
+static void on_reply(struct script_conn *line, struct slice reply)
 {
     struct exchange *exchange = container_of(line, struct exchange, line);
     if (list_is_empty(&exchange->sent))
@@ -219,7 +219,7 @@ static void on_reply(struct line *line, struct slice reply)
     else
         answer_batch(exchange, batch, reply);
     if (!list_is_empty(&exchange->open))
-        line_wake(line); /* what had to stay may go */
+        script_conn_wake(line); /* what had to stay may go */
 }
 
 /* ---- the line ---- */
@@ -235,13 +235,13 @@ static void fail_all(const struct exchange *exchange, struct list *batches, stru
     }
 }
 
-static void on_lost(struct line *line)
+static void on_lost(struct script_conn *line)
 {
     struct exchange *exchange = container_of(line, struct exchange, line);
     exchange->sent_us = 0;
     fail_all(exchange, &exchange->sent, err_text(ERR_UPSTREAM_UNAVAILABLE), true);
     if (!list_is_empty(&exchange->open))
-        line_wake(line);
+        script_conn_wake(line);
 }
 
 /* Does something that has been sent, and that asks another script, concern this key? */
@@ -277,7 +277,7 @@ static bool must_stay(const struct exchange *exchange, const struct batch *batch
         return false;
     for (uint32_t i = 0; i < batch->n; i++) {
         const struct batch_entry *entry = &batch->entries[i];
-        const struct quota_call *call = container_of(entry->calls.next, struct quota_call, in_entry);
+        const struct decision *call = container_of(entry->calls.next, struct decision, in_entry);
         struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
         while (argv_next(&keys, &key))
             if (is_asked_about(exchange, batch_script(batch), key, exchange_hash(exchange, key)))
@@ -302,36 +302,36 @@ static void send_open(struct exchange *exchange)
 }
 
 /* That it is there but does not let weir in, or does not decide, is no reason to let anybody through. */
-static bool is_away(const struct line *line)
+static bool is_away(const struct script_conn *line)
 {
     return line->refusal == NULL && line->lanes->down != ERR_NONE;
 }
 
 /* What has gathered in this turn goes out. */
-static void on_change(struct line *line)
+static void on_change(struct script_conn *line)
 {
     struct exchange *exchange = container_of(line, struct exchange, line);
     if (list_is_empty(&exchange->open))
         return;
-    switch (line_find(line)) {
-    case LINE_READY:
+    switch (script_conn_find(line)) {
+    case SCRIPT_CONN_READY:
         send_open(exchange);
         break;
-    case LINE_NOT_YET:
+    case SCRIPT_CONN_NOT_YET:
         break;
-    case LINE_NONE:
-        fail_all(exchange, &exchange->open, line_why_none(line), is_away(line));
+    case SCRIPT_CONN_NONE:
+        fail_all(exchange, &exchange->open, script_conn_why_none(line), is_away(line));
         break;
     }
 }
 
-static void on_unloaded(struct line *line)
+static void on_unloaded(struct script_conn *line)
 {
     struct exchange *exchange = container_of(line, struct exchange, line);
-    fail_all(exchange, &exchange->open, line_why_none(line), is_away(line));
+    fail_all(exchange, &exchange->open, script_conn_why_none(line), is_away(line));
 }
 
-static const struct line_ops line_ops = {
+static const struct script_conn_ops line_ops = {
     .on_change = on_change,
     .on_reply = on_reply,
     .on_unloaded = on_unloaded,
@@ -347,7 +347,7 @@ void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login 
     exchange->settings = settings;
     list_init(&exchange->open);
     list_init(&exchange->sent);
-    line_init(&exchange->line, lanes, login, &line_ops);
+    script_conn_init(&exchange->line, lanes, login, &line_ops);
 }
 
 static void drop_all(struct list *batches)
@@ -357,14 +357,14 @@ static void drop_all(struct list *batches)
         list_take(&batch->in_exchange);
         for (uint32_t i = 0; i < batch->n; i++)
             while (!list_is_empty(&batch->entries[i].calls))
-                call_free(exchange_take(&batch->entries[i]));
+                decision_free(exchange_take(&batch->entries[i]));
         batch_free(batch);
     }
 }
 
 void exchange_fini(struct exchange *exchange)
 {
-    line_fini(&exchange->line);
+    script_conn_fini(&exchange->line);
     drop_all(&exchange->open);
     drop_all(&exchange->sent);
 }

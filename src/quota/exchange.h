@@ -16,7 +16,7 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "quota/batch.h"
-#include "quota/line.h"
+#include "quota/script_conn.h"
 
 struct exchange;
 struct quota_hold;
@@ -26,13 +26,13 @@ struct exchange_ops {
     void (*on_numbers)(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
                        const int64_t *numbers, const struct quota_hold *holds);
     /* So many of its keys existed. */
-    void (*on_deleted)(struct quota_call *call, int64_t n);
+    void (*on_deleted)(struct decision *call, int64_t n);
     /* error: a whole reply. is_down: nothing was asked, or nobody knows, because Redis is away. */
-    void (*on_failed)(struct quota_call *call, struct slice error, bool is_down);
+    void (*on_failed)(struct decision *call, struct slice error, bool is_down);
 };
 
 struct exchange {
-    struct line line;
+    struct script_conn line;
     struct list open; /* batches that are still being filled */
     struct list sent; /* and those that wait for their answer, oldest first */
     uint32_t sent_us; /* how long Redis is busy with them */
@@ -57,10 +57,10 @@ void exchange_fini(struct exchange *exchange);
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key);
 
 /* Ask about the call's keys, which have this hash, at the end of the turn. False: no memory. */
-bool exchange_ask(struct exchange *exchange, struct quota_call *call, const struct exchange_question *question,
+bool exchange_ask(struct exchange *exchange, struct decision *call, const struct exchange_question *question,
                   uint64_t hash);
 
 /* The first call of an entry that is being answered: it is being asked about no longer. */
-struct quota_call *exchange_take(struct batch_entry *entry);
+struct decision *exchange_take(struct batch_entry *entry);
 
 #endif

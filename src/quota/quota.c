@@ -16,7 +16,7 @@
 #include "quota/outcome.h"
 #include "quota/prefix.h"
 #include "quota/question.h"
-#include "quota/wakes.h"
+#include "quota/release_listener.h"
 #include "resp/emit.h"
 
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
@@ -25,7 +25,7 @@
 
 struct quota {
     struct exchange exchange;
-    struct wakes wakes;
+    struct release_listener wakes;
     struct alarms *alarms;
     struct quota_settings *settings;
     quota_on_done on_done;
@@ -38,7 +38,7 @@ static uint64_t now_of(const struct quota *quota)
     return quota->exchange.line.lanes->loop->now_ns;
 }
 
-static uint64_t hash_of(const struct quota_call *call)
+static uint64_t hash_of(const struct decision *call)
 {
     return exchange_hash(&call->quota->exchange, call->key);
 }
@@ -46,7 +46,7 @@ static uint64_t hash_of(const struct quota_call *call)
 /* ---- being done ---- */
 
 /* What has become of the call for one named limit. */
-static void count_for(const struct quota_call *call, struct named_tally *tally, struct slice key, bool is_limited,
+static void count_for(const struct decision *call, struct named_tally *tally, struct slice key, bool is_limited,
                       bool is_shadow)
 {
     if (tally == NULL)
@@ -65,7 +65,7 @@ static void count_for(const struct quota_call *call, struct named_tally *tally, 
 }
 
 /* Of several limits each counts what it would have said alone. */
-static void count(const struct quota_call *call)
+static void count(const struct decision *call)
 {
     if (call->ask.is_peek)
         return;
@@ -77,21 +77,21 @@ static void count(const struct quota_call *call)
     }
 }
 
-static void done(struct quota_call *call)
+static void done(struct decision *call)
 {
     struct quota *quota = call->quota;
     count(call);
     alarm_stop(quota->alarms, &call->alarm);
-    wakes_remove(&quota->wakes, call);
+    release_listener_remove(&quota->wakes, call);
     call->is_done = true;
     if (call->owner == NULL)
-        call_free(call);
+        decision_free(call);
     else
         quota->on_done(call);
 }
 
 /* An error reply, whole. */
-static void done_with(struct quota_call *call, struct slice error)
+static void done_with(struct decision *call, struct slice error)
 {
     struct slice text = error.len > 1 ? slice_of(error.at + 1, error.len - 1) : slice_of("", 0);
     while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
@@ -101,13 +101,13 @@ static void done_with(struct quota_call *call, struct slice error)
     done(call);
 }
 
-static void note_outcome(struct quota_call *call, const struct quota_outcome *outcome)
+static void note_outcome(struct decision *call, const struct quota_outcome *outcome)
 {
     call->is_limited = outcome->is_limited;
     call->refusing = outcome->refusing;
 }
 
-static void reply(struct quota_call *call, const struct quota_outcome *outcome)
+static void reply(struct decision *call, const struct quota_outcome *outcome)
 {
     struct quota_outcome told = *outcome;
     note_outcome(call, outcome);
@@ -124,19 +124,19 @@ static void reply(struct quota_call *call, const struct quota_outcome *outcome)
 
 /* ---- waiting ---- */
 
-static void wait_until(struct quota_call *call, uint64_t due_ns)
+static void wait_until(struct decision *call, uint64_t due_ns)
 {
     alarm_stop(call->quota->alarms, &call->alarm);
     alarm_set(call->quota->alarms, &call->alarm, due_ns);
 }
 
-static bool can_wait(const struct quota_call *call, uint64_t now_ns, int64_t wait_ns)
+static bool can_wait(const struct decision *call, uint64_t now_ns, int64_t wait_ns)
 {
     return wait_ns >= 0 && now_ns + (uint64_t)wait_ns <= call->until_ns;
 }
 
 /* Its turn has not come, and its client does not wait for it: never a yes before its time. */
-static void reply_too_late(struct quota_call *call, const struct quota_outcome *outcome)
+static void reply_too_late(struct decision *call, const struct quota_outcome *outcome)
 {
     struct quota_outcome late = *outcome;
     late.is_limited = true;
@@ -147,7 +147,7 @@ static void reply_too_late(struct quota_call *call, const struct quota_outcome *
 }
 
 /* Let through, or not: now, or when it is its turn, or tried again when the window has moved on. */
-static void decide(struct quota_call *call, const struct quota_outcome *outcome)
+static void decide(struct decision *call, const struct quota_outcome *outcome)
 {
     uint64_t now_ns = now_of(call->quota);
     if (call->owner == NULL) {
@@ -178,7 +178,7 @@ static void decide(struct quota_call *call, const struct quota_outcome *outcome)
 
 /* ---- while Redis is away ---- */
 
-static void done_without(struct quota_call *call, struct slice error)
+static void done_without(struct decision *call, struct slice error)
 {
     const struct quota *quota = call->quota;
     const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
@@ -218,7 +218,7 @@ static void forget_denials(struct quota *quota)
 }
 
 /* Whose windows are the calendar's has to be told which there are now. */
-static void note_time(struct quota_call *call)
+static void note_time(struct decision *call)
 {
     bool has_calendar = quota_has_calendar(&call->ask.rule);
     for (unsigned i = 0; i < call->n_parts; i++)
@@ -230,7 +230,7 @@ static void note_time(struct quota_call *call)
         call->asks[i].unix_s = call->ask.unix_s;
 }
 
-static void ask(struct quota_call *call, uint64_t hash)
+static void ask(struct decision *call, uint64_t hash)
 {
     struct quota *quota = call->quota;
     char words[QUOTA_WORDS_ROOM + sizeof quota->channel];
@@ -250,7 +250,7 @@ static void ask(struct quota_call *call, uint64_t hash)
 }
 
 /* Again, or for the first time. */
-static void try(struct quota_call *call)
+static void try(struct decision *call)
 {
     struct quota *quota = call->quota;
     struct quota_outcome outcome;
@@ -261,7 +261,7 @@ static void try(struct quota_call *call)
     }
     call->is_called = false;
     if (call->ask.rule.kind == QUOTA_ACQUIRE && call->until_ns > 0)
-        wakes_add(&quota->wakes, call);
+        release_listener_add(&quota->wakes, call);
     if (call->ask.rule.n_rates > 0 &&
         denials_find(quota->denials, call->key, hash, call->database, quota_changes(quota->settings, hash),
                      now_of(quota), &call->ask, &outcome))
@@ -272,7 +272,7 @@ static void try(struct quota_call *call)
 
 static void on_alarm(struct alarm *alarm)
 {
-    struct quota_call *call = container_of(alarm, struct quota_call, alarm);
+    struct decision *call = container_of(alarm, struct decision, alarm);
     if (call->is_placed && now_of(call->quota) < alarm->due_ns)
         wait_until(call, alarm->due_ns); /* whoever woke it: a turn is never early */
     else if (call->is_placed)
@@ -290,7 +290,7 @@ static bool is_wrong_type(struct slice error)
 }
 
 /* A look changes nothing: what it would find once the key is gone. */
-static void decide_empty(struct quota_call *call)
+static void decide_empty(struct decision *call)
 {
     int64_t numbers[QUOTA_NUMBERS_MAX] = {0};
     struct quota_outcome outcome;
@@ -303,7 +303,7 @@ static void decide_empty(struct quota_call *call)
 }
 
 /* Ask for the deletion of the next key, of several one after the other. */
-static void renew_next(struct quota_call *call)
+static void renew_next(struct decision *call)
 {
     uint8_t kind = call->n_parts > 0 ? call->asks[call->n_renewed].rule.kind : call->kind;
     if (call->n_parts > 0)
@@ -314,7 +314,7 @@ static void renew_next(struct quota_call *call)
 }
 
 /* The operator has given a limit another algorithm: its keys begin anew. */
-static void renew(struct quota_call *call)
+static void renew(struct decision *call)
 {
     call->is_renewed = true;
     call->kind = call->ask.rule.kind;
@@ -328,7 +328,7 @@ static void renew(struct quota_call *call)
     renew_next(call);
 }
 
-static void restore(struct quota_call *call)
+static void restore(struct decision *call)
 {
     call->ask.rule.kind = call->kind;
     call->ask.rule.n_rates = call->n_rates;
@@ -337,7 +337,7 @@ static void restore(struct quota_call *call)
     call->key = call->all_keys;
 }
 
-static void go_on_renewing(struct quota_call *call, bool is_deleted)
+static void go_on_renewing(struct decision *call, bool is_deleted)
 {
     const struct named_tally *tally = call->n_parts > 0 ? call->parts[call->n_renewed - 1].tally : call->tally;
     if (is_deleted)
@@ -354,14 +354,14 @@ static void go_on_renewing(struct quota_call *call, bool is_deleted)
 /* ---- answers ---- */
 
 /* Nobody is there any more to hold what has been acquired. */
-static void give_place_back(struct quota_call *call)
+static void give_place_back(struct decision *call)
 {
     call->ask.rule.kind = QUOTA_RELEASE;
     call->ask.token = slice_str(call->token);
     ask(call, hash_of(call));
 }
 
-static void decide_holding(struct quota_call *call, const int64_t *numbers)
+static void decide_holding(struct decision *call, const int64_t *numbers)
 {
     uint64_t now_ns = now_of(call->quota);
     bool is_acquire = call->ask.rule.kind == QUOTA_ACQUIRE;
@@ -372,7 +372,7 @@ static void decide_holding(struct quota_call *call, const int64_t *numbers)
     } else if (is_acquire && !is_granted && call->owner != NULL && now_ns < call->until_ns) {
         uint64_t due_ns = call->is_called ? now_ns : now_ns + retry_ms * NS_PER_MS; /* a place came free meanwhile */
         wait_until(call, due_ns < call->until_ns ? due_ns : call->until_ns);
-        wakes_listen(&call->quota->wakes, slice_str(call->quota->channel));
+        release_listener_listen(&call->quota->wakes, slice_str(call->quota->channel));
     } else {
         quota_reply_holding(&call->reply, &call->ask, numbers, slice_str(call->token));
         done(call);
@@ -409,7 +409,7 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
                        const int64_t *numbers, const struct quota_hold *holds)
 {
     struct quota *quota = container_of(exchange, struct quota, exchange);
-    const struct quota_call *first = container_of(entry->calls.next, struct quota_call, in_entry);
+    const struct decision *first = container_of(entry->calls.next, struct decision, in_entry);
     struct quota_memory memory;
     uint32_t n = entry->n;
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
@@ -421,7 +421,7 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
         forget_denials(quota);
     for (uint32_t k = 0; k < n; k++) {
         struct quota_outcome outcome;
-        struct quota_call *call = exchange_take(entry);
+        struct decision *call = exchange_take(entry);
         if (asked.rule.kind == QUOTA_ANEW) {
             go_on_renewing(call, k == 0 && numbers[0] > 0);
             continue;
@@ -436,14 +436,14 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
     }
 }
 
-static void on_deleted(struct quota_call *call, int64_t n)
+static void on_deleted(struct decision *call, int64_t n)
 {
     forget_denials(call->quota);
     build_int(&call->reply, n);
     done(call);
 }
 
-static void on_failed(struct quota_call *call, struct slice error, bool is_down)
+static void on_failed(struct decision *call, struct slice error, bool is_down)
 {
     if (call->ask.rule.kind == QUOTA_ANEW)
         restore(call);
@@ -483,15 +483,15 @@ static void name_channel(struct quota *quota, struct slice prefix)
     quota->channel[name.len] = '\0';
 }
 
-struct quota_call *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
-                               struct slice request, void *owner, struct build *error)
+struct decision *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
+                             struct slice request, void *owner, struct build *error)
 {
-    struct quota_call *call = call_new(quota, context, name, request, owner, error);
+    struct decision *call = decision_new(quota, context, name, request, owner, error);
     if (call == NULL)
         return NULL;
-    if (!call_reserve(call, quota->alarms)) {
+    if (!decision_reserve(call, quota->alarms)) {
         build_error(error, SLICE("ERR out of memory"));
-        call_free(call);
+        decision_free(call);
         return NULL;
     }
     call->alarm.on_due = on_alarm;
@@ -502,37 +502,37 @@ struct quota_call *quota_begin(struct quota *quota, const struct quota_context *
     return call;
 }
 
-struct quota_call *quota_answered(struct quota *quota, struct slice reply, void *owner)
+struct decision *quota_answered(struct quota *quota, struct slice reply, void *owner)
 {
-    return call_answered(quota, reply, owner);
+    return decision_answered(quota, reply, owner);
 }
 
-void quota_start(struct quota_call *call)
+void quota_start(struct decision *call)
 {
     try(call);
 }
 
-void quota_cancel(struct quota_call *call)
+void quota_cancel(struct decision *call)
 {
     call->owner = NULL;
     list_take(&call->in_client);
     alarm_stop(call->quota->alarms, &call->alarm);
-    wakes_remove(&call->quota->wakes, call);
+    release_listener_remove(&call->quota->wakes, call);
     if (!call->is_asking)
-        call_free(call);
+        decision_free(call);
 }
 
-bool quota_hurry(struct quota_call *call)
+bool quota_hurry(struct decision *call)
 {
     call->is_hurried = true;
     call->until_ns = 0;
     return alarm_is_set(&call->alarm);
 }
 
-void quota_end(struct quota_call *call)
+void quota_end(struct decision *call)
 {
     list_take(&call->in_client);
-    call_free(call);
+    decision_free(call);
 }
 
 bool quota_decides(const struct command *command)
@@ -565,7 +565,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->on_done = on_done;
     quota->denials = denials_new();
     exchange_init(&quota->exchange, lanes, login_get(lanes->own), settings, &exchange_ops);
-    wakes_init(&quota->wakes, lanes, login_get(lanes->own), try);
+    release_listener_init(&quota->wakes, lanes, login_get(lanes->own), try);
     return quota;
 }
 
@@ -573,7 +573,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
 void quota_free(struct quota *quota)
 {
     exchange_fini(&quota->exchange);
-    wakes_fini(&quota->wakes);
+    release_listener_fini(&quota->wakes);
     denials_free(quota->denials);
     free(quota);
 }

@@ -17,7 +17,7 @@
 #include "limit/command.h"
 #include "limit/top.h"
 #include "net/alarms.h"
-#include "quota/call.h"
+#include "quota/decision.h"
 #include "upstream/lanes.h"
 
 #define QUOTA_PASSES 4096
@@ -44,7 +44,7 @@ static inline uint32_t quota_changes(const struct quota_settings *settings, uint
 struct quota;
 
 /* A call has been answered: call->reply. */
-typedef void (*quota_on_done)(struct quota_call *call);
+typedef void (*quota_on_done)(struct decision *call);
 
 /* `alarms` go off at their time only: nobody rings them for another reason. */
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
@@ -55,23 +55,23 @@ void quota_free(struct quota *quota);
  * Begin a call: a whole multibulk request of the command `name`. NULL: it is wrong, or there is no memory, and `error`
  * is the reply. Otherwise on_done follows, perhaps at once, unless quota_cancel comes first.
  */
-struct quota_call *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
-                               struct slice request, void *owner, struct build *error);
+struct decision *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
+                             struct slice request, void *owner, struct build *error);
 
 /* A call that has been answered already, with a whole reply. NULL: no memory. */
-struct quota_call *quota_answered(struct quota *quota, struct slice reply, void *owner);
+struct decision *quota_answered(struct quota *quota, struct slice reply, void *owner);
 
 /* Ask, answer, or wait: once after quota_begin, when the owner has it in its list. */
-void quota_start(struct quota_call *call);
+void quota_start(struct decision *call);
 
 /* Nobody waits for it any more. Whatever Redis has been asked stands; a place that it acquires is released. */
-void quota_cancel(struct quota_call *call);
+void quota_cancel(struct decision *call);
 
 /* Its client listens no longer than it must. True: it is waiting now; else it will not. */
-bool quota_hurry(struct quota_call *call);
+bool quota_hurry(struct decision *call);
 
 /* After on_done, when the reply has been used. */
-void quota_end(struct quota_call *call);
+void quota_end(struct decision *call);
 
 /* Is it one of the commands that Redis decides? */
 bool quota_decides(const struct command *command);

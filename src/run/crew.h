@@ -35,7 +35,7 @@ struct crew_drain {
 /* Tell every worker to drain (worker.h). `drain` lives as long as the crew. */
 void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, const struct crew_drain *drain);
 
-/* Have every worker look at what front_settings.relief says. */
+/* Have every worker look at what front_settings.memory_pressure says. */
 void crew_stir(struct crew *crew);
 
 /* Has every worker's loop turned since the last time that this was true? Asks them anew if so. */

@@ -1,5 +1,5 @@
 /*
- * How weir stops: nobody is accepted any more, clients leave between two commands (front/parting.h), and after
+ * How weir stops: nobody is accepted any more, clients leave between two commands (front/drain.h), and after
  * drain-timeout those who are left are closed.
  */
 #ifndef WEIR_RUN_DRAIN_H

@@ -61,8 +61,8 @@ static void look(struct memory *memory)
         malloc_trim(0);
     memory->step = ladder_next(before, used, memory->limit_bytes);
     memory->must_trim = memory->step > before;
-    atomic_store_explicit(&memory->settings->relief.share_bytes, share(memory), memory_order_relaxed);
-    atomic_store_explicit(&memory->settings->relief.step, memory->step, memory_order_relaxed);
+    atomic_store_explicit(&memory->settings->memory_pressure.share_bytes, share(memory), memory_order_relaxed);
+    atomic_store_explicit(&memory->settings->memory_pressure.step, memory->step, memory_order_relaxed);
     if (memory->step != before)
         tell(memory, used);
     if (memory->step != before || memory->step >= LADDER_STALL)

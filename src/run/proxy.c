@@ -13,7 +13,7 @@
 #include "run/endpoint.h"
 #include "run/environment.h"
 #include "run/governor.h"
-#include "run/heart.h"
+#include "run/watchdog.h"
 #include "run/herald.h"
 #include "run/inherit.h"
 #include "run/listening.h"
@@ -25,7 +25,7 @@
 #include "run/upgrade.h"
 #include "run/watch.h"
 #include "upstream/control.h"
-#include "upstream/sentry.h"
+#include "upstream/auth_probe.h"
 
 #define LOOK_MS 1000 /* between two looks at what limits do, and two snapshots of it */
 
@@ -49,11 +49,11 @@ struct proxy {
     struct history *history;
     uint64_t started_unix_ms;
     struct control *control;
-    struct sentry *sentry;
+    struct auth_probe *auth_probe;
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
     struct herald herald;
-    struct heart heart;
+    struct watchdog watchdog;
     struct drain drain;
     struct memory memory;
     struct upgrade upgrade;       /* a process that is to take over from this one */
@@ -174,11 +174,11 @@ static void close_main(void *arg)
     if (proxy->crew != NULL)
         crew_stop(proxy->crew);
     control_close(proxy->control);
-    sentry_close(proxy->sentry);
+    auth_probe_close(proxy->auth_probe);
     for (size_t i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&proxy->signals[i], NULL);
     uv_close((uv_handle_t *)&proxy->look, NULL);
-    heart_close(&proxy->heart);
+    watchdog_close(&proxy->watchdog);
     memory_close(&proxy->memory);
     drain_close(&proxy->drain);
     upgrade_close(&proxy->upgrade);
@@ -318,14 +318,14 @@ static void start_workers(struct proxy *proxy)
     crew_obey(proxy->crew, on_order, proxy);
     governor_watch(proxy->governor, on_change, proxy);
     proxy->watch = watch_new(proxy->settings.tallies, config->workers, on_said, proxy);
-    proxy->sentry = sentry_open(&proxy->loop, &proxy->upstream);
+    proxy->auth_probe = auth_probe_open(&proxy->loop, &proxy->upstream);
     proxy->drain = (struct drain){.crew = proxy->crew,
                                   .listening = proxy->listening,
                                   .timeout_ns = config->drain_timeout_ns,
                                   .clients = &proxy->settings.clients,
                                   .on_over = close_main,
                                   .arg = proxy};
-    heart_start(&proxy->heart, &proxy->loop, proxy->crew);
+    watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
     log_info("forwarding to %s with %u worker%s, lanes %s", proxy->upstream_text, config->workers,

@@ -150,10 +150,10 @@ static void on_told(uv_async_t *async)
         list_take(&order->in_queue);
         front_order_done(&worker->front, order);
     }
-    relief_look(&worker->front);
+    memory_pressure_look(&worker->front);
     if (tick_ms > 0) {
         stop_listening(worker, must_accept_rest);
-        parting_begin(&worker->front, tick_ms);
+        client_drain_begin(&worker->front, tick_ms);
     }
     if (must_stop)
         stop(worker);

@@ -56,12 +56,12 @@ enum worker_stage {
 
 /*
  * Accept nobody any more, those excepted who have connected already if `accept_rest`, and let clients go, see
- * front/parting.h. Later on_told.
+ * front/drain.h. Later on_told.
  */
 void worker_drain(struct worker *worker, uint64_t tick_ms, bool accept_rest);
 enum worker_stage worker_stage(const struct worker *worker);
 
-/* Have it look at what front_settings.relief says. */
+/* Have it look at what front_settings.memory_pressure says. */
 void worker_stir(struct worker *worker);
 
 /* Ask its loop for a sign of life: worker_beats is one more once the loop has turned. */

@@ -5,7 +5,7 @@
 #include "limit/command.h"
 #include "upstream/lanes.h"
 #include "upstream/own_words.h"
-#include "upstream/underway.h"
+#include "upstream/inflight.h"
 
 static struct call *oldest(struct lane *lane)
 {
@@ -41,7 +41,7 @@ static void finish_oldest(struct lane *lane)
 static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
     bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
-    underway_end(lane, call, n);
+    inflight_end(lane, call, n);
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);
     tags_drop(&lane->tags, n);
@@ -172,7 +172,7 @@ static void note_confirmation(struct lane *lane, uint32_t *count)
     bool was_subscribed = lane_is_subscribed(lane);
     if (total >= (int64_t)others && total <= UINT32_MAX)
         *count = (uint32_t)total - others;
-    underway_subscribe(lane, was_subscribed);
+    inflight_subscribe(lane, was_subscribed);
 }
 
 static bool is_message_word(struct slice word)
@@ -206,7 +206,7 @@ static void note_reply(struct lane *lane, const struct call *call)
     if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET"))) {
         bool was_subscribed = lane_is_subscribed(lane);
         lane->channels = lane->patterns = lane->shard_channels = 0;
-        underway_subscribe(lane, was_subscribed);
+        inflight_subscribe(lane, was_subscribed);
         lane->is_monitoring = false;
     }
 }

@@ -9,7 +9,7 @@
 #include "upstream/deliver.h"
 #include "upstream/lanes.h"
 #include "upstream/timers.h"
-#include "upstream/underway.h"
+#include "upstream/inflight.h"
 
 #define GREETED_MAX 4096 /* of one answer to a greeting: HELLO's is the longest */
 
@@ -179,7 +179,7 @@ static void on_end(struct link *link, int status)
 /* What has been noted since the last time goes now. */
 static void on_flush(struct link *link)
 {
-    underway_send(lane_of(link), link_loop(link)->writing_ns);
+    inflight_send(lane_of(link), link_loop(link)->writing_ns);
 }
 
 static void on_drained(struct link *link)
@@ -287,7 +287,7 @@ static void forget_owner(struct lane *lane)
 {
     bool was_subscribed = lane_is_subscribed(lane);
     lane->channels = lane->patterns = lane->shard_channels = 0;
-    underway_subscribe(lane, was_subscribed);
+    inflight_subscribe(lane, was_subscribed);
     lane->has_name = lane->is_watching = lane->is_monitoring = lane->is_used = false;
     lane->is_suspect = lane->is_unsure = lane->is_asked = lane->is_telling = false;
     lane->answer_by_ns = 0;
@@ -312,7 +312,7 @@ static void close_quietly(struct lane *lane)
 {
     lane->state = LANE_CLOSED;
     lane_end_leases(lane);
-    underway_close(lane);
+    inflight_close(lane);
     lanes_take(lane);
     link_close(&lane->link);
 }
@@ -481,7 +481,7 @@ void lane_withdraw(struct rider *rider)
     struct call *newest = calls_at(calls, calls->tail - 1);
     assert(newest->rider == rider && newest->local_bytes == 0);
     tags_drop_newest(&rider->lane->tags);
-    underway_end(rider->lane, newest, 1);
+    inflight_end(rider->lane, newest, 1);
     if (newest->flow == FLOW_ONE && newest->n > 1) {
         newest->n--; /* equal ones before it */
         return;

@@ -1,4 +1,4 @@
-#include "quota/line.h"
+#include "quota/script_conn.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -18,23 +18,23 @@ enum { ASKED, LOADED };
 /* It goes alone: from who is not let in Redis takes no long one, and closes the connection instead of saying why. */
 #define FIRST 0
 
-static struct line *line_of(struct rider *rider)
+static struct script_conn *line_of(struct rider *rider)
 {
-    return container_of(rider, struct line, rider);
+    return container_of(rider, struct script_conn, rider);
 }
 
 /* ---- replies ---- */
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
-    struct line *line = line_of(rider);
+    struct script_conn *line = line_of(rider);
     if (line->reply.len + n > REPLY_MAX)
         lane_fail(rider->lane, "its answer to a script is too long");
     else if (!bytes_add(&line->reply, slice_of(data, n), REPLY_MAX))
         lane_fail(rider->lane, "out of memory");
 }
 
-static void keep_refusal(struct line *line, struct slice reply)
+static void keep_refusal(struct script_conn *line, struct slice reply)
 {
     free(line->refusal);
     line->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
@@ -49,7 +49,7 @@ static bool is_hex(struct slice text)
 }
 
 /* "$40\r\n<sha>\r\n", or why not: NOAUTH, BUSY, LOADING. */
-static bool take_sha(struct line *line, unsigned script, struct slice reply)
+static bool take_sha(struct script_conn *line, unsigned script, struct slice reply)
 {
     if (reply.len != SCRIPT_SHA_LEN + 7 || memcmp(reply.at, "$40\r\n", 5) != 0 ||
         !is_hex(slice_of(reply.at + 5, SCRIPT_SHA_LEN)))
@@ -58,13 +58,13 @@ static bool take_sha(struct line *line, unsigned script, struct slice reply)
     return true;
 }
 
-static bool has_shas(const struct line *line)
+static bool has_shas(const struct script_conn *line)
 {
     return line->n_loads == SCRIPT_COUNT;
 }
 
 /* Whoever needs it next begins with the first script again. */
-static void refuse(struct line *line)
+static void refuse(struct script_conn *line)
 {
     line->n_sent = 0;
     line->is_let_in = line->is_unloaded = false;
@@ -74,7 +74,7 @@ static void refuse(struct line *line)
 }
 
 /* Whether Redis lets weir in, and takes scripts. */
-static void keep_first(struct line *line, struct slice reply)
+static void keep_first(struct script_conn *line, struct slice reply)
 {
     keep_refusal(line, reply);
     line->is_let_in = take_sha(line, FIRST, reply);
@@ -86,11 +86,11 @@ static void keep_first(struct line *line, struct slice reply)
         line->n_lost = 0;
     else
         line->n_loads = 1;
-    line_wake(line);
+    script_conn_wake(line);
 }
 
 /* Once they are known it does not matter: NOSCRIPT is repaired. */
-static void keep_sha(struct line *line, unsigned script, struct slice reply)
+static void keep_sha(struct script_conn *line, unsigned script, struct slice reply)
 {
     if (has_shas(line))
         return;
@@ -106,12 +106,12 @@ static void keep_sha(struct line *line, unsigned script, struct slice reply)
         return;
     }
     line->n_lost = 0;
-    line_wake(line);
+    script_conn_wake(line);
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
 {
-    struct line *line = line_of(rider);
+    struct script_conn *line = line_of(rider);
     struct slice reply = bytes_slice(&line->reply);
     (void)glimpse;
     line->reply.len = 0;
@@ -125,7 +125,7 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
 
 /* ---- coming and going ---- */
 
-static void forget_lane(struct line *line)
+static void forget_lane(struct script_conn *line)
 {
     line->is_open = line->is_let_in = false;
     line->n_sent = 0;
@@ -140,7 +140,7 @@ static void forget_lane(struct line *line)
 /* Again and again before the scripts are there: who waits for them is not to wait for ever. */
 static void on_lost(struct rider *rider)
 {
-    struct line *line = line_of(rider);
+    struct script_conn *line = line_of(rider);
     bool is_loading = !has_shas(line) || (line->n_sent > 0 && !line->is_let_in);
     bool is_hopeless = is_loading && ++line->n_lost > LOST_MAX;
     forget_lane(line);
@@ -154,7 +154,7 @@ static void on_lost(struct rider *rider)
 
 static void on_refused(struct rider *rider, struct slice reply)
 {
-    struct line *line = line_of(rider);
+    struct script_conn *line = line_of(rider);
     forget_lane(line);
     keep_refusal(line, reply);
     if (line->refusal != NULL)
@@ -167,26 +167,27 @@ static const struct rider_ops rider_ops = {
     .on_answer = on_answer,
     .on_refused = on_refused,
     .on_lost = on_lost,
-    .to_link = (ptrdiff_t)offsetof(struct line, hollow) - (ptrdiff_t)offsetof(struct line, rider),
+    .to_link = (ptrdiff_t)offsetof(struct script_conn, hollow) - (ptrdiff_t)offsetof(struct script_conn, rider),
 };
 
 static void on_wake(struct link *link)
 {
-    struct line *line = container_of(link, struct line, hollow);
+    struct script_conn *line = container_of(link, struct script_conn, hollow);
     line->ops->on_change(line);
 }
 
 static const struct link_ops link_ops = {.on_wake = on_wake};
 
-void line_init(struct line *line, struct lanes *lanes, struct login *login, const struct line_ops *ops)
+void script_conn_init(struct script_conn *line, struct lanes *lanes, struct login *login,
+                      const struct script_conn_ops *ops)
 {
-    *line = (struct line){.ops = ops, .lanes = lanes, .key = {.protocol = 2, .login = login}};
+    *line = (struct script_conn){.ops = ops, .lanes = lanes, .key = {.protocol = 2, .login = login}};
     line->rider.ops = &rider_ops;
     list_init(&line->rider.waiting);
     link_init_hollow(&line->hollow, lanes->loop, &link_ops);
 }
 
-void line_fini(struct line *line)
+void script_conn_fini(struct script_conn *line)
 {
     list_take(&line->rider.waiting);
     list_take(&line->hollow.woken);
@@ -198,14 +199,14 @@ void line_fini(struct line *line)
     login_put(line->key.login);
 }
 
-void line_wake(struct line *line)
+void script_conn_wake(struct script_conn *line)
 {
     link_wake(&line->hollow);
 }
 
 /* ---- asking ---- */
 
-static bool send_call(struct line *line, uint8_t effect, unsigned argument, const char *request, size_t n)
+static bool send_call(struct script_conn *line, uint8_t effect, unsigned argument, const char *request, size_t n)
 {
     struct call *call = lane_call_special(line->rider.lane, &line->rider, FLOW_ONE, 1, 0);
     if (call == NULL)
@@ -217,7 +218,7 @@ static bool send_call(struct line *line, uint8_t effect, unsigned argument, cons
     return true;
 }
 
-static bool load(struct line *line, enum script script)
+static bool load(struct script_conn *line, enum script script)
 {
     const struct slice words[] = {SLICE("SCRIPT"), SLICE("LOAD"), script_source(script)};
     char *request = malloc(words[2].len + 4 * EMIT_HEADER_MAX + 32);
@@ -230,7 +231,7 @@ static bool load(struct line *line, enum script script)
 }
 
 /* The first by itself, and the others once it has been taken. */
-static bool load_next(struct line *line)
+static bool load_next(struct script_conn *line)
 {
     unsigned end = line->is_let_in ? SCRIPT_COUNT : FIRST + 1;
     while (line->n_sent < end) {
@@ -241,38 +242,38 @@ static bool load_next(struct line *line)
     return true;
 }
 
-enum line_state line_find(struct line *line)
+enum script_conn_state script_conn_find(struct script_conn *line)
 {
     if (!line->is_open) {
         if (line->refused_ns != 0 && line->lanes->loop->now_ns < line->refused_ns + AGAIN_NS)
-            return LINE_NONE;
+            return SCRIPT_CONN_NONE;
         keep_refusal(line, SLICE("")); /* of another connection */
         line->key.epoch = upstream_epoch(line->lanes->upstream);
         line->is_open = lanes_open_own(line->lanes, &line->key, LANE_SCRIPT, &line->rider) != NULL;
         if (!line->is_open)
-            return LINE_NONE;
+            return SCRIPT_CONN_NONE;
     }
     struct lane *lane = line->rider.lane;
     if (!lane_is_ready(lane) || lane_is_congested(lane)) {
         lane_wait(lane, &line->rider);
-        return LINE_NOT_YET;
+        return SCRIPT_CONN_NOT_YET;
     }
     if (!load_next(line))
-        return LINE_NONE;
-    return line->is_let_in && has_shas(line) ? LINE_READY : LINE_NOT_YET;
+        return SCRIPT_CONN_NONE;
+    return line->is_let_in && has_shas(line) ? SCRIPT_CONN_READY : SCRIPT_CONN_NOT_YET;
 }
 
-struct slice line_why_none(const struct line *line)
+struct slice script_conn_why_none(const struct script_conn *line)
 {
     return line->refusal != NULL ? slice_str(line->refusal) : err_text(lanes_why_none(line->lanes));
 }
 
-struct slice line_sha(const struct line *line, enum script script)
+struct slice script_conn_sha(const struct script_conn *line, enum script script)
 {
     return slice_of(line->shas[script], SCRIPT_SHA_LEN);
 }
 
-bool line_ask(struct line *line, const char *request, size_t n)
+bool script_conn_ask(struct script_conn *line, const char *request, size_t n)
 {
     return send_call(line, ASKED, 0, request, n);
 }

@@ -7,8 +7,8 @@
  * something (a command that blocks, MULTI, a subscription, half a request) stays until that is over, or until the front
  * is closed. Whoever has been let go has a tick to go by itself.
  */
-#ifndef WEIR_FRONT_PARTING_H
-#define WEIR_FRONT_PARTING_H
+#ifndef WEIR_FRONT_DRAIN_H
+#define WEIR_FRONT_DRAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,23 +17,23 @@
 struct front;
 struct client;
 
-struct parting {
+struct client_drain {
     uv_timer_t tick;
     bool is_on;
 };
 
-void parting_init(struct front *front);
+void client_drain_init(struct front *front);
 
 /* From now on; settings->on_empty follows when the last client has gone, maybe at once. Nobody may come any more. */
-void parting_begin(struct front *front, uint64_t tick_ms);
+void client_drain_begin(struct front *front, uint64_t tick_ms);
 
-/* The client has sent something, or been answered: can it be let go? Only once parting has begun. */
-void parting_look(struct client *client);
+/* The client has sent something, or been answered: can it be let go? Only once the drain has begun. */
+void client_drain_look(struct client *client);
 
 /* A client has gone. */
-void parting_left(struct front *front);
+void client_drain_left(struct front *front);
 
 /* As the loop is closed. */
-void parting_close(struct front *front);
+void client_drain_close(struct front *front);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * One LIMIT call of a client that Redis decides: what it asks, and where it stands.
  */
-#ifndef WEIR_QUOTA_CALL_H
-#define WEIR_QUOTA_CALL_H
+#ifndef WEIR_QUOTA_DECISION_H
+#define WEIR_QUOTA_DECISION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ struct quota_part {
 };
 
 /* One LIMIT call of a client. */
-struct quota_call {
+struct decision {
     struct list in_client; /* the owner's */
     struct list in_entry;
     struct quota *quota;
@@ -42,8 +42,8 @@ struct quota_call {
     unsigned database;
     uint64_t until_ns; /* how long it may wait; 0: not at all */
     struct alarm alarm;
-    struct alarms *alarms; /* where it has been reserved; NULL: nowhere, and it is never set */
-    struct list in_wakes;  /* while it waits for a place */
+    struct alarms *alarms;   /* where it has been reserved; NULL: nowhere, and it is never set */
+    struct list in_listener; /* while it waits for a place */
     enum quota_when_down when_down;
     struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: of none */
     struct build reply;        /* once it is done */
@@ -87,16 +87,16 @@ struct quota_context {
 };
 
 /* Of a whole multibulk request of the command `name`. NULL: it is wrong, or there is no memory, and `error` says so. */
-struct quota_call *call_new(struct quota *quota, const struct quota_context *context, struct slice name,
-                            struct slice request, void *owner, struct build *error);
+struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct slice name,
+                              struct slice request, void *owner, struct build *error);
 
 /* One that has been answered already, with a whole reply. NULL: no memory. */
-struct quota_call *call_answered(struct quota *quota, struct slice reply, void *owner);
+struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner);
 
 /* Its alarm may be set among these. False: out of memory. */
-__attribute__((warn_unused_result)) bool call_reserve(struct quota_call *call, struct alarms *alarms);
+__attribute__((warn_unused_result)) bool decision_reserve(struct decision *call, struct alarms *alarms);
 
 /* It is in no list, and no alarm is set for it. */
-void call_free(struct quota_call *call);
+void decision_free(struct decision *call);
 
 #endif

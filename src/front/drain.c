@@ -1,4 +1,4 @@
-#include "front/parting.h"
+#include "front/drain.h"
 
 #include "front/client.h"
 
@@ -7,7 +7,7 @@
 /* Has Redis, or weir, something for it that no command asks for anew? */
 static bool is_attached(const struct client *client)
 {
-    const struct lane *lane = client->has_own_lane ? client->rider.lane : NULL;
+    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
     bool is_in_transaction = client->in_multi || client->is_multi_broken || client->is_multi_unsure;
     return is_in_transaction || client->is_raw || (client->holds & HOLD_WATCH) != 0 ||
            (lane != NULL && (lane_is_subscribed(lane) || lane->is_monitoring || lane_is_in_message(lane)));
@@ -22,7 +22,7 @@ static bool is_unfinished(const struct client *client)
            (client->intake != NULL && !intake_is_empty(client->intake)) || link_has_unread(&client->link);
 }
 
-void parting_look(struct client *client)
+void client_drain_look(struct client *client)
 {
     if (client_is_closed(client) || client->is_leaving)
         return;
@@ -49,7 +49,7 @@ static void look_at(struct client *client)
     else if (client->is_parted)
         client->is_overdue = !link_is_sending(&client->link);
     else if (!was_fresh)
-        parting_look(client);
+        client_drain_look(client);
 }
 
 static void on_tick(uv_timer_t *tick)
@@ -62,32 +62,32 @@ static void on_tick(uv_timer_t *tick)
     }
 }
 
-void parting_left(struct front *front)
+void client_drain_left(struct front *front)
 {
-    if (front->parting.is_on && list_is_empty(&front->clients))
+    if (front->drain.is_on && list_is_empty(&front->clients))
         front->settings->on_empty(front->worker);
 }
 
-void parting_init(struct front *front)
+void client_drain_init(struct front *front)
 {
-    uv_timer_init(&front->loop->uv, &front->parting.tick);
-    front->parting.tick.data = front;
+    uv_timer_init(&front->loop->uv, &front->drain.tick);
+    front->drain.tick.data = front;
 }
 
-void parting_begin(struct front *front, uint64_t tick_ms)
+void client_drain_begin(struct front *front, uint64_t tick_ms)
 {
-    front->parting.is_on = true;
+    front->drain.is_on = true;
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         struct client *client = container_of(at, struct client, in_front);
         client->rider.wants_idle |= client->rider.in_flight > 0;
         client->is_fresh &= client->subject == NULL;
     }
-    uv_timer_start(&front->parting.tick, on_tick, tick_ms, tick_ms);
-    parting_left(front);
+    uv_timer_start(&front->drain.tick, on_tick, tick_ms, tick_ms);
+    client_drain_left(front);
 }
 
-void parting_close(struct front *front)
+void client_drain_close(struct front *front)
 {
-    front->parting.is_on = false;
-    uv_close((uv_handle_t *)&front->parting.tick, NULL);
+    front->drain.is_on = false;
+    uv_close((uv_handle_t *)&front->drain.tick, NULL);
 }

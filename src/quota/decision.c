@@ -1,5 +1,5 @@
 /* Reads a request and keeps of it what is needed until its answer. */
-#include "quota/call.h"
+#include "quota/decision.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static struct slice put_named(char **at, struct slice prefix, struct slice name,
 }
 
 /* All keys of a RESET, each as a bulk. */
-static void put_keys(struct quota_call *call, char *at, struct slice prefix)
+static void put_keys(struct decision *call, char *at, struct slice prefix)
 {
     struct slice key;
     char *start = at;
@@ -47,7 +47,7 @@ static void put_keys(struct quota_call *call, char *at, struct slice prefix)
 }
 
 /* False: the system has no random numbers. */
-static bool make_token(struct quota_call *call)
+static bool make_token(struct decision *call)
 {
     static const char hex[] = "0123456789abcdef";
     unsigned char bytes[16];
@@ -60,13 +60,13 @@ static bool make_token(struct quota_call *call)
     return true;
 }
 
-static void init(struct quota_call *call, struct quota *quota, void *owner, bool is_resp3)
+static void init(struct decision *call, struct quota *quota, void *owner, bool is_resp3)
 {
     call->quota = quota;
     call->owner = owner;
     list_init(&call->in_client);
     list_init(&call->in_entry);
-    list_init(&call->in_wakes);
+    list_init(&call->in_listener);
     build_init(&call->reply, is_resp3);
 }
 
@@ -76,7 +76,7 @@ static size_t parted_len(const struct quota_ask *part, struct slice prefix)
 }
 
 /* Keys of several parts, each as a bulk, and behind them those that the client has written. */
-static void put_parts(struct quota_call *call, char *at, struct slice prefix)
+static void put_parts(struct decision *call, char *at, struct slice prefix)
 {
     char *start = at;
     for (unsigned i = 0; i < call->n_parts; i++) {
@@ -97,7 +97,7 @@ static void put_parts(struct quota_call *call, char *at, struct slice prefix)
 }
 
 /* What of the request is needed later. */
-static void keep(struct quota_call *call, const struct quota_ask *ask, struct slice prefix)
+static void keep(struct decision *call, const struct quota_ask *ask, struct slice prefix)
 {
     char *at = call->text;
     call->ask = *ask;
@@ -195,7 +195,7 @@ static void take_penalty(const struct named_limit *limit, struct quota_ask *ask)
 }
 
 /* What the operator has said of the limits that it asks. False: no memory. */
-static bool take_limits(struct quota_call *call, const struct asked *asked, enum quota_when_down otherwise)
+static bool take_limits(struct decision *call, const struct asked *asked, enum quota_when_down otherwise)
 {
     unsigned n = asked->ask.n_parts;
     if (n > 0) {
@@ -218,8 +218,8 @@ static bool take_limits(struct quota_call *call, const struct asked *asked, enum
     return true;
 }
 
-struct quota_call *call_new(struct quota *quota, const struct quota_context *context, struct slice name,
-                            struct slice request, void *owner, struct build *error)
+struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct slice name,
+                              struct slice request, void *owner, struct build *error)
 {
     struct asked asked;
     char why[256];
@@ -237,12 +237,12 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
         build_error(error, SLICE("ERR the user's name is too long for keys of its own: at most 255 bytes"));
         return NULL;
     }
-    struct quota_call *call = calloc(1, sizeof *call + text_room(&asked, request, prefix));
+    struct decision *call = calloc(1, sizeof *call + text_room(&asked, request, prefix));
     if (call != NULL)
         init(call, quota, owner, context->is_resp3);
     if (call == NULL || !take_limits(call, &asked, context->when_down)) {
         if (call != NULL)
-            call_free(call);
+            decision_free(call);
         build_error(error, SLICE("ERR out of memory"));
         return NULL;
     }
@@ -250,7 +250,7 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     (void)zone_get(call->ask.rule.zone);
     if (call->ask.rule.kind == QUOTA_ACQUIRE && !make_token(call)) {
         build_error(error, SLICE("ERR the system has no random numbers"));
-        call_free(call);
+        decision_free(call);
         return NULL;
     }
     if (call->ask.rule.n_rates > 0)
@@ -260,9 +260,9 @@ struct quota_call *call_new(struct quota *quota, const struct quota_context *con
     return call;
 }
 
-struct quota_call *call_answered(struct quota *quota, struct slice reply, void *owner)
+struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner)
 {
-    struct quota_call *call = calloc(1, sizeof *call);
+    struct decision *call = calloc(1, sizeof *call);
     if (call == NULL)
         return NULL;
     init(call, quota, owner, false);
@@ -271,7 +271,7 @@ struct quota_call *call_answered(struct quota *quota, struct slice reply, void *
     return call;
 }
 
-bool call_reserve(struct quota_call *call, struct alarms *alarms)
+bool decision_reserve(struct decision *call, struct alarms *alarms)
 {
     if (!alarms_reserve(alarms, 1))
         return false;
@@ -279,7 +279,7 @@ bool call_reserve(struct quota_call *call, struct alarms *alarms)
     return true;
 }
 
-void call_free(struct quota_call *call)
+void decision_free(struct decision *call)
 {
     if (call->alarms != NULL)
         alarms_release(call->alarms, 1);

@@ -4,8 +4,8 @@
  * Questions are answered in order. When the connection is lost, whoever asked does not learn what became of it: nothing
  * is asked twice.
  */
-#ifndef WEIR_QUOTA_LINE_H
-#define WEIR_QUOTA_LINE_H
+#ifndef WEIR_QUOTA_SCRIPT_CONN_H
+#define WEIR_QUOTA_SCRIPT_CONN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,21 +17,21 @@
 #include "upstream/lanes.h"
 #include "upstream/script.h"
 
-struct line;
+struct script_conn;
 
-struct line_ops {
+struct script_conn_ops {
     /* It may be ready now, or there is none: try again. */
-    void (*on_change)(struct line *line);
+    void (*on_change)(struct script_conn *line);
     /* The whole reply to the oldest question. */
-    void (*on_reply)(struct line *line, struct slice reply);
-    /* Redis takes no scripts now, or nobody in, and nothing has been asked: line_why_none has its words. */
-    void (*on_unloaded)(struct line *line);
+    void (*on_reply)(struct script_conn *line, struct slice reply);
+    /* Redis takes no scripts now, or nobody in, and nothing has been asked: script_conn_why_none has its words. */
+    void (*on_unloaded)(struct script_conn *line);
     /* None of the questions will be answered. */
-    void (*on_lost)(struct line *line);
+    void (*on_lost)(struct script_conn *line);
 };
 
-struct line {
-    const struct line_ops *ops;
+struct script_conn {
+    const struct script_conn_ops *ops;
     struct lanes *lanes;
     struct lane_key key;
     struct rider rider;
@@ -48,31 +48,32 @@ struct line {
     bool is_unloaded;    /* one of the others was refused */
 };
 
-enum line_state {
-    LINE_READY,
-    LINE_NOT_YET, /* on_change follows */
-    LINE_NONE,    /* the upstream is away */
+enum script_conn_state {
+    SCRIPT_CONN_READY,
+    SCRIPT_CONN_NOT_YET, /* on_change follows */
+    SCRIPT_CONN_NONE,    /* the upstream is away */
 };
 
 /* `login` is kept; NULL: as Redis takes whoever does not log in. */
-void line_init(struct line *line, struct lanes *lanes, struct login *login, const struct line_ops *ops);
+void script_conn_init(struct script_conn *line, struct lanes *lanes, struct login *login,
+                      const struct script_conn_ops *ops);
 
 /* Open it if need be. */
-enum line_state line_find(struct line *line);
+enum script_conn_state script_conn_find(struct script_conn *line);
 
 /* Why there is none, as an error reply. */
-struct slice line_why_none(const struct line *line);
+struct slice script_conn_why_none(const struct script_conn *line);
 
 /* Wake up on_change at the end of this turn. */
-void line_wake(struct line *line);
+void script_conn_wake(struct script_conn *line);
 
 /* For EVALSHA; only while it is ready. */
-struct slice line_sha(const struct line *line, enum script script);
+struct slice script_conn_sha(const struct script_conn *line, enum script script);
 
 /* One question: a complete request. False: out of memory. */
-__attribute__((warn_unused_result)) bool line_ask(struct line *line, const char *request, size_t n);
+__attribute__((warn_unused_result)) bool script_conn_ask(struct script_conn *line, const char *request, size_t n);
 
 /* Let go of the connection; no callback follows. */
-void line_fini(struct line *line);
+void script_conn_fini(struct script_conn *line);
 
 #endif

@@ -6,8 +6,8 @@
  * read from can always go on by reading; request bytes, which only reading on can use up, are bounded in another way
  * (front/intake.h).
  */
-#ifndef WEIR_FRONT_RELIEF_H
-#define WEIR_FRONT_RELIEF_H
+#ifndef WEIR_FRONT_MEMORY_PRESSURE_H
+#define WEIR_FRONT_MEMORY_PRESSURE_H
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -16,15 +16,15 @@ struct client;
 struct front;
 
 /* Said by the main thread. */
-struct relief {
+struct memory_pressure {
     _Atomic unsigned step;        /* enum ladder_step */
     _Atomic uint64_t share_bytes; /* of unread replies that a client may hold */
 };
 
 /* Do what the main thread has said. To be called whenever it has, and again and again from LADDER_STALL on. */
-void relief_look(struct front *front);
+void memory_pressure_look(struct front *front);
 
 /* The client is gone. */
-void relief_forget(struct client *client);
+void memory_pressure_forget(struct client *client);
 
 #endif

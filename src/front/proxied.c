@@ -1,4 +1,4 @@
-#include "front/announced.h"
+#include "front/proxied.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static uint16_t port_of(const struct sockaddr_storage *peer)
     return ntohs(peer->ss_family == AF_INET6 ? in6.sin6_port : in.sin_port);
 }
 
-struct client_address announced_address(const struct client *client)
+struct client_address proxied_address(const struct client *client)
 {
     struct sockaddr_storage peer;
     if (client_extra(client)->is_announced)
@@ -34,9 +34,9 @@ static void turn_away(struct client *client, const char *why)
     client_close_for(client, CLOSED_PROXY);
 }
 
-void announced_begin(struct client *client)
+void proxied_begin(struct client *client)
 {
-    struct client_address peer = announced_address(client);
+    struct client_address peer = proxied_address(client);
     if (!networks_hold(&client->front->rules->proxies, &peer.ip)) {
         turn_away(client, "its address is not in proxy-protocol-from");
         return;
@@ -71,7 +71,7 @@ static size_t end(struct client *client, const char *rest, size_t n)
     return 0;
 }
 
-size_t announced_take(struct client *client, const char *data, size_t n)
+size_t proxied_take(struct client *client, const char *data, size_t n)
 {
     size_t used;
     struct proxy_header *header = client->extra->header;

@@ -1,4 +1,4 @@
-#include "front/relief.h"
+#include "front/memory_pressure.h"
 
 #include "base/ladder.h"
 #include "front/client.h"
@@ -26,11 +26,11 @@ static void judge(struct client *client, enum ladder_step step, uint64_t share_b
     feed_stall(client, is_stalled);
 }
 
-void relief_look(struct front *front)
+void memory_pressure_look(struct front *front)
 {
-    struct relief *relief = &front->settings->relief;
-    enum ladder_step step = (enum ladder_step)atomic_load_explicit(&relief->step, memory_order_relaxed);
-    uint64_t share_bytes = atomic_load_explicit(&relief->share_bytes, memory_order_relaxed);
+    struct memory_pressure *pressure = &front->settings->memory_pressure;
+    enum ladder_step step = (enum ladder_step)atomic_load_explicit(&pressure->step, memory_order_relaxed);
+    uint64_t share_bytes = atomic_load_explicit(&pressure->share_bytes, memory_order_relaxed);
     if (step >= LADDER_SHED)
         pool_shed(&front->loop->pool);
     if (step < LADDER_STALL && count_read(&front->counts.stalled) == 0)
@@ -39,7 +39,7 @@ void relief_look(struct front *front)
         judge(container_of(at, struct client, in_front), step, share_bytes);
 }
 
-void relief_forget(struct client *client)
+void memory_pressure_forget(struct client *client)
 {
     if (client->is_stalled)
         count_add(&client->front->counts.stalled, UINT64_MAX);

@@ -1,4 +1,4 @@
-#include "quota/wakes.h"
+#include "quota/release_listener.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +9,20 @@
 
 #define FRAME_MAX (1 << 20)
 
-static struct wakes *wakes_of(struct rider *rider)
+static struct release_listener *release_listener_of(struct rider *rider)
 {
-    return container_of(rider, struct wakes, rider);
+    return container_of(rider, struct release_listener, rider);
 }
 
 /* on_wake may take any of them out: they are looked at one by one from a list of their own. */
-static void wake(struct wakes *wakes, bool has_key, struct slice key)
+static void wake(struct release_listener *wakes, bool has_key, struct slice key)
 {
     struct list now;
     list_take_all(&now, &wakes->waiting);
     while (!list_is_empty(&now)) {
-        struct quota_call *call = container_of(now.next, struct quota_call, in_wakes);
-        list_take(&call->in_wakes);
-        list_push(&wakes->waiting, &call->in_wakes);
+        struct decision *call = container_of(now.next, struct decision, in_listener);
+        list_take(&call->in_listener);
+        list_push(&wakes->waiting, &call->in_listener);
         if (!has_key || slice_eq(call->key, key))
             wakes->on_wake(call);
     }
@@ -30,7 +30,7 @@ static void wake(struct wakes *wakes, bool has_key, struct slice key)
 
 /* ---- what is published ---- */
 
-static void take_frame(struct wakes *wakes, struct slice frame)
+static void take_frame(struct release_listener *wakes, struct slice frame)
 {
     struct slice key;
     switch (release_read(frame, slice_str(wakes->channel), &key)) {
@@ -48,7 +48,7 @@ static void take_frame(struct wakes *wakes, struct slice frame)
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
-    struct wakes *wakes = wakes_of(rider);
+    struct release_listener *wakes = release_listener_of(rider);
     const struct lane *lane = rider->lane;
     while (n > 0 && rider->lane == lane) { /* nobody waiting any more, it is let go */
         size_t used;
@@ -69,7 +69,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 
 /* ---- the subscription ---- */
 
-static void forget_lane(struct wakes *wakes)
+static void forget_lane(struct release_listener *wakes)
 {
     wakes->is_open = wakes->is_subscribed = false;
     wakes->rider.lane = NULL;
@@ -78,7 +78,7 @@ static void forget_lane(struct wakes *wakes)
     memset(&wakes->scan, 0, sizeof wakes->scan);
 }
 
-static void subscribe(struct wakes *wakes)
+static void subscribe(struct release_listener *wakes)
 {
     const struct slice words[] = {SLICE("SUBSCRIBE"), slice_str(wakes->channel)};
     char out[512];
@@ -88,7 +88,7 @@ static void subscribe(struct wakes *wakes)
 }
 
 /* While anybody waits. Without Redis they are told when they try again. */
-static void open_if_needed(struct wakes *wakes)
+static void open_if_needed(struct release_listener *wakes)
 {
     if (list_is_empty(&wakes->waiting) || wakes->is_open)
         return;
@@ -102,7 +102,7 @@ static void open_if_needed(struct wakes *wakes)
         lane_wait(wakes->rider.lane, &wakes->rider);
 }
 
-static void close_lane(struct wakes *wakes)
+static void close_lane(struct release_listener *wakes)
 {
     list_take(&wakes->rider.waiting);
     if (wakes->rider.lane != NULL)
@@ -112,7 +112,7 @@ static void close_lane(struct wakes *wakes)
 
 static void on_lost(struct rider *rider)
 {
-    struct wakes *wakes = wakes_of(rider);
+    struct release_listener *wakes = release_listener_of(rider);
     forget_lane(wakes);
     wake(wakes, false, SLICE(""));
 }
@@ -120,35 +120,37 @@ static void on_lost(struct rider *rider)
 static void on_refused(struct rider *rider, struct slice reply)
 {
     (void)reply;
-    forget_lane(wakes_of(rider));
+    forget_lane(release_listener_of(rider));
 }
 
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_refused = on_refused,
     .on_lost = on_lost,
-    .to_link = (ptrdiff_t)offsetof(struct wakes, hollow) - (ptrdiff_t)offsetof(struct wakes, rider),
+    .to_link =
+        (ptrdiff_t)offsetof(struct release_listener, hollow) - (ptrdiff_t)offsetof(struct release_listener, rider),
 };
 
 static void on_link_wake(struct link *link)
 {
-    struct wakes *wakes = container_of(link, struct wakes, hollow);
+    struct release_listener *wakes = container_of(link, struct release_listener, hollow);
     if (wakes->is_open && lane_is_ready(wakes->rider.lane) && !wakes->is_subscribed)
         subscribe(wakes);
 }
 
 static const struct link_ops link_ops = {.on_wake = on_link_wake};
 
-void wakes_init(struct wakes *wakes, struct lanes *lanes, struct login *login, void (*on_wake)(struct quota_call *call))
+void release_listener_init(struct release_listener *wakes, struct lanes *lanes, struct login *login,
+                           void (*on_wake)(struct decision *call))
 {
-    *wakes = (struct wakes){.lanes = lanes, .lane_key = {.protocol = 2, .login = login}, .on_wake = on_wake};
+    *wakes = (struct release_listener){.lanes = lanes, .lane_key = {.protocol = 2, .login = login}, .on_wake = on_wake};
     wakes->rider.ops = &rider_ops;
     list_init(&wakes->rider.waiting);
     list_init(&wakes->waiting);
     link_init_hollow(&wakes->hollow, lanes->loop, &link_ops);
 }
 
-void wakes_fini(struct wakes *wakes)
+void release_listener_fini(struct release_listener *wakes)
 {
     list_take(&wakes->hollow.woken);
     close_lane(wakes);
@@ -157,13 +159,13 @@ void wakes_fini(struct wakes *wakes)
     login_put(wakes->lane_key.login);
 }
 
-void wakes_add(struct wakes *wakes, struct quota_call *call)
+void release_listener_add(struct release_listener *wakes, struct decision *call)
 {
-    if (list_is_empty(&call->in_wakes))
-        list_push(&wakes->waiting, &call->in_wakes);
+    if (list_is_empty(&call->in_listener))
+        list_push(&wakes->waiting, &call->in_listener);
 }
 
-void wakes_listen(struct wakes *wakes, struct slice channel)
+void release_listener_listen(struct release_listener *wakes, struct slice channel)
 {
     if (wakes->channel == NULL || !slice_eq(channel, slice_str(wakes->channel))) {
         close_lane(wakes);
@@ -174,9 +176,9 @@ void wakes_listen(struct wakes *wakes, struct slice channel)
         open_if_needed(wakes);
 }
 
-void wakes_remove(struct wakes *wakes, struct quota_call *call)
+void release_listener_remove(struct release_listener *wakes, struct decision *call)
 {
-    list_take(&call->in_wakes);
+    list_take(&call->in_listener);
     if (list_is_empty(&wakes->waiting) && wakes->is_open)
         close_lane(wakes);
 }

@@ -2,8 +2,8 @@
  * weir's own commands (LIMIT ...) on their way: who may use them, and what is answered at once or carried out
  * elsewhere.
  */
-#ifndef WEIR_FRONT_OWN_H
-#define WEIR_FRONT_OWN_H
+#ifndef WEIR_FRONT_LIMIT_COMMAND_H
+#define WEIR_FRONT_LIMIT_COMMAND_H
 
 #include "base/slice.h"
 #include "front/client.h"
@@ -11,10 +11,11 @@
 #include "quota/quota.h"
 
 /* Answer `request`, or hold the client until an order has come back. The gate has let it pass. */
-void own_run(struct client *client, const struct request *request);
+void limit_command_run(struct client *client, const struct request *request);
 
 /* `command`, unless the operator leaves it to Redis: then it is unknown here. */
-static inline const struct command *own_as_configured(const struct front *front, const struct command *command)
+static inline const struct command *limit_command_as_configured(const struct front *front,
+                                                                const struct command *command)
 {
     bool is_left = front->rules->cell == QUOTA_CELL_OFF && quota_is_cell(command);
     return is_left ? command_table_row(front->commands, 0) : command;
@@ -22,9 +23,9 @@ static inline const struct command *own_as_configured(const struct front *front,
 
 /* What is wrong with it, as a complete error reply in `out`; 0: nothing. */
 #define OWN_ERROR_ROOM 512
-size_t own_check(const struct client *client, const struct request *request, char *out);
+size_t limit_command_check(const struct client *client, const struct request *request, char *out);
 
 /* Is it an operator's, whose client is one for its user's sake? Then that must still be its user. */
-bool own_needs_proof(const struct client *client, const struct request *request);
+bool limit_command_needs_proof(const struct client *client, const struct request *request);
 
 #endif

@@ -4,8 +4,8 @@
  * Until that header is whole the client is nobody: nothing is charged, and none of its bytes is a request. From then on
  * its address is the one announced. Whoever is not in proxy-protocol-from is not listened to.
  */
-#ifndef WEIR_FRONT_ANNOUNCED_H
-#define WEIR_FRONT_ANNOUNCED_H
+#ifndef WEIR_FRONT_PROXIED_H
+#define WEIR_FRONT_PROXIED_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,13 +21,13 @@ struct client_address {
 };
 
 /* As announced, or else its own. */
-struct client_address announced_address(const struct client *client);
+struct client_address proxied_address(const struct client *client);
 
 /* It has just connected: wait for its header, or close it if it is not to be believed. */
-void announced_begin(struct client *client);
+void proxied_begin(struct client *client);
 
 /* While client->is_announcing. Returns how many of the bytes were the header's, or TLS' behind it; when the header
  * ends in them and TLS does not begin, the client has been admitted. It may be closed. */
-size_t announced_take(struct client *client, const char *data, size_t n);
+size_t proxied_take(struct client *client, const char *data, size_t n);
 
 #endif

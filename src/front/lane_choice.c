@@ -1,4 +1,4 @@
-#include "front/place.h"
+#include "front/lane_choice.h"
 
 #include "base/num.h"
 #include "front/account.h"
@@ -9,7 +9,7 @@
 #include "upstream/lend.h"
 #include "upstream/own_words.h"
 
-void place_wait_for_idle(struct client *client)
+void lane_choice_wait_for_idle(struct client *client)
 {
     client->rider.wants_idle = true;
 }
@@ -55,9 +55,9 @@ static bool dress(struct client *client, struct lane *lane)
 /* A lane that had had another owner was not clean: it is closed, and the next is a new one. */
 static void note_unclean(struct client *client)
 {
-    if (!client->has_own_lane || client->rider.lane != NULL)
+    if (!client->has_private_lane || client->rider.lane != NULL)
         return;
-    client->has_own_lane = false;
+    client->has_private_lane = false;
     client->wants_new_lane = true;
 }
 
@@ -70,7 +70,7 @@ static enum finding find_none(struct client *client)
         client->hopes++;
     else
         client->hopes = 0;
-    return may_hope ? PLACE_NOT_YET : PLACE_NONE;
+    return may_hope ? LANE_NOT_YET : LANE_NONE;
 }
 
 static void give_back(struct client *client);
@@ -92,28 +92,28 @@ static struct lane *borrow(struct client *client, const struct request *request,
 /* Does the lane that it has not speak for what it has written, and does nothing bind it to that? */
 static bool must_change(const struct client *client, const struct request *request)
 {
-    return proof_is_wanted(client, request) && client->has_own_lane && !is_strict(client) && client->holds == 0 &&
+    return proof_is_wanted(client, request) && client->has_private_lane && !is_strict(client) && client->holds == 0 &&
            client->rider.lane != NULL && client->rider.lane->cover == NULL;
 }
 
-static enum finding find_own(struct client *client, const struct request *request, struct lane **found)
+static enum finding find_private(struct client *client, const struct request *request, struct lane **found)
 {
     struct rider *rider = &client->rider;
     note_unclean(client);
     if (must_change(client, request)) {
         if (rider->in_flight > 0) {
-            place_wait_for_idle(client);
-            return PLACE_NOT_YET;
+            lane_choice_wait_for_idle(client);
+            return LANE_NOT_YET;
         }
         if (may_give_back(client))
             give_back(client);
     }
     if (client_is_closed(client))
-        return PLACE_NONE; /* what its lane still had for it was more than it may hold */
-    if (!client->has_own_lane) {
+        return LANE_NONE; /* what its lane still had for it was more than it may hold */
+    if (!client->has_private_lane) {
         if (rider->in_flight > 0) {
-            place_wait_for_idle(client);
-            return PLACE_NOT_YET;
+            lane_choice_wait_for_idle(client);
+            return LANE_NOT_YET;
         }
         struct lane_key key = session_key(client);
         client->is_urgent = request->command->is_urgent && key.database != 0;
@@ -121,19 +121,19 @@ static enum finding find_own(struct client *client, const struct request *reques
             key.database = 0;
         const struct extra *extra = client_need_extra(client);
         if (extra == NULL)
-            return PLACE_NONE;
+            return LANE_NONE;
         const struct lease *kept = &extra->kept;
         const struct lane *before = lease_holds(kept) ? kept->lane : NULL;
         const struct lane *lane = borrow(client, request, &key);
         if (lane == NULL)
             return find_none(client);
         client->hopes = 0;
-        client->has_own_lane = client->is_lane_new = true;
+        client->has_private_lane = client->is_lane_new = true;
         client->wants_new_lane = false;
         client->is_dressed = client->is_dressed && lane == before && lane_is_ready(lane);
     }
     *found = rider->lane;
-    return PLACE_FOUND;
+    return LANE_FOUND;
 }
 
 /* By CLIENT PAUSE ... WRITE: it would hold back what others send on the same lane. */
@@ -142,18 +142,18 @@ static bool is_held_back(const struct client *client, const struct command *comm
     return command->is_pausable && upstream_is_paused(client->front->settings->upstream, client->front->loop->now_ns);
 }
 
-static bool needs_own(const struct client *client, const struct request *request)
+static bool needs_private(const struct client *client, const struct request *request)
 {
-    return client->has_own_lane || is_strict(client) || !request->command->is_shareable || request->is_large ||
+    return client->has_private_lane || is_strict(client) || !request->command->is_shareable || request->is_large ||
            is_heavy(client) || is_held_back(client, request->command);
 }
 
-bool place_is_at_hand(const struct client *client, const struct request *request)
+bool lane_choice_is_at_hand(const struct client *client, const struct request *request)
 {
     if (client->was_refused)
         return true; /* it is known that there is none */
-    return needs_own(client, request) ? client->has_own_lane && client->rider.lane != NULL
-                                      : lease_holds(&client->shared);
+    return needs_private(client, request) ? client->has_private_lane && client->rider.lane != NULL
+                                          : lease_holds(&client->shared);
 }
 
 static void give_back(struct client *client)
@@ -162,7 +162,7 @@ static void give_back(struct client *client)
     proof_note_leaving(client);
     struct lane *lane = rider->lane;
     lane_catch_up(rider);
-    client->has_own_lane = false;
+    client->has_private_lane = false;
     client->is_urgent = false;
     rider->lane = NULL;
     list_take(&rider->waiting);
@@ -173,40 +173,40 @@ static void give_back(struct client *client)
 static bool may_give_back(const struct client *client)
 {
     const struct rider *rider = &client->rider;
-    return client->has_own_lane && !is_strict(client) && client->holds == 0 && !client->in_multi &&
+    return client->has_private_lane && !is_strict(client) && client->holds == 0 && !client->in_multi &&
            client_extra(client)->queued.login == NULL && client_extra(client)->passage == NULL && rider->lane != NULL &&
            rider->in_flight == 0 && lane_is_clean(rider->lane);
 }
 
 /* A lane that others use too, and that nothing of its is under way on, may be gone. */
-void place_abandon(struct client *client)
+void lane_choice_abandon(struct client *client)
 {
-    if (client->rider.lane != NULL && (client->has_own_lane || client->rider.in_flight > 0))
+    if (client->rider.lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
         lane_forget(client->rider.lane, &client->rider);
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
-    client->has_own_lane = client->is_urgent = false;
+    client->has_private_lane = client->is_urgent = false;
     proof_note_leaving(client);
     account_calls_lost(client);
 }
 
-void place_leave(struct client *client)
+void lane_choice_leave(struct client *client)
 {
     struct lane *lane = client->rider.lane;
     if (lane == NULL) {
-        client->has_own_lane = false;
+        client->has_private_lane = false;
         return;
     }
     lane_catch_up(&client->rider);
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
-    client->has_own_lane = client->is_urgent = false;
+    client->has_private_lane = client->is_urgent = false;
     proof_note_leaving(client);
     lend_take_back_as_is(&client->front->lanes, lane);
 }
 
-void place_withdraw(struct client *client)
+void lane_choice_withdraw(struct client *client)
 {
     if (client->rider.in_flight > 0)
         lane_withdraw(&client->rider);
@@ -218,7 +218,7 @@ static void leave_urgent(struct client *client)
     if (may_give_back(client))
         give_back(client);
     else
-        place_abandon(client);
+        lane_choice_abandon(client);
 }
 
 /* It has just been lent, for a request that is still here: it may wait until the lane has got its name. */
@@ -227,7 +227,7 @@ static bool is_about_to_use(const struct client *client)
     return client->is_lane_new && feed_has_more(client);
 }
 
-void place_release(struct client *client)
+void lane_choice_release(struct client *client)
 {
     if (!is_heavy(client) && may_give_back(client) && !is_about_to_use(client))
         give_back(client);
@@ -289,8 +289,8 @@ static bool must_ask_first(struct client *client, const struct request *request)
 
 static enum finding find(struct client *client, const struct request *request, struct lane **found)
 {
-    if (needs_own(client, request))
-        return find_own(client, request, found);
+    if (needs_private(client, request))
+        return find_private(client, request, found);
     switch (request_effect(request)) {
     case EFFECT_HELLO:
         *found = find_for_hello(client, request);
@@ -298,7 +298,7 @@ static enum finding find(struct client *client, const struct request *request, s
     case EFFECT_SELECT:
         *found = find_for_select(client, request);
         if (*found == NULL)
-            return find_own(client, request, found);
+            return find_private(client, request, found);
         break;
     default:
         *found = find_shared(client);
@@ -309,10 +309,10 @@ static enum finding find(struct client *client, const struct request *request, s
     client->hopes = 0;
     bool is_elsewhere = client->rider.in_flight > 0 && client->rider.lane != *found;
     if (is_elsewhere || must_ask_first(client, request)) {
-        place_wait_for_idle(client);
-        return PLACE_NOT_YET;
+        lane_choice_wait_for_idle(client);
+        return LANE_NOT_YET;
     }
-    return PLACE_FOUND;
+    return LANE_FOUND;
 }
 
 /* Then it is given back at once, and what else it may be lent for comes later. */
@@ -321,34 +321,34 @@ static bool is_for_select_alone(const struct client *client, const struct reques
     return request_effect(request) == EFFECT_SELECT && !is_strict(client) && !is_heavy(client);
 }
 
-enum finding place_find(struct client *client, const struct request *request, struct lane **found)
+enum finding lane_choice_find(struct client *client, const struct request *request, struct lane **found)
 {
     if (client->was_refused) {
-        client->has_own_lane &= client->rider.lane != NULL;
-        return PLACE_NONE;
+        client->has_private_lane &= client->rider.lane != NULL;
+        return LANE_NONE;
     }
     /* That lane may be in another database than the client; what it still has to answer comes first. */
     if (client->is_urgent && !request->command->is_urgent) {
         if (client->rider.in_flight > 0) {
-            place_wait_for_idle(client);
-            return PLACE_NOT_YET;
+            lane_choice_wait_for_idle(client);
+            return LANE_NOT_YET;
         }
         leave_urgent(client);
     }
-    if (client->rider.sent_bytes > SHARED_BYTES_MAX && !client->has_own_lane)
+    if (client->rider.sent_bytes > SHARED_BYTES_MAX && !client->has_private_lane)
         client_note_heavy(client);
     enum finding finding = find(client, request, found);
-    if (finding != PLACE_FOUND)
+    if (finding != LANE_FOUND)
         return finding;
     if (!lane_is_ready(*found) || lane_is_congested(*found)) {
         lane_wait(*found, &client->rider);
-        return PLACE_NOT_YET;
+        return LANE_NOT_YET;
     }
-    if (client->has_own_lane) {
+    if (client->has_private_lane) {
         proof_note_lane(client, *found);
         if (!client->is_dressed && !is_for_select_alone(client, request) && !dress(client, *found))
-            return PLACE_NONE;
+            return LANE_NONE;
         client->rider.wants_idle |= !is_strict(client);
     }
-    return PLACE_FOUND;
+    return LANE_FOUND;
 }

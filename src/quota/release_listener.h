@@ -4,41 +4,41 @@
  *
  * Hearing nothing loses nothing: each also tries again when the first holder's time is over.
  */
-#ifndef WEIR_QUOTA_WAKES_H
-#define WEIR_QUOTA_WAKES_H
+#ifndef WEIR_QUOTA_RELEASE_LISTENER_H
+#define WEIR_QUOTA_RELEASE_LISTENER_H
 
 #include <stdbool.h>
 
 #include "base/bytes.h"
 #include "quota/quota.h"
 
-struct wakes {
+struct release_listener {
     struct lanes *lanes;
     struct lane_key lane_key;
     struct rider rider;
     struct link hollow;
-    struct list waiting; /* struct quota_call, by in_wakes, also while they ask */
+    struct list waiting; /* struct decision, by in_listener, also while they ask */
     char *channel;       /* heap; NULL: none yet */
     struct reply_scan scan;
     struct bytes frame; /* as far as it has come */
     bool is_open;
     bool is_subscribed;
     /* A place may be free for this call. */
-    void (*on_wake)(struct quota_call *call);
+    void (*on_wake)(struct decision *call);
 };
 
 /* `login` is kept. */
-void wakes_init(struct wakes *wakes, struct lanes *lanes, struct login *login,
-                void (*on_wake)(struct quota_call *call));
-void wakes_fini(struct wakes *wakes);
+void release_listener_init(struct release_listener *wakes, struct lanes *lanes, struct login *login,
+                           void (*on_wake)(struct decision *call));
+void release_listener_fini(struct release_listener *wakes);
 
 /* It is going to ask whether a place is free, and to wait if there is none: from now on it is told of releases. */
-void wakes_add(struct wakes *wakes, struct quota_call *call);
+void release_listener_add(struct release_listener *wakes, struct decision *call);
 
 /* It waits. `channel` is where releases are published. */
-void wakes_listen(struct wakes *wakes, struct slice channel);
+void release_listener_listen(struct release_listener *wakes, struct slice channel);
 
 /* Safe on one that does not wait. */
-void wakes_remove(struct wakes *wakes, struct quota_call *call);
+void release_listener_remove(struct release_listener *wakes, struct decision *call);
 
 #endif

@@ -1,4 +1,4 @@
-#include "run/heart.h"
+#include "run/watchdog.h"
 
 #include <unistd.h>
 
@@ -18,26 +18,26 @@ static int64_t watchdog_us(void)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct heart *heart = timer->data;
-    if (crew_beats(heart->crew))
+    struct watchdog *watchdog = timer->data;
+    if (crew_beats(watchdog->crew))
         notify("WATCHDOG=1");
 }
 
-void heart_start(struct heart *heart, struct loop *loop, struct crew *crew)
+void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct crew *crew)
 {
     int64_t period_us = watchdog_us();
     if (period_us == 0)
         return;
     uint64_t every_ms = (uint64_t)period_us / (PARTS * US_PER_MS) + 1;
-    heart->is_wanted = true;
-    heart->crew = crew;
-    heart->timer.data = heart;
-    uv_timer_init(&loop->uv, &heart->timer);
-    uv_timer_start(&heart->timer, on_timer, 0, every_ms);
+    watchdog->is_wanted = true;
+    watchdog->crew = crew;
+    watchdog->timer.data = watchdog;
+    uv_timer_init(&loop->uv, &watchdog->timer);
+    uv_timer_start(&watchdog->timer, on_timer, 0, every_ms);
 }
 
-void heart_close(struct heart *heart)
+void watchdog_close(struct watchdog *watchdog)
 {
-    if (heart->is_wanted)
-        uv_close((uv_handle_t *)&heart->timer, NULL);
+    if (watchdog->is_wanted)
+        uv_close((uv_handle_t *)&watchdog->timer, NULL);
 }

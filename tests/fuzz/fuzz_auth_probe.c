@@ -1,19 +1,19 @@
 /* Any bytes as what a stranger hears from Redis: however they are cut, he is taken for the same, and only for what was said. */
-#include "upstream/sentry_answer.h"
+#include "upstream/auth_probe_answer.h"
 
 #include "pieces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static enum sentry_verdict take(const uint8_t *data, size_t n, enum cut cut)
+static enum auth_probe_verdict take(const uint8_t *data, size_t n, enum cut cut)
 {
-    struct sentry_answer answer = {0};
-    enum sentry_verdict verdict = SENTRY_MORE;
+    struct auth_probe_answer answer = {0};
+    enum auth_probe_verdict verdict = AUTH_PROBE_MORE;
     uint64_t dice = digest_of(data, n);
-    for (size_t at = 0, size; at < n && verdict == SENTRY_MORE; at += size) {
+    for (size_t at = 0, size; at < n && verdict == AUTH_PROBE_MORE; at += size) {
         size = piece_size(cut, &dice, n - at);
         char *piece = piece_copy(data + at, size);
-        verdict = sentry_answer_take(&answer, piece, size);
+        verdict = auth_probe_answer_take(&answer, piece, size);
         free(piece);
     }
     return verdict;
@@ -21,11 +21,11 @@ static enum sentry_verdict take(const uint8_t *data, size_t n, enum cut cut)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    enum sentry_verdict whole = take(data, n, CUT_NOT);
-    REQUIRE(whole != SENTRY_NEEDS_AUTH || (n > 7 && memcmp(data, "-NOAUTH", 7) == 0));
-    REQUIRE(whole != SENTRY_SERVED || data[0] == ':' || data[0] == '-');
+    enum auth_probe_verdict whole = take(data, n, CUT_NOT);
+    REQUIRE(whole != AUTH_PROBE_NEEDS_AUTH || (n > 7 && memcmp(data, "-NOAUTH", 7) == 0));
+    REQUIRE(whole != AUTH_PROBE_SERVED || data[0] == ':' || data[0] == '-');
     /* What follows the answer is only seen where it comes with it. */
-    if (whole != SENTRY_UNKNOWN)
+    if (whole != AUTH_PROBE_UNKNOWN)
         for (enum cut cut = CUT_RANDOM; cut < CUT_WAYS; cut++)
             REQUIRE(take(data, n, cut) == whole);
     return 0;

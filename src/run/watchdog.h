@@ -2,8 +2,8 @@
  * Beats for the service manager's watchdog, for as long as every worker's loop turns: one that hangs makes systemd start
  * weir again.
  */
-#ifndef WEIR_RUN_HEART_H
-#define WEIR_RUN_HEART_H
+#ifndef WEIR_RUN_WATCHDOG_H
+#define WEIR_RUN_WATCHDOG_H
 
 #include <stdbool.h>
 #include <uv.h>
@@ -11,16 +11,16 @@
 #include "net/loop.h"
 #include "run/crew.h"
 
-struct heart {
+struct watchdog {
     uv_timer_t timer;
     struct crew *crew;
     bool is_wanted;
 };
 
 /* Begin, if a watchdog is there ($WATCHDOG_USEC). */
-void heart_start(struct heart *heart, struct loop *loop, struct crew *crew);
+void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct crew *crew);
 
 /* Asynchronous, as the loop is closed. Safe on a zeroed one. */
-void heart_close(struct heart *heart);
+void watchdog_close(struct watchdog *watchdog);
 
 #endif

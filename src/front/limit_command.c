@@ -1,4 +1,4 @@
-#include "front/own.h"
+#include "front/limit_command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static bool is_operator(const struct client *client)
     return client->bound != NULL && client->bound->is_admin;
 }
 
-bool own_needs_proof(const struct client *client, const struct request *request)
+bool limit_command_needs_proof(const struct client *client, const struct request *request)
 {
     return own_row(request->command->own - 1U)->is_operators && !client->entrance->is_admin &&
            session_login(client) != NULL;
@@ -63,7 +63,7 @@ static bool fits_arity(int arity, uint32_t argc)
     return arity >= 0 ? argc == (uint32_t)arity : argc >= (uint32_t)-arity;
 }
 
-size_t own_check(const struct client *client, const struct request *request, char *out)
+size_t limit_command_check(const struct client *client, const struct request *request, char *out)
 {
     const struct own *own = own_row(request->command->own - 1U);
     int shown = (int)(request->args[0].len < 128 ? request->args[0].len : 128);
@@ -192,7 +192,7 @@ static struct slice lane_of(const struct client *client, const struct command *c
 {
     if (command->flow == FLOW_OWN || command->flow == FLOW_QUIT)
         return SLICE("none");
-    bool is_private = client->has_own_lane || client->front->settings->lanes_private || !command->is_shareable;
+    bool is_private = client->has_private_lane || client->front->settings->lanes_private || !command->is_shareable;
     return is_private ? SLICE("private") : SLICE("shared");
 }
 
@@ -233,7 +233,7 @@ static void explain(struct client *client, const struct words *words, struct bui
     }
     struct request request = {.argc = (uint32_t)n, .name = words->at[2]};
     request.bytes = slice_of(bytes, emit_array(bytes, words->at + 2, n));
-    request.command = own_as_configured(
+    request.command = limit_command_as_configured(
         client->front, command_find(client->front->commands, words->at[2], n > 1 ? words->at[3] : SLICE("")));
     about(client, out, words->at[words->n - 1], has_other, tell_explained, &request);
     free(bytes);
@@ -516,7 +516,7 @@ static void run(struct client *client, const struct words *words, struct build *
     }
 }
 
-void own_run(struct client *client, const struct request *request)
+void limit_command_run(struct client *client, const struct request *request)
 {
     struct build out;
     struct words words;

@@ -1,4 +1,4 @@
-#include "upstream/underway.h"
+#include "upstream/inflight.h"
 
 #include "upstream/lanes.h"
 
@@ -10,7 +10,7 @@ static void count(struct lane *lane, const struct call *call, uint64_t n)
         count_add(&counts->blocking, n);
 }
 
-void underway_send(struct lane *lane, uint64_t now_ns)
+void inflight_send(struct lane *lane, uint64_t now_ns)
 {
     for (uint32_t at = lane->calls.tail; at != lane->calls.head; at--) {
         struct call *call = calls_at(&lane->calls, at - 1);
@@ -22,20 +22,20 @@ void underway_send(struct lane *lane, uint64_t now_ns)
 }
 
 /* What was answered before it was seen to be sent has not been counted. */
-void underway_end(struct lane *lane, const struct call *call, uint32_t n)
+void inflight_end(struct lane *lane, const struct call *call, uint32_t n)
 {
     if (call->sent_ns != 0)
         count(lane, call, -(uint64_t)n);
 }
 
-void underway_subscribe(struct lane *lane, bool was_subscribed)
+void inflight_subscribe(struct lane *lane, bool was_subscribed)
 {
     count_add(&lane->home->counts.subscribed, (uint64_t)lane_is_subscribed(lane) - was_subscribed);
 }
 
-void underway_close(struct lane *lane)
+void inflight_close(struct lane *lane)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
-        underway_end(lane, calls_at(&lane->calls, at), call_requests(calls_at(&lane->calls, at)));
+        inflight_end(lane, calls_at(&lane->calls, at), call_requests(calls_at(&lane->calls, at)));
     count_add(&lane->home->counts.subscribed, -(uint64_t)lane_is_subscribed(lane));
 }

@@ -4,18 +4,18 @@
  * What a connection was taken for when it was opened it stays, so each question is a new connection. Where a password
  * is wanted strangers get nothing, and nothing is asked until somebody comes who expects otherwise. Lives on one loop.
  */
-#ifndef WEIR_UPSTREAM_SENTRY_H
-#define WEIR_UPSTREAM_SENTRY_H
+#ifndef WEIR_UPSTREAM_AUTH_PROBE_H
+#define WEIR_UPSTREAM_AUTH_PROBE_H
 
 #include "net/loop.h"
 #include "upstream/upstream.h"
 
-struct sentry;
+struct auth_probe;
 
 /* Out of memory ends the process. */
-struct sentry *sentry_open(struct loop *loop, struct upstream *upstream);
+struct auth_probe *auth_probe_open(struct loop *loop, struct upstream *upstream);
 
 /* Asynchronous; frees itself. Safe on NULL. */
-void sentry_close(struct sentry *sentry);
+void auth_probe_close(struct auth_probe *probe);
 
 #endif

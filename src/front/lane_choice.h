@@ -1,0 +1,43 @@
+/*
+ * Which lane a client's next request travels on, and when its private lane is given back.
+ *
+ * A client moves only when all its calls on the old lane are answered.
+ */
+#ifndef WEIR_FRONT_LANE_CHOICE_H
+#define WEIR_FRONT_LANE_CHOICE_H
+
+#include "front/client.h"
+#include "front/request.h"
+#include "upstream/lane.h"
+
+enum finding {
+    LANE_FOUND,   /* *lane takes requests now */
+    LANE_NOT_YET, /* the client's link will be woken */
+    LANE_NONE,    /* the upstream is away; or out of memory, and it is closed */
+};
+
+__attribute__((warn_unused_result)) enum finding lane_choice_find(struct client *client, const struct request *request,
+                                                                  struct lane **lane);
+
+/* Would lane_choice_find open no connection for it, as far as can be said without looking? */
+bool lane_choice_is_at_hand(const struct client *client, const struct request *request);
+
+/* Wake the client when all its calls are answered. */
+void lane_choice_wait_for_idle(struct client *client);
+
+/* Leave its private lane as it is, which closes it: what it still had in flight is not answered. */
+void lane_choice_abandon(struct client *client);
+
+/* The same for one that is to be nobody's again: nothing is in flight on it. */
+void lane_choice_leave(struct client *client);
+
+/*
+ * Only half of its newest request was sent on its private lane, and no more will be. Earlier ones are still answered;
+ * the client must be leaving.
+ */
+void lane_choice_withdraw(struct client *client);
+
+/* Give its private lane back if nothing needs it any more. */
+void lane_choice_release(struct client *client);
+
+#endif
