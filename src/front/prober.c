@@ -3,7 +3,12 @@
 #include "limit/command.h"
 #include "upstream/own_words.h"
 
-#define ROUNDS 2
+/*
+ * Once the first has come back, what was to be sent has been. Redis has it before it the next time, and may take it behind
+ * the second; its answer is on its way with that one's, or with the third's, and is read in the turn in which the third is,
+ * though perhaps behind it.
+ */
+#define ROUNDS 4
 
 /* Whoever Redis takes weir for may say it, and it changes nothing. */
 static const char hello_request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n";

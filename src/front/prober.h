@@ -2,8 +2,8 @@
  * Finds out that Redis has had its chance to answer.
  *
  * A client that has ended its side while a command of its may block cannot be waited for, or an element could be taken
- * for nobody; nor be closed at once, for the answer may be on its way. Redis reads all its connections in turns, so
- * once two HELLOs, one after the other, have come back on another lane, whatever has not been answered by then blocks.
+ * for nobody; nor be closed at once, for the answer may be on its way. Redis reads all its connections in turns, and so does
+ * weir: once some HELLOs, one after the other, have come back on another lane, whatever has not been answered by then blocks.
  */
 #ifndef WEIR_FRONT_PROBER_H
 #define WEIR_FRONT_PROBER_H

@@ -1,6 +1,7 @@
 """Every kind of command: through weir each connection gets the bytes that it gets from Redis."""
 
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from harness import wait_until
@@ -580,6 +581,23 @@ def test_a_half_closed_client_leaves_no_blocked_command(weir, redis):
         a.sock.shutdown(1)
         wait_until(lambda: redis.waiting()[0] == 0, "Redis forgets it")
         assert a.read_to_end() == b""
+
+
+def test_a_half_closed_client_hears_of_what_it_has_taken(weir, redis):
+    """What need not block is answered, with all behind it, however the answers and the question whether it blocks overtake."""
+
+    def take(which):
+        for i in range(100):
+            key = f"half:{which}:{i}"
+            with weir.connect() as a:
+                a.send(pipeline(f"RPUSH {key} x", f"BLPOP {key} 0", f"SET own:{which} {i}", f"GET own:{which}"))
+                a.sock.shutdown(1)
+                want = [1, [key.encode(), b"x"], "OK", b"%d" % i]
+                assert [a.read() for _ in want] == want
+                assert a.read_to_end() == b""
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(take, range(4)))
 
 
 def test_a_slow_script_hangs_nobody_else(farm):
