@@ -12,6 +12,7 @@
 #include "limit/refusal.h"
 #include "resp/build.h"
 #include "resp/emit.h"
+#include "upstream/own_words.h"
 
 /* ---- refusing ---- */
 
@@ -173,6 +174,29 @@ static bool is_busy(const struct client *client)
            (client->rider.in_flight > 0 || lane_is_in_message(client->rider.lane));
 }
 
+static bool listens(const struct client *client)
+{
+    return client->has_private_lane && client->rider.lane != NULL && lane_is_subscribed(client->rider.lane);
+}
+
+/* What it publishes next, by another lane, must not find its subscriptions any more: Redis ends them before it is answered. */
+static enum route end_subscriptions(struct client *client)
+{
+    static const char request[] = "*1\r\n$5\r\n" OWN_RESET "\r\n";
+    struct lane *lane = client->rider.lane;
+    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
+    if (call == NULL) {
+        client_close_starved(client);
+        return ROUTE_STOP;
+    }
+    call->effect = EFFECT_RESET;
+    call->flags = CALL_MUTE | CALL_LOOK;
+    call->arrived_ns = 0;
+    lane_send(lane, &client->rider, request, sizeof request - 1);
+    lane_choice_wait_for_idle(client);
+    return ROUTE_WAIT;
+}
+
 /*
  * Its own lane is left as it is, and whoever gets it next finds it clean or not at all: what Redis says to RESET there
  * could be forged. All that was asked before is answered first.
@@ -222,6 +246,8 @@ enum route answer_ours(struct client *client, struct request *request, enum effe
         lane_choice_wait_for_idle(client);
         return ROUTE_WAIT;
     }
+    if (effect == EFFECT_RESET && listens(client))
+        return end_subscriptions(client);
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;

@@ -223,6 +223,10 @@ void effect_apply(struct client *client, const struct call *call, const struct g
     case EFFECT_WRITE:
         proof_answered(client, call, reply);
         break;
+    case EFFECT_RESET: /* weir's own, in front of its answer to the client's: see answer.c */
+        if (!glimpse_starts(reply, SLICE("+RESET")))
+            lane_choice_abandon(client);
+        break;
     case EFFECT_HELLO:
     case EFFECT_SELECT:
     case EFFECT_NAME:

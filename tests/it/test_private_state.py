@@ -3,6 +3,8 @@
 import random
 import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from harness import wait_until
@@ -298,6 +300,28 @@ def test_a_name_is_gone_after_reset(weir, naming):
     with weir.connect() as a:
         info = a.ask("CLIENT UNPAUSE", naming, "RESET", "CLIENT INFO")[-1]
         assert re.search(rb" name=(\S*)", info)[1] == b""
+
+
+def test_subscriptions_are_over_when_reset_is_answered(weir):
+    """Also for what is said behind it, which another connection carries, and which others keep busy."""
+    is_over = Event()
+
+    def make_noise(which):
+        with weir.connect() as noise:
+            while not is_over.is_set():
+                noise.ask(*[f"SET noise:{which}:{i} x" for i in range(20)])
+
+    with ThreadPoolExecutor(2) as pool:
+        makers = [pool.submit(make_noise, which) for which in range(2)]
+        try:
+            for i in range(300):
+                with weir.connect() as a:
+                    replies = a.ask(f"SUBSCRIBE c{i}", "RESET", f"PUBLISH c{i} x", f"PUBSUB NUMSUB c{i}")
+                    assert replies[1:] == ["RESET", 0, [b"c%d" % i, 0]]
+        finally:
+            is_over.set()
+        for maker in makers:
+            maker.result()
 
 
 # ---- who shares a lane sees nothing of the others ----
