@@ -99,6 +99,7 @@ enum {
     HOLD_NO_EVICT = 1 << 2,
     HOLD_NO_TOUCH = 1 << 3,
     HOLD_PINNED = 1 << 4, /* for good: others may name it by its id, or weir does not know what it did */
+    HOLD_RESET = 1 << 5,  /* it has been reset for its owner, who has not been told yet */
 };
 
 struct client {
