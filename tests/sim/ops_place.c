@@ -264,8 +264,9 @@ void place_gone(struct client *client)
 /* He had gone, as far as weir is concerned, before it was told that he had the place: so nobody has it. */
 static bool must_be_free(const struct gone *gone)
 {
+    bool is_sure = is_served() && !run.plan.has_slow; /* Redis may answer the release with -BUSY */
     return gone->left_ns != 0 && gone->is_heard && !gone->was_told && gone->losses == run.losses && !gone->is_upset &&
-           is_served();
+           is_sure;
 }
 
 bool place_inherit(struct client *client)
