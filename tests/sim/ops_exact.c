@@ -199,6 +199,7 @@ static void cover(const struct said *said, struct exact_told *told)
     if (!said->is_shadow || !told->is_limited)
         return;
     told->is_limited = false;
+    told->granted = said->calls[0].cost;
     told->retry = -1;
 }
 
