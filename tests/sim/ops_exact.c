@@ -382,6 +382,15 @@ static bool is_memory_of(const struct question *q, const struct exact_key *key, 
            is_fallen(h[4], f[4], span_ns);
 }
 
+/* What the first of the guesses would refuse now. */
+static void note_memory(const struct question *q)
+{
+    const struct own_key *key = q->keys[0];
+    int64_t now_us = key->since[0].redis_us + (int64_t)(world.now_ns - key->since[0].at_ns) / 1000;
+    if (key->n_guesses > 0 && key->since[0].at_ns > 0 && is_usual(q->said))
+        note_expected(q->said, ask_memory(&key->guesses[0], &q->said->calls[0], now_us));
+}
+
 /* weir remembers a refusal for as long as nothing could pass. */
 static bool is_remembered(const struct question *q)
 {
@@ -480,6 +489,7 @@ static const char *judge_said(struct client *client, const struct act *act, cons
     else {
         note_words(said);
         try_all(&q, true);
+        note_memory(&q);
         return q.is_seen ? "not what the key holds" : "nobody has asked Redis, and it is not what was remembered";
     }
     return NULL;
