@@ -372,6 +372,7 @@ static bool is_memory_of(const struct question *q, const struct exact_key *key, 
     struct exact_told from = ask_memory(key, &q->said->calls[0], from_us);
     struct exact_told to = ask_memory(key, &q->said->calls[0], from_us + (int64_t)(span_ns / 1000) + 1);
     one.cost = 1;
+    one.wait_ms = 0;
     if (!from.is_limited || !ask_memory(key, &one, from_us).is_limited)
         return false; /* what refuses not even one unit */
     int64_t f[EXACT_FIELDS];
