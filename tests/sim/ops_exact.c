@@ -109,7 +109,7 @@ static struct own_key *key_to_judge(struct client *client, uint32_t which, uint3
     if (key->life != client->life || (key->generation & 0xffff) != marked >> 16)
         return NULL;
     bool is_missed = (uint16_t)(key->n_judged + 1) != (marked & 0xffff);
-    key->is_away |= is_missed && !run.is_faultless && asked_key_is_local(&key->asked);
+    key->is_away |= is_missed && !run_is_whole() && asked_key_is_local(&key->asked);
     if (key->age != age() || (is_missed && !key->is_away) || key->user != limit_owner(client))
         key->is_lost = true;
     key->n_judged = (uint16_t)marked;
@@ -424,7 +424,7 @@ static void learn(struct question *q)
 static bool may_be_made_up(const struct said *said)
 {
     static const char always[] = "limit-when-down = ";
-    return !run.is_faultless && (regime_may_say(always) || strcmp(said->words[1], "CHECK") == 0);
+    return !run_is_whole() && (regime_may_say(always) || strcmp(said->words[1], "CHECK") == 0);
 }
 
 /* Is that so of one of them? */
@@ -438,7 +438,7 @@ static bool is_any_away(const struct question *q)
 
 static bool may_be_local(const struct question *q)
 {
-    bool may = !run.is_faultless;
+    bool may = !run_is_whole();
     for (unsigned k = 0; k < q->said->n_parts; k++)
         may &= asked_key_is_local(&q->keys[k]->asked);
     return may;
