@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/admin.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/run.h"
@@ -58,7 +59,7 @@ static struct round *round_of(const struct client *client)
 static bool is_served(void)
 {
     return !memory_was_short() && run.plan.redis.maxclients == 0 && run.plan.odds.fds >= FDS_ENOUGH &&
-           !regime_may_say("upstream-timeout = ");
+           !regime_may_say("upstream-timeout = ") && admin_lets_in() && !admin_is_changing(world.now_ns);
 }
 
 bool place_is_due(const struct client *client)
