@@ -464,6 +464,14 @@ static const char *judge_local(struct question *q, const struct client *client)
     return why;
 }
 
+/* Whether it has charged those of which weir does not decide by itself is not known. */
+static const char *lose(const struct question *q)
+{
+    for (unsigned k = 0; k < q->said->n_parts; k++)
+        q->keys[k]->is_lost |= !q->keys[k]->is_away;
+    return NULL;
+}
+
 /* Who has closed its side waits for nothing more: it is told how it stands, whatever its WAIT. */
 static bool is_hurried(const struct client *client, const struct said *said)
 {
@@ -479,7 +487,7 @@ static const char *judge_said(struct client *client, const struct act *act, cons
         return "it is no decision of that form";
     try_all(&q, false);
     if (is_any_away(&q) || (!q.is_explained && may_be_local(&q) && q.reply->type != '-' && !is_remembered(&q)))
-        return may_be_local(&q) && q.reply->type != '-' ? judge_local(&q, client) : NULL;
+        return may_be_local(&q) && q.reply->type != '-' ? judge_local(&q, client) : lose(&q);
     if (q.is_explained)
         learn(&q);
     else if (is_remembered(&q))
