@@ -287,14 +287,15 @@ static const char *judge(struct client *client, const struct expected *asked, co
         bool is_strangers = run.plan.may_change_password && reply_begins(reply, '-', SLICE("NOAUTH "));
         client->is_lost |= (op->flags & OP_BEGINS) != 0 && is_strangers; /* by Redis, or by weir, which voids it */
         if ((op->flags & OP_BEGINS) != 0 && is_weirs)
-            session->in_multi = session->is_voided = true; /* what follows must not run one by one */
+            session->in_multi = session->is_voided = session->is_unbegun =
+                true; /* what follows must not run one by one */
         return NULL;
     }
     if (!is_queued)
         return op->judge(client, &asked->act, reply);
     if (reply->type == '-') {
         session->is_voided = true;
-        return (op->flags & OP_QUEUES) != 0 ? "an error instead of QUEUED" : NULL;
+        return (op->flags & OP_QUEUES) != 0 && !session->is_unbegun ? "an error instead of QUEUED" : NULL;
     }
     if (!reply_is(reply, '+', SLICE("QUEUED")))
         return "it is not QUEUED";

@@ -524,7 +524,8 @@ static bool is_in_multi(struct client *client, const struct reply *reply, const 
     if (!client->session.in_multi)
         return false;
     client->session.is_voided = true;
-    *why = reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions")) ? NULL : "LIMIT in MULTI";
+    bool is_due = reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions"));
+    *why = is_due || (client->session.is_unbegun && reply->type == '-') ? NULL : "LIMIT in MULTI";
     return true;
 }
 
