@@ -76,6 +76,19 @@ bool exchange_ask(struct exchange *exchange, struct decision *call, const struct
     return true;
 }
 
+static bool any_concerns(const struct list *batches, struct slice key, uint64_t hash)
+{
+    for (const struct list *at = batches->next; at != batches; at = at->next)
+        if (batch_concerns(container_of(at, struct batch, in_exchange), key, hash))
+            return true;
+    return false;
+}
+
+bool exchange_concerns(const struct exchange *exchange, struct slice key, uint64_t hash)
+{
+    return any_concerns(&exchange->sent, key, hash) || any_concerns(&exchange->open, key, hash);
+}
+
 /* ---- answers ---- */
 
 static const struct slice amiss = {"-ERR the upstream has answered amiss",

@@ -60,6 +60,9 @@ uint64_t exchange_hash(const struct exchange *exchange, struct slice key);
 bool exchange_ask(struct exchange *exchange, struct decision *call, const struct exchange_question *question,
                   uint64_t hash);
 
+/* Is anything asked about the key that has not been answered? */
+bool exchange_concerns(const struct exchange *exchange, struct slice key, uint64_t hash);
+
 /* The first call of an entry that is being answered: it is being asked about no longer. */
 struct decision *exchange_take(struct batch_entry *entry);
 

@@ -249,6 +249,16 @@ static void ask(struct decision *call, uint64_t hash)
         forget_denials(quota);
 }
 
+/* From memory. Not behind what is asked about the key just then: that comes first, and may charge it. */
+static bool recall(const struct decision *call, uint64_t hash, struct quota_outcome *outcome)
+{
+    const struct quota *quota = call->quota;
+    return call->ask.rule.n_rates > 0 &&
+           denials_find(quota->denials, call->key, hash, call->database, quota_changes(quota->settings, hash),
+                        now_of(quota), &call->ask, outcome) &&
+           !exchange_concerns(&quota->exchange, call->key, hash);
+}
+
 /* Again, or for the first time. */
 static void try(struct decision *call)
 {
@@ -262,9 +272,7 @@ static void try(struct decision *call)
     call->is_called = false;
     if (call->ask.rule.kind == QUOTA_ACQUIRE && call->until_ns > 0)
         release_listener_add(&quota->wakes, call);
-    if (call->ask.rule.n_rates > 0 &&
-        denials_find(quota->denials, call->key, hash, call->database, quota_changes(quota->settings, hash),
-                     now_of(quota), &call->ask, &outcome))
+    if (recall(call, hash, &outcome))
         decide(call, &outcome);
     else
         ask(call, hash);

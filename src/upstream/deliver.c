@@ -237,17 +237,20 @@ static bool end_call(struct lane *lane, const struct call *call)
     return true;
 }
 
-/* What answers no call has come in whole: weir's own replies may follow. False: the lane is gone. */
+/*
+ * What answers no call has come in whole: weir's own replies may follow, and who waits for its end goes on. False: the
+ * lane is gone.
+ */
 static bool end_aside(struct lane *lane)
 {
     uint32_t bytes = lane->local_bytes;
     lane->local_bytes = 0;
-    if (bytes == 0)
-        return true;
-    lane->owner->ops->on_local(lane->owner, bytes);
+    if (bytes > 0)
+        lane->owner->ops->on_local(lane->owner, bytes);
     if (lane_is_closed(lane))
         return false;
-    wake_if_idle(lane->owner);
+    if (lane->owner != NULL)
+        wake_if_idle(lane->owner);
     return true;
 }
 

@@ -24,6 +24,11 @@ ALGORITHMS = ["FUNNEL {} 3/100d", "BUCKET {} 3/100d", "SLIDING {} 3/100d", "SLID
               "THROTTLE {} 2 1 1000000"]  # fmt: skip
 
 
+def pipelined(conn, *commands):
+    conn.send(b"".join(pipeline(command) for command in commands))
+    return [conn.read() for _ in commands]
+
+
 # ---- memory ----
 
 
@@ -53,6 +58,17 @@ def test_asked_again_when_it_can_succeed(conn, redis):
         n += 1
     assert time.monotonic() - started >= 0.15 and n > 10
     assert script_calls(redis) - asked <= 4
+
+
+@pytest.mark.parametrize("charge", ["LIMIT FUNNEL {} 1/20s BURST 3", "LIMIT ALL FUNNEL {} 1/20s BURST 3"])
+def test_what_is_asked_before_comes_first(conn, charge):
+    """Of three that come together the last one is told what the second has charged, though it was refused before that."""
+    key = fresh()
+    refused = f"LIMIT FUNNEL {key} 60/m BURST 1 60/m"  # new to the key: it begins with the largest debt
+    assert [decide(conn, c).limited for c in (f"LIMIT FUNNEL {key} 1/2s BURST 1", refused)] == [0, 1], "it is remembered"
+    before, charged, after = pipelined(conn, refused, charge.format(key), refused)
+    assert (before[0], charged[0], after[0]) == (1, 0, 1)
+    assert before[3] <= 2000 < 19000 < after[3]
 
 
 def test_forgotten_after_a_second(conn, redis):

@@ -179,6 +179,22 @@ def test_a_changed_reply_follows_the_message(listener, fake, weir):
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
+def test_reset_waits_for_the_message(listener, fake, weir):
+    """It is answered as soon as the other half is here, though nothing else comes."""
+    bystander = Bystander(weir)
+    conn, lane, message = listen(listener, fake, weir)
+    with conn:
+        lane.send(message[:7])
+        assert conn.read_bytes(7) == message[:7]
+        conn.send(encode("RESET"))
+        bystander.wait()
+        assert not conn.is_closed() and not conn.buffer, "nothing inside the message"
+        lane.send_slowly(message[7:])
+        assert conn.read_bytes(len(message) - 7) == message[7:]
+        assert conn.read_bytes(8) == b"+RESET\r\n"
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
 def test_a_lane_that_breaks_in_a_message(listener, fake, weir):
     """What was to follow it is not said."""
     conn, lane, message = listen(listener, fake, weir)

@@ -287,14 +287,15 @@ static const char *judge(struct client *client, const struct expected *asked, co
         bool is_strangers = run.plan.may_change_password && reply_begins(reply, '-', SLICE("NOAUTH "));
         client->is_lost |= (op->flags & OP_BEGINS) != 0 && is_strangers; /* by Redis, or by weir, which voids it */
         if ((op->flags & OP_BEGINS) != 0 && is_weirs)
-            session->in_multi = session->is_voided = true; /* what follows must not run one by one */
+            session->in_multi = session->is_voided = session->is_unbegun =
+                true; /* what follows must not run one by one */
         return NULL;
     }
     if (!is_queued)
         return op->judge(client, &asked->act, reply);
     if (reply->type == '-') {
         session->is_voided = true;
-        return (op->flags & OP_QUEUES) != 0 ? "an error instead of QUEUED" : NULL;
+        return (op->flags & OP_QUEUES) != 0 && !session->is_unbegun ? "an error instead of QUEUED" : NULL;
     }
     if (!reply_is(reply, '+', SLICE("QUEUED")))
         return "it is not QUEUED";
@@ -440,12 +441,25 @@ static bool is_too_strange(const struct client *client)
     return !client->session.is_in && run.plan.value_max > STRANGER_BULK_MAX;
 }
 
+/* Who logs in inside MULTI may be closed at its end; who says more meanwhile loses the answers that it has not read. */
+static bool may_queue_login(const struct client *client)
+{
+    bool in_multi = client->session.in_multi;
+    for (unsigned i = 0; i < client->n_expected; i++) {
+        unsigned flags = client->expected[(client->first_expected + i) % EXPECTED_MAX].act.op->flags;
+        if (in_multi && (flags & OP_ENTERS) != 0 && (flags & OP_QUEUES) != 0)
+            return true;
+        in_multi |= (flags & OP_BEGINS) != 0;
+    }
+    return false;
+}
+
 static void lose(struct client *client)
 {
     bool is_stopped = run.phase == RUN_STOPS && run.plan.stops_at_once;
     bool is_cut = client->has_shut && !may_block(client) && client->n_expected > 0 && !is_stopped;
     bool is_unasked = !client->intent.is_leaving && run.phase != RUN_STOPS && !is_too_strange(client);
-    bool may_close = client->is_lost || client->may_be_closed || !run.is_faultless;
+    bool may_close = client->is_lost || client->may_be_closed || !run.is_faultless || may_queue_login(client);
     bool is_wrong = (is_cut || is_unasked) && !may_close && !memory_explains_end();
     if (is_wrong && is_cut)
         run_fail(client->conn->number, "client %u (connection %u): closed before %u answers, half of it was open",

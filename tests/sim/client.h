@@ -71,6 +71,7 @@ struct session {
     bool is_named;                /* it has logged in with a name or a password */
     uint64_t came_ns;             /* as a stranger: by connecting or by RESET */
     bool in_multi, is_voided;     /* one queued command was refused */
+    bool is_unbegun;              /* MULTI was refused, and so is what follows, in the same words */
     bool is_executing;            /* what is judged is an answer of EXEC's */
     bool is_watching, is_touched; /* what it watches it has written itself */
     uint8_t watched[DATABASES];   /* its own values, a bit for each */

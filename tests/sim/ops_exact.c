@@ -47,9 +47,10 @@ struct own_key {
     uint16_t n_said, n_judged;
     unsigned n_guesses;
     struct exact_key guesses[GUESSES];
+    struct heard_at since[GUESSES]; /* when the script ran that left it so */
     struct heard_at moments[MOMENTS];
     uint32_t n_moments, used_moments; /* ever; of these those that no later call can have */
-    uint64_t delay_ns;                /* from asking to the script, of the last refusal */
+    uint64_t delay_ns;                /* from asking to the script, of the last refusal that weir may remember */
 };
 
 static struct own_key own_keys[CLIENTS_MAX][KEYS];
@@ -108,7 +109,7 @@ static struct own_key *key_to_judge(struct client *client, uint32_t which, uint3
     if (key->life != client->life || (key->generation & 0xffff) != marked >> 16)
         return NULL;
     bool is_missed = (uint16_t)(key->n_judged + 1) != (marked & 0xffff);
-    key->is_away |= is_missed && !run.is_faultless && asked_key_is_local(&key->asked);
+    key->is_away |= is_missed && !run_is_whole() && asked_key_is_local(&key->asked);
     if (key->age != age() || (is_missed && !key->is_away) || key->user != limit_owner(client))
         key->is_lost = true;
     key->n_judged = (uint16_t)marked;
@@ -158,18 +159,21 @@ static bool is_moment(const struct own_key *key, uint32_t i, const struct act *a
 
 struct guesses {
     struct exact_key all[GUESSES];
+    struct heard_at since[GUESSES];
     unsigned n;
     bool is_full;
 };
 
-static void guess(struct guesses *guesses, const struct exact_key *key)
+static void guess(struct guesses *guesses, const struct exact_key *key, const struct heard_at *moment)
 {
     for (unsigned i = 0; i < guesses->n; i++)
         if (memcmp(&guesses->all[i], key, sizeof *key) == 0)
             return;
     guesses->is_full |= guesses->n == GUESSES || key->is_overfull;
-    if (guesses->n < GUESSES)
-        guesses->all[guesses->n++] = *key;
+    if (guesses->n == GUESSES)
+        return;
+    guesses->since[guesses->n] = *moment;
+    guesses->all[guesses->n++] = *key;
 }
 
 /* Whether a key is over is known to the ms only: the other answer. False: there is none. */
@@ -195,6 +199,7 @@ static void cover(const struct said *said, struct exact_told *told)
     if (!said->is_shadow || !told->is_limited)
         return;
     told->is_limited = false;
+    told->granted = said->calls[0].cost;
     told->retry = -1;
 }
 
@@ -274,7 +279,7 @@ struct question {
     const struct reply *reply;
     struct heard heard;
     struct guesses after[EXACT_PARTS];
-    uint32_t first_moment; /* that explains it; of the first key */
+    uint32_t first_moment, last_moment; /* that explain it; of the first key */
     bool is_explained, is_seen;
 };
 
@@ -293,9 +298,10 @@ static void try_one(struct question *q, struct exact_key *keys, const struct hea
         return;
     if (!q->is_explained)
         q->first_moment = i;
+    q->last_moment = i;
     q->is_explained = true;
     for (unsigned k = 0; k < said->n_parts; k++)
-        guess(&q->after[k], &keys[k]);
+        guess(&q->after[k], &keys[k], moment);
 }
 
 /* Each combination of what the keys may hold. */
@@ -329,34 +335,71 @@ static void try_all(struct question *q, bool is_told)
         }
 }
 
-/* weir remembers a refusal for as long as nothing could pass, and counts its time from when it asked. */
+/* Decided by its cost and by its rates alone. */
+static bool is_usual(const struct said *said)
+{
+    const struct exact_call *call = &said->calls[0];
+    return !said->is_several && call->mode == EXACT_TAKE && call->cost > 0 && call->first_ms == 0 && !call->counts_all;
+}
+
+/* The key as weir remembers it: how long Redis keeps a log weir does not know. */
+static struct exact_told ask_memory(const struct exact_key *key, const struct exact_call *call, int64_t now_us)
+{
+    struct exact_key copy = *key;
+    if (copy.kind == EXACT_SLIDING)
+        copy.end_us = EXACT_NEVER;
+    return exact_ask(&copy, call, now_us);
+}
+
+/* A time in ms that falls by one in each ms, and of that which may be so much less. */
+static bool is_fallen(int64_t told_ms, int64_t most_ms, uint64_t span_ns)
+{
+    return most_ms < 0
+               ? told_ms == most_ms
+               : told_ms >= 0 && told_ms <= most_ms + 1 && told_ms + 1 + (int64_t)(span_ns / MS_NS) + 1 >= most_ms;
+}
+
+/*
+ * Is this refusal the one that the key would have given at some moment between the request and now? weir counts its time
+ * from when it had asked, so that may be as much later as Redis' script came behind that.
+ */
+static bool is_memory_of(const struct question *q, const struct exact_key *key, const struct heard_at *since)
+{
+    struct exact_call one = q->said->calls[0];
+    uint64_t first_ns = q->act->read_ns > since->at_ns ? q->act->read_ns : since->at_ns;
+    uint64_t span_ns = world.now_ns - first_ns + q->keys[0]->delay_ns;
+    int64_t from_us = since->redis_us + (int64_t)((first_ns - since->at_ns) / 1000);
+    struct exact_told from = ask_memory(key, &q->said->calls[0], from_us);
+    struct exact_told to = ask_memory(key, &q->said->calls[0], from_us + (int64_t)(span_ns / 1000) + 1);
+    one.cost = 1;
+    one.wait_ms = 0;
+    if (!from.is_limited || !ask_memory(key, &one, from_us).is_limited)
+        return false; /* what refuses not even one unit */
+    int64_t f[EXACT_FIELDS];
+    const int64_t *h = q->heard.fields, most = to.is_limited ? to.remaining : from.limit;
+    cover(q->said, &from);
+    exact_fields(&from, &q->said->calls[0], f);
+    return h[0] == f[0] && h[1] == f[1] && h[2] >= f[2] && h[2] <= most && is_fallen(h[3], f[3], span_ns) &&
+           is_fallen(h[4], f[4], span_ns);
+}
+
+/* What the first of the guesses would refuse now. */
+static void note_memory(const struct question *q)
+{
+    const struct own_key *key = q->keys[0];
+    int64_t now_us = key->since[0].redis_us + (int64_t)(world.now_ns - key->since[0].at_ns) / 1000;
+    if (key->n_guesses > 0 && key->since[0].at_ns > 0 && is_usual(q->said))
+        note_expected(q->said, ask_memory(&key->guesses[0], &q->said->calls[0], now_us));
+}
+
+/* weir remembers a refusal for as long as nothing could pass. */
 static bool is_remembered(const struct question *q)
 {
     const struct own_key *key = q->keys[0];
-    const struct said *said = q->said;
-    if (said->is_several || key->n_moments == 0 || said->calls[0].first_ms > 0 || said->calls[0].counts_all)
-        return false;
-    const struct heard_at *last = &key->moments[(key->n_moments - 1) % MOMENTS];
-    int64_t lag_us = (int64_t)(world.now_ns - last->at_ns) / 1000,
-            least_us = (int64_t)(q->act->read_ns - last->at_ns) / 1000;
-    for (unsigned i = 0; i < key->n_guesses; i++) {
-        struct exact_key early = key->guesses[i], late = early;
-        struct exact_told from = exact_ask(&early, &said->calls[0], last->redis_us + exact_max(0, least_us));
-        struct exact_told to =
-            exact_ask(&late, &said->calls[0], last->redis_us + lag_us + (int64_t)(key->delay_ns / 1000));
-        if (!from.is_limited)
-            continue;
-        int64_t f[EXACT_FIELDS], t[EXACT_FIELDS];
-        cover(said, &from);
-        cover(said, &to);
-        exact_fields(&from, &said->calls[0], f);
-        exact_fields(&to, &said->calls[0], t);
-        const int64_t *h = q->heard.fields;
-        bool is_retry = (h[3] == -1 && f[3] == -1) || (h[3] >= 0 && h[3] <= f[3] + 1 && (t[3] < 0 || h[3] + 1 >= t[3]));
-        if (h[0] == f[0] && h[1] == f[1] && h[2] == 0 && is_retry && h[4] <= f[4] + 1 && h[4] + 1 >= t[4])
-            return true;
-    }
-    return false;
+    bool is = false;
+    for (unsigned i = 0; i < key->n_guesses && is_usual(q->said); i++)
+        is |= key->since[i].at_ns > 0 && is_memory_of(q, &key->guesses[i], &key->since[i]);
+    return is;
 }
 
 static void learn(struct question *q)
@@ -366,10 +409,14 @@ static void learn(struct question *q)
         key->is_lost = q->after[k].is_full;
         key->n_guesses = q->after[k].n;
         memcpy(key->guesses, q->after[k].all, q->after[k].n * sizeof key->guesses[0]);
-        if (q->said->n_parts == 1) {
-            key->delay_ns = key->moments[q->first_moment % MOMENTS].at_ns - q->act->read_ns;
+        memcpy(key->since, q->after[k].since, q->after[k].n * sizeof key->since[0]);
+        if (q->said->n_parts == 1)
             key->used_moments = q->first_moment;
-        }
+        if (!is_usual(q->said))
+            continue;
+        uint64_t delay_ns = key->moments[q->last_moment % MOMENTS].at_ns - q->act->read_ns;
+        bool is_refused = q->heard.fields[0] == 1; /* another refusal is remembered until something is charged */
+        key->delay_ns = is_refused || delay_ns > key->delay_ns ? delay_ns : key->delay_ns;
     }
 }
 
@@ -377,7 +424,7 @@ static void learn(struct question *q)
 static bool may_be_made_up(const struct said *said)
 {
     static const char always[] = "limit-when-down = ";
-    return !run.is_faultless && (regime_may_say(always) || strcmp(said->words[1], "CHECK") == 0);
+    return !run_is_whole() && (regime_may_say(always) || strcmp(said->words[1], "CHECK") == 0);
 }
 
 /* Is that so of one of them? */
@@ -391,7 +438,7 @@ static bool is_any_away(const struct question *q)
 
 static bool may_be_local(const struct question *q)
 {
-    bool may = !run.is_faultless;
+    bool may = !run_is_whole();
     for (unsigned k = 0; k < q->said->n_parts; k++)
         may &= asked_key_is_local(&q->keys[k]->asked);
     return may;
@@ -417,6 +464,14 @@ static const char *judge_local(struct question *q, const struct client *client)
     return why;
 }
 
+/* Whether it has charged those of which weir does not decide by itself is not known. */
+static const char *lose(const struct question *q)
+{
+    for (unsigned k = 0; k < q->said->n_parts; k++)
+        q->keys[k]->is_lost |= !q->keys[k]->is_away;
+    return NULL;
+}
+
 /* Who has closed its side waits for nothing more: it is told how it stands, whatever its WAIT. */
 static bool is_hurried(const struct client *client, const struct said *said)
 {
@@ -432,7 +487,7 @@ static const char *judge_said(struct client *client, const struct act *act, cons
         return "it is no decision of that form";
     try_all(&q, false);
     if (is_any_away(&q) || (!q.is_explained && may_be_local(&q) && q.reply->type != '-' && !is_remembered(&q)))
-        return may_be_local(&q) && q.reply->type != '-' ? judge_local(&q, client) : NULL;
+        return may_be_local(&q) && q.reply->type != '-' ? judge_local(&q, client) : lose(&q);
     if (q.is_explained)
         learn(&q);
     else if (is_remembered(&q))
@@ -443,6 +498,7 @@ static const char *judge_said(struct client *client, const struct act *act, cons
     else {
         note_words(said);
         try_all(&q, true);
+        note_memory(&q);
         return q.is_seen ? "not what the key holds" : "nobody has asked Redis, and it is not what was remembered";
     }
     return NULL;
@@ -468,7 +524,8 @@ static bool is_in_multi(struct client *client, const struct reply *reply, const 
     if (!client->session.in_multi)
         return false;
     client->session.is_voided = true;
-    *why = reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions")) ? NULL : "LIMIT in MULTI";
+    bool is_due = reply_begins(reply, '-', SLICE("ERR LIMIT is not allowed in transactions"));
+    *why = is_due || (client->session.is_unbegun && reply->type == '-') ? NULL : "LIMIT in MULTI";
     return true;
 }
 
@@ -556,6 +613,7 @@ static const char *judge_forget(struct client *client, const struct act *act, co
     }
     key->n_guesses = 1;
     key->guesses[0] = (struct exact_key){0};
+    key->since[0] = (struct heard_at){0};
     return may_be ? NULL : "not as many keys as there are";
 }
 
@@ -694,11 +752,12 @@ static const char *judge_ban(struct client *client, const struct act *act, const
             int64_t told =
                 is_ban(act) ? exact_ban(&one, key->asked.kind, ban_ms(act), now_us) : exact_unban(&one, now_us);
             if (is_ban(act) ? reply_is_ok(reply) : reply_is_integer(reply, told))
-                guess(&after, &one);
+                guess(&after, &one, &key->moments[i % MOMENTS]);
         }
     key->n_guesses = after.n;
     key->is_lost = after.is_full;
     memcpy(key->guesses, after.all, after.n * sizeof key->guesses[0]);
+    memcpy(key->since, after.since, after.n * sizeof key->since[0]);
     return after.n > 0 ? NULL : "not what the key's penalty says";
 }
 

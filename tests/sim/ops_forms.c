@@ -225,7 +225,7 @@ static const struct form breaches[] = {
 #define N_BREACHES (sizeof breaches / sizeof breaches[0])
 #define N_SHORT (N_BREACHES - 3) /* the others are for lines that do not end */
 
-/* Its last words. Who is closed while he still speaks may not hear why. */
+/* Its last words. Who is closed while he still speaks, and be it by a byte that has not been read, may not hear why. */
 static void breach(struct client *client, struct act *act)
 {
     const struct form *form = &breaches[act->a % N_BREACHES];
@@ -237,6 +237,7 @@ static void breach(struct client *client, struct act *act)
     for (size_t n = 0; client->is_lost && n < LINE_TOO_LONG; n += sizeof more)
         say_raw(client, more, sizeof more);
     expect(client, act);
+    client->may_be_closed = true;
     if (client->is_lost)
         client->n_expected = 0;
     client->intent.is_leaving = true;

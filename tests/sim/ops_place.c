@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/admin.h"
 #include "tests/sim/ops.h"
 #include "tests/sim/regime.h"
 #include "tests/sim/run.h"
@@ -58,7 +59,7 @@ static struct round *round_of(const struct client *client)
 static bool is_served(void)
 {
     return !memory_was_short() && run.plan.redis.maxclients == 0 && run.plan.odds.fds >= FDS_ENOUGH &&
-           !regime_may_say("upstream-timeout = ");
+           !regime_may_say("upstream-timeout = ") && admin_lets_in() && !admin_is_changing(world.now_ns);
 }
 
 bool place_is_due(const struct client *client)
@@ -264,8 +265,9 @@ void place_gone(struct client *client)
 /* He had gone, as far as weir is concerned, before it was told that he had the place: so nobody has it. */
 static bool must_be_free(const struct gone *gone)
 {
+    bool is_sure = is_served() && !run.plan.has_slow; /* Redis may answer the release with -BUSY */
     return gone->left_ns != 0 && gone->is_heard && !gone->was_told && gone->losses == run.losses && !gone->is_upset &&
-           is_served();
+           is_sure;
 }
 
 bool place_inherit(struct client *client)

@@ -35,7 +35,7 @@ static const char *judge_multi(struct client *client, const struct act *act, con
     if (session->in_multi)
         return judge_misplaced(session, reply);
     session->in_multi = true;
-    session->is_voided = false;
+    session->is_voided = session->is_unbegun = false;
     session->n_queued = 0;
     session->has_queued_login = false;
     return reply_is_ok(reply) ? NULL : "it is not OK";
