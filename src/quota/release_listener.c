@@ -54,7 +54,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
         size_t used;
         enum scan_result result = reply_scan(&wakes->scan, data, n, &used);
         if (result == SCAN_BAD || !bytes_add(&wakes->frame, slice_of(data, used), FRAME_MAX)) {
-            lane_fail(rider->lane, "what it publishes cannot be read");
+            lane_fail(rider->lane, END_LOST, "what it publishes cannot be read");
             return;
         }
         data += used;

@@ -29,9 +29,9 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct script_conn *line = line_of(rider);
     if (line->reply.len + n > REPLY_MAX)
-        lane_fail(rider->lane, "its answer to a script is too long");
+        lane_fail(rider->lane, END_LOST, "its answer to a script is too long");
     else if (!bytes_add(&line->reply, slice_of(data, n), REPLY_MAX))
-        lane_fail(rider->lane, "out of memory");
+        lane_fail(rider->lane, END_LOST, "out of memory");
 }
 
 static void keep_refusal(struct script_conn *line, struct slice reply)

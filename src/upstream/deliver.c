@@ -119,7 +119,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     while (call->n > 0 && p < end && (result == SCAN_MORE || !(*p == '>' && lane->frame_bytes == 0))) {
         result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
         if (result == SCAN_BAD) {
-            lane_break(lane, "it broke the protocol");
+            lane_fail(lane, END_NONSENSE, "it broke the protocol");
             return NULL;
         }
         p += used;
@@ -217,7 +217,7 @@ static bool check_nonce(struct lane *lane)
     lane->is_asked = false;
     if (nonce_is_answered(&lane->nonce, &lane->glimpse))
         return true;
-    lane_break(lane, "its answers are not what was asked");
+    lane_fail(lane, END_NONSENSE, "its answers are not what was asked");
     return false;
 }
 
@@ -271,7 +271,7 @@ static bool end_frame(struct lane *lane)
     } else if (is_aside(lane, word)) {
         return end_aside(lane);
     } else if (call == NULL) {
-        lane_break(lane, "it sent a reply that nobody waits for");
+        lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
         return false;
     } else {
         note_reply(lane, call);
@@ -303,7 +303,7 @@ static bool begin_frame(struct lane *lane, struct slice head)
     const struct call *call = oldest(lane);
     bool is_expected = type == '>' ? may_push(lane) : call != NULL || (lane->owner != NULL && lane->is_watching);
     if (!is_expected) {
-        lane_break(lane, "it sent a reply that nobody waits for");
+        lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
         return false;
     }
     glimpse_reset(&lane->glimpse);
@@ -326,7 +326,7 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
     if (result == SCAN_BAD) {
-        lane_break(lane, "it broke the protocol");
+        lane_fail(lane, END_NONSENSE, "it broke the protocol");
         return NULL;
     }
     glimpse_feed(&lane->glimpse, p, used);
@@ -369,7 +369,7 @@ static const char *take_head(struct lane *lane, const char *p, const char *end)
         lane_set_raw(lane);
         lane->unheard = call->argument;
     } else if (type != '*' && type != '-' && type != '_') {
-        lane_break(lane, "it broke the protocol");
+        lane_fail(lane, END_NONSENSE, "it broke the protocol");
         return NULL;
     }
     return end_call(lane, call) ? next : NULL;
@@ -384,7 +384,7 @@ static const char *take_raw(struct lane *lane, const char *p, const char *end)
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
     if (result == SCAN_BAD) {
-        lane_break(lane, "it broke the protocol");
+        lane_fail(lane, END_NONSENSE, "it broke the protocol");
         return NULL;
     }
     lane->unheard -= result == SCAN_FRAME;
@@ -397,7 +397,7 @@ static const char *take_unheard(struct lane *lane, const char *p, const char *en
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
     if (result == SCAN_BAD) {
-        lane_break(lane, "it broke the protocol");
+        lane_fail(lane, END_NONSENSE, "it broke the protocol");
         return NULL;
     }
     lane->is_in_frame = result == SCAN_MORE;

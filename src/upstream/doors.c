@@ -41,7 +41,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct bytes *reply = &rider->lane->greeted;
     if (!bytes_add(reply, slice_of(data, n), DOORS_REPLY_MAX))
-        lane_break(rider->lane, "its answer to a login is too long");
+        lane_fail(rider->lane, END_NONSENSE, "its answer to a login is too long");
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
@@ -58,7 +58,7 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     else if (glimpse_type(glimpse) == '-')
         judge(door, JUDGED_FALSE, reply);
     else
-        lane_break(lane, "it answers a login with neither yes nor no");
+        lane_fail(lane, END_NONSENSE, "it answers a login with neither yes nor no");
     wake(door);
 }
 

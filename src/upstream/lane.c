@@ -41,7 +41,7 @@ static void refuse_waiting(struct lane *lane, struct slice reply)
     }
 }
 
-static void close_for(struct lane *lane, const char *why, struct slice reply);
+static void fail_with(struct lane *lane, enum lane_end end, const char *why, struct slice reply);
 
 static void become_ready(struct lane *lane, bool needs_auth)
 {
@@ -53,18 +53,17 @@ static void become_ready(struct lane *lane, bool needs_auth)
 static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, struct slice reply)
 {
     static const struct {
+        enum lane_end end;
         const char *why;
-        enum greeting_end end;
     } ends[] = {
-        [GREETING_LOGIN_REFUSED] = {"it does not accept a user's password any more", GREETING_LOGIN_ENDED},
-        [GREETING_TURNED_AWAY] = {"it turns new connections away", GREETING_SENT_AWAY},
-        [GREETING_NO_RESET] = {"its user may not RESET it, so nobody else may have it", GREETING_NOT_RESET},
-        [GREETING_UNCLEAN] = {"it was not clean when its owner had gone", GREETING_NOT_CLEAN},
-        [GREETING_NONSENSE] = {"it does not answer as Redis does", GREETING_GARBLED},
-        [GREETING_REFUSED] = {"it refuses what the connection needs", GREETING_ANSWERED_NO},
+        [GREETING_LOGIN_REFUSED] = {END_LOGIN_REFUSED, "it does not accept a user's password any more"},
+        [GREETING_TURNED_AWAY] = {END_TURNED_AWAY, "it turns new connections away"},
+        [GREETING_NO_RESET] = {END_NO_RESET, "its user may not RESET it, so nobody else may have it"},
+        [GREETING_UNCLEAN] = {END_UNCLEAN, "it was not clean when its owner had gone"},
+        [GREETING_NONSENSE] = {END_NONSENSE, "it does not answer as Redis does"},
+        [GREETING_REFUSED] = {END_REFUSED, "it refuses what the connection needs"},
     };
-    lane->greeting_end = ends[verdict].end;
-    close_for(lane, ends[verdict].why, verdict == GREETING_REFUSED ? reply : slice_of("", 0));
+    fail_with(lane, ends[verdict].end, ends[verdict].why, verdict == GREETING_REFUSED ? reply : slice_of("", 0));
 }
 
 static bool say_more(struct lane *lane)
@@ -93,7 +92,7 @@ static bool end_answer(struct lane *lane)
     lane->greeted.len = 0;
     glimpse_reset(&lane->glimpse);
     if (greeting_goes_on(&lane->greeting) && !say_more(lane)) {
-        lane_fail(lane, "out of memory");
+        lane_fail(lane, END_LOST, "out of memory");
         return false;
     }
     if (greeting_is_over(&lane->greeting)) {
@@ -108,12 +107,11 @@ static const char *take_greeting(struct lane *lane, const char *p, const char *e
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
     if (result == SCAN_BAD || lane->greeted.len + used > GREETED_MAX) {
-        lane->greeting_end = GREETING_GARBLED;
-        lane_fail(lane, "it does not speak RESP");
+        lane_fail(lane, END_NONSENSE, "it does not speak RESP");
         return NULL;
     }
     if (!bytes_add(&lane->greeted, slice_of(p, used), GREETED_MAX)) {
-        lane_fail(lane, "out of memory");
+        lane_fail(lane, END_LOST, "out of memory");
         return NULL;
     }
     glimpse_feed(&lane->glimpse, p, used);
@@ -166,14 +164,14 @@ static void on_connected(struct link *link, int status)
 {
     struct lane *lane = lane_of(link);
     if (status != 0)
-        lane_fail(lane, link_why(link, status));
+        lane_fail(lane, END_LOST, link_why(link, status));
     else if (!greet(lane, lane->role == LANE_PRIVATE ? GREETING_OWNED : GREETING_FRESH))
-        lane_fail(lane, "out of memory");
+        lane_fail(lane, END_LOST, "out of memory");
 }
 
 static void on_end(struct link *link, int status)
 {
-    lane_fail(lane_of(link), status == UV_EOF ? "it closed the connection" : link_why(link, status));
+    lane_fail(lane_of(link), END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
 }
 
 /* What has been noted since the last time goes now. */
@@ -317,7 +315,7 @@ static void close_quietly(struct lane *lane)
     link_close(&lane->link);
 }
 
-void lane_end(struct lane *lane)
+void lane_close(struct lane *lane)
 {
     if (!lane_is_closed(lane))
         close_quietly(lane);
@@ -356,25 +354,20 @@ static void tell_riders(struct lane *lane, bool was_ready, bool may_ask_again, s
     tell_owner(lane, reply, may_ask_again && !was_ready);
 }
 
-static void close_for(struct lane *lane, const char *why, struct slice reply)
+static void fail_with(struct lane *lane, enum lane_end end, const char *why, struct slice reply)
 {
     if (lane_is_closed(lane))
         return;
     bool was_ready = lane_is_ready(lane);
+    lane->end = (uint8_t)end;
     close_quietly(lane);
     bool may_ask_again = lanes_on_failed(lane->home, lane, was_ready, why);
     tell_riders(lane, was_ready, may_ask_again, reply);
 }
 
-void lane_fail(struct lane *lane, const char *why)
+void lane_fail(struct lane *lane, enum lane_end end, const char *why)
 {
-    close_for(lane, why, slice_of("", 0));
-}
-
-void lane_break(struct lane *lane, const char *why)
-{
-    lane->is_broken = true;
-    lane_fail(lane, why);
+    fail_with(lane, end, why, slice_of("", 0));
 }
 
 /* ---- requests ---- */

@@ -116,14 +116,16 @@ enum lane_role {
 #define LANE_HUGE                                                                                                      \
     262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
 
-enum greeting_end {
-    GREETING_NOT_ANSWERED,
-    GREETING_SENT_AWAY,
-    GREETING_ANSWERED_NO,
-    GREETING_LOGIN_ENDED,
-    GREETING_GARBLED,
-    GREETING_NOT_RESET,
-    GREETING_NOT_CLEAN,
+/* How a lane has failed. */
+enum lane_end {
+    END_LOST,          /* the connection could not be made, or broke, or memory is out */
+    END_LATE,          /* an answer did not come in time */
+    END_NONSENSE,      /* what came was not what may come */
+    END_TURNED_AWAY,   /* Redis has too many connections, or lets in nobody from here */
+    END_REFUSED,       /* Redis refuses what its greeting asks for, as it would refuse it to the client */
+    END_LOGIN_REFUSED, /* Redis does not accept its login any more */
+    END_NO_RESET,      /* its last owner's user may not RESET it */
+    END_UNCLEAN,       /* used, it did not answer its greeting exactly */
 };
 
 struct lane {
@@ -161,6 +163,7 @@ struct lane {
     struct bytes greeted;    /* the answer that its greeting is at; heap */
     char *cover;             /* the channel by which it is to speak for what others have sent; heap; NULL: it is not */
     uint8_t state;
+    uint8_t end;     /* enum lane_end, once it has failed */
     uint8_t role;    /* enum lane_role */
     uint8_t in;      /* enum lane_home: the list it is in */
     uint8_t returns; /* how often its owner came back to it at once, see lend.c */
@@ -170,27 +173,23 @@ struct lane {
     bool is_muted;    /* this frame is thrown away */
     bool is_watching; /* frames that answer no call may come */
     bool is_monitoring;
-    bool is_raw;                    /* no frames any more, but for `unheard` */
-    bool is_unread;                 /* the reader that it waits for has not read for a while */
-    bool is_absorbing;              /* this frame is taken in whole */
-    bool is_unsure;                 /* its protocol may not be its key's: HELLO was queued in MULTI */
-    bool is_retry;                  /* opened in place of one that was closed */
-    bool is_used;                   /* whoever uses it now has sent something */
-    bool is_lent;                   /* it has had another owner, and is greeted anew for this one */
-    bool is_covered;                /* it speaks for all that Redis had been sent before it was ready */
-    bool is_spare;                  /* shared, for when the one in use takes no more calls */
-    bool is_listed;                 /* others of its owner's user may point at it: upstream->owned has it */
-    bool is_spent;                  /* nobody else may have it after its owner */
-    bool is_suspect;                /* something may have forged replies since the last nonce */
-    bool is_asked;                  /* a nonce is on its way */
-    bool is_telling;                /* an EXEC is, behind which somebody is to be another user */
-    bool is_gone;                   /* the connection is closed; the memory waits for leases */
-    bool has_name;                  /* its owner's is on it, by CLIENT SETNAME or HELLO */
-    bool has_library;               /* its owner's library is, by CLIENT SETINFO */
-    bool is_late;                   /* it failed because an answer did not come in time */
-    bool is_hung;                   /* the same, when it was ready */
-    bool is_broken;                 /* it failed because what came was not what may come */
-    enum greeting_end greeting_end; /* how its greeting failed */
+    bool is_raw;       /* no frames any more, but for `unheard` */
+    bool is_unread;    /* the reader that it waits for has not read for a while */
+    bool is_absorbing; /* this frame is taken in whole */
+    bool is_unsure;    /* its protocol may not be its key's: HELLO was queued in MULTI */
+    bool is_retry;     /* opened in place of one that was closed */
+    bool is_used;      /* whoever uses it now has sent something */
+    bool is_lent;      /* it has had another owner, and is greeted anew for this one */
+    bool is_covered;   /* it speaks for all that Redis had been sent before it was ready */
+    bool is_spare;     /* shared, for when the one in use takes no more calls */
+    bool is_listed;    /* others of its owner's user may point at it: upstream->owned has it */
+    bool is_spent;     /* nobody else may have it after its owner */
+    bool is_suspect;   /* something may have forged replies since the last nonce */
+    bool is_asked;     /* a nonce is on its way */
+    bool is_telling;   /* an EXEC is, behind which somebody is to be another user */
+    bool is_gone;      /* the connection is closed; the memory waits for leases */
+    bool has_name;     /* its owner's is on it, by CLIENT SETNAME or HELLO */
+    bool has_library;  /* its owner's library is, by CLIENT SETINFO */
 };
 
 bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
@@ -356,12 +355,9 @@ bool lane_has_others_waiting(const struct lane *lane);
 void lane_forget(struct lane *lane, struct rider *rider);
 
 /* Close one that nobody has calls or state on. */
-void lane_end(struct lane *lane);
+void lane_close(struct lane *lane);
 
-/* Close, tell everybody who has calls or state on it. */
-void lane_fail(struct lane *lane, const char *why);
-
-/* The same, because what has come is not what may come. */
-void lane_break(struct lane *lane, const char *why);
+/* Close, tell everybody who has calls or state on it. `why` is for the log. */
+void lane_fail(struct lane *lane, enum lane_end end, const char *why);
 
 #endif

@@ -385,9 +385,9 @@ static void lose_ready(struct lanes *lanes, const struct lane *lane, const char 
 /* Redis is there and has let it in before, or says for the first time what is no Redis' answer. */
 static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane)
 {
-    bool is_shut = lane->greeted_ns != 0 && !lane->is_late && lanes->n_shut < LANES_SHUT_MAX;
-    return is_shut || (lane->ready_ns != 0 && !lane->is_late) ||
-           (lane->greeting_end == GREETING_GARBLED && !lanes->is_garbled);
+    bool is_shut = lane->greeted_ns != 0 && lanes->n_shut < LANES_SHUT_MAX;
+    return (lane->end != END_LATE && (is_shut || lane->ready_ns != 0)) ||
+           (lane->end == END_NONSENSE && !lanes->is_garbled);
 }
 
 /*
@@ -396,8 +396,7 @@ static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane
  */
 static bool may_try_again(struct lanes *lanes, const struct lane *lane)
 {
-    if (!is_clients((enum lane_role)lane->role) || lane->greeted_ns == 0 || lane->is_late || lane->is_broken ||
-        lane->greeting_end != GREETING_NOT_ANSWERED)
+    if (!is_clients((enum lane_role)lane->role) || lane->greeted_ns == 0 || lane->end != END_LOST)
         return false;
     uint64_t now_ns = clock_ns();
     if (now_ns - lanes->again_ns > NS_PER_S) {
@@ -421,25 +420,25 @@ static void try_again(struct lanes *lanes, const struct lane *lane, const char *
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
-    if (lane->greeting_end == GREETING_LOGIN_ENDED && lane->key.login->is_own) {
+    if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_own) {
         log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
                "upstream %s does not accept upstream-user and upstream-password-file: no new connections of weir's own",
                lanes->upstream->text);
         lanes->own_refused_ns = clock_ns();
         return;
     }
-    if (lane->greeting_end == GREETING_LOGIN_ENDED) {
+    if (lane->end == END_LOGIN_REFUSED) {
         log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
                "upstream %s does not accept the login of a user any more: its clients are closed",
                lanes->upstream->text);
         lanes->ops->on_login_refused(lanes->arg, lane->key.login);
         return;
     }
-    if (lane->greeting_end == GREETING_ANSWERED_NO)
+    if (lane->end == END_REFUSED)
         return;
     if (!lanes_is_newcomers(lanes, lane) &&
         (!list_is_empty(&lanes->homes[HOME_SHARED]) || is_its_own_affair(lanes, lane))) {
-        lanes->is_garbled |= lane->greeting_end == GREETING_GARBLED;
+        lanes->is_garbled |= lane->end == END_NONSENSE;
         lanes->n_shut += lane->greeted_ns != 0;
         log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
                lanes->upstream->text, why);
@@ -447,20 +446,19 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     }
     if (lanes->down == ERR_NONE)
         log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes->upstream->text, why);
-    go_down(lanes, lane->is_late ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
+    go_down(lanes, lane->end == END_LATE ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
 }
 
 static enum lane_loss loss_of(const struct lane *lane, bool was_ready)
 {
+    static const enum lane_loss losses[] = {
+        [END_LOST] = LOSS_CONNECT,      [END_TURNED_AWAY] = LOSS_CONNECT, [END_LATE] = LOSS_TIMEOUT,
+        [END_NONSENSE] = LOSS_PROTOCOL, [END_LOGIN_REFUSED] = LOSS_AUTH,  [END_REFUSED] = LOSS_AUTH,
+        [END_NO_RESET] = LOSS_UNCLEAN,  [END_UNCLEAN] = LOSS_UNCLEAN,
+    };
     if (lane->is_lent && !was_ready)
         return LOSS_UNCLEAN;
-    if (lane->is_late || lane->is_hung)
-        return LOSS_TIMEOUT;
-    if (lane->is_broken || lane->greeting_end == GREETING_GARBLED)
-        return LOSS_PROTOCOL;
-    if (lane->greeting_end == GREETING_LOGIN_ENDED || lane->greeting_end == GREETING_ANSWERED_NO)
-        return LOSS_AUTH;
-    return was_ready ? LOSS_CLOSED : LOSS_CONNECT;
+    return was_ready && lane->end == END_LOST ? LOSS_CLOSED : losses[lane->end];
 }
 
 /* The user of the session that it had: whoever it would have been for had nothing to do with it. */
@@ -474,7 +472,7 @@ static void remember_no_reset(struct lanes *lanes, const struct lane *lane)
 /* One more connection takes its place: nobody needs to know, but whoever counts. */
 static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *why)
 {
-    if (lane->greeting_end == GREETING_NOT_RESET)
+    if (lane->end == END_NO_RESET)
         remember_no_reset(lanes, lane);
     log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a used connection is closed: %s", lanes->upstream->text,
            why);
@@ -587,7 +585,7 @@ bool lanes_close_unleased(struct lanes *lanes, unsigned most)
     }
     if (n <= most)
         return false;
-    lane_end(oldest);
+    lane_close(oldest);
     return true;
 }
 
@@ -601,7 +599,7 @@ void lanes_on_unleased(struct lanes *lanes, const struct lane *lane)
 static void close_all(struct list *list)
 {
     while (!list_is_empty(list))
-        lane_fail(lanes_at(list->next), "weir stops");
+        lane_fail(lanes_at(list->next), END_LOST, "weir stops");
 }
 
 void lanes_close(struct lanes *lanes)

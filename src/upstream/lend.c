@@ -88,7 +88,7 @@ static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct l
     timers_tick(lanes);
     if (lane_renew(lane, key, owner))
         return lane;
-    lane_fail(lane, "out of memory");
+    lane_fail(lane, END_LOST, "out of memory");
     return NULL;
 }
 
@@ -160,7 +160,7 @@ bool lend_close_one(struct lanes *lanes)
 {
     if (lanes->n_idle == 0)
         return false;
-    lane_end(lanes_at(lanes->homes[HOME_IDLE].next));
+    lane_close(lanes_at(lanes->homes[HOME_IDLE].next));
     return true;
 }
 
@@ -189,7 +189,7 @@ static void keep_few(struct lanes *lanes)
 void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last)
 {
     if (!end_ownership(lanes, lane)) {
-        lane_end(lane);
+        lane_close(lane);
         return;
     }
     lane->moved_ns = clock_ns();
@@ -205,13 +205,13 @@ void lend_take_back_as_is(struct lanes *lanes, struct lane *lane)
     const struct lane_key nobody = {.protocol = 2, .epoch = upstream_epoch(lanes->upstream)};
     bool is_done = lane_is_ready(lane) && !lane->is_raw && !lane->is_in_frame && calls_is_empty(&lane->calls);
     if (!end_ownership(lanes, lane) || !is_done) {
-        lane_end(lane);
+        lane_close(lane);
         return;
     }
     lanes_move(lane, HOME_OPENING);
     timers_tick(lanes);
     if (!lane_renew(lane, &nobody, NULL))
-        lane_end(lane);
+        lane_close(lane);
     else
         keep_few(lanes);
 }

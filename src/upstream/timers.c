@@ -17,8 +17,8 @@ static void expire_opening(struct lanes *lanes, uint64_t now_ns)
         uint64_t deadline_ns = lanes_at(at)->deadline_ns;
         if (deadline_ns == 0 || now_ns < deadline_ns)
             continue;
-        lanes_at(at)->is_late = lanes_at(at)->state == LANE_GREETING;
-        lane_fail(lanes_at(at), "it does not answer in time");
+        lane_fail(lanes_at(at), lanes_at(at)->state == LANE_GREETING ? END_LATE : END_LOST,
+                  "it does not answer in time");
     }
 }
 
@@ -86,9 +86,8 @@ static void fail_hung(struct lanes *lanes, enum lane_home home, uint64_t since_n
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, home);
-        lane->is_hung = lane_is_hung(lane, since_ns);
-        if (lane->is_hung)
-            lane_fail(lane, "it does not answer within upstream-timeout");
+        if (lane_is_hung(lane, since_ns))
+            lane_fail(lane, END_LATE, "it does not answer within upstream-timeout");
     }
 }
 
@@ -120,9 +119,8 @@ static void fail_unanswered(struct lanes *lanes, enum lane_home home, uint64_t n
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, home);
-        lane->is_hung = is_over(lanes, lane, now_ns);
-        if (lane->is_hung)
-            lane_fail(lane, "what it answers has no end");
+        if (is_over(lanes, lane, now_ns))
+            lane_fail(lane, END_LATE, "what it answers has no end");
     }
 }
 
@@ -132,7 +130,7 @@ static void close_old(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
     most_ns = lanes_time(lanes, most_ns);
     struct list *list = &lanes->homes[home];
     while (!list_is_empty(list) && now_ns - lanes_at(list->next)->moved_ns > most_ns)
-        lane_end(lanes_at(list->next));
+        lane_close(lanes_at(list->next));
 }
 
 static void judge_unread(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
@@ -171,7 +169,7 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (now_ns - lane->moved_ns > lanes_time(lanes, LANES_UNUSED_NS) && lanes_is_expendable(lanes, lane))
-            lane_end(lane);
+            lane_close(lane);
     }
 }
 
