@@ -227,8 +227,8 @@ static void put_in_flight(struct page *p)
 static void put_lanes(struct page *p)
 {
     uint64_t sum = 0;
-    for (int home = HOME_NONE + 1; home < HOME_COUNT; home++)
-        sum += count_read(&p->s->lanes.homes[home]);
+    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
+        sum += count_read(&p->s->lanes.lists[in]);
     figure_count(p->out, sum);
 }
 
@@ -239,9 +239,9 @@ static void put_lanes_mode(struct page *p)
 
 static void put_lane_states(struct page *p)
 {
-    for (int home = HOME_NONE + 1; home < HOME_COUNT; home++) {
-        text_print(p->out, "<div><dt>%s</dt><dd>", lane_home_name((enum lane_home)home));
-        figure_count(p->out, count_read(&p->s->lanes.homes[home]));
+    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++) {
+        text_print(p->out, "<div><dt>%s</dt><dd>", lane_list_name((enum lane_list)in));
+        figure_count(p->out, count_read(&p->s->lanes.lists[in]));
         text_add(p->out, SLICE("</dd></div>"));
     }
 }

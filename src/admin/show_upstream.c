@@ -15,9 +15,9 @@ void show_up(struct sheet *s)
 
 void show_lanes(struct sheet *s)
 {
-    for (int home = HOME_NONE + 1; home < HOME_COUNT; home++)
-        put(s, LABELS({"upstream", s->snapshot->upstream}, {"state", lane_home_name((enum lane_home)home)}),
-            count_read(&s->snapshot->lanes.homes[home]));
+    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
+        put(s, LABELS({"upstream", s->snapshot->upstream}, {"state", lane_list_name((enum lane_list)in)}),
+            count_read(&s->snapshot->lanes.lists[in]));
 }
 
 void show_in_flight(struct sheet *s)

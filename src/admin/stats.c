@@ -33,8 +33,8 @@ static void write_upstream(struct text *out, const struct snapshot *s)
     json_number(out, "connects", count_read(&s->lanes.opened));
     json_number(out, "in_flight", count_read(&s->lanes.in_flight));
     json_open_object(out, "connections");
-    for (int home = HOME_NONE + 1; home < HOME_COUNT; home++)
-        json_number(out, lane_home_name((enum lane_home)home), count_read(&s->lanes.homes[home]));
+    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
+        json_number(out, lane_list_name((enum lane_list)in), count_read(&s->lanes.lists[in]));
     json_close_object(out);
     json_open_object(out, "errors");
     for (int loss = 0; loss < LOSS_COUNT; loss++)

@@ -244,7 +244,7 @@ static struct lane *find_shared(struct client *client)
         return lease->lane;
     const struct lane_key key = session_key(client);
     /* Its own calls are what that lane waits for: to go elsewhere would be to wait for them too. */
-    if (rider->in_flight > 0 && rider->lane->in == HOME_SHARED && lane_key_eq(&rider->lane->key, &key))
+    if (rider->in_flight > 0 && rider->lane->in == LIST_SHARED && lane_key_eq(&rider->lane->key, &key))
         return rider->lane;
     struct lane *lane = lanes_shared(lanes, &key, rider);
     if (lane != NULL)

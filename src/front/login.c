@@ -112,8 +112,8 @@ static bool tell_lane(struct client *client, struct login *login)
         size_t n = login_emit(login, SLICE("AUTH"), false, request);
         lane_send(lane, &client->rider, request, n);
         explicit_bzero(request, n);
-        lane->answer_by_ns = clock_ns() + lanes_time(lane->home, DOORS_PATIENCE_NS);
-        timers_sweep(lane->home);
+        lane->answer_by_ns = clock_ns() + lanes_time(lane->lanes, DOORS_PATIENCE_NS);
+        timers_sweep(lane->lanes);
     }
     free(request);
     return call != NULL;

@@ -12,8 +12,8 @@
 static uint64_t worker_bytes(const struct front *front)
 {
     uint64_t lanes = 0;
-    for (int home = HOME_NONE + 1; home < HOME_COUNT; home++)
-        lanes += count_read(&front->lanes.counts.homes[home]);
+    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
+        lanes += count_read(&front->lanes.counts.lists[in]);
     return count_read(&front->loop->pool.held) + lanes * sizeof(struct lane);
 }
 

@@ -25,7 +25,7 @@ static void finish_oldest(struct lane *lane)
     struct call done = *calls_oldest(&lane->calls);
     calls_pop(&lane->calls);
     if (lane_is_retired(lane) && calls_is_empty(&lane->calls))
-        lanes_on_emptied(lane->home, lane);
+        lanes_on_emptied(lane->lanes, lane);
     if (done.rider == NULL)
         return;
     if (--done.rider->in_flight == 0)
@@ -57,7 +57,7 @@ static bool may_push(const struct lane *lane)
 static bool wants_push(const struct lane *lane)
 {
     return lane->owner != NULL && (lane->is_watching || lane->is_spent || lane->is_suspect ||
-                                   (lane->is_listed && owned_is_pointed_at(lane->home->upstream->owned, lane->id)));
+                                   (lane->is_listed && owned_is_pointed_at(lane->lanes->upstream->owned, lane->id)));
 }
 
 static bool is_plain(struct lane *lane)
@@ -73,7 +73,7 @@ static void stall(struct lane *lane, struct rider *rider)
     lane->stalled = rider;
     lane->stalled_pending = 0;
     link_pause(&lane->link);
-    lanes_on_stalled(lane->home, lane);
+    lanes_on_stalled(lane->lanes, lane);
 }
 
 /*
@@ -84,12 +84,12 @@ static void check_huge(struct lane *lane, struct rider *rider)
 {
     if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider_link(rider)))
         return;
-    if (lane->in == HOME_SHARED)
-        (void)lanes_retire(lane->home, lane);
+    if (lane->in == LIST_SHARED)
+        (void)lanes_retire(lane->lanes, lane);
     if (lane_is_retired(lane))
         rider->ops->on_heavy(rider);
-    bool must_wait = rider->is_paying && lane->in != HOME_SHARED && !lane_has_others_waiting(lane);
-    if (must_wait || (rider_link(rider)->is_congested && !lanes_absorb(lane->home, lane, rider)))
+    bool must_wait = rider->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
+    if (must_wait || (rider_link(rider)->is_congested && !lanes_absorb(lane->lanes, lane, rider)))
         stall(lane, rider);
 }
 
@@ -228,7 +228,7 @@ static bool end_call(struct lane *lane, const struct call *call)
     if ((call->flags & CALL_NONCE) != 0 && !check_nonce(lane))
         return false;
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
-        upstream_end_epoch(lane->home->upstream); /* before anybody hears of it, and though its rider may have gone */
+        upstream_end_epoch(lane->lanes->upstream); /* before anybody hears of it, and though its rider may have gone */
     if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
         call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
     if (lane_is_closed(lane))
@@ -410,7 +410,7 @@ static const char *take_dropped(struct lane *lane, const char *p, const char *en
 {
     const char *next = take_unheard(lane, p, end);
     if (next != NULL && !lane->is_in_frame)
-        count_add(&lane->home->counts.pushes_dropped, 1);
+        count_add(&lane->lanes->counts.pushes_dropped, 1);
     return next;
 }
 

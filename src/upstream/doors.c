@@ -124,14 +124,14 @@ static bool send_question(struct door *door, struct question *question)
         free(request);
         return false;
     }
-    uint64_t patience_ns = lane->home->upstream->timeout_ns;
+    uint64_t patience_ns = lane->lanes->upstream->timeout_ns;
     call->flags = CALL_LOOK;
     size_t n = login_emit(question->login, SLICE("AUTH"), question->is_short, request);
     lane_send(lane, &door->rider, request, n);
     explicit_bzero(request, n);
     free(request);
-    lane->answer_by_ns = clock_ns() + (patience_ns > 0 ? patience_ns : lanes_time(lane->home, DOORS_PATIENCE_NS));
-    timers_sweep(lane->home);
+    lane->answer_by_ns = clock_ns() + (patience_ns > 0 ? patience_ns : lanes_time(lane->lanes, DOORS_PATIENCE_NS));
+    timers_sweep(lane->lanes);
     question->door = door;
     door->asked = question;
     door->is_busy = true;

@@ -4,7 +4,7 @@
 
 static void count(struct lane *lane, const struct call *call, uint64_t n)
 {
-    struct lane_counts *counts = &lane->home->counts;
+    struct lane_counts *counts = &lane->lanes->counts;
     count_add(&counts->in_flight, n);
     if ((call->flags & CALL_MAY_WAIT) != 0)
         count_add(&counts->blocking, n);
@@ -30,12 +30,12 @@ void inflight_end(struct lane *lane, const struct call *call, uint32_t n)
 
 void inflight_subscribe(struct lane *lane, bool was_subscribed)
 {
-    count_add(&lane->home->counts.subscribed, (uint64_t)lane_is_subscribed(lane) - was_subscribed);
+    count_add(&lane->lanes->counts.subscribed, (uint64_t)lane_is_subscribed(lane) - was_subscribed);
 }
 
 void inflight_close(struct lane *lane)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
         inflight_end(lane, calls_at(&lane->calls, at), call_requests(calls_at(&lane->calls, at)));
-    count_add(&lane->home->counts.subscribed, -(uint64_t)lane_is_subscribed(lane));
+    count_add(&lane->lanes->counts.subscribed, -(uint64_t)lane_is_subscribed(lane));
 }

@@ -46,7 +46,7 @@ static void fail_with(struct lane *lane, enum lane_end end, const char *why, str
 static void become_ready(struct lane *lane, bool needs_auth)
 {
     lane->state = LANE_READY;
-    lanes_on_ready(lane->home, lane, needs_auth);
+    lanes_on_ready(lane->lanes, lane, needs_auth);
     wake_waiting(lane);
 }
 
@@ -141,8 +141,8 @@ static void on_data(struct link *link, const char *data, size_t n)
 static bool greet(struct lane *lane, enum greeting_kind kind)
 {
     struct lane_key key = lane->key;
-    if (key.login != NULL && key.login->is_own && lane->home->own != NULL) {
-        key.login = lane->home->own; /* the password may be another by now */
+    if (key.login != NULL && key.login->is_own && lane->lanes->own != NULL) {
+        key.login = lane->lanes->own; /* the password may be another by now */
         lane_set_key(lane, &key);
     }
     lane->state = LANE_GREETING;
@@ -150,13 +150,13 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     memset(&lane->scan, 0, sizeof lane->scan);
     if (kind == GREETING_AGAIN && !nonce_draw(&lane->nonce))
         return false;
-    const struct greeting_cover cover = {lane->cover, lane->home->own};
+    const struct greeting_cover cover = {lane->cover, lane->lanes->own};
     greeting_init(&lane->greeting, &lane->key, kind, kind == GREETING_AGAIN ? NULL : &cover);
     if (greeting_is_over(&lane->greeting)) {
         become_ready(lane, false);
         return true;
     }
-    lanes_on_connected(lane->home, lane);
+    lanes_on_connected(lane->lanes, lane);
     return say_more(lane);
 }
 
@@ -220,7 +220,7 @@ void lease_drop(struct lease *lease)
     if (lane->is_gone)
         free_if_done(lane);
     else if (lane->n_leases == 0)
-        lanes_on_unleased(lane->home, lane);
+        lanes_on_unleased(lane->lanes, lane);
 }
 
 void lease_take(struct lease *lease, struct lane *lane)
@@ -254,21 +254,21 @@ static const struct link_ops link_ops = {
     .on_closed = on_closed,
 };
 
-struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner,
+struct lane *lane_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner,
                        int *error)
 {
     *error = UV_ENOMEM;
     struct lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL)
         return NULL;
-    lane->home = home;
-    lane->calls.pool = lane->tags.pool = &home->loop->pool;
+    lane->lanes = lanes;
+    lane->calls.pool = lane->tags.pool = &lanes->loop->pool;
     lane->owner = owner;
     lane->role = (uint8_t)role;
     lane->state = LANE_CONNECTING;
-    list_init(&lane->in_home);
+    list_init(&lane->in_list);
     list_init(&lane->waiting);
-    *error = upstream_connect(home->upstream, &lane->link, home->loop, &link_ops);
+    *error = upstream_connect(lanes->upstream, &lane->link, lanes->loop, &link_ops);
     if (*error != 0) {
         free(lane);
         return NULL;
@@ -361,7 +361,7 @@ static void fail_with(struct lane *lane, enum lane_end end, const char *why, str
     bool was_ready = lane_is_ready(lane);
     lane->end = (uint8_t)end;
     close_quietly(lane);
-    bool may_ask_again = lanes_on_failed(lane->home, lane, was_ready, why);
+    bool may_ask_again = lanes_on_failed(lane->lanes, lane, was_ready, why);
     tell_riders(lane, was_ready, may_ask_again, reply);
 }
 
@@ -379,7 +379,7 @@ static void audit(const struct lane *lane, const struct rider *rider)
     bool is_shared = lane->role == LANE_SHARED;
     assert(lane_is_ready(lane));
     assert(is_shared ? lane->owner == NULL : lane->owner == rider && rider->lane == lane);
-    assert(is_shared ? lane->in == HOME_SHARED || rider->in_flight > 0 : lane->in != HOME_IDLE);
+    assert(is_shared ? lane->in == LIST_SHARED || rider->in_flight > 0 : lane->in != LIST_IDLE);
     assert(is_shared ? !lane_is_subscribed(lane) : true);
     assert(!is_shared || !(lane->is_watching || lane->is_suspect || lane->is_spent));
     if (rider->ops->audit != NULL)
@@ -403,7 +403,7 @@ static struct call *push(struct lane *lane, struct rider *rider, uint32_t tag)
         return NULL;
     }
     if (lane->calls.tail - lane->calls.head == 1)
-        lane->moved_ns = lane->home->loop->now_ns;
+        lane->moved_ns = lane->lanes->loop->now_ns;
     call->rider = rider;
     call->arrived_ns = rider->arrived_ns;
     call->waited_us = rider->waited_us;
@@ -456,7 +456,7 @@ bool lane_vouch(struct lane *lane, struct rider *rider)
     call->arrived_ns = 0;
     lane->is_asked = true;
     lane->is_suspect = false;
-    timers_sweep(lane->home);
+    timers_sweep(lane->lanes);
     lane_send(lane, rider, request, nonce_request(&lane->nonce, request));
     return true;
 }
@@ -464,7 +464,7 @@ bool lane_vouch(struct lane *lane, struct rider *rider)
 void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last)
 {
     lane_send(rider->lane, rider, data, n);
-    rider->lane->moved_ns = rider->lane->home->loop->now_ns;
+    rider->lane->moved_ns = rider->lane->lanes->loop->now_ns;
     rider->is_sending = !is_last;
 }
 

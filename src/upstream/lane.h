@@ -130,8 +130,8 @@ enum lane_end {
 
 struct lane {
     struct link link;
-    struct lanes *home;
-    struct list in_home;
+    struct lanes *lanes;
+    struct list in_list;
     struct list waiting;
     struct lane_key key;
     struct login *last_login; /* of the session before, while it is greeted for another owner; counted */
@@ -165,7 +165,7 @@ struct lane {
     uint8_t state;
     uint8_t end;     /* enum lane_end, once it has failed */
     uint8_t role;    /* enum lane_role */
-    uint8_t in;      /* enum lane_home: the list it is in */
+    uint8_t in;      /* enum lane_list: the list it is in */
     uint8_t returns; /* how often its owner came back to it at once, see lend.c */
     struct greeting greeting;
     bool is_in_frame;
@@ -198,7 +198,7 @@ bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
  * For lanes: open a connection for `key`, which is copied; `owner` goes with LANE_PRIVATE. NULL: out of memory or
  * descriptors, and *error is libuv's for it.
  */
-struct lane *lane_open(struct lanes *home, const struct lane_key *key, enum lane_role role, struct rider *owner,
+struct lane *lane_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner,
                        int *error);
 
 /*
@@ -246,7 +246,7 @@ static inline bool lane_is_closed(const struct lane *lane)
 /* Was it shared, and takes no new calls, since those on it take their time? */
 static inline bool lane_is_retired(const struct lane *lane)
 {
-    return lane->in == HOME_RETIRED;
+    return lane->in == LIST_RETIRED;
 }
 
 /* Has Redis confirmed a subscription that still holds? */

@@ -1,13 +1,13 @@
 #include "upstream/lane_counts.h"
 
-const char *lane_home_name(enum lane_home home)
+const char *lane_list_name(enum lane_list in)
 {
-    static const char *const names[HOME_COUNT] = {
-        [HOME_NONE] = "none",       [HOME_OPENING] = "opening", [HOME_SHARED] = "shared",
-        [HOME_RETIRED] = "retired", [HOME_SPARE] = "spare",     [HOME_PRIVATE] = "private",
-        [HOME_IDLE] = "idle",       [HOME_SCRIPT] = "script",   [HOME_DOOR] = "door",
+    static const char *const names[LIST_COUNT] = {
+        [LIST_NONE] = "none",       [LIST_OPENING] = "opening", [LIST_SHARED] = "shared",
+        [LIST_RETIRED] = "retired", [LIST_SPARE] = "spare",     [LIST_PRIVATE] = "private",
+        [LIST_IDLE] = "idle",       [LIST_SCRIPT] = "script",   [LIST_DOOR] = "door",
     };
-    return names[home];
+    return names[in];
 }
 
 const char *lane_loss_name(enum lane_loss loss)

@@ -7,17 +7,17 @@
 #include "base/count.h"
 
 /* The list that a lane is in. */
-enum lane_home {
-    HOME_NONE,
-    HOME_OPENING, /* connecting or greeting, of any role */
-    HOME_SHARED,
-    HOME_RETIRED, /* shared, and takes no new calls: those on it take their time */
-    HOME_SPARE,   /* shared, for when the one in use is retired */
-    HOME_PRIVATE, /* has an owner */
-    HOME_IDLE,    /* private, kept for its last owner or the next */
-    HOME_SCRIPT,
-    HOME_DOOR,
-    HOME_COUNT
+enum lane_list {
+    LIST_NONE,
+    LIST_OPENING, /* connecting or greeting, of any role */
+    LIST_SHARED,
+    LIST_RETIRED, /* shared, and takes no new calls: those on it take their time */
+    LIST_SPARE,   /* shared, for when the one in use is retired */
+    LIST_PRIVATE, /* has an owner */
+    LIST_IDLE,    /* private, kept for its last owner or the next */
+    LIST_SCRIPT,
+    LIST_DOOR,
+    LIST_COUNT
 };
 
 /*
@@ -36,7 +36,7 @@ enum lane_loss {
 };
 
 struct lane_counts {
-    _Atomic uint64_t homes[HOME_COUNT]; /* lanes there now */
+    _Atomic uint64_t lists[LIST_COUNT]; /* lanes there now */
     _Atomic uint64_t in_flight;         /* requests sent and not answered, now */
     _Atomic uint64_t blocking;          /* of them those that may wait in Redis */
     _Atomic uint64_t subscribed;        /* connections with subscriptions, now */
@@ -47,7 +47,7 @@ struct lane_counts {
 };
 
 /* "opening" ..., "connect" ... */
-const char *lane_home_name(enum lane_home home);
+const char *lane_list_name(enum lane_list in);
 const char *lane_loss_name(enum lane_loss loss);
 
 #endif

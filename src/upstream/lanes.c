@@ -9,9 +9,9 @@
 
 #define FRESH_NS NS_PER_S /* a lane that breaks sooner, and was never used, counts as not opened */
 
-static struct lane *find(struct lanes *lanes, enum lane_home home, const struct lane_key *key)
+static struct lane *find(struct lanes *lanes, enum lane_list in, const struct lane_key *key)
 {
-    struct list *list = &lanes->homes[home];
+    struct list *list = &lanes->lists[in];
     for (struct list *at = list->next; at != list; at = at->next)
         if (lanes_at(at)->role == LANE_SHARED && lane_key_eq(&lanes_at(at)->key, key))
             return lanes_at(at);
@@ -35,27 +35,27 @@ uint64_t lanes_time(const struct lanes *lanes, uint64_t ns)
     return lanes->upstream->hurry > 0 ? ns / lanes->upstream->hurry : ns;
 }
 
-static void note_home(struct lane *lane, enum lane_home home)
+static void note_list(struct lane *lane, enum lane_list in)
 {
-    struct lanes *lanes = lane->home;
-    count_add(&lanes->counts.homes[lane->in], UINT64_MAX); /* one less */
-    count_add(&lanes->counts.homes[home], 1);
-    lanes->n_idle += (home == HOME_IDLE) - (uint32_t)(lane->in == HOME_IDLE);
-    lane->in = (uint8_t)home;
+    struct lanes *lanes = lane->lanes;
+    count_add(&lanes->counts.lists[lane->in], UINT64_MAX); /* one less */
+    count_add(&lanes->counts.lists[in], 1);
+    lanes->n_idle += (in == LIST_IDLE) - (uint32_t)(lane->in == LIST_IDLE);
+    lane->in = (uint8_t)in;
 }
 
-void lanes_move(struct lane *lane, enum lane_home home)
+void lanes_move(struct lane *lane, enum lane_list in)
 {
-    list_take(&lane->in_home);
-    list_push(&lane->home->homes[home], &lane->in_home);
-    note_home(lane, home);
+    list_take(&lane->in_list);
+    list_push(&lane->lanes->lists[in], &lane->in_list);
+    note_list(lane, in);
 }
 
 void lanes_take(struct lane *lane)
 {
-    struct upstream *upstream = lane->home->upstream;
-    list_take(&lane->in_home);
-    note_home(lane, HOME_NONE);
+    struct upstream *upstream = lane->lanes->upstream;
+    list_take(&lane->in_list);
+    note_list(lane, LIST_NONE);
     if (lane->role == LANE_PRIVATE && lane->owner != NULL)
         lend_end_use(lane);
     if (lane->role == LANE_SHARED)
@@ -81,8 +81,8 @@ static void cannot_open(struct lanes *lanes, int error)
     log_at(LOG_SITE_DESCRIPTORS, LOG_WARN, "upstream %s: cannot open a connection: %s", lanes->upstream->text,
            uv_strerror(error));
     const struct lane_key newcomer = lanes_newcomer(lanes);
-    if (lanes->keeps_shared && lanes->down == ERR_NONE && list_is_empty(&lanes->homes[HOME_SHARED]) &&
-        find(lanes, HOME_OPENING, &newcomer) == NULL)
+    if (lanes->keeps_shared && lanes->down == ERR_NONE && list_is_empty(&lanes->lists[LIST_SHARED]) &&
+        find(lanes, LIST_OPENING, &newcomer) == NULL)
         go_down(lanes, ERR_UPSTREAM_UNAVAILABLE);
 }
 
@@ -146,7 +146,7 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
     }
     backoff_reset(&lanes->starved);
     lane->deadline_ns = clock_ns() + lanes->upstream->connect_timeout_ns;
-    lanes_move(lane, HOME_OPENING);
+    lanes_move(lane, LIST_OPENING);
     count_add(&lanes->counts.opened, 1);
     timers_tick(lanes);
     return lane;
@@ -205,7 +205,7 @@ bool lanes_retry(struct lanes *lanes, uint64_t now_ns)
 {
     const struct lane_key newcomer = lanes_newcomer(lanes);
     bool is_due = lanes->backoff.due_ns != 0 && now_ns >= lanes->backoff.due_ns;
-    if (is_due && lanes->keeps_shared && find(lanes, HOME_OPENING, &newcomer) == NULL) {
+    if (is_due && lanes->keeps_shared && find(lanes, LIST_OPENING, &newcomer) == NULL) {
         lanes->backoff.due_ns = 0;
         if (open_shared(lanes, &newcomer, NULL) == NULL)
             backoff_fail(&lanes->backoff, now_ns);
@@ -232,8 +232,8 @@ enum err lanes_why_none(const struct lanes *lanes)
 
 struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key)
 {
-    struct lane *lane = find(lanes, HOME_SHARED, key);
-    return lane != NULL ? lane : find(lanes, HOME_OPENING, key);
+    struct lane *lane = find(lanes, LIST_SHARED, key);
+    return lane != NULL ? lane : find(lanes, LIST_OPENING, key);
 }
 
 /* A client may be held back in Redis (CLIENT PAUSE WRITE ...): others must not be for its sake. */
@@ -246,12 +246,12 @@ bool lanes_is_sluggish(const struct lanes *lanes, const struct lane *lane)
 
 static struct lane *take_spare(struct lanes *lanes, const struct lane_key *key)
 {
-    struct lane *lane = find(lanes, HOME_SPARE, key);
+    struct lane *lane = find(lanes, LIST_SPARE, key);
     if (lane == NULL)
         return NULL;
     lane->is_spare = false;
     lane->moved_ns = clock_ns();
-    lanes_move(lane, HOME_SHARED);
+    lanes_move(lane, LIST_SHARED);
     timers_sweep(lanes);
     return lane;
 }
@@ -289,8 +289,8 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstrea
     lanes->loop = loop;
     lanes->upstream = upstream;
     lanes->keeps_shared = keeps_shared;
-    for (int home = 0; home < HOME_COUNT; home++)
-        list_init(&lanes->homes[home]);
+    for (int in = 0; in < LIST_COUNT; in++)
+        list_init(&lanes->lists[in]);
     list_init(&lanes->hoping);
     timers_init(lanes);
     upstream_enter_shed(upstream, &lanes->shed);
@@ -322,17 +322,17 @@ void lanes_on_connected(struct lanes *lanes, struct lane *lane)
     lane->deadline_ns = timeout_ns > 0 ? lane->greeted_ns + timeout_ns : 0;
 }
 
-static enum lane_home home_of(const struct lane *lane)
+static enum lane_list list_when_ready(const struct lane *lane)
 {
-    static const enum lane_home homes[] = {
-        [LANE_SHARED] = HOME_SHARED,
-        [LANE_PRIVATE] = HOME_PRIVATE,
-        [LANE_SCRIPT] = HOME_SCRIPT,
-        [LANE_DOOR] = HOME_DOOR,
+    static const enum lane_list lists[] = {
+        [LANE_SHARED] = LIST_SHARED,
+        [LANE_PRIVATE] = LIST_PRIVATE,
+        [LANE_SCRIPT] = LIST_SCRIPT,
+        [LANE_DOOR] = LIST_DOOR,
     };
     if (lane->role == LANE_PRIVATE && lane->owner == NULL)
-        return HOME_IDLE;
-    return lane->is_spare ? HOME_SPARE : homes[lane->role];
+        return LIST_IDLE;
+    return lane->is_spare ? LIST_SPARE : lists[lane->role];
 }
 
 void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
@@ -340,8 +340,8 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
     lane->deadline_ns = 0;
     lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
-    lanes_move(lane, home_of(lane));
-    if (lane->in == HOME_PRIVATE && !lanes->keeps_shared)
+    lanes_move(lane, list_when_ready(lane));
+    if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
         lend_list(lane); /* HELLO has told its owner the id */
     timers_sweep(lanes);
     if (lane->key.login == NULL && !lane->is_lent)
@@ -437,7 +437,7 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     if (lane->end == END_REFUSED)
         return;
     if (!lanes_is_newcomers(lanes, lane) &&
-        (!list_is_empty(&lanes->homes[HOME_SHARED]) || is_its_own_affair(lanes, lane))) {
+        (!list_is_empty(&lanes->lists[LIST_SHARED]) || is_its_own_affair(lanes, lane))) {
         lanes->is_garbled |= lane->end == END_NONSENSE;
         lanes->n_shut += lane->greeted_ns != 0;
         log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
@@ -505,14 +505,14 @@ void lanes_on_stalled(struct lanes *lanes, struct lane *lane)
     /* Of all who do not read in turn: who waits behind them waits for all of them. */
     if (lane->deadline_ns == 0)
         lane->deadline_ns = clock_ns() + LANES_STALL_NS;
-    if (lane->in == HOME_SHARED)
+    if (lane->in == LIST_SHARED)
         (void)lanes_retire(lanes, lane);
 }
 
-static unsigned count_spare(struct lanes *lanes, enum lane_home home, const struct lane_key *key)
+static unsigned count_spare(struct lanes *lanes, enum lane_list in, const struct lane_key *key)
 {
     unsigned n = 0;
-    struct list *list = &lanes->homes[home];
+    struct list *list = &lanes->lists[in];
     for (struct list *at = list->next; at != list; at = at->next)
         n += lanes_at(at)->is_spare && lane_key_eq(&lanes_at(at)->key, key);
     return n;
@@ -521,7 +521,7 @@ static unsigned count_spare(struct lanes *lanes, enum lane_home home, const stru
 /* Who comes next should not have to wait for a connection to be made. */
 static void keep_spares(struct lanes *lanes, const struct lane_key *key)
 {
-    unsigned n = count_spare(lanes, HOME_SPARE, key) + count_spare(lanes, HOME_OPENING, key);
+    unsigned n = count_spare(lanes, LIST_SPARE, key) + count_spare(lanes, LIST_OPENING, key);
     for (; n < LANES_SPARE && !room_is_tight(&lanes->upstream->room); n++) {
         struct lane *lane = open_shared(lanes, key, NULL);
         if (lane == NULL)
@@ -534,7 +534,7 @@ bool lanes_retire(struct lanes *lanes, struct lane *lane)
 {
     if (is_irreplaceable(lanes, lane) && lane->stalled == NULL)
         return false;
-    lanes_move(lane, HOME_RETIRED);
+    lanes_move(lane, LIST_RETIRED);
     lane_end_leases(lane);
     keep_spares(lanes, &lane->key);
     timers_tick(lanes);
@@ -566,7 +566,7 @@ void lanes_on_emptied(struct lanes *lanes, struct lane *lane)
     lane->deadline_ns = 0;
     lane->is_spare = true;
     lane->moved_ns = clock_ns();
-    lanes_move(lane, HOME_SPARE);
+    lanes_move(lane, LIST_SPARE);
     timers_sweep(lanes);
 }
 
@@ -574,7 +574,7 @@ bool lanes_close_unleased(struct lanes *lanes, unsigned most)
 {
     unsigned n = 0;
     struct lane *oldest = NULL;
-    struct list *shared = &lanes->homes[HOME_SHARED];
+    struct list *shared = &lanes->lists[LIST_SHARED];
     for (struct list *at = shared->next; at != shared; at = at->next) {
         struct lane *lane = lanes_at(at);
         if (lane->n_leases > 0 || !lanes_is_expendable(lanes, lane))
@@ -605,8 +605,8 @@ static void close_all(struct list *list)
 void lanes_close(struct lanes *lanes)
 {
     lanes->is_closing = true;
-    for (int home = 0; home < HOME_COUNT; home++)
-        close_all(&lanes->homes[home]);
+    for (int in = 0; in < LIST_COUNT; in++)
+        close_all(&lanes->lists[in]);
     for (unsigned i = 0; i < LANES_NO_RESET; i++)
         login_put(lanes->no_reset[i]);
     upstream_leave_shed(lanes->upstream, &lanes->shed);

@@ -50,7 +50,7 @@ struct lanes {
     const struct lanes_ops *ops;
     void *arg;
 
-    struct list homes[HOME_COUNT]; /* enum lane_home; who came last at the end */
+    struct list lists[LIST_COUNT]; /* enum lane_list; who came last at the end */
     uint32_t n_idle;
     struct list hoping; /* riders, by waiting: some lane may be given back for them */
     uv_async_t shed;    /* another worker needs the connections that are only kept */
@@ -144,13 +144,13 @@ void lanes_on_unleased(struct lanes *lanes, const struct lane *lane);
 
 static inline struct lane *lanes_at(struct list *at)
 {
-    return container_of(at, struct lane, in_home);
+    return container_of(at, struct lane, in_list);
 }
 
 /* A new connection. NULL: there may be none now. */
 struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider);
 
-void lanes_move(struct lane *lane, enum lane_home home);
+void lanes_move(struct lane *lane, enum lane_list in);
 void lanes_take(struct lane *lane); /* out of its list, for good: it is closed */
 
 /* So long, but for tests in a hurry. */

@@ -22,7 +22,7 @@ static struct room_share share_of(const struct rider *owner)
 /* It may be that there are too many for one subject. */
 static bool begin_use(struct lane *lane, struct room_share share)
 {
-    struct lanes *lanes = lane->home;
+    struct lanes *lanes = lane->lanes;
     if (!room_use(&lanes->upstream->room, share)) {
         lanes->why_none = ERR_UPSTREAM_BUSY;
         return false;
@@ -36,13 +36,13 @@ void lend_list(struct lane *lane)
     if (lane->id == 0 || lane->is_listed)
         return;
     lane->is_listed = true;
-    owned_enter(lane->home->upstream->owned, lane->id, lane->key.login);
+    owned_enter(lane->lanes->upstream->owned, lane->id, lane->key.login);
 }
 
 /* What is sent to one that was pointed at is for the owner that has gone. */
 static void unlist(struct lane *lane)
 {
-    if (lane->is_listed && owned_leave(lane->home->upstream->owned, lane->id))
+    if (lane->is_listed && owned_leave(lane->lanes->upstream->owned, lane->id))
         lane->is_spent = true;
     lane->is_listed = false;
 }
@@ -57,7 +57,7 @@ void lend_note_login(struct lane *lane)
 
 void lend_end_use(struct lane *lane)
 {
-    room_give_back(&lane->home->upstream->room, lane->share);
+    room_give_back(&lane->lanes->upstream->room, lane->share);
     unlist(lane);
 }
 
@@ -74,7 +74,7 @@ static struct lane *resume(struct lane *lane, struct rider *owner)
     lane->is_used = false;
     lane->is_lent = true;
     owner->lane = lane;
-    lanes_move(lane, HOME_PRIVATE);
+    lanes_move(lane, LIST_PRIVATE);
     return lane;
 }
 
@@ -83,7 +83,7 @@ static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct l
 {
     if (!begin_use(lane, share_of(owner)))
         return NULL;
-    lanes_move(lane, HOME_OPENING);
+    lanes_move(lane, LIST_OPENING);
     lane->returns = 0;
     timers_tick(lanes);
     if (lane_renew(lane, key, owner))
@@ -115,7 +115,7 @@ static struct lane *find_left(struct lanes *lanes)
 {
     uint64_t now_ns = clock_ns();
     bool is_full = room_is_full(&lanes->upstream->room);
-    struct list *idle = &lanes->homes[HOME_IDLE];
+    struct list *idle = &lanes->lists[LIST_IDLE];
     for (struct list *at = idle->next; at != idle; at = at->next) {
         struct lane *lane = lanes_at(at);
         if (is_full || lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns)
@@ -130,7 +130,7 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
     lanes->why_none = ERR_NONE;
     if (!lanes_are_up(lanes))
         return NULL;
-    if (last != NULL && lease_holds(last) && last->lane->in == HOME_IDLE && lane_key_eq(&last->lane->key, key))
+    if (last != NULL && lease_holds(last) && last->lane->in == LIST_IDLE && lane_key_eq(&last->lane->key, key))
         return resume(last->lane, owner);
     struct lane *left = wants_new ? NULL : find_left(lanes);
     return left != NULL ? renew(lanes, left, key, owner) : open_new(lanes, key, owner);
@@ -160,7 +160,7 @@ bool lend_close_one(struct lanes *lanes)
 {
     if (lanes->n_idle == 0)
         return false;
-    lane_close(lanes_at(lanes->homes[HOME_IDLE].next));
+    lane_close(lanes_at(lanes->lists[LIST_IDLE].next));
     return true;
 }
 
@@ -193,7 +193,7 @@ void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last)
         return;
     }
     lane->moved_ns = clock_ns();
-    lanes_move(lane, HOME_IDLE);
+    lanes_move(lane, LIST_IDLE);
     if (!(lease_holds(last) && last->lane == lane))
         lease_take(last, lane);
     keep_few(lanes);
@@ -208,7 +208,7 @@ void lend_take_back_as_is(struct lanes *lanes, struct lane *lane)
         lane_close(lane);
         return;
     }
-    lanes_move(lane, HOME_OPENING);
+    lanes_move(lane, LIST_OPENING);
     timers_tick(lanes);
     if (!lane_renew(lane, &nobody, NULL))
         lane_close(lane);

@@ -12,7 +12,7 @@
 static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
-    for (struct list *at = lanes->homes[HOME_OPENING].next; at != &lanes->homes[HOME_OPENING]; at = next) {
+    for (struct list *at = lanes->lists[LIST_OPENING].next; at != &lanes->lists[LIST_OPENING]; at = next) {
         next = at->next;
         uint64_t deadline_ns = lanes_at(at)->deadline_ns;
         if (deadline_ns == 0 || now_ns < deadline_ns)
@@ -26,7 +26,7 @@ static void expire_opening(struct lanes *lanes, uint64_t now_ns)
 static void expire_retired(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
-    for (struct list *at = lanes->homes[HOME_RETIRED].next; at != &lanes->homes[HOME_RETIRED]; at = next) {
+    for (struct list *at = lanes->lists[LIST_RETIRED].next; at != &lanes->lists[LIST_RETIRED]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (lane->stalled == NULL || !lane_has_others_waiting(lane))
@@ -73,19 +73,19 @@ static void on_tick(uv_timer_t *timer)
     expire_retired(lanes, now_ns);
     wake_hoping(lanes);
     bool is_waiting = lanes_retry(lanes, now_ns);
-    if (list_is_empty(&lanes->homes[HOME_OPENING]) && list_is_empty(&lanes->homes[HOME_RETIRED]) && !is_waiting)
+    if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting)
         uv_timer_stop(timer);
 }
 
 /* ---- and of seconds ---- */
 
-static void fail_hung(struct lanes *lanes, enum lane_home home, uint64_t since_ns)
+static void fail_hung(struct lanes *lanes, enum lane_list in, uint64_t since_ns)
 {
     struct list now;
-    list_take_all(&now, &lanes->homes[home]);
+    list_take_all(&now, &lanes->lists[in]);
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
-        lanes_move(lane, home);
+        lanes_move(lane, in);
         if (lane_is_hung(lane, since_ns))
             lane_fail(lane, END_LATE, "it does not answer within upstream-timeout");
     }
@@ -112,34 +112,34 @@ static bool is_over(struct lanes *lanes, const struct lane *lane, uint64_t now_n
     return lane->owner != NULL && lane->owner->is_gone && lane_is_hung(lane, now_ns - lanes_time(lanes, LANES_GONE_NS));
 }
 
-static void fail_unanswered(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
+static void fail_unanswered(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 {
     struct list now;
-    list_take_all(&now, &lanes->homes[home]);
+    list_take_all(&now, &lanes->lists[in]);
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
-        lanes_move(lane, home);
+        lanes_move(lane, in);
         if (is_over(lanes, lane, now_ns))
             lane_fail(lane, END_LATE, "what it answers has no end");
     }
 }
 
-static void close_old(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
+static void close_old(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 {
     uint64_t most_ns = room_is_tight(&lanes->upstream->room) ? LANES_IDLE_TIGHT_NS : LANES_IDLE_NS;
     most_ns = lanes_time(lanes, most_ns);
-    struct list *list = &lanes->homes[home];
+    struct list *list = &lanes->lists[in];
     while (!list_is_empty(list) && now_ns - lanes_at(list->next)->moved_ns > most_ns)
         lane_close(lanes_at(list->next));
 }
 
-static void judge_unread(struct lanes *lanes, enum lane_home home, uint64_t now_ns)
+static void judge_unread(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 {
     struct list now;
-    list_take_all(&now, &lanes->homes[home]);
+    list_take_all(&now, &lanes->lists[in]);
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
-        lanes_move(lane, home);
+        lanes_move(lane, in);
         if (lane_is_unread(lane, now_ns, now_ns - LANES_UNREAD_NS))
             lane->stalled->ops->on_unread(lane->stalled, lane->frame_bytes + lane->scan.bulk_left);
     }
@@ -148,15 +148,15 @@ static void judge_unread(struct lanes *lanes, enum lane_home home, uint64_t now_
 static bool has_stalled(const struct list *list)
 {
     for (const struct list *at = list->next; at != list; at = at->next)
-        if (container_of(at, struct lane, in_home)->stalled != NULL)
+        if (container_of(at, struct lane, in_list)->stalled != NULL)
             return true;
     return false;
 }
 
 static bool has_only_newcomers(const struct lanes *lanes)
 {
-    for (const struct list *at = lanes->homes[HOME_SHARED].next; at != &lanes->homes[HOME_SHARED]; at = at->next)
-        if (!lanes_is_newcomers(lanes, container_of(at, struct lane, in_home)))
+    for (const struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = at->next)
+        if (!lanes_is_newcomers(lanes, container_of(at, struct lane, in_list)))
             return false;
     return true;
 }
@@ -165,7 +165,7 @@ static bool has_only_newcomers(const struct lanes *lanes)
 static void close_unused(struct lanes *lanes, uint64_t now_ns)
 {
     struct list *next;
-    for (struct list *at = lanes->homes[HOME_SHARED].next; at != &lanes->homes[HOME_SHARED]; at = next) {
+    for (struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
         if (now_ns - lane->moved_ns > lanes_time(lanes, LANES_UNUSED_NS) && lanes_is_expendable(lanes, lane))
@@ -182,7 +182,7 @@ static bool may_be_over(const struct lane *lane)
 static bool has_question(const struct list *list)
 {
     for (const struct list *at = list->next; at != list; at = at->next)
-        if (may_be_over(container_of(at, struct lane, in_home)))
+        if (may_be_over(container_of(at, struct lane, in_list)))
             return true;
     return false;
 }
@@ -190,10 +190,10 @@ static bool has_question(const struct list *list)
 /* Is there anything to be looked at again? */
 static bool is_done(const struct lanes *lanes)
 {
-    const struct list *homes = lanes->homes;
-    return lanes->upstream->timeout_ns == 0 && list_is_empty(&homes[HOME_IDLE]) && list_is_empty(&homes[HOME_SPARE]) &&
-           list_is_empty(&homes[HOME_RETIRED]) && has_only_newcomers(lanes) && !has_stalled(&homes[HOME_PRIVATE]) &&
-           !has_question(&homes[HOME_PRIVATE]) && !has_question(&homes[HOME_DOOR]);
+    const struct list *lists = lanes->lists;
+    return lanes->upstream->timeout_ns == 0 && list_is_empty(&lists[LIST_IDLE]) && list_is_empty(&lists[LIST_SPARE]) &&
+           list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) && !has_stalled(&lists[LIST_PRIVATE]) &&
+           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]);
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -201,15 +201,15 @@ static void on_sweep(uv_timer_t *timer)
     struct lanes *lanes = timer->data;
     uint64_t now_ns = clock_ns();
     uint64_t timeout_ns = lanes->upstream->timeout_ns;
-    close_old(lanes, HOME_IDLE, now_ns);
-    close_old(lanes, HOME_SPARE, now_ns);
+    close_old(lanes, LIST_IDLE, now_ns);
+    close_old(lanes, LIST_SPARE, now_ns);
     close_unused(lanes, now_ns);
-    judge_unread(lanes, HOME_RETIRED, now_ns);
-    judge_unread(lanes, HOME_PRIVATE, now_ns);
-    fail_unanswered(lanes, HOME_PRIVATE, now_ns);
-    fail_unanswered(lanes, HOME_DOOR, now_ns);
-    for (int home = HOME_SHARED; timeout_ns > 0 && home < HOME_COUNT; home++)
-        fail_hung(lanes, (enum lane_home)home, now_ns - timeout_ns);
+    judge_unread(lanes, LIST_RETIRED, now_ns);
+    judge_unread(lanes, LIST_PRIVATE, now_ns);
+    fail_unanswered(lanes, LIST_PRIVATE, now_ns);
+    fail_unanswered(lanes, LIST_DOOR, now_ns);
+    for (int in = LIST_SHARED; timeout_ns > 0 && in < LIST_COUNT; in++)
+        fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns);
     if (is_done(lanes))
         uv_timer_stop(timer);
 }
