@@ -211,7 +211,7 @@ static enum route reset(struct client *client)
     client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
     client->is_admission_queued = client->is_forging_queued = client->was_refused = client->is_astray = false;
     effect_forget_queued(client);
-    session_reset(client, upstream_epoch(client->front->settings->upstream));
+    session_reset(client, node_epoch(front_home(client->front)));
     if (client->is_leaving)
         return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
     return answer_with(client, SLICE("+RESET\r\n"));

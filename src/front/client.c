@@ -564,7 +564,7 @@ static const struct link_ops link_ops = {
 
 void client_admit(struct client *client)
 {
-    client->epoch = upstream_epoch(client->front->settings->upstream);
+    client->epoch = node_epoch(front_home(client->front));
     client->is_fresh = true;
     if (!account_identify(client))
         client_turn_away(client);

@@ -17,7 +17,7 @@ static inline bool is_unburdened(const struct client *client)
                        client->is_urgent | client->was_refused | client->is_keyed | client->counts_calls |
                        client->overflows;
     return burdens == 0 && extra->n_asked == 0 && extra->heavy_until_ns == 0 && client->reader != READER_ASKS &&
-           !front->settings->lanes_private && !upstream_is_paused(front->settings->upstream, front->loop->now_ns);
+           !front->settings->lanes_private && !node_is_paused(front_home(front), front->loop->now_ns);
 }
 
 /* The lane that its commands would go to; NULL: that must be found out. */

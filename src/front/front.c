@@ -108,7 +108,7 @@ static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused,
 
 static void adopt_room(struct front *front)
 {
-    atomic_store_explicit(&front->settings->upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
+    atomic_store_explicit(&front->lanes.upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
 }
 
 /* New lanes of weir's own log in with the password that the rules have. */
@@ -141,7 +141,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     timeouts_init(front);
     client_drain_init(front);
     prober_init(&front->prober, &front->lanes);
-    lanes_init(&front->lanes, loop, settings->upstream, !settings->lanes_private, &lanes_ops, front);
+    lanes_init(&front->lanes, loop, settings->node, !settings->lanes_private, &lanes_ops, front);
     doors_init(&front->doors, &front->lanes);
     adopt_password(front);
     adopt_room(front);

@@ -37,7 +37,7 @@ struct front_settings {
     bool lanes_private;
     struct subjects *subjects;
     struct subjects *key_subjects; /* those that the key of a command names: a table and a cap of their own */
-    struct upstream *upstream;
+    struct node *node;             /* lives longer than all workers */
     struct journal *journal;
     struct slowlog *slowlog;
     struct tally **tallies;     /* of each worker */
@@ -113,6 +113,12 @@ struct front {
     struct slow slow;
     struct told told;
 };
+
+/* The node that commands without a key go to, and that newcomers meet first. */
+static inline struct node *front_home(const struct front *front)
+{
+    return front->lanes.node;
+}
 
 /* That has become of a command. */
 static inline void front_count(struct front *front, const struct command *command, enum counted_result result)

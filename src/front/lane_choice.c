@@ -139,7 +139,7 @@ static enum finding find_private(struct client *client, const struct request *re
 /* By CLIENT PAUSE ... WRITE: it would hold back what others send on the same lane. */
 static bool is_held_back(const struct client *client, const struct command *command)
 {
-    return command->is_pausable && upstream_is_paused(client->front->settings->upstream, client->front->loop->now_ns);
+    return command->is_pausable && node_is_paused(front_home(client->front), client->front->loop->now_ns);
 }
 
 static bool needs_private(const struct client *client, const struct request *request)

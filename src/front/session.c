@@ -101,14 +101,14 @@ bool session_is_anonymous(const struct client *client)
     if (login_of(client) != NULL)
         return false;
     /* Redis lets those stay who came before there was a password, and lets everybody in once there is none. */
-    return (client->epoch & upstream_epoch(client->front->settings->upstream) & EPOCH_NEEDS_AUTH) != 0;
+    return (client->epoch & node_epoch(front_home(client->front)) & EPOCH_NEEDS_AUTH) != 0;
 }
 
 bool session_must_log_in(const struct client *client)
 {
     if (!session_is_anonymous(client))
         return false;
-    atomic_store_explicit(&client->front->settings->upstream->is_doubted, true, memory_order_relaxed);
+    node_doubt(front_home(client->front));
     return true;
 }
 

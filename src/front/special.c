@@ -490,7 +490,7 @@ static bool send_tracking(struct client *client, struct lane *lane, const struct
     for (uint32_t i = 0; is_good && i < request->argc && argv_next(&walk, &words[i]); i++) {
         int64_t id;
         if (is_id(words, i) && num_parse(words[i], &id) && id != 0 &&
-            !owned_point(client->front->settings->upstream->owned, id, key.login))
+            !owned_point(lane->lanes->node->owned, id, key.login))
             words[i] = SLICE(NOBODYS_ID);
     }
     if (is_good)

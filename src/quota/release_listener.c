@@ -92,7 +92,7 @@ static void open_if_needed(struct release_listener *wakes)
 {
     if (list_is_empty(&wakes->waiting) || wakes->is_open)
         return;
-    wakes->lane_key.epoch = upstream_epoch(wakes->lanes->upstream);
+    wakes->lane_key.epoch = node_epoch(wakes->lanes->node);
     if (lanes_open_own(wakes->lanes, &wakes->lane_key, LANE_SCRIPT, &wakes->rider) == NULL)
         return;
     wakes->is_open = true;

@@ -248,7 +248,7 @@ enum script_conn_state script_conn_find(struct script_conn *line)
         if (line->refused_ns != 0 && line->lanes->loop->now_ns < line->refused_ns + AGAIN_NS)
             return SCRIPT_CONN_NONE;
         keep_refusal(line, SLICE("")); /* of another connection */
-        line->key.epoch = upstream_epoch(line->lanes->upstream);
+        line->key.epoch = node_epoch(line->lanes->node);
         line->is_open = lanes_open_own(line->lanes, &line->key, LANE_SCRIPT, &line->rider) != NULL;
         if (!line->is_open)
             return SCRIPT_CONN_NONE;

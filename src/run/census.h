@@ -17,8 +17,7 @@
 /* Where it looks. */
 struct census {
     const struct config *config;
-    const char *upstream_text;
-    const struct upstream *upstream;
+    const struct node *node;
     const struct front_settings *settings;
     const struct listening *listening;
     const struct governor *governor;

@@ -38,7 +38,7 @@ struct proxy {
     const struct config *config;
     struct loop loop; /* the main thread's: signals, the control lane, orders */
     struct upstream upstream;
-    char upstream_text[ADDRESS_TEXT];
+    struct node *node; /* NULL: not yet */
     struct front_settings settings;
     struct journal *journal;
     struct governor *governor;
@@ -68,13 +68,15 @@ struct proxy {
 static bool find_upstream(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
-    address_print(&config->upstream, proxy->upstream_text, sizeof proxy->upstream_text);
-    const char *why = endpoint_resolve(&config->upstream, &proxy->upstream.endpoint);
+    struct endpoint endpoint = {0};
+    char text[ADDRESS_TEXT];
+    address_print(&config->upstream, text, sizeof text);
+    const char *why = endpoint_resolve(&config->upstream, &endpoint);
     if (why != NULL) {
-        log_error("upstream %s: %s", proxy->upstream_text, why);
+        log_error("upstream %s: %s", text, why);
         return false;
     }
-    proxy->upstream.text = proxy->upstream_text;
+    proxy->node = node_new(&proxy->upstream, &endpoint, text);
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
     proxy->upstream.timeout_ns = config->upstream_timeout_ns;
     proxy->upstream.lends_login = config->clients_as_upstream;
@@ -90,7 +92,7 @@ static void on_table(void *arg, struct command_table *table)
 static void on_barred(void *arg, const char *why)
 {
     struct proxy *proxy = arg;
-    log_error("upstream %s cannot be served: %s", proxy->upstream_text, why);
+    log_error("upstream %s cannot be served: %s", proxy->node->text, why);
 }
 
 static void on_settled(void *arg)
@@ -109,7 +111,7 @@ static const struct control_ops control_ops = {
 static void start_control(struct proxy *proxy)
 {
     const struct credentials credentials = {proxy->config->upstream_user, proxy->config->upstream_password};
-    proxy->control = control_open(&proxy->loop, &proxy->upstream, &credentials, &control_ops, proxy);
+    proxy->control = control_open(&proxy->loop, proxy->node, &credentials, &control_ops, proxy);
     while (!proxy->is_settled)
         loop_run(&proxy->loop);
 }
@@ -126,8 +128,7 @@ static void report(struct proxy *proxy)
 {
     const struct census census = {
         .config = proxy->config,
-        .upstream_text = proxy->upstream_text,
-        .upstream = &proxy->upstream,
+        .node = proxy->node,
         .settings = &proxy->settings,
         .listening = proxy->listening,
         .governor = proxy->governor,
@@ -310,7 +311,7 @@ static void start_workers(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
     settings_init(&proxy->settings, config);
-    proxy->settings.upstream = &proxy->upstream;
+    proxy->settings.node = proxy->node;
     proxy->settings.journal = proxy->journal;
     proxy->settings.unlimited = governor_unlimited(proxy->governor);
     proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, governor_commands(proxy->governor),
@@ -318,7 +319,7 @@ static void start_workers(struct proxy *proxy)
     crew_obey(proxy->crew, on_order, proxy);
     governor_watch(proxy->governor, on_change, proxy);
     proxy->watch = watch_new(proxy->settings.tallies, config->workers, on_said, proxy);
-    proxy->auth_probe = auth_probe_open(&proxy->loop, &proxy->upstream);
+    proxy->auth_probe = auth_probe_open(&proxy->loop, proxy->node);
     proxy->drain = (struct drain){.crew = proxy->crew,
                                   .listening = proxy->listening,
                                   .timeout_ns = config->drain_timeout_ns,
@@ -328,7 +329,7 @@ static void start_workers(struct proxy *proxy)
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
-    log_info("forwarding to %s with %u worker%s, lanes %s", proxy->upstream_text, config->workers,
+    log_info("forwarding to %s with %u worker%s, lanes %s", proxy->node->text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);
     log_info("ready");
@@ -350,7 +351,7 @@ static bool can_take_over(struct proxy *proxy)
     if (proxy->succession.fd < 0)
         return true;
     if (!control_is_up(proxy->control))
-        log_error("upstream %s is away: not taking over", proxy->upstream_text);
+        log_error("upstream %s is away: not taking over", proxy->node->text);
     return control_is_up(proxy->control) && reporter_start(&proxy->reporter);
 }
 
@@ -359,7 +360,7 @@ static int serve(struct proxy *proxy)
     loop_init(&proxy->loop);
     watch_signals(proxy);
     start_control(proxy);
-    bool is_barred = atomic_load(&proxy->upstream.is_barred);
+    bool is_barred = node_is_barred(proxy->node);
     bool has_failed = is_barred || (!proxy->is_stopping && !can_take_over(proxy));
     if (has_failed || proxy->is_stopping)
         close_main(proxy);
@@ -411,6 +412,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
     governor_free(proxy->governor);
+    node_put(proxy->node);
     upstream_fini(&proxy->upstream);
     history_free(proxy->history);
     journal_free(proxy->journal);

@@ -14,7 +14,7 @@ struct auth_probe {
     struct link link;
     uv_timer_t timer;
     struct loop *loop;
-    struct upstream *upstream;
+    struct node *node;
     struct auth_probe_answer answer;
     unsigned waited;
     bool is_open; /* the link is in use */
@@ -31,7 +31,7 @@ static struct auth_probe *auth_probe_of(struct link *link)
 
 static void give_up(struct auth_probe *probe)
 {
-    atomic_store_explicit(&probe->upstream->is_doubted, true, memory_order_relaxed);
+    node_doubt(probe->node);
     link_close(&probe->link);
 }
 
@@ -53,7 +53,7 @@ static void on_data(struct link *link, const char *data, size_t n)
         give_up(probe);
         return;
     }
-    upstream_note_auth(probe->upstream, verdict == AUTH_PROBE_NEEDS_AUTH);
+    node_note_auth(probe->node, verdict == AUTH_PROBE_NEEDS_AUTH);
     link_close(link);
 }
 
@@ -65,7 +65,9 @@ static void on_end(struct link *link, int status)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    free(handle->data);
+    struct auth_probe *probe = handle->data;
+    node_put(probe->node);
+    free(probe);
 }
 
 static void on_closed(struct link *link)
@@ -83,12 +85,12 @@ static const struct link_ops link_ops = {
     .on_closed = on_closed,
 };
 
-static bool must_ask(struct upstream *upstream)
+static bool must_ask(struct node *node)
 {
-    if (atomic_load_explicit(&upstream->is_barred, memory_order_relaxed))
+    if (node_is_barred(node))
         return false;
-    bool is_doubted = atomic_exchange_explicit(&upstream->is_doubted, false, memory_order_relaxed);
-    return is_doubted || (upstream_epoch(upstream) & EPOCH_NEEDS_AUTH) == 0;
+    bool is_doubted = atomic_exchange_explicit(&node->is_doubted, false, memory_order_relaxed);
+    return is_doubted || (node_epoch(node) & EPOCH_NEEDS_AUTH) == 0;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -99,18 +101,18 @@ static void on_timer(uv_timer_t *timer)
             give_up(probe);
         return;
     }
-    if (!must_ask(probe->upstream))
+    if (!must_ask(probe->node))
         return;
     probe->waited = 0;
     memset(&probe->answer, 0, sizeof probe->answer);
-    probe->is_open = upstream_connect(probe->upstream, &probe->link, probe->loop, &link_ops) == 0;
+    probe->is_open = node_connect(probe->node, &probe->link, probe->loop, &link_ops) == 0;
 }
 
-struct auth_probe *auth_probe_open(struct loop *loop, struct upstream *upstream)
+struct auth_probe *auth_probe_open(struct loop *loop, struct node *node)
 {
     struct auth_probe *probe = mem_zalloc(1, sizeof *probe);
     probe->loop = loop;
-    probe->upstream = upstream;
+    probe->node = node_get(node);
     uv_timer_init(&loop->uv, &probe->timer);
     probe->timer.data = probe;
     uv_timer_start(&probe->timer, on_timer, EVERY_MS, EVERY_MS);

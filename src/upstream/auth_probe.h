@@ -8,12 +8,12 @@
 #define WEIR_UPSTREAM_AUTH_PROBE_H
 
 #include "net/loop.h"
-#include "upstream/upstream.h"
+#include "upstream/node.h"
 
 struct auth_probe;
 
 /* Out of memory ends the process. */
-struct auth_probe *auth_probe_open(struct loop *loop, struct upstream *upstream);
+struct auth_probe *auth_probe_open(struct loop *loop, struct node *node);
 
 /* Asynchronous; frees itself. Safe on NULL. */
 void auth_probe_close(struct auth_probe *probe);

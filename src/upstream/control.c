@@ -18,7 +18,7 @@
 struct control {
     struct link link;
     struct loop *loop;
-    struct upstream *upstream;
+    struct node *node;
     const char *user; /* NULL: only a password */
     char *password;   /* heap; NULL: none */
     const struct control_ops *ops;
@@ -66,8 +66,7 @@ static void retry_later(struct control *control)
 static void lose(struct control *control, const char *why)
 {
     if (!control->is_lost)
-        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->upstream->text,
-               why);
+        log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
     control->is_lost = true;
     uv_timer_stop(&control->timer);
     if (control->is_open)
@@ -91,7 +90,7 @@ static void judge_hello(struct control *control, const struct redisReply *reply)
     if (why != NULL)
         lose(control, why);
     else
-        upstream_note_auth(control->upstream, needs_auth);
+        node_note_auth(control->node, needs_auth);
 }
 
 static void judge_auth(struct control *control, const struct redisReply *reply)
@@ -107,7 +106,7 @@ static void judge_info(struct control *control, const struct redisReply *reply)
     const char *why = control_judge_info(reply, &is_barred);
     bool was_barred = false;
     if (why == NULL || is_barred)
-        was_barred = atomic_exchange_explicit(&control->upstream->is_barred, is_barred, memory_order_relaxed);
+        was_barred = atomic_exchange_explicit(&control->node->is_barred, is_barred, memory_order_relaxed);
     if (is_barred && !was_barred)
         control->ops->on_barred(control->arg, why);
     if (why != NULL)
@@ -116,14 +115,15 @@ static void judge_info(struct control *control, const struct redisReply *reply)
 
 static void judge_clients(struct control *control, const struct redisReply *reply)
 {
-    atomic_store_explicit(&control->upstream->room.maxclients, control_read_maxclients(reply), memory_order_relaxed);
+    atomic_store_explicit(&control->node->upstream->room.maxclients, control_read_maxclients(reply),
+                          memory_order_relaxed);
 }
 
 static void judge_command(struct control *control, const struct redisReply *reply)
 {
     if (control->is_settled && !mem_would_give(TABLE_BYTES)) {
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: out of memory: what it knows of commands stays as it was",
-               control->upstream->text);
+               control->node->text);
         return;
     }
     struct command_table *table = control_read_commands(reply);
@@ -131,7 +131,7 @@ static void judge_command(struct control *control, const struct redisReply *repl
         control->ops->on_table(control->arg, table);
     else
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s does not answer COMMAND: the built-in command table is used",
-               control->upstream->text);
+               control->node->text);
 }
 
 static const struct step {
@@ -166,7 +166,7 @@ static void settled_well(struct control *control)
     uv_timer_stop(&control->timer);
     backoff_reset(&control->backoff);
     if (control->is_lost)
-        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s: the control connection is back", control->upstream->text);
+        log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s: the control connection is back", control->node->text);
     control->is_lost = false;
     settle(control);
 }
@@ -189,7 +189,7 @@ static void next_step(struct control *control)
     } else if (step->word != NULL) {
         words[n++] = slice_str(step->word);
     }
-    uv_timer_start(&control->timer, on_deadline, control->upstream->connect_timeout_ns / NS_PER_MS, 0);
+    uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
     send_words(control, words, n);
 }
 
@@ -265,8 +265,10 @@ void control_set_password(struct control *control, const char *password)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    forget_password(handle->data);
-    free(handle->data);
+    struct control *control = handle->data;
+    forget_password(control);
+    node_put(control->node);
+    free(control);
 }
 
 static void finish_closing(struct control *control)
@@ -294,21 +296,21 @@ static const struct link_ops link_ops = {
 
 static void connect_now(struct control *control)
 {
-    int status = upstream_connect(control->upstream, &control->link, control->loop, &link_ops);
+    int status = node_connect(control->node, &control->link, control->loop, &link_ops);
     if (status != 0) {
         lose(control, uv_strerror(status));
         return;
     }
     control->is_open = true;
-    uv_timer_start(&control->timer, on_deadline, control->upstream->connect_timeout_ns / NS_PER_MS, 0);
+    uv_timer_start(&control->timer, on_deadline, control->node->upstream->connect_timeout_ns / NS_PER_MS, 0);
 }
 
-struct control *control_open(struct loop *loop, struct upstream *upstream, const struct credentials *credentials,
+struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials,
                              const struct control_ops *ops, void *arg)
 {
     struct control *control = mem_zalloc(1, sizeof *control);
     control->loop = loop;
-    control->upstream = upstream;
+    control->node = node_get(node);
     control->user = credentials->user;
     control_set_password(control, credentials->password);
     control->ops = ops;

@@ -13,12 +13,12 @@
 #include "limit/command.h"
 #include "net/link.h"
 #include "net/loop.h"
-#include "upstream/upstream.h"
+#include "upstream/node.h"
 
 struct control_ops {
     /* The upstream's own command table; the receiver owns the reference. */
     void (*on_table)(void *arg, struct command_table *table);
-    /* The upstream is none that weir can serve; upstream->is_barred has been set. */
+    /* The upstream is none that weir can serve; node->is_barred has been set. */
     void (*on_barred)(void *arg, const char *why);
     /* The first attempt is over, however it went. */
     void (*on_settled)(void *arg);
@@ -32,7 +32,7 @@ struct credentials {
 struct control;
 
 /* The user must outlive it; the password is copied. Out of memory ends the process. */
-struct control *control_open(struct loop *loop, struct upstream *upstream, const struct credentials *credentials,
+struct control *control_open(struct loop *loop, struct node *node, const struct credentials *credentials,
                              const struct control_ops *ops, void *arg);
 
 /* For when it logs in next; copied. */

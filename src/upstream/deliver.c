@@ -57,7 +57,7 @@ static bool may_push(const struct lane *lane)
 static bool wants_push(const struct lane *lane)
 {
     return lane->owner != NULL && (lane->is_watching || lane->is_spent || lane->is_suspect ||
-                                   (lane->is_listed && owned_is_pointed_at(lane->lanes->upstream->owned, lane->id)));
+                                   (lane->is_listed && owned_is_pointed_at(lane->lanes->node->owned, lane->id)));
 }
 
 static bool is_plain(struct lane *lane)
@@ -228,7 +228,7 @@ static bool end_call(struct lane *lane, const struct call *call)
     if ((call->flags & CALL_NONCE) != 0 && !check_nonce(lane))
         return false;
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
-        upstream_end_epoch(lane->lanes->upstream); /* before anybody hears of it, and though its rider may have gone */
+        node_end_epoch(lane->lanes->node); /* before anybody hears of it, and though its rider may have gone */
     if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
         call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
     if (lane_is_closed(lane))

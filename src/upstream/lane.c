@@ -268,7 +268,7 @@ struct lane *lane_open(struct lanes *lanes, const struct lane_key *key, enum lan
     lane->state = LANE_CONNECTING;
     list_init(&lane->in_list);
     list_init(&lane->waiting);
-    *error = upstream_connect(lanes->upstream, &lane->link, lanes->loop, &link_ops);
+    *error = node_connect(lanes->node, &lane->link, lanes->loop, &link_ops);
     if (*error != 0) {
         free(lane);
         return NULL;

@@ -182,7 +182,7 @@ struct lane {
     bool is_lent;      /* it has had another owner, and is greeted anew for this one */
     bool is_covered;   /* it speaks for all that Redis had been sent before it was ready */
     bool is_spare;     /* shared, for when the one in use takes no more calls */
-    bool is_listed;    /* others of its owner's user may point at it: upstream->owned has it */
+    bool is_listed;    /* others of its owner's user may point at it: node->owned has it */
     bool is_spent;     /* nobody else may have it after its owner */
     bool is_suspect;   /* something may have forged replies since the last nonce */
     bool is_asked;     /* a nonce is on its way */

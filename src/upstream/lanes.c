@@ -20,7 +20,7 @@ static struct lane *find(struct lanes *lanes, enum lane_list in, const struct la
 
 struct lane_key lanes_newcomer(const struct lanes *lanes)
 {
-    return (struct lane_key){.protocol = 2, .login = lanes_lent(lanes), .epoch = upstream_epoch(lanes->upstream)};
+    return (struct lane_key){.protocol = 2, .login = lanes_lent(lanes), .epoch = node_epoch(lanes->node)};
 }
 
 /* Redis has just refused weir's own login, and would again. */
@@ -78,7 +78,7 @@ static void cannot_open(struct lanes *lanes, int error)
 {
     count_add(&lanes->counts.lost[LOSS_SYSTEM], 1);
     backoff_fail(&lanes->starved, clock_ns());
-    log_at(LOG_SITE_DESCRIPTORS, LOG_WARN, "upstream %s: cannot open a connection: %s", lanes->upstream->text,
+    log_at(LOG_SITE_DESCRIPTORS, LOG_WARN, "upstream %s: cannot open a connection: %s", lanes->node->text,
            uv_strerror(error));
     const struct lane_key newcomer = lanes_newcomer(lanes);
     if (lanes->keeps_shared && lanes->down == ERR_NONE && list_is_empty(&lanes->lists[LIST_SHARED]) &&
@@ -187,7 +187,7 @@ bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane)
 /* Opened when no password was wanted, and now one is: there will be no other like it. */
 static bool is_irreplaceable(const struct lanes *lanes, const struct lane *lane)
 {
-    uint32_t now = upstream_epoch(lanes->upstream);
+    uint32_t now = node_epoch(lanes->node);
     return lane->key.login == NULL && (now & EPOCH_NEEDS_AUTH) != 0 && (lane->key.epoch & EPOCH_NEEDS_AUTH) == 0;
 }
 
@@ -217,7 +217,7 @@ bool lanes_retry(struct lanes *lanes, uint64_t now_ns)
 
 bool lanes_are_up(const struct lanes *lanes)
 {
-    if (atomic_load_explicit(&lanes->upstream->is_barred, memory_order_relaxed))
+    if (node_is_barred(lanes->node))
         return false;
     /* Without a shared lane to probe with, whoever asks when the back-off is over is the probe. */
     return lanes->down == ERR_NONE || (!lanes->keeps_shared && clock_ns() >= lanes->backoff.due_ns);
@@ -262,7 +262,7 @@ struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key, const
     if (!lanes_are_up(lanes))
         return NULL;
     if (key->login == NULL && (key->epoch & EPOCH_NEEDS_AUTH) != 0)
-        atomic_store_explicit(&lanes->upstream->is_doubted, true, memory_order_relaxed);
+        node_doubt(lanes->node);
     struct lane *lane = lanes_find_shared(lanes, key);
     if (lane != NULL && !lanes_is_sluggish(lanes, lane)) {
         lane->is_spare = false; /* one that is being opened is in use before it is spare */
@@ -280,20 +280,21 @@ struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key, const
 
 /* ---- from a lane ---- */
 
-void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared,
+void lanes_init(struct lanes *lanes, struct loop *loop, struct node *node, bool keeps_shared,
                 const struct lanes_ops *ops, void *arg)
 {
     memset(lanes, 0, sizeof *lanes);
     lanes->ops = ops;
     lanes->arg = arg;
     lanes->loop = loop;
-    lanes->upstream = upstream;
+    lanes->node = node_get(node);
+    lanes->upstream = node->upstream;
     lanes->keeps_shared = keeps_shared;
     for (int in = 0; in < LIST_COUNT; in++)
         list_init(&lanes->lists[in]);
     list_init(&lanes->hoping);
     timers_init(lanes);
-    upstream_enter_shed(upstream, &lanes->shed);
+    upstream_enter_shed(lanes->upstream, &lanes->shed);
 }
 
 void lanes_set_own(struct lanes *lanes, struct slice user, struct slice password)
@@ -345,9 +346,9 @@ void lanes_on_ready(struct lanes *lanes, struct lane *lane, bool needs_auth)
         lend_list(lane); /* HELLO has told its owner the id */
     timers_sweep(lanes);
     if (lane->key.login == NULL && !lane->is_lent)
-        upstream_note_auth(lanes->upstream, needs_auth);
+        node_note_auth(lanes->node, needs_auth);
     if (lanes->down != ERR_NONE)
-        log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes->upstream->text);
+        log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes->node->text);
     lanes->down = ERR_NONE;
     count_set(&lanes->counts.is_down, 0);
     lanes->is_garbled = false;
@@ -365,7 +366,7 @@ static void log_closed(const struct lanes *lanes, const struct lane *lane, const
 {
     static const char *const names[] = {
         [LANE_SHARED] = "shared", [LANE_PRIVATE] = "private", [LANE_SCRIPT] = "script", [LANE_DOOR] = "login"};
-    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s", lanes->upstream->text,
+    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s", lanes->node->text,
            names[lane->role], why);
 }
 
@@ -423,14 +424,13 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
     if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_own) {
         log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
                "upstream %s does not accept upstream-user and upstream-password-file: no new connections of weir's own",
-               lanes->upstream->text);
+               lanes->node->text);
         lanes->own_refused_ns = clock_ns();
         return;
     }
     if (lane->end == END_LOGIN_REFUSED) {
         log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
-               "upstream %s does not accept the login of a user any more: its clients are closed",
-               lanes->upstream->text);
+               "upstream %s does not accept the login of a user any more: its clients are closed", lanes->node->text);
         lanes->ops->on_login_refused(lanes->arg, lane->key.login);
         return;
     }
@@ -440,12 +440,12 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
         (!list_is_empty(&lanes->lists[LIST_SHARED]) || is_its_own_affair(lanes, lane))) {
         lanes->is_garbled |= lane->end == END_NONSENSE;
         lanes->n_shut += lane->greeted_ns != 0;
-        log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
-               lanes->upstream->text, why);
+        log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s", lanes->node->text,
+               why);
         return;
     }
     if (lanes->down == ERR_NONE)
-        log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes->upstream->text, why);
+        log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes->node->text, why);
     go_down(lanes, lane->end == END_LATE ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
 }
 
@@ -474,8 +474,7 @@ static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *
 {
     if (lane->end == END_NO_RESET)
         remember_no_reset(lanes, lane);
-    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a used connection is closed: %s", lanes->upstream->text,
-           why);
+    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a used connection is closed: %s", lanes->node->text, why);
 }
 
 bool lanes_on_failed(struct lanes *lanes, struct lane *lane, bool was_ready, const char *why)
@@ -613,4 +612,5 @@ void lanes_close(struct lanes *lanes)
     timers_close(lanes);
     login_put(lanes->own);
     lanes->own = NULL;
+    node_put(lanes->node);
 }

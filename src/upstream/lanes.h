@@ -1,6 +1,6 @@
 /*
- * All lanes of one worker: which list each is in, the shared one for a session, reconnecting, and whether the upstream
- * is there. Private ones are lent by lend.h, doors are doors.h's.
+ * All lanes of one worker to one node: which list each is in, the shared one for a session, reconnecting, and whether
+ * the node is there. Private ones are lent by lend.h, doors are doors.h's.
  */
 #ifndef WEIR_UPSTREAM_LANES_H
 #define WEIR_UPSTREAM_LANES_H
@@ -14,7 +14,7 @@
 #include "upstream/lane.h"
 #include "upstream/lane_counts.h"
 #include "upstream/login.h"
-#include "upstream/upstream.h"
+#include "upstream/node.h"
 
 #define LANES_IDLE_MAX 128                    /* a worker's idle lanes; more are closed at once */
 #define LANES_IDLE_NS (3 * NS_PER_S)          /* and these after so long, spare ones too */
@@ -45,8 +45,9 @@ struct lanes_ops {
 
 struct lanes {
     struct loop *loop;
-    struct upstream *upstream;
-    bool keeps_shared; /* a shared lane for new clients is kept open */
+    struct node *node;         /* where they lead; one reference */
+    struct upstream *upstream; /* the node's */
+    bool keeps_shared;         /* a shared lane for new clients is kept open */
     const struct lanes_ops *ops;
     void *arg;
 
@@ -74,7 +75,7 @@ struct lanes {
     struct lane_counts counts;
 };
 
-void lanes_init(struct lanes *lanes, struct loop *loop, struct upstream *upstream, bool keeps_shared,
+void lanes_init(struct lanes *lanes, struct loop *loop, struct node *node, bool keeps_shared,
                 const struct lanes_ops *ops, void *arg);
 
 /* Weir's own login from now on, for lanes that are opened; those that are open stay. Out of memory: nothing changes. */

@@ -36,13 +36,13 @@ void lend_list(struct lane *lane)
     if (lane->id == 0 || lane->is_listed)
         return;
     lane->is_listed = true;
-    owned_enter(lane->lanes->upstream->owned, lane->id, lane->key.login);
+    owned_enter(lane->lanes->node->owned, lane->id, lane->key.login);
 }
 
 /* What is sent to one that was pointed at is for the owner that has gone. */
 static void unlist(struct lane *lane)
 {
-    if (lane->is_listed && owned_leave(lane->lanes->upstream->owned, lane->id))
+    if (lane->is_listed && owned_leave(lane->lanes->node->owned, lane->id))
         lane->is_spent = true;
     lane->is_listed = false;
 }
@@ -202,7 +202,7 @@ void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last)
 /* Redis is told at once: somebody could wait for what it remembers of the owner. */
 void lend_take_back_as_is(struct lanes *lanes, struct lane *lane)
 {
-    const struct lane_key nobody = {.protocol = 2, .epoch = upstream_epoch(lanes->upstream)};
+    const struct lane_key nobody = {.protocol = 2, .epoch = node_epoch(lanes->node)};
     bool is_done = lane_is_ready(lane) && !lane->is_raw && !lane->is_in_frame && calls_is_empty(&lane->calls);
     if (!end_ownership(lanes, lane) || !is_done) {
         lane_close(lane);

@@ -4,13 +4,11 @@ void upstream_init(struct upstream *upstream)
 {
     pthread_mutex_init(&upstream->tls_lock, NULL);
     pthread_mutex_init(&upstream->shed_lock, NULL);
-    upstream->owned = owned_new();
 }
 
 void upstream_fini(struct upstream *upstream)
 {
     tls_context_put(upstream->tls);
-    owned_free(upstream->owned);
     pthread_mutex_destroy(&upstream->tls_lock);
     pthread_mutex_destroy(&upstream->shed_lock);
 }
@@ -24,14 +22,12 @@ void upstream_set_tls(struct upstream *upstream, struct tls_context *tls)
     tls_context_put(before);
 }
 
-int upstream_connect(struct upstream *upstream, struct link *link, struct loop *loop, const struct link_ops *ops)
+struct tls_context *upstream_tls(struct upstream *upstream)
 {
     pthread_mutex_lock(&upstream->tls_lock);
     struct tls_context *tls = tls_context_get(upstream->tls);
     pthread_mutex_unlock(&upstream->tls_lock);
-    int status = link_connect(link, loop, RANK_LANE, &upstream->endpoint, tls, ops);
-    tls_context_put(tls);
-    return status;
+    return tls;
 }
 
 /* A handle that is being closed must not be sent to: hence the lock. */

@@ -1,0 +1,40 @@
+#include "upstream/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text)
+{
+    struct node *node = mem_zalloc(1, sizeof *node);
+    atomic_init(&node->holders, 1);
+    node->upstream = upstream;
+    node->endpoint = *endpoint;
+    node->text = mem_strndup(text, strlen(text));
+    node->owned = owned_new();
+    return node;
+}
+
+struct node *node_get(struct node *node)
+{
+    atomic_fetch_add_explicit(&node->holders, 1, memory_order_relaxed);
+    return node;
+}
+
+void node_put(struct node *node)
+{
+    if (node == NULL || atomic_fetch_sub_explicit(&node->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    owned_free(node->owned);
+    free(node->text);
+    free(node);
+}
+
+int node_connect(struct node *node, struct link *link, struct loop *loop, const struct link_ops *ops)
+{
+    struct tls_context *tls = upstream_tls(node->upstream);
+    int status = link_connect(link, loop, RANK_LANE, &node->endpoint, tls, ops);
+    tls_context_put(tls);
+    return status;
+}

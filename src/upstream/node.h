@@ -1,0 +1,92 @@
+/*
+ * One server of the upstream: where it is, and what is known of it by whoever learnt it last.
+ *
+ * Counted, any thread. Its login, TLS and time-outs are those of the upstream that it belongs to.
+ */
+#ifndef WEIR_UPSTREAM_NODE_H
+#define WEIR_UPSTREAM_NODE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/link.h"
+#include "upstream/owned.h"
+#include "upstream/upstream.h"
+
+struct node {
+    _Atomic unsigned holders;
+    struct upstream *upstream; /* lives longer */
+    struct endpoint endpoint;
+    char *text;                       /* its address as configured, for the log; heap */
+    struct owned *owned;              /* the connections to it that have an owner now */
+    _Atomic bool is_barred;           /* it cannot be served (a cluster, too old): nobody may use it */
+    _Atomic bool is_doubted;          /* somebody counts on an epoch that wants a password: does it still? */
+    _Atomic uint32_t epoch;           /* node_epoch */
+    _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
+};
+
+/* With one reference. Out of memory ends the process. */
+struct node *node_new(struct upstream *upstream, const struct endpoint *endpoint, const char *text);
+struct node *node_get(struct node *node);
+void node_put(struct node *node); /* safe on NULL */
+
+/* As link_connect, to this node. */
+__attribute__((warn_unused_result)) int node_connect(struct node *node, struct link *link, struct loop *loop,
+                                                     const struct link_ops *ops);
+
+static inline bool node_is_barred(const struct node *node)
+{
+    return atomic_load_explicit(&node->is_barred, memory_order_relaxed);
+}
+
+/* It had better be asked whether it still wants a password. */
+static inline void node_doubt(struct node *node)
+{
+    atomic_store_explicit(&node->is_doubted, true, memory_order_relaxed);
+}
+
+/*
+ * Whom Redis takes a connection for that does not log in is settled when it is opened, and stays whatever becomes of
+ * the password of `default`. So time is divided into epochs: a new one whenever that may have changed. Who came in one
+ * uses no connection opened in an earlier one. The lowest bit says whether a password is wanted, as far as is known.
+ */
+#define EPOCH_NEEDS_AUTH 1u
+
+static inline uint32_t node_epoch(const struct node *node)
+{
+    return atomic_load_explicit(&node->epoch, memory_order_acquire);
+}
+
+/* Something has passed that may have changed it. */
+static inline void node_end_epoch(struct node *node)
+{
+    atomic_fetch_add_explicit(&node->epoch, 2, memory_order_acq_rel);
+}
+
+/* A new connection has found out: a new epoch if that is news. */
+static inline void node_note_auth(struct node *node, bool needs_auth)
+{
+    uint32_t epoch = node_epoch(node);
+    while ((epoch & EPOCH_NEEDS_AUTH) != (uint32_t)needs_auth &&
+           !atomic_compare_exchange_weak_explicit(&node->epoch, &epoch, (epoch + 2) ^ EPOCH_NEEDS_AUTH,
+                                                  memory_order_acq_rel, memory_order_acquire))
+        ;
+}
+
+/* A longer pause is not shortened by a later one; until_ns 0 ends it. */
+static inline void node_pause(struct node *node, uint64_t until_ns)
+{
+    uint64_t now = atomic_load_explicit(&node->paused_until_ns, memory_order_relaxed);
+    while ((until_ns == 0 || now < until_ns) &&
+           !atomic_compare_exchange_weak_explicit(&node->paused_until_ns, &now, until_ns, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
+}
+
+static inline bool node_is_paused(const struct node *node, uint64_t now_ns)
+{
+    return now_ns < atomic_load_explicit(&node->paused_until_ns, memory_order_relaxed);
+}
+
+#endif
