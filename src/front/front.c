@@ -1,5 +1,6 @@
 #include "front/front.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -121,16 +122,17 @@ static void adopt_password(struct front *front)
 }
 
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
-                struct command_table *commands, struct rules *rules)
+                const struct tables *tables)
 {
     memset(front, 0, sizeof *front);
     front->loop = loop;
     loop->on_written = on_written;
     loop->owner = front;
     front->settings = settings;
-    front->commands = commands;
-    front->rules = rules;
-    slowlog_keep(settings->slowlog, rules->slow_entries);
+    front->commands = tables->commands;
+    front->rules = tables->rules;
+    front->topology = tables->topology;
+    slowlog_keep(settings->slowlog, front->rules->slow_entries);
     front->tallies = settings->tallies[index];
     front->top = settings->tops[index];
     front->worker = worker;
@@ -141,7 +143,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     timeouts_init(front);
     client_drain_init(front);
     prober_init(&front->prober, &front->lanes);
-    lanes_init(&front->lanes, loop, settings->node, !settings->lanes_private, &lanes_ops, front);
+    lanes_init(&front->lanes, loop, topology_home(front->topology), !settings->lanes_private, &lanes_ops, front);
     doors_init(&front->doors, &front->lanes);
     adopt_password(front);
     adopt_room(front);
@@ -164,16 +166,19 @@ bool front_is_before_7(const struct front *front)
     return command_by_name(front->commands, SLICE("ssubscribe")) == NULL;
 }
 
-void front_adopt(struct front *front, struct command_table *commands, struct rules *rules)
+void front_adopt(struct front *front, const struct tables *tables)
 {
+    assert(topology_home(tables->topology) == front_home(front));
     for_each_client(front, account_unmoor);
-    if (commands != front->commands)
+    if (tables->commands != front->commands)
         front->slow.table_ns = front->loop->now_ns;
     command_table_put(front->commands);
     rules_put(front->rules);
-    front->commands = commands;
-    front->rules = rules;
-    slowlog_keep(front->settings->slowlog, rules->slow_entries);
+    topology_put(front->topology);
+    front->commands = tables->commands;
+    front->rules = tables->rules;
+    front->topology = tables->topology;
+    slowlog_keep(front->settings->slowlog, front->rules->slow_entries);
     memset(&front->recent, 0, sizeof front->recent);
     adopt_password(front);
     adopt_room(front);
@@ -203,4 +208,5 @@ void front_fini(struct front *front)
     timeouts_fini(front);
     command_table_put(front->commands);
     rules_put(front->rules);
+    topology_put(front->topology);
 }

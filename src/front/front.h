@@ -17,7 +17,7 @@
 #include "front/prober.h"
 #include "front/recent.h"
 #include "front/memory_pressure.h"
-#include "front/rules.h"
+#include "front/tables.h"
 #include "front/timeouts.h"
 #include "limit/command.h"
 #include "limit/counts.h"
@@ -37,7 +37,6 @@ struct front_settings {
     bool lanes_private;
     struct subjects *subjects;
     struct subjects *key_subjects; /* those that the key of a command names: a table and a cap of their own */
-    struct node *node;             /* lives longer than all workers */
     struct journal *journal;
     struct slowlog *slowlog;
     struct tally **tallies;     /* of each worker */
@@ -92,7 +91,8 @@ struct front {
     struct loop *loop;
     struct front_settings *settings;
     struct command_table *commands;
-    struct rules *rules;   /* its policies are bound to `commands` */
+    struct rules *rules; /* its policies are bound to `commands` */
+    struct topology *topology;
     struct tally *tallies; /* this worker's, by limit id */
     struct top *top;
     void *worker; /* for settings->give */
@@ -114,7 +114,7 @@ struct front {
     struct told told;
 };
 
-/* The node that commands without a key go to, and that newcomers meet first. */
+/* See topology_home. */
 static inline struct node *front_home(const struct front *front)
 {
     return front->lanes.node;
@@ -126,9 +126,9 @@ static inline void front_count(struct front *front, const struct command *comman
     count_add(&front->counts.commands[command->kind][result], 1);
 }
 
-/* Takes over one reference each of `commands` and `rules`. `index` is the worker's among settings->n_workers. */
+/* Takes over the references of `tables`. `index` is the worker's among settings->n_workers. */
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
-                struct command_table *commands, struct rules *rules);
+                const struct tables *tables);
 
 /* A connection was accepted. `entrance` lives as long as the front. */
 void front_accept(struct front *front, int fd, const struct entrance *entrance);
@@ -139,10 +139,8 @@ void front_accept_failed(struct front *front, const struct entrance *entrance);
 /* A client that was accepted has gone. */
 void front_leave(struct front *front, const struct entrance *entrance);
 
-/*
- * A new command table and the rules bound to it; takes over the references. They bind the next command of every client.
- */
-void front_adopt(struct front *front, struct command_table *commands, struct rules *rules);
+/* Other tables; takes over the references. They bind the next command of every client. The home node stays the same. */
+void front_adopt(struct front *front, const struct tables *tables);
 
 /* Is the Redis behind older than 7.0, which words some errors otherwise? */
 bool front_is_before_7(const struct front *front);

@@ -161,7 +161,7 @@ static bool is_up(const struct census *census)
     uint64_t down = 0;
     for (unsigned w = 0; census->crew && w < census->config->workers; w++)
         down += count_read(&crew_front(census->crew, w)->lanes.counts.is_down);
-    bool is_barred = node_is_barred(census->node);
+    bool is_barred = node_is_barred(topology_home(census->topology));
     return census->control && control_is_up(census->control) && !is_barred && down == 0;
 }
 
@@ -173,14 +173,14 @@ bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
     else if (!census->crew)
         snprintf(why, CENSUS_WHY_ROOM, "starting");
     else if (!is_up(census))
-        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", census->node->text);
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", topology_home(census->topology)->text);
     return why[0] == '\0';
 }
 
 static void take_upstream(struct snapshot *s, const struct census *census)
 {
     s->is_up = is_up(census);
-    snprintf(s->upstream, sizeof s->upstream, "%s", census->node->text);
+    snprintf(s->upstream, sizeof s->upstream, "%s", topology_home(census->topology)->text);
     census_is_ready(census, s->not_ready);
     s->is_draining = census->is_stopping;
 }
@@ -237,7 +237,7 @@ struct snapshot *census_take(const struct census *census)
     s->is_private = census->config->lanes_private;
     s->is_shadow = policies_is_shadow(rules->policies);
     s->max_clients = rules->max_clients;
-    s->max_lanes = room_most(&census->node->upstream->room);
+    s->max_lanes = room_most(&topology_home(census->topology)->upstream->room);
     s->memory_bytes = memory_used(census->memory);
     s->memory_limit_bytes = rules->memory_limit_bytes;
     s->memory_step = census->memory->step;

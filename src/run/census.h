@@ -17,7 +17,7 @@
 /* Where it looks. */
 struct census {
     const struct config *config;
-    const struct node *node;
+    const struct topology *topology;
     const struct front_settings *settings;
     const struct listening *listening;
     const struct governor *governor;

@@ -13,8 +13,8 @@ struct crew {
     struct worker_ops ops;
     void (*carry_out)(void *arg, struct order *order);
     void *arg;
-    uv_async_t stirred;  /* a worker has reported something */
-    struct list carried; /* orders that have been carried out, and wait for every worker */
+    uv_async_t stirred;             /* a worker has reported something */
+    struct list carried;            /* orders that have been carried out, and wait for every worker */
     const struct crew_drain *drain; /* NULL: it does not drain */
     enum worker_stage told_stage;   /* of all workers; what was told of draining */
     unsigned pokes;                 /* how often each worker was asked for a sign of life */
@@ -120,12 +120,19 @@ static void on_stirred(uv_async_t *async)
     tell_draining(crew);
 }
 
-void crew_publish(struct crew *crew, struct command_table *commands, struct rules *rules)
+static struct tables tables_of_crew(const struct crew *crew, const struct tables *tables)
+{
+    struct tables own = tables_get(tables);
+    own.generation = crew->generation;
+    return own;
+}
+
+void crew_publish(struct crew *crew, const struct tables *tables)
 {
     crew->generation++;
     for (unsigned w = 0; w < crew->n_workers; w++) {
-        struct tables tables = {command_table_get(commands), rules_get(rules), crew->generation};
-        worker_adopt(crew->workers[w], &tables);
+        struct tables own = tables_of_crew(crew, tables);
+        worker_adopt(crew->workers[w], &own);
     }
 }
 
@@ -136,7 +143,7 @@ void crew_obey(struct crew *crew, void (*carry_out_fn)(void *arg, struct order *
 }
 
 struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,
-                        struct command_table *commands, struct rules *rules)
+                        const struct tables *tables)
 {
     struct crew *crew = mem_zalloc(1, sizeof *crew);
     crew->ops = (struct worker_ops){on_told, on_order, on_told, crew};
@@ -150,8 +157,8 @@ struct crew *crew_start(struct loop *main_loop, struct front_settings *settings,
     settings->give = worker_give;
     settings->on_empty = worker_emptied;
     for (unsigned w = 0; w < crew->n_workers; w++) {
-        struct tables tables = {command_table_get(commands), rules_get(rules), crew->generation};
-        crew->workers[w] = worker_start(settings, w, listening, &tables, &crew->ops);
+        struct tables own = tables_of_crew(crew, tables);
+        crew->workers[w] = worker_start(settings, w, listening, &own, &crew->ops);
     }
     return crew;
 }

@@ -12,15 +12,15 @@
 
 struct crew;
 
-/* Start settings->n_workers workers, with one reference each of `commands` and `rules` of their own. */
+/* Start settings->n_workers workers, each with references of its own to the parts of `tables`. */
 struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,
-                        struct command_table *commands, struct rules *rules);
+                        const struct tables *tables);
 
 /* Who carries out orders: the order remains the crew's. Before any can come: in the turn that starts the crew. */
 void crew_obey(struct crew *crew, void (*carry_out)(void *arg, struct order *order), void *arg);
 
-/* Hand these to every worker; the caller's references remain the caller's. */
-void crew_publish(struct crew *crew, struct command_table *commands, struct rules *rules);
+/* Hand these to every worker; the caller's references remain the caller's. The generation is the crew's to set. */
+void crew_publish(struct crew *crew, const struct tables *tables);
 
 /* What a worker's clients share: only what any thread may read is for the caller. */
 const struct front *crew_front(const struct crew *crew, unsigned worker);

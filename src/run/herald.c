@@ -13,7 +13,7 @@ bool herald_tell(struct herald *herald, const struct census *census)
     bool is_ready = census_is_ready(census, why);
     bool is_first = is_ready && !herald->has_been_ready;
     if (is_ready)
-        snprintf(words, sizeof words, "forwarding to %s", census->node->text);
+        snprintf(words, sizeof words, "forwarding to %s", topology_home(census->topology)->text);
     else
         snprintf(words, sizeof words, "%s", why);
     herald->has_been_ready |= is_ready;

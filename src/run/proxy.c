@@ -38,7 +38,7 @@ struct proxy {
     const struct config *config;
     struct loop loop; /* the main thread's: signals, the control lane, orders */
     struct upstream upstream;
-    struct node *node; /* NULL: not yet */
+    struct topology *topology; /* NULL: not yet */
     struct front_settings settings;
     struct journal *journal;
     struct governor *governor;
@@ -65,6 +65,11 @@ struct proxy {
 
 /* ---- the upstream, as the control lane sees it ---- */
 
+static struct node *home(const struct proxy *proxy)
+{
+    return topology_home(proxy->topology);
+}
+
 static bool find_upstream(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
@@ -76,7 +81,9 @@ static bool find_upstream(struct proxy *proxy)
         log_error("upstream %s: %s", text, why);
         return false;
     }
-    proxy->node = node_new(&proxy->upstream, &endpoint, text);
+    struct node *node = node_new(&proxy->upstream, &endpoint, text);
+    proxy->topology = topology_new(&node, 1);
+    node_put(node);
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
     proxy->upstream.timeout_ns = config->upstream_timeout_ns;
     proxy->upstream.lends_login = config->clients_as_upstream;
@@ -92,7 +99,7 @@ static void on_table(void *arg, struct command_table *table)
 static void on_barred(void *arg, const char *why)
 {
     struct proxy *proxy = arg;
-    log_error("upstream %s cannot be served: %s", proxy->node->text, why);
+    log_error("upstream %s cannot be served: %s", home(proxy)->text, why);
 }
 
 static void on_settled(void *arg)
@@ -111,7 +118,7 @@ static const struct control_ops control_ops = {
 static void start_control(struct proxy *proxy)
 {
     const struct credentials credentials = {proxy->config->upstream_user, proxy->config->upstream_password};
-    proxy->control = control_open(&proxy->loop, proxy->node, &credentials, &control_ops, proxy);
+    proxy->control = control_open(&proxy->loop, home(proxy), &credentials, &control_ops, proxy);
     while (!proxy->is_settled)
         loop_run(&proxy->loop);
 }
@@ -128,7 +135,7 @@ static void report(struct proxy *proxy)
 {
     const struct census census = {
         .config = proxy->config,
-        .node = proxy->node,
+        .topology = proxy->topology,
         .settings = &proxy->settings,
         .listening = proxy->listening,
         .governor = proxy->governor,
@@ -291,13 +298,22 @@ static void watch_signals(struct proxy *proxy)
 
 /* ---- the workers ---- */
 
+/* The references remain those of their owners. */
+static struct tables tables_now(const struct proxy *proxy)
+{
+    return (struct tables){.commands = governor_commands(proxy->governor),
+                           .rules = governor_rules(proxy->governor),
+                           .topology = proxy->topology};
+}
+
 static void on_change(void *arg)
 {
     struct proxy *proxy = arg;
     const struct rules *rules = governor_rules(proxy->governor);
     upstream_set_tls(&proxy->upstream, rules->upstream_tls);
     control_set_password(proxy->control, rules->upstream_password);
-    crew_publish(proxy->crew, governor_commands(proxy->governor), governor_rules(proxy->governor));
+    const struct tables tables = tables_now(proxy);
+    crew_publish(proxy->crew, &tables);
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
 }
 
@@ -311,15 +327,14 @@ static void start_workers(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
     settings_init(&proxy->settings, config);
-    proxy->settings.node = proxy->node;
     proxy->settings.journal = proxy->journal;
     proxy->settings.unlimited = governor_unlimited(proxy->governor);
-    proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, governor_commands(proxy->governor),
-                             governor_rules(proxy->governor));
+    const struct tables tables = tables_now(proxy);
+    proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
     crew_obey(proxy->crew, on_order, proxy);
     governor_watch(proxy->governor, on_change, proxy);
     proxy->watch = watch_new(proxy->settings.tallies, config->workers, on_said, proxy);
-    proxy->auth_probe = auth_probe_open(&proxy->loop, proxy->node);
+    proxy->auth_probe = auth_probe_open(&proxy->loop, home(proxy));
     proxy->drain = (struct drain){.crew = proxy->crew,
                                   .listening = proxy->listening,
                                   .timeout_ns = config->drain_timeout_ns,
@@ -329,7 +344,7 @@ static void start_workers(struct proxy *proxy)
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
-    log_info("forwarding to %s with %u worker%s, lanes %s", proxy->node->text, config->workers,
+    log_info("forwarding to %s with %u worker%s, lanes %s", home(proxy)->text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);
     log_info("ready");
@@ -351,7 +366,7 @@ static bool can_take_over(struct proxy *proxy)
     if (proxy->succession.fd < 0)
         return true;
     if (!control_is_up(proxy->control))
-        log_error("upstream %s is away: not taking over", proxy->node->text);
+        log_error("upstream %s is away: not taking over", home(proxy)->text);
     return control_is_up(proxy->control) && reporter_start(&proxy->reporter);
 }
 
@@ -360,7 +375,7 @@ static int serve(struct proxy *proxy)
     loop_init(&proxy->loop);
     watch_signals(proxy);
     start_control(proxy);
-    bool is_barred = node_is_barred(proxy->node);
+    bool is_barred = node_is_barred(home(proxy));
     bool has_failed = is_barred || (!proxy->is_stopping && !can_take_over(proxy));
     if (has_failed || proxy->is_stopping)
         close_main(proxy);
@@ -412,7 +427,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
     governor_free(proxy->governor);
-    node_put(proxy->node);
+    topology_put(proxy->topology);
     upstream_fini(&proxy->upstream);
     history_free(proxy->history);
     journal_free(proxy->journal);

@@ -81,17 +81,9 @@ static void start_listeners(struct worker *worker)
 
 /* ---- what it is told ---- */
 
-static void drop_tables(const struct tables *tables)
-{
-    if (!tables->rules)
-        return;
-    command_table_put(tables->commands);
-    rules_put(tables->rules);
-}
-
 static void adopt(struct worker *worker, const struct tables *tables)
 {
-    front_adopt(&worker->front, tables->commands, tables->rules);
+    front_adopt(&worker->front, tables);
     atomic_store(&worker->generation, tables->generation);
     worker->ops->on_adopted(worker->ops->arg);
 }
@@ -165,7 +157,7 @@ void worker_adopt(struct worker *worker, const struct tables *tables)
     struct tables older = worker->inbox.tables;
     worker->inbox.tables = *tables;
     pthread_mutex_unlock(&worker->inbox.lock);
-    drop_tables(&older);
+    tables_put(&older);
     uv_async_send(&worker->told);
 }
 
@@ -246,7 +238,7 @@ struct worker *worker_start(struct front_settings *settings, unsigned index, con
     pthread_mutex_init(&worker->inbox.lock, NULL);
     list_init(&worker->inbox.orders);
     loop_init(&worker->loop);
-    front_init(&worker->front, &worker->loop, settings, index, worker, tables->commands, tables->rules);
+    front_init(&worker->front, &worker->loop, settings, index, worker, tables);
     uv_async_init(&worker->loop.uv, &worker->told, on_told);
     worker->told.data = worker;
     start_listeners(worker);
@@ -282,7 +274,7 @@ static void drop_orders(struct list *orders)
 void worker_join(struct worker *worker)
 {
     pthread_join(worker->thread, NULL);
-    drop_tables(&worker->inbox.tables);
+    tables_put(&worker->inbox.tables);
     drop_orders(&worker->inbox.orders);
     front_fini(&worker->front);
     loop_fini(&worker->loop);

@@ -21,13 +21,6 @@ struct worker_ops {
     void *arg;
 };
 
-/* What a worker's clients are bound by, and the how manieth that is. */
-struct tables {
-    struct command_table *commands;
-    struct rules *rules;
-    unsigned generation;
-};
-
 /*
  * Start a thread that accepts at `openings` and is number `index` of the workers. Takes over one reference each in
  * `tables`. `ops` outlives the worker. Ends the process when the system refuses a thread.

@@ -1,0 +1,35 @@
+/*
+ * Which servers the upstream consists of, at one moment: never changed once made, but for what its nodes know.
+ *
+ * Counted: workers and the main thread hold on to it. One server is a topology of one row.
+ */
+#ifndef WEIR_UPSTREAM_TOPOLOGY_H
+#define WEIR_UPSTREAM_TOPOLOGY_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "upstream/node.h"
+
+struct topology_row {
+    struct node *node; /* one reference */
+};
+
+struct topology {
+    _Atomic unsigned holders;
+    size_t n_rows; /* at least one */
+    struct topology_row rows[];
+};
+
+/* Of these nodes, each with a reference of its own; n > 0. Out of memory ends the process. */
+struct topology *topology_new(struct node *const *nodes, size_t n);
+struct topology *topology_get(struct topology *topology); /* one more holder; any thread */
+void topology_put(struct topology *topology);             /* safe on NULL */
+
+/* The node that commands without a key go to, and that newcomers meet first. */
+static inline struct node *topology_home(const struct topology *topology)
+{
+    return topology->rows[0].node;
+}
+
+#endif
