@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "base/num.h"
+#include "limit/slot.h"
 #include "resp/cursor.h"
 
 /* `count` keys, `step` arguments apart, the first of them at argument `first`; and one more at `store`, unless 0. */
@@ -20,6 +21,8 @@ struct layout {
 };
 
 static const struct layout nothing;
+
+#define NO_STEP UINT32_MAX /* where the other keys are is told by the words between them alone: of KEYS_PARTS */
 
 /* ---- the arguments, in order; argv_walk would trust the request to be whole ---- */
 
@@ -201,7 +204,7 @@ static struct layout named(const struct command *command, struct args *args)
 static struct layout parts(const struct command *command, struct args *args)
 {
     struct slice word;
-    struct layout layout = {.first = command->keys_arg + UINT32_C(1), .step = 1};
+    struct layout layout = {.first = command->keys_arg + UINT32_C(1), .step = NO_STEP};
     uint32_t key = layout.first;
     while (key < args->argc && args_at(args, key, &word)) {
         layout.count++;
@@ -328,4 +331,35 @@ bool keys_first(const struct command *command, struct slice request, uint32_t ar
     bool is_store_first = layout.store > 0 && layout.store < layout.first;
     args = args_of(request, argc);
     return args_at(&args, is_store_first ? layout.store : layout.first, key);
+}
+
+static bool is_key(const struct layout *layout, uint32_t index)
+{
+    uint32_t behind = index - layout->first;
+    if (index == 0 || index == layout->store)
+        return index > 0;
+    return index >= layout->first && behind % layout->step == 0 && behind / layout->step < layout->count;
+}
+
+int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc)
+{
+    struct args args = args_of(request, argc);
+    struct layout layout = rules[command->keys](command, &args);
+    uint32_t left = layout.count + (layout.store > 0);
+    bool may_hide = args.is_cut && at_most(command, argc) > left;
+    int32_t slot = KEYS_NO_SLOT;
+    struct slice arg;
+    args = args_of(request, argc);
+    while (left > 0 && args_next(&args, &arg)) {
+        if (layout.step == NO_STEP && args.next - 1 > layout.first && slice_eq_nocase(arg, SLICE("and")))
+            layout.first = args.next + 1; /* the key of the next part, behind its algorithm */
+        if (!is_key(&layout, args.next - 1))
+            continue;
+        int32_t own = slot_of(arg);
+        if (slot >= 0 && slot != own)
+            return KEYS_CROSSING;
+        slot = own;
+        left--;
+    }
+    return left > 0 || may_hide ? KEYS_HIDDEN_SLOT : slot;
 }

@@ -48,7 +48,14 @@ uint32_t keys_count(const struct command *command, struct slice request, uint32_
 __attribute__((warn_unused_result)) bool keys_first(const struct command *command, struct slice request, uint32_t argc,
                                                     struct slice *key);
 
-/* The same number, and of a request that ends early the most there can be: what cannot be seen is not cheaper. */
+#define KEYS_NO_SLOT (-1)     /* it has no keys, or none that can be known */
+#define KEYS_CROSSING (-2)    /* its keys are of different slots */
+#define KEYS_HIDDEN_SLOT (-3) /* a key that it may have is not wholly in `request` */
+
+/* The slot of all its keys (limit/slot.h), or one of these. Price: a walk over the arguments as far as the last key. */
+int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc);
+
+/* As keys_count, and of a request that ends early the most there can be: what cannot be seen is not cheaper. */
 uint32_t keys_most(const struct command *command, struct slice request, uint32_t argc);
 
 /* May the request have a key, and its first one is not wholly in what is here? */

@@ -10,6 +10,7 @@
 #include "dice.h"
 #include "guard.h"
 #include "limit/keys.h"
+#include "limit/slot.h"
 #include "resp/argv.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
@@ -416,6 +417,75 @@ static void streams_are_counted_without_their_bytes(void **state)
     assert_false(keys_first(xread, SLICE("*2002\r\n$5\r\nXREAD\r\n$7\r\nSTREAMS\r\n$4\r\nab"), 2002, &key));
 }
 
+/* ---- slots ---- */
+
+/* The slots are CLUSTER KEYSLOT's: a 15495, b 3300, c 7365, d 11298, foo 12182. */
+static void one_slot_for_all_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        int32_t slot;
+    } cases[] = {
+        {"get a", 15495},
+        {"get foo", 12182},
+        {"set {foo}1 a", 12182},
+        {"mget a {a} x{a}", 15495},
+        {"mget a b", KEYS_CROSSING},
+        {"mget a a b", KEYS_CROSSING},
+        {"mset a b {a}1 c", 15495},
+        {"mset a 1 b 2", KEYS_CROSSING},
+        {"del a", 15495},
+        {"rename c {c}2", 7365},
+        {"rename c d", KEYS_CROSSING},
+        {"bitop and d {d}1 {d}2", 11298},
+        {"bitop and d a", KEYS_CROSSING},
+        {"blpop a b 0", KEYS_CROSSING},
+        {"object encoding b", 3300},
+        {"ping a", KEYS_NO_SLOT},
+        {"multi", KEYS_NO_SLOT},
+        {"eval s 0 a b", KEYS_NO_SLOT},
+        {"eval s 1 a b", 15495},
+        {"eval s 2 a b", KEYS_CROSSING},
+        {"zunionstore d 1 {d}s", 11298},
+        {"zunionstore d 1 a", KEYS_CROSSING},
+        {"zdiffstore a 2 {a} b", KEYS_CROSSING},
+        {"sort a", 15495},
+        {"sort a by b get c store {a}d", 15495},
+        {"sort a store d", KEYS_CROSSING},
+        {"sort a store d store {a}", 15495},
+        {"xread block 0 streams a {a} b c", 15495},
+        {"xread streams a b 0 0", KEYS_CROSSING},
+        {"migrate h 1 '' 0 10 KEYS a {a}", 15495},
+        {"migrate h 1 '' 0 10 KEYS a b", KEYS_CROSSING},
+        {"limit all fixed a 1/s and funnel b 2/s", KEYS_CROSSING},
+        {"limit all fixed a 1/s and funnel {a}b 2/s", 15495},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct asked asked;
+        ask(&asked, cases[i].words);
+        int32_t slot = keys_slot(asked.command, cut(&asked, asked.len), asked.argc);
+        if (slot != cases[i].slot)
+            fail_msg("%s: slot %d", cases[i].words, (int)slot);
+    }
+}
+
+static void a_part_has_the_slot_of_the_whole_or_none_yet(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(examples); i++) {
+        struct asked asked;
+        ask(&asked, examples[i].words);
+        int32_t whole = keys_slot(asked.command, slice_of(asked.bytes, asked.len), asked.argc);
+        assert_true(whole != KEYS_HIDDEN_SLOT);
+        for (size_t len = 0; len < asked.len; len++) {
+            int32_t slot = keys_slot(asked.command, cut(&asked, len), asked.argc);
+            if (slot != whole && slot != KEYS_HIDDEN_SLOT)
+                fail_msg("%s, the first %zu bytes: slot %d", examples[i].words, len, (int)slot);
+        }
+    }
+}
+
 /* Bytes that no scanner let pass, and an argc that is not theirs. */
 static void nonsense_stays_inside(void **state)
 {
@@ -432,6 +502,8 @@ static void nonsense_stays_inside(void **state)
         assert_in_range(keys_count(asked.command, request, argc), 0, argc > 0 ? argc - 1 : 0);
         if (keys_first(asked.command, request, argc, &key))
             assert_true(key.at >= request.at && key.at + key.len <= request.at + request.len);
+        assert_in_range(keys_slot(asked.command, request, argc) - KEYS_HIDDEN_SLOT, 0,
+                        SLOT_COUNT - KEYS_HIDDEN_SLOT - 1);
     }
 }
 
@@ -450,6 +522,8 @@ int main(void)
         cmocka_unit_test(blocking_is_an_option),
         cmocka_unit_test(a_fixed_layout_is_counted_without_the_bytes),
         cmocka_unit_test(streams_are_counted_without_their_bytes),
+        cmocka_unit_test(one_slot_for_all_keys),
+        cmocka_unit_test(a_part_has_the_slot_of_the_whole_or_none_yet),
         cmocka_unit_test(nonsense_stays_inside),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
