@@ -3,53 +3,64 @@
  */
 #include "admin/show.h"
 
-static void put_one(struct sheet *s, uint64_t value)
+/* Each node's, from where it is among its own counts. */
+static void put_counts(struct sheet *s, size_t at)
 {
-    put(s, LABELS({"upstream", s->snapshot->upstream}), value);
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++) {
+        const struct snapshot_node *node = &s->snapshot->nodes[i];
+        put(s, LABELS({"upstream", node->address}), count_read((const void *)((const char *)&node->lanes + at)));
+    }
 }
 
 void show_up(struct sheet *s)
 {
-    put_one(s, s->snapshot->is_up);
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++)
+        put(s, LABELS({"upstream", s->snapshot->nodes[i].address}), s->snapshot->nodes[i].is_up);
 }
 
 void show_lanes(struct sheet *s)
 {
-    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
-        put(s, LABELS({"upstream", s->snapshot->upstream}, {"state", lane_list_name((enum lane_list)in)}),
-            count_read(&s->snapshot->lanes.lists[in]));
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++) {
+        const struct snapshot_node *node = &s->snapshot->nodes[i];
+        for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
+            put(s, LABELS({"upstream", node->address}, {"state", lane_list_name((enum lane_list)in)}),
+                count_read(&node->lanes.lists[in]));
+    }
 }
 
 void show_in_flight(struct sheet *s)
 {
-    put_one(s, count_read(&s->snapshot->lanes.in_flight));
+    put_counts(s, offsetof(struct lane_counts, in_flight));
 }
 
 void show_blocking(struct sheet *s)
 {
-    put_one(s, count_read(&s->snapshot->lanes.blocking));
+    put_counts(s, offsetof(struct lane_counts, blocking));
 }
 
 void show_subscribed(struct sheet *s)
 {
-    put_one(s, count_read(&s->snapshot->lanes.subscribed));
+    put_counts(s, offsetof(struct lane_counts, subscribed));
 }
 
 void show_opened(struct sheet *s)
 {
-    put_one(s, count_read(&s->snapshot->lanes.opened));
+    put_counts(s, offsetof(struct lane_counts, opened));
 }
 
 void show_losses(struct sheet *s)
 {
-    for (int loss = 0; loss < LOSS_COUNT; loss++)
-        put(s, LABELS({"upstream", s->snapshot->upstream}, {"reason", lane_loss_name((enum lane_loss)loss)}),
-            count_read(&s->snapshot->lanes.lost[loss]));
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++) {
+        const struct snapshot_node *node = &s->snapshot->nodes[i];
+        for (int loss = 0; loss < LOSS_COUNT; loss++)
+            put(s, LABELS({"upstream", node->address}, {"reason", lane_loss_name((enum lane_loss)loss)}),
+                count_read(&node->lanes.lost[loss]));
+    }
 }
 
 void show_pushes_dropped(struct sheet *s)
 {
-    put_one(s, count_read(&s->snapshot->lanes.pushes_dropped));
+    put_counts(s, offsetof(struct lane_counts, pushes_dropped));
 }
 
 void show_lanes_limit(struct sheet *s)

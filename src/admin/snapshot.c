@@ -22,6 +22,7 @@ void snapshot_put(struct snapshot *snapshot)
     if (!snapshot || atomic_fetch_sub_explicit(&snapshot->holders, 1, memory_order_acq_rel) > 1)
         return;
     history_free(snapshot->history);
+    free(snapshot->nodes);
     free(snapshot->limits);
     free(snapshot->named);
     free(snapshot);

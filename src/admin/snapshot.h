@@ -63,6 +63,13 @@ struct snapshot_named {
     struct histo times;
 };
 
+/* One server of the upstream. */
+struct snapshot_node {
+    char address[SNAPSHOT_TEXT]; /* no two are the same */
+    bool is_up;
+    struct lane_counts lanes;
+};
+
 struct snapshot_listener {
     char name[SNAPSHOT_TEXT];
     uint64_t open;
@@ -88,9 +95,11 @@ struct snapshot {
     bool is_draining;
     char not_ready[SNAPSHOT_TEXT]; /* why it does not serve; "": it serves */
 
-    char upstream[SNAPSHOT_TEXT];
-    bool is_up;
-    struct lane_counts lanes;
+    char upstream[SNAPSHOT_TEXT]; /* its home node's address */
+    bool is_up;                   /* all of it */
+    struct lane_counts lanes;     /* to all nodes together */
+    struct snapshot_node *nodes;
+    size_t n_nodes;
 
     uint64_t reloads, failed_reloads;
     uint64_t reloaded_unix_ms;        /* the last one that went well, or the start */

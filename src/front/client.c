@@ -339,7 +339,7 @@ void client_close(struct client *client)
     timeouts_leave(client);
     memory_pressure_forget(client);
     if (client->rider.absorbed > 0)
-        lanes_absorbed(&client->front->lanes, &client->rider);
+        lanes_absorbed(front_lanes(client->front), &client->rider);
     const struct extra *extra = client_extra(client);
     if (extra->ending != NULL)
         prober_cancel(&extra->ending->probe);
@@ -519,7 +519,7 @@ static void on_end(struct link *link, int status)
         return;
     }
     client->is_eof = client->rider.is_gone = true;
-    timers_sweep(&client->front->lanes);
+    timers_sweep(front_lanes(client->front));
     feed_end(client);
     check_eof(client);
 }
@@ -528,7 +528,7 @@ static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
     if (client->rider.absorbed > 0)
-        lanes_absorbed(&client->front->lanes, &client->rider);
+        lanes_absorbed(front_lanes(client->front), &client->rider);
     catch_up(client);
 }
 

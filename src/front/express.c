@@ -27,7 +27,7 @@ static inline struct lane *find_lane(const struct client *client)
     struct lane *lane = client->shared.lane;
     if (!lease_holds(&client->shared) || !lane_is_ready(lane))
         return NULL;
-    bool is_there = rider->in_flight > 0 ? rider->lane == lane : !lanes_is_sluggish(&client->front->lanes, lane);
+    bool is_there = rider->in_flight > 0 ? rider->lane == lane : !lanes_is_sluggish(front_lanes(client->front), lane);
     return is_there ? lane : NULL;
 }
 

@@ -109,16 +109,16 @@ static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused,
 
 static void adopt_room(struct front *front)
 {
-    atomic_store_explicit(&front->lanes.upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
+    atomic_store_explicit(&front_lanes(front)->upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
 }
 
 /* New lanes of weir's own log in with the password that the rules have. */
 static void adopt_password(struct front *front)
 {
     const char *password = front->rules->upstream_password;
-    const struct login *own = front->lanes.own;
+    const struct login *own = front_lanes(front)->own;
     if (password != NULL && (own == NULL || !slice_eq(login_password(own), slice_str(password))))
-        lanes_set_own(&front->lanes, front->settings->upstream_user, slice_str(password));
+        nodes_set_own(&front->nodes, front->settings->upstream_user, slice_str(password));
 }
 
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
@@ -142,13 +142,13 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     alarms_init(&front->turns, loop, 0);
     timeouts_init(front);
     client_drain_init(front);
-    prober_init(&front->prober, &front->lanes);
-    lanes_init(&front->lanes, loop, topology_home(front->topology), !settings->lanes_private, &lanes_ops, front);
-    doors_init(&front->doors, &front->lanes);
+    nodes_init(&front->nodes, loop, front->topology, !settings->lanes_private, &lanes_ops, front);
+    prober_init(&front->prober, front_lanes(front));
+    doors_init(&front->doors, front_lanes(front));
     adopt_password(front);
     adopt_room(front);
-    lanes_start(&front->lanes);
-    front->quota = quota_new(&front->lanes, &front->turns, &settings->quota, decisions_done);
+    nodes_start(&front->nodes);
+    front->quota = quota_new(front_lanes(front), &front->turns, &settings->quota, decisions_done);
 }
 
 static void for_each_client(struct front *front, void (*act)(struct client *client))
@@ -198,7 +198,7 @@ void front_close(struct front *front)
     alarms_close(&front->alarms);
     alarms_close(&front->turns);
     timeouts_close(front);
-    lanes_close(&front->lanes);
+    nodes_close(&front->nodes);
 }
 
 void front_fini(struct front *front)
@@ -206,6 +206,7 @@ void front_fini(struct front *front)
     alarms_fini(&front->alarms);
     alarms_fini(&front->turns);
     timeouts_fini(front);
+    nodes_fini(&front->nodes);
     command_table_put(front->commands);
     rules_put(front->rules);
     topology_put(front->topology);

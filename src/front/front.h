@@ -30,7 +30,7 @@
 #include "net/alarms.h"
 #include "net/loop.h"
 #include "upstream/doors.h"
-#include "upstream/lanes.h"
+#include "upstream/nodes.h"
 
 /* The same for every worker, never changed after the start. */
 struct front_settings {
@@ -96,7 +96,7 @@ struct front {
     struct tally *tallies; /* this worker's, by limit id */
     struct top *top;
     void *worker; /* for settings->give */
-    struct lanes lanes;
+    struct nodes nodes;
     struct doors doors;
     struct prober prober;
     struct quota *quota;   /* the LIMIT commands that Redis decides */
@@ -114,10 +114,15 @@ struct front {
     struct told told;
 };
 
-/* See topology_home. */
+/* Of topology_home. */
+static inline struct lanes *front_lanes(const struct front *front)
+{
+    return nodes_home(&front->nodes);
+}
+
 static inline struct node *front_home(const struct front *front)
 {
-    return front->lanes.node;
+    return front_lanes(front)->node;
 }
 
 /* That has become of a command. */

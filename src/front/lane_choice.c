@@ -65,7 +65,7 @@ static void note_unclean(struct client *client)
 
 static enum finding find_none(struct client *client)
 {
-    bool may_hope = client->hopes < HOPES_MAX && lanes_may_hope(&client->front->lanes, &client->rider);
+    bool may_hope = client->hopes < HOPES_MAX && lanes_may_hope(front_lanes(client->front), &client->rider);
     if (may_hope)
         client->hopes++;
     else
@@ -79,7 +79,7 @@ static bool may_give_back(const struct client *client);
 /* NULL: there is none. */
 static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
 {
-    struct lanes *lanes = &client->front->lanes;
+    struct lanes *lanes = front_lanes(client->front);
     if (!proof_is_wanted(client, request)) {
         /* One that is kept for lending is not for who will not give it back. */
         bool wants_new = client->wants_new_lane || request->command->pins;
@@ -166,7 +166,7 @@ static void give_back(struct client *client)
     client->is_urgent = false;
     rider->lane = NULL;
     list_take(&rider->waiting);
-    lend_take_back(&client->front->lanes, lane, &client->extra->kept);
+    lend_take_back(front_lanes(client->front), lane, &client->extra->kept);
 }
 
 /* Nor while a login that EXEC has carried out is asked about: the lane is another user's than its key says. */
@@ -203,7 +203,7 @@ void lane_choice_leave(struct client *client)
     client->rider.lane = NULL;
     client->has_private_lane = client->is_urgent = false;
     proof_note_leaving(client);
-    lend_take_back_as_is(&client->front->lanes, lane);
+    lend_take_back_as_is(front_lanes(client->front), lane);
 }
 
 void lane_choice_withdraw(struct client *client)
@@ -237,7 +237,7 @@ void lane_choice_release(struct client *client)
 
 static struct lane *find_shared(struct client *client)
 {
-    struct lanes *lanes = &client->front->lanes;
+    struct lanes *lanes = front_lanes(client->front);
     const struct rider *rider = &client->rider;
     struct lease *lease = &client->shared;
     if (lease_holds(lease) && (rider->in_flight > 0 || !lanes_is_sluggish(lanes, lease->lane)))
@@ -259,7 +259,7 @@ static struct lane *find_for_hello(struct client *client, const struct request *
     if (request->hello->protocol == 0 || request->hello->protocol == key.protocol || session_is_anonymous(client))
         return find_shared(client);
     key.protocol = request->hello->protocol;
-    return lanes_shared(&client->front->lanes, &key, &client->rider);
+    return lanes_shared(front_lanes(client->front), &key, &client->rider);
 }
 
 /* SELECT changes nothing on a lane of that database. NULL: there is none yet. */
@@ -270,7 +270,7 @@ static struct lane *find_for_select(struct client *client, const struct request 
         return find_shared(client);
     struct lane_key key = session_key(client);
     key.database = (uint32_t)database;
-    return lanes_find_shared(&client->front->lanes, &key);
+    return lanes_find_shared(front_lanes(client->front), &key);
 }
 
 /*

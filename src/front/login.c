@@ -223,7 +223,7 @@ struct slice login_reply(const struct client *client)
     const struct login_step *step = client_extra(client)->login;
     if (step->reply != NULL)
         return slice_str(step->reply);
-    return err_text(lanes_why_none(&client->front->lanes));
+    return err_text(lanes_why_none(front_lanes(client->front)));
 }
 
 /* ---- inside MULTI ---- */

@@ -266,7 +266,7 @@ static bool has_subcommands(const struct front *front, struct slice name)
 static struct slice why_placeless(const struct client *client)
 {
     const char *refusal = client_extra(client)->refusal;
-    return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(&client->front->lanes));
+    return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(front_lanes(client->front)));
 }
 
 /* As Redis does after an error inside MULTI: nothing is carried out, and EXEC says so. */

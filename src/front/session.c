@@ -59,7 +59,7 @@ static struct session *need_session(struct client *client)
 static struct login *login_of(const struct client *client)
 {
     const struct session *session = client->session;
-    return session != NULL && session->login != NULL ? session->login : lanes_lent(&client->front->lanes);
+    return session != NULL && session->login != NULL ? session->login : lanes_lent(front_lanes(client->front));
 }
 
 struct login *session_login(const struct client *client)

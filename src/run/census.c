@@ -115,7 +115,6 @@ static void take_worker(struct snapshot *s, const struct front *front)
     const struct traffic *traffic = front->loop->traffic;
     counts_add(&s->counts, &front->counts, sizeof s->counts);
     counts_add(&s->turns, &front->loop->turns, sizeof s->turns);
-    counts_add(&s->lanes, &front->lanes.counts, sizeof s->lanes);
     s->client_read += count_read(&traffic[RANK_CLIENT].read);
     s->client_written += count_read(&traffic[RANK_CLIENT].written);
     s->upstream_read += count_read(&traffic[RANK_LANE].read);
@@ -156,13 +155,21 @@ static void take_listeners(struct snapshot *s, const struct census *census)
 
 /* ---- the rest ---- */
 
-static bool is_up(const struct census *census)
+static bool is_node_up(const struct census *census, size_t row)
 {
     uint64_t down = 0;
     for (unsigned w = 0; census->crew && w < census->config->workers; w++)
-        down += count_read(&crew_front(census->crew, w)->lanes.counts.is_down);
-    bool is_barred = node_is_barred(topology_home(census->topology));
-    return census->control && control_is_up(census->control) && !is_barred && down == 0;
+        down += count_read(&crew_front(census->crew, w)->nodes.lanes[row].counts.is_down);
+    return census->control && control_is_up(census->control) && !node_is_barred(census->topology->rows[row].node) &&
+           down == 0;
+}
+
+static bool is_up(const struct census *census)
+{
+    for (size_t row = 0; row < census->topology->n_rows; row++)
+        if (!is_node_up(census, row))
+            return false;
+    return true;
 }
 
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
@@ -175,6 +182,28 @@ bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
     else if (!is_up(census))
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", topology_home(census->topology)->text);
     return why[0] == '\0';
+}
+
+static void take_node(struct snapshot_node *to, const struct census *census, size_t row)
+{
+    copy(to->address, sizeof to->address, slice_str(census->topology->rows[row].node->text));
+    to->is_up = is_node_up(census, row);
+    for (unsigned w = 0; census->crew && w < census->config->workers; w++)
+        counts_add(&to->lanes, &crew_front(census->crew, w)->nodes.lanes[row].counts, sizeof to->lanes);
+}
+
+/* False: out of memory. */
+static bool take_nodes(struct snapshot *s, const struct census *census)
+{
+    s->nodes = calloc(census->topology->n_rows, sizeof *s->nodes);
+    if (!s->nodes)
+        return false;
+    s->n_nodes = census->topology->n_rows;
+    for (size_t row = 0; row < s->n_nodes; row++) {
+        take_node(&s->nodes[row], census, row);
+        counts_add(&s->lanes, &s->nodes[row].lanes, sizeof s->lanes);
+    }
+    return true;
 }
 
 static void take_upstream(struct snapshot *s, const struct census *census)
@@ -220,7 +249,7 @@ static void take_tops(struct snapshot *s, const struct census *census)
 struct snapshot *census_take(const struct census *census)
 {
     struct snapshot *s = snapshot_new();
-    if (!s || !take_limits(s, census) || !take_named(s, census)) {
+    if (!s || !take_limits(s, census) || !take_named(s, census) || !take_nodes(s, census)) {
         snapshot_put(s);
         return NULL;
     }

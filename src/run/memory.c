@@ -12,8 +12,9 @@
 static uint64_t worker_bytes(const struct front *front)
 {
     uint64_t lanes = 0;
-    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
-        lanes += count_read(&front->lanes.counts.lists[in]);
+    for (size_t i = 0; i < front->nodes.n; i++)
+        for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
+            lanes += count_read(&front->nodes.lanes[i].counts.lists[in]);
     return count_read(&front->loop->pool.held) + lanes * sizeof(struct lane);
 }
 
