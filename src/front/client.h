@@ -116,7 +116,7 @@ struct client {
     const struct policy *bound; /* NULL: unlimited */
     struct meter *meter;        /* NULL: its limits need none */
     struct lease shared;        /* on the lane of its session */
-    uint32_t epoch;             /* in which it came; see upstream_epoch */
+    uint32_t epoch;             /* in which it came; see node_epoch */
     uint32_t n_commands;        /* for LIMIT TOP, since it was told last */
     uint32_t n_refused;
     uint32_t n_bytes;
