@@ -50,7 +50,10 @@ struct own_key {
     struct heard_at since[GUESSES]; /* when the script ran that left it so */
     struct heard_at moments[MOMENTS];
     uint32_t n_moments, used_moments; /* ever; of these those that no later call can have */
-    uint64_t delay_ns;                /* from asking to the script, of the last refusal that weir may remember */
+    struct exact_key
+        refused; /* a log as it was when weir heard the last refusal that it remembers, also beyond its end */
+    struct heard_at refused_at;
+    uint64_t delay_ns; /* from asking to the script, of the last refusal that weir may remember */
 };
 
 static struct own_key own_keys[CLIENTS_MAX][KEYS];
@@ -399,7 +402,25 @@ static bool is_remembered(const struct question *q)
     bool is = false;
     for (unsigned i = 0; i < key->n_guesses && is_usual(q->said); i++)
         is |= key->since[i].at_ns > 0 && is_memory_of(q, &key->guesses[i], &key->since[i]);
+    if (is_usual(q->said) && key->refused.kind == EXACT_SLIDING)
+        is |= is_memory_of(q, &key->refused, &key->refused_at);
     return is;
+}
+
+/* What weir may remember of it from now on. */
+static void learn_refusal(const struct question *q, struct own_key *key, const struct guesses *after)
+{
+    bool is_refused = q->heard.fields[0] == 1;
+    if (!is_refused && !q->said->calls[0].is_peek)
+        key->refused = (struct exact_key){0};
+    if (!is_usual(q->said))
+        return;
+    uint64_t delay_ns = key->moments[q->last_moment % MOMENTS].at_ns - q->act->read_ns;
+    key->delay_ns = is_refused || delay_ns > key->delay_ns ? delay_ns : key->delay_ns; /* or of another refusal */
+    if (!is_refused)
+        return;
+    key->refused = after->all[0];
+    key->refused_at = after->since[0];
 }
 
 static void learn(struct question *q)
@@ -412,11 +433,7 @@ static void learn(struct question *q)
         memcpy(key->since, q->after[k].since, q->after[k].n * sizeof key->since[0]);
         if (q->said->n_parts == 1)
             key->used_moments = q->first_moment;
-        if (!is_usual(q->said))
-            continue;
-        uint64_t delay_ns = key->moments[q->last_moment % MOMENTS].at_ns - q->act->read_ns;
-        bool is_refused = q->heard.fields[0] == 1; /* another refusal is remembered until something is charged */
-        key->delay_ns = is_refused || delay_ns > key->delay_ns ? delay_ns : key->delay_ns;
+        learn_refusal(q, key, &q->after[k]);
     }
 }
 
