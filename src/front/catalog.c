@@ -7,7 +7,7 @@
 
 void catalog_ask(struct client *client, struct slice request)
 {
-    client->is_held = true;
+    client_hold(client);
     gather_begin(client, request);
 }
 
@@ -49,6 +49,5 @@ void catalog_answered(struct client *client)
         pass_on(client, bytes);
     else
         gather_drop(client);
-    client->is_held = false;
-    link_wake(&client->link);
+    client_go_on(client);
 }

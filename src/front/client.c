@@ -50,6 +50,17 @@ struct extra *client_need_extra(struct client *client)
     return extra;
 }
 
+void client_hold(struct client *client)
+{
+    client->is_held = true;
+}
+
+void client_go_on(struct client *client)
+{
+    client->is_held = false;
+    link_wake(&client->link);
+}
+
 void client_note_heavy(struct client *client)
 {
     struct extra *extra = make_extra(client);

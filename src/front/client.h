@@ -182,6 +182,10 @@ void client_admit(struct client *client);
 /* It goes on in TLS, of which `n` bytes have come already; it is admitted when the handshake is over. */
 void client_secure(struct client *client, const char *data, size_t n);
 
+/* No request is taken until an answer has come. And it has: what waits is taken at the end of the turn. */
+void client_hold(struct client *client);
+void client_go_on(struct client *client);
+
 /* Output of any kind; may close the client when it is more than output-limit. */
 void client_output(struct client *client, const char *data, size_t n);
 

@@ -34,8 +34,7 @@ static void hold(struct client *client, uint8_t what, bool is_on)
 
 static void hold_reply_mode(struct client *client, enum reply_mode mode, bool is_ok)
 {
-    client->is_held = false;
-    link_wake(&client->link);
+    client_go_on(client);
     if (!is_ok)
         return;
     client->skips_next = mode == REPLY_SKIP && !client->is_silent;
@@ -105,15 +104,13 @@ static void end_queue(struct client *client, bool is_carried_out, const struct g
     effect_forget_queued(client);
     if (!is_waited_for)
         return;
-    client->is_held = false;
-    link_wake(&client->link);
+    client_go_on(client);
 }
 
 /* EXEC has been answered, and if it was carried out, the tail follows. */
 static void end_silence(struct client *client)
 {
-    client->is_held = false;
-    link_wake(&client->link);
+    client_go_on(client);
     if (!client->rider.lane->is_raw)
         return;
     effect_be_raw(client);
@@ -139,8 +136,7 @@ static void end_urgent(struct client *client)
 {
     if (!client->is_urgent)
         return;
-    client->is_held = false;
-    link_wake(&client->link);
+    client_go_on(client);
 }
 
 static void note_pause(const struct client *client, const struct call *call, bool is_ok)
@@ -231,8 +227,7 @@ void effect_apply(struct client *client, const struct call *call, const struct g
     case EFFECT_SELECT:
     case EFFECT_NAME:
         session_answered(client, (enum effect)call->effect, call->argument, reply);
-        client->is_held = false;
-        link_wake(&client->link);
+        client_go_on(client);
         break;
     default:
         break;

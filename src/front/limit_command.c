@@ -416,7 +416,7 @@ static void give(struct client *client, enum order_kind kind, const struct words
     }
     order->client = client;
     extra->order = order;
-    client->is_held = true;
+    client_hold(client);
     client->front->settings->give(client->front->worker, order);
 }
 
@@ -459,7 +459,6 @@ void front_order_done(struct front *front, struct order *order)
         struct build out;
         build_init(&out, session_protocol(client) == 3);
         client->extra->order = NULL;
-        client->is_held = false;
         if (order->is_starved)
             build_error(&out, OUT_OF_MEMORY);
         else if (order->error != NULL)
@@ -469,7 +468,7 @@ void front_order_done(struct front *front, struct order *order)
         else
             build_status(&out, SLICE("OK"));
         reply(client, &out);
-        link_wake(&client->link);
+        client_go_on(client);
     }
     order_free(order);
 }

@@ -140,8 +140,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
     client->extra->login->stage = STAGE_PASSED;
     if (client->extra->login->is_behind_exec)
         login_end(client); /* no request waits for that */
-    client->is_held = false;
-    link_wake(&client->link);
+    client_go_on(client);
 }
 
 /* ---- a request ---- */
@@ -155,7 +154,7 @@ static enum login_result pass(struct client *client, struct login_step *step)
     if (!has_lane)
         return LOGIN_PASSED;
     step->stage = STAGE_ON_LANE;
-    client->is_held = true;
+    client_hold(client);
     if (tell_lane(client, step->question.login))
         return LOGIN_WAITS;
     client_close_starved(client);
@@ -244,8 +243,7 @@ static void let_go_on(struct client *client)
 {
     effect_forget_queued(client);
     login_end(client);
-    client->is_held = false;
-    link_wake(&client->link);
+    client_go_on(client);
 }
 
 /* Or does its lane remember what another one would not? */
@@ -297,7 +295,7 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
 void login_after_exec(struct client *client, bool is_carried_out)
 {
     const struct queued *queued = &client->extra->queued;
-    client->is_held = true;
+    client_hold(client);
     if (is_carried_out) {
         (void)ask_door(client, login_get(queued->login), queued->is_short, on_judged_after_exec);
         return;

@@ -47,7 +47,8 @@ static void note_wait(struct client *client, const struct request *request, stru
     if (!client->wrote_elsewhere)
         return;
     effect_pin(client);
-    client->is_unproven = client->is_held = true;
+    client->is_unproven = true;
+    client_hold(client);
     call->argument = ANSWER_NOTHING;
     if ((call->flags & CALL_MUTE) != 0)
         return;
@@ -67,8 +68,7 @@ static void wait_answered(struct client *client, const struct call *call, bool i
 {
     if (call->argument == ANSWER_REDIS)
         return;
-    client->is_held = false;
-    link_wake(&client->link);
+    client_go_on(client);
     if (!is_error && call->argument != ANSWER_NOTHING)
         client_answer_now(client, call->argument == ANSWER_WAIT ? no_replica : no_disk_no_replica);
 }

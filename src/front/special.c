@@ -174,7 +174,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     call->flags |= CALL_LOOK;
     call->effect = EFFECT_REPLY;
     call->argument = mode;
-    client->is_held = true; /* Redis may refuse it, and then what follows is heard */
+    client_hold(client); /* Redis may refuse it, and then what follows is heard */
     lane_send(lane, &client->rider, REQUEST(reply_on_request));
     return true;
 }
@@ -334,7 +334,7 @@ static void expect_tail(struct client *client, struct call *call)
 {
     call->flags = CALL_LOOK | CALL_TAIL;
     call->argument = heard_from(client) - 1;
-    client->is_held = true;
+    client_hold(client);
 }
 
 /* What was queued is of no use any more, but for a login, which EXEC's answer is waited for with. */
@@ -386,10 +386,12 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     client->is_admission_queued &= effect != EFFECT_EXEC;
     if (effect == EFFECT_EXEC && (call->flags & CALL_TAIL) == 0)
         call->argument = client_extra(client)->queued.pause_ms;
-    if (call->effect == EFFECT_EXEC && client_extra(client)->queued.login != NULL)
-        client->is_held = lane->is_telling = true; /* who it is then is not known before it has been answered */
+    if (call->effect == EFFECT_EXEC && client_extra(client)->queued.login != NULL) {
+        lane->is_telling = true;
+        client_hold(client); /* who it is then is not known before it has been answered */
+    }
     if (call->effect == EFFECT_EXEC && has_queued_session(client))
-        client->is_held = true; /* nor in which protocol it is answered, and in which database it is */
+        client_hold(client); /* nor in which protocol it is answered, and in which database it is */
     if (effect == EFFECT_EXEC && client->is_forging_queued)
         lane->is_suspect = true;
     client->is_forging_queued &= effect != EFFECT_EXEC;
@@ -397,12 +399,13 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     if (gives_name(request, effect))
         lane->has_name |= client->has_private_lane;
     if (client->is_urgent) {
-        client->is_held = true; /* what follows belongs to its own database */
+        client_hold(client); /* what follows belongs to its own database */
         call->flags |= CALL_LOOK;
     }
     if (effect == EFFECT_COMMAND && (call->flags & CALL_MUTE) == 0)
         catalog_ask(client, request->bytes);
-    client->is_held |= is_session(effect);
+    if (is_session(effect))
+        client_hold(client);
 }
 
 /* A shared lane stays what it is: where strangers all are, none of them may ask for another protocol. 0: as before. */
