@@ -19,7 +19,7 @@
 enum route answer_with(struct client *client, struct slice reply)
 {
     client_answer(client, reply);
-    client->skips_next = false;
+    reply_mode_take(&client->reply_mode);
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
@@ -207,7 +207,7 @@ static enum route reset(struct client *client)
     if (client->has_private_lane)
         lane_choice_leave(client);
     client->holds = 0;
-    client->is_silent = false; /* but whom REPLY SKIP has told not to listen hears nothing */
+    reply_mode_end_off(&client->reply_mode);
     client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
     client->is_admission_queued = client->is_forging_queued = client->was_refused = client->is_astray = false;
     effect_forget_queued(client);

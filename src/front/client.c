@@ -102,7 +102,7 @@ static bool is_owed(const struct client *client)
 
 void client_answer(struct client *client, struct slice reply)
 {
-    if (client->is_silent || client->skips_next)
+    if (reply_mode_is_deaf(&client->reply_mode))
         return;
     if (client_extra(client)->n_asked > 0)
         decisions_answer_behind(client, reply);

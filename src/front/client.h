@@ -20,6 +20,7 @@
 #include "front/proxied.h"
 #include "front/front.h"
 #include "front/intake.h"
+#include "front/reply_mode.h"
 #include "front/timeouts.h"
 #include "net/link.h"
 #include "resp/members.h"
@@ -120,10 +121,11 @@ struct client {
     uint32_t n_commands;        /* for LIMIT TOP, since it was told last */
     uint32_t n_refused;
     uint32_t n_bytes;
-    uint32_t n_broken;            /* lanes->n_broken when wrote_elsewhere began */
-    uint16_t greeted_bytes;       /* sent before its first command that is not of class control */
-    uint8_t silent_looks;         /* since bytes passed last, either way: see front/timeouts.c ... */
-    uint8_t holds;                /* HOLD_*: why its private lane is still needed */
+    uint32_t n_broken;      /* lanes->n_broken when wrote_elsewhere began */
+    uint16_t greeted_bytes; /* sent before its first command that is not of class control */
+    uint8_t silent_looks;   /* since bytes passed last, either way: see front/timeouts.c ... */
+    uint8_t holds;          /* HOLD_*: why its private lane is still needed */
+    struct reply_mode reply_mode;
     uint8_t reason;               /* enum ending_reason: why it is leaving */
     bool was_active : 1;          /* ... or since the last look */
     uint8_t reader : 2;           /* enum reader: what it has read on shared lanes */
@@ -144,8 +146,6 @@ struct client {
     bool is_leaving : 1;          /* nothing more is taken; closed when all is answered and sent */
     bool is_eof : 1;
     bool is_announcing : 1; /* the header that says who it is has not come whole: see front/announced.h */
-    bool is_silent : 1;     /* CLIENT REPLY OFF */
-    bool skips_next : 1;    /* CLIENT REPLY SKIP came just before */
     bool in_multi : 1;
     bool is_multi_broken : 1;   /* MULTI itself could not travel: nothing until EXEC may */
     bool is_multi_unsure : 1;   /* MULTI or DISCARD was sent and may be refused */

@@ -62,11 +62,10 @@ void decisions_ask(struct client *client, const struct request *request)
             client_close_starved(client);
         else
             client_answer(client, slice_of(error.at, error.len));
-        client->skips_next = false;
+        reply_mode_take(&client->reply_mode);
     } else {
         start_time(client, request, call);
-        call->is_muted = client->skips_next;
-        client->skips_next = false;
+        call->is_muted = reply_mode_take(&client->reply_mode);
         note_asked(client, call);
         quota_start(call);
     }
@@ -93,7 +92,7 @@ static void answer_done(struct client *client)
         timing_decided(client, call);
         if (call->reply.is_broken)
             client_close_starved(client);
-        else if (!call->is_muted && !client->is_silent)
+        else if (!call->is_muted)
             client_answer_now(client, slice_of(call->reply.at, call->reply.len));
         quota_end(call);
     }

@@ -32,15 +32,6 @@ static void hold(struct client *client, uint8_t what, bool is_on)
     client->holds = (uint8_t)(is_on ? client->holds | what : client->holds & ~what);
 }
 
-static void hold_reply_mode(struct client *client, enum reply_mode mode, bool is_ok)
-{
-    client_go_on(client);
-    if (!is_ok)
-        return;
-    client->skips_next = mode == REPLY_SKIP && !client->is_silent;
-    client->is_silent = mode == REPLY_OFF || (mode == REPLY_SKIP && client->is_silent);
-}
-
 /* DISCARD, or what ends the transaction otherwise. */
 void effect_forget_queued(struct client *client)
 {
@@ -114,7 +105,7 @@ static void end_silence(struct client *client)
     if (!client->rider.lane->is_raw)
         return;
     effect_be_raw(client);
-    client->is_silent = false;
+    reply_mode_end_off(&client->reply_mode);
 }
 
 /* Redis does not know the command: it has done nothing. Else weir does not know what it did, or will do at EXEC. */
@@ -167,7 +158,9 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         login_lane_answered(client, reply);
         break;
     case EFFECT_REPLY:
-        hold_reply_mode(client, (enum reply_mode)call->argument, is_ok);
+        if (is_ok)
+            reply_mode_set(&client->reply_mode, (enum reply_word)call->argument);
+        client_go_on(client);
         break;
     case EFFECT_COMMAND:
         catalog_answered(client);

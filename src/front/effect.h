@@ -11,9 +11,8 @@
 /* An effect of weir's own AUTH on a client's lane. */
 #define EFFECT_LOGIN 255
 
-/* And of CLIENT REPLY, which is a flow: its argument says what is to hold. */
+/* And of CLIENT REPLY, which is a flow: its argument is an enum reply_word. */
 #define EFFECT_REPLY 254
-enum reply_mode { REPLY_NONE, REPLY_ON, REPLY_OFF, REPLY_SKIP };
 
 /* A call with CALL_LOOK has been answered. */
 void effect_apply(struct client *client, const struct call *call, const struct glimpse *reply);

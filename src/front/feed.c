@@ -124,7 +124,8 @@ static void abandon_passage(struct client *client)
     struct passage *passage = client->extra->passage;
     client->extra->passage = NULL;
     client->rider.is_sending = false;
-    client->skips_next = passage->is_skipped; /* as to Redis, which never came to that request */
+    if (passage->is_skipped) /* as to Redis, which never came to that request */
+        reply_mode_untake(&client->reply_mode);
     if (!passage->is_refused)
         lane_choice_withdraw(client);
     if (!client_is_closed(client) && passage->scan.error != ERR_NONE)

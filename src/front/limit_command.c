@@ -447,7 +447,7 @@ static void reply(struct client *client, struct build *out)
         client_close_starved(client);
     else
         client_answer(client, slice_of(out->at, out->len));
-    client->skips_next = false;
+    reply_mode_take(&client->reply_mode);
     build_fini(out);
 }
 

@@ -305,7 +305,7 @@ static enum route refuse_placeless(struct client *client, struct request *reques
 static enum route refuse_lane(struct client *client, struct request *request)
 {
     bool has_changed = login_has_begun(client);
-    bool is_unheard = client->is_silent || client->skips_next;
+    bool is_unheard = reply_mode_is_deaf(&client->reply_mode);
     login_end(client);
     enum route result = refuse_placeless(client, request);
     if (!(has_changed || is_unheard) || result == ROUTE_STOP)
@@ -509,7 +509,7 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
         return out_of_memory(client);
     client_note_heavy(client);
     struct request request = {.is_large = true};
-    bool is_skipped = client->skips_next;
+    bool is_skipped = reply_mode_skips(&client->reply_mode);
     describe(&request, client->front, scan, bytes);
     enum route result = route_counted(client, &request, bytes.len);
     route_flush(client->front);

@@ -27,16 +27,10 @@ static const char reply_off_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3
 static const char no_name_request[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
 
 /* REPLY_NONE: it is no CLIENT REPLY that does anything. */
-static enum reply_mode reply_mode_of(const struct request *request)
+static enum reply_word reply_word(const struct request *request)
 {
-    if (request->command->flow != FLOW_REPLY || request->argc != 3)
-        return REPLY_NONE;
-    struct slice mode = request->args[1];
-    if (slice_is_word(mode, SLICE("on")))
-        return REPLY_ON;
-    if (slice_is_word(mode, SLICE("off")))
-        return REPLY_OFF;
-    return slice_is_word(mode, SLICE("skip")) ? REPLY_SKIP : REPLY_NONE;
+    bool is_one = request->command->flow == FLOW_REPLY && request->argc == 3;
+    return is_one ? reply_word_of(request->args[1]) : REPLY_NONE;
 }
 
 /* Inside MULTI all but these is queued, and answered by one reply whatever it is. */
@@ -69,13 +63,13 @@ bool special_is_plain(const struct client *client, const struct request *request
 {
     const struct command *command = request->command;
     return command->flow == FLOW_ONE && command->effect == EFFECT_NONE && !command->blocks && !command->pins &&
-           command->id != 0 && !command->is_urgent && !client->is_silent && !client->skips_next && !client->is_raw &&
+           command->id != 0 && !command->is_urgent && !reply_mode_is_deaf(&client->reply_mode) && !client->is_raw &&
            !proof_is_sought(client);
 }
 
 static bool hears(const struct client *client)
 {
-    return !client->in_multi && !client->is_silent && !client->skips_next;
+    return !client->in_multi && !reply_mode_is_deaf(&client->reply_mode);
 }
 
 /* Whose answer is changed on its way. */
@@ -105,14 +99,6 @@ bool special_must_wait(const struct client *client, const struct request *reques
     /* Whether it carries out a login must be known when it goes. */
     bool is_exec = request_effect(request) == EFFECT_EXEC && client_extra(client)->queued.login == NULL;
     return makes_raw(client, request) || (client->is_multi_unsure && is_special && !is_exec);
-}
-
-/* CLIENT REPLY OFF, or SKIP just before. Asking uses the SKIP up. */
-static bool is_silenced(struct client *client)
-{
-    bool is_silenced = client->is_silent || client->skips_next;
-    client->skips_next = false;
-    return is_silenced;
 }
 
 /* ---- sending ---- */
@@ -155,25 +141,23 @@ static bool send_raw(struct client *client, struct lane *lane, const struct requ
  */
 static bool send_client_reply(struct client *client, struct lane *lane, const struct request *request)
 {
-    enum reply_mode mode = reply_mode_of(request);
+    /* By enum word_heard. */
+    static const uint8_t flags[] = {0, CALL_MUTE, CALL_MUTE_ERROR, CALL_MUTE_UNLESS_ERROR};
+    enum reply_word word = reply_word(request);
     uint32_t tag = timing_tag(request->command, request->argc);
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
     route_flush(client->front);
-    if (mode == REPLY_NONE) {
-        if (is_silenced(client))
+    if (word == REPLY_NONE) {
+        if (reply_mode_take(&client->reply_mode))
             call->flags |= CALL_MUTE;
         lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
         return true;
     }
-    if (mode != REPLY_ON && !client->is_silent)
-        call->flags |= CALL_MUTE_UNLESS_ERROR;
-    else if (client->is_silent)
-        call->flags |= mode == REPLY_ON ? CALL_MUTE_ERROR : CALL_MUTE;
-    call->flags |= CALL_LOOK;
+    call->flags |= CALL_LOOK | flags[reply_mode_hears(&client->reply_mode, word)];
     call->effect = EFFECT_REPLY;
-    call->argument = mode;
+    call->argument = word;
     client_hold(client); /* Redis may refuse it, and then what follows is heard */
     lane_send(lane, &client->rider, REQUEST(reply_on_request));
     return true;
@@ -191,9 +175,9 @@ static enum flow flow_of(struct client *client, const struct request *request, b
     enum flow flow = (enum flow)request->command->flow;
     if (is_queued) {
         /* Whom CLIENT REPLY silences already hears of EXEC only what follows heard_from. */
-        enum reply_mode mode = reply_mode_of(request);
-        client->is_raw_after_exec |=
-            !client->is_silent && (may_confirm(request) || mode == REPLY_OFF || mode == REPLY_SKIP);
+        enum reply_word word = reply_word(request);
+        client->is_raw_after_exec |= !reply_mode_is_off(&client->reply_mode) &&
+                                     (may_confirm(request) || word == REPLY_OFF || word == REPLY_SKIP);
         return FLOW_ONE;
     }
     bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || (flow == FLOW_SUBSCRIBE && request->argc > 1);
@@ -259,7 +243,7 @@ static uint32_t heard_from(const struct client *client)
 static void count_silent(struct queued *queued, const struct request *request)
 {
     queued->requests++;
-    if (queued->heard_from == 0 && (reply_mode_of(request) == REPLY_ON || may_confirm(request)))
+    if (queued->heard_from == 0 && (reply_word(request) == REPLY_ON || may_confirm(request)))
         queued->heard_from = queued->requests;
 }
 
@@ -311,7 +295,7 @@ static void note_queued(struct client *client, const struct request *request, en
     client->is_admission_queued |= admits(request, effect);
     if (effect == EFFECT_PAUSE)
         client->extra->queued.pause_ms = pause_ms(request);
-    if (client->is_silent)
+    if (reply_mode_is_off(&client->reply_mode))
         count_silent(&client->extra->queued, request);
     client->extra->queued.is_astray |= effect == EFFECT_TRACKING || (effect == EFFECT_NAME && request->is_large);
     if ((effect == EFFECT_SELECT && !queue_select(client->extra, request)) ||
@@ -519,7 +503,8 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
         library_send(client, lane, request);
     else if (effect == EFFECT_NAME && !client->has_private_lane && hello_is_name(request->args[1]))
         lane_send(lane, rider, REQUEST(no_name_request));
-    else if (client->is_silent && client->in_multi && heard_from(client) == 0 && reply_mode_of(request) != REPLY_NONE)
+    else if (reply_mode_is_off(&client->reply_mode) && client->in_multi && heard_from(client) == 0 &&
+             reply_word(request) != REPLY_NONE)
         lane_send(lane, rider, REQUEST(reply_on_request)); /* queued: no lane falls silent */
     else
         lane_send(lane, rider, request->bytes.at, request->bytes.len);
@@ -541,7 +526,8 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         return false;
 
     /* Even the silenced hear confirmations, and nothing else: Redis itself must hold back what comes among them. */
-    bool falls_silent = is_later && client->is_silent && heard_from(client) == 0 && may_confirm(request);
+    bool falls_silent =
+        is_later && reply_mode_is_off(&client->reply_mode) && heard_from(client) == 0 && may_confirm(request);
     if (falls_silent && send_muted(client, lane, REQUEST(reply_off_request)) == NULL)
         return false;
     if (falls_silent)
@@ -554,7 +540,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         return false;
     call->counted = request->counted;
     /* Confirmations are pushes to Redis, and come even to the silenced; an error in their place does not. */
-    if (is_silenced(client))
+    if (reply_mode_take(&client->reply_mode))
         call->flags |= flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
     if (request_may_block(request) && !is_later)
         call->flags |= CALL_MAY_WAIT;
@@ -579,7 +565,7 @@ static bool hides_login(const struct client *client, const struct request *reque
 static bool ignore(struct client *client)
 {
     client->rider.wants_idle = false;
-    client->skips_next = false;
+    reply_mode_take(&client->reply_mode);
     return true;
 }
 
