@@ -149,6 +149,8 @@ build/$(1)/test_history: $(call objects,$(1),src/admin/history.c src/admin/chart
 build/$(1)/test_calls: $(call objects,$(1),src/upstream/calls.c src/upstream/tags.c)
 build/$(1)/test_host: $(call objects,$(1),src/admin/host.c)
 build/$(1)/test_reply_mode: $(call objects,$(1),src/front/reply_mode.c)
+build/$(1)/test_transaction: $(call objects,$(1),src/front/transaction.c)
+build/$(1)/test_queued: $(call objects,$(1),src/front/queued.c src/upstream/login.c)
 build/$(1)/test_figures: $(call objects,$(1),src/admin/figures.c)
 build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),src/net/proxy_header.c)
 build/$(1)/test_docs build/$(1)/test_splice build/$(1)/fuzz_splice: $(call objects,$(1),$(DOCS))

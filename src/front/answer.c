@@ -30,7 +30,7 @@ enum route answer_with(struct client *client, struct slice reply)
 static enum route refuse(struct client *client, struct lane *lane, struct request *request, struct slice reply)
 {
     request->is_refused = true;
-    if (client->in_multi && lane != NULL && !special_break_multi(client, lane)) {
+    if (transaction_is_open(&client->transaction) && lane != NULL && !special_break_multi(client, lane)) {
         client_close_starved(client);
         return ROUTE_STOP;
     }
@@ -208,8 +208,8 @@ static enum route reset(struct client *client)
         lane_choice_leave(client);
     client->holds = 0;
     reply_mode_end_off(&client->reply_mode);
-    client->in_multi = client->is_multi_broken = client->is_multi_unsure = client->is_raw_after_exec = false;
-    client->is_admission_queued = client->is_forging_queued = client->was_refused = client->is_astray = false;
+    transaction_reset(&client->transaction);
+    client->was_refused = false;
     effect_forget_queued(client);
     session_reset(client, node_epoch(front_home(client->front)));
     if (client->is_leaving)

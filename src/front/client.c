@@ -394,9 +394,7 @@ void client_drop_extra(struct client *client)
     free(client->extra->ending);
     free(client->extra->refusal);
     free(client->extra->header);
-    login_put(client->extra->queued.login);
-    free(client->extra->queued.name);
-    free(client->extra->queued.selects);
+    queued_forget(&client->extra->queued);
     free(client->extra);
     client->extra = NULL;
 }

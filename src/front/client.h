@@ -20,10 +20,11 @@
 #include "front/proxied.h"
 #include "front/front.h"
 #include "front/intake.h"
+#include "front/queued.h"
 #include "front/reply_mode.h"
 #include "front/timeouts.h"
+#include "front/transaction.h"
 #include "net/link.h"
-#include "resp/members.h"
 #include "resp/scan.h"
 #include "upstream/lane.h"
 
@@ -51,19 +52,6 @@ struct ending {
     struct client *client;
 };
 
-/* What has been queued since MULTI and will be of use at EXEC. */
-struct queued {
-    struct login *login;     /* of the last AUTH, or HELLO ... AUTH; counted; NULL: none */
-    bool is_short;           /* see struct question */
-    uint8_t protocol;        /* of the last HELLO that asks for one; 0: none */
-    char *name;              /* of the last HELLO ... SETNAME, or CLIENT SETNAME; heap; NULL: none */
-    bool is_astray;          /* CLIENT TRACKING: what comes of it only its lane knows */
-    struct members *selects; /* each SELECT, by its database, in what EXEC will answer; heap; NULL: none */
-    uint32_t pause_ms;       /* of CLIENT PAUSE ... WRITE; 0: none */
-    uint32_t requests;       /* of a silent client */
-    uint32_t heard_from;     /* which of them, from 1, is the first that even the silent hear of; 0: none */
-};
-
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
 struct extra {
     struct passage *passage; /* NULL: no large request is passing */
@@ -76,7 +64,6 @@ struct extra {
     uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
     struct gather *gather;   /* NULL: replies are passed on as they come */
     struct queued queued;
-    uint32_t n_queued;           /* requests sent since MULTI that EXEC is to carry out */
     struct login_step *login;    /* what it waits for at the door; NULL: nothing */
     struct lease kept;           /* on the private lane that it had last */
     struct proxy_header *header; /* being read; NULL: none, or it is whole */
@@ -126,31 +113,25 @@ struct client {
     uint8_t silent_looks;   /* since bytes passed last, either way: see front/timeouts.c ... */
     uint8_t holds;          /* HOLD_*: why its private lane is still needed */
     struct reply_mode reply_mode;
-    uint8_t reason;               /* enum ending_reason: why it is leaving */
-    bool was_active : 1;          /* ... or since the last look */
-    uint8_t reader : 2;           /* enum reader: what it has read on shared lanes */
-    bool wrote_elsewhere : 1;     /* it may have written on another lane than the one that it has now */
-    bool is_unproven : 1;         /* ... and has asked WAIT of this one all the same */
-    bool wrote_here : 1;          /* it may have written on its own lane */
-    bool is_urgent : 1;           /* its own lane is in whatever database: for one call */
-    bool has_private_lane : 1;    /* rider.lane is its own, or is being opened */
-    bool is_dressed : 1;          /* its own lane bears its name */
-    bool is_lane_new : 1;         /* its own lane was lent to it just now, and has had no request of its yet */
-    uint8_t hopes : 3;            /* how often it has waited for a lane that somebody else only keeps */
-    bool wants_new_lane : 1;      /* the lane it was to get had had another owner, and was not clean */
-    bool is_forging_queued : 1;   /* inside MULTI something was queued that may forge replies */
-    bool is_admission_queued : 1; /* and something with EFFECT_ADMIT */
-    bool was_refused : 1;         /* the lane it waited for could not be opened */
-    bool is_stalled : 1;          /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
-    bool is_held : 1;             /* no request is taken until an answer has come */
-    bool is_leaving : 1;          /* nothing more is taken; closed when all is answered and sent */
+    struct transaction transaction;
+    uint8_t reason;            /* enum ending_reason: why it is leaving */
+    bool was_active : 1;       /* ... or since the last look */
+    uint8_t reader : 2;        /* enum reader: what it has read on shared lanes */
+    bool wrote_elsewhere : 1;  /* it may have written on another lane than the one that it has now */
+    bool is_unproven : 1;      /* ... and has asked WAIT of this one all the same */
+    bool wrote_here : 1;       /* it may have written on its own lane */
+    bool is_urgent : 1;        /* its own lane is in whatever database: for one call */
+    bool has_private_lane : 1; /* rider.lane is its own, or is being opened */
+    bool is_dressed : 1;       /* its own lane bears its name */
+    bool is_lane_new : 1;      /* its own lane was lent to it just now, and has had no request of its yet */
+    uint8_t hopes : 3;         /* how often it has waited for a lane that somebody else only keeps */
+    bool wants_new_lane : 1;   /* the lane it was to get had had another owner, and was not clean */
+    bool was_refused : 1;      /* the lane it waited for could not be opened */
+    bool is_stalled : 1;       /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
+    bool is_held : 1;          /* no request is taken until an answer has come */
+    bool is_leaving : 1;       /* nothing more is taken; closed when all is answered and sent */
     bool is_eof : 1;
     bool is_announcing : 1; /* the header that says who it is has not come whole: see front/announced.h */
-    bool in_multi : 1;
-    bool is_multi_broken : 1;   /* MULTI itself could not travel: nothing until EXEC may */
-    bool is_multi_unsure : 1;   /* MULTI or DISCARD was sent and may be refused */
-    bool is_astray : 1;         /* its lane has remembered something in a transaction that weir does not know */
-    bool is_raw_after_exec : 1; /* what is queued answers in frames that cannot be counted */
     bool is_raw : 1;
     bool overflows : 1;        /* it shares a subject until there is room for its own */
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */

@@ -8,8 +8,7 @@
 static bool is_attached(const struct client *client)
 {
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
-    bool is_in_transaction = client->in_multi || client->is_multi_broken || client->is_multi_unsure;
-    return is_in_transaction || client->is_raw || (client->holds & HOLD_WATCH) != 0 ||
+    return !transaction_is_none(&client->transaction) || client->is_raw || (client->holds & HOLD_WATCH) != 0 ||
            (lane != NULL && (lane_is_subscribed(lane) || lane->is_monitoring || lane_is_in_message(lane)));
 }
 

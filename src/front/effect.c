@@ -14,7 +14,7 @@
 void effect_be_raw(struct client *client)
 {
     client->is_raw = true;
-    client->in_multi = false;
+    transaction_drop(&client->transaction);
     effect_pin(client);
 }
 
@@ -35,12 +35,8 @@ static void hold(struct client *client, uint8_t what, bool is_on)
 /* DISCARD, or what ends the transaction otherwise. */
 void effect_forget_queued(struct client *client)
 {
-    if (client->extra == NULL)
-        return;
-    login_put(client->extra->queued.login);
-    free(client->extra->queued.name);
-    free(client->extra->queued.selects);
-    client->extra->queued = (struct queued){0};
+    if (client->extra != NULL)
+        queued_forget(&client->extra->queued);
 }
 
 /* What a transaction has made of it weir cannot tell: it would go on as somebody else than Redis takes it for. */
@@ -57,11 +53,11 @@ static void lose_track(struct client *client)
 /* In which database the client is now. False: it is leaving, for that is not known; or out of memory, and closed. */
 static bool end_selects(struct client *client)
 {
-    const struct extra *extra = client_extra(client);
+    const struct queued *queued = &client_extra(client)->queued;
     uint32_t database;
-    if (extra->queued.selects == NULL)
+    if (queued->selects == NULL)
         return true;
-    switch (members_last_ok(extra->queued.selects, extra->n_queued, &database)) {
+    switch (members_last_ok(queued->selects, queued->n, &database)) {
     case MEMBERS_ONE:
         return session_select(client, database);
     case MEMBERS_NONE:
@@ -77,18 +73,18 @@ static bool end_selects(struct client *client)
 static void end_queue(struct client *client, bool is_carried_out, const struct glimpse *reply)
 {
     const struct queued *queued = &client_extra(client)->queued;
-    bool has_hello = queued->protocol != 0 || queued->name != NULL;
-    bool is_waited_for = has_hello || queued->selects != NULL;
+    bool has_hello = queued_has_hello(queued);
+    bool is_waited_for = queued_has_session(queued);
     if (is_carried_out && !client->rider.lane->is_raw && !end_selects(client))
         return;
-    client->is_astray |= is_carried_out && queued->is_astray;
+    if (is_carried_out && queued->is_astray)
+        transaction_note_astray(&client->transaction);
     if (queued->login != NULL) {
         login_after_exec(client, is_carried_out);
         return;
     }
     client->rider.lane->is_unsure = false; /* what can be read of HELLO it does, and the rest nothing */
-    struct slice name = slice_str(queued->name != NULL ? queued->name : "");
-    if (has_hello && is_carried_out && session_ask(client, queued->protocol, queued->name != NULL, name))
+    if (has_hello && is_carried_out && session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued)))
         session_answered(client, EFFECT_HELLO, 0, reply);
     else if (has_hello && is_carried_out)
         client_close_starved(client);
@@ -166,8 +162,7 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         catalog_answered(client);
         break;
     case EFFECT_MULTI:
-        client->is_multi_unsure = false;
-        client->in_multi &= is_ok;
+        transaction_answered(&client->transaction, EFFECT_MULTI, is_ok);
         break;
     case EFFECT_EXEC:
         hold(client, HOLD_WATCH, false); /* however it ends */
@@ -178,8 +173,7 @@ void effect_apply(struct client *client, const struct call *call, const struct g
             end_silence(client);
         break;
     case EFFECT_DISCARD:
-        client->is_multi_unsure = false;
-        client->in_multi |= !is_ok;
+        transaction_answered(&client->transaction, EFFECT_DISCARD, is_ok);
         if (is_ok) {
             effect_forget_queued(client);
             client->rider.lane->is_unsure = false; /* no HELLO has been carried out */

@@ -12,10 +12,9 @@ static inline bool is_unburdened(const struct client *client)
 {
     const struct front *front = client->front;
     const struct extra *extra = client_extra(client);
-    unsigned burdens = (unsigned)client->has_private_lane | client->in_multi | client->is_multi_broken |
-                       client->is_multi_unsure | reply_mode_is_deaf(&client->reply_mode) | client->is_raw |
-                       client->is_urgent | client->was_refused | client->is_keyed | client->counts_calls |
-                       client->overflows;
+    unsigned burdens = (unsigned)client->has_private_lane | !transaction_is_none(&client->transaction) |
+                       reply_mode_is_deaf(&client->reply_mode) | client->is_raw | client->is_urgent |
+                       client->was_refused | client->is_keyed | client->counts_calls | client->overflows;
     return burdens == 0 && extra->n_asked == 0 && extra->heavy_until_ns == 0 && client->reader != READER_ASKS &&
            !front->settings->lanes_private && !node_is_paused(front_home(front), front->loop->now_ns);
 }

@@ -173,9 +173,10 @@ static void give_back(struct client *client)
 static bool may_give_back(const struct client *client)
 {
     const struct rider *rider = &client->rider;
-    return client->has_private_lane && !is_strict(client) && client->holds == 0 && !client->in_multi &&
-           client_extra(client)->queued.login == NULL && client_extra(client)->passage == NULL && rider->lane != NULL &&
-           rider->in_flight == 0 && lane_is_clean(rider->lane);
+    return client->has_private_lane && !is_strict(client) && client->holds == 0 &&
+           !transaction_is_open(&client->transaction) && client_extra(client)->queued.login == NULL &&
+           client_extra(client)->passage == NULL && rider->lane != NULL && rider->in_flight == 0 &&
+           lane_is_clean(rider->lane);
 }
 
 /* A lane that others use too, and that nothing of its is under way on, may be gone. */

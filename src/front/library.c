@@ -109,7 +109,8 @@ static void send_setinfo(struct lane *lane, const struct rider *rider, struct sl
 /* Does the lane stay the client's, or may nobody else have it in any case? */
 static bool is_for_good(const struct client *client, const struct lane *lane)
 {
-    return client->has_private_lane && (lane->is_spent || client->in_multi || client->front->settings->lanes_private);
+    return client->has_private_lane &&
+           (lane->is_spent || transaction_is_open(&client->transaction) || client->front->settings->lanes_private);
 }
 
 /* Redis says whether the client may, and whether it is well put; the lane is left as nobody's. */

@@ -87,7 +87,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR the arguments are too long");
     else if (request->argc > WORDS_MAX && !quota_decides(request->command))
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR too many arguments");
-    else if (client->in_multi)
+    else if (transaction_is_open(&client->transaction))
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR LIMIT is not allowed in transactions");
     for (int i = 0; i < len; i++)
         if ((unsigned char)out[i] < ' ')

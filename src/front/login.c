@@ -229,13 +229,7 @@ struct slice login_reply(const struct client *client)
 
 void login_queue(struct client *client, const struct hello *hello)
 {
-    struct queued *queued = &client->extra->queued;
-    queued->is_astray |=
-        queued->login != NULL && (queued->protocol != 0 || queued->name != NULL); /* whose HELLO held? */
-    login_put(queued->login);
-    queued->login = login_new(hello->user, hello->password);
-    queued->is_short = hello->is_short;
-    if (queued->login == NULL)
+    if (!queued_log_in(&client->extra->queued, hello))
         client_close_starved(client);
 }
 
@@ -251,7 +245,7 @@ static bool may_change_lane(const struct client *client)
 {
     const struct lane *lane = client->rider.lane;
     bool is_known = lane == NULL || !lane_is_subscribed(lane);
-    return is_known && (client->holds & HOLD_TRACKING) == 0 && !client->is_astray;
+    return is_known && (client->holds & HOLD_TRACKING) == 0 && !client->transaction.is_astray;
 }
 
 /* On its lane, which must say +OK to the same login, too. */
@@ -280,8 +274,7 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
         lane_choice_leave(client);
         client->holds = 0;
     }
-    struct slice name = slice_str(queued->name != NULL ? queued->name : "");
-    if (!session_ask(client, queued->protocol, queued->name != NULL, name)) {
+    if (!session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued))) {
         client_close_starved(client);
         return;
     }

@@ -51,8 +51,8 @@ static inline bool proof_is_sought(const struct client *client)
 /* Must the lane for this request speak for what the client has written elsewhere? */
 static inline bool proof_is_wanted(const struct client *client, const struct request *request)
 {
-    return client->wrote_elsewhere && request_effect(request) == EFFECT_WAIT && !client->in_multi &&
-           !proof_is_lost(client);
+    return client->wrote_elsewhere && request_effect(request) == EFFECT_WAIT &&
+           !transaction_is_open(&client->transaction) && !proof_is_lost(client);
 }
 
 /* Is what its lane speaks for still on its way? */

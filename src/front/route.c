@@ -68,14 +68,15 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
 {
     const struct command *command = request->command;
     bool is_mark = command->effect == EFFECT_TRACKING || command->effect == EFFECT_NO_EVICT ||
-                   command->effect == EFFECT_NO_TOUCH || (command->effect == EFFECT_LIBRARY && client->in_multi);
+                   command->effect == EFFECT_NO_TOUCH ||
+                   (command->effect == EFFECT_LIBRARY && transaction_is_open(&client->transaction));
     lane->is_spent |= command->pins || is_mark || command->flow == FLOW_MONITOR;
     if (command->pins || command->flow == FLOW_SUBSCRIBE)
         lend_list(lane);
     if (!command->may_forge)
         return;
-    if (client->in_multi)
-        client->is_forging_queued = true;
+    if (transaction_is_open(&client->transaction))
+        transaction_note_forging(&client->transaction);
     else
         lane->is_suspect = true;
 }
@@ -108,8 +109,8 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         client->rider.sent_bytes = 0;
     if (!note_call(client, lane, request))
         return out_of_memory(client);
-    if (client->in_multi)
-        client->extra->n_queued++;
+    if (transaction_is_open(&client->transaction))
+        queued_add(&client->extra->queued);
     client->rider.sent_bytes += (uint32_t)request->bytes.len;
     route_send(client, lane, request->bytes);
     return ROUTE_TAKEN;
@@ -230,7 +231,7 @@ static enum route log_in(struct client *client, struct request *request, struct 
     if (!login_has_begun(client)) {
         bool is_subscribed = session_may_only_subscribe(client);
         if (client->has_private_lane && client->rider.in_flight > 0 &&
-            (is_subscribed || (!client->in_multi && (hello->has_auth || !is_read)))) {
+            (is_subscribed || (!transaction_is_open(&client->transaction) && (hello->has_auth || !is_read)))) {
             lane_choice_wait_for_idle(client); /* what is on its way may end its subscriptions, or begin them */
             return ROUTE_WAIT;
         }
@@ -238,10 +239,10 @@ static enum route log_in(struct client *client, struct request *request, struct 
             return answer_barred(client, request);
         if (is_subscribed)
             return answer_subscribed(client, request);
-        if (!is_read && !client->in_multi)
+        if (!is_read && !transaction_is_open(&client->transaction))
             return answer_text(client, request, error);
         hello->has_auth &= is_read;
-        if (client->in_multi || !hello->has_auth)
+        if (transaction_is_open(&client->transaction) || !hello->has_auth)
             return ROUTE_GOES_ON;
         lane_choice_release(client);
         enum route result = ask_gate(client, NULL, request);
@@ -276,10 +277,10 @@ static enum route answer_broken_multi(struct client *client, struct request *req
     answer_count(client, request, RESULT_ERROR);
     switch (request_effect(request)) {
     case EFFECT_EXEC:
-        client->is_multi_broken = false;
+        transaction_end_broken(&client->transaction);
         return answer_with(client, SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n"));
     case EFFECT_DISCARD:
-        client->is_multi_broken = false;
+        transaction_end_broken(&client->transaction);
         return answer_with(client, SLICE("+OK\r\n"));
     case EFFECT_MULTI:
         return answer_with(client, SLICE("-ERR MULTI calls can not be nested\r\n"));
@@ -290,10 +291,11 @@ static enum route answer_broken_multi(struct client *client, struct request *req
 
 static enum route refuse_placeless(struct client *client, struct request *request)
 {
-    client->is_multi_broken = request_effect(request) == EFFECT_MULTI;
+    if (request_effect(request) == EFFECT_MULTI)
+        transaction_break(&client->transaction);
     client->was_refused = false;
     enum route result = answer_error(client, NULL, request, why_placeless(client));
-    if (!client->is_multi_broken)
+    if (!transaction_is_broken(&client->transaction))
         client_forget_refusal(client);
     return result;
 }
@@ -339,7 +341,7 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
 static enum route forward(struct client *client, struct request *request)
 {
     bool is_asked = login_has_begun(client); /* before the door */
-    if (!client->in_multi) {
+    if (!transaction_is_open(&client->transaction)) {
         enum route result = refuse(client, NULL, request);
         if (result == ROUTE_GOES_ON && !is_asked && !lane_choice_is_at_hand(client, request))
             result = answer_refusal(client, request);
@@ -360,7 +362,7 @@ static enum route forward(struct client *client, struct request *request)
         lane_choice_wait_for_idle(client);
         return ROUTE_WAIT;
     }
-    if (client->in_multi) {
+    if (transaction_is_open(&client->transaction)) {
         enum route result = refuse(client, lane, request);
         if (result != ROUTE_GOES_ON)
             return result;
@@ -388,13 +390,13 @@ static enum route route(struct client *client, struct request *request)
         return answer_quit(client);
     }
     enum effect effect = request_effect(request);
-    if (client->is_multi_broken && effect != EFFECT_RESET)
+    if (transaction_is_broken(&client->transaction) && effect != EFFECT_RESET)
         return answer_broken_multi(client, request);
-    client->is_multi_broken = false;
+    transaction_end_broken(&client->transaction);
     if (effect != EFFECT_NONE && answer_is_ours(client, effect))
         return answer_ours(client, request, effect);
 
-    if (command->flow == FLOW_OWN && !client->in_multi)
+    if (command->flow == FLOW_OWN && !transaction_is_open(&client->transaction))
         return run_own(client, request);
     struct hello hello;
     bool is_login = (effect == EFFECT_AUTH || effect == EFFECT_HELLO) && !client->is_raw;

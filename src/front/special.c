@@ -33,13 +33,6 @@ static enum reply_word reply_word(const struct request *request)
     return is_one ? reply_word_of(request->args[1]) : REPLY_NONE;
 }
 
-/* Inside MULTI all but these is queued, and answered by one reply whatever it is. */
-static bool is_queued(const struct client *client, enum effect effect)
-{
-    return client->in_multi && effect != EFFECT_EXEC && effect != EFFECT_DISCARD && effect != EFFECT_MULTI &&
-           effect != EFFECT_WATCH;
-}
-
 /* Whose answer decides where the client goes on, or by which name: nothing is taken until it has come. */
 static bool is_session(enum effect effect)
 {
@@ -54,8 +47,8 @@ static bool is_mark(enum effect effect)
 
 static bool makes_raw(const struct client *client, const struct request *request)
 {
-    if (client->in_multi)
-        return request_effect(request) == EFFECT_EXEC && request->argc == 1 && client->is_raw_after_exec;
+    if (transaction_is_open(&client->transaction))
+        return request_effect(request) == EFFECT_EXEC && request->argc == 1 && client->transaction.is_raw;
     return request->command->flow == FLOW_RAW;
 }
 
@@ -69,7 +62,7 @@ bool special_is_plain(const struct client *client, const struct request *request
 
 static bool hears(const struct client *client)
 {
-    return !client->in_multi && !reply_mode_is_deaf(&client->reply_mode);
+    return !transaction_is_open(&client->transaction) && !reply_mode_is_deaf(&client->reply_mode);
 }
 
 /* Whose answer is changed on its way. */
@@ -81,7 +74,7 @@ static bool must_gather(const struct client *client, const struct request *reque
 /* Is something concluded from its answer? */
 static bool is_looked_at(const struct client *client, const struct request *request)
 {
-    return !client->in_multi &&
+    return !transaction_is_open(&client->transaction) &&
            (request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE || request->command->id == 0);
 }
 
@@ -93,12 +86,11 @@ bool special_must_wait(const struct client *client, const struct request *reques
         return true;
     if (client->has_private_lane && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
         return true;
-    if (request->command->flow == FLOW_MONITOR && !client->in_multi)
+    if (request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction))
         return true; /* a second one is not answered */
-    bool is_special = request->command->flow != FLOW_ONE || request_effect(request) != EFFECT_NONE;
-    /* Whether it carries out a login must be known when it goes. */
-    bool is_exec = request_effect(request) == EFFECT_EXEC && client_extra(client)->queued.login == NULL;
-    return makes_raw(client, request) || (client->is_multi_unsure && is_special && !is_exec);
+    enum effect effect = request_effect(request);
+    bool is_special = request->command->flow != FLOW_ONE || effect != EFFECT_NONE;
+    return makes_raw(client, request) || (is_special && transaction_must_settle(&client->transaction, effect));
 }
 
 /* ---- sending ---- */
@@ -176,8 +168,9 @@ static enum flow flow_of(struct client *client, const struct request *request, b
     if (is_queued) {
         /* Whom CLIENT REPLY silences already hears of EXEC only what follows heard_from. */
         enum reply_word word = reply_word(request);
-        client->is_raw_after_exec |= !reply_mode_is_off(&client->reply_mode) &&
-                                     (may_confirm(request) || word == REPLY_OFF || word == REPLY_SKIP);
+        if (!reply_mode_is_off(&client->reply_mode) &&
+            (may_confirm(request) || word == REPLY_OFF || word == REPLY_SKIP))
+            transaction_note_raw(&client->transaction);
         return FLOW_ONE;
     }
     bool is_counted = flow == FLOW_UNSUBSCRIBE || flow == FLOW_MONITOR || (flow == FLOW_SUBSCRIBE && request->argc > 1);
@@ -240,46 +233,33 @@ static uint32_t heard_from(const struct client *client)
     return client_extra(client)->queued.heard_from;
 }
 
-static void count_silent(struct queued *queued, const struct request *request)
+/* CLIENT SETNAME does what can be read of it, too. */
+static bool can_rename(const struct request *request)
 {
-    queued->requests++;
-    if (queued->heard_from == 0 && (reply_word(request) == REPLY_ON || may_confirm(request)))
-        queued->heard_from = queued->requests;
+    return !request->is_large && request->argc == 3 && hello_is_name(request->args[1]);
 }
 
-/* What comes of it is told by what EXEC answers, at its place there. False: out of memory. */
-static bool queue_select(struct extra *extra, const struct request *request)
+/* What will be of use at EXEC. False: out of memory. */
+static bool queue(struct queued *queued, const struct request *request, enum effect effect)
 {
-    struct members **selects = &extra->queued.selects;
-    if (*selects == NULL && (*selects = malloc(sizeof **selects)) != NULL)
-        members_init(*selects);
-    if (*selects != NULL)
-        members_choose(*selects, extra->n_queued, argument_of(request, EFFECT_SELECT));
-    return *selects != NULL;
-}
-
-/* CLIENT SETNAME does what can be read of it, too. False: out of memory. */
-static bool queue_name(struct queued *queued, const struct request *request)
-{
-    if (request->is_large || request->argc != 3 || !hello_is_name(request->args[1]))
+    switch (effect) {
+    case EFFECT_PAUSE:
+        queued_pause(queued, pause_ms(request));
         return true;
-    free(queued->name);
-    queued->name = strndup(request->args[1].at, request->args[1].len);
-    return queued->name != NULL;
-}
-
-/* What can be read of it Redis will do. False: out of memory. */
-static bool queue_hello(struct queued *queued, const struct hello *hello)
-{
-    if (hello->n_wrong > 0)
+    case EFFECT_TRACKING:
+        queued_go_astray(queued);
         return true;
-    if (hello->protocol != 0)
-        queued->protocol = hello->protocol;
-    if (!hello->has_name)
+    case EFFECT_NAME:
+        if (request->is_large)
+            queued_go_astray(queued);
+        return !can_rename(request) || queued_rename(queued, request->args[1]);
+    case EFFECT_SELECT:
+        return queued_select(queued, argument_of(request, EFFECT_SELECT));
+    case EFFECT_HELLO:
+        return queued_hello(queued, request->hello);
+    default:
         return true;
-    free(queued->name);
-    queued->name = strndup(hello->name.at, hello->name.len);
-    return queued->name != NULL;
+    }
 }
 
 /*
@@ -288,25 +268,20 @@ static bool queue_hello(struct queued *queued, const struct hello *hello)
  */
 static void note_queued(struct client *client, const struct request *request, enum effect effect, struct call *call)
 {
+    struct queued *queued = &client->extra->queued;
     if (request->command->pins || is_session(effect) || is_mark(effect))
         effect_pin(client);
     if (request->command->id == 0)
         call->flags |= CALL_LOOK; /* is it there? */
-    client->is_admission_queued |= admits(request, effect);
-    if (effect == EFFECT_PAUSE)
-        client->extra->queued.pause_ms = pause_ms(request);
-    if (reply_mode_is_off(&client->reply_mode))
-        count_silent(&client->extra->queued, request);
-    client->extra->queued.is_astray |= effect == EFFECT_TRACKING || (effect == EFFECT_NAME && request->is_large);
-    if ((effect == EFFECT_SELECT && !queue_select(client->extra, request)) ||
-        (effect == EFFECT_NAME && !queue_name(&client->extra->queued, request)))
-        client_close_starved(client);
-    client->extra->n_queued++;
-    if (effect == EFFECT_HELLO) {
+    if (admits(request, effect))
+        transaction_note_admission(&client->transaction);
+    if (effect == EFFECT_HELLO)
         client->rider.lane->is_unsure = true;
-        if (!queue_hello(&client->extra->queued, request->hello))
-            client_close_starved(client);
-    }
+    if (reply_mode_is_off(&client->reply_mode))
+        queued_add_silent(queued, reply_word(request) == REPLY_ON || may_confirm(request));
+    if (!queue(queued, request, effect))
+        client_close_starved(client);
+    queued_add(queued);
     if (request->hello != NULL && request->hello->has_auth) {
         account_login_failed(client); /* nobody will look for its answer in what EXEC answers */
         login_queue(client, request->hello);
@@ -321,19 +296,39 @@ static void expect_tail(struct client *client, struct call *call)
     client_hold(client);
 }
 
-/* What was queued is of no use any more, but for a login, which EXEC's answer is waited for with. */
-static void end_queued(struct client *client, const struct call *call)
+/* What it carries out it does to the lane, to the client, and to those who do not log in. */
+static void note_exec(struct client *client, struct lane *lane, struct call *call, struct transaction ended)
 {
-    struct queued *queued = client->extra != NULL ? &client->extra->queued : NULL;
-    if (queued == NULL || (client->in_multi && call->effect != EFFECT_MULTI))
-        return;
-    queued->pause_ms = queued->requests = queued->heard_from = 0;
+    struct queued *queued = &client->extra->queued;
+    if (queued->heard_from > 0)
+        expect_tail(client, call);
+    else
+        call->argument = queued->pause_ms;
+    if (ended.admits)
+        call->flags |= CALL_ADMITS;
+    lane->is_suspect |= ended.forges;
+    lane->is_telling |= queued->login != NULL;
+    /* Who it is then is not known before it has been answered, nor in which protocol that is, or which database. */
+    if (queued->login != NULL || queued_has_session(queued))
+        client_hold(client);
+    queued_end(queued);
 }
 
-static bool has_queued_session(const struct client *client)
+static void note_transaction(struct client *client, struct lane *lane, struct call *call, struct transaction before)
 {
-    const struct queued *queued = &client_extra(client)->queued;
-    return queued->protocol != 0 || queued->name != NULL || queued->selects != NULL;
+    switch (call->effect) {
+    case EFFECT_MULTI:
+        queued_begin(&client->extra->queued);
+        break;
+    case EFFECT_EXEC:
+        note_exec(client, lane, call, before);
+        break;
+    case EFFECT_DISCARD:
+        queued_end(&client->extra->queued);
+        break;
+    default:
+        break;
+    }
 }
 
 static bool gives_name(const struct request *request, enum effect effect)
@@ -341,54 +336,27 @@ static bool gives_name(const struct request *request, enum effect effect)
     return effect == EFFECT_NAME || (effect == EFFECT_HELLO && request->hello->has_name);
 }
 
-static void note_sent(struct client *client, struct lane *lane, const struct request *request, struct call *call)
+static void note_sent(struct client *client, struct lane *lane, const struct request *request, enum effect effect,
+                      struct call *call)
 {
-    enum effect effect = (enum effect)call->effect;
+    const struct transaction before = client->transaction;
+    call->effect = (uint8_t)transaction_send(&client->transaction, effect);
+    call->argument = argument_of(request, effect);
     if (request->command->pins)
         effect_pin(client);
     proof_note_sent(client, request, call);
-    if (effect == EFFECT_MULTI && client->in_multi)
-        call->effect = EFFECT_NONE; /* refused: they do not nest */
-    if ((effect == EFFECT_EXEC || effect == EFFECT_DISCARD) && !client->in_multi)
-        call->effect = EFFECT_NONE; /* refused too */
     if (call->effect != EFFECT_NONE || request->command->id == 0)
         call->flags |= CALL_LOOK;
-    if (call->effect == EFFECT_MULTI || call->effect == EFFECT_DISCARD)
-        client->is_multi_unsure = true;
-    if (effect == EFFECT_EXEC && heard_from(client) > 0)
-        expect_tail(client, call);
-    if (admits(request, effect) || (effect == EFFECT_EXEC && client->is_admission_queued))
+    note_transaction(client, lane, call, before);
+    if (admits(request, effect))
         call->flags |= CALL_ADMITS;
-    if (call->effect == EFFECT_MULTI && client->extra != NULL)
-        client->extra->n_queued = 0;
-    if (effect == EFFECT_MULTI) {
-        client->in_multi = true;
-        client->is_forging_queued = false;
-    }
-    if (effect == EFFECT_EXEC || effect == EFFECT_DISCARD)
-        client->in_multi = client->is_raw_after_exec = false;
-    client->is_admission_queued &= effect != EFFECT_EXEC;
-    if (effect == EFFECT_EXEC && (call->flags & CALL_TAIL) == 0)
-        call->argument = client_extra(client)->queued.pause_ms;
-    if (call->effect == EFFECT_EXEC && client_extra(client)->queued.login != NULL) {
-        lane->is_telling = true;
-        client_hold(client); /* who it is then is not known before it has been answered */
-    }
-    if (call->effect == EFFECT_EXEC && has_queued_session(client))
-        client_hold(client); /* nor in which protocol it is answered, and in which database it is */
-    if (effect == EFFECT_EXEC && client->is_forging_queued)
-        lane->is_suspect = true;
-    client->is_forging_queued &= effect != EFFECT_EXEC;
-    end_queued(client, call);
     if (gives_name(request, effect))
         lane->has_name |= client->has_private_lane;
-    if (client->is_urgent) {
-        client_hold(client); /* what follows belongs to its own database */
+    if (client->is_urgent)
         call->flags |= CALL_LOOK;
-    }
     if (effect == EFFECT_COMMAND && (call->flags & CALL_MUTE) == 0)
         catalog_ask(client, request->bytes);
-    if (is_session(effect))
+    if (client->is_urgent || is_session(effect)) /* what follows belongs to its own database; or to another session */
         client_hold(client);
 }
 
@@ -492,7 +460,7 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
     enum effect effect = request_effect(request);
     struct rider *rider = &client->rider;
     route_flush(client->front);
-    if (effect == EFFECT_HELLO && !client->in_multi)
+    if (effect == EFFECT_HELLO && !transaction_is_open(&client->transaction))
         return send_hello(client, lane, request->hello);
     if (effect == EFFECT_HELLO && request->hello->n_wrong > 0)
         return send_wrong_hello(client, lane, request->hello);
@@ -503,8 +471,8 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
         library_send(client, lane, request);
     else if (effect == EFFECT_NAME && !client->has_private_lane && hello_is_name(request->args[1]))
         lane_send(lane, rider, REQUEST(no_name_request));
-    else if (reply_mode_is_off(&client->reply_mode) && client->in_multi && heard_from(client) == 0 &&
-             reply_word(request) != REPLY_NONE)
+    else if (reply_mode_is_off(&client->reply_mode) && transaction_is_open(&client->transaction) &&
+             heard_from(client) == 0 && reply_word(request) != REPLY_NONE)
         lane_send(lane, rider, REQUEST(reply_on_request)); /* queued: no lane falls silent */
     else
         lane_send(lane, rider, request->bytes.at, request->bytes.len);
@@ -514,7 +482,7 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
 static bool send_call(struct client *client, struct lane *lane, const struct request *request)
 {
     enum effect effect = request_effect(request);
-    bool is_later = is_queued(client, effect);
+    bool is_later = transaction_queues(&client->transaction, effect);
     route_flush(client->front);
     if (client->has_private_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
         return false;
@@ -531,7 +499,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (falls_silent && send_muted(client, lane, REQUEST(reply_off_request)) == NULL)
         return false;
     if (falls_silent)
-        client->extra->n_queued++;
+        queued_add(&client->extra->queued);
 
     enum flow flow = flow_of(client, request, is_later);
     uint32_t tag = timing_tag(request->command, request->argc);
@@ -547,9 +515,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (is_later) {
         note_queued(client, request, effect, call);
     } else {
-        call->effect = (uint8_t)effect;
-        call->argument = argument_of(request, effect);
-        note_sent(client, lane, request, call);
+        note_sent(client, lane, request, effect, call);
     }
     return send_bytes(client, lane, request);
 }
@@ -581,13 +547,15 @@ static void close_hidden(struct client *client)
 bool special_send(struct client *client, struct lane *lane, const struct request *request)
 {
     bool is_raw = client->is_raw || makes_raw(client, request);
-    if (!is_raw && request->command->flow == FLOW_MONITOR && !client->in_multi && lane->is_monitoring)
+    if (!is_raw && request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction) &&
+        lane->is_monitoring)
         return ignore(client); /* Redis says nothing to that */
     if (hides_login(client, request, is_raw)) {
         close_hidden(client);
         return true;
     }
-    bool is_reply = request->command->flow == FLOW_REPLY && !client->in_multi && !request->is_large;
+    bool is_reply =
+        request->command->flow == FLOW_REPLY && !transaction_is_open(&client->transaction) && !request->is_large;
     if (!is_raw && !is_reply)
         return send_call(client, lane, request);
     account_answered(client, request->counted); /* no call of its own that would be answered */
