@@ -89,13 +89,13 @@ enum route express_run(struct client *client, const struct request_limits *limit
         } else {
             front_count(front, command, RESULT_THROTTLED);
             timing_local(client, timing_tag(command, argc));
-            route_send(client, lane, slice_of(from, (size_t)(at - from)));
+            lane_gather(lane, &client->rider, from, (size_t)(at - from));
             from = next;
             result = answer_over(client, &verdict);
         }
         at = next;
     }
-    route_send(client, lane, slice_of(from, (size_t)(at - from)));
+    lane_gather(lane, &client->rider, from, (size_t)(at - from));
     *used = (size_t)(at - bytes.at);
     return result;
 }

@@ -75,7 +75,7 @@ static enum route take_plain(struct client *client, struct intake *in, const str
 }
 
 /* Take requests for as long as they can go. */
-static void take(struct client *client, struct intake *in)
+static void take_all(struct client *client, struct intake *in)
 {
     const struct request_limits *limits = limits_of(client);
     enum route result = ROUTE_TAKEN;
@@ -92,7 +92,6 @@ static void take(struct client *client, struct intake *in)
         }
         struct slice bytes = slice_of(in->data + in->taken, in->scanned - in->taken);
         if (scanned == SCAN_BAD) {
-            route_flush(client->front);
             protocol_error(client, &in->scan);
             return;
         }
@@ -110,7 +109,13 @@ static void take(struct client *client, struct intake *in)
         note_held(client, in, result == ROUTE_WAIT);
         limits = limits_of(client);
     }
-    route_flush(client->front);
+}
+
+/* What of them goes to a lane is copied at the end: `in` is then moved, or goes. */
+static void take(struct client *client, struct intake *in)
+{
+    take_all(client, in);
+    lanes_flush(front_lanes(client->front));
 }
 
 /* ---- passed on ---- */

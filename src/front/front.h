@@ -64,14 +64,6 @@ struct entrance {
     uint8_t index;         /* in counts.listeners */
 };
 
-/* Requests that passed the gate, lie next to one another in the read buffer and go to the same lane: one copy. */
-struct run {
-    struct lane *lane;         /* NULL: none */
-    const struct rider *rider; /* whose requests these are */
-    const char *at;
-    size_t len;
-};
-
 /* The last refusal, as text: who sends many commands at once is told the same many times. */
 struct told {
     const struct limit *limit; /* NULL: none */
@@ -106,7 +98,6 @@ struct front {
     struct list libraries; /* that its clients use: struct library */
     struct timeouts timeouts;
     struct client_drain drain; /* once weir stops */
-    struct run run;
     struct recent recent;
     struct counts counts;
     struct answered answered; /* in this turn */

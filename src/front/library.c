@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "front/client.h"
-#include "front/route.h"
 #include "front/session.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
@@ -180,7 +179,6 @@ bool library_tell(struct client *client, struct lane *lane)
     if (library == NULL || lane->has_library)
         return true;
     lane->has_library = lane->is_spent = true;
-    route_flush(client->front);
     return tell(client, lane, SLICE("lib-name"), name_of(library)) &&
            tell(client, lane, SLICE("lib-ver"), version_of(library));
 }

@@ -21,29 +21,6 @@
 #include "resp/argv.h"
 #include "upstream/lend.h"
 
-void route_flush(struct front *front)
-{
-    if (front->run.lane == NULL)
-        return;
-    lane_send(front->run.lane, front->run.rider, front->run.at, front->run.len);
-    front->run.lane = NULL;
-}
-
-/* Requests that follow one another in memory become one piece. */
-void route_send(struct client *client, struct lane *lane, struct slice bytes)
-{
-    struct front *front = client->front;
-    struct run *run = &front->run;
-    if (bytes.len == 0)
-        return;
-    if (run->lane == lane && run->at + run->len == bytes.at) {
-        run->len += bytes.len;
-        return;
-    }
-    route_flush(front);
-    *run = (struct run){lane, &client->rider, bytes.at, bytes.len};
-}
-
 /* ---- sending ---- */
 
 static enum route out_of_memory(struct client *client)
@@ -112,7 +89,7 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
     if (transaction_is_open(&client->transaction))
         queued_add(&client->extra->queued);
     client->rider.sent_bytes += (uint32_t)request->bytes.len;
-    route_send(client, lane, request->bytes);
+    lane_gather(lane, &client->rider, request->bytes.at, request->bytes.len);
     return ROUTE_TAKEN;
 }
 
@@ -485,7 +462,7 @@ static enum route route_inline(struct client *client, struct slice line)
         describe(&request, client->front, &scan, slice_of(out, len));
         result = route_counted(client, &request, line.len);
     }
-    route_flush(client->front); /* `out` goes */
+    lanes_flush(front_lanes(client->front)); /* `out` goes */
     free(out);
     return result;
 }
@@ -514,7 +491,6 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
     bool is_skipped = reply_mode_skips(&client->reply_mode);
     describe(&request, client->front, scan, bytes);
     enum route result = route_counted(client, &request, bytes.len);
-    route_flush(client->front);
     if (result != ROUTE_TAKEN) {
         free(passage);
         return result;

@@ -27,10 +27,4 @@ __attribute__((warn_unused_result)) enum route route_request(struct client *clie
 __attribute__((warn_unused_result)) enum route route_large(struct client *client, const struct request_scan *scan,
                                                            struct slice bytes);
 
-/* For express: `bytes` go to the lane. */
-void route_send(struct client *client, struct lane *lane, struct slice bytes);
-
-/* Send what has gathered in front->run. */
-void route_flush(struct front *front);
-
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "front/account.h"
-#include "front/route.h"
 #include "upstream/login.h"
 
 struct text {
@@ -198,7 +197,6 @@ bool session_log_in(struct client *client, struct login *login)
     struct session *session = need_session(client);
     if (session == NULL)
         return false;
-    route_flush(client->front); /* what it has sent so far it has sent as whoever it was */
     login_get(login);
     login_put(session->login);
     session->login = login;
@@ -207,7 +205,6 @@ bool session_log_in(struct client *client, struct login *login)
 
 void session_reset(struct client *client, uint32_t epoch)
 {
-    route_flush(client->front);
     struct session *session = client->session;
     if (session != NULL) {
         drop_texts(session);

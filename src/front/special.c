@@ -11,7 +11,6 @@
 #include "front/library.h"
 #include "front/login.h"
 #include "front/proof.h"
-#include "front/route.h"
 #include "front/session.h"
 #include "front/timing.h"
 #include "resp/argv.h"
@@ -102,7 +101,6 @@ static struct call *send_muted(struct client *client, struct lane *lane, const c
         return NULL;
     call->flags = CALL_MUTE;
     call->arrived_ns = 0;
-    route_flush(client->front);
     lane_send(lane, &client->rider, request, n);
     return call;
 }
@@ -118,7 +116,6 @@ bool special_break_multi(struct client *client, struct lane *lane)
  */
 static bool send_raw(struct client *client, struct lane *lane, const struct request *request)
 {
-    route_flush(client->front);
     if (!client->is_raw) {
         effect_be_raw(client);
         lane_set_raw(lane);
@@ -140,7 +137,6 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call == NULL)
         return false;
-    route_flush(client->front);
     if (word == REPLY_NONE) {
         if (reply_mode_take(&client->reply_mode))
             call->flags |= CALL_MUTE;
@@ -459,7 +455,6 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
 {
     enum effect effect = request_effect(request);
     struct rider *rider = &client->rider;
-    route_flush(client->front);
     if (effect == EFFECT_HELLO && !transaction_is_open(&client->transaction))
         return send_hello(client, lane, request->hello);
     if (effect == EFFECT_HELLO && request->hello->n_wrong > 0)
@@ -483,7 +478,6 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
 {
     enum effect effect = request_effect(request);
     bool is_later = transaction_queues(&client->transaction, effect);
-    route_flush(client->front);
     if (client->has_private_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
         return false;
 

@@ -66,13 +66,29 @@ static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, st
     fail_with(lane, ends[verdict].end, ends[verdict].why, verdict == GREETING_REFUSED ? reply : slice_of("", 0));
 }
 
+void lanes_flush(struct lanes *lanes)
+{
+    struct outbox *outbox = &lanes->outbox;
+    struct lane *lane = outbox->lane;
+    outbox->lane = NULL;
+    if (lane != NULL && !lane_is_closed(lane))
+        link_write(&lane->link, outbox->at, outbox->len);
+}
+
+/* Behind all that was sent before. */
+static void write_to(struct lane *lane, const char *data, size_t n)
+{
+    lanes_flush(lane->lanes);
+    link_write(&lane->link, data, n);
+}
+
 static bool say_more(struct lane *lane)
 {
     size_t n;
     char *words = greeting_say(&lane->greeting, &lane->key, &lane->nonce, &n);
     if (words == NULL)
         return false;
-    link_write(&lane->link, words, n);
+    write_to(lane, words, n);
     explicit_bzero(words, n);
     free(words);
     return true;
@@ -440,7 +456,22 @@ void lane_send(struct lane *lane, const struct rider *rider, const char *data, s
         return;
     audit(lane, rider);
     lane->is_used = true;
-    link_write(&lane->link, data, n);
+    write_to(lane, data, n);
+}
+
+void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n)
+{
+    struct outbox *outbox = &lane->lanes->outbox;
+    if (n == 0 || lane_is_closed(lane))
+        return;
+    audit(lane, rider);
+    lane->is_used = true;
+    if (outbox->lane == lane && outbox->at + outbox->len == data) {
+        outbox->len += n;
+        return;
+    }
+    lanes_flush(lane->lanes);
+    *outbox = (struct outbox){lane, data, n};
 }
 
 bool lane_vouch(struct lane *lane, struct rider *rider)

@@ -312,6 +312,9 @@ void lane_withdraw(struct rider *rider);
 /* The bytes of requests noted before, which are this rider's. */
 void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n);
 
+/* The same; the bytes stay where they are until lanes_flush, or until something else is sent. */
+void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n);
+
 /*
  * What is concluded from the next answers on this private lane must be true: if something may have forged replies, a
  * nonce is asked first, and the lane closed unless it is answered in its place. False: out of memory. Not while

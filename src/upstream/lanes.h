@@ -15,6 +15,7 @@
 #include "upstream/lane_counts.h"
 #include "upstream/login.h"
 #include "upstream/node.h"
+#include "upstream/outbox.h"
 
 #define LANES_IDLE_MAX 128                    /* a worker's idle lanes; more are closed at once */
 #define LANES_IDLE_NS (3 * NS_PER_S)          /* and these after so long, spare ones too */
@@ -51,6 +52,7 @@ struct lanes {
     const struct lanes_ops *ops;
     void *arg;
 
+    struct outbox outbox;          /* of all of them, for one at a time */
     struct list lists[LIST_COUNT]; /* enum lane_list; who came last at the end */
     uint32_t n_idle;
     struct list hoping; /* riders, by waiting: some lane may be given back for them */
@@ -119,6 +121,9 @@ struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key);
 
 /* A lane of weir's own, of role LANE_SCRIPT or LANE_DOOR; ready never, to be waited for. NULL as above. */
 struct lane *lanes_open_own(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider);
+
+/* What lane_gather was given goes out: its memory may be used for something else. */
+void lanes_flush(struct lanes *lanes);
 
 /* Close every lane; asynchronous. No rider may be left. */
 void lanes_close(struct lanes *lanes);
