@@ -103,6 +103,12 @@ static inline bool account_pass_plainly(struct client *client, const struct comm
     return may;
 }
 
+/* The same for its bytes, of which there are few. */
+static inline void account_note_bytes(struct client *client, uint32_t n)
+{
+    client->n_bytes += n;
+}
+
 /* `n` request bytes have passed, out of memory it is closed; of a request that was let through with these flags of `counted`. */
 void account_bytes_in(struct client *client, uint64_t n, uint8_t counted);
 

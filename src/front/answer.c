@@ -206,12 +206,12 @@ static enum route reset(struct client *client)
 {
     if (client->has_private_lane)
         lane_choice_leave(client);
-    client->holds = 0;
+    effect_release(client);
     reply_mode_end_off(&client->reply_mode);
     transaction_reset(&client->transaction);
-    client->was_refused = false;
+    lane_choice_end_refused(client);
     effect_forget_queued(client);
-    session_reset(client, node_epoch(front_home(client->front)));
+    session_reset(client);
     if (client->is_leaving)
         return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
     return answer_with(client, SLICE("+RESET\r\n"));

@@ -196,7 +196,7 @@ void client_forget_refusal(struct client *client)
 static void on_refused(struct rider *rider, struct slice reply)
 {
     struct client *client = client_of_rider(rider);
-    client->was_refused = true;
+    lane_choice_note_refused(client);
     client_forget_refusal(client);
     struct extra *extra = reply.len > 0 ? make_extra(client) : NULL;
     if (extra != NULL) /* else, or without memory, weir's own words do */
@@ -214,7 +214,7 @@ static void on_heavy(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
     client_note_heavy(client);
-    client->reader = READER_NEW;
+    lane_choice_note_huge(client);
 }
 
 static void on_blocking(struct rider *rider)
@@ -573,8 +573,8 @@ static const struct link_ops link_ops = {
 
 void client_admit(struct client *client)
 {
-    client->epoch = node_epoch(front_home(client->front));
-    client->is_fresh = true;
+    session_begin(client);
+    client_drain_came(client);
     if (!account_identify(client))
         client_turn_away(client);
 }
@@ -590,7 +590,7 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
 {
     client->front = front;
     client->entrance = entrance;
-    client->is_fresh = true;
+    client_drain_came(client);
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);

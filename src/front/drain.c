@@ -21,6 +21,11 @@ static bool is_unfinished(const struct client *client)
            (client->intake != NULL && !intake_is_empty(client->intake)) || link_has_unread(&client->link);
 }
 
+void client_drain_came(struct client *client)
+{
+    client->is_fresh = true;
+}
+
 void client_drain_look(struct client *client)
 {
     if (client_is_closed(client) || client->is_leaving)

@@ -27,6 +27,9 @@ void client_drain_init(struct front *front);
 /* From now on; settings->on_empty follows when the last client has gone, maybe at once. Nobody may come any more. */
 void client_drain_begin(struct front *front, uint64_t tick_ms);
 
+/* The client has come, or its handshake has ended: its first command is on its way. */
+void client_drain_came(struct client *client);
+
 /* The client has sent something, or been answered: can it be let go? Only once the drain has begun. */
 void client_drain_look(struct client *client);
 

@@ -27,6 +27,11 @@ void effect_pin(struct client *client)
     lend_list(client->rider.lane);
 }
 
+void effect_release(struct client *client)
+{
+    client->holds = 0;
+}
+
 static void hold(struct client *client, uint8_t what, bool is_on)
 {
     client->holds = (uint8_t)(is_on ? client->holds | what : client->holds & ~what);

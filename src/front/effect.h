@@ -23,6 +23,9 @@ void effect_forget_queued(struct client *client);
 /* It keeps its own lane for good, and nobody has it afterwards. */
 void effect_pin(struct client *client);
 
+/* It has left its lane, and nothing that Redis remembers of it there binds it any more. */
+void effect_release(struct client *client);
+
 /* From here on its replies cannot be told apart. */
 void effect_be_raw(struct client *client);
 

@@ -50,8 +50,7 @@ static inline enum route note(struct client *client, struct lane *lane, const st
                               uint32_t n)
 {
     struct rider *rider = &client->rider;
-    if (client->reader == READER_NEW && (command->flags & CMD_READONLY) != 0)
-        client->reader = READER_ASKS;
+    lane_choice_note_read(client, command);
     if (lane_has_few_calls(rider, SHARED_CALLS_FEW))
         rider->sent_bytes = 0;
     if (!lane_call(lane, rider, timing_tag(command, argc))) {
@@ -59,7 +58,7 @@ static inline enum route note(struct client *client, struct lane *lane, const st
         return ROUTE_STOP;
     }
     rider->sent_bytes += n;
-    client->n_bytes += n;
+    account_note_bytes(client, n);
     if (command->is_pausable)
         proof_note_elsewhere(client);
     front_count(client->front, command, RESULT_FORWARDED);

@@ -234,7 +234,32 @@ void lane_choice_release(struct client *client)
         give_back(client);
 }
 
+void lane_choice_note_sent(struct client *client)
+{
+    client->is_lane_new = false;
+}
+
+void lane_choice_note_name(struct client *client)
+{
+    client->is_dressed = client->has_private_lane;
+}
+
+void lane_choice_note_refused(struct client *client)
+{
+    client->was_refused = true;
+}
+
+void lane_choice_end_refused(struct client *client)
+{
+    client->was_refused = false;
+}
+
 /* ---- lanes that others use too ---- */
+
+void lane_choice_note_huge(struct client *client)
+{
+    client->reader = READER_NEW;
+}
 
 static struct lane *find_shared(struct client *client)
 {

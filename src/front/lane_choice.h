@@ -40,4 +40,24 @@ void lane_choice_withdraw(struct client *client);
 /* Give its private lane back if nothing needs it any more. */
 void lane_choice_release(struct client *client);
 
+/* A request goes to the lane that was found for it: on a shared one the size of what it reads is asked first. */
+static inline void lane_choice_note_read(struct client *client, const struct command *command)
+{
+    if (client->reader == READER_NEW && !client->has_private_lane && (command->flags & CMD_READONLY) != 0)
+        client->reader = READER_ASKS;
+}
+
+/* And it has been sent. */
+void lane_choice_note_sent(struct client *client);
+
+/* What it reads on shared lanes may be huge, as it was just now: its next read is answered first again. */
+void lane_choice_note_huge(struct client *client);
+
+/* It is called otherwise than before: the lane that it has now bears the new name, and any that it had before another. */
+void lane_choice_note_name(struct client *client);
+
+/* The lane it waited for could not be opened; and it has been told. */
+void lane_choice_note_refused(struct client *client);
+void lane_choice_end_refused(struct client *client);
+
 #endif

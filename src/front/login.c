@@ -272,7 +272,7 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
     bool must_stay = !may_change_lane(client);
     if (!must_stay) {
         lane_choice_leave(client);
-        client->holds = 0;
+        effect_release(client);
     }
     if (!session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued))) {
         client_close_starved(client);
@@ -299,6 +299,6 @@ void login_after_exec(struct client *client, bool is_carried_out)
         return;
     }
     lane_choice_abandon(client);
-    client->holds = 0;
+    effect_release(client);
     let_go_on(client);
 }

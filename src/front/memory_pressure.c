@@ -41,7 +41,8 @@ void memory_pressure_look(struct front *front)
 
 void memory_pressure_forget(struct client *client)
 {
-    if (client->is_stalled)
-        count_add(&client->front->counts.stalled, UINT64_MAX);
-    client->is_stalled = false;
+    if (!client->is_stalled)
+        return;
+    count_add(&client->front->counts.stalled, UINT64_MAX);
+    feed_stall(client, false);
 }

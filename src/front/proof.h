@@ -42,6 +42,15 @@ static inline void proof_note_leaving(struct client *client)
     client->wrote_here = false;
 }
 
+/* It sends what may write. */
+static inline void proof_note_write(struct client *client)
+{
+    if (client->has_private_lane)
+        client->wrote_here = true;
+    else
+        proof_note_elsewhere(client);
+}
+
 /* Is a write looked for on its own lane, since none of its others speaks for what it has written? */
 static inline bool proof_is_sought(const struct client *client)
 {

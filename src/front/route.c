@@ -66,20 +66,17 @@ static bool may_write(const struct command *command)
 
 static enum route send_on(struct client *client, struct lane *lane, const struct request *request)
 {
-    if (client->reader == READER_NEW && !client->has_private_lane && (request->command->flags & CMD_READONLY) != 0)
-        client->reader = READER_ASKS;
+    lane_choice_note_read(client, request->command);
     bool is_plain = special_is_plain(client, request);
     if (!is_plain && !special_send(client, lane, request))
         return out_of_memory(client);
     if (client_is_closed(client))
         return ROUTE_STOP;
-    client->is_lane_new = false;
+    lane_choice_note_sent(client);
     if (client->has_private_lane)
         note_lane(client, lane, request);
-    if (may_write(request->command) && client->has_private_lane)
-        client->wrote_here = true;
-    else if (may_write(request->command))
-        proof_note_elsewhere(client);
+    if (may_write(request->command))
+        proof_note_write(client);
     if (!is_plain)
         return ROUTE_TAKEN;
     if (lane_has_few_calls(&client->rider, SHARED_CALLS_FEW))
@@ -270,7 +267,7 @@ static enum route refuse_placeless(struct client *client, struct request *reques
 {
     if (request_effect(request) == EFFECT_MULTI)
         transaction_break(&client->transaction);
-    client->was_refused = false;
+    lane_choice_end_refused(client);
     enum route result = answer_error(client, NULL, request, why_placeless(client));
     if (!transaction_is_broken(&client->transaction))
         client_forget_refusal(client);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "front/account.h"
+#include "front/lane_choice.h"
 #include "upstream/login.h"
 
 struct text {
@@ -160,7 +161,7 @@ void session_hold(struct client *client)
         free(session->name.at);
         session->name = session->asked_name;
         session->asked_name = (struct text){NULL, 0};
-        client->is_dressed = client->has_private_lane; /* one that it had before bears another */
+        lane_choice_note_name(client);
     }
     session->has_asked_name = false;
 }
@@ -203,15 +204,20 @@ bool session_log_in(struct client *client, struct login *login)
     return session_changed(client);
 }
 
-void session_reset(struct client *client, uint32_t epoch)
+void session_begin(struct client *client)
+{
+    client->epoch = node_epoch(front_home(client->front));
+}
+
+void session_reset(struct client *client)
 {
     struct session *session = client->session;
     if (session != NULL) {
         drop_texts(session);
         *session = (struct session){.protocol = 2, .library = session->library};
     }
-    client->epoch = epoch;
-    client->is_dressed = false; /* the lane that it had last may bear its name */
+    session_begin(client);
+    lane_choice_note_name(client);
     (void)session_changed(client);
 }
 

@@ -70,11 +70,14 @@ void session_answered(struct client *client, enum effect effect, uint32_t argume
 /* A SELECT in a transaction has been carried out. False: out of memory, and it is closed. */
 __attribute__((warn_unused_result)) bool session_select(struct client *client, uint32_t database);
 
+/* It comes in this epoch. */
+void session_begin(struct client *client);
+
 /*
  * Back to what a new connection in this epoch is, but for the library. It may be one too many as that, and is leaving
  * then.
  */
-void session_reset(struct client *client, uint32_t epoch);
+void session_reset(struct client *client);
 
 /* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */
 void session_print_address(const struct client *client, char *out);
