@@ -193,7 +193,7 @@ static enum route end_subscriptions(struct client *client)
     call->flags = CALL_MUTE | CALL_LOOK;
     call->arrived_ns = 0;
     lane_send(lane, &client->rider, request, sizeof request - 1);
-    client->holds |= HOLD_RESET;
+    effect_bind(client, HOLD_RESET);
     lane_choice_wait_for_idle(client);
     return ROUTE_WAIT;
 }

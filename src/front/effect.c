@@ -27,6 +27,11 @@ void effect_pin(struct client *client)
     lend_list(client->rider.lane);
 }
 
+void effect_bind(struct client *client, uint8_t what)
+{
+    client->holds |= what;
+}
+
 void effect_release(struct client *client)
 {
     client->holds = 0;

@@ -23,6 +23,9 @@ void effect_forget_queued(struct client *client);
 /* It keeps its own lane for good, and nobody has it afterwards. */
 void effect_pin(struct client *client);
 
+/* HOLD_*: Redis remembers that of it on its lane from now on. */
+void effect_bind(struct client *client, uint8_t what);
+
 /* It has left its lane, and nothing that Redis remembers of it there binds it any more. */
 void effect_release(struct client *client);
 
