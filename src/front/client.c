@@ -158,7 +158,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     account_bytes_out(client, n, rider->counted);
     if (client_is_closed(client))
         return;
-    client->was_active = true;
+    timeouts_note_active(client);
     /* A message of which a part has gone out already goes on. */
     if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
         return;
@@ -474,7 +474,7 @@ static void check_eof(struct client *client)
 static void on_data(struct link *link, const char *data, size_t n)
 {
     struct client *client = client_of_link(link);
-    client->was_active = true;
+    timeouts_note_active(client);
     if (client->is_announcing) {
         size_t used = proxied_take(client, data, n);
         data += used;

@@ -205,6 +205,11 @@ void timeouts_enter(struct client *client)
     arm_idle(front);
 }
 
+void timeouts_note_active(struct client *client)
+{
+    client->was_active = true;
+}
+
 void timeouts_leave(struct client *client)
 {
     list_take(&client->waited_for.in_list);

@@ -40,6 +40,9 @@ void timeouts_fini(struct front *front);
 void timeouts_enter(struct client *client);
 void timeouts_leave(struct client *client);
 
+/* Bytes have passed, either way: it is not idle. */
+void timeouts_note_active(struct client *client);
+
 /* A handshake begins; its end, or timeouts_leave, must follow. */
 void timeouts_begin_handshake(struct client *client);
 void timeouts_end_handshake(struct client *client);
