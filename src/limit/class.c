@@ -3,7 +3,7 @@
  *
  * A class never reaches itself through its terms, so every evaluation ends. Names and texts are kept in lower case.
  */
-#include "limit/term.h"
+#include "limit/class.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/near.h"
+#include "limit/term.h"
 
 bool why_refuse(struct why why, const char *format, ...)
 {

@@ -3,6 +3,8 @@
  *
  * A class never reaches itself through its terms, so every evaluation ends.
  */
+#include "limit/class.h"
+
 #include "limit/term.h"
 
 #define CLASS_NAME_MAX 32

@@ -18,7 +18,7 @@
 
 #include "base/slice.h"
 #include "limit/funnel.h"
-#include "limit/ledger.h"
+#include "limit/record.h"
 
 /* Funnels of slots that there were not yet when the subject was made. They never move. */
 struct more_funnels {

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/class.h"
 
 #define TERM_SHOWN_MAX 64 /* bytes of a name quoted in a message */
 

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 
 #include "base/bytes.h"
-#include "quota/quota.h"
+#include "quota/decision.h"
+#include "upstream/lanes.h"
 
 struct release_listener {
     struct lanes *lanes;

@@ -6,9 +6,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/slice.h"
-#include "run/config.h"
+
+struct address {
+    char *host; /* heap; a path when is_unix */
+    uint16_t port;
+    bool is_unix;
+    bool is_tls;
+};
 
 /* Port 0 is legal only where the kernel may choose one. False: `why` says what is wrong, and *address is untouched. */
 __attribute__((warn_unused_result)) bool address_parse(struct address *address, struct slice text, bool may_choose_port,
@@ -22,5 +29,9 @@ bool address_is_unix(struct slice text);
 
 bool address_eq(const struct address *a, const struct address *b);
 void address_fini(struct address *address);
+
+/* "127.0.0.1:6379", "tls:[::1]:6379" or "unix:/path" into out. */
+#define ADDRESS_TEXT 512
+void address_print(const struct address *address, char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The configuration: read whole from an INI file, checked whole, then never changed.
+ * The configuration, built whole (run/config_build.h), then never changed.
  */
 #ifndef WEIR_RUN_CONFIG_H
 #define WEIR_RUN_CONFIG_H
@@ -15,15 +15,7 @@
 #include "quota/named.h"
 #include "quota/prefix.h"
 #include "quota/quota.h"
-
-struct config_file;
-
-struct address {
-    char *host; /* heap; a path when is_unix */
-    uint16_t port;
-    bool is_unix;
-    bool is_tls;
-};
+#include "run/address.h"
 
 /* Where clients connect. */
 struct listen {
@@ -76,25 +68,6 @@ struct config {
     bool is_default; /* no file was given */
 };
 
-/* What is built: everything, or no more than what can change while weir runs. */
-enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
-
-/*
- * Build a configuration from what stands in `file`, which remains. All errors and warnings go to file->report, one line
- * each; the result is NULL when there was an error, now or in reading. With CONFIG_LIVE the settings that need a
- * restart, and those that name files, are not looked at, and remain zero.
- */
-struct config *config_build(struct config_file *file, const struct command_table *table, enum config_part part);
-
-/* Read file->path (NULL: the safe default) into `file`, then build the whole. */
-struct config *config_read(struct config_file *file, const struct command_table *table);
-
-/* Read `path`, build the whole, and forget the file. `report` gets lines like "file:line: [section] key: message". */
-struct config *config_load(const char *path, const struct command_table *table,
-                           void (*report)(void *arg, bool is_error, const char *line), void *arg);
-void config_free(struct config *config);
-
-/* "127.0.0.1:6379", "tls:[::1]:6379" or "unix:/path" into out. */
-void address_print(const struct address *address, char *out, size_t size);
+void config_free(struct config *config); /* NULL: nothing */
 
 #endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/why.h"
-#include "run/config_values.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

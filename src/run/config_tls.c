@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/split.h"
 #include "base/why.h"
-#include "run/config_keys.h"
 
 /* The keys behind the settings of each side; NULL: it has no such key. */
 static const char *const keys[][TLS_SETTINGS] = {

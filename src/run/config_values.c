@@ -14,6 +14,7 @@
 #include "limit/slowlog.h"
 #include "quota/prefix.h"
 #include "run/address.h"
+#include "run/config_file.h"
 #include "run/config_tls.h"
 #include "run/secret.h"
 

@@ -5,9 +5,7 @@
 #define WEIR_RUN_ENDPOINT_H
 
 #include "net/link.h"
-#include "run/config.h"
-
-#define ADDRESS_TEXT 512 /* room for an address as it is printed */
+#include "run/address.h"
 
 /* NULL, or why the address has no endpoint (static). A host's name is looked up, which may take its time. */
 __attribute__((warn_unused_result)) const char *endpoint_resolve(const struct address *address, struct endpoint *out);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/split.h"
+#include "run/config_build.h"
 #include "run/config_diff.h"
 #include "run/config_edit.h"
 #include "run/descriptors.h"

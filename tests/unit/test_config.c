@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "run/config.h"
+#include "run/config_build.h"
 #include "run/config_diff.h"
 #include "run/config_edit.h"
 #include "run/config_keys.h"
