@@ -8,9 +8,16 @@
 #define WEIR_RUN_CREW_H
 
 #include "front/front.h"
+#include "run/config.h"
 #include "run/listening.h"
 
 struct crew;
+
+/* What the configuration says of what workers share; the rest (journal, unlimited) is the caller's. `config` outlives it. */
+void crew_settings_init(struct front_settings *settings, const struct config *config);
+
+/* After the last worker has ended. */
+void crew_settings_fini(struct front_settings *settings);
 
 /* Start settings->n_workers workers, each with references of its own to the parts of `tables`. */
 struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,

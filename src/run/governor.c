@@ -22,7 +22,6 @@
 #include "run/notice.h"
 #include "run/order_key.h"
 #include "run/order_line.h"
-#include "run/reload.h"
 
 struct governor {
     const struct config *start; /* what weir was started with */
@@ -208,8 +207,8 @@ static void drop_file(struct config_file *file)
 
 static void take_over(struct governor *g, struct config_file *file)
 {
-    reload_name_dropped(g->journal, &g->running, &g->loaded, file);
-    reload_keep_settings(g->journal, &g->running, file);
+    config_diff_name_dropped(g->journal, &g->running, &g->loaded, file);
+    config_diff_keep_settings(g->journal, &g->running, file);
     drop_file(&g->loaded);
     drop_file(&g->running);
     g->loaded = *file;
