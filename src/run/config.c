@@ -1,7 +1,6 @@
 #include "run/config.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void config_free(struct config *config)
 {
@@ -16,14 +15,8 @@ void config_free(struct config *config)
     free(config->log_path);
     address_fini(&config->admin_listen);
     free(config->upstream_user);
-    if (config->upstream_password)
-        explicit_bzero(config->upstream_password, strlen(config->upstream_password));
-    free(config->upstream_password);
     tls_settings_fini(&config->tls_settings);
     tls_settings_fini(&config->upstream_tls_settings);
-    tls_context_put(config->tls);
-    tls_context_put(config->upstream_tls);
-    policies_put(config->policies);
-    named_put(config->named);
+    rules_fini(&config->rules);
     free(config);
 }

@@ -18,7 +18,7 @@
 struct loading {
     struct config_file *file;
     struct config *config;
-    struct classes *classes; /* owned by config->policies */
+    struct classes *classes; /* owned by config->rules.policies */
     const struct command_table *table;
     enum config_part part;
 };
@@ -88,7 +88,7 @@ static void load_keys(struct loading *l)
     if (user && !firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))])
         entry_error(l->file, user, "needs upstream-password-file beside it");
     const struct entry *listen = firsts[config_key_find(SECTION_WEIR, SLICE("listen"))];
-    if (listen && networks_are_none(&l->config->proxies) && wants_proxies(l->config))
+    if (listen && networks_are_none(&l->config->rules.proxies) && wants_proxies(l->config))
         entry_error(l->file, listen,
                     "whose PROXY headers are believed? set proxy-protocol-from to the addresses of your proxies");
     const struct entry *guise = firsts[config_key_find(SECTION_WEIR, SLICE("clients-as"))];
@@ -226,7 +226,7 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
     else if (slice_eq_nocase(key, SLICE("admin")))
         is_good = set_admin(policy, value, why, sizeof why);
     else if (!slice_eq_nocase(key, SLICE("match")))
-        is_good = policy_add_limits(l->config->policies, policy, l->table, key, value, why, sizeof why);
+        is_good = policy_add_limits(l->config->rules.policies, policy, l->table, key, value, why, sizeof why);
     else if (is_default)
         snprintf(why, sizeof why, "the policy default binds whoever no other policy does: it has no match");
     else
@@ -238,7 +238,7 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
 static void load_policy(struct loading *l, const struct section *section)
 {
     char why[CONFIG_WHY_ROOM];
-    struct policy *policy = policies_add(l->config->policies, section->name, why, sizeof why);
+    struct policy *policy = policies_add(l->config->rules.policies, section->name, why, sizeof why);
     if (!policy) {
         section_error(l->file, section, why);
         return;
@@ -260,8 +260,8 @@ static void load_policies(struct loading *l)
         if (section == config_file_section(l->file, SECTION_POLICY, section->name))
             load_policy(l, section);
     }
-    policies_set_shadow(l->config->policies, l->config->is_shadow);
-    policies_bind(l->config->policies, l->table);
+    policies_set_shadow(l->config->rules.policies, l->config->is_shadow);
+    policies_bind(l->config->rules.policies, l->table);
 }
 
 /* ---- [cost] ---- */
@@ -271,7 +271,8 @@ static void load_costs(struct loading *l)
     char why[CONFIG_WHY_ROOM];
     const struct entry *e = NULL;
     while ((e = config_file_next(l->file, SECTION_COST, e)) != NULL)
-        if (!policies_add_cost(l->config->policies, l->table, slice_str(e->key), slice_str(e->value), why, sizeof why))
+        if (!policies_add_cost(l->config->rules.policies, l->table, slice_str(e->key), slice_str(e->value), why,
+                               sizeof why))
             entry_error(l->file, e, why);
 }
 
@@ -285,7 +286,7 @@ static void want_rates(struct loading *l)
         const struct section *section = &l->file->sections[i];
         if (section->kind != SECTION_LIMIT || section != config_file_section(l->file, SECTION_LIMIT, section->name))
             continue;
-        const struct named_limit *limit = named_find(l->config->named, section->name);
+        const struct named_limit *limit = named_find(l->config->rules.named, section->name);
         if (limit != NULL && !named_is_whole(limit, why, sizeof why))
             section_error(l->file, section, why);
     }
@@ -301,7 +302,7 @@ static void want_keys_apart(struct loading *l)
             continue;
         for (size_t n = 1; n < section->name.len; n++) {
             struct slice other = slice_of(section->name.at, n);
-            if (section->name.at[n] != ':' || named_find(l->config->named, other) == NULL)
+            if (section->name.at[n] != ':' || named_find(l->config->rules.named, other) == NULL)
                 continue;
             snprintf(why, sizeof why,
                      "it would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename it", (int)n,
@@ -323,7 +324,7 @@ static void load_named(struct loading *l)
     unsigned n_errors = l->file->n_errors;
     while ((e = config_file_next(l->file, SECTION_LIMIT, e)) != NULL) {
         struct slice name = l->file->sections[e->section].name;
-        if (!named_add(l->config->named, name, slice_str(e->key), slice_str(e->value), why, sizeof why))
+        if (!named_add(l->config->rules.named, name, slice_str(e->key), slice_str(e->value), why, sizeof why))
             entry_error(l->file, e, why);
     }
     if (l->file->n_errors == n_errors) {
@@ -354,8 +355,8 @@ struct config *config_build(struct config_file *file, const struct command_table
     l.config = mem_zalloc(1, sizeof *l.config);
     l.config->is_default = !file->path;
     l.classes = classes_new();
-    l.config->policies = policies_new(l.classes);
-    l.config->named = named_new();
+    l.config->rules.policies = policies_new(l.classes);
+    l.config->rules.named = named_new();
     load(&l);
     if (file->n_errors == 0)
         return l.config;

@@ -114,7 +114,7 @@ static const struct control_ops control_ops = {
 
 static void start_control(struct proxy *proxy)
 {
-    const struct credentials credentials = {proxy->config->upstream_user, proxy->config->upstream_password};
+    const struct credentials credentials = {proxy->config->upstream_user, proxy->config->rules.upstream_password};
     proxy->control = control_open(&proxy->loop, home(proxy), &credentials, &control_ops, proxy);
     while (!proxy->is_settled)
         loop_run(&proxy->loop);
@@ -415,7 +415,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     proxy->history = history_new();
     proxy->governor = governor_new(config, file, builtin, proxy->journal);
     upstream_init(&proxy->upstream);
-    upstream_set_tls(&proxy->upstream, config->upstream_tls);
+    upstream_set_tls(&proxy->upstream, config->rules.upstream_tls);
     proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
     atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
     proxy->started_unix_ms = clock_unix_ms();
