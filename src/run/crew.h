@@ -10,6 +10,7 @@
 #include "front/front.h"
 #include "run/config.h"
 #include "run/listening.h"
+#include "run/worker.h"
 
 struct crew;
 
@@ -32,15 +33,12 @@ void crew_publish(struct crew *crew, const struct tables *tables);
 /* What a worker's clients share: only what any thread may read is for the caller. */
 const struct front *crew_front(const struct crew *crew, unsigned worker);
 
-/* What happens to a crew that drains, each once and on the main thread. */
-struct crew_drain {
-    void (*on_deaf)(void *arg);  /* nobody is accepted any more */
-    void (*on_empty)(void *arg); /* all clients have gone */
-    void *arg;
-};
-
-/* Tell every worker to drain (worker.h). `drain` lives as long as the crew. */
-void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, const struct crew_drain *drain);
+/*
+ * Tell every worker to drain (worker.h). on_stage is called on the main thread, once for each stage that all workers have
+ * reached: nobody is accepted any more; all clients have gone.
+ */
+void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, void (*on_stage)(void *arg, enum worker_stage),
+                void *arg);
 
 /* Have every worker look at what front_settings.memory_pressure says. */
 void crew_stir(struct crew *crew);

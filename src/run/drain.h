@@ -1,6 +1,10 @@
 /*
  * How weir stops: nobody is accepted any more, clients leave between two commands (front/drain.h), and after
- * drain-timeout those who are left are closed.
+ * drain-timeout those who are left are closed. The main thread.
+ *
+ *   drain_begin -> each worker: accepts nobody (deaf), then lets its clients go (empty)
+ *               <- crew: all workers are deaf: the listening sockets are closed
+ *               <- crew: all workers are empty, or the deadline has come: on_over
  */
 #ifndef WEIR_RUN_DRAIN_H
 #define WEIR_RUN_DRAIN_H
@@ -21,7 +25,6 @@ struct drain {
     void (*on_over)(void *arg); /* stop the crew now; once */
     void *arg;
     /* the drain's own, zero before */
-    struct crew_drain told;
     uv_timer_t deadline;
     bool is_on;
 };

@@ -55,9 +55,9 @@ struct proxy {
     struct memory memory;
     struct upgrade upgrade;       /* a process that is to take over from this one */
     struct succession succession; /* a process that this one takes over from */
-    bool is_settled;
-    bool is_stopping;
-    bool is_closing;
+    bool is_wait_over;            /* for the upstream, at the start */
+    bool is_stopping;             /* a signal or a successor says so */
+    bool is_closing;              /* close_main has begun */
 };
 
 /* ---- the upstream, as the control lane sees it ---- */
@@ -99,11 +99,16 @@ static void on_barred(void *arg, const char *why)
     log_error("upstream %s cannot be served: %s", home(proxy)->text, why);
 }
 
+/* start_control waits no longer: the upstream is known, or weir stops before it is. */
+static void end_wait(struct proxy *proxy)
+{
+    proxy->is_wait_over = true;
+    uv_stop(&proxy->loop.uv);
+}
+
 static void on_settled(void *arg)
 {
-    struct proxy *proxy = arg;
-    proxy->is_settled = true;
-    uv_stop(&proxy->loop.uv);
+    end_wait(arg);
 }
 
 static const struct control_ops control_ops = {
@@ -116,7 +121,7 @@ static void start_control(struct proxy *proxy)
 {
     const struct credentials credentials = {proxy->config->upstream_user, proxy->config->rules.upstream_password};
     proxy->control = control_open(&proxy->loop, home(proxy), &credentials, &control_ops, proxy);
-    while (!proxy->is_settled)
+    while (!proxy->is_wait_over)
         loop_run(&proxy->loop);
 }
 
@@ -191,12 +196,16 @@ static void close_main(void *arg)
     loop_close(&proxy->loop);
 }
 
+/*
+ * The way of a stop: a weir that has not begun to serve leaves its start (serve closes everything); one that serves drains, and
+ * then close_main ends workers and main loop alike; at once is close_main without the draining.
+ */
 static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
 {
     proxy->is_stopping = true;
     report(proxy);
     if (proxy->crew == NULL)
-        on_settled(proxy);
+        end_wait(proxy);
     else if (is_at_once)
         close_main(proxy);
     else
