@@ -41,11 +41,23 @@ struct turn {
     struct kept_place places[TURN_PLACES];
 };
 
+#define ONE_OF_EACH                                                                                                    \
+    {                                                                                                                  \
+        [0 ... UNIT_COUNT - 1] = 1                                                                                     \
+    }
+
+/* For ask.amount: 1 of each unit. Of bytes too: one must fit, the rest is owed when it has passed. */
+static inline const uint64_t *one_of_each(void)
+{
+    static const uint64_t ones[UNIT_COUNT] = ONE_OF_EACH;
+    return ones;
+}
+
 /* What wants to pass. */
 struct ask {
     const struct command *command;
     enum part part;
-    uint64_t cost; /* for limits in unit cost */
+    const uint64_t *amount; /* how much of each unit it takes: UNIT_COUNT of them */
     uint64_t now_ns;
     uint64_t headed_ns;  /* since when it is the next of its connection */
     bool may_wait;       /* its connection can be held; else a limit that delays refuses */
