@@ -1,10 +1,10 @@
 """What becomes of what is over: closed, denied; and refused by several at once."""
 
 import pytest
-from harness import MODE_IDS, MODES
-from limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
-from resp import Error, encode, pipeline
-from server import at_least
+from kit.harness import MODE_IDS, MODES
+from kit.limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
+from kit.resp import Error, encode, pipeline
+from kit.server import at_least
 
 DENIED = Error("NOPERM denied by policy default")
 

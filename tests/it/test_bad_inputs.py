@@ -1,10 +1,10 @@
 """Odd and broken requests: weir answers what Redis answers, however the bytes are cut, or is stricter on purpose."""
 
 import pytest
-from bad_inputs import CASES
-from harness import wait_until
-from resp import encode, pipeline
-from script import PROBES, Player, Probes, on_redis, same_as_redis
+from kit.bad_inputs import CASES
+from kit.harness import wait_until
+from kit.resp import encode, pipeline
+from kit.script import PROBES, Player, Probes, on_redis, same_as_redis
 
 NEVER_CUT = [case for case in CASES if case.whole]
 CUT = [case for case in CASES if not case.whole]

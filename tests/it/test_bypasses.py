@@ -5,10 +5,10 @@ import subprocess
 import time
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from limits import EXECABORT, OPERATOR, limit_of, order, passed, plain, tallies
-from resp import Error, encode, pipeline
-from server import at_least
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import EXECABORT, OPERATOR, limit_of, order, passed, plain, tallies
+from kit.resp import Error, encode, pipeline
+from kit.server import at_least
 
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)

@@ -10,7 +10,7 @@ import subprocess
 import zoneinfo
 
 import pytest
-from harness import REPO, rounds
+from kit.harness import REPO, rounds
 
 KINDS = {"day": 1, "week": 2, "month": 3}
 BOUNDS = 5

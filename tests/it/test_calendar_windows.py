@@ -7,11 +7,11 @@ import shutil
 import zoneinfo
 
 import pytest
-from decisions import decide, decisions, fresh
-from harness import rounds, run_weir, wait_until
-from limits import order, plain
-from reloading import signal_reload
-from resp import Error
+from kit.decisions import decide, decisions, fresh
+from kit.harness import rounds, run_weir, wait_until
+from kit.limits import order, plain
+from kit.reloading import signal_reload
+from kit.resp import Error
 from test_calendar import BOUNDS, KINDS, bounds, first_at, midnight_of, moved, year
 from test_scripts import MANY, Scripts
 

@@ -11,10 +11,10 @@ import termios
 
 import pytest
 import redis as redis_py
-from fake import Fake
-from harness import REPO, wait_until
-from resp import Closed, Conn, Error, Push, encode, pipeline
-from server import at_least
+from kit.fake import Fake
+from kit.harness import REPO, wait_until
+from kit.resp import Closed, Conn, Error, Push, encode, pipeline
+from kit.server import at_least
 
 PROTOCOLS = [2, 3]
 OWN = re.findall(r'^OWN\("([^"]+)"', (REPO / "src/limit/own.def").read_text(), re.M)

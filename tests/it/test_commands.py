@@ -4,9 +4,9 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from harness import wait_until
-from resp import encode, pipeline
-from script import same_as_redis
+from kit.harness import wait_until
+from kit.resp import encode, pipeline
+from kit.script import same_as_redis
 
 SCRIPTS = {
     # ---- data ----

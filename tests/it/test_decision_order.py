@@ -1,11 +1,11 @@
 """LIMIT commands that Redis decides among others: order of execution and of replies, silence, transactions, policies."""
 
 import pytest
-from decisions import NOAUTH, Decision, admitted, decide, decision, decisions, fresh, script_calls, speaking
-from harness import wait_until
-from limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
-from resp import Closed, Error, pipeline
-from server import at_least
+from kit.decisions import NOAUTH, Decision, admitted, decide, decision, decisions, fresh, script_calls, speaking
+from kit.harness import wait_until
+from kit.limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
+from kit.resp import Closed, Error, pipeline
+from kit.server import at_least
 
 
 # ---- one after the other ----

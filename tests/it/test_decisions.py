@@ -1,7 +1,7 @@
 """LIMIT commands that Redis decides: every option, every error, redis-cell's tables, names of keys."""
 
 import pytest
-from decisions import (
+from kit.decisions import (
     WRONGTYPE,
     admitted,
     clock_us,
@@ -16,10 +16,10 @@ from decisions import (
     speaking,
     written,
 )
-from harness import wait_until
-from limits import plain
-from reloading import reload
-from resp import Error, encode, pipeline
+from kit.harness import wait_until
+from kit.limits import plain
+from kit.reloading import reload
+from kit.resp import Error, encode, pipeline
 
 FUNNELS = ["FUNNEL", "BUCKET"]
 WINDOWS = ["SLIDING", "FIXED"]

@@ -7,10 +7,10 @@ import socket
 import time
 
 import pytest
-from crowd import RST
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, limit_of, login, order, passed, refusal, tallies
-from resp import Error, encode, pipeline
+from kit.crowd import RST
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, limit_of, login, order, passed, refusal, tallies
+from kit.resp import Error, encode, pipeline
 
 LATE = 3.0  # seconds that a loaded machine may add
 

@@ -4,9 +4,9 @@ import select
 import time
 
 import pytest
-from decisions import Decision, admitted, clock_us, decide, decision, decisions, fresh, script_calls
-from harness import wait_until
-from resp import pipeline
+from kit.decisions import Decision, admitted, clock_us, decide, decision, decisions, fresh, script_calls
+from kit.harness import wait_until
+from kit.resp import pipeline
 
 
 @pytest.fixture

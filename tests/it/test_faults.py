@@ -10,9 +10,9 @@ import threading
 import time
 
 import pytest
-from fake import Fake, hang, say_and_close
-from harness import WEIR, Weir, wait_until
-from resp import Closed, Conn, Error, dial, encode, pipeline
+from kit.fake import Fake, hang, say_and_close
+from kit.harness import WEIR, Weir, wait_until
+from kit.resp import Closed, Conn, Error, dial, encode, pipeline
 
 LANES = ["shared", "private"]
 BACK_WITHIN = 2.0

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from fake import Fake
-from resp import Closed, encode, pipeline
+from kit.fake import Fake
+from kit.resp import Closed, encode, pipeline
 
 LANES = ["shared", "private"]
 LIMITS = "[policy default]\nwrite = 1/h\n[policy joe]\nmatch = user:joe\nconnections = 1\n"

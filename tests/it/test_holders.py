@@ -4,9 +4,9 @@ import struct
 import time
 
 import pytest
-from decisions import connections, decide, fresh, place, script_calls
-from harness import MODES, wait_until
-from resp import Closed, pipeline
+from kit.decisions import connections, decide, fresh, place, script_calls
+from kit.harness import MODES, wait_until
+from kit.resp import Closed, pipeline
 
 
 def acquire(conn, key, most=1, ttl=100_000, wait=None):

@@ -10,8 +10,8 @@ import subprocess
 import time
 
 import pytest
-from admin import ADMIN, admin_of, get
-from harness import REPO, free_port, run_weir, wait_until
+from kit.admin import ADMIN, admin_of, get
+from kit.harness import REPO, free_port, run_weir, wait_until
 
 LIMITS = """
 [policy default]

@@ -3,9 +3,9 @@
 import socket
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, limit_of, login, order, passed, plain, remaining, tallies
-from resp import Conn, Error, encode
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, limit_of, login, order, passed, plain, remaining, tallies
+from kit.resp import Conn, Error, encode
 
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)

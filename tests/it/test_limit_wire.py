@@ -1,11 +1,11 @@
 """LIMIT STATUS, EXPLAIN and the operator's commands over the wire: who may, what errors say, how replies look."""
 
 import pytest
-from decisions import speaking
-from harness import MODE_IDS, MODES, wait_until
-from limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
-from resp import Error, encode, pipeline
-from server import at_least
+from kit.decisions import speaking
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
+from kit.resp import Error, encode, pipeline
+from kit.server import at_least
 
 NOAUTH = Error("NOAUTH Authentication required.")
 OPERATORS = ["LIST", "TOP", "LOG", "SET p read 1/s", "UNSET p read", "DIFF", "MODE", "MODE shadow", "FORGIVE x"]

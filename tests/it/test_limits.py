@@ -8,9 +8,9 @@ import selectors
 import time
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from resp import Conn, Error, encode, pipeline
-from server import at_least
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.resp import Conn, Error, encode, pipeline
+from kit.server import at_least
 
 KEYED = "[class keyed]\ncommands = @string, @scripting\n[policy default]\nkeyed = 1/h\n"
 REFUSED = re.compile(r"THROTTLED retry_in_ms=(\d+) limit=(\S+)")

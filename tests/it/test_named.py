@@ -1,12 +1,12 @@
 """Limits that the operator names: what is seen of them, and how they are steered."""
 
 import pytest
-from admin import ADMIN, get, stats
-from decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decision, decisions, fresh
-from harness import wait_until
-from limits import operator, order, plain
-from reloading import reload
-from resp import Error, pipeline
+from kit.admin import ADMIN, get, stats
+from kit.decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decision, decisions, fresh
+from kit.harness import wait_until
+from kit.limits import operator, order, plain
+from kit.reloading import reload
+from kit.resp import Error, pipeline
 from test_http import metrics, value
 from test_page import page_of
 

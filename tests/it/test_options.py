@@ -4,9 +4,9 @@ import random
 import time
 
 import pytest
-from decisions import FIELDS, PLACE_FIELDS, admitted, clock_us, decide, decision, decisions, fresh, is_like, near, script_calls, written
-from limits import plain
-from resp import Error
+from kit.decisions import FIELDS, PLACE_FIELDS, admitted, clock_us, decide, decision, decisions, fresh, is_like, near, script_calls, written
+from kit.limits import plain
+from kit.resp import Error
 from test_scripts import NOW, Scripts
 
 

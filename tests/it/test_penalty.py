@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decisions, fresh, near, script_calls, written
-from limits import operator, order, plain
-from resp import Error
+from kit.decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decisions, fresh, near, script_calls, written
+from kit.limits import operator, order, plain
+from kit.resp import Error
 from test_options import Model
 from test_scripts import NOW, Scripts
 

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
-from harness import wait_until
-from resp import Closed, Conn, Error, Push, encode, pipeline
-from script import same_as_redis
-from server import at_least, quoted
+from kit.harness import wait_until
+from kit.resp import Closed, Conn, Error, Push, encode, pipeline
+from kit.script import same_as_redis
+from kit.server import at_least, quoted
 
 LANES = ["shared", "private"]
 FEW = 12  # connections of weir to Redis that need no reason, with one worker: control lane, shared lanes, a small pool

@@ -5,8 +5,8 @@ import signal
 import socket
 
 import pytest
-from harness import run_weir, wait_until
-from resp import Closed, Conn, Error, encode, pipeline
+from kit.harness import run_weir, wait_until
+from kit.resp import Closed, Conn, Error, encode, pipeline
 
 TOO_MANY = b"-ERR max number of clients reached\r\n"
 

@@ -4,10 +4,10 @@ import threading
 import time
 
 import pytest
-from decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place
-from harness import MODE_IDS, MODES, free_port, wait_until
-from resp import Closed, Error, pipeline
-from server import at_least, options
+from kit.decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place
+from kit.harness import MODE_IDS, MODES, free_port, wait_until
+from kit.resp import Closed, Error, pipeline
+from kit.server import at_least, options
 
 DECISIONS = ["FUNNEL {} 1/h", "BUCKET {} 1/h", "SLIDING {} 1/h", "SLIDING {} 1/h APPROX", "FIXED {} 1/100d", "THROTTLE {} 0 1 1000"]
 PLACES = ["ACQUIRE {} 1 9000", "RENEW {} t 9000", "RELEASE {} t"]

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import Redis, free_port, wait_until
-from manager import Manager
-from resp import encode
+from kit.harness import Redis, free_port, wait_until
+from kit.manager import Manager
+from kit.resp import encode
 
 WATCHDOG_US = 800_000  # weir beats four times in it
 

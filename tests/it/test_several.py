@@ -4,10 +4,10 @@ import random
 from collections import Counter, namedtuple
 
 import pytest
-from decisions import FIELDS, UNAVAILABLE, WRONGTYPE, decide, decision, decisions, fresh, read_fields, script_calls, speaking, written
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, limit_of, operator, order, plain
-from resp import Error, pipeline
+from kit.decisions import FIELDS, UNAVAILABLE, WRONGTYPE, decide, decision, decisions, fresh, read_fields, script_calls, speaking, written
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, limit_of, operator, order, plain
+from kit.resp import Error, pipeline
 
 Several = namedtuple("Several", "limited limit remaining retry reset refused_by")
 

@@ -6,8 +6,8 @@ Each case is played three times: enforced; in mode shadow; and with `over shadow
 import re
 
 import pytest
-from limits import OPERATOR, TOO_MANY, order, passed, tallies
-from resp import Error, pipeline
+from kit.limits import OPERATOR, TOO_MANY, order, passed, tallies
+from kit.resp import Error, pipeline
 
 MIX = ["SET k v", "GET k", "MGET a b c", "KEYS *", "LPUSH l v", "GET k", "PING", "EVAL return{} 0", "INCR n"] * 6
 

@@ -3,11 +3,11 @@
 import time
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, operator, order, plain
-from reloading import reload
-from resp import Conn, Error
-from server import at_least
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, operator, order, plain
+from kit.reloading import reload
+from kit.resp import Conn, Error
+from kit.server import at_least
 
 US = 1_000_000
 

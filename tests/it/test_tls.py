@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import redis as redis_py
-from harness import NODE_SOURCES, REPO, run_weir, wait_until
-from resp import Closed, Conn, Error, dial, encode, pipeline
-from tls import Authority, Pair, TlsConn, cut_connection, is_refused, openssl, shaken, tls_settings, trusting
+from kit.harness import NODE_SOURCES, REPO, run_weir, wait_until
+from kit.resp import Closed, Conn, Error, dial, encode, pipeline
+from kit.tls import Authority, Pair, TlsConn, cut_connection, is_refused, openssl, shaken, tls_settings, trusting
 
 HUGE = 64 << 20
 

@@ -4,10 +4,10 @@ import ssl
 import threading
 
 import pytest
-from harness import wait_until
-from limits import passed, plain
-from resp import Error
-from tls import Authority, TlsConn, is_refused, tls_settings, trusting
+from kit.harness import wait_until
+from kit.limits import passed, plain
+from kit.resp import Error
+from kit.tls import Authority, TlsConn, is_refused, tls_settings, trusting
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ import re
 import signal
 
 import pytest
-from harness import wait_until
-from resp import Error
-from server import has_tls
-from tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
+from kit.harness import wait_until
+from kit.resp import Error
+from kit.server import has_tls
+from kit.tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
 
 LANES = ["shared", "private"]
 

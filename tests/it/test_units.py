@@ -7,11 +7,11 @@ import socket
 import time
 
 import pytest
-from crowd import RST
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, TOO_MANY, limit_of, login, order, passed, plain, refusal, remaining, tallies
-from resp import Error, encode, pipeline
-from server import at_least
+from kit.crowd import RST
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, TOO_MANY, limit_of, login, order, passed, plain, refusal, remaining, tallies
+from kit.resp import Error, encode, pipeline
+from kit.server import at_least
 
 MIB = 1 << 20
 

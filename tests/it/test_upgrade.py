@@ -12,10 +12,10 @@ import time
 import urllib.request
 
 import pytest
-from harness import WEIR, Weir, wait_until
-from manager import Manager
-from resp import Closed, Conn, encode, pipeline
-from tls import Authority, TlsConn, tls_settings, trusting
+from kit.harness import WEIR, Weir, wait_until
+from kit.manager import Manager
+from kit.resp import Closed, Conn, encode, pipeline
+from kit.tls import Authority, TlsConn, tls_settings, trusting
 
 PATIENCE = "15s"  # of drain-timeout
 SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody

@@ -4,11 +4,11 @@ import re
 import time
 
 import pytest
-from decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, place, script_calls
-from harness import wait_until
-from limits import OPERATOR, order, plain
-from reloading import reload
-from resp import Closed, pipeline
+from kit.decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, place, script_calls
+from kit.harness import wait_until
+from kit.limits import OPERATOR, order, plain
+from kit.reloading import reload
+from kit.resp import Closed, pipeline
 
 FUNNELS = ["FUNNEL", "BUCKET"]
 LATE_S = 0.5  # on a busy machine
