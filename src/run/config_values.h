@@ -22,7 +22,7 @@ typedef enum key_result config_setter(const struct config_key *key, struct confi
 struct config_key {
     const char *name;
     const char *initial; /* NULL: none */
-    /* NULL: the key is known, and not yet supported */
+    /* NULL: the key stands in older files, and does nothing */
     config_setter *set;
     size_t offset; /* of a number in struct config */
     const char *least, *most;
