@@ -114,7 +114,7 @@ def test_redis_is_as_the_table_says(case, redis_for):
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)
-def test_at_once(case, target, redis_for):
+def test_bad_inputs_sent_whole(case, target, redis_for):
     server, redis = target(case), redis_for(case)
     with Player(server.address, redis.address) as player, Probes(server.address, PROBES) as probes:
         player.play("whole", case.sent)

@@ -213,7 +213,7 @@ def test_a_line_that_is_set_does_not_read_it(make, secret):
     assert all_serve(weir)
 
 
-def test_another_file(make, redis, secret, tmp_path):
+def test_a_reload_reads_another_password_file(make, redis, secret, tmp_path):
     weir = make()
     other = tmp_path / "other"
     other.write_text("second")

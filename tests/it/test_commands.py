@@ -504,7 +504,7 @@ def test_client_kill_and_unblock_reach_the_right_client(weir, redis):
 
 
 @pytest.mark.parametrize("proto", [2, 3])
-def test_monitor(weir, proto):
+def test_monitor_shows_what_others_do(weir, proto):
     with weir.connect() as watcher, weir.connect() as other:
         watcher.call("HELLO", proto)
         assert watcher.call("MONITOR") == "OK"

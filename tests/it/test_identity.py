@@ -94,7 +94,7 @@ def test_unix_sockets_have_no_address(limited):
 # ---- listeners, names ----
 
 
-def test_listeners(limited):
+def test_listeners_are_matched_by_their_address(limited):
     weir = limited(
         "[policy socket]\nmatch = listener:unix:*\nread = 5/d\n[policy default]\nread = 3/d\n",
         listen="127.0.0.1:0, unix:{folder}/a.sock, unix:{folder}/b.sock",

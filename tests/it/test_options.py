@@ -95,7 +95,7 @@ def test_force_credit_and_partial(conn, algorithm):
 
 
 @pytest.mark.parametrize("name", ["FUNNEL", "BUCKET"])
-def test_borrow(conn, name):
+def test_borrow_lets_through_and_owes_the_rest(conn, name):
     """As if it cost 1: what it costs beyond that is owed."""
     key = fresh()
     command = f"LIMIT {name} {key} 3/300s"

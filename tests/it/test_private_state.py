@@ -876,7 +876,7 @@ def test_shutdown_ends_redis_even_when_it_is_busy(lanes, busy):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_shutdown(lanes, farm):
+def test_shutdown_closes_who_asked_and_others_go_on(lanes, farm):
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, lanes=lanes)
     with weir.connect() as a, weir.connect() as idle:

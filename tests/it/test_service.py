@@ -73,7 +73,7 @@ def test_a_socket_that_is_none(socket, farm, redis):
 # ---- the watchdog ----
 
 
-def test_beats(farm, redis):
+def test_the_watchdog_hears_beats(farm, redis):
     with Manager(watchdog_us=40_000) as manager:
         weir = farm.weir(redis, env=manager.env)
         for _ in range(20):

@@ -114,7 +114,7 @@ class Load:
 
 
 @pytest.mark.parametrize("before, after", [(1, 1), (2, 2), (1, 3), (3, 1)], ids=lambda n: str(n))
-def test_under_load(before, after, farm, redis):
+def test_an_upgrade_under_load_loses_nothing(before, after, farm, redis):
     weir = farm.weir(redis, workers=before, drain_timeout=PATIENCE, listen="127.0.0.1:0, [::1]:0")
     with Load(weir.addresses, come_and_go=6, stay=4) as load:
         load.goes_on()
