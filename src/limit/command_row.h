@@ -42,10 +42,10 @@ enum effect {
     EFFECT_LIBRARY,  /* CLIENT SETINFO: names the client's library, which RESET does not take away */
     EFFECT_WAIT,     /* WAIT, WAITAOF: asks about its connection's last command */
     EFFECT_WRITE,    /* no row's: a write that replicas are surely sent, see front/proof.h */
-    EFFECT_ADMIT,    /* of others: may change whom Redis takes those for who do not log in */
-    EFFECT_PAUSE,    /* of others: CLIENT PAUSE */
+    EFFECT_ADMIT,    /* on others: may change which user Redis gives to connections that do not log in */
+    EFFECT_PAUSE,    /* on others: CLIENT PAUSE */
     EFFECT_UNPAUSE,  /* CLIENT UNPAUSE */
-    EFFECT_COMMAND,  /* of none: weir's own commands are added to the answer */
+    EFFECT_COMMAND,  /* on none: weir's own commands are added to the answer */
 };
 
 /* What a command is in metrics: the first of these that holds, from the end. */

@@ -85,12 +85,13 @@ struct verdict {
 };
 
 /*
- * May it go? What one limit refuses now is refused, whatever others would delay. GATE_PASS: it was charged to every
- * limit that binds it. GATE_WAIT: its place is taken with the limit that delays it longest; after wait_ns ask again
- * with waited_for and its turn. Then it goes before all who wait for the other limits, for which it may have to wait a
- * little again; and who comes late may have to wait on for what has gone meanwhile: with the turn of the newest verdict,
- * which has all its places. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be
- * closed. `tallies` are the caller's own, by limit id. Any thread.
+ * May the command go? What one limit refuses now is refused, whatever others would delay.
+ *
+ * GATE_PASS: it was charged to every limit that binds it. GATE_WAIT: it has a place in the queue of the limit that
+ * delays it longest. Ask again after verdict->wait_ns, with waited_for and the turn of the newest verdict: then it is
+ * put at the head of the other limits' queues, where it may have to wait a little again, as it may if the caller is
+ * late. Else nothing was charged, and *verdict tells why; after GATE_CLOSE the connection is to be closed. `tallies`
+ * are the caller's own, by limit id. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
                                                        struct tally *tallies, struct verdict *verdict);
@@ -118,8 +119,8 @@ __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct accou
                                                               struct tally *tallies, struct verdict *verdict);
 
 /*
- * Who had the turn leaves its queues. Where nobody has come behind it, it is as if its place had never been taken; else
- * that is spent, for they have been told when to go.
+ * The command that had this turn leaves its queues. A place with none behind it is given back; one with others behind
+ * it stays charged, for they have been told when to go.
  */
 void gate_leave(const struct turn *turn, struct tally *tallies);
 

@@ -21,7 +21,7 @@ struct record {
     _Atomic uint16_t slots[SCOPE_COUNT]; /* how many there are */
     _Atomic uint32_t subjects;           /* known at the moment */
     _Atomic bool is_locked;    /* decisions are made under the subject's lock: some set since the start has needed it */
-    struct subject *overflow;  /* whom newcomers share for whom there is no place, or no memory; see limit/subject.h */
+    struct subject *overflow;  /* shared by subjects that have no place or memory of their own; see limit/subject.h */
     struct subject *everybody; /* holds the funnels that are per policy; NULL: there are none */
 };
 

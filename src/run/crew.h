@@ -14,7 +14,10 @@
 
 struct crew;
 
-/* What the configuration says of what workers share; the rest (journal, unlimited) is the caller's. `config` outlives it. */
+/*
+ * What the configuration says of what workers share; journal and unlimited are the caller's to set. `config`
+ * outlives it.
+ */
 void crew_settings_init(struct front_settings *settings, const struct config *config);
 
 /* After the last worker has ended. */
@@ -24,7 +27,7 @@ void crew_settings_fini(struct front_settings *settings);
 struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,
                         const struct tables *tables);
 
-/* Who carries out orders: the order remains the crew's. Before any can come: in the turn that starts the crew. */
+/* Set what carries out orders; the order remains the crew's. In the turn that starts the crew, before any can come. */
 void crew_obey(struct crew *crew, void (*carry_out)(void *arg, struct order *order), void *arg);
 
 /* Hand these to every worker; the caller's references remain the caller's. The generation is the crew's to set. */

@@ -29,7 +29,10 @@ struct drain {
     bool is_on;
 };
 
-/* Begin; on_over follows, maybe at once. With a successor that has the listening sockets too, whoever waits there is its. */
+/*
+ * Begin; on_over follows, maybe at once. With a successor, which has the listening sockets too, connections that have
+ * not been accepted yet are left to it.
+ */
 void drain_begin(struct drain *drain, struct loop *loop, bool has_successor);
 
 /* Asynchronous, as the loop is closed. Safe on one that has not begun. */

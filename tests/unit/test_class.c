@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "base/why.h"
 #include "limit/class.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
