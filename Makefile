@@ -59,9 +59,9 @@ SRC     = $(wildcard src/*/*.c)
 HEADERS = $(wildcard src/*/*.h)
 SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
 PAGE    = $(wildcard src/admin/page/*)
-PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/quota/,algorithm.c penalty.c rule.c option.c ask.c question.c outcome.c answer.c told.c release.c local.c override.c prefix.c)
-CONFIG  = src/quota/named.c src/quota/tally.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c) src/net/tls_context.c src/admin/host.c
-GOVERN  = $(addprefix src/,run/governor.c run/reload.c run/notice.c run/order_line.c run/order_key.c run/descriptors.c front/order.c front/rules.c)
+PURE    = $(wildcard src/base/*.c src/resp/*.c src/limit/*.c) $(addprefix src/quota/,algorithm.c penalty.c rule.c option.c ask_parse.c question.c outcome.c answer.c told.c release.c local.c override.c prefix.c)
+CONFIG  = src/quota/named.c src/quota/tally.c $(wildcard src/run/config*.c src/run/inifile.c src/run/address.c src/run/secret.c src/run/notice.c) src/net/tls_context.c src/front/rules.c src/admin/host.c
+GOVERN  = $(addprefix src/,run/governor.c run/order_line.c run/order_key.c run/descriptors.c front/order.c)
 DOCS    = src/quota/docs.c src/quota/splice.c
 CONTROL = src/upstream/control_reply.c
 UNITS   = $(wildcard tests/unit/test_*.c)
@@ -248,7 +248,7 @@ versions: build/asan/weir build/asan/sim_redis build/weir ## REDIS="server ..." 
 CHECKS = check-layers check-keys check-metrics check-man check-headers check-clang check-lint check-docs
 check: $(CHECKS) ## includes, configuration keys, metrics, headers, a clang build, lint, docs
 
-check-layers: # no include points up a layer
+check-layers: # no include points up a layer, or closes a circle in its folder
 	@tests/tools/check-layers
 
 check-keys: # code, docs and sample configuration name the same keys

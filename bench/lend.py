@@ -14,9 +14,9 @@ import time
 
 from rig import REPO, raise_open_files
 
-from harness import Redis, Weir
-import harness
-from resp import dial, encode
+from kit.harness import Redis, Weir
+from kit import harness
+from kit.resp import dial, encode
 
 EVAL = encode("EVAL", "return redis.call('GET', KEYS[1])", 1, "k")
 TRANSACTION = encode("MULTI") + encode("GET", "k") + encode("EXEC")

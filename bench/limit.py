@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 import ratios
-import harness
+from kit import harness
 from rig import REPO, Conn, Endpoint, Failed, Load, Rig, make_weir
 
 SCRIPT = (REPO / "bench/gcra.lua").read_text()

@@ -17,8 +17,8 @@ REPO = Path(__file__).resolve().parents[1]
 os.environ.setdefault("WEIR", str(REPO / "build/weir"))
 sys.path.insert(0, str(REPO / "tests/it"))
 
-from harness import Farm  # noqa: E402
-from resp import CHUNK, Conn, dial, encode  # noqa: E402
+from kit.harness import Farm  # noqa: E402
+from kit.resp import CHUNK, Conn, dial, encode  # noqa: E402
 
 MIB = 1 << 20
 LATER = 3.0

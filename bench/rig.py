@@ -15,9 +15,9 @@ os.environ.setdefault("WEIR", str(REPO / "build/weir"))
 os.environ["PATH"] += os.pathsep + "/usr/sbin"  # where Debian keeps the peers
 sys.path.insert(0, str(REPO / "tests/it"))
 
-from harness import WEIR, Process, Redis, Weir, free_port, wait_until  # noqa: E402
-from resp import Closed, Conn, dial, encode  # noqa: E402
-from tls import Authority  # noqa: E402
+from kit.harness import WEIR, Process, Redis, Weir, free_port, wait_until  # noqa: E402
+from kit.resp import Closed, Conn, dial, encode  # noqa: E402
+from kit.tls import Authority  # noqa: E402
 
 DRIVE = Path(os.environ.get("DRIVE", REPO / "build/release/drive"))
 MAX_CLIENTS = 20000

@@ -64,7 +64,7 @@ static void prepare(struct scene *scene)
 static enum gate ask(struct scene *scene, struct verdict *verdict)
 {
     const struct ask ask = {
-        .command = get, .cost = 1, .now_ns = scene->now_ns, .headed_ns = scene->now_ns, .may_wait = true};
+        .command = get, .amount = one_of_each(), .now_ns = scene->now_ns, .headed_ns = scene->now_ns, .may_wait = true};
     return gate_ask(&scene->account, &ask, tallies, verdict);
 }
 

@@ -7,6 +7,7 @@
 
 #include "admin/show.h"
 #include "base/log.h"
+#include "base/log_site.h"
 
 #define MS_PER_S 1000.0
 
@@ -202,16 +203,16 @@ static const struct metric metrics[] = {
     {"weir_upstream_errors_total", "counter", show_losses, "Connections to the upstream that failed, by why."},
 };
 
-void metrics_write(struct text *out, const struct snapshot *snapshot, enum metrics_format format, const char *only)
+void metrics_write(struct text *out, const struct snapshot *snapshot, enum sheet_format format, const char *only)
 {
     struct sheet sheet = {.out = out, .format = format, .snapshot = snapshot, .process = process_look()};
-    if (format == METRICS_CSV)
+    if (format == SHEET_CSV)
         text_add(out, SLICE("metric,labels,value\n"));
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
         sheet.name = metrics[i].name;
         if (only && strcmp(only, metrics[i].name) != 0)
             continue;
-        if (format == METRICS_TEXT)
+        if (format == SHEET_TEXT)
             text_print(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help, metrics[i].name,
                        metrics[i].type);
         metrics[i].show(&sheet);

@@ -13,7 +13,7 @@ static void put_labels(struct sheet *sheet, const struct label *labels)
         text_add_label(&labelled, slice_str(label->value));
         text_add(&labelled, SLICE("\""));
     }
-    if (sheet->format == METRICS_CSV)
+    if (sheet->format == SHEET_CSV)
         text_add_csv(sheet->out, slice_of(labelled.at, labelled.len));
     else if (labelled.len > 0)
         text_print(sheet->out, "{%.*s}", (int)labelled.len, labelled.at);
@@ -23,7 +23,7 @@ static void put_labels(struct sheet *sheet, const struct label *labels)
 
 static void put_name(struct sheet *sheet, const char *suffix, const struct label *labels)
 {
-    bool is_csv = sheet->format == METRICS_CSV;
+    bool is_csv = sheet->format == SHEET_CSV;
     text_print(sheet->out, "%s%s%s", sheet->name, suffix, is_csv ? "," : "");
     put_labels(sheet, labels);
     text_add(sheet->out, is_csv ? SLICE(",") : SLICE(" "));

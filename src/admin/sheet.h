@@ -6,15 +6,16 @@
 
 #include <stdint.h>
 
-#include "admin/metrics.h"
 #include "admin/process.h"
 #include "admin/snapshot.h"
 #include "base/histo.h"
 #include "base/text.h"
 
+enum sheet_format { SHEET_TEXT, SHEET_CSV };
+
 struct sheet {
     struct text *out;
-    enum metrics_format format;
+    enum sheet_format format;
     const struct snapshot *snapshot;
     const char *name; /* of the metric whose series are being written */
     struct process process;

@@ -7,6 +7,8 @@
 
 #include "admin/sheet.h"
 
+#define METRICS_RULES 128 /* limits with series of their own; the others share the rule "_other" */
+
 /* show_clients.c */
 void show_accepted(struct sheet *s);
 void show_accept_errors(struct sheet *s);

@@ -252,9 +252,8 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     write_limits(out, s, after);
     write_named(out, s);
     json_open_object(out, "top");
-    write_top(out, "commands", &s->tops[TOP_COMMANDS]);
-    write_top(out, "refused", &s->tops[TOP_REFUSED]);
-    write_top(out, "bytes", &s->tops[TOP_BYTES]);
+    for (unsigned by = 0; by < TOP_BY_COUNT; by++)
+        write_top(out, top_name((enum top_by)by), &s->tops[by]);
     json_close_object(out);
     write_events(out, s);
     write_rates(out, s);

@@ -38,18 +38,6 @@ enum log_format log_current_format(void)
     return atomic_load_explicit(&current, memory_order_relaxed);
 }
 
-const char *log_level_name(enum log_level level)
-{
-    static const char *const names[LOG_LEVELS] = {"debug", "info", "warn", "error"};
-    return names[level];
-}
-
-const char *log_format_name(enum log_format format)
-{
-    static const char *const names[LOG_FORMATS] = {"text", "logfmt", "json"};
-    return names[format];
-}
-
 static void give(const char *line, size_t len)
 {
     if (!sinks[TO_FILE] && !sinks[TO_STDERR]) {

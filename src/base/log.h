@@ -10,49 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_LEVELS };
-
-/* What others may cause again and again: ten lines at once for each, then one every five seconds. */
-enum log_site {
-    LOG_SITE_NONE, /* is never suppressed */
-    LOG_SITE_ACCEPT,
-    LOG_SITE_CLIENT_CLOSED,
-    LOG_SITE_CONTROL,
-    LOG_SITE_DESCRIPTORS,
-    LOG_SITE_MEMORY,
-    LOG_SITE_NAMED_LIMIT,
-    LOG_SITE_OPERATOR,
-    LOG_SITE_PROXY,
-    LOG_SITE_TLS,
-    LOG_SITE_UPSTREAM_AWAY,
-    LOG_SITE_UPSTREAM_BACK,
-    LOG_SITE_UPSTREAM_CLOSED,
-    LOG_SITE_UPSTREAM_LOGIN,
-    LOG_SITE_UPSTREAM_OPEN,
-    LOG_SITE_COUNT
-};
-
-#define LOG_SITE_BURST 10
-#define LOG_SITE_INTERVAL_NS UINT64_C(5000000000)
-
-/* How lines look; see base/log_form.h. */
-enum log_format { LOG_AS_TEXT, LOG_AS_LOGFMT, LOG_AS_JSON, LOG_FORMATS };
+#include "base/log_words.h"
 
 /* Lines below `level` are dropped. */
 void log_set_level(enum log_level level);
 void log_set_format(enum log_format format);
 enum log_format log_current_format(void);
 
-/* "debug" ..., "text" ..., "accept" ... */
-const char *log_level_name(enum log_level level);
-const char *log_format_name(enum log_format format);
-const char *log_site_name(enum log_site site);
-
 /* printf's format; an overlong line is cut. `site` says what may be suppressed, and then told of in its next line. */
 __attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_level level, const char *format, ...);
-
-/* Lines of this site that were not written, ever. */
-uint64_t log_suppressed(enum log_site site);
 
 /*
  * Until log_open and after log_close a line is written to stderr by whoever logs.

@@ -11,9 +11,10 @@
 #define WEIR_BASE_LOG_FORM_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
-#include "base/log.h"
+#include "base/log_words.h"
 #include "base/slice.h"
 
 #define LOG_LINE_MAX 2048 /* with its line end */

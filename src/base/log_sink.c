@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/log_form.h"
 #include "base/mem.h"
 #include "base/signals.h"

@@ -527,15 +527,23 @@ static bool has_delays(const struct account *account)
     return account->policy != NULL && account->policy->of_action[OVER_DELAY] != 0;
 }
 
-/* What the gate is asked for one request. */
+/* Where a policy wants more of a request than one of each unit. */
+struct amounts {
+    uint64_t of[UNIT_COUNT];
+};
+
+/* What the gate is asked for one request. `amounts` is room that lives as long as the result. */
 static struct ask ask_for(const struct client *client, const struct request *request, const struct account *own,
-                          const struct account *account)
+                          const struct account *account, struct amounts *amounts)
 {
     uint64_t now_ns = client->front->loop->now_ns;
-    struct ask ask = {.command = request->command, .cost = 1, .now_ns = now_ns, .headed_ns = now_ns};
+    struct ask ask = {.command = request->command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
     ask.blocks = request_blocks(request);
-    if (account->policy != NULL && account->policy->of_unit[UNIT_COST] != 0)
-        ask.cost = policies_cost(policies_of(client), request->command, request->bytes, request->argc);
+    if (account->policy != NULL && account->policy->of_unit[UNIT_COST] != 0) {
+        *amounts = (struct amounts){ONE_OF_EACH};
+        amounts->of[UNIT_COST] = policies_cost(policies_of(client), request->command, request->bytes, request->argc);
+        ask.amount = amounts->of;
+    }
     if (has_delays(account) || has_delays(own)) {
         ask.may_wait = may_wait(client);
         ask.waited_for = account_is_waiting(client) ? client->meter->waited_for : 0;
@@ -575,7 +583,8 @@ enum gate account_ask(struct client *client, const struct request *request, stru
         client->greeted_bytes = GREETING_MAX;
     else if (ask_debtor(client, &own, request->bytes.len, verdict) == GATE_WAIT)
         return wait(client, front->loop->now_ns, verdict);
-    struct ask ask = ask_for(client, request, &own, &account);
+    struct amounts amounts;
+    struct ask ask = ask_for(client, request, &own, &account, &amounts);
     enum gate gate = is_others(&account, &own) ? ask_both(client, &own, &account, &ask, verdict)
                                                : gate_ask(&account, &ask, front->tallies, verdict);
     if (gate == GATE_WAIT)
@@ -601,7 +610,8 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
         return GATE_CLOSE;
     const struct account own = client->is_keyed ? account_of(client) : account;
     bool is_split = is_others(&account, &own);
-    struct ask ask = ask_for(client, request, &own, &account);
+    struct amounts amounts;
+    struct ask ask = ask_for(client, request, &own, &account, &amounts);
     enum gate gate = GATE_PASS;
     if (is_split && own.policy != NULL) {
         ask.part = PART_CONNECTION;

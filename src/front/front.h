@@ -32,7 +32,7 @@
 #include "upstream/doors.h"
 #include "upstream/nodes.h"
 
-/* The same for every worker, never changed after the start. */
+/* The same for every worker. Nothing is set after the start but what stands at the end. */
 struct front_settings {
     bool lanes_private;
     struct subjects *subjects;
@@ -49,9 +49,12 @@ struct front_settings {
     void (*give)(void *worker, struct order *order);
     /* The last client of a worker that parts with them has gone; may be said twice. */
     void (*on_empty)(void *worker);
-    _Atomic unsigned clients; /* on all workers */
-    struct memory_pressure memory_pressure;
     struct hash_key share_key; /* of addresses, see upstream/room.h */
+
+    /* ---- changes; any thread ---- */
+
+    _Atomic unsigned clients;               /* on all workers */
+    struct memory_pressure memory_pressure; /* the main thread sets its step; workers look */
 };
 
 /* How a client came in. */

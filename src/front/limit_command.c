@@ -205,9 +205,11 @@ static void tell_explained(struct client *client, struct build *out, const struc
         explained.account = account_for(client, request);
     if (explained.account.holders[PER_SUBJECT] != NULL)
         explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
+    uint64_t amount[UNIT_COUNT] = ONE_OF_EACH;
+    amount[UNIT_COST] = policies_cost(front->rules->policies, request->command, request->bytes, request->argc);
     const struct ask ask = {
         .command = request->command,
-        .cost = policies_cost(front->rules->policies, request->command, request->bytes, request->argc),
+        .amount = amount,
         .now_ns = front->loop->now_ns,
         .headed_ns = front->loop->now_ns,
         .may_wait = true,
@@ -241,9 +243,8 @@ static void explain(struct client *client, const struct words *words, struct bui
 
 static bool take_by(struct slice word, enum top_by *by)
 {
-    static const char *const names[TOP_BY_COUNT] = {"commands", "refused", "bytes"};
     for (unsigned i = 0; i < TOP_BY_COUNT; i++)
-        if (slice_eq_nocase(word, slice_str(names[i]))) {
+        if (slice_eq_nocase(word, slice_str(top_name((enum top_by)i)))) {
             *by = (enum top_by)i;
             return true;
         }

@@ -25,10 +25,8 @@ struct rules *rules_get(struct rules *rules)
     return rules;
 }
 
-void rules_put(struct rules *rules)
+void rules_fini(struct rules *rules)
 {
-    if (atomic_fetch_sub_explicit(&rules->holders, 1, memory_order_acq_rel) > 1)
-        return;
     policies_put(rules->policies);
     named_put(rules->named);
     if (rules->upstream_password != NULL)
@@ -36,5 +34,12 @@ void rules_put(struct rules *rules)
     free(rules->upstream_password);
     tls_context_put(rules->tls);
     tls_context_put(rules->upstream_tls);
+}
+
+void rules_put(struct rules *rules)
+{
+    if (atomic_fetch_sub_explicit(&rules->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    rules_fini(rules);
     free(rules);
 }

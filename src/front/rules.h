@@ -1,5 +1,6 @@
 /*
- * What a reload can change, as one immutable whole. Counted: workers and the main thread hold on to it.
+ * What a reload can change, as one immutable whole. Counted: workers and the main thread hold on to it. A configuration
+ * (run/config.h) has one too, which is being filled, and of which those that run are copies.
  */
 #ifndef WEIR_FRONT_RULES_H
 #define WEIR_FRONT_RULES_H
@@ -22,7 +23,7 @@ struct rules {
     struct identity identity;
     char error_prefix[33];
     unsigned max_clients;
-    unsigned max_lanes; /* see upstream/room.h */
+    unsigned max_lanes; /* 0: by descriptors and Redis' maxclients; see upstream/room.h */
     size_t output_limit_bytes;
     char *upstream_password;   /* weir's own; heap; NULL: it does not log in */
     struct networks proxies;   /* whom the PROXY protocol is believed */
@@ -30,9 +31,9 @@ struct rules {
     uint64_t idle_timeout_ns;  /* 0: none; so of the other two */
     uint64_t handshake_timeout_ns;
     uint64_t request_timeout_ns;
-    uint64_t slow_ns;    /* a command that takes so long is in the slow log; SLOWLOG_OFF: none is */
-    size_t slow_entries; /* that are kept there */
-    struct named *named; /* one reference */
+    uint64_t slow_ns;      /* a command that takes so long is in the slow log; SLOWLOG_OFF: none is */
+    unsigned slow_entries; /* that are kept there */
+    struct named *named;   /* one reference */
     enum quota_when_down when_down;
     enum quota_cell cell;
     char limit_prefix[PREFIX_MAX + 1];
@@ -44,5 +45,8 @@ struct rules {
 struct rules *rules_new(const struct rules *model, struct policies *policies);
 struct rules *rules_get(struct rules *rules); /* one more holder; any thread */
 void rules_put(struct rules *rules);
+
+/* What they own, for those that are part of something else and have no holders. */
+void rules_fini(struct rules *rules);
 
 #endif

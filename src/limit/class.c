@@ -3,23 +3,14 @@
  *
  * A class never reaches itself through its terms, so every evaluation ends. Names and texts are kept in lower case.
  */
-#include "limit/term.h"
+#include "limit/class.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/near.h"
-
-bool why_refuse(struct why why, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(why.out, why.size, format, args);
-    va_end(args);
-    return false;
-}
+#include "limit/term.h"
 
 /* ---- texts ---- */
 
@@ -141,11 +132,12 @@ static struct slice class_name_at(const void *arg, size_t i)
 static bool refuse_unknown(const struct classes *classes, struct slice text, struct why why)
 {
     if (class_is_command(text))
-        return why_refuse(why, "%.*s is a command, not a class (did you mean cmd.%.*s?)", SHOWN(text), SHOWN(text));
+        return why_refuse(why, "%.*s is a command, not a class (did you mean cmd.%.*s?)", WHY_SLICE(text),
+                          WHY_SLICE(text));
     struct slice near = near_name(text, classes->n, class_name_at, classes);
     if (near.len > 0)
-        return why_refuse(why, "unknown class %.*s (did you mean %.*s?)", SHOWN(text), SHOWN(near));
-    return why_refuse(why, "unknown class %.*s", SHOWN(text));
+        return why_refuse(why, "unknown class %.*s (did you mean %.*s?)", WHY_SLICE(text), WHY_SLICE(near));
+    return why_refuse(why, "unknown class %.*s", WHY_SLICE(text));
 }
 
 const struct class *class_find(struct classes *classes, struct slice text, char *why, size_t why_size)

@@ -2,16 +2,16 @@
  * What really leaves the queue of a limit that delays, and when.
  *
  * Problem: the funnel deals places that keep the law, but alarms ring late, and all who had theirs meanwhile would go
- * in one heap. Mechanism: a second word, charged when a command goes and not when it came, says whether it may go now;
- * so what goes keeps the law exactly, whichever threads were late. Where a departure leaves that word behind the places
- * that were dealt, all places that are dealt and not used move by as much, and the funnel with them: nobody crowds,
- * those who come see the true queue, and only time that nobody could have used is lost. Who has waited in another queue
- * is put before all those places, which move by what it takes. Price: five words for each holder, and a few additions.
- * All under the locks of the decision.
+ * in one heap. Mechanism: a second word, charged when a command goes and not when it came, says whether it may go
+ * now; so what goes keeps the law exactly, whichever threads were late. Where a departure leaves that word behind the
+ * places that were dealt, all places that are dealt and not used move by as much, and the funnel with them: no heap
+ * forms, a newcomer sees the true queue, and only time that no command could have used is lost. A command that has
+ * waited in another queue is put before all those places, which move by what it takes. Price: five words for each
+ * holder, and a few additions. All under the locks of the decision.
  *
  * The law: in any window w at most max(burst, cost + rate * DEPARTURE_SLACK_NS) + rate * w, cost being that of one
- * command. The slack is what alarms are late in the ordinary course: who asks for even spacing gets his rate all the
- * same.
+ * command. The slack is what alarms are late in the ordinary course: a limit that asks for even spacing lets its
+ * whole rate pass all the same.
  */
 #ifndef WEIR_LIMIT_DEPARTURE_H
 #define WEIR_LIMIT_DEPARTURE_H

@@ -165,10 +165,9 @@ static void unlock(const struct account *account)
         subject_unlock(account->holders[PER_SUBJECT]);
 }
 
-/* How many units of the limit it takes. Of bytes one must fit; the rest is charged later. */
 static uint64_t units_of(const struct trial *trial, const struct limit *limit)
 {
-    return limit->unit == UNIT_COST ? trial->ask->cost : 1;
+    return trial->ask->amount[limit->unit];
 }
 
 static struct queue queue_of(const struct trial *trial, const struct limit *limit)
@@ -537,7 +536,7 @@ enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct
                           struct verdict *verdict)
 {
     const struct policy *policy = account->policy;
-    const struct ask ask = {.now_ns = now_ns};
+    const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
     const struct trial trial = {account, &ask, tallies, 0};
     const struct limit *slowest = NULL;
     uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
@@ -641,7 +640,7 @@ enum gate gate_connect(const struct account *account, uint64_t now_ns, struct ta
     verdict->counted = 0;
     if (!limits)
         return GATE_PASS;
-    const struct ask ask = {.now_ns = now_ns, .cost = 1};
+    const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
     const struct trial trial = {account, &ask, tallies, 0};
     uint64_t enforced = limits & ~policy->shadows;
     uint64_t shadows = limits & policy->shadows;

@@ -41,11 +41,23 @@ struct turn {
     struct kept_place places[TURN_PLACES];
 };
 
+#define ONE_OF_EACH                                                                                                    \
+    {                                                                                                                  \
+        [0 ... UNIT_COUNT - 1] = 1                                                                                     \
+    }
+
+/* For ask.amount: 1 of each unit. Of bytes too: one must fit, the rest is owed when it has passed. */
+static inline const uint64_t *one_of_each(void)
+{
+    static const uint64_t ones[UNIT_COUNT] = ONE_OF_EACH;
+    return ones;
+}
+
 /* What wants to pass. */
 struct ask {
     const struct command *command;
     enum part part;
-    uint64_t cost; /* for limits in unit cost */
+    const uint64_t *amount; /* how much of each unit it takes: UNIT_COUNT of them */
     uint64_t now_ns;
     uint64_t headed_ns;  /* since when it is the next of its connection */
     bool may_wait;       /* its connection can be held; else a limit that delays refuses */
@@ -73,12 +85,13 @@ struct verdict {
 };
 
 /*
- * May it go? What one limit refuses now is refused, whatever others would delay. GATE_PASS: it was charged to every
- * limit that binds it. GATE_WAIT: its place is taken with the limit that delays it longest; after wait_ns ask again
- * with waited_for and its turn. Then it goes before all who wait for the other limits, for which it may have to wait a
- * little again; and who comes late may have to wait on for what has gone meanwhile: with the turn of the newest verdict,
- * which has all its places. Else nothing was charged, and *verdict tells why; after GATE_CLOSE its connection is to be
- * closed. `tallies` are the caller's own, by limit id. Any thread.
+ * May the command go? What one limit refuses now is refused, whatever others would delay.
+ *
+ * GATE_PASS: it was charged to every limit that binds it. GATE_WAIT: it has a place in the queue of the limit that
+ * delays it longest. Ask again after verdict->wait_ns, with waited_for and the turn of the newest verdict: then it is
+ * put at the head of the other limits' queues, where it may have to wait a little again, as it may if the caller is
+ * late. Else nothing was charged, and *verdict tells why; after GATE_CLOSE the connection is to be closed. `tallies`
+ * are the caller's own, by limit id. Any thread.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *account, const struct ask *ask,
                                                        struct tally *tallies, struct verdict *verdict);
@@ -106,8 +119,8 @@ __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct accou
                                                               struct tally *tallies, struct verdict *verdict);
 
 /*
- * Who had the turn leaves its queues. Where nobody has come behind it, it is as if its place had never been taken; else
- * that is spent, for they have been told when to go.
+ * The command that had this turn leaves its queues. A place with none behind it is given back; one with others behind
+ * it stays charged, for they have been told when to go.
  */
 void gate_leave(const struct turn *turn, struct tally *tallies);
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/command.h"
+#include "limit/command_row.h"
 
 /* How the keys are found: see keys.def. */
 enum keys_rule {

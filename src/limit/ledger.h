@@ -16,23 +16,11 @@
 
 #include "base/slice.h"
 #include "limit/limit.h"
+#include "limit/record.h"
 
-#define LEDGER_NAME_MAX 32
 #define LEDGER_POLICIES_MAX 4096
 #define LEDGER_LIMITS_MAX 16384
 #define LEDGER_SLOTS_MAX 1024 /* of one policy and scope */
-
-struct subject;
-
-/* A policy's. */
-struct record {
-    char name[LEDGER_NAME_MAX + 1];
-    _Atomic uint16_t slots[SCOPE_COUNT]; /* how many there are */
-    _Atomic uint32_t subjects;           /* known at the moment */
-    _Atomic bool is_locked;    /* decisions are made under the subject's lock: some set since the start has needed it */
-    struct subject *overflow;  /* whom newcomers share for whom there is no place, or no memory; see limit/subject.h */
-    struct subject *everybody; /* holds the funnels that are per policy; NULL: there are none */
-};
 
 /* How often a limit has decided; written by one worker, read by anybody. */
 struct tally {

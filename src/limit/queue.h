@@ -1,11 +1,12 @@
 /*
  * The queue of a limit that delays, and the places that commands have in it.
  *
- * Problem: a place in two queues at once is empty in the one until it comes in the other, and whoever gave up the first
- * for the second would never go. Mechanism: a command takes a place at the end of the longest queue alone. When that
- * has come it keeps it, and goes before all who wait in the others: they have come after it, and move back by what it
- * takes. So each queue is charged once, nobody's time is lost, and the law is kept by what really leaves
- * (limit/departure.h). All under the locks of the decision.
+ * Problem: a command that several limits delay could wait in all their queues at once; then its place in the shorter
+ * ones stands empty while it waits in the longest. If it gave up one place for another it would never go. Mechanism:
+ * it takes a place at the end of the longest queue alone. When its turn there has come it keeps that place, and is
+ * put at the head of the other queues: the commands in them came later, and move back by what it takes. So each queue
+ * is charged once, no time is lost, and the law is kept by what really leaves (limit/departure.h). All under the
+ * locks of the decision.
  */
 #ifndef WEIR_LIMIT_QUEUE_H
 #define WEIR_LIMIT_QUEUE_H
@@ -17,7 +18,7 @@
 #include "limit/limit.h"
 #include "limit/subject.h"
 
-/* A place in the queue of one limit, which somebody else may be behind. Whoever keeps it keeps its holder, too. */
+/* A command's place in the queue of one limit. As long as it is kept its holder is, too. */
 struct kept_place {
     struct subject *holder; /* of its funnel; NULL: the place is not known any more, but it has been charged */
     struct queue_place at;
@@ -35,16 +36,16 @@ struct queue {
     const struct limit *limit;
 };
 
-/* How long a command of so many units would wait that goes before all who wait; 0: it can go now. */
+/* How long, in ns, a command of so many units would wait at the head of the queue; 0: it can go now. */
 uint64_t queue_wait_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns);
 
-/* The place before all who wait, who move back; charged. */
+/* Take the place at the head: all others move back. Charged. */
 struct kept_place queue_join_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns);
 
-/* The place behind all who wait, for which funnel_queue said wait_ns; charged. */
+/* Take the place at the end, for which funnel_queue said wait_ns. Charged. */
 struct kept_place queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns, uint64_t wait_ns);
 
-/* That of what was charged last: the place of who has one that is not known any more. */
+/* The place that was charged last, in the stead of one that a command had and that is not known any more. */
 struct kept_place queue_last(const struct queue *queue, uint64_t units);
 
 /* Where it is now. Has it been moved since it was looked at last? */

@@ -3,10 +3,10 @@
  *
  * Found by name under a sharded lock when a client's identity changes, then held by pointer. A subject belongs to a
  * policy's record in the ledger: the same user under two policies has two, and a reload changes nothing. The table is
- * bounded: it forgets only subjects that nobody holds and that owe no more than if they were made anew; full of others,
- * or out of memory, it binds newcomers to the one overflow subject of their policy, which is made with its record.
- * Nobody gains by going to and fro: a subject that is made begins with all that the overflow subject owes, as if it had
- * been there, and whoever is there leaves it once there is one of its own.
+ * bounded: it forgets only subjects that nobody holds and that owe no more than if they were made anew; full of
+ * others, or out of memory, it binds newcomers to the one overflow subject of their policy, which is made with its
+ * record. A connection leaves the overflow subject as soon as there is room for one of its own. That gains nothing: a
+ * new subject begins with all that the overflow subject owes.
  */
 #ifndef WEIR_LIMIT_SUBJECT_H
 #define WEIR_LIMIT_SUBJECT_H
@@ -18,7 +18,7 @@
 
 #include "base/slice.h"
 #include "limit/funnel.h"
-#include "limit/ledger.h"
+#include "limit/record.h"
 
 /* Funnels of slots that there were not yet when the subject was made. They never move. */
 struct more_funnels {
@@ -51,7 +51,7 @@ void subjects_free(struct subjects *subjects);
 /* Find or make, and hold; it has all funnels that there are slots for. Any thread. Never NULL. */
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 
-/* The same for who is held to an overflow subject; NULL: there is still no room for its own. */
+/* For a connection that holds an overflow subject: the subject of its own. NULL: there is still no room for one. */
 struct subject *subject_get_own(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 bool subject_is_overflow(const struct subject *subject);
 

@@ -10,12 +10,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/class.h"
-
-#define TERM_SHOWN_MAX 64 /* bytes of a name quoted in a message */
-
-/* The two arguments of "%.*s" for a name in a message. */
-#define SHOWN(s) (int)((s).len < TERM_SHOWN_MAX ? (s).len : TERM_SHOWN_MAX), (s).at
+#include "base/why.h"
 
 enum term_kind { TERM_ALL, TERM_FLAG, TERM_CATEGORY, TERM_COMMAND, TERM_CLASS };
 
@@ -39,15 +34,6 @@ struct classes {
     struct class **at;
     size_t n;
 };
-
-/* Where the reason of a refusal goes. */
-struct why {
-    char *out;
-    size_t size;
-};
-
-/* Always false, so that a refusal is one statement. */
-__attribute__((format(printf, 2, 3))) bool why_refuse(struct why why, const char *format, ...);
 
 /* The class of that name, in any case; NULL if there is none. */
 struct class *classes_lookup(const struct classes *classes, struct slice name);

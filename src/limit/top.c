@@ -42,6 +42,25 @@ struct top {
     struct table tables[TOP_BY_COUNT];
 };
 
+static const struct {
+    const char *name;
+    const char *field;
+} words[TOP_BY_COUNT] = {
+    [TOP_COMMANDS] = {"commands", "commands_per_s"},
+    [TOP_REFUSED] = {"refused", "refused_per_s"},
+    [TOP_BYTES] = {"bytes", "bytes_per_s"},
+};
+
+const char *top_name(enum top_by by)
+{
+    return words[by].name;
+}
+
+const char *top_field(enum top_by by)
+{
+    return words[by].field;
+}
+
 struct top *top_new(void)
 {
     struct top *top = mem_zalloc(1, sizeof *top);

@@ -25,7 +25,12 @@
 #define TOP_HALF_LIFE_NS (10 * NS_PER_S)
 #define TOP_POLICY_MAX 32 /* longer names are cut, and then told apart by their hash */
 
+/* What subjects are weighed by; a row of the names in top.c for each. front/account.c says how much of it there has been. */
 enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_BY_COUNT };
+
+/* "commands" ..., as LIMIT TOP ... BY takes it; "commands_per_s" ..., as its replies have it. */
+const char *top_name(enum top_by by);
+const char *top_field(enum top_by by);
 
 struct top;
 

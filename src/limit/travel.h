@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "limit/command.h"
+#include "limit/command_row.h"
 
 struct travel {
     struct slice name; /* "client|id", or "client|*" for subcommands without a row of their own */

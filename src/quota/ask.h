@@ -1,5 +1,5 @@
 /*
- * What an application asks for with one LIMIT command or CL.THROTTLE, read from its words.
+ * What an application asks for with one LIMIT command or CL.THROTTLE; quota/ask_parse.h reads it from its words.
  *
  * Any thread; nothing is allocated. All slices point into the request.
  */
@@ -80,21 +80,5 @@ static inline int64_t quota_charge(const struct quota_ask *ask)
 {
     return ask->mode == QUOTA_PARTIAL ? 1 : ask->mode == QUOTA_CREDIT ? -ask->cost : ask->cost;
 }
-
-/*
- * Read a whole multibulk request; `name` is the command's, as own.def has it ("limit|funnel"). What it asks of several
- * keys is put into `parts`, which has room for QUOTA_PARTS_MAX, and ask->parts points there. False: `why` is the text
- * of the error reply without its '-', "ERR ..."; it may hold bytes of the request (build_error cleans them).
- */
-__attribute__((warn_unused_result)) bool quota_ask_parse(struct quota_ask *ask, struct quota_ask *parts,
-                                                         struct slice name, struct slice request, char *why,
-                                                         size_t why_size);
-
-/*
- * What has a name becomes what the operator has named so: after this it is like any other ask. Of several keys each part has
- * been given its rule, and `rule` is NULL. False: its cost does not fit it.
- */
-__attribute__((warn_unused_result)) bool quota_ask_resolve(struct quota_ask *ask, struct quota_ask *parts,
-                                                           const struct quota_rule *rule, char *why, size_t why_size);
 
 #endif

@@ -6,8 +6,9 @@
 #ifndef WEIR_QUOTA_AWAY_H
 #define WEIR_QUOTA_AWAY_H
 
+#include "quota/decision.h"
 #include "quota/local.h"
-#include "quota/quota.h"
+#include "quota/settings.h"
 
 enum away {
     AWAY_ERROR,   /* nobody decides */

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "quota/decision.h"
 #include "quota/script_conn.h"
-#include "quota/quota.h"
 
 /* Entries of one EVALSHA: Lua can unpack their keys. */
 #define BATCH_KEYS_MAX 250

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "quota/ask_parse.h"
 #include "quota/prefix.h"
 #include "resp/emit.h"
 

@@ -17,6 +17,7 @@
 #include "base/slice.h"
 #include "quota/batch.h"
 #include "quota/script_conn.h"
+#include "quota/settings.h"
 
 struct exchange;
 struct quota_hold;

@@ -63,12 +63,13 @@ struct quota_warm quota_ask_warm(const struct quota_ask *ask)
                                .warmup = ask->warmup_ns};
 }
 
-struct words {
+/* The bulks of a question as they are written. */
+struct wording {
     char *at;
     unsigned n;
 };
 
-static void put(struct words *words, struct slice word)
+static void put(struct wording *words, struct slice word)
 {
     words->at += emit_header(words->at, '$', (int64_t)word.len);
     if (word.len > 0)
@@ -80,7 +81,7 @@ static void put(struct words *words, struct slice word)
 }
 
 /* The digits are written as a header, whose type byte and line end are left out. */
-static void put_number(struct words *words, int64_t number)
+static void put_number(struct wording *words, int64_t number)
 {
     char digits[EMIT_HEADER_MAX];
     size_t len = emit_header(digits, ':', number);
@@ -129,7 +130,7 @@ static bool tries_again(const struct quota_ask *ask)
 }
 
 /* As prelude.lua has it. */
-static void put_how(struct words *words, const struct quota_ask *ask)
+static void put_how(struct wording *words, const struct quota_ask *ask)
 {
     struct letters how = {.len = 0};
     add_letter(&how, ask->is_peek ? '1' : '0');
@@ -149,9 +150,9 @@ static void put_how(struct words *words, const struct quota_ask *ask)
 }
 
 /* What a script is told besides database, clock and how; of several keys, of each of them. */
-typedef void put_parameters(const struct quota_ask *ask, struct slice channel, struct words *words);
+typedef void put_parameters(const struct quota_ask *ask, struct slice channel, struct wording *words);
 
-static void put_funnels(const struct quota_ask *ask, struct slice channel, struct words *words)
+static void put_funnels(const struct quota_ask *ask, struct slice channel, struct wording *words)
 {
     (void)channel;
     put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
@@ -165,7 +166,7 @@ static void put_funnels(const struct quota_ask *ask, struct slice channel, struc
     }
 }
 
-static void put_warm(const struct quota_ask *ask, struct slice channel, struct words *words)
+static void put_warm(const struct quota_ask *ask, struct slice channel, struct wording *words)
 {
     const struct quota_rate *rate = &ask->rule.rates[0];
     struct quota_warm warm = quota_ask_warm(ask);
@@ -177,7 +178,7 @@ static void put_warm(const struct quota_ask *ask, struct slice channel, struct w
 }
 
 /* "d1795392000,...": the first letter of the period, and when its windows begin. */
-static void put_calendar(struct words *words, const struct quota_ask *ask, enum calendar calendar)
+static void put_calendar(struct wording *words, const struct quota_ask *ask, enum calendar calendar)
 {
     char text[1 + CALENDAR_BOUNDS * 24];
     int64_t bounds[CALENDAR_BOUNDS];
@@ -188,7 +189,7 @@ static void put_calendar(struct words *words, const struct quota_ask *ask, enum 
     put(words, slice_of(text, (size_t)len));
 }
 
-static void put_windows(const struct quota_ask *ask, struct slice channel, struct words *words)
+static void put_windows(const struct quota_ask *ask, struct slice channel, struct wording *words)
 {
     (void)channel;
     put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* what is asked with COST 0 is a look */
@@ -204,7 +205,7 @@ static void put_windows(const struct quota_ask *ask, struct slice channel, struc
 }
 
 /* As all.lua has it. */
-static void put_letter(struct words *words, const struct quota_ask *part)
+static void put_letter(struct wording *words, const struct quota_ask *part)
 {
     struct letters word = {.len = 0};
     add_letter(&word, part->cost == 0 ? 'l' : part->is_shadow ? 's' : '-');
@@ -212,7 +213,7 @@ static void put_letter(struct words *words, const struct quota_ask *part)
     put(words, slice_of(word.text, word.len));
 }
 
-static void put_parts(const struct quota_ask *ask, struct slice channel, struct words *words)
+static void put_parts(const struct quota_ask *ask, struct slice channel, struct wording *words)
 {
     put_number(words, ask->n_parts);
     for (unsigned i = 0; i < ask->n_parts; i++) {
@@ -224,7 +225,7 @@ static void put_parts(const struct quota_ask *ask, struct slice channel, struct 
     }
 }
 
-static void put_holding(const struct quota_ask *ask, struct slice channel, struct words *words)
+static void put_holding(const struct quota_ask *ask, struct slice channel, struct wording *words)
 {
     put(words, slice_str(quota_algorithm(ask->rule.kind)->word));
     put_number(words, ask->max);
@@ -239,7 +240,7 @@ size_t quota_ask_words(const struct quota_ask *ask, unsigned database, struct sl
         [FAMILY_FUNNEL] = put_funnels, [FAMILY_WARM] = put_warm,       [FAMILY_WINDOW] = put_windows,
         [FAMILY_PARTS] = put_parts,    [FAMILY_HOLDING] = put_holding,
     };
-    struct words words = {.at = out};
+    struct wording words = {.at = out};
     put_number(&words, ask->is_raw ? (int64_t)database : 0);
     put(&words, SLICE("")); /* Redis' own clock */
     put_how(&words, ask);

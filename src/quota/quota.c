@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -549,20 +548,6 @@ bool quota_decides(const struct command *command)
 }
 
 /* ---- the worker's ---- */
-
-void quota_settings_init(struct quota_settings *settings)
-{
-    if (getrandom(&settings->key, sizeof settings->key, 0) != (ssize_t)sizeof settings->key)
-        abort();
-    settings->local = local_new();
-    settings->limited = top_new();
-}
-
-void quota_settings_fini(struct quota_settings *settings)
-{
-    local_free(settings->local);
-    top_free(settings->limited);
-}
 
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done)

@@ -8,38 +8,15 @@
 #ifndef WEIR_QUOTA_QUOTA_H
 #define WEIR_QUOTA_QUOTA_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash.h"
 #include "base/slice.h"
 #include "limit/command.h"
-#include "limit/top.h"
 #include "net/alarms.h"
 #include "quota/decision.h"
+#include "quota/settings.h"
 #include "upstream/lanes.h"
-
-#define QUOTA_PASSES 4096
-
-/* The same for every worker. What was remembered of denials before one of the counts changed is void. */
-struct quota_settings {
-    struct hash_key key;                   /* of the names of keys */
-    struct local *local;                   /* what is counted here while Redis is away */
-    struct top *limited;                   /* keys of named limits that are limited most: by TOP_REFUSED */
-    _Atomic uint32_t resets;               /* how often a RESET has been answered */
-    _Atomic uint32_t passes[QUOTA_PASSES]; /* how often a call on a key has passed, by the key's hash */
-};
-
-void quota_settings_init(struct quota_settings *settings);
-void quota_settings_fini(struct quota_settings *settings);
-
-/* Changes as long as anything may have changed on a key with this hash through this weir. */
-static inline uint32_t quota_changes(const struct quota_settings *settings, uint64_t hash)
-{
-    return atomic_load_explicit(&settings->resets, memory_order_acquire) +
-           atomic_load_explicit(&settings->passes[hash % QUOTA_PASSES], memory_order_acquire);
-}
 
 struct quota;
 

@@ -1,6 +1,7 @@
 /*
- * What comes on the connection on which weir listens for places that come free: told from anything else that may come
- * there, as whoever may publish, or point tracking at a connection, writes what he likes.
+ * Tells a published release (a place that has come free) from anything else that may come on the connection on which
+ * weir listens for them: any client that may publish, or point tracking at a connection, can put other messages
+ * there.
  */
 #ifndef WEIR_QUOTA_RELEASE_H
 #define WEIR_QUOTA_RELEASE_H

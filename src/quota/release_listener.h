@@ -1,8 +1,9 @@
 /*
- * Who waits for a place that somebody else holds (LIMIT ACQUIRE ... WAIT), and how they hear that one has become free:
- * a release is published, and while anybody waits weir subscribes to that.
+ * The calls of one worker that wait for a place (LIMIT ACQUIRE ... WAIT), and how they hear that one has come free:
+ * each release is published in Redis, and as long as a call waits weir subscribes to that.
  *
- * Hearing nothing loses nothing: each also tries again when the first holder's time is over.
+ * A message that is missed delays, and loses nothing: each call also tries again when the first holder's time is
+ * over.
  */
 #ifndef WEIR_QUOTA_RELEASE_LISTENER_H
 #define WEIR_QUOTA_RELEASE_LISTENER_H
@@ -10,7 +11,8 @@
 #include <stdbool.h>
 
 #include "base/bytes.h"
-#include "quota/quota.h"
+#include "quota/decision.h"
+#include "upstream/lanes.h"
 
 struct release_listener {
     struct lanes *lanes;

@@ -212,7 +212,7 @@ void report_explain(struct build *out, const struct policies *policies, const st
     build_bulk_str(out, "classes");
     build_array(out, classes(NULL, policies, table, command));
     classes(out, policies, table, command);
-    number(out, "cost", ask->cost);
+    number(out, "cost", ask->amount[UNIT_COST]);
     field(out, "lane", lane);
     verdict(out, subject, ask);
     build_bulk_str(out, "limits");
@@ -324,7 +324,6 @@ void report_top_limited(struct build *out, struct top *limited, size_t n, uint64
 void report_top(struct build *out, struct top *const *tops, unsigned n_workers, enum top_by by, size_t n,
                 uint64_t now_ns)
 {
-    static const char *const units[TOP_BY_COUNT] = {"commands_per_s", "refused_per_s", "bytes_per_s"};
     struct top_entry *entries = calloc(n, sizeof *entries);
     if (!entries) {
         out->is_broken = true;
@@ -336,7 +335,7 @@ void report_top(struct build *out, struct top *const *tops, unsigned n_workers, 
         build_map(out, 4);
         field(out, "subject", slice_of(entries[i].subject, entries[i].subject_len));
         field(out, "policy", slice_of(entries[i].policy, entries[i].policy_len));
-        number(out, units[by], entries[i].per_s);
+        number(out, top_field(by), entries[i].per_s);
         number(out, "uncertainty", entries[i].over_per_s);
     }
     free(entries);

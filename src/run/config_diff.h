@@ -1,5 +1,5 @@
 /*
- * What two configurations held in memory say differently, line by line.
+ * What two configurations held in memory say differently, line by line, and what a reload makes of that.
  */
 #ifndef WEIR_RUN_CONFIG_DIFF_H
 #define WEIR_RUN_CONFIG_DIFF_H
@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "front/order.h"
+#include "limit/journal.h"
 #include "run/config_edit.h"
 
 struct differences {
@@ -27,5 +28,12 @@ struct line_name difference_line(const struct difference *difference);
 
 /* Is it one that only a restart changes? */
 bool difference_needs_restart(const struct difference *difference);
+
+/* Name the lines of `running` that were only SET (`loaded` has them otherwise) and do not stand in `file` either. */
+void config_diff_name_dropped(struct journal *journal, const struct config_file *running,
+                              const struct config_file *loaded, const struct config_file *file);
+
+/* Name the settings that differ and need a restart, in one line, and let them stand in `file` as they run. */
+void config_diff_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file);
 
 #endif

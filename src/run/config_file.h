@@ -10,7 +10,17 @@
 
 #include "base/slice.h"
 
-enum section_kind { SECTION_BAD, SECTION_WEIR, SECTION_CLASS, SECTION_POLICY, SECTION_COST, SECTION_ADMIN, SECTION_LIMIT };
+#define CONFIG_WHY_ROOM 320 /* of a message about one line */
+
+enum section_kind {
+    SECTION_BAD,
+    SECTION_WEIR,
+    SECTION_CLASS,
+    SECTION_POLICY,
+    SECTION_COST,
+    SECTION_ADMIN,
+    SECTION_LIMIT
+};
 
 struct section {
     enum section_kind kind;

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 
 #include "base/why.h"
-#include "run/config_values.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- the table ---- */
 
 #define NUMBER(field, from, to) .offset = offsetof(struct config, field), .least = (from), .most = (to)
+#define LIVE(field, from, to) NUMBER(rules.field, from, to) /* of what can change while weir runs */
 #define TEXT(field) .offset = offsetof(struct config, field)
 #define STAYS .needs_restart = true
 #define FILES .names_file = true
@@ -23,23 +23,23 @@ static const struct config_key keys[] = {
     {.name = "clients-as", .initial = "client", .set = key_clients_as, STAYS},
     {.name = "workers", .initial = "cores", .set = key_workers, NUMBER(workers, "1", "256"), STAYS},
     {.name = "lanes", .initial = "shared", .set = key_lanes, STAYS},
-    {.name = "max-clients", .initial = "10000", .set = key_count, NUMBER(max_clients, "1", "1000000")},
+    {.name = "max-clients", .initial = "10000", .set = key_count, LIVE(max_clients, "1", "1000000")},
     {.name = "max-subjects", .initial = "1000000", .set = key_subjects, NUMBER(max_subjects, "1", "100000000"), STAYS},
-    {.name = "max-lanes", .initial = "0", .set = key_count, NUMBER(max_lanes, "0", "1000000")},
-    {.name = "output-limit", .initial = "64mb", .set = key_bytes, NUMBER(output_limit_bytes, "64kb", "64gb")},
-    {.name = "memory-limit", .initial = "0", .set = key_bytes_or_none, NUMBER(memory_limit_bytes, "1mb", "1024gb")},
+    {.name = "max-lanes", .initial = "0", .set = key_count, LIVE(max_lanes, "0", "1000000")},
+    {.name = "output-limit", .initial = "64mb", .set = key_bytes, LIVE(output_limit_bytes, "64kb", "64gb")},
+    {.name = "memory-limit", .initial = "0", .set = key_bytes_or_none, LIVE(memory_limit_bytes, "1mb", "1024gb")},
     {.name = "connect-timeout", .initial = "1s", .set = key_time, NUMBER(connect_timeout_ns, "1ms", "1h"), STAYS},
     {.name = "upstream-timeout", .initial = "0", .set = key_timeout, NUMBER(upstream_timeout_ns, "10ms", "1h"), STAYS},
-    {.name = "idle-timeout", .initial = "0", .set = key_timeout, NUMBER(idle_timeout_ns, "10ms", "365d")},
-    {.name = "request-timeout", .initial = "60s", .set = key_timeout, NUMBER(request_timeout_ns, "10ms", "1d")},
-    {.name = "handshake-timeout", .initial = "10s", .set = key_time, NUMBER(handshake_timeout_ns, "10ms", "1h")},
+    {.name = "idle-timeout", .initial = "0", .set = key_timeout, LIVE(idle_timeout_ns, "10ms", "365d")},
+    {.name = "request-timeout", .initial = "60s", .set = key_timeout, LIVE(request_timeout_ns, "10ms", "1d")},
+    {.name = "handshake-timeout", .initial = "10s", .set = key_time, LIVE(handshake_timeout_ns, "10ms", "1h")},
     {.name = "drain-timeout", .initial = "30s", .set = key_timeout, NUMBER(drain_timeout_ns, "1ms", "1h"), STAYS},
     {.name = "identity", .initial = "user, ip", .set = key_identity, .is_list = true},
     {.name = "error-prefix", .initial = "THROTTLED", .set = key_prefix},
     {.name = "mode", .initial = "enforce", .set = key_mode},
     {.name = "limit-prefix", .initial = "limit:", .set = key_limit_prefix},
-    {.name = "slowlog-log-slower-than", .initial = "10ms", .set = key_slow, NUMBER(slow_ns, "1ms", "1d")},
-    {.name = "slowlog-max-len", .initial = "128", .set = key_count, NUMBER(slow_entries, "0", "10000")},
+    {.name = "slowlog-log-slower-than", .initial = "10ms", .set = key_slow, LIVE(slow_ns, "1ms", "1d")},
+    {.name = "slowlog-max-len", .initial = "128", .set = key_count, LIVE(slow_entries, "0", "10000")},
     {.name = "cl-throttle", .initial = "prefix", .set = key_cell},
     {.name = "limit-when-down", .initial = "error", .set = key_when_down},
     {.name = "log", .initial = "stderr", .set = key_log, .is_list = true, STAYS},
@@ -60,7 +60,7 @@ static const struct config_key keys[] = {
     {.name = "listen", .set = key_admin_listen, .is_admin = true, STAYS},
     {.name = "host", .set = key_admin_host, .is_list = true, .is_admin = true, STAYS},
     {.name = "socket", .set = key_admin_socket, .is_admin = true, STAYS},
-    /* not yet supported */
+    /* of older files: does nothing */
     {.name = "lane-stall"},
 };
 
@@ -116,12 +116,13 @@ const char *config_key_default(const struct config_key *key)
 enum key_result config_key_set(const struct config_key *key, struct config *config, struct slice value, char *why,
                                size_t why_size)
 {
-    if (!key->set)
-        why_set(why, why_size, "not yet supported");
-    else if (value.len == 0)
-        why_set(why, why_size, "a value is missing");
-    else
+    if (!key->set) {
+        why_set(why, why_size, "does nothing any more: take it out");
+        return KEY_SET_WITH_WARNING;
+    }
+    if (value.len > 0)
         return key->set(key, config, value, why, why_size);
+    why_set(why, why_size, "a value is missing");
     return KEY_BAD;
 }
 

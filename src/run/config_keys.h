@@ -10,12 +10,7 @@
 #include "base/slice.h"
 #include "run/config.h"
 #include "run/config_file.h"
-
-#define CONFIG_WHY_ROOM 320
-
-enum key_result { KEY_SET, KEY_SET_WITH_WARNING, KEY_BAD };
-
-struct config_key;
+#include "run/config_values.h"
 
 size_t config_keys_count(void);
 const struct config_key *config_key_at(size_t i);

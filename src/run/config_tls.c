@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/split.h"
 #include "base/why.h"
-#include "run/config_keys.h"
 
 /* The keys behind the settings of each side; NULL: it has no such key. */
 static const char *const keys[][TLS_SETTINGS] = {
@@ -127,7 +126,7 @@ static void load_listeners(struct config *config, struct config_file *file)
     else if (settings->auth != TLS_AUTH_NO && settings->texts[TLS_CA] == NULL)
         say_for(file, true, "tls-auth-clients", "needs tls-ca-cert-file beside it: whose certificates are good?");
     else
-        config->tls = tls_context_new(settings, TLS_ACCEPT, say, &l);
+        config->rules.tls = tls_context_new(settings, TLS_ACCEPT, say, &l);
 }
 
 static void load_upstream(struct config *config, struct config_file *file)
@@ -143,7 +142,7 @@ static void load_upstream(struct config *config, struct config_file *file)
         return;
     if (settings->texts[TLS_SERVER_NAME] == NULL)
         settings->texts[TLS_SERVER_NAME] = mem_strndup(host, strlen(host));
-    config->upstream_tls = tls_context_new(settings, TLS_CONNECT, say, &l);
+    config->rules.upstream_tls = tls_context_new(settings, TLS_CONNECT, say, &l);
 }
 
 void config_tls_load(struct config *config, struct config_file *file)

@@ -14,6 +14,7 @@
 #include "limit/slowlog.h"
 #include "quota/prefix.h"
 #include "run/address.h"
+#include "run/config_file.h"
 #include "run/config_tls.h"
 #include "run/secret.h"
 
@@ -100,7 +101,7 @@ enum key_result key_slow(const struct config_key *key, struct config *config, st
 {
     if (!slice_eq_nocase(value, SLICE("off")))
         return key_timeout(key, config, value, why, why_size);
-    config->slow_ns = SLOWLOG_OFF;
+    config->rules.slow_ns = SLOWLOG_OFF;
     return KEY_SET;
 }
 
@@ -174,7 +175,7 @@ enum key_result key_proxies(const struct config_key *key, struct config *config,
     struct slice text;
     (void)key;
     while (split_next(&value, ',', &text))
-        if (!networks_add(&config->proxies, text, why, why_size))
+        if (!networks_add(&config->rules.proxies, text, why, why_size))
             return KEY_BAD;
     return KEY_SET;
 }
@@ -207,7 +208,7 @@ enum key_result key_password_file(const struct config_key *key, struct config *c
     char *path = mem_strndup(value.at, value.len);
     (void)key;
     enum key_result result = KEY_BAD;
-    switch (secret_read(path, &config->upstream_password, why, why_size)) {
+    switch (secret_read(path, &config->rules.upstream_password, why, why_size)) {
     case SECRET_READ:
         result = KEY_SET;
         break;
@@ -260,8 +261,8 @@ enum key_result key_limit_prefix(const struct config_key *key, struct config *co
     (void)key;
     if (!prefix_check(value, why, why_size))
         return KEY_BAD;
-    memcpy(config->limit_prefix, value.at, value.len);
-    config->limit_prefix[value.len] = '\0';
+    memcpy(config->rules.limit_prefix, value.at, value.len);
+    config->rules.limit_prefix[value.len] = '\0';
     return KEY_SET;
 }
 
@@ -273,7 +274,7 @@ enum key_result key_cell(const struct config_key *key, struct config *config, st
     (void)key;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (slice_eq_nocase(value, slice_str(words[i]))) {
-            config->cell = (enum quota_cell)i;
+            config->rules.cell = (enum quota_cell)i;
             return KEY_SET;
         }
     why_set(why, why_size, "\"%.*s\" is neither prefix nor raw nor off", WHY_SLICE(value));
@@ -284,8 +285,8 @@ enum key_result key_when_down(const struct config_key *key, struct config *confi
                               size_t why_size)
 {
     (void)key;
-    bool is_known = named_parse_when_down(value, &config->when_down);
-    if (is_known && config->when_down != QUOTA_DOWN_LOCAL)
+    bool is_known = named_parse_when_down(value, &config->rules.when_down);
+    if (is_known && config->rules.when_down != QUOTA_DOWN_LOCAL)
         return KEY_SET;
     if (is_known)
         why_set(why, why_size, "local is for named limits alone: give it as when-down in a [limit NAME]");
@@ -355,12 +356,12 @@ enum key_result key_identity(const struct config_key *key, struct config *config
     (void)key;
     if (!identity_parse(&more, value, why, why_size))
         return KEY_BAD;
-    if (config->identity.count + more.count > IDENTITY_MAX_SOURCES) {
+    if (config->rules.identity.count + more.count > IDENTITY_MAX_SOURCES) {
         why_set(why, why_size, "at most %d sources", IDENTITY_MAX_SOURCES);
         return KEY_BAD;
     }
     for (size_t i = 0; i < more.count; i++)
-        config->identity.sources[config->identity.count++] = more.sources[i];
+        config->rules.identity.sources[config->rules.identity.count++] = more.sources[i];
     return KEY_SET;
 }
 
@@ -379,19 +380,19 @@ enum key_result key_prefix(const struct config_key *key, struct config *config, 
                            size_t why_size)
 {
     (void)key;
-    bool is_good = value.len > 0 && value.len < sizeof config->error_prefix;
+    bool is_good = value.len > 0 && value.len < sizeof config->rules.error_prefix;
     for (size_t i = 0; i < value.len; i++)
         is_good = is_good && value.at[i] >= 'A' && value.at[i] <= 'Z';
     if (!is_good)
         why_set(why, why_size, "\"%.*s\" is not 1 to %zu capital letters", WHY_SLICE(value),
-                sizeof config->error_prefix - 1);
+                sizeof config->rules.error_prefix - 1);
     else if (is_acted_on(value))
         why_set(why, why_size,
                 "clients act on %.*s by themselves (retry, reconnect, log in again): choose another word",
                 WHY_SLICE(value));
     else {
-        memcpy(config->error_prefix, value.at, value.len);
-        config->error_prefix[value.len] = '\0';
+        memcpy(config->rules.error_prefix, value.at, value.len);
+        config->rules.error_prefix[value.len] = '\0';
         return KEY_SET;
     }
     return KEY_BAD;

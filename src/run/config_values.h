@@ -9,7 +9,10 @@
 
 #include "base/slice.h"
 #include "run/config.h"
-#include "run/config_keys.h"
+
+enum key_result { KEY_SET, KEY_SET_WITH_WARNING, KEY_BAD };
+
+struct config_key;
 
 /* Sets a member of `config`. Unless the result is KEY_SET, `why` says something about the value, which is not empty. */
 typedef enum key_result config_setter(const struct config_key *key, struct config *config, struct slice value,
@@ -19,7 +22,7 @@ typedef enum key_result config_setter(const struct config_key *key, struct confi
 struct config_key {
     const char *name;
     const char *initial; /* NULL: none */
-    /* NULL: the key is known, and not yet supported */
+    /* NULL: the key stands in older files, and does nothing */
     config_setter *set;
     size_t offset; /* of a number in struct config */
     const char *least, *most;

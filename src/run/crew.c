@@ -2,9 +2,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "base/mem.h"
-#include "run/worker.h"
 
 struct crew {
     struct worker **workers;
@@ -13,16 +13,52 @@ struct crew {
     struct worker_ops ops;
     void (*carry_out)(void *arg, struct order *order);
     void *arg;
-    uv_async_t stirred;             /* a worker has reported something */
-    struct list carried;            /* orders that have been carried out, and wait for every worker */
-    const struct crew_drain *drain; /* NULL: it does not drain */
-    enum worker_stage told_stage;   /* of all workers; what was told of draining */
-    unsigned pokes;                 /* how often each worker was asked for a sign of life */
+    uv_async_t stirred;  /* a worker has reported something */
+    struct list carried; /* orders that have been carried out, and wait for every worker */
+    void (*on_stage)(void *arg, enum worker_stage stage); /* NULL: it does not drain */
+    void *stage_arg;
+    enum worker_stage told_stage; /* the last one that on_stage was called for */
+    unsigned pokes;               /* how often each worker was asked for a sign of life */
 
     pthread_mutex_t lock; /* for the two below */
     struct list given;    /* orders that have just come */
     bool is_stopping;     /* nobody is listening any more */
 };
+
+/* ---- what all workers share ---- */
+
+void crew_settings_init(struct front_settings *settings, const struct config *config)
+{
+    settings->lanes_private = config->lanes_private;
+    settings->subjects = subjects_new(config->max_subjects);
+    settings->key_subjects = subjects_new(config->max_subjects);
+    settings->slowlog = slowlog_new();
+    settings->n_workers = config->workers;
+    settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
+    settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
+    settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
+    quota_settings_init(&settings->quota);
+    if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
+        abort();
+    for (unsigned w = 0; w < config->workers; w++) {
+        settings->tallies[w] = tallies_new();
+        settings->tops[w] = top_new();
+    }
+}
+
+void crew_settings_fini(struct front_settings *settings)
+{
+    for (unsigned w = 0; w < settings->n_workers; w++) {
+        free(settings->tallies[w]);
+        top_free(settings->tops[w]);
+    }
+    free(settings->tallies);
+    free(settings->tops);
+    subjects_free(settings->subjects);
+    subjects_free(settings->key_subjects);
+    slowlog_free(settings->slowlog);
+    quota_settings_fini(&settings->quota);
+}
 
 /* ---- on a worker's thread ---- */
 
@@ -32,7 +68,7 @@ static void stir(struct crew *crew)
         uv_async_send(&crew->stirred);
 }
 
-static void on_told(void *arg)
+static void on_news(void *arg)
 {
     struct crew *crew = arg;
     pthread_mutex_lock(&crew->lock);
@@ -97,16 +133,10 @@ static enum worker_stage stage_of_all(const struct crew *crew)
     return least;
 }
 
-static void tell_draining(struct crew *crew)
+static void tell_stages(struct crew *crew)
 {
-    if (crew->drain == NULL)
-        return;
-    enum worker_stage before = crew->told_stage;
-    crew->told_stage = stage_of_all(crew);
-    if (before < WORKER_IS_DEAF && crew->told_stage >= WORKER_IS_DEAF)
-        crew->drain->on_deaf(crew->drain->arg);
-    if (before < WORKER_IS_EMPTY && crew->told_stage == WORKER_IS_EMPTY)
-        crew->drain->on_empty(crew->drain->arg);
+    while (crew->on_stage != NULL && crew->told_stage < stage_of_all(crew))
+        crew->on_stage(crew->stage_arg, ++crew->told_stage);
 }
 
 static void on_stirred(uv_async_t *async)
@@ -117,7 +147,7 @@ static void on_stirred(uv_async_t *async)
         carry_out(crew);
         return_carried(crew);
     } /* else the last worker to adopt will stir again */
-    tell_draining(crew);
+    tell_stages(crew);
 }
 
 static struct tables tables_of_crew(const struct crew *crew, const struct tables *tables)
@@ -146,7 +176,7 @@ struct crew *crew_start(struct loop *main_loop, struct front_settings *settings,
                         const struct tables *tables)
 {
     struct crew *crew = mem_zalloc(1, sizeof *crew);
-    crew->ops = (struct worker_ops){on_told, on_order, on_told, crew};
+    crew->ops = (struct worker_ops){on_news, on_order, crew};
     crew->n_workers = settings->n_workers;
     crew->workers = mem_zalloc(crew->n_workers, sizeof(struct worker *));
     list_init(&crew->carried);
@@ -168,9 +198,11 @@ const struct front *crew_front(const struct crew *crew, unsigned worker)
     return worker_front(crew->workers[worker]);
 }
 
-void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, const struct crew_drain *drain)
+void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, void (*on_stage)(void *arg, enum worker_stage),
+                void *arg)
 {
-    crew->drain = drain;
+    crew->on_stage = on_stage;
+    crew->stage_arg = arg;
     for (unsigned w = 0; w < crew->n_workers; w++)
         worker_drain(crew->workers[w], tick_ms, accept_rest);
 }

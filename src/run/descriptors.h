@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who wants descriptors. */
+/* What wants descriptors, and how many of each. */
 struct descriptors {
     unsigned max_clients;
     bool lanes_private; /* each client takes a second one */
     unsigned workers;
     unsigned listens; /* addresses, each opened by every worker */
-    unsigned others;
+    unsigned others;  /* connections that are no clients: operators' over HTTP */
 };
 
 /*

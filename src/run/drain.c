@@ -12,18 +12,16 @@
 #define TICK_MS 1000
 #define TICKS_IN_TIMEOUT 10
 
-static void on_deaf(void *arg)
+static void on_stage(void *arg, enum worker_stage stage)
 {
     struct drain *drain = arg;
-    listening_shut(drain->listening);
-    log_info("nobody is accepted any more");
-}
-
-static void on_empty(void *arg)
-{
-    struct drain *drain = arg;
-    log_info("all clients have gone");
-    drain->on_over(drain->arg);
+    if (stage == WORKER_IS_DEAF) {
+        listening_shut(drain->listening);
+        log_info("nobody is accepted any more");
+    } else {
+        log_info("all clients have gone");
+        drain->on_over(drain->arg);
+    }
 }
 
 static void on_deadline(uv_timer_t *timer)
@@ -47,11 +45,10 @@ void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
         return;
     }
     drain->is_on = true;
-    drain->told = (struct crew_drain){on_deaf, on_empty, drain};
     uv_timer_init(&loop->uv, &drain->deadline);
     drain->deadline.data = drain;
     uv_timer_start(&drain->deadline, on_deadline, drain->timeout_ns / NS_PER_MS, 0);
-    crew_drain(drain->crew, tick_ms(drain->timeout_ns), !has_successor, &drain->told);
+    crew_drain(drain->crew, tick_ms(drain->timeout_ns), !has_successor, on_stage, drain);
 }
 
 void drain_close(struct drain *drain)

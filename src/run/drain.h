@@ -1,6 +1,10 @@
 /*
  * How weir stops: nobody is accepted any more, clients leave between two commands (front/drain.h), and after
- * drain-timeout those who are left are closed.
+ * drain-timeout those who are left are closed. The main thread.
+ *
+ *   drain_begin -> each worker: accepts nobody (deaf), then lets its clients go (empty)
+ *               <- crew: all workers are deaf: the listening sockets are closed
+ *               <- crew: all workers are empty, or the deadline has come: on_over
  */
 #ifndef WEIR_RUN_DRAIN_H
 #define WEIR_RUN_DRAIN_H
@@ -21,12 +25,14 @@ struct drain {
     void (*on_over)(void *arg); /* stop the crew now; once */
     void *arg;
     /* the drain's own, zero before */
-    struct crew_drain told;
     uv_timer_t deadline;
     bool is_on;
 };
 
-/* Begin; on_over follows, maybe at once. With a successor that has the listening sockets too, whoever waits there is its. */
+/*
+ * Begin; on_over follows, maybe at once. With a successor, which has the listening sockets too, connections that have
+ * not been accepted yet are left to it.
+ */
 void drain_begin(struct drain *drain, struct loop *loop, bool has_successor);
 
 /* Asynchronous, as the loop is closed. Safe on one that has not begun. */

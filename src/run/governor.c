@@ -15,13 +15,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/split.h"
+#include "run/config_build.h"
 #include "run/config_diff.h"
 #include "run/config_edit.h"
 #include "run/descriptors.h"
 #include "run/notice.h"
 #include "run/order_key.h"
 #include "run/order_line.h"
-#include "run/reload.h"
 
 struct governor {
     const struct config *start; /* what weir was started with */
@@ -119,9 +119,9 @@ static unsigned fit_clients(struct governor *g, unsigned asked)
 /* A whole file brings it anew, but whether there is one is settled at the start. */
 static char *password_of(const struct governor *g, const struct config *config)
 {
-    if (!g->start->upstream_password)
+    if (!g->start->rules.upstream_password)
         return NULL;
-    return config->upstream_password ? config->upstream_password : g->rules->upstream_password;
+    return config->rules.upstream_password ? config->rules.upstream_password : g->rules->upstream_password;
 }
 
 /* Only a whole file brings new contexts; and a listener speaks TLS until a restart, whatever the file says now. */
@@ -147,34 +147,22 @@ static void inherit(struct governor *g, struct named *fresh, bool is_reload)
 /* Let it run; it is the whole file, or what ran with another line. False: there have been too many limits since the start. */
 static bool adopt(struct governor *g, const struct config *config, bool is_reload)
 {
-    if (!policies_enroll(config->policies, g->ledger))
+    if (!policies_enroll(config->rules.policies, g->ledger))
         return false;
     if (g->rules)
-        inherit(g, config->named, is_reload);
-    struct rules model = {
-        .identity = config->identity,
-        .max_clients = fit_clients(g, config->max_clients),
-        .max_lanes = config->max_lanes,
-        .output_limit_bytes = config->output_limit_bytes,
-        .upstream_password = password_of(g, config),
-        .proxies = networks_are_none(&config->proxies) && g->rules ? g->rules->proxies : config->proxies,
-        .memory_limit_bytes = config->memory_limit_bytes,
-        .idle_timeout_ns = config->idle_timeout_ns,
-        .handshake_timeout_ns = config->handshake_timeout_ns,
-        .request_timeout_ns = config->request_timeout_ns,
-        .named = config->named,
-        .when_down = config->when_down,
-        .cell = config->cell,
-        .slow_ns = config->slow_ns,
-        .slow_entries = config->slow_entries,
-        .tls = kept(config->tls, g->rules ? g->rules->tls : NULL),
-        .upstream_tls = kept(config->upstream_tls, g->rules ? g->rules->upstream_tls : NULL),
-    };
+        inherit(g, config->rules.named, is_reload);
+    struct rules model = config->rules;
+    model.max_clients = fit_clients(g, config->rules.max_clients);
+    model.upstream_password = password_of(g, config);
+    if (g->rules) {
+        if (networks_are_none(&model.proxies))
+            model.proxies = g->rules->proxies;
+        model.tls = kept(model.tls, g->rules->tls);
+        model.upstream_tls = kept(model.upstream_tls, g->rules->upstream_tls);
+    }
     log_set_format(config->log_format);
     log_set_level(config->log_level);
-    memcpy(model.limit_prefix, config->limit_prefix, sizeof model.limit_prefix);
-    memcpy(model.error_prefix, config->error_prefix, sizeof model.error_prefix);
-    install(g, rules_new(&model, policies_rebind(config->policies, g->commands)));
+    install(g, rules_new(&model, policies_rebind(config->rules.policies, g->commands)));
     return true;
 }
 
@@ -207,8 +195,8 @@ static void drop_file(struct config_file *file)
 
 static void take_over(struct governor *g, struct config_file *file)
 {
-    reload_name_dropped(g->journal, &g->running, &g->loaded, file);
-    reload_keep_settings(g->journal, &g->running, file);
+    config_diff_name_dropped(g->journal, &g->running, &g->loaded, file);
+    config_diff_keep_settings(g->journal, &g->running, file);
     drop_file(&g->loaded);
     drop_file(&g->running);
     g->loaded = *file;

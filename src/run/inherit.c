@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/endpoint.h"
+#include "run/address.h"
 #include "run/environment.h"
 #include "run/upgrade.h"
 

@@ -2,7 +2,7 @@
  * Listening sockets that were open when this process began: systemd's (sd_listen_fds(3)), or those of a weir that this one
  * takes over from (run/upgrade.h). Connections that wait in them are not lost.
  *
- * A socket is found by the address it is bound to. It is of no account who binds it: what listens where stands in the
+ * A socket is found by the address it is bound to. Which process bound it does not matter: what listens where stands in the
  * configuration.
  */
 #ifndef WEIR_RUN_INHERIT_H

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
-#include "run/endpoint.h"
+#include "run/address.h"
 
 #define ONLY_THE_OWNER 0177 /* what the mode of the operators' socket is not */
 
@@ -147,7 +147,7 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
         .is_admin = is_admin,
         .index = index,
     };
-    const char *why = endpoint_resolve(address, &at);
+    const char *why = address_resolve(address, &at);
     if (why)
         log_error("cannot listen on %s: %s", place->text, why);
     place->path = address->is_unix ? address->host : NULL;

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "net/tls_context.h"
-#include "run/config.h"
+#include "run/config_build.h"
 #include "run/config_file.h"
 #include "run/proxy.h"
 #include "upstream/control.h"

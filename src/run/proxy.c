@@ -10,20 +10,17 @@
 #include "run/crew.h"
 #include "run/descriptors.h"
 #include "run/drain.h"
-#include "run/endpoint.h"
+#include "run/address.h"
 #include "run/environment.h"
 #include "run/governor.h"
-#include "run/watchdog.h"
-#include "run/herald.h"
 #include "run/inherit.h"
 #include "run/listening.h"
 #include "run/notice.h"
-#include "run/notify.h"
 #include "run/reporter.h"
-#include "run/settings.h"
-#include "run/succession.h"
+#include "run/sd_notify.h"
 #include "run/upgrade.h"
 #include "run/watch.h"
+#include "run/watchdog.h"
 #include "upstream/control.h"
 #include "upstream/auth_probe.h"
 
@@ -52,15 +49,15 @@ struct proxy {
     struct auth_probe *auth_probe;
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
-    struct herald herald;
+    struct sd_notify service;
     struct watchdog watchdog;
     struct drain drain;
     struct memory memory;
     struct upgrade upgrade;       /* a process that is to take over from this one */
     struct succession succession; /* a process that this one takes over from */
-    bool is_settled;
-    bool is_stopping;
-    bool is_closing;
+    bool is_wait_over;            /* for the upstream, at the start */
+    bool is_stopping;             /* a signal or a successor says so */
+    bool is_closing;              /* close_main has begun */
 };
 
 /* ---- the upstream, as the control lane sees it ---- */
@@ -76,7 +73,7 @@ static bool find_upstream(struct proxy *proxy)
     struct endpoint endpoint = {0};
     char text[ADDRESS_TEXT];
     address_print(&config->upstream, text, sizeof text);
-    const char *why = endpoint_resolve(&config->upstream, &endpoint);
+    const char *why = address_resolve(&config->upstream, &endpoint);
     if (why != NULL) {
         log_error("upstream %s: %s", text, why);
         return false;
@@ -102,11 +99,16 @@ static void on_barred(void *arg, const char *why)
     log_error("upstream %s cannot be served: %s", home(proxy)->text, why);
 }
 
+/* start_control waits no longer: the upstream is known, or weir stops before it is. */
+static void end_wait(struct proxy *proxy)
+{
+    proxy->is_wait_over = true;
+    uv_stop(&proxy->loop.uv);
+}
+
 static void on_settled(void *arg)
 {
-    struct proxy *proxy = arg;
-    proxy->is_settled = true;
-    uv_stop(&proxy->loop.uv);
+    end_wait(arg);
 }
 
 static const struct control_ops control_ops = {
@@ -117,9 +119,9 @@ static const struct control_ops control_ops = {
 
 static void start_control(struct proxy *proxy)
 {
-    const struct credentials credentials = {proxy->config->upstream_user, proxy->config->upstream_password};
+    const struct credentials credentials = {proxy->config->upstream_user, proxy->config->rules.upstream_password};
     proxy->control = control_open(&proxy->loop, home(proxy), &credentials, &control_ops, proxy);
-    while (!proxy->is_settled)
+    while (!proxy->is_wait_over)
         loop_run(&proxy->loop);
 }
 
@@ -148,7 +150,7 @@ static void report(struct proxy *proxy)
         .is_stopping = proxy->is_stopping,
     };
     reporter_tell(&proxy->reporter, &census);
-    herald_tell(&proxy->herald, &census);
+    sd_notify_tell(&proxy->service, &census);
 }
 
 static void look_at_limits(struct proxy *proxy)
@@ -194,12 +196,16 @@ static void close_main(void *arg)
     loop_close(&proxy->loop);
 }
 
+/*
+ * The way of a stop: a weir that has not begun to serve leaves its start (serve closes everything); one that serves drains, and
+ * then close_main ends workers and main loop alike; at once is close_main without the draining.
+ */
 static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
 {
     proxy->is_stopping = true;
     report(proxy);
     if (proxy->crew == NULL)
-        on_settled(proxy);
+        end_wait(proxy);
     else if (is_at_once)
         close_main(proxy);
     else
@@ -221,9 +227,9 @@ static void on_hup(uv_signal_t *handle, int number)
     struct proxy *proxy = handle->data;
     if (proxy->is_stopping)
         return;
-    herald_reloading(&proxy->herald);
+    sd_notify_reloading(&proxy->service);
     governor_reload(proxy->governor);
-    herald_reloaded(&proxy->herald);
+    sd_notify_reloaded(&proxy->service);
 }
 
 /* ---- one process takes over from another ---- */
@@ -258,8 +264,8 @@ static void on_served(void *arg, int pid)
     if (proxy->is_stopping)
         return;
     log_info("upgrade: process %d has taken over: stopping", pid);
-    notify("MAINPID=%d", pid);
-    notify_hold(true);
+    sd_notify_send("MAINPID=%d", pid);
+    sd_notify_hold(true);
     listening_hand_over(proxy->listening);
     reporter_quiesce(&proxy->reporter);
     upgrade_let_go(&proxy->upgrade);
@@ -269,8 +275,8 @@ static void on_served(void *arg, int pid)
 static void on_alone(void *arg)
 {
     struct proxy *proxy = arg;
-    notify_hold(false);
-    proxy->herald = (struct herald){0};
+    sd_notify_hold(false);
+    proxy->service = (struct sd_notify){0};
     report(proxy);
 }
 
@@ -326,7 +332,7 @@ static void on_order(void *arg, struct order *order)
 static void start_workers(struct proxy *proxy)
 {
     const struct config *config = proxy->config;
-    settings_init(&proxy->settings, config);
+    crew_settings_init(&proxy->settings, config);
     proxy->settings.journal = proxy->journal;
     proxy->settings.unlimited = governor_unlimited(proxy->governor);
     const struct tables tables = tables_now(proxy);
@@ -355,7 +361,7 @@ static void end_workers(struct proxy *proxy)
 {
     crew_join(proxy->crew);
     watch_free(proxy->watch);
-    settings_fini(&proxy->settings);
+    crew_settings_fini(&proxy->settings);
 }
 
 /* ---- the life of the process ---- */
@@ -394,7 +400,7 @@ static bool open_sockets(struct proxy *proxy)
     if (inherited == NULL)
         return false;
     proxy->succession.fd = inherit_predecessor(inherited);
-    notify_hold(proxy->succession.fd >= 0);
+    sd_notify_hold(proxy->succession.fd >= 0);
     proxy->listening = listening_open(proxy->config, inherited);
     bool is_good = proxy->listening != NULL && reporter_open(&proxy->reporter, proxy->config, inherited) &&
                    inherit_check(inherited) && (proxy->succession.fd >= 0 || reporter_start(&proxy->reporter));
@@ -418,7 +424,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     proxy->history = history_new();
     proxy->governor = governor_new(config, file, builtin, proxy->journal);
     upstream_init(&proxy->upstream);
-    upstream_set_tls(&proxy->upstream, config->upstream_tls);
+    upstream_set_tls(&proxy->upstream, config->rules.upstream_tls);
     proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
     atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
     proxy->started_unix_ms = clock_unix_ms();

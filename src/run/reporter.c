@@ -7,7 +7,7 @@
 #include "admin/http.h"
 #include "base/log.h"
 #include "net/listen.h"
-#include "run/endpoint.h"
+#include "run/address.h"
 
 static const char *why_not(int error)
 {
@@ -27,7 +27,7 @@ bool reporter_open(struct reporter *reporter, const struct config *config, struc
     if (shown.host == NULL)
         return true;
     address_print(&shown, reporter->text, sizeof reporter->text);
-    const char *why = endpoint_resolve(&shown, &at);
+    const char *why = address_resolve(&shown, &at);
     int fd = why ? -1 : inherit_take(inherited, &at, &is_systemds);
     if (!why && fd < 0)
         fd = listen_open(&at);

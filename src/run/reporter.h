@@ -8,7 +8,7 @@
 
 #include "run/census.h"
 #include "run/config.h"
-#include "run/endpoint.h"
+#include "run/address.h"
 #include "run/inherit.h"
 
 struct http;

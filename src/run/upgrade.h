@@ -56,4 +56,21 @@ void upgrade_let_go(struct upgrade *upgrade);
 /* One that does not serve yet is ended. Asynchronous, as the loop is closed. */
 void upgrade_close(struct upgrade *upgrade);
 
+/* ---- the new process' side ---- */
+
+struct succession {
+    int fd; /* where the old process is answered; -1: there is none */
+    void (*on_alone)(void *arg);
+    void *arg;
+    /* its own, zero before */
+    uv_poll_t poll;
+    bool is_waiting;
+};
+
+/* Tell the old process that this one serves. on_alone follows when this one speaks for the service. */
+void succession_serve(struct succession *succession, struct loop *loop);
+
+/* Asynchronous, as the loop is closed. Safe whatever has been done. */
+void succession_close(struct succession *succession);
+
 #endif

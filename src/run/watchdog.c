@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "run/environment.h"
-#include "run/notify.h"
+#include "run/sd_notify.h"
 
 #define US_PER_MS 1000
 /* A worker has one of these parts of the watchdog's time to answer; two are as often as sd_watchdog_enabled(3) advises. */
@@ -20,7 +20,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct watchdog *watchdog = timer->data;
     if (crew_beats(watchdog->crew))
-        notify("WATCHDOG=1");
+        sd_notify_send("WATCHDOG=1");
 }
 
 void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct crew *crew)

@@ -85,13 +85,13 @@ static void adopt(struct worker *worker, const struct tables *tables)
 {
     front_adopt(&worker->front, tables);
     atomic_store(&worker->generation, tables->generation);
-    worker->ops->on_adopted(worker->ops->arg);
+    worker->ops->on_news(worker->ops->arg);
 }
 
 static void reach(struct worker *worker, enum worker_stage stage)
 {
     atomic_store(&worker->stage, stage);
-    worker->ops->on_told(worker->ops->arg);
+    worker->ops->on_news(worker->ops->arg);
 }
 
 static void stop_listening(struct worker *worker, bool accept_rest)

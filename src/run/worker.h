@@ -15,9 +15,8 @@ struct worker;
 
 /* Whom a worker reports to; called on the worker's thread. */
 struct worker_ops {
-    void (*on_adopted)(void *arg);                    /* worker_generation has changed */
+    void (*on_news)(void *arg);                       /* worker_generation or worker_stage has changed */
     void (*on_order)(void *arg, struct order *order); /* takes it over; order->worker is set */
-    void (*on_told)(void *arg);                       /* worker_stage or worker_beats have changed */
     void *arg;
 };
 
@@ -49,7 +48,7 @@ enum worker_stage {
 
 /*
  * Accept nobody any more, those excepted who have connected already if `accept_rest`, and let clients go, see
- * front/drain.h. Later on_told.
+ * front/drain.h. on_news follows for each stage.
  */
 void worker_drain(struct worker *worker, uint64_t tick_ms, bool accept_rest);
 enum worker_stage worker_stage(const struct worker *worker);

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "limit/command.h"
-#include "run/config.h"
+#include "run/config_build.h"
 #include "run/config_file.h"
 #include "run/proxy.h"
 #include "tests/fuzz/session_fake.h"

@@ -4,11 +4,11 @@ import fcntl
 import shutil
 import subprocess
 
-import harness
+from kit import harness
 import pytest
-from decisions import speaking
-from harness import MODE_IDS, MODES, NODE_SOURCES, REPO, Farm
-from limits import USERS
+from kit.decisions import speaking
+from kit.harness import MODE_IDS, MODES, NODE_SOURCES, REPO, Farm
+from kit.limits import USERS
 
 LOG_LINES = 200
 NODE_BUILD = REPO / "build" / "node"

@@ -1,10 +1,10 @@
 """What becomes of what is over: closed, denied; and refused by several at once."""
 
 import pytest
-from harness import MODE_IDS, MODES
-from limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
-from resp import Error, encode, pipeline
-from server import at_least
+from kit.harness import MODE_IDS, MODES
+from kit.limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
+from kit.resp import Error, encode, pipeline
+from kit.server import at_least
 
 DENIED = Error("NOPERM denied by policy default")
 
@@ -18,7 +18,7 @@ def limited(request, farm, redis):
 # ---- close ----
 
 
-def test_close(limited, redis):
+def test_over_close_closes_who_is_refused(limited, redis):
     weir = limited("[policy default]\nwrite = 2/h over close\n" + OPERATOR)
     with weir.connect() as a, weir.connect() as b:
         assert a.ask("SET k 1", "GET k") == ["OK", b"1"]
@@ -94,7 +94,7 @@ def test_close_where_replies_cannot_be_told_apart(limited, redis):
 # ---- deny ----
 
 
-def test_deny(limited, redis):
+def test_deny_refuses_every_time(limited, redis):
     weir = limited("[policy default]\n@dangerous = deny\ncmd.get = deny\n" + OPERATOR)
     with weir.connect() as a:
         assert a.ask("GET k", "KEYS *", "FLUSHALL", "SET k v", "get k", "MGET k") == [DENIED] * 3 + ["OK", DENIED, [b"v"]]

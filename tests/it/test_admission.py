@@ -1,9 +1,9 @@
 """A password that is set or removed while weir runs: who came before stays, who comes later is judged by it."""
 
 import pytest
-from harness import wait_until
-from resp import Closed, Error, encode
-from server import at_least
+from kit.harness import wait_until
+from kit.resp import Closed, Error, encode
+from kit.server import at_least
 
 LANES = ["shared", "private"]
 MANY = 12  # clients, so that there are some on each worker

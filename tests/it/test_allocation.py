@@ -13,15 +13,15 @@ import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from admin import get
-from harness import Farm, rounds, wait_until
-from limits import OPERATOR, operator, order
-from reloading import signal_reload
-from resp import Closed, Conn, Error, encode, pipeline
-from starve import BY_CHANCE, EACH_SITE_ONCE, SOME_SITES, Starver
+from kit.admin import get
+from kit.harness import Farm, rounds, wait_until
+from kit.limits import OPERATOR, operator, order
+from kit.reloading import signal_reload
+from kit.resp import Closed, Conn, Error, encode, pipeline
+from kit.starve import BY_CHANCE, EACH_SITE_ONCE, SOME_SITES, Starver
 from test_http import metrics, value
 from test_proxy_protocol import binary, text
-from tls import Authority, TlsConn, tls_settings, trusting
+from kit.tls import Authority, TlsConn, tls_settings, trusting
 
 CONFIGURATION = ("mem_alloc", "mem_zalloc", "mem_realloc", "mem_strndup")  # for which mem_would_give asks before
 POLICIES = """

@@ -1,10 +1,10 @@
 """Odd and broken requests: weir answers what Redis answers, however the bytes are cut, or is stricter on purpose."""
 
 import pytest
-from bad_inputs import CASES
-from harness import wait_until
-from resp import encode, pipeline
-from script import PROBES, Player, Probes, on_redis, same_as_redis
+from kit.bad_inputs import CASES
+from kit.harness import wait_until
+from kit.resp import encode, pipeline
+from kit.script import PROBES, Player, Probes, on_redis, same_as_redis
 
 NEVER_CUT = [case for case in CASES if case.whole]
 CUT = [case for case in CASES if not case.whole]
@@ -114,7 +114,7 @@ def test_redis_is_as_the_table_says(case, redis_for):
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)
-def test_at_once(case, target, redis_for):
+def test_bad_inputs_sent_whole(case, target, redis_for):
     server, redis = target(case), redis_for(case)
     with Player(server.address, redis.address) as player, Probes(server.address, PROBES) as probes:
         player.play("whole", case.sent)

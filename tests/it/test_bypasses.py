@@ -5,10 +5,10 @@ import subprocess
 import time
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from limits import EXECABORT, OPERATOR, limit_of, order, passed, plain, tallies
-from resp import Error, encode, pipeline
-from server import at_least
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import EXECABORT, OPERATOR, limit_of, order, passed, plain, tallies
+from kit.resp import Error, encode, pipeline
+from kit.server import at_least
 
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
@@ -27,7 +27,7 @@ def written(redis, key="n"):
 # ---- coming again, and often ----
 
 
-def test_reconnecting(limited, redis):
+def test_reconnecting_refills_nothing(limited, redis):
     weir = limited(WRITES)
     for _ in range(15):
         with weir.connect() as a:
@@ -36,7 +36,7 @@ def test_reconnecting(limited, redis):
     assert tallies(weir) == [("default/write", 5, 0, 10, 0)]
 
 
-def test_many_connections(limited, redis):
+def test_many_connections_share_one_limit(limited, redis):
     weir = limited(WRITES)
     conns = [weir.connect() for _ in range(40)]
     for conn in conns:
@@ -116,14 +116,14 @@ def test_inline_and_multibulk_share(limited, redis):
 # ---- many at a time ----
 
 
-def test_pipelines(limited, redis):
+def test_a_pipeline_is_limited_command_by_command(limited, redis):
     weir = limited(WRITES)
     with weir.connect() as a:
         assert passed(a.ask(*["INCR n"] * 2000)) == 5
     assert written(redis) == 5
 
 
-def test_multi(limited, redis):
+def test_a_refused_command_in_multi_voids_it_and_what_was_queued_is_charged(limited, redis):
     weir = limited(WRITES)
     with weir.connect() as a:
         assert a.ask("MULTI", *["INCR n"] * 4, "EXEC")[-1] == [1, 2, 3, 4]
@@ -152,7 +152,7 @@ def test_refused_by_redis_is_charged(limited, redis):
         assert passed(replies) == 5 and limit_of(replies[5])
 
 
-def test_scripts(limited, redis):
+def test_scripts_are_charged_their_cost(limited, redis):
     library = "#!lua name=lib\nredis.register_function('f', function(k) return redis.call('INCR', k[1]) end)"
     redis.call("FUNCTION", "LOAD", "REPLACE", library)
     sha = redis.call("SCRIPT", "LOAD", "return redis.call('INCR', KEYS[1])").decode()
@@ -170,7 +170,7 @@ def test_scripts(limited, redis):
     assert written(redis) == 4
 
 
-def test_denied_scripts(limited, redis):
+def test_scripts_that_are_denied_write_nothing(limited, redis):
     weir = limited("[policy default]\nwrite = 1/d\n@scripting = deny\n")
     with weir.connect() as a:
         scripts = [["EVAL", "return redis.call('INCR','n')", 0], ["evalsha", "x", 0]]
@@ -207,7 +207,7 @@ POLICIES = "[policy users]\nmatch = user:*\nwrite = 5/d\n[policy default]\nwrite
 
 
 @pytest.mark.parametrize("auth", ["AUTH {0} pw", "HELLO 3 AUTH {0} pw", "HELLO 2 AUTH {0} pw SETNAME x"])
-def test_switching_users(auth, limited, redis, users):
+def test_switching_users_finds_each_limit_as_it_was_left(auth, limited, redis, users):
     """Each has its own limit, and finds it as it was left."""
     weir = limited(POLICIES)
     with weir.connect() as a:
@@ -279,7 +279,7 @@ def test_keys_of_another_tenant(limited, redis):
 
 
 @pytest.mark.parametrize("before, after", [("CLIENT REPLY OFF", "CLIENT REPLY ON"), ("CLIENT REPLY SKIP", "PING")])
-def test_without_replies(before, after, limited, redis):
+def test_commands_without_replies_are_limited_too(before, after, limited, redis):
     weir = limited(WRITES)
     with weir.connect() as a:
         commands = [before, *["INCR n"] * 10, after] if "OFF" in before else [before, "INCR n"] * 10 + [after]
@@ -297,7 +297,7 @@ def test_silent_logins_are_counted(limited, redis, users):
     assert tallies(weir) == [("default/auth-failures", 3, 0, 1, 0)]
 
 
-def test_reset(limited, redis):
+def test_reset_refills_nothing(limited, redis):
     weir = limited(WRITES)
     with weir.connect() as a:
         count = 0

@@ -10,7 +10,7 @@ import subprocess
 import zoneinfo
 
 import pytest
-from harness import REPO, rounds
+from kit.harness import REPO, rounds
 
 KINDS = {"day": 1, "week": 2, "month": 3}
 BOUNDS = 5
@@ -185,7 +185,7 @@ def test_bounds_anywhere(zones):
                 assert zones.bounds(name, "day", s) == bounds(name, "day", s), (name, s)
 
 
-def test_offsets(zones):
+def test_offsets_are_those_of_the_systems_zones(zones):
     rng = random.Random(14)
     for name in sorted(n for n in zoneinfo.available_timezones() if n[0].isupper()):
         for _ in range(40):
@@ -220,7 +220,7 @@ def test_offsets(zones):
         ("Europe/Berlin", "month", "2026-03-31 22:00", ("2026-03-31 22:00", "2026-04-30 22:00")),
     ],
 )
-def test_known_days(zones, name, kind, t, wanted):
+def test_known_days_and_months_have_their_bounds(zones, name, kind, t, wanted):
     def unix(text):
         return int(datetime.datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp())
 
@@ -243,13 +243,13 @@ def test_known_days(zones, name, kind, t, wanted):
         ("A" * 3000, None),
     ],
 )
-def test_no_zone(zones, name, why):
+def test_an_unknown_zone_is_refused_by_name(zones, name, why):
     said = zones.load(name)
     assert isinstance(said, str) and said.startswith("unknown zone ")
     assert why is None or said == why
 
 
-def test_damaged_files(zones, tmp_path):
+def test_a_damaged_zone_file_is_an_error_that_names_it(zones, tmp_path):
     """Whatever a file of the database is: a zone, or an error that names it."""
     rng = random.Random(15)
     found = [pathlib.Path(folder) for folder in zoneinfo.TZPATH if os.path.exists(f"{folder}/Etc/UTC")][0]

@@ -7,11 +7,11 @@ import shutil
 import zoneinfo
 
 import pytest
-from decisions import decide, decisions, fresh
-from harness import rounds, run_weir, wait_until
-from limits import order, plain
-from reloading import signal_reload
-from resp import Error
+from kit.decisions import decide, decisions, fresh
+from kit.harness import rounds, run_weir, wait_until
+from kit.limits import order, plain
+from kit.reloading import signal_reload
+from kit.resp import Error
 from test_calendar import BOUNDS, KINDS, bounds, first_at, midnight_of, moved, year
 from test_scripts import MANY, Scripts
 
@@ -48,7 +48,7 @@ def is_about(left, ms):
     return ms - 1000 <= left <= ms
 
 
-def test_stored(scripts):
+def test_a_calendar_window_is_stored_by_its_name_and_lives_as_long(scripts):
     """What it is called in Redis, and how long it lives; beside other rates, which are stored as ever."""
     now = 1_795_351_530 * S  # 2026-11-22 12:45:30 UTC
     day, month = 1_795_305_600, 1_793_491_200  # its midnight in UTC, the first's
@@ -284,7 +284,7 @@ def test_over_the_wire(weir, redis):
         assert decide(conn, f"LIMIT FIXED {fresh()} 1/DAY 5/1d")[:3] == (0, 1, 0)
 
 
-def test_several_keys(weir, redis):
+def test_several_keys_are_all_or_nothing_each_in_its_own_calendar(weir, redis):
     """All or nothing, each in its own calendar."""
     key = fresh()
     with weir.connect() as conn:

@@ -10,8 +10,8 @@ import time
 
 import pytest
 import redis as redis_py
-from harness import NODE_SOURCES, REPO
-from transcript import File, story
+from kit.harness import NODE_SOURCES, REPO
+from kit.transcript import File, story
 
 PAGE = "docs/clients.md"
 HOUR_MS = 3_600_000

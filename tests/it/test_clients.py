@@ -6,8 +6,8 @@ import threading
 
 import pytest
 import redis as redis_py
-from harness import NODE_SOURCES, wait_until
-from server import valkey_at_least
+from kit.harness import NODE_SOURCES, wait_until
+from kit.server import valkey_at_least
 
 # ---- redis-py ----
 

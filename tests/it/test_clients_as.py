@@ -1,10 +1,10 @@
 """clients-as = upstream: who does not log in travels as weir's own user, whose password can change while weir runs."""
 
 import pytest
-from harness import run_weir, wait_until
-from limits import limit_of, plain
-from reloading import reload, signal_reload
-from resp import Closed, Error, encode
+from kit.harness import run_weir, wait_until
+from kit.limits import limit_of, plain
+from kit.reloading import reload, signal_reload
+from kit.resp import Closed, Error, encode
 
 MODES = [(1, "shared"), (2, "shared"), (2, "private")]
 RIGHTS = ("~*", "&*", "+@all")
@@ -213,7 +213,7 @@ def test_a_line_that_is_set_does_not_read_it(make, secret):
     assert all_serve(weir)
 
 
-def test_another_file(make, redis, secret, tmp_path):
+def test_a_reload_reads_another_password_file(make, redis, secret, tmp_path):
     weir = make()
     other = tmp_path / "other"
     other.write_text("second")

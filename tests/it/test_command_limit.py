@@ -11,10 +11,10 @@ import termios
 
 import pytest
 import redis as redis_py
-from fake import Fake
-from harness import REPO, wait_until
-from resp import Closed, Conn, Error, Push, encode, pipeline
-from server import at_least
+from kit.fake import Fake
+from kit.harness import REPO, wait_until
+from kit.resp import Closed, Conn, Error, Push, encode, pipeline
+from kit.server import at_least
 
 PROTOCOLS = [2, 3]
 OWN = re.findall(r'^OWN\("([^"]+)"', (REPO / "src/limit/own.def").read_text(), re.M)
@@ -102,7 +102,7 @@ def test_ours_follow_those_of_redis(weir, redis, protocol, command):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_count(weir, redis, protocol):
+def test_command_count_includes_weirs_own(weir, redis, protocol):
     with connect(weir, protocol) as conn:
         count = conn.call("COMMAND", "COUNT")
         assert count == redis.call("COMMAND", "COUNT") + len(TOP)
@@ -153,7 +153,7 @@ def test_docs_of_names(weir, redis, protocol):
     assert [as_map(each)[b"token"] for each in by[b"arguments"]] == [b"COMMANDS", b"REFUSED", b"BYTES", b"LIMITED"]
 
 
-def test_keys(weir, redis):
+def test_command_getkeys_of_weirs_own_commands(weir, redis):
     no_keys = Error("ERR The command has no key arguments")
     with weir.connect() as conn:
         for command in ("GETKEYS", "GETKEYSANDFLAGS"):
@@ -168,7 +168,7 @@ def test_keys(weir, redis):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_order(weir, protocol):
+def test_replies_of_command_stay_in_order(weir, protocol):
     with connect(weir, protocol) as conn:
         asked = [c for i in range(30) for c in (f"SET k {i}", "COMMAND INFO limit", "GET k", "LIMIT NONE", "COMMAND COUNT")]
         answers = conn.ask(*asked)
@@ -237,7 +237,7 @@ def staged(farm):
         weir.stop()
 
 
-def test_any_pieces(staged):
+def test_command_is_spliced_however_the_reply_is_cut(staged):
     fake, weir = staged
     with weir.connect() as conn:
         conn.send(encode("COMMAND", "INFO", "none", "limit"))
@@ -358,7 +358,7 @@ class TestCli:
             child.wait()
 
 
-def test_redis_py(weir):
+def test_redis_py_reads_the_spliced_command_table(weir):
     with redis_py.Redis(port=weir.address[1]) as client:
         commands = client.command()
         assert commands["limit"]["arity"] == -2 and commands["get"]["first_key_pos"] == 1

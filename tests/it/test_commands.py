@@ -4,9 +4,9 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from harness import wait_until
-from resp import encode, pipeline
-from script import same_as_redis
+from kit.harness import wait_until
+from kit.resp import encode, pipeline
+from kit.script import same_as_redis
 
 SCRIPTS = {
     # ---- data ----
@@ -504,7 +504,7 @@ def test_client_kill_and_unblock_reach_the_right_client(weir, redis):
 
 
 @pytest.mark.parametrize("proto", [2, 3])
-def test_monitor(weir, proto):
+def test_monitor_shows_what_others_do(weir, proto):
     with weir.connect() as watcher, weir.connect() as other:
         watcher.call("HELLO", proto)
         assert watcher.call("MONITOR") == "OK"

@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from clocked import COMMAND, Clocked
+from kit.clocked import COMMAND, Clocked
 from conformance import run
 from conformance.casefile import START, Case, Step, all_cases
 from conformance.fill import fill, reply_of
 from conformance.reference import Reference
-from harness import REPO, rounds
+from kit.harness import REPO, rounds
 
 FOLDER = REPO / "tests/it/conformance"
 CASES = all_cases()

@@ -6,9 +6,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from harness import wait_until
-from resp import Closed, Error, Push, encode, pipeline
-from server import at_least
+from kit.harness import wait_until
+from kit.resp import Closed, Error, Push, encode, pipeline
+from kit.server import at_least
 
 WRONGPASS = Error("WRONGPASS invalid username-password pair or user is disabled.")
 NO_OPERATOR = "NOPERM this command is for operators"

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 import pytest
-from corpus import BACKGROUND, EXCEPTIONS, FLOWS, GROUPS, masked
-from harness import REPO, wait_until
-from resp import Recorder, encode
-from script import _bytes, same_as_redis
-from server import at_least, options
+from kit.corpus import BACKGROUND, EXCEPTIONS, FLOWS, GROUPS, masked
+from kit.harness import REPO, wait_until
+from kit.resp import Recorder, encode
+from kit.script import _bytes, same_as_redis
+from kit.server import at_least, options
 
 LANES = ["shared", "private"]
 OPTIONS = [*options((7, 0), "--enable-module-command", "yes"), "--slowlog-log-slower-than", "-1"]

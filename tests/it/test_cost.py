@@ -8,8 +8,8 @@ import re
 import time
 
 import pytest
-from decisions import decide, decision, fresh
-from resp import Error, encode
+from kit.decisions import decide, decision, fresh
+from kit.resp import Error, encode
 
 MOST_US = 10_000  # a call takes a tenth of 1 ms; one that writes or counts 10,000 units one by one takes more
 MOST_BYTES = 64 << 10

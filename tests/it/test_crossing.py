@@ -4,10 +4,10 @@ import asyncio
 import time
 
 import pytest
-from crowd import Crowd
-from harness import wait_until
-from resp import Closed, encode
-from server import at_least
+from kit.crowd import Crowd
+from kit.harness import wait_until
+from kit.resp import Closed, encode
+from kit.server import at_least
 
 CLIENTS = 200
 SECONDS = 4.0  # `make soak` does it for as long as one likes

@@ -10,8 +10,8 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from admin import ADMIN, admin_of
-from harness import REPO, Process, free_port, wait_until
+from kit.admin import ADMIN, admin_of
+from kit.harness import REPO, Process, free_port, wait_until
 
 ALERTS = REPO / "docs/prometheus/alerts.yml"
 BOARD = json.loads((REPO / "docs/grafana/weir.json").read_text())

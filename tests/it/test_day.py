@@ -5,10 +5,10 @@ import signal
 import threading
 
 import pytest
-from admin import get, limit_of, stats
-from harness import REPO, wait_until
-from reloading import reload
-from resp import Closed, Conn, Error
+from kit.admin import get, limit_of, stats
+from kit.harness import REPO, wait_until
+from kit.reloading import reload
+from kit.resp import Closed, Conn, Error
 
 ADMIN = "[admin]\nlisten = 127.0.0.1:0\nsocket = {folder}/admin.sock\n"
 POLICY = "[policy noisy]\nmatch = name:noisy\nread = %s\n" + ADMIN

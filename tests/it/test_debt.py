@@ -10,9 +10,9 @@ import threading
 import time
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, limit_of, order, plain, refusal, status, tallies
-from resp import encode, pipeline
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, limit_of, order, plain, refusal, status, tallies
+from kit.resp import encode, pipeline
 
 KIB, MIB = 1 << 10, 1 << 20
 SLACK = 3 * 262144  # what one connection may have in flight: two reads of weir's and what it keeps

@@ -1,11 +1,11 @@
 """LIMIT commands that Redis decides among others: order of execution and of replies, silence, transactions, policies."""
 
 import pytest
-from decisions import NOAUTH, Decision, admitted, decide, decision, decisions, fresh, script_calls, speaking
-from harness import wait_until
-from limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
-from resp import Closed, Error, pipeline
-from server import at_least
+from kit.decisions import NOAUTH, Decision, admitted, decide, decision, decisions, fresh, script_calls, speaking
+from kit.harness import wait_until
+from kit.limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
+from kit.resp import Closed, Error, pipeline
+from kit.server import at_least
 
 
 # ---- one after the other ----
@@ -93,7 +93,7 @@ def test_a_broken_request_behind(weir):
 # ---- silence, and the end ----
 
 
-def test_without_replies(conn, redis):
+def test_decisions_without_replies_are_made_in_order(conn, redis):
     keys = [fresh() for _ in range(4)]
     first, second, third, fourth = (f"LIMIT FUNNEL {key} 9/h" for key in keys)
     conn.send(pipeline("CLIENT REPLY OFF", first, first, "LIMIT FUNNEL", "SET a 1", first, "CLIENT REPLY ON"))
@@ -161,7 +161,7 @@ ALL = ["LIMIT FUNNEL {} 1/h", "LIMIT CHECK x {}", "LIMIT ACQUIRE {} 1 1000", "LI
        "LIMIT FUNNEL {}", "LIMIT FUNNEL {} 1/h COST"]  # fmt: skip
 
 
-def test_in_multi(conn, redis):
+def test_no_decision_is_made_in_multi(conn, redis):
     for command in ALL:
         key = fresh()
         redis.call("SET", "k", 0)
@@ -184,7 +184,7 @@ def test_watch_is_kept(conn, redis):
     assert conn.ask("MULTI", "GET w", "EXEC")[2] is None
 
 
-def test_while_subscribed(conn, redis, protocol):
+def test_decisions_while_subscribed_are_refused_in_resp2_only(conn, redis, protocol):
     channel, key = fresh("channel"), fresh()
     with speaking(redis.connect(), protocol) as direct:
         direct.call("SUBSCRIBE", channel)
@@ -219,7 +219,7 @@ def test_behind_what_blocks(conn, redis):
 # ---- who may ----
 
 
-def test_noauth(farm):
+def test_who_has_not_logged_in_gets_no_decision(farm):
     redis = farm.redis(password="secret")
     secret = redis.folder / "secret"
     secret.write_text("secret")
@@ -257,7 +257,7 @@ def limited(request, farm, redis):
     return lambda sections: farm.weir(redis, sections=sections + OPERATOR, workers=workers, lanes=lanes)
 
 
-def test_policy_refuses(limited, redis, protocol):
+def test_a_policy_refuses_limit_commands_too(limited, redis, protocol):
     weir = limited("[policy default]\n@limit = 3/d\ncmd.limit|fixed = deny\ncmd.cl.throttle = 1/d\n")
     with speaking(weir.connect(), protocol) as conn:
         key = fresh()
@@ -285,7 +285,7 @@ def test_policy_refuses_in_a_run(limited):
         assert replies[16] == b"x"
 
 
-def test_policy_delays(limited, redis):
+def test_a_policy_delays_limit_commands_too(limited, redis):
     weir = limited("[policy default]\n@limit = 50/s over delay 5s\n")
     with weir.connect() as conn:
         key = fresh()

@@ -1,7 +1,7 @@
 """LIMIT commands that Redis decides: every option, every error, redis-cell's tables, names of keys."""
 
 import pytest
-from decisions import (
+from kit.decisions import (
     WRONGTYPE,
     admitted,
     clock_us,
@@ -16,10 +16,10 @@ from decisions import (
     speaking,
     written,
 )
-from harness import wait_until
-from limits import plain
-from reloading import reload
-from resp import Error, encode, pipeline
+from kit.harness import wait_until
+from kit.limits import plain
+from kit.reloading import reload
+from kit.resp import Error, encode, pipeline
 
 FUNNELS = ["FUNNEL", "BUCKET"]
 WINDOWS = ["SLIDING", "FIXED"]
@@ -30,7 +30,7 @@ FIXED_PERIOD_MS = 3_600_000
 
 
 @pytest.mark.parametrize("name", FUNNELS)
-def test_funnel(conn, protocol, name, redis):
+def test_a_funnel_lets_a_burst_through_then_one_an_interval(conn, protocol, name, redis):
     key = fresh()
     assert isinstance(conn.call("LIMIT", name, fresh(), "1/s"), dict if protocol == 3 else list)
     for i in range(5):
@@ -50,7 +50,7 @@ def test_burst_and_cost(conn, name):
 
 
 @pytest.mark.parametrize("name, options", [("SLIDING", ""), ("SLIDING", "APPROX"), ("FIXED", "")])
-def test_windows(conn, redis, name, options):
+def test_a_window_lets_its_limit_through_and_no_more(conn, redis, name, options):
     key = fresh()
     found = [decide(conn, f"LIMIT {name} {key} 5/100d {options}") for _ in range(7)]
     assert [f[:3] for f in found] == [(0, 5, 4 - i) for i in range(5)] + [(1, 5, 0)] * 2
@@ -75,7 +75,7 @@ def test_cost_of_windows(conn, command):
 
 
 @pytest.mark.parametrize("name", FUNNELS + WINDOWS + ["SLIDING APPROX"])
-def test_several_rates(conn, redis, name):
+def test_several_rates_are_all_or_nothing(conn, redis, name):
     """All or nothing; the reply tells of the one with least remaining, or of the longest wait."""
     key, (name, *option) = fresh(), name.split()
     command = " ".join(["LIMIT", name, key, "2/50d", "5/100d", *option])
@@ -90,7 +90,7 @@ def test_several_rates(conn, redis, name):
 
 
 @pytest.mark.parametrize("name", FUNNELS + WINDOWS + ["SLIDING APPROX"])
-def test_peek(conn, redis, name):
+def test_peek_writes_nothing(conn, redis, name):
     key, (name, *option) = fresh(), name.split()
     command = " ".join(["LIMIT", name, key, "2/50d", *option])
     before = written(redis)
@@ -114,7 +114,7 @@ def test_peek_tells_the_state(conn):
     assert decide(conn, f"LIMIT SLIDING {fresh()} 5/500s PEEK")[:4] == (0, 5, 5, -1)
 
 
-def test_reset(conn, redis):
+def test_reset_deletes_keys_and_counts_them(conn, redis):
     keys = [fresh() for _ in range(3)]
     for key in keys[:2]:
         assert admitted(decisions(conn, *[f"LIMIT FUNNEL {key} 1/h"] * 2)) == 1
@@ -168,7 +168,7 @@ def cell_tables(conn, redis, name, prefix, db):
 
 
 @pytest.mark.parametrize("name", ["LIMIT THROTTLE", "CL.THROTTLE", "cl.throttle"])
-def test_cell_tables(conn, redis, name):
+def test_cl_throttle_stores_under_the_prefix_in_database_0(conn, redis, name):
     """Under the prefix, and in database 0 whatever the client's."""
     conn.call("SELECT", 3)
     cell_tables(conn, redis, name, "limit:", 0)
@@ -182,7 +182,7 @@ def test_raw_cell_tables(raw, redis, db):
     cell_tables(raw, redis, "LIMIT THROTTLE", "limit:", 0)
 
 
-def test_cell_documented(conn, redis):
+def test_cl_throttle_answers_as_redis_cell_documents(conn, redis):
     assert conn.call("CL.THROTTLE", fresh(), 15, 30, 60) == [0, 16, 15, -1, 2]
     assert conn.call("CL.THROTTLE", fresh(), 5, 5, 3600) == [0, 6, 5, -1, 720]
     key = fresh()
@@ -407,7 +407,7 @@ ERRORS = [
 ]  # fmt: skip
 
 
-def test_errors(conn, redis):
+def test_a_wrong_call_is_an_error_and_writes_nothing(conn, redis):
     """Their texts; and nothing is written or asked of Redis."""
     before, asked = written(redis), script_calls(redis)
     for command, text in ERRORS:
@@ -417,7 +417,7 @@ def test_errors(conn, redis):
     assert written(redis) == before and script_calls(redis) == asked
 
 
-def test_wrong_types(conn, redis):
+def test_a_key_of_another_kind_is_wrongtype(conn, redis):
     key = fresh()
     commands = {
         "f": f"LIMIT FUNNEL {key} 5/h", "b": f"LIMIT BUCKET {key} 5/h", "z": f"LIMIT SLIDING {key} 5/h",
@@ -461,7 +461,7 @@ KEYS = [b"", b"\0", b"a\0b", b"a\r\nb", b"\xff\xfe", b"{tag}rest", b" ", bytes(r
 
 
 @pytest.mark.parametrize("key", KEYS, ids=range(len(KEYS)))
-def test_keys(conn, redis, key):
+def test_each_algorithm_stores_one_key_under_the_prefix(conn, redis, key):
     conn.call("LIMIT", "RESET", key)
     conn.call("DEL", key)
     for command, options in (("FUNNEL", ["1/h"]), ("SLIDING", ["1/h"]), ("FIXED", ["1/100d"]), ("THROTTLE", [0, 1, 99])):
@@ -490,7 +490,7 @@ def test_keys_too_long(conn):
 
 
 @pytest.mark.parametrize("prefix", ["{app}:", "p", "x" * 128])
-def test_prefix(farm, redis, prefix):
+def test_limit_prefix_is_put_before_every_key(farm, redis, prefix):
     weir = farm.weir(redis, workers=1, limit_prefix=prefix)
     with weir.connect() as conn:
         assert decide(conn, "LIMIT FUNNEL k 1/h").limited == 0
@@ -502,7 +502,7 @@ def test_prefix(farm, redis, prefix):
 # ---- inline requests, and many keys ----
 
 
-def test_inline(conn):
+def test_decisions_can_be_asked_inline(conn):
     key = fresh()
     conn.send(f"limit funnel {key} 1/h\r\nLIMIT FUNNEL {key} 1/h COST\r\n".encode())
     assert decision(conn.read()).limited == 0
@@ -539,7 +539,7 @@ def named(request, farm, redis):
     return farm.weir(redis, sections=NAMED, workers=workers, lanes=lanes)
 
 
-def test_check(named, protocol, redis):
+def test_check_decides_by_the_named_limit(named, protocol, redis):
     with speaking(named.connect(), protocol) as conn:
         for name, limit in (("signup", 5), ("mail", 3), ("ONCE", 1), ("about", 4), ("tokens", 2)):
             found = [decide(conn, f"LIMIT CHECK {name} user") for _ in range(limit + 2)]

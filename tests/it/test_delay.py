@@ -7,10 +7,10 @@ import socket
 import time
 
 import pytest
-from crowd import RST
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, limit_of, login, order, passed, refusal, tallies
-from resp import Error, encode, pipeline
+from kit.crowd import RST
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, limit_of, login, order, passed, refusal, tallies
+from kit.resp import Error, encode, pipeline
 
 LATE = 3.0  # seconds that a loaded machine may add
 
@@ -141,7 +141,7 @@ def test_no_window_admits_too_much(farm, redis):
     close_all(conns)
 
 
-def test_per_connection(farm, redis):
+def test_delays_per_connection_do_not_add_up(farm, redis):
     weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 10/s per connection over delay 1s\n")
     conns = [weir.connect() for _ in range(5)]
     start = time.monotonic()
@@ -156,7 +156,7 @@ def test_per_connection(farm, redis):
 
 
 @pytest.mark.parametrize("unit", ["cost = 10/s burst 10", "bytes-in = 1000/s burst 1000", "bytes-out = 1000/s burst 1000"])
-def test_other_units(unit, farm, redis):
+def test_a_debt_of_cost_or_bytes_is_waited_for(unit, farm, redis):
     """A debt of 20 units of cost, or of 2000 bytes, is waited for."""
     redis.call("SET", "big", b"x" * 3000)
     weir = farm.weir(
@@ -192,7 +192,7 @@ def test_time_counts_from_when_a_command_is_next(queue):
         assert [a.read() for _ in range(8)] == list(range(1, 9))
 
 
-def test_inside_multi(limited):
+def test_commands_in_multi_are_delayed(limited):
     weir = limited("[policy default]\nwrite = 10/s over delay 1s\n")
     with weir.connect() as a:
         start = time.monotonic()
@@ -209,7 +209,7 @@ def test_a_transaction_with_a_command_that_may_not_wait_so_long(limited, redis):
         assert replies[3].startswith("EXECABORT") and replies[4] is None
 
 
-def test_large_requests(limited, redis):
+def test_a_large_request_waits_for_its_turn(limited, redis):
     weir = limited("[policy default]\nwrite = 5/s over delay 1s\n")
     value = bytes(range(256)) * 8192
     with weir.connect() as a, weir.connect() as b:

@@ -4,9 +4,9 @@ import select
 import time
 
 import pytest
-from decisions import Decision, admitted, clock_us, decide, decision, decisions, fresh, script_calls
-from harness import wait_until
-from resp import pipeline
+from kit.decisions import Decision, admitted, clock_us, decide, decision, decisions, fresh, script_calls
+from kit.harness import wait_until
+from kit.resp import pipeline
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_equal_calls_travel_as_one(conn, redis, command):
     assert all(abs(a.reset - b.reset) < 5000 for a, b in zip(together, singly))
 
 
-def test_equal_peeks(conn):
+def test_equal_peeks_of_a_turn_get_equal_answers(conn):
     key = fresh()
     found = decisions(conn, *[f"LIMIT FUNNEL {key} 3/d PEEK"] * 6)
     assert {f[:4] for f in found} == {(0, 3, 3, -1)}

@@ -5,8 +5,8 @@ import shutil
 import time
 
 import pytest
-from harness import wait_until
-from resp import Error
+from kit.harness import wait_until
+from kit.resp import Error
 from test_http import ADMIN, get, metrics, value
 
 UNAVAILABLE = Error("UPSTREAM unavailable")

@@ -10,9 +10,9 @@ import threading
 import time
 
 import pytest
-from fake import Fake, hang, say_and_close
-from harness import WEIR, Weir, wait_until
-from resp import Closed, Conn, Error, dial, encode, pipeline
+from kit.fake import Fake, hang, say_and_close
+from kit.harness import WEIR, Weir, wait_until
+from kit.resp import Closed, Conn, Error, dial, encode, pipeline
 
 LANES = ["shared", "private"]
 BACK_WITHIN = 2.0
@@ -148,7 +148,7 @@ UNFINISHED = {
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage(garbage, fake, front):
+def test_garbage_from_redis_closes_only_who_waited_for_it(garbage, fake, front):
     with front.connect() as victim, front.connect() as bystander:
         assert bystander.call("ECHO", "x") == b"x"
         victim.send(GET_K)
@@ -377,7 +377,7 @@ VERBATIM = [
 ]
 
 
-def test_verbatim(fake, front):
+def test_odd_replies_are_passed_on_byte_for_byte(fake, front):
     """Passed on byte for byte, and the connection is kept."""
     with front.connect() as conn:
         lanes = set()
@@ -441,7 +441,7 @@ def test_a_user_who_may_not_select(lanes, farm):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_busy(lanes, farm):
+def test_a_busy_redis_is_told_of_and_can_be_freed(lanes, farm):
     """While a script runs for ever, clients in any database hear so from Redis, and one of them can end it."""
     redis = farm.redis("--lua-time-limit", "10")
     weir = farm.weir(redis, workers=1, lanes=lanes)
@@ -549,7 +549,7 @@ def test_no_client_reconnects_that_had_nothing_in_flight(ending, fake, farm):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_refused(lanes, fake, farm):
+def test_refused_connections_are_told_and_tried_again(lanes, fake, farm):
     weir = weir_before(fake, farm, lanes=lanes)
     fake.refuse()
     for lane in list(fake.lanes):
@@ -571,7 +571,7 @@ def told_in_time(weir, milliseconds):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_blackhole(lanes, fake, farm):
+def test_connect_timeout_ends_a_connection_that_nobody_answers(lanes, fake, farm):
     """What makes a connection is not even refused: connect-timeout counts, not the kernel's patience."""
     weir = weir_before(fake, farm, lanes=lanes, connect_timeout="200ms")
     with fake.blackhole():
@@ -1000,7 +1000,7 @@ class FewFiles(Weir):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_few_files(lanes, farm):
+def test_without_descriptors_who_is_connected_is_served(lanes, farm):
     """Who is connected is served, also with a new connection to Redis; who comes on top is told so."""
     redis = farm.redis()
     weir = farm._start(FewFiles(redis, workers=2, lanes=lanes))
@@ -1107,7 +1107,7 @@ def test_redis_stands_still_and_goes_on(farm):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_client_pause(lanes, farm):
+def test_client_pause_holds_back_everything_and_then_all_goes_on(lanes, farm):
     """CLIENT PAUSE holds every command back, weir's own greeting too: all just waits, and then goes on."""
     redis = farm.redis()
     weir = farm.weir(redis, lanes=lanes)

@@ -1,10 +1,10 @@
 """What comes from Redis' side is anything: weir lives, serves others, and what it cannot believe is an error."""
 
 import pytest
-from decisions import decide, fresh, place
-from fake import INFO, Fake
-from harness import wait_until
-from resp import Closed, Error, encode, pipeline
+from kit.decisions import decide, fresh, place
+from kit.fake import INFO, Fake
+from kit.harness import wait_until
+from kit.resp import Closed, Error, encode, pipeline
 
 SHA = b"$40\r\n" + b"a1" * 20 + b"\r\n"
 CALLS = {

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from fake import Fake
-from resp import Closed, encode, pipeline
+from kit.fake import Fake
+from kit.resp import Closed, encode, pipeline
 
 LANES = ["shared", "private"]
 LIMITS = "[policy default]\nwrite = 1/h\n[policy joe]\nmatch = user:joe\nconnections = 1\n"
@@ -121,7 +121,7 @@ def test_own_answers_follow_the_message(listener, own, fake, weir):
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_among_answers(listener, fake, weir):
+def test_a_message_among_answers_waits_for_its_place(listener, fake, weir):
     """Refused, sent, refused: the message, and then all in order."""
     conn, lane, message = listen(listener, fake, weir)
     get = encode("PING") if listener == "subscriber" else GET

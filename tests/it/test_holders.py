@@ -4,9 +4,9 @@ import struct
 import time
 
 import pytest
-from decisions import connections, decide, fresh, place, script_calls
-from harness import MODES, wait_until
-from resp import Closed, pipeline
+from kit.decisions import connections, decide, fresh, place, script_calls
+from kit.harness import MODES, wait_until
+from kit.resp import Closed, pipeline
 
 
 def acquire(conn, key, most=1, ttl=100_000, wait=None):
@@ -24,7 +24,7 @@ def release(conn, key, token):
     return conn.call("LIMIT", "RELEASE", key, token)
 
 
-def test_places(conn, protocol, redis):
+def test_acquire_gives_no_more_places_than_there_are(conn, protocol, redis):
     key = fresh()
     assert isinstance(conn.call("LIMIT", "ACQUIRE", fresh(), 1, 9000), dict if protocol == 3 else list)
     held = [acquire(conn, key, 3) for _ in range(3)]
@@ -87,7 +87,7 @@ def test_a_place_that_ends(conn, redis):
     assert script_calls(redis) - asked <= 5
 
 
-def test_release_wakes(weir, conn, redis):
+def test_a_release_wakes_who_waits(weir, conn, redis):
     key = fresh()
     held = acquire(conn, key)
     with weir.connect() as other:
@@ -102,7 +102,7 @@ def test_release_wakes(weir, conn, redis):
     wait_until(lambda: redis.waiting()[1] == 0, "nobody listens any more")
 
 
-def test_across_weirs(two_weirs, redis):
+def test_each_free_place_goes_to_one_waiter_on_any_weir(two_weirs, redis):
     """Each place goes to one waiter, whichever weir it waits at; each in a moment, though holders' time is long."""
     key = fresh()
     started = time.monotonic()
@@ -236,7 +236,7 @@ def test_the_prefix_is_the_channels(farm, redis, mode):
         assert place(b.read()).limited == 0
 
 
-def test_quit_behind(weir, redis):
+def test_quit_behind_an_acquire_is_answered_after_it(weir, redis):
     key = fresh()
     with weir.connect() as conn:
         conn.send(pipeline(f"LIMIT ACQUIRE {key} 1 100000", "QUIT"))

@@ -10,8 +10,8 @@ import subprocess
 import time
 
 import pytest
-from admin import ADMIN, admin_of, get
-from harness import REPO, free_port, run_weir, wait_until
+from kit.admin import ADMIN, admin_of, get
+from kit.harness import REPO, free_port, run_weir, wait_until
 
 LIMITS = """
 [policy default]
@@ -397,7 +397,7 @@ def test_who_listens_and_who_blocks(farm, redis, lanes):
         wait_metric(weir, 0, "weir_upstream_subscribed_connections", **upstream)
 
 
-def test_pauses(farm, redis):
+def test_pauses_of_slow_readers_are_counted(farm, redis):
     """Who does not read stops the upstream; an upstream that does not read stops a client."""
     weir = farm.weir(redis, sections=ADMIN)
 

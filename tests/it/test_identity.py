@@ -3,9 +3,9 @@
 import socket
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, limit_of, login, order, passed, plain, remaining, tallies
-from resp import Conn, Error, encode
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, limit_of, login, order, passed, plain, remaining, tallies
+from kit.resp import Conn, Error, encode
 
 
 @pytest.fixture(params=MODES, ids=MODE_IDS)
@@ -94,7 +94,7 @@ def test_unix_sockets_have_no_address(limited):
 # ---- listeners, names ----
 
 
-def test_listeners(limited):
+def test_listeners_are_matched_by_their_address(limited):
     weir = limited(
         "[policy socket]\nmatch = listener:unix:*\nread = 5/d\n[policy default]\nread = 3/d\n",
         listen="127.0.0.1:0, unix:{folder}/a.sock, unix:{folder}/b.sock",

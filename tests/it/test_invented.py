@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
-from fake import Fake
-from resp import encode
+from kit.fake import Fake
+from kit.resp import encode
 
 FLAGS = [
     [], ["write"], ["readonly", "fast"], ["write", "denyoom", "movablekeys"], ["blocking"], ["write", "blocking"], ["pubsub"],

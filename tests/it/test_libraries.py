@@ -10,8 +10,8 @@ import subprocess
 
 import pytest
 import redis as redis_py
-from harness import NODE_SOURCES, wait_until
-from server import REDIS_SERVER
+from kit.harness import NODE_SOURCES, wait_until
+from kit.server import REDIS_SERVER
 
 LANES = ["shared", "private"]
 SESSIONS = 40

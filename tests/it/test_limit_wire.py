@@ -1,11 +1,11 @@
 """LIMIT STATUS, EXPLAIN and the operator's commands over the wire: who may, what errors say, how replies look."""
 
 import pytest
-from decisions import speaking
-from harness import MODE_IDS, MODES, wait_until
-from limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
-from resp import Error, encode, pipeline
-from server import at_least
+from kit.decisions import speaking
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
+from kit.resp import Error, encode, pipeline
+from kit.server import at_least
 
 NOAUTH = Error("NOAUTH Authentication required.")
 OPERATORS = ["LIST", "TOP", "LOG", "SET p read 1/s", "UNSET p read", "DIFF", "MODE", "MODE shadow", "FORGIVE x"]
@@ -32,7 +32,7 @@ def fields(value, protocol):
 # ---- who may ----
 
 
-def test_noauth(farm):
+def test_limit_needs_a_login_where_redis_does(farm):
     redis = farm.redis(password="secret")
     secret = redis.folder / "secret"
     secret.write_text("secret")
@@ -48,7 +48,7 @@ def test_noauth(farm):
         assert op.call("LIMIT", "LIST") == [] or op.call("LIMIT", "LIST") == NOAUTH
 
 
-def test_noperm(limited, users):
+def test_who_is_no_operator_is_told_noperm(limited, users):
     weir = limited("[policy ops]\nmatch = user:alice\nadmin = yes\n[policy default]\nread = 9/d\n" + OPERATOR)
     with weir.connect() as a, login(weir, "bob") as bob, login(weir, "alice") as alice:
         for command in OPERATORS:
@@ -103,7 +103,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("command, error", ERRORS, ids=[e[0] for e in ERRORS])
-def test_errors(command, error, farm, redis):
+def test_wrong_limit_commands_are_errors(command, error, farm, redis):
     weir = farm.weir(redis, workers=1, sections="[policy default]\nread = 9/d\n" + OPERATOR)
     with operator(weir) as op:
         for _ in range(2):
@@ -129,7 +129,7 @@ def test_errors_carry_no_line_ends(farm, redis):
 # ---- its place ----
 
 
-def test_inside_multi(limited):
+def test_operators_commands_are_refused_in_multi(limited):
     weir = limited("[policy default]\nread = 900/d\n" + OPERATOR)
     with weir.connect() as a, operator(weir) as op:
         for conn in (a, op):
@@ -168,7 +168,7 @@ def test_a_long_run_keeps_its_order(limited):
         assert all(isinstance(reply, list) for reply in replies[1::2])
 
 
-def test_without_replies(limited):
+def test_limit_keeps_silent_when_replies_are_off(limited):
     weir = limited("[policy default]\nread = 9/d\n" + OPERATOR)
     with operator(weir) as op:
         op.send(pipeline("CLIENT REPLY OFF", "LIMIT STATUS", "LIMIT MODE shadow", "LIMIT BAD", "CLIENT REPLY ON"))
@@ -180,7 +180,7 @@ def test_without_replies(limited):
         assert op.read() == b"enforce"
 
 
-def test_while_subscribed(limited, redis, protocol):
+def test_limit_while_subscribed_is_refused_in_resp2_only(limited, redis, protocol):
     """In RESP2 Redis lets nothing through but what is about subscribing."""
     weir = limited("[policy default]\nread = 9/d\n")
     with speaking(weir.connect(), protocol) as a:
@@ -223,7 +223,7 @@ def test_in_any_case_and_inline(limited):
         assert a.call("limit|status").startswith("ERR unknown")
 
 
-def test_limited_themselves(limited, users):
+def test_operators_commands_are_limited_too(limited, users):
     """The operator's commands count like others; STATUS, EXPLAIN and HELP are of class control."""
     weir = limited("[policy ops]\nmatch = user:alice\nadmin = yes\nall = 2/d\n")
     with login(weir, "alice") as a:
@@ -235,7 +235,7 @@ def test_limited_themselves(limited, users):
 # ---- shapes ----
 
 
-def test_status(limited, protocol):
+def test_status_tells_how_each_limit_stands(limited, protocol):
     weir = limited(
         "[policy default]\nread = 10/d burst 20\nwrite = 5/h over delay 1s\ninflight = 3 per policy\ncmd.keys = deny\n"
         + OPERATOR
@@ -266,7 +266,7 @@ def test_status_of_who_is_not_limited(farm, redis, protocol):
         assert values == ["ip:127.0.0.1", None, "enforce", []]
 
 
-def test_explain(limited, protocol):
+def test_explain_tells_what_would_become_of_a_command(limited, protocol):
     weir = limited(
         "[cost]\nmget = 2 per key\n[class heavy]\ncommands = keys, mget\n"
         "[policy default]\nread = 2/d\nheavy = 1/d\ncost = 100/d\nwrite = 1/d over delay 1m\n" + OPERATOR
@@ -302,7 +302,7 @@ def test_explain(limited, protocol):
         assert said["subject"] == "ip:127.0.0.1" and said["verdict"] == "pass"
 
 
-def test_list(limited, protocol):
+def test_list_tells_every_limit_and_its_counts(limited, protocol):
     weir = limited("[policy none]\nmatch = user:none\nwrite = 1/s, 10/h\n[policy default]\nread = 2/d\n" + OPERATOR)
     with weir.connect() as a, speaking(operator(weir), protocol) as op:
         a.ask(*["GET k"] * 5)
@@ -317,7 +317,7 @@ def test_list(limited, protocol):
         assert rows[2][6:] == [2, 0, 3, 0, 1]
 
 
-def test_top(limited, users, protocol):
+def test_top_names_the_heaviest_subjects(limited, users, protocol):
     weir = limited("[policy u]\nmatch = user:*\nread = 5/d\n" + OPERATOR)
     with login(weir, "alice") as alice, login(weir, "bob") as bob, speaking(operator(weir), protocol) as op:
         alice.ask(*["GET k"] * 400)
@@ -335,7 +335,7 @@ def test_top(limited, users, protocol):
         assert {fields(row, protocol)[1][0] for row in op.call("LIMIT", "TOP")} >= {"user:alice", "user:bob"}
 
 
-def test_log(limited, protocol):
+def test_log_tells_the_last_events(limited, protocol):
     weir = limited("[policy default]\nread = 2/d\n" + OPERATOR)
     with weir.connect() as a, speaking(operator(weir), protocol) as op:
         a.ask(*["GET k"] * 5)
@@ -363,7 +363,7 @@ def test_diff_and_forgive(limited, protocol):
         assert op.call("LIMIT", "DIFF") == []
 
 
-def test_help(limited, protocol):
+def test_help_names_every_subcommand(limited, protocol):
     weir = limited("")
     with speaking(weir.connect(), protocol) as a:
         lines = a.call("LIMIT", "HELP")
@@ -376,7 +376,7 @@ def test_help(limited, protocol):
 # ---- the operator's socket ----
 
 
-def test_the_socket(limited):
+def test_the_operators_socket_is_private_and_not_limited(limited):
     weir = limited("[policy default]\nall = 1/d\nconnections = 1\n" + OPERATOR)
     path = weir.folder / "operator.sock"
     assert path.stat().st_mode & 0o777 in (0o600, 0o700)

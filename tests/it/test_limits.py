@@ -8,9 +8,9 @@ import selectors
 import time
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from resp import Conn, Error, encode, pipeline
-from server import at_least
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.resp import Conn, Error, encode, pipeline
+from kit.server import at_least
 
 KEYED = "[class keyed]\ncommands = @string, @scripting\n[policy default]\nkeyed = 1/h\n"
 REFUSED = re.compile(r"THROTTLED retry_in_ms=(\d+) limit=(\S+)")
@@ -253,7 +253,7 @@ CLASSES = [
 
 
 @pytest.mark.parametrize("what, limited_command, other", CLASSES, ids=[f"{c[0]} {c[1]}" for c in CLASSES])
-def test_classes(what, limited_command, other, farm, redis):
+def test_a_limit_binds_the_commands_of_its_class(what, limited_command, other, farm, redis):
     weir = farm.weir(redis, workers=1, sections=f"[policy p]\nmatch = ip:127.0.0.0/8\n{what} = 1/h\n")
     with weir.connect() as a, weir.connect() as b:
         assert limit_of(a.call(*limited_command.split())) is None
@@ -504,7 +504,7 @@ class Hammer:
             conn.close()
 
 
-def test_accuracy(farm, redis):
+def test_what_passes_is_burst_and_rate_to_a_hundredth(farm, redis):
     """Never more than burst + rate * time, and at least 99 % of it, with 1, 2 and 8 connections on 2 workers."""
     sections = f"[policy default]\nwrite = {RATE}/s burst {BURST}\n"
     hammers = [Hammer(farm.weir(redis, workers=2, sections=sections), n) for n in (1, 2, 8)]

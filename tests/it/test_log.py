@@ -7,8 +7,8 @@ import re
 import signal
 
 import pytest
-from harness import run_weir, wait_until
-from resp import Closed, Conn, pipeline
+from kit.harness import run_weir, wait_until
+from kit.resp import Closed, Conn, pipeline
 from test_http import ADMIN, metrics, value
 
 TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (debug|info |warn |error) (\S.*)")

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 import test_commands
-from harness import free_port, wait_until
-from meddler import Meddler
-from resp import Closed, Error, encode, pipeline
-from script import same_as_redis
+from kit.harness import free_port, wait_until
+from kit.meddler import Meddler
+from kit.resp import Closed, Error, encode, pipeline
+from kit.script import same_as_redis
 
 LANES = ["shared", "private"]
 TOKEN = b"a-token-of-this-test"

@@ -8,8 +8,8 @@ import signal
 import threading
 
 import pytest
-from harness import wait_until
-from resp import Conn, encode
+from kit.harness import wait_until
+from kit.resp import Conn, encode
 from test_http import ADMIN, metrics, value
 
 TOO_MANY = b"-ERR max number of clients reached\r\n"

@@ -8,8 +8,8 @@ import random
 from collections import defaultdict
 
 import pytest
-from harness import rounds
-from resp import Error
+from kit.harness import rounds
+from kit.resp import Error
 from test_scripts import FULL, MANY, NOW, Scripts, milliseconds
 
 SEEDS = range(rounds(20))

@@ -1,12 +1,12 @@
 """Limits that the operator names: what is seen of them, and how they are steered."""
 
 import pytest
-from admin import ADMIN, get, stats
-from decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decision, decisions, fresh
-from harness import wait_until
-from limits import operator, order, plain
-from reloading import reload
-from resp import Error, pipeline
+from kit.admin import ADMIN, get, stats
+from kit.decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decision, decisions, fresh
+from kit.harness import wait_until
+from kit.limits import operator, order, plain
+from kit.reloading import reload
+from kit.resp import Error, pipeline
 from test_http import metrics, value
 from test_page import page_of
 
@@ -58,7 +58,7 @@ def counted(passed=0, limited=0, shadowed=0, errors=0):
     return {"asked": passed + limited + shadowed + errors, "passed": passed, "limited": limited, "shadowed": shadowed, "errors": errors}
 
 
-def test_list(weir):
+def test_list_counts_what_became_of_named_limits(weir):
     conns = [weir.connect() for _ in range(4)]
     key = fresh()
     for conn in conns:
@@ -73,7 +73,7 @@ def test_list(weir):
     assert counts(weir, "Once") == counted(1, 11), "a reload resets nothing"
 
 
-def test_shadow(weir):
+def test_a_named_limit_in_shadow_limits_nobody_and_counts(weir):
     """Nobody is limited, or waits; what would have been is counted."""
     key = fresh()
     with weir.connect() as conn:
@@ -97,7 +97,7 @@ def test_errors_are_counted(farm):
         assert counts(weir, "Once")["errors"] >= 1 and counts(weir, "queue") == counted(shadowed=1)
 
 
-def test_top(weir):
+def test_top_limited_names_the_keys_that_are_limited_most(weir):
     """The keys that are limited most, whatever the worker; for operators only."""
     noisy, other = fresh("noisy"), fresh("other")
     with weir.connect() as a, weir.connect() as b:
@@ -161,7 +161,7 @@ def test_more_than_have_series_of_their_own(farm, redis):
 # ---- steering ----
 
 
-def test_set_limit(weir):
+def test_set_limit_replaces_a_line_until_the_reload(weir):
     """Replaces a line until the next reload, with the keys that live; DIFF shows it."""
     key = fresh()
     with weir.connect() as conn:
@@ -202,7 +202,7 @@ ALGORITHMS = {"funnel": "2/h burst 2", "bucket": "2/h burst 2", "sliding": "2/10
 
 
 @pytest.mark.parametrize("before", ALGORITHMS)
-def test_another_algorithm(weir, redis, before):
+def test_keys_begin_anew_when_a_limit_gets_another_algorithm(weir, redis, before):
     """Keys that live begin anew, once, on whichever worker; a look deletes nothing."""
     conns = [weir.connect() for _ in range(4)]
 

@@ -4,9 +4,9 @@ import random
 import time
 
 import pytest
-from decisions import FIELDS, PLACE_FIELDS, admitted, clock_us, decide, decision, decisions, fresh, is_like, near, script_calls, written
-from limits import plain
-from resp import Error
+from kit.decisions import FIELDS, PLACE_FIELDS, admitted, clock_us, decide, decision, decisions, fresh, is_like, near, script_calls, written
+from kit.limits import plain
+from kit.resp import Error
 from test_scripts import NOW, Scripts
 
 
@@ -95,7 +95,7 @@ def test_force_credit_and_partial(conn, algorithm):
 
 
 @pytest.mark.parametrize("name", ["FUNNEL", "BUCKET"])
-def test_borrow(conn, name):
+def test_borrow_lets_through_and_owes_the_rest(conn, name):
     """As if it cost 1: what it costs beyond that is owed."""
     key = fresh()
     command = f"LIMIT {name} {key} 3/300s"

@@ -5,8 +5,8 @@ import signal
 from html.parser import HTMLParser
 
 import pytest
-from admin import ADMIN, get, limit_of, stats
-from harness import REPO, free_port, wait_until
+from kit.admin import ADMIN, get, limit_of, stats
+from kit.harness import REPO, free_port, wait_until
 
 EVIL = "<script>alert(1)</script>"
 ATTRIBUTE = "'\"onmouseover=alert(2)&amp;"

@@ -4,9 +4,9 @@ import base64
 import threading
 
 import pytest
-from admin import ADMIN, get, stats, url_of
-from browser import Browser
-from harness import REPO, wait_until
+from kit.admin import ADMIN, get, stats, url_of
+from kit.browser import Browser
+from kit.harness import REPO, wait_until
 
 EVIL = "<script>alert(1)</script>"
 LIMITS = """

@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decisions, fresh, near, script_calls, written
-from limits import operator, order, plain
-from resp import Error
+from kit.decisions import UNAVAILABLE, WRONGTYPE, admitted, decide, decisions, fresh, near, script_calls, written
+from kit.limits import operator, order, plain
+from kit.resp import Error
 from test_options import Model
 from test_scripts import NOW, Scripts
 
@@ -164,7 +164,7 @@ NAMES = list(FULL)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_levels(scripts, name):
+def test_a_penalty_grows_each_time_up_to_its_longest(scripts, name):
     """1 minute, doubled each time up to 10; anew when 10 have gone by since the last one ended."""
     now, word = BASE, f"0p{MINUTE // MS}:{10 * MINUTE // MS}"
 
@@ -383,7 +383,7 @@ WORDS = ["FUNNEL", "BUCKET", "SLIDING", "APPROX", "FIXED"]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_once_limited(conn, redis, algorithm):
+def test_once_limited_a_key_stays_limited_for_the_penalty(conn, redis, algorithm):
     key = fresh()
     command = f"LIMIT {algorithm.format(key)}"
     assert [one.limited for one in decisions(conn, *[f"{command} PENALTY 1000d"] * 3)] == [0, 0, 0]
@@ -409,7 +409,7 @@ def test_once_limited(conn, redis, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_it_ends(conn, redis, algorithm):
+def test_a_penalty_ends(conn, redis, algorithm):
     key = fresh()
     command = f"LIMIT {algorithm.format(key).replace('3/d', '3/ms').replace('5/d', '5/ms')} COST 4 PENALTY 200ms..400ms"
     assert decide(conn, command).retry == -1 and 0 < decide(conn, command.replace("COST 4 ", "")).retry <= 200
@@ -419,7 +419,7 @@ def test_it_ends(conn, redis, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_equal_calls(conn, algorithm):
+def test_of_equal_calls_those_behind_are_told_the_penalty(conn, algorithm):
     """Of those that travel as one the first pass, and all others are told the penalty."""
     key = fresh()
     found = decisions(conn, *[f"LIMIT {algorithm.format(key)} PENALTY 40d"] * 6)
@@ -428,7 +428,7 @@ def test_equal_calls(conn, algorithm):
 
 
 @pytest.mark.parametrize("algorithm, word", zip(ALGORITHMS, WORDS), ids=WORDS)
-def test_ban(conn, redis, algorithm, word):
+def test_ban_limits_a_key_at_once(conn, redis, algorithm, word):
     key = fresh()
     command = f"LIMIT {algorithm.format(key)}"
     assert decide(conn, command)[:3] == (0, 3, 2)
@@ -512,7 +512,7 @@ def named(request, farm, redis):
     return farm.weir(redis, workers=workers, lanes=lanes, sections=NAMED, identity="name, ip")
 
 
-def test_named_limits(named, redis):
+def test_a_named_limit_has_its_penalty(named, redis):
     key = fresh()
     with named.connect() as conn:
         found = decisions(conn, *[f"LIMIT CHECK login {key}"] * 4)
@@ -578,7 +578,7 @@ def parts(conn, line):
     return reply[0], reply[2], reply[3], plain(reply[5])
 
 
-def test_several_keys(conn, redis):
+def test_of_several_keys_the_part_that_refuses_has_the_penalty(conn, redis):
     """The part that refuses has the penalty; while it lasts the whole is refused, and charged to none."""
     a, b = fresh(), fresh()
     line = f"LIMIT ALL FIXED {a} 9/d AND SLIDING {b} 2/d"
@@ -681,7 +681,7 @@ ERRORS = {
 }
 
 
-def test_errors(conn, redis):
+def test_a_wrong_penalty_or_ban_writes_nothing(conn, redis):
     before = written(redis)
     for line, error in ERRORS.items():
         assert conn.call(*line.split()) == Error(error), line
@@ -694,7 +694,7 @@ def test_keys_are_known(conn):
         assert plain(conn.call("COMMAND", "GETKEYS", *line.split())) == [key], line
 
 
-def test_who_may(farm, redis):
+def test_ban_and_unban_are_of_the_class_limit_write(farm, redis):
     sections = "[class steering]\ncommands = @limit-write, -limit|check\n[policy default]\nsteering = deny\n[limit plain]\nfixed = 1/1d\n"
     with farm.weir(redis, sections=sections).connect() as conn:
         denied = Error("NOPERM denied by policy default")

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
-from harness import wait_until
-from resp import Closed, Conn, Error, Push, encode, pipeline
-from script import same_as_redis
-from server import at_least, quoted
+from kit.harness import wait_until
+from kit.resp import Closed, Conn, Error, Push, encode, pipeline
+from kit.script import same_as_redis
+from kit.server import at_least, quoted
 
 LANES = ["shared", "private"]
 FEW = 12  # connections of weir to Redis that need no reason, with one worker: control lane, shared lanes, a small pool
@@ -876,7 +876,7 @@ def test_shutdown_ends_redis_even_when_it_is_busy(lanes, busy):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_shutdown(lanes, farm):
+def test_shutdown_closes_who_asked_and_others_go_on(lanes, farm):
     redis = farm.redis()
     weir = farm.weir(redis, workers=1, lanes=lanes)
     with weir.connect() as a, weir.connect() as idle:

@@ -5,8 +5,8 @@ import signal
 import socket
 
 import pytest
-from harness import run_weir, wait_until
-from resp import Closed, Conn, Error, encode, pipeline
+from kit.harness import run_weir, wait_until
+from kit.resp import Closed, Conn, Error, encode, pipeline
 
 TOO_MANY = b"-ERR max number of clients reached\r\n"
 
@@ -20,7 +20,7 @@ def write(tmp_path, text):
 # ---- options ----
 
 
-def test_version():
+def test_version_names_weir_and_its_libraries():
     done = run_weir("--version")
     assert done.returncode == 0
     assert re.match(r"weir \d+\.\d+\.\d+\S*", done.stdout)
@@ -28,7 +28,7 @@ def test_version():
         assert re.search(rf"{library} \S*\d", done.stdout), library
 
 
-def test_help():
+def test_help_names_every_option():
     done = run_weir("--help")
     assert done.returncode == 0
     for option in ("-c FILE", "-t", "--version", "--help"):
@@ -36,7 +36,7 @@ def test_help():
 
 
 @pytest.mark.parametrize("argv", [["--nonsense"], ["weir.conf"], ["-c"]], ids=" ".join)
-def test_bad_options(argv):
+def test_a_bad_option_points_to_help(argv):
     done = run_weir(*argv)
     assert done.returncode == 1
     assert "--help" in done.stderr
@@ -233,7 +233,7 @@ def test_many_connect_at_once(farm, redis):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_max_clients(workers, farm, redis):
+def test_max_clients_turns_away_who_comes_on_top(workers, farm, redis):
     weir = farm.weir(redis, workers=workers, max_clients=8)
     conns = [weir.connect() for _ in range(8)]
     for conn in conns:

@@ -9,11 +9,11 @@ import struct
 import time
 
 import pytest
-from harness import Process, free_port, wait_until
-from limits import OPERATOR, TOO_MANY, limit_of, order, plain
-from reloading import reload
-from resp import Conn, Error, encode, pipeline
-from server import quoted
+from kit.harness import Process, free_port, wait_until
+from kit.limits import OPERATOR, TOO_MANY, limit_of, order, plain
+from kit.reloading import reload
+from kit.resp import Conn, Error, encode, pipeline
+from kit.server import quoted
 from test_http import ADMIN, metrics, value
 
 LANES = ["shared", "private"]

@@ -1,9 +1,9 @@
 """Who has heard the answer to QUIT is gone for Redis too: what he does on another connection may count on it."""
 
 import pytest
-from decisions import speaking
-from resp import Push, pipeline
-from server import at_least
+from kit.decisions import speaking
+from kit.resp import Push, pipeline
+from kit.server import at_least
 
 ROUNDS = 100
 pytestmark = pytest.mark.skipif(not at_least(7), reason="Redis 6.2 takes an ended connection out of its lists a turn later")

@@ -4,10 +4,10 @@ import threading
 import time
 
 import pytest
-from decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place
-from harness import MODE_IDS, MODES, free_port, wait_until
-from resp import Closed, Error, pipeline
-from server import at_least, options
+from kit.decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place
+from kit.harness import MODE_IDS, MODES, free_port, wait_until
+from kit.resp import Closed, Error, pipeline
+from kit.server import at_least, options
 
 DECISIONS = ["FUNNEL {} 1/h", "BUCKET {} 1/h", "SLIDING {} 1/h", "SLIDING {} 1/h APPROX", "FIXED {} 1/100d", "THROTTLE {} 0 1 1000"]
 PLACES = ["ACQUIRE {} 1 9000", "RENEW {} t 9000", "RELEASE {} t"]
@@ -54,7 +54,7 @@ class Flusher(threading.Thread):
 
 
 @pytest.mark.parametrize("command", ["FUNNEL {} 600/d", "SLIDING {} 600/100d", "SLIDING {} 600/100d APPROX", "FIXED {} 600/100d"])
-def test_script_flush(farm, redis, shared_weirs, command):
+def test_script_flush_loses_no_decision(farm, redis, shared_weirs, command):
     """No decision is lost or made twice, and nobody hears of it."""
     command = "LIMIT " + command.format(fresh())
     conns = [shared_weirs(((1, "shared"), (2, "private"))[i % 2]).connect() for i in range(20)]
@@ -99,7 +99,7 @@ def test_noscript_is_repaired_once(farm, redis):
 # ---- Redis refuses ----
 
 
-def test_no_memory(farm, mode):
+def test_a_redis_without_memory_is_told_of(farm, mode):
     redis = farm.redis()
     weir = start(farm, redis, mode, limit_when_down="allow")
     with weir.connect() as conn:
@@ -113,7 +113,7 @@ def test_no_memory(farm, mode):
         assert decide(conn, f"LIMIT FUNNEL {key} 9/h").remaining == 7
 
 
-def test_read_only(farm, mode):
+def test_a_read_only_redis_is_told_of(farm, mode):
     redis = farm.redis("--replicaof", "127.0.0.1", str(free_port()))
     weir = start(farm, redis, mode, limit_when_down="allow")
     with weir.connect() as conn:
@@ -138,7 +138,7 @@ def test_busy_and_then_away(farm):
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
-def test_busy(farm, mode, warm):
+def test_decisions_wait_for_a_busy_redis(farm, mode, warm):
     """A script of somebody else's takes long: also when weir's own have not been loaded yet."""
     redis = farm.redis("--lua-time-limit", "10")
     weir = start(farm, redis, mode, limit_when_down="allow")
@@ -185,7 +185,7 @@ def test_no_user_of_its_own(farm, mode, warm):
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
-def test_loading(farm, mode, warm):
+def test_a_loading_redis_decides_nothing(farm, mode, warm):
     """Redis reads its file: neither a yes nor a client that waits for ever."""
     redis = farm.redis("--rdbcompression", "no")
     weir = start(farm, redis, mode, limit_when_down="error")
@@ -211,7 +211,7 @@ def test_loading(farm, mode, warm):
         wait_until(lambda: type(decision(limit(conn, DECISIONS[0]))) is Decision, "it goes on")
 
 
-def test_no_permission(farm, redis, mode):
+def test_without_permission_for_scripts_decisions_fail_for_good(farm, redis, mode):
     """weir's own user may not run scripts: said so, and for good."""
     redis.call("ACL", "SETUSER", "weak", "on", ">pw", "~*", "&*", "+@all", "-evalsha", "-script", "-eval")
     try:
@@ -228,7 +228,7 @@ def test_no_permission(farm, redis, mode):
         redis.call("ACL", "DELUSER", "weak")
 
 
-def test_wrong_password(farm, mode):
+def test_a_wrong_password_lets_nobody_through(farm, mode):
     """Redis is there: nobody is let through."""
     redis = farm.redis(password="secret")
     secret = redis.folder / "secret"
@@ -263,7 +263,7 @@ def away(farm, mode, **settings):
     return redis, weir
 
 
-def test_away(farm, mode):
+def test_limit_when_down_decides_while_redis_is_away(farm, mode):
     redis, weir = away(farm, mode)
     with weir.connect() as conn:
         wait_until(lambda: limit(conn, DECISIONS[0]) == UNAVAILABLE, "it is away")
@@ -319,7 +319,7 @@ def test_each_limit_when_down(farm, mode):
         assert conn.call("LIMIT", "RESET", "own:k") == UNAVAILABLE
 
 
-def test_local(farm, mode):
+def test_workers_count_together_while_redis_is_away(farm, mode):
     """All workers count together, until Redis is back; then it decides, and knows nothing of what was counted here."""
     redis, weir = away(farm, mode, sections=WHEN_DOWN)
     conns = [weir.connect() for _ in range(6)]
@@ -382,7 +382,7 @@ def test_connections_are_killed(redis, weir):
         conn.close()
 
 
-def test_restart(farm, mode):
+def test_a_restart_amid_calls_answers_each_once(farm, mode):
     """In the middle of calls: each reply is one, and who is not closed, as others wait for Redis, goes on."""
     redis = farm.redis()
     weir = start(farm, redis, mode)
@@ -410,7 +410,7 @@ def test_restart(farm, mode):
             conn.close()
 
 
-def test_upstream_timeout(farm, redis, mode):
+def test_decisions_do_not_wait_for_a_redis_that_hangs(farm, redis, mode):
     """Nobody waits for ever for a Redis that hangs."""
     weir = start(farm, redis, mode, upstream_timeout="200ms")
     with weir.connect() as conn, redis.connect() as admin:

@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from harness import rounds
-from resp import encode
-from script import same_as_redis
+from kit.harness import rounds
+from kit.resp import encode
+from kit.script import same_as_redis
 
 SEEDS = rounds(10)
 

@@ -15,8 +15,8 @@ import zoneinfo
 
 import pytest
 import redis as redis_py
-from harness import NODE_SOURCES, REPO, wait_until
-from transcript import File, story
+from kit.harness import NODE_SOURCES, REPO, wait_until
+from kit.transcript import File, story
 
 PAGE = "docs/recipes.md"
 INTRODUCTION, LIBRARIES = "Recipes", "From your library"

@@ -15,9 +15,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from harness import wait_until
-from reloading import NOT_RELOADED, own_settings, reload, signal_reload
-from resp import Conn, Error, encode, pipeline
+from kit.harness import wait_until
+from kit.reloading import NOT_RELOADED, own_settings, reload, signal_reload
+from kit.resp import Conn, Error, encode, pipeline
 
 REFUSED = re.compile(r"THROTTLED retry_in_ms=(-?\d+) limit=(\S+)")
 

@@ -10,9 +10,9 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from harness import REPO, rounds, wait_until
-from resp import Error
-from server import at_least
+from kit.harness import REPO, rounds, wait_until
+from kit.resp import Error
+from kit.server import at_least
 
 SCRIPTS = REPO / "src/upstream/scripts"
 NAMES = ["funnel", "cell", "sliding", "approx", "fixed", "holders"]

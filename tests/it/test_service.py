@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import Redis, free_port, wait_until
-from manager import Manager
-from resp import encode
+from kit.harness import Redis, free_port, wait_until
+from kit.manager import Manager
+from kit.resp import encode
 
 WATCHDOG_US = 800_000  # weir beats four times in it
 
@@ -73,7 +73,7 @@ def test_a_socket_that_is_none(socket, farm, redis):
 # ---- the watchdog ----
 
 
-def test_beats(farm, redis):
+def test_the_watchdog_hears_beats(farm, redis):
     with Manager(watchdog_us=40_000) as manager:
         weir = farm.weir(redis, env=manager.env)
         for _ in range(20):

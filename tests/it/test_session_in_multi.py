@@ -1,7 +1,7 @@
 """What a transaction does to its client's session: it is known afterwards, or the client is closed; never guessed."""
 
 import pytest
-from resp import Closed, encode
+from kit.resp import Closed, encode
 
 
 

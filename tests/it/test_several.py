@@ -4,10 +4,10 @@ import random
 from collections import Counter, namedtuple
 
 import pytest
-from decisions import FIELDS, UNAVAILABLE, WRONGTYPE, decide, decision, decisions, fresh, read_fields, script_calls, speaking, written
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, limit_of, operator, order, plain
-from resp import Error, pipeline
+from kit.decisions import FIELDS, UNAVAILABLE, WRONGTYPE, decide, decision, decisions, fresh, read_fields, script_calls, speaking, written
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, limit_of, operator, order, plain
+from kit.resp import Error, pipeline
 
 Several = namedtuple("Several", "limited limit remaining retry reset refused_by")
 
@@ -91,7 +91,7 @@ def test_unnamed_ones(weir, protocol):
         assert ask(conn, f"LIMIT ALL FIXED {a} 3/100d")[5] is None
 
 
-def test_forms(weir, protocol):
+def test_several_keys_are_answered_in_every_form(weir, protocol):
     with speaking(weir.connect(), protocol) as conn:
         key = fresh()
         as_array, as_map = (conn.call(*f"LIMIT ALL FIXED {key} 1/100d AND FUNNEL f{key} 9/h AS {form}".split()) for form in ("ARRAY", "MAP"))
@@ -109,7 +109,7 @@ def test_a_key_called_and(weir):
         assert plain(conn.call("COMMAND", "GETKEYS", *"LIMIT CHECK and AND COST 3 AND and b".split())) == ["AND", "b"]
 
 
-def test_options(weir, redis):
+def test_each_part_has_its_own_options(weir, redis):
     with weir.connect() as conn:
         a, b = fresh("a"), fresh("b")
         rest = f"LIMIT ALL FIXED {a} 3/100d AND BUCKET {b} 2/h BURST 4"
@@ -144,7 +144,7 @@ def test_what_is_wrong(weir, command, error):
         assert reply == Error(error) if error else several(reply).limited == 1
 
 
-def test_waiting(weir):
+def test_several_keys_wait_for_room_in_all_and_take_nothing(weir):
     """It is tried again when there may be room in all, and takes nothing meanwhile."""
     with weir.connect() as conn, weir.connect() as other:
         a, b = fresh("a"), fresh("b")
@@ -206,7 +206,7 @@ def test_what_is_remembered_of_one(weir):
         wait_until(lambda: decide(conn, one).limited == 0, "it has been given back")
 
 
-def test_shadow(weir):
+def test_a_part_in_shadow_never_refuses(weir):
     """It never refuses, and counts: what it had room for is its, if the call passes."""
     with weir.connect() as conn:
         a, b = fresh("a"), fresh("b")
@@ -221,7 +221,7 @@ def test_shadow(weir):
         assert decide(conn, f"LIMIT CHECK trial {c} PEEK").remaining == 1, "what is refused is not"
 
 
-def test_top(weir):
+def test_the_part_without_room_is_in_top(weir):
     """Who has no room is among the keys that are limited most; who has is not."""
     a, b = fresh("a"), fresh("b")
     with weir.connect() as conn:
@@ -244,7 +244,7 @@ def test_a_key_of_another_kind(weir, redis):
         assert redis.call("TYPE", f"limit:ip:{b}") == "hash" and redis.call("EXISTS", f"limit:login:{a}") == 0
 
 
-def test_another_algorithm(weir, redis):
+def test_only_keys_whose_limit_changed_algorithm_begin_anew(weir, redis):
     """Keys whose limit has another algorithm now begin anew; those of the others go on."""
     with weir.connect() as conn:
         a, b = fresh("a"), fresh("b")

@@ -6,7 +6,7 @@ The oracle is the script of each algorithm, asked about a copy of each key as it
 import random
 
 import pytest
-from resp import Error
+from kit.resp import Error
 from test_scripts import FULL, MANY, NOW, WRONG, Scripts
 
 SEEDS = range(12)

@@ -6,8 +6,8 @@ Each case is played three times: enforced; in mode shadow; and with `over shadow
 import re
 
 import pytest
-from limits import OPERATOR, TOO_MANY, order, passed, tallies
-from resp import Error, pipeline
+from kit.limits import OPERATOR, TOO_MANY, order, passed, tallies
+from kit.resp import Error, pipeline
 
 MIX = ["SET k v", "GET k", "MGET a b c", "KEYS *", "LPUSH l v", "GET k", "PING", "EVAL return{} 0", "INCR n"] * 6
 
@@ -108,7 +108,7 @@ def connect_all(weir, users):
 @pytest.mark.parametrize(
     "lines", ["connections = 2", "connections = 3 per policy", "connects = 2/d", "connects = 3/d per policy"]
 )
-def test_connections(lines, farm, redis, users):
+def test_connections_in_shadow_count_as_if_enforced(lines, farm, redis, users):
     logins = ["alice", "alice", "bob", "alice", "bob", "bob"]
     counts = {}
     for mode, text in (("enforce", lines), ("shadow", lines), ("enforce", lines + " over shadow")):
@@ -145,7 +145,7 @@ def test_calls_in_flight(farm, redis):
                 assert (admitted, refused, shadowed) == wanted
 
 
-def test_failed_logins(farm, redis, users):
+def test_failed_logins_in_shadow_count_as_if_enforced(farm, redis, users):
     for mode, text, wanted in (
         ("enforce", "3/d", (3, 3, 0)),
         ("shadow", "3/d", (6, 0, 3)),  # they do fail, and count

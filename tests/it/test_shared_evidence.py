@@ -11,11 +11,11 @@ import random
 import re
 import shlex
 
-import corpus
+from kit import corpus
 import pytest
-from harness import REPO
-from resp import Closed, Conn, encode
-from script import _bytes
+from kit.harness import REPO
+from kit.resp import Closed, Conn, encode
+from kit.script import _bytes
 
 SEED = 8
 MOST = 120  # requests for each command

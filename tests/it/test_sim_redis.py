@@ -6,11 +6,11 @@ import shlex
 import subprocess
 
 import pytest
-import twins
-from limit_calls import LimitCalls
-from resp import Conn, encode, pipeline
-from sequences import Sequence, is_ordered
-from twins import id_of
+from kit import twins
+from kit.limit_calls import LimitCalls
+from kit.resp import Conn, encode, pipeline
+from kit.sequences import Sequence, is_ordered
+from kit.twins import id_of
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "400"))
 FIRST_SEED = int(os.environ.get("SEED", "1"))

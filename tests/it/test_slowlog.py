@@ -3,11 +3,11 @@
 import time
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, operator, order, plain
-from reloading import reload
-from resp import Conn, Error
-from server import at_least
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, operator, order, plain
+from kit.reloading import reload
+from kit.resp import Conn, Error
+from kit.server import at_least
 
 US = 1_000_000
 
@@ -128,7 +128,7 @@ def test_its_length_is_bounded_and_a_reload_changes_it(slow):
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
-def test_its_form(protocol, farm, redis):
+def test_an_entry_of_the_slow_log_has_redis_form(protocol, farm, redis):
     weir = farm.weir(redis, sections=OPERATOR, slowlog_log_slower_than="0")
     with Conn(str(weir.folder / "operator.sock")) as op:
         op.call("HELLO", protocol)
@@ -163,7 +163,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("words", ERRORS)
-def test_errors(words, farm, redis):
+def test_wrong_slowlog_commands_are_errors(words, farm, redis):
     weir = farm.weir(redis, sections=OPERATOR)
     reply = order(weir, *words.split())
     assert isinstance(reply, Error) and reply.startswith(ERRORS[words]), reply

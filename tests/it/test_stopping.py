@@ -8,8 +8,8 @@ import urllib.error
 import urllib.request
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from resp import Closed, encode, pipeline
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.resp import Closed, encode, pipeline
 
 PATIENCE = "15s"  # of drain-timeout: beyond all that these tests need
 SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody

@@ -4,9 +4,9 @@ import select
 import time
 
 import pytest
-from harness import wait_until
-from reloading import reload
-from resp import Closed, encode, pipeline
+from kit.harness import wait_until
+from kit.reloading import reload
+from kit.resp import Closed, encode, pipeline
 from test_http import ADMIN, metrics, value
 
 LANES = ["shared", "private"]

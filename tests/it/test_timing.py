@@ -5,8 +5,8 @@ import socket
 import time
 
 import pytest
-from harness import MODE_IDS, MODES, wait_until
-from resp import Error
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.resp import Error
 from test_http import ADMIN, get, metrics, value
 
 REQUEST = "weir_request_duration_seconds"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import redis as redis_py
-from harness import NODE_SOURCES, REPO, run_weir, wait_until
-from resp import Closed, Conn, Error, dial, encode, pipeline
-from tls import Authority, Pair, TlsConn, cut_connection, is_refused, openssl, shaken, tls_settings, trusting
+from kit.harness import NODE_SOURCES, REPO, run_weir, wait_until
+from kit.resp import Closed, Conn, Error, dial, encode, pipeline
+from kit.tls import Authority, Pair, TlsConn, cut_connection, is_refused, openssl, shaken, tls_settings, trusting
 
 HUGE = 64 << 20
 
@@ -84,7 +84,7 @@ def test_node(library, tls_weir, redis, ca, node_modules):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_versions(version, tls_weir, redis, ca):
+def test_protocol_versions_are_those_configured(version, tls_weir, redis, ca):
     context = trusting(ca)
     context.minimum_version = context.maximum_version = version
     with TlsConn(tls_weir.address, context) as conn:
@@ -370,7 +370,7 @@ def garbage(dice, ca):
     return bytes(first) + dice.randbytes(dice.randrange(1, 3000))
 
 
-def test_garbage(tls_weir, connect, ca):
+def test_garbage_instead_of_a_handshake_harms_nobody_else(tls_weir, connect, ca):
     dice = random.Random(11)
     for _ in range(150):
         sock = dial(tls_weir.address)
@@ -478,7 +478,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("text, said", MISTAKES, ids=[said[:60] for _, said in MISTAKES])
-def test_mistakes(text, said, folder):
+def test_mistakes_in_tls_keys_are_told_with_their_line(text, said, folder):
     code, err = checked(folder, text.replace("DIR", str(folder)))
     assert code == 1 and said in err, err
 
@@ -497,7 +497,7 @@ def test_an_encrypted_key(folder, pair):
     assert code == 1 and "DIR/locked.key is encrypted, and there is nobody to ask for the passphrase" in err, err
 
 
-def test_warnings(folder, ca):
+def test_an_expired_certificate_and_an_open_key_are_warned_of(folder, ca):
     expired = ca.issue("expired", days=-1)
     expired.key.chmod(0o644)
     code, err = checked(folder, f"{TLS}tls-cert-file = {expired.cert}\ntls-key-file = {expired.key}\n")

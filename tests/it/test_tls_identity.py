@@ -4,10 +4,10 @@ import ssl
 import threading
 
 import pytest
-from harness import wait_until
-from limits import passed, plain
-from resp import Error
-from tls import Authority, TlsConn, is_refused, tls_settings, trusting
+from kit.harness import wait_until
+from kit.limits import passed, plain
+from kit.resp import Error
+from kit.tls import Authority, TlsConn, is_refused, tls_settings, trusting
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def named(ca, name):
 # ---- who may come in ----
 
 
-def test_no_certificate(start, ca):
+def test_who_has_no_certificate_is_refused(start, ca):
     weir = start()
     assert is_refused(weir.address, trusting(ca))
     wait_until(lambda: "peer did not return a certificate" in weir.log(), "the log says why")
@@ -67,7 +67,7 @@ def test_an_expired_certificate(start, ca):
     wait_until(lambda: "certificate has expired" in weir.log(), "the log says why")
 
 
-def test_optional(start, ca):
+def test_an_optional_certificate_names_who_has_one(start, ca):
     weir = start(LIMITED, auth="optional")
     with come(weir, ca) as nobody, come(weir, ca, named(ca, "app-1")) as app:
         assert subject_of(nobody) == "ip:127.0.0.1" and subject_of(app) == "tls:app-1"

@@ -4,10 +4,10 @@ import re
 import signal
 
 import pytest
-from harness import wait_until
-from resp import Error
-from server import has_tls
-from tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
+from kit.harness import wait_until
+from kit.resp import Error
+from kit.server import has_tls
+from kit.tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
 
 LANES = ["shared", "private"]
 
@@ -45,7 +45,7 @@ def says(weir, text):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_all_lanes(lanes, farm, serve, ca):
+def test_every_kind_of_lane_speaks_tls(lanes, farm, serve, ca):
     redis = serve()
     weir = farm.weir(redis, lanes=lanes, upstream_tls_ca_file=ca.cert)
     with weir.connect() as conn, weir.connect() as other:
@@ -66,14 +66,14 @@ def test_tls_on_both_sides(farm, serve, ca, pair):
         assert conn.call("SET", "k", value) == "OK" and conn.call("GET", "k") == value
 
 
-def test_by_address(farm, serve, ca):
+def test_a_certificate_may_name_an_address(farm, serve, ca):
     """The certificate names 127.0.0.1 as an address."""
     redis = serve()
     weir = farm.weir(f"tls:127.0.0.1:{redis.tls_port}", upstream_tls_ca_file=ca.cert)
     assert weir.serves()
 
 
-def test_login(farm, serve, ca, tmp_path):
+def test_weir_logs_in_over_tls(farm, serve, ca, tmp_path):
     redis = serve(ca.issue("redis-login"), "--requirepass", "word")
     secret = tmp_path / "secret"
     secret.write_text("word")
@@ -124,7 +124,7 @@ def test_by_default_the_system_is_trusted(farm, serve):
 
 
 @pytest.mark.parametrize("name", ["redis.example", "127.0.0.2"])
-def test_another_name(name, farm, serve, ca):
+def test_a_certificate_of_another_name_is_refused(name, farm, serve, ca):
     weir = farm.weir(serve(), upstream_tls_ca_file=ca.cert, upstream_tls_server_name=name)
     away(weir)
     says(weir, "its certificate is refused: .*mismatch")
@@ -141,7 +141,7 @@ def test_an_expired_certificate(farm, serve, ca):
     says(weir, "its certificate is refused: certificate has expired")
 
 
-def test_without_verification(farm, serve, ca):
+def test_without_verification_any_certificate_will_do(farm, serve, ca):
     assert farm.weir(serve(ca.issue("anybody", days=-1)), upstream_tls_verify="no").serves()
 
 

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from harness import REPO, WEIR, wait_until
-from resp import Closed, Conn, Error
-from transcript import Shell, shape_but_times, story, transcripts
+from kit.harness import REPO, WEIR, wait_until
+from kit.resp import Closed, Conn, Error
+from kit.transcript import Shell, shape_but_times, story, transcripts
 
 COMMANDS_PAGE = "docs/limit-commands.md"
 SIGNUP = "[limit signup]\nsliding = 5/60s, 100/d\n[limit uploads]\nbucket = 100/h\n"

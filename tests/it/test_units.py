@@ -7,11 +7,11 @@ import socket
 import time
 
 import pytest
-from crowd import RST
-from harness import MODE_IDS, MODES, wait_until
-from limits import OPERATOR, TOO_MANY, limit_of, login, order, passed, plain, refusal, remaining, tallies
-from resp import Error, encode, pipeline
-from server import at_least
+from kit.crowd import RST
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, TOO_MANY, limit_of, login, order, passed, plain, refusal, remaining, tallies
+from kit.resp import Error, encode, pipeline
+from kit.server import at_least
 
 MIB = 1 << 20
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_seen_costs_the_most_it_could(limited):
 
 
 @pytest.mark.skipif(not at_least(7, 0), reason="this redis-server has no functions")
-def test_functions_cost(limited, redis):
+def test_functions_and_scripts_have_their_costs(limited, redis):
     redis.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
     weir = limited("[cost]\nfcall = 2 per key\neval_ro = 4\nevalsha = 4\n[policy default]\ncost = 16/d\n")
     sha = redis.call("SCRIPT", "LOAD", "return 1")
@@ -498,7 +498,7 @@ def test_connections_per_policy(limited, users):
     wait_until(lambda: any(conn.call("AUTH", "bob", "pw") == "OK" for conn in [weir.connect()]), "places are free")
 
 
-def test_connects(limited):
+def test_connects_are_limited(limited):
     weir = limited("[policy default]\nconnects = 4/d\n")
     welcome = 0
     for _ in range(7):
@@ -533,7 +533,7 @@ def test_connects_per_policy(limited, users):
 BARRED = Error("ERR too many failed logins, try again later")
 
 
-def test_failed_logins(limited, users):
+def test_failed_logins_are_limited_by_address(limited, users):
     weir = limited("[policy default]\nauth-failures = 3/d\n[policy users]\nmatch = user:*\nread = 1/d\n" + OPERATOR)
     with weir.connect() as before:
         for auth in ("AUTH alice x", "HELLO 3 AUTH alice x", "AUTH nobody x"):
@@ -646,7 +646,7 @@ SCOPES = [("subject", 2 * GETS), ("connection", 4 * GETS), ("policy", GETS)]
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("scope, wanted", SCOPES, ids=[s[0] for s in SCOPES])
 @pytest.mark.parametrize("unit", RATES)
-def test_per(unit, scope, wanted, workers, farm, redis, users):
+def test_per_says_whose_funnels_are_charged(unit, scope, wanted, workers, farm, redis, users):
     """Two users with two connections each."""
     sections = f"[policy users]\nmatch = user:*\n{unit} = {RATES[unit]} per {scope}\n"
     weir = farm.weir(redis, workers=workers, sections=sections)

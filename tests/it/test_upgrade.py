@@ -12,10 +12,10 @@ import time
 import urllib.request
 
 import pytest
-from harness import WEIR, Weir, wait_until
-from manager import Manager
-from resp import Closed, Conn, encode, pipeline
-from tls import Authority, TlsConn, tls_settings, trusting
+from kit.harness import WEIR, Weir, wait_until
+from kit.manager import Manager
+from kit.resp import Closed, Conn, encode, pipeline
+from kit.tls import Authority, TlsConn, tls_settings, trusting
 
 PATIENCE = "15s"  # of drain-timeout
 SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody
@@ -114,7 +114,7 @@ class Load:
 
 
 @pytest.mark.parametrize("before, after", [(1, 1), (2, 2), (1, 3), (3, 1)], ids=lambda n: str(n))
-def test_under_load(before, after, farm, redis):
+def test_an_upgrade_under_load_loses_nothing(before, after, farm, redis):
     weir = farm.weir(redis, workers=before, drain_timeout=PATIENCE, listen="127.0.0.1:0, [::1]:0")
     with Load(weir.addresses, come_and_go=6, stay=4) as load:
         load.goes_on()

@@ -4,8 +4,8 @@ import socket
 import time
 
 import pytest
-from harness import Redis, free_port, wait_until
-from resp import Closed, Conn, Error, encode, pipeline
+from kit.harness import Redis, free_port, wait_until
+from kit.resp import Closed, Conn, Error, encode, pipeline
 
 UNAVAILABLE = Error("UPSTREAM unavailable")
 AT_ONCE = 1.0

@@ -3,8 +3,8 @@
 import signal
 
 import pytest
-from harness import wait_until
-from resp import encode
+from kit.harness import wait_until
+from kit.resp import encode
 
 LANES = ["shared", "private"]
 USER = ("ACL", "SETUSER", "writer", "on", ">pw", "~*", "&*", "-@all", "+set", "+wait", "+multi", "+exec", "+get", "+del")

@@ -4,11 +4,11 @@ import re
 import time
 
 import pytest
-from decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, place, script_calls
-from harness import wait_until
-from limits import OPERATOR, order, plain
-from reloading import reload
-from resp import Closed, pipeline
+from kit.decisions import admitted, clock_us, connections, decide, decision, decisions, fresh, place, script_calls
+from kit.harness import wait_until
+from kit.limits import OPERATOR, order, plain
+from kit.reloading import reload
+from kit.resp import Closed, pipeline
 
 FUNNELS = ["FUNNEL", "BUCKET"]
 LATE_S = 0.5  # on a busy machine
@@ -32,7 +32,7 @@ def send_one_by_one(redis, key, conns, command):
 
 
 @pytest.mark.parametrize("name", FUNNELS)
-def test_turns(two_weirs, redis, name):
+def test_who_waits_is_served_in_order_on_any_weir(two_weirs, redis, name):
     """First come, first served, evenly spaced, none early, whichever weir they come by."""
     key, step = fresh(), 0.06
     conns = [two_weirs[i % 2].connect() for i in range(8)]
@@ -185,7 +185,7 @@ def test_a_client_leaves_a_queue(weir, redis):
         assert decide(a, "LIMIT FUNNEL " + key + " 1/150ms BURST 1").limited == 0
 
 
-def test_many_leave(weir, redis):
+def test_many_that_wait_and_leave_leave_nothing_behind(weir, redis):
     with weir.connect() as warm:
         decide(warm, f"LIMIT SLIDING {fresh()} 1/10ms")
     open_before = wait_until(lambda: connections(redis), "it answers")

@@ -6,10 +6,10 @@ A seed is a sequence, sent in one write or in pieces; what fails is made shorter
 import random
 
 import pytest
-from harness import rounds
-from resp import Closed, Conn, Recorder, encode
-from script import mask
-from server import at_least
+from kit.harness import rounds
+from kit.resp import Closed, Conn, Recorder, encode
+from kit.script import mask
+from kit.server import at_least
 
 LANES = ["shared", "private"]
 SEEDS = rounds(20)

@@ -4,8 +4,8 @@ import random
 from fractions import Fraction
 
 import pytest
-from decisions import WRONGTYPE, decide, decisions, fresh
-from resp import Error
+from kit.decisions import WRONGTYPE, decide, decisions, fresh
+from kit.resp import Error
 from test_scripts import NOW, WRONG, source
 
 NS = 10**9

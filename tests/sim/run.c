@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "run/config.h"
+#include "run/config_build.h"
 #include "run/config_file.h"
 #include "run/proxy.h"
 #include "tests/sim/client.h"

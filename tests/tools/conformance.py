@@ -30,8 +30,8 @@ REPO = Path(__file__).resolve().parents[2]
 os.environ.setdefault("WEIR", str(REPO / "build/weir"))
 sys.path.insert(0, str(REPO / "tests/it"))
 
-from harness import REDIS_SERVER, Process, Redis, Weir, free_port, wait_until  # noqa: E402
-from resp import Closed, Conn  # noqa: E402
+from kit.harness import REDIS_SERVER, Process, Redis, Weir, free_port, wait_until  # noqa: E402
+from kit.resp import Closed, Conn  # noqa: E402
 from server_version import said_version  # noqa: E402
 
 DOC = REPO / "docs/conformance.md"

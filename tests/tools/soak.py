@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The crossing test for as long as wanted, with a random fault every second.
 
-A crowd of clients with tokens (tests/it/crowd.py), and some who use transactions, scripts, blocking pops and pub/sub,
+A crowd of clients with tokens (tests/it/kit/crowd.py), and some who use transactions, scripts, blocking pops and pub/sub,
 go on while Redis is killed, stopped, paused, made to sleep and told to drop its clients, and while others misbehave.
 No reply may carry another's token, weir may not die, a sanitizer may not speak. After a short warm-up and in the end all
 clients leave; once it has been quiet for long enough that weir closes idle lanes, its descriptors must be as many as in
@@ -27,9 +27,9 @@ os.environ.setdefault("ASAN_OPTIONS", "detect_stack_use_after_return=1")
 os.environ.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
 sys.path.insert(0, str(REPO / "tests/it"))
 
-from crowd import RST, UNAVAILABLE, Crowd, Mismatch  # noqa: E402
-from harness import Farm, wait_until  # noqa: E402
-from resp import CHUNK, Conn, Error, dial, encode  # noqa: E402
+from kit.crowd import RST, UNAVAILABLE, Crowd, Mismatch  # noqa: E402
+from kit.harness import Farm, wait_until  # noqa: E402
+from kit.resp import CHUNK, Conn, Error, dial, encode  # noqa: E402
 
 CLIENTS = 200
 ODDITIES = 20

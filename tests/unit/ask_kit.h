@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/split.h"
-#include "quota/ask.h"
+#include "quota/ask_parse.h"
 #include "resp/emit.h"
 
 #define KIT_WORDS 64

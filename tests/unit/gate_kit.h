@@ -76,8 +76,14 @@ static inline void open_gate(void)
 /* A command that just came to the head of its connection, which can be held. */
 static inline struct ask ask_of(const char *command, uint64_t cost, uint64_t now_ns)
 {
-    return (struct ask){
-        .command = kit_command(table, command), .cost = cost, .now_ns = now_ns, .headed_ns = now_ns, .may_wait = true};
+    static uint64_t amounts[UNIT_COUNT]; /* of the newest */
+    for (size_t i = 0; i < UNIT_COUNT; i++)
+        amounts[i] = i == UNIT_COST ? cost : 1;
+    return (struct ask){.command = kit_command(table, command),
+                        .amount = amounts,
+                        .now_ns = now_ns,
+                        .headed_ns = now_ns,
+                        .may_wait = true};
 }
 
 static inline enum gate ask(const char *command, uint64_t cost, uint64_t now_ns)

@@ -79,7 +79,8 @@ static inline struct account kit_account_under(const struct account *account, co
 {
     struct account next = *account;
     next.policy = policy;
-    assert_true(subject_grow(next.holders[PER_SUBJECT]) && subject_grow(next.holders[PER_CONNECTION]));
+    if (!subject_grow(next.holders[PER_SUBJECT]) || !subject_grow(next.holders[PER_CONNECTION]))
+        fail_msg("out of memory");
     next.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->record->everybody : NULL;
     return next;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "base/why.h"
 #include "limit/class.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
@@ -285,7 +286,7 @@ static void long_reasons_are_cut(void **state)
     char text[300];
     memset(text, 'q', sizeof text);
     assert_null(class_find(classes, slice_of(text, sizeof text), why, sizeof why));
-    assert_int_equal(strlen(why), strlen("unknown class ") + 64);
+    assert_int_equal(strlen(why), strlen("unknown class ") + WHY_SHOWN_MAX);
     assert_null(class_find(classes, slice_of(text, sizeof text), small, sizeof small));
     assert_string_equal(small, "unknown cla");
     assert_false(class_define(classes, SLICE("x"), slice_of(text, sizeof text), why, sizeof why));

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "run/config.h"
+#include "run/config_build.h"
 #include "run/config_diff.h"
 #include "run/config_edit.h"
 #include "run/config_keys.h"
@@ -308,16 +308,19 @@ static void test_all_mistakes_are_reported_at_once(void **state)
                    "has none)\n");
 }
 
-static void test_every_later_key_is_refused_by_name(void **state)
+static void test_a_key_of_older_files_does_nothing_and_is_warned_of(void **state)
 {
-    static const char *const later[] = {"lane-stall"};
+    static const char *const dead[] = {"lane-stall"};
     char text[128], expected[128];
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(later); i++) {
-        snprintf(text, sizeof text, "[weir]\n%s = 1\n", later[i]);
-        snprintf(expected, sizeof expected, "weir.conf:2: [weir] %s: not yet supported\n", later[i]);
-        assert_null(load_text(text));
+    for (size_t i = 0; i < COUNT_OF(dead); i++) {
+        snprintf(text, sizeof text, "[weir]\n%s = 1\n", dead[i]);
+        snprintf(expected, sizeof expected, "warning: weir.conf:2: [weir] %s: does nothing any more: take it out\n",
+                 dead[i]);
+        struct config *config = load_text(text);
+        assert_non_null(config);
         assert_string_equal(said.text, expected);
+        config_free(config);
     }
 }
 
@@ -335,8 +338,8 @@ static void test_listeners_behind_proxies(void **state)
     assert_string_equal(config->listens[1].address.host, "0.0.0.0");
     assert_true(config->listens[2].has_proxy_header);
     assert_string_equal(config->listens[2].address.host, "/tmp/a b");
-    assert_int_equal(config->proxies.count, 3);
-    assert_true(config->proxies.has_unix);
+    assert_int_equal(config->rules.proxies.count, 3);
+    assert_true(config->rules.proxies.has_unix);
     config_free(config);
 }
 
@@ -444,22 +447,22 @@ static void check_defaults(const struct config *config)
     assert_string_equal(config->upstream.host, "127.0.0.1");
     assert_int_equal(config->upstream.port, 6379);
     assert_null(config->upstream_user);
-    assert_null(config->upstream_password);
+    assert_null(config->rules.upstream_password);
     assert_in_range(config->workers, 1, 256);
     assert_false(config->lanes_private);
-    assert_int_equal(config->max_clients, 10000);
+    assert_int_equal(config->rules.max_clients, 10000);
     assert_int_equal(config->max_subjects, 1000000);
-    assert_int_equal(config->output_limit_bytes, 64 << 20);
+    assert_int_equal(config->rules.output_limit_bytes, 64 << 20);
     assert_int_equal(config->connect_timeout_ns, NS_PER_S);
     assert_int_equal(config->upstream_timeout_ns, 0);
-    assert_int_equal(config->identity.count, 2);
-    assert_string_equal(config->error_prefix, "THROTTLED");
-    assert_int_equal(config->cell, QUOTA_CELL_PREFIX);
+    assert_int_equal(config->rules.identity.count, 2);
+    assert_string_equal(config->rules.error_prefix, "THROTTLED");
+    assert_int_equal(config->rules.cell, QUOTA_CELL_PREFIX);
     assert_false(config->is_shadow);
     assert_null(config->admin_socket);
     assert_null(config->admin_listen.host);
     assert_null(config->admin_hosts);
-    assert_int_equal(policies_count(config->policies), 0);
+    assert_int_equal(policies_count(config->rules.policies), 0);
 }
 
 static void test_no_file(void **state)
@@ -522,18 +525,18 @@ static void test_every_key(void **state)
     assert_string_equal(config->listens[2].address.host, "/run/weir.sock");
     assert_true(config->upstream.is_unix);
     assert_string_equal(config->upstream_user, "weir");
-    assert_string_equal(config->upstream_password, "s3cret");
+    assert_string_equal(config->rules.upstream_password, "s3cret");
     assert_int_equal(config->workers, 3);
     assert_true(config->lanes_private);
-    assert_int_equal(config->max_clients, 5000);
+    assert_int_equal(config->rules.max_clients, 5000);
     assert_int_equal(config->max_subjects, 2000000);
-    assert_int_equal(config->output_limit_bytes, 1 << 30);
+    assert_int_equal(config->rules.output_limit_bytes, 1 << 30);
     assert_int_equal(config->connect_timeout_ns, 250 * NS_PER_MS);
     assert_int_equal(config->upstream_timeout_ns, 3 * NS_PER_S);
-    assert_int_equal(config->identity.count, 2);
-    assert_string_equal(config->error_prefix, "SLOWDOWN");
+    assert_int_equal(config->rules.identity.count, 2);
+    assert_string_equal(config->rules.error_prefix, "SLOWDOWN");
     assert_true(config->is_shadow);
-    assert_true(policies_is_shadow(config->policies));
+    assert_true(policies_is_shadow(config->rules.policies));
     assert_string_equal(config->admin_socket, "/run/weir-admin.sock");
     assert_string_equal(config->admin_listen.host, "127.0.0.1");
     assert_int_equal(config->admin_listen.port, 9380);
@@ -560,8 +563,8 @@ static void test_classes_and_policies(void **state)
                                       "cmd.publish = 50/s\n");
     assert_string_equal(said.text, "");
     assert_non_null(config);
-    assert_int_equal(policies_count(config->policies), 2);
-    const struct policy *free_policy = policies_at(config->policies, 0);
+    assert_int_equal(policies_count(config->rules.policies), 2);
+    const struct policy *free_policy = policies_at(config->rules.policies, 0);
     assert_string_equal(free_policy->name, "free");
     assert_int_equal(free_policy->n_matches, 3);
     assert_int_equal(free_policy->n_limits, 3);
@@ -605,7 +608,7 @@ static void test_every_kind_of_limit(void **state)
                                       "@slow = 5\n");
     assert_string_equal(said.text, "");
     assert_non_null(config);
-    const struct policy *policy = policies_at(config->policies, 0);
+    const struct policy *policy = policies_at(config->rules.policies, 0);
     assert_true(policy->is_admin);
     assert_int_equal(policy->n_limits, COUNT_OF(expected));
     for (size_t i = 0; i < COUNT_OF(expected); i++) {
@@ -640,7 +643,7 @@ static void check_secret(const char *bytes, size_t n, mode_t mode, const char *p
     assert_string_equal(said.text, expected);
     if (password) {
         assert_non_null(config);
-        assert_string_equal(config->upstream_password, password);
+        assert_string_equal(config->rules.upstream_password, password);
     } else {
         assert_null(config);
     }
@@ -668,7 +671,7 @@ static void test_password_files(void **state)
     write_bytes("secret", longest, 4097);
     struct config *config = load_text("[weir]\nupstream-password-file = secret\n");
     assert_non_null(config);
-    assert_int_equal(strlen(config->upstream_password), 4096);
+    assert_int_equal(strlen(config->rules.upstream_password), 4096);
     config_free(config);
 
     unlink("secret");
@@ -751,7 +754,7 @@ static void test_lines_are_replaced(void **state)
     check_value(&file, "read", "10/s, 100/m");
     struct config *config = config_build(&copy, table, CONFIG_LIVE);
     assert_string_equal(said.text, "");
-    assert_int_equal(policies_at(config->policies, 0)->n_limits, 3);
+    assert_int_equal(policies_at(config->rules.policies, 0)->n_limits, 3);
     assert_null(config->listens);
     config_free(config);
 
@@ -771,7 +774,7 @@ static void test_a_setting_in_a_section_that_there_was_not(void **state)
     struct config *config = config_build(&file, table, CONFIG_LIVE);
     assert_string_equal(said.text, "");
     assert_true(config->is_shadow);
-    assert_string_equal(config->error_prefix, "THROTTLED");
+    assert_string_equal(config->rules.error_prefix, "THROTTLED");
     config_free(config);
     config_file_fini(&file);
 }
@@ -838,7 +841,7 @@ int main(void)
         cmocka_unit_test(test_policy_mistakes),
         cmocka_unit_test(test_cost_mistakes),
         cmocka_unit_test(test_all_mistakes_are_reported_at_once),
-        cmocka_unit_test(test_every_later_key_is_refused_by_name),
+        cmocka_unit_test(test_a_key_of_older_files_does_nothing_and_is_warned_of),
         cmocka_unit_test(test_listeners_behind_proxies),
         cmocka_unit_test(test_every_prefix_that_clients_act_on_is_refused),
         cmocka_unit_test(test_a_missing_file),

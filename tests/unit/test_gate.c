@@ -190,7 +190,7 @@ static void newer_commands_count_as_unknown(void **state)
     limit("all", "1/s burst 1");
     open_gate();
     struct command newer = {.id = UINT16_MAX};
-    struct ask wish = {.command = &newer, .cost = 1, .now_ns = START};
+    struct ask wish = {.command = &newer, .amount = one_of_each(), .now_ns = START};
     assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_PASS);
     assert_int_equal(gate_ask(&account, &wish, tallies, &verdict), GATE_REFUSE);
     wish.command = command_table_row(table, 0);

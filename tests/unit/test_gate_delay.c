@@ -538,7 +538,7 @@ static size_t go_late(uint64_t *seed, unsigned cost_most, uint64_t lateness_ns, 
             late->rings_ns =
                 now_ns + (verdict.wait_ns > 0 ? (uint64_t)verdict.wait_ns : 0) + dice_below(seed, lateness_ns + 1);
         } else {
-            gone[n++] = (struct admitted){now_ns, wish.cost};
+            gone[n++] = (struct admitted){now_ns, wish.amount[UNIT_COST]};
             late->waiting = (struct waiting){.headed_ns = now_ns, .command = dice_below(seed, cost_most)};
             late->rings_ns = now_ns;
         }

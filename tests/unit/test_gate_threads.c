@@ -53,16 +53,15 @@ static void *hammer(void *arg)
         now_ns -= stale_ns ? dice_below(&worker->seed, stale_ns) : 0;
         bool is_write = dice_below(&worker->seed, 2);
         size_t under = dice_below(&worker->seed, n_in_force);
-        const struct ask wish = {.command = is_write ? set : get,
-                                 .cost = 1 + dice_below(&worker->seed, most_cost),
-                                 .now_ns = now_ns,
-                                 .headed_ns = now_ns,
-                                 .may_wait = true};
+        uint64_t amount[UNIT_COUNT] = ONE_OF_EACH;
+        amount[UNIT_COST] = 1 + dice_below(&worker->seed, most_cost);
+        const struct ask wish = {
+            .command = is_write ? set : get, .amount = amount, .now_ns = now_ns, .headed_ns = now_ns, .may_wait = true};
         enum gate gate = gate_ask(&in_force[worker->index][under], &wish, worker->tallies, &said);
         if (gate != GATE_PASS && gate != GATE_WAIT)
             continue;
         uint64_t at_ns = now_ns + (gate == GATE_WAIT ? (uint64_t)said.wait_ns : 0);
-        worker->list[worker->n++] = (struct passed){{at_ns, wish.cost}, is_write, (uint8_t)under};
+        worker->list[worker->n++] = (struct passed){{at_ns, wish.amount[UNIT_COST]}, is_write, (uint8_t)under};
     }
     return NULL;
 }

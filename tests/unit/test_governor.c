@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "quota/ask.h"
-#include "run/config.h"
+#include "run/config_build.h"
 #include "run/governor.h"
 
 #define FREE "[policy free]\nmatch = user:free-*\n"

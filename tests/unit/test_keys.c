@@ -9,6 +9,7 @@
 
 #include "dice.h"
 #include "guard.h"
+#include "limit/command.h"
 #include "limit/keys.h"
 #include "limit/slot.h"
 #include "resp/argv.h"

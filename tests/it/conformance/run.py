@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import casefile
-from resp import Conn, Error
+from kit.resp import Conn, Error
 
 
 LEAST_MS = 733  # a key that is not over lives for so long by Redis' own clock: longer than a step takes, and as no case has it

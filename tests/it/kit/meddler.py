@@ -3,8 +3,8 @@
 import socket
 import threading
 
-from harness import free_port
-from resp import dial
+from kit.harness import free_port
+from kit.resp import dial
 
 
 class Meddler:

@@ -12,8 +12,8 @@ after    what these answer in the end, when `then` has been sent and they have c
 
 from dataclasses import dataclass
 
-from resp import encode
-from server import at_least, valkey_at_least
+from kit.resp import encode
+from kit.server import at_least, valkey_at_least
 
 IS_7 = at_least(7, 0)
 PING = encode("PING", "still here")

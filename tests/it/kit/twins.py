@@ -14,8 +14,8 @@ import subprocess
 import time
 from contextlib import closing
 
-from harness import REPO, Redis, wait_until
-from server import _own_version, is_valkey
+from kit.harness import REPO, Redis, wait_until
+from kit.server import _own_version, is_valkey
 
 MODEL = os.environ.get("SIM_REDIS", REPO / "build/asan/sim_redis")
 BYSTANDER = ["bystander", "on", ">secret", "~*", "&*", "+@all"]

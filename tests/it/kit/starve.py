@@ -6,7 +6,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from harness import WEIR
+from kit.harness import WEIR
 
 SOURCE = Path(__file__).with_suffix(".c")
 PLENTY, EACH_SITE_ONCE, SOME_SITES, BY_CHANCE = range(4)

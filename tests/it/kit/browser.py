@@ -4,7 +4,7 @@ import shutil
 import tempfile
 
 import pytest
-from harness import wait_until
+from kit.harness import wait_until
 
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run "

@@ -1,5 +1,6 @@
-#include "run/notify.h"
+#include "run/sd_notify.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,9 +10,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define MESSAGE_ROOM 1024
 
 static bool is_held; /* the main thread's */
+
+/* ---- the wire ---- */
 
 /* A path, or "@name" for an abstract one. Its length; 0: it is none. */
 static socklen_t find(const char *name, struct sockaddr_un *to)
@@ -27,7 +32,7 @@ static socklen_t find(const char *name, struct sockaddr_un *to)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 }
 
-void notify(const char *format, ...)
+void sd_notify_send(const char *format, ...)
 {
     struct sockaddr_un to;
     char message[MESSAGE_ROOM];
@@ -46,7 +51,39 @@ void notify(const char *format, ...)
     close(fd);
 }
 
-void notify_hold(bool is_held_now)
+void sd_notify_hold(bool is_held_now)
 {
     is_held = is_held_now;
+}
+
+/* ---- how weir stands ---- */
+
+void sd_notify_tell(struct sd_notify *notify, const struct census *census)
+{
+    char why[CENSUS_WHY_ROOM], words[SD_NOTIFY_ROOM];
+    bool is_ready = census_is_ready(census, why);
+    bool is_first = is_ready && !notify->has_been_ready;
+    if (is_ready)
+        snprintf(words, sizeof words, "forwarding to %s", topology_home(census->topology)->text);
+    else
+        snprintf(words, sizeof words, "%s", why);
+    notify->has_been_ready |= is_ready;
+    if (is_first)
+        sd_notify_send("READY=1\nSTATUS=%s", words);
+    else if (strcmp(words, notify->told) != 0)
+        sd_notify_send("%sSTATUS=%s", census->is_stopping ? "STOPPING=1\n" : "", words);
+    memcpy(notify->told, words, sizeof words);
+}
+
+/* systemd from 253 on reads the time (Type=notify-reload); older ones do not mind it. */
+void sd_notify_reloading(const struct sd_notify *notify)
+{
+    if (notify->has_been_ready)
+        sd_notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns() / NS_PER_US);
+}
+
+void sd_notify_reloaded(const struct sd_notify *notify)
+{
+    if (notify->has_been_ready)
+        sd_notify_send("READY=1");
 }

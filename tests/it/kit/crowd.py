@@ -9,7 +9,7 @@ import random
 import socket
 import struct
 
-from resp import CHUNK, TIMEOUT, encode
+from kit.resp import CHUNK, TIMEOUT, encode
 
 FILLER = random.Random(1).randbytes(1 << 20)
 UNAVAILABLE = b"-UPSTREAM unavailable"

@@ -2,7 +2,7 @@
 
 import signal
 
-from harness import wait_until
+from kit.harness import wait_until
 
 RELOADED = "configuration reloaded from"
 NOT_RELOADED = "configuration not reloaded"

@@ -7,7 +7,7 @@ its own clock: they are those of UTC around that time."""
 import re
 
 from conformance.reference import calendar_window
-from meddler import Meddler, cut
+from kit.meddler import Meddler, cut
 
 CLOCK = re.compile(rb"clock:(\d+)")
 CALENDAR = re.compile(rb"([dwm])-?\d+(,-?\d+){4}")  # src/upstream/scripts/fixed.lua

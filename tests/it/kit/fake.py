@@ -14,8 +14,8 @@ import struct
 import threading
 from contextlib import contextmanager
 
-from harness import free_port, wait_until
-from resp import encode
+from kit.harness import free_port, wait_until
+from kit.resp import encode
 
 READ_SIZE = 1 << 16
 HELLO = {2: b"*4\r\n+server\r\n+redis\r\n+proto\r\n:2\r\n", 3: b"%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"}

@@ -5,8 +5,8 @@ import ssl
 import subprocess
 from collections import namedtuple
 
-from harness import Redis, free_port
-from resp import TIMEOUT, Conn, dial
+from kit.harness import Redis, free_port
+from kit.resp import TIMEOUT, Conn, dial
 
 Pair = namedtuple("Pair", "cert key")
 

@@ -2,9 +2,9 @@
 
 import random
 
-from resp import encode
-from server import at_least
-from twins import id_of
+from kit.resp import encode
+from kit.server import at_least
+from kit.twins import id_of
 
 CONNS = 6  # at once
 STEPS = (4, 40)

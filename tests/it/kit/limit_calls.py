@@ -1,6 +1,6 @@
 """Random calls of weir's own scripts, at moments that they are told, so that two servers must answer the same."""
 
-from resp import encode
+from kit.resp import encode
 from test_scripts import source
 
 CHANNEL = "places"

@@ -2,7 +2,7 @@
 
 import re
 
-from resp import Conn, Error
+from kit.resp import Conn, Error
 
 REFUSED = re.compile(r"THROTTLED retry_in_ms=(-?\d+) limit=(\S+)")
 TOO_MANY = Error("ERR max number of clients reached")

@@ -18,7 +18,7 @@ import subprocess
 import time
 from typing import NamedTuple
 
-from harness import REPO, wait_until
+from kit.harness import REPO, wait_until
 
 BLOCK = re.compile(r"^```([a-z]+)(?: (\S+))?\n(.*?)^```", re.M | re.S)
 END = "--- typed ---"

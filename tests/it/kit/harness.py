@@ -14,11 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from resp import Closed, Conn
-from server import REDIS_SERVER, options
+from kit.resp import Closed, Conn
+from kit.server import REDIS_SERVER, options
 
-REPO = Path(__file__).resolve().parents[2]
-NODE_SOURCES = Path(__file__).parent / "node"
+REPO = Path(__file__).resolve().parents[3]
+NODE_SOURCES = Path(__file__).resolve().parents[1] / "node"
 WEIR = Path(os.environ.get("WEIR", REPO / "build/asan/weir")).resolve()
 
 SANITIZER_WORDS = (

@@ -4,7 +4,7 @@
  * Numbers are bounded here and in option.c, once, so that no sum made of them overflows in weir or loses a digit in
  * Lua.
  */
-#include "quota/ask.h"
+#include "quota/ask_parse.h"
 
 #include "base/clock.h"
 #include "base/num.h"

@@ -5,8 +5,8 @@ import os
 import re
 from collections import namedtuple
 
-from limits import plain
-from resp import Error
+from kit.limits import plain
+from kit.resp import Error
 
 FIELDS = ["limited", "limit", "remaining", "retry_after_ms", "reset_after_ms"]
 PLACE_FIELDS = ["limited", "token", "held", "max", "retry_after_ms"]

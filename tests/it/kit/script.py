@@ -14,9 +14,9 @@ import re
 import select
 import shlex
 
-from harness import wait_until
-from resp import Closed, Conn, encode
-from server import at_least
+from kit.harness import wait_until
+from kit.resp import Closed, Conn, encode
+from kit.server import at_least
 
 READ_SIZE = 8192  # at least so much is read of one connection while the others get their turn
 PROBES = 8  # enough to meet every worker

@@ -1,0 +1,1 @@
+"""What tests share: servers, clients, and how to ask and compare them."""
