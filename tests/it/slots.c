@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "limit/command.h"
 #include "limit/keys.h"
 #include "resp/argv.h"
 #include "resp/scan.h"

@@ -4,9 +4,9 @@ import random
 import subprocess
 
 import pytest
-from harness import REPO
-from resp import Error, encode
-from server import at_least
+from kit.harness import REPO
+from kit.resp import Error, encode
+from kit.server import at_least
 
 SOURCE = REPO / "tests/it/slots.c"
 SEED = 15
