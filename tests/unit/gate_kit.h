@@ -76,7 +76,7 @@ static inline void open_gate(void)
 /* A command that just came to the head of its connection, which can be held. */
 static inline struct ask ask_of(const char *command, uint64_t cost, uint64_t now_ns)
 {
-    static uint64_t amounts[UNIT_COUNT]; /* of the newest */
+    static _Thread_local uint64_t amounts[UNIT_COUNT]; /* of the newest of this thread */
     for (size_t i = 0; i < UNIT_COUNT; i++)
         amounts[i] = i == UNIT_COST ? cost : 1;
     return (struct ask){.command = kit_command(table, command),
