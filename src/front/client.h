@@ -131,7 +131,7 @@ struct client {
     bool is_held : 1;          /* no request is taken until an answer has come */
     bool is_leaving : 1;       /* nothing more is taken; closed when all is answered and sent */
     bool is_eof : 1;
-    bool is_announcing : 1; /* the header that says who it is has not come whole: see front/announced.h */
+    bool is_announcing : 1; /* the header that says who it is has not come whole: see front/proxied.h */
     bool is_raw : 1;
     bool overflows : 1;        /* it shares a subject until there is room for its own */
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */

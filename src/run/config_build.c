@@ -25,12 +25,13 @@ struct loading {
 
 /* ---- [weir] and [admin] ---- */
 
-/* A key's name, if it is of the section in question. */
+/* A key's name, if it is one to propose in the section in question. */
 static struct slice key_name(const void *arg, size_t i)
 {
     const enum section_kind *section = arg;
     const struct config_key *key = config_key_at(i);
-    return config_key_section(key) == *section ? slice_str(config_key_name(key)) : SLICE("");
+    bool is_fit = config_key_section(key) == *section && !config_key_is_dead(key);
+    return is_fit ? slice_str(config_key_name(key)) : SLICE("");
 }
 
 static bool is_wanted(const struct loading *l, const struct config_key *key)

@@ -79,6 +79,11 @@ enum section_kind config_key_section(const struct config_key *key)
     return key->is_admin ? SECTION_ADMIN : SECTION_WEIR;
 }
 
+bool config_key_is_dead(const struct config_key *key)
+{
+    return key->set == NULL;
+}
+
 size_t config_key_find(enum section_kind section, struct slice name)
 {
     size_t i = 0;
@@ -116,7 +121,7 @@ const char *config_key_default(const struct config_key *key)
 enum key_result config_key_set(const struct config_key *key, struct config *config, struct slice value, char *why,
                                size_t why_size)
 {
-    if (!key->set) {
+    if (config_key_is_dead(key)) {
         why_set(why, why_size, "does nothing any more: take it out");
         return KEY_SET_WITH_WARNING;
     }

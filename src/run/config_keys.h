@@ -20,6 +20,9 @@ size_t config_key_find(enum section_kind section, struct slice name);
 
 enum section_kind config_key_section(const struct config_key *key);
 
+/* Of older files: it is taken with a warning, and proposed to nobody. */
+bool config_key_is_dead(const struct config_key *key);
+
 const char *config_key_name(const struct config_key *key);
 bool config_key_is_list(const struct config_key *key);        /* given twice, it adds up */
 bool config_key_needs_restart(const struct config_key *key);  /* a reload does not change it */

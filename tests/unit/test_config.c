@@ -324,6 +324,13 @@ static void test_a_key_of_older_files_does_nothing_and_is_warned_of(void **state
     }
 }
 
+static void test_a_key_of_older_files_is_proposed_to_nobody(void **state)
+{
+    (void)state;
+    assert_null(load_text("[weir]\nlane-stal = 1\n"));
+    assert_null(strstr(said.text, "did you mean"));
+}
+
 static void test_listeners_behind_proxies(void **state)
 {
     (void)state;
@@ -842,6 +849,7 @@ int main(void)
         cmocka_unit_test(test_cost_mistakes),
         cmocka_unit_test(test_all_mistakes_are_reported_at_once),
         cmocka_unit_test(test_a_key_of_older_files_does_nothing_and_is_warned_of),
+        cmocka_unit_test(test_a_key_of_older_files_is_proposed_to_nobody),
         cmocka_unit_test(test_listeners_behind_proxies),
         cmocka_unit_test(test_every_prefix_that_clients_act_on_is_refused),
         cmocka_unit_test(test_a_missing_file),
