@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/split.h"
 #include "run/config_keys.h"
-#include "run/notice.h"
+#include "run/log_event.h"
 
 #define TEXT_ROOM 1024
 
@@ -120,8 +120,8 @@ void config_diff_name_dropped(struct journal *journal, const struct config_file 
     for (size_t i = 0; i < set.count; i++)
         for (size_t j = 0; j < gone.count; j++)
             if (strcmp(set.at[i].section, gone.at[j].section) == 0 && strcmp(set.at[i].what, gone.at[j].what) == 0)
-                notice(journal, LOG_WARN, "reload", "dropped, for it was only SET: [%s] %s%s%s", gone.at[j].section,
-                       gone.at[j].what, gone.at[j].running[0] ? " = " : " removed", gone.at[j].running);
+                log_event(journal, LOG_WARN, "reload", "dropped, for it was only SET: [%s] %s%s%s", gone.at[j].section,
+                          gone.at[j].what, gone.at[j].running[0] ? " = " : " removed", gone.at[j].running);
     differences_fini(&set);
     differences_fini(&gone);
 }
@@ -155,5 +155,5 @@ void config_diff_keep_settings(struct journal *journal, const struct config_file
     }
     differences_fini(&d);
     if (names[0])
-        notice(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
+        log_event(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
 }

@@ -19,7 +19,7 @@
 #include "run/config_diff.h"
 #include "run/config_edit.h"
 #include "run/descriptors.h"
-#include "run/notice.h"
+#include "run/log_event.h"
 #include "run/order_key.h"
 #include "run/order_line.h"
 
@@ -139,8 +139,8 @@ static void inherit(struct governor *g, struct named *fresh, bool is_reload)
         const struct named_limit *limit = named_at(fresh, i);
         const struct named_limit *before = named_find(g->rules->named, slice_str(limit->name));
         if (before != NULL && before->rule.kind != limit->rule.kind)
-            notice(g->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew", limit->name,
-                   quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
+            log_event(g->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew",
+                      limit->name, quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
     }
 }
 
@@ -226,7 +226,7 @@ static void note_starved_reload(struct governor *g)
     g->reloads.is_last_bad = true;
     g->reloads.bad++;
     memcpy(g->reloads.last_error, why, sizeof why);
-    notice(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
+    log_event(g->journal, LOG_ERROR, "reload", "configuration not reloaded: %s: what ran before goes on", why);
 }
 
 static char *reload(struct governor *g, struct order *order)
@@ -238,12 +238,12 @@ static char *reload(struct governor *g, struct order *order)
     if (!why) {
         g->reloads.good++;
         g->reloads.last_good_unix_ms = clock_unix_ms();
-        notice(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->path);
+        log_event(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->path);
         return NULL;
     }
     char *error = order_error("configuration not reloaded: %s", why);
     snprintf(g->reloads.last_error, sizeof g->reloads.last_error, "%s", why);
-    notice(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
+    log_event(g->journal, LOG_ERROR, "reload", "%s: what ran before goes on", error + 4);
     free(why);
     return error;
 }
@@ -309,8 +309,8 @@ static char *set(struct governor *g, struct order *order)
     name.section = slice_str(policy);
     error = change(g, &name, expression);
     if (!error)
-        notice(g->journal, LOG_INFO, "set", "[policy %s] %s = %s (before: %s)", policy, order->what, expression,
-               before ? before : "none");
+        log_event(g->journal, LOG_INFO, "set", "[policy %s] %s = %s (before: %s)", policy, order->what, expression,
+                  before ? before : "none");
     free(policy);
     free(before);
     free(expression);
@@ -343,8 +343,8 @@ static char *set_limit(struct governor *g, struct order *order)
     replace_named(&next, &name, text);
     error = run_with(g, &next);
     if (!error)
-        notice(g->journal, LOG_INFO, "set", "[limit %s] %.*s = %s (before: %s)", order->policy, (int)name.key.len,
-               name.key.at, text, before ? before : "none");
+        log_event(g->journal, LOG_INFO, "set", "[limit %s] %.*s = %s (before: %s)", order->policy, (int)name.key.len,
+                  name.key.at, text, before ? before : "none");
     free(before);
     free(text);
     return error;
@@ -361,7 +361,7 @@ static char *unset(struct governor *g, struct order *order)
     name.section = slice_str(policy);
     error = before ? change(g, &name, NULL) : order_error("policy %s has no limit %s", policy, order->what);
     if (!error)
-        notice(g->journal, LOG_INFO, "unset", "[policy %s] %s removed (before: %s)", policy, order->what, before);
+        log_event(g->journal, LOG_INFO, "unset", "[policy %s] %s removed (before: %s)", policy, order->what, before);
     free(policy);
     free(before);
     return error;
@@ -401,8 +401,8 @@ static char *set_mode(struct governor *g, struct order *order)
         return order_error("a mode is enforce or shadow");
     char *error = change(g, &name, order->expression);
     if (!error)
-        notice(g->journal, LOG_INFO, "mode", "mode = %s",
-               policies_is_shadow(g->rules->policies) ? "shadow" : "enforce");
+        log_event(g->journal, LOG_INFO, "mode", "mode = %s",
+                  policies_is_shadow(g->rules->policies) ? "shadow" : "enforce");
     return error;
 }
 

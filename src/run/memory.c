@@ -4,7 +4,7 @@
 #include <malloc.h>
 
 #include "front/client.h"
-#include "run/notice.h"
+#include "run/log_event.h"
 
 #define LOOK_MS 100
 #define SHARE_MIN_BYTES 16384 /* of unread replies: everybody may have so many */
@@ -49,9 +49,9 @@ static void tell(const struct memory *memory, uint64_t used)
         [LADDER_STALL] = "nothing is read from clients that do not read their replies",
         [LADDER_REFUSE] = "and new clients are refused too",
     };
-    notice(memory->journal, memory->step >= LADDER_STALL ? LOG_WARN : LOG_INFO, "memory",
-           "memory: step %d, %s: %" PRIu64 " of %" PRIu64 " bytes", (int)memory->step, does[memory->step], used,
-           memory->limit_bytes);
+    log_event(memory->journal, memory->step >= LADDER_STALL ? LOG_WARN : LOG_INFO, "memory",
+              "memory: step %d, %s: %" PRIu64 " of %" PRIu64 " bytes", (int)memory->step, does[memory->step], used,
+              memory->limit_bytes);
 }
 
 static void look(struct memory *memory)

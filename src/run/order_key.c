@@ -9,7 +9,7 @@
 #include "base/why.h"
 #include "limit/rate.h"
 #include "quota/ask.h"
-#include "run/notice.h"
+#include "run/log_event.h"
 #include "run/order_line.h"
 
 #define WHY_ROOM 256
@@ -98,10 +98,10 @@ char *order_key_set(const struct order *order, const struct named *named, uint64
         return order_error("there are already %d keys with rates of their own: take some back, or let them end (EX)",
                            OVERRIDES_MAX);
     one.rates = value;
-    notice(journal, LOG_INFO, "set", "[limit %s] %s = %.*s for %.*s%s%s (before: %.*s)", limit->name,
-           quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
-           order->lives ? ", ends in " : "", order->lives ? order->lives : "", before ? (int)before->rates.len : 4,
-           before ? before->rates.at : "none");
+    log_event(journal, LOG_INFO, "set", "[limit %s] %s = %.*s for %.*s%s%s (before: %.*s)", limit->name,
+              quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
+              order->lives ? ", ends in " : "", order->lives ? order->lives : "", before ? (int)before->rates.len : 4,
+              before ? before->rates.at : "none");
     *next = named_copy(named);
     named_override(*next, line.section, overrides_with(limit->overrides, &one, now_ns));
     return NULL;
@@ -118,8 +118,8 @@ char *order_key_unset(const struct order *order, const struct named *named, uint
     const struct override *before = overrides_find(limit->overrides, key, now_ns);
     if (!before)
         return order_error("limit %s has no rates for the key %.*s", limit->name, shown(key), key.at);
-    notice(journal, LOG_INFO, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
-           quota_algorithm(limit->rule.kind)->name, shown(key), key.at, (int)before->rates.len, before->rates.at);
+    log_event(journal, LOG_INFO, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
+              quota_algorithm(limit->rule.kind)->name, shown(key), key.at, (int)before->rates.len, before->rates.at);
     *next = named_copy(named);
     named_override(*next, slice_str(limit->name), overrides_without(limit->overrides, key, now_ns));
     return NULL;
@@ -136,12 +136,13 @@ static void name_dropped(const struct named_limit *before, const struct override
         const struct override *one = overrides_at(before->overrides, i);
         if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) || ++dropped > NAMED_DROPPED)
             continue;
-        notice(journal, LOG_WARN, "reload", "dropped, for it was only SET: [limit %s] %s = %.*s for %.*s", before->name,
-               quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates), shown(one->key), one->key.at);
+        log_event(journal, LOG_WARN, "reload", "dropped, for it was only SET: [limit %s] %s = %.*s for %.*s",
+                  before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates), shown(one->key),
+                  one->key.at);
     }
     if (dropped > NAMED_DROPPED)
-        notice(journal, LOG_WARN, "reload", "dropped, for they were only SET: rates of %zu more keys of [limit %s]",
-               dropped - NAMED_DROPPED, before->name);
+        log_event(journal, LOG_WARN, "reload", "dropped, for they were only SET: rates of %zu more keys of [limit %s]",
+                  dropped - NAMED_DROPPED, before->name);
 }
 
 void order_key_inherit(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,

@@ -15,7 +15,7 @@
 #include "run/governor.h"
 #include "run/inherit.h"
 #include "run/listening.h"
-#include "run/notice.h"
+#include "run/log_event.h"
 #include "run/reporter.h"
 #include "run/sd_notify.h"
 #include "run/upgrade.h"
@@ -130,7 +130,7 @@ static void start_control(struct proxy *proxy)
 static void on_said(void *arg, enum log_level level, const char *kind, const char *line)
 {
     struct proxy *proxy = arg;
-    notice(proxy->journal, level, kind, "%s", line);
+    log_event(proxy->journal, level, kind, "%s", line);
 }
 
 static void report(struct proxy *proxy)

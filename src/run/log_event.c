@@ -1,4 +1,4 @@
-#include "run/notice.h"
+#include "run/log_event.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #define TEXT_ROOM 1024
 
-void notice(struct journal *journal, enum log_level level, const char *kind, const char *format, ...)
+void log_event(struct journal *journal, enum log_level level, const char *kind, const char *format, ...)
 {
     char text[TEXT_ROOM];
     va_list args;
