@@ -40,13 +40,13 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
 /* What a client is told that is beyond a limit, or denied. Good until the next call. */
 static struct slice refusal_of(struct front *front, const struct verdict *verdict)
 {
-    struct told *told = &front->told;
-    if (told->limit != verdict->limit || told->wait_ns != verdict->wait_ns) {
-        told->len = refusal_text(told->text, slice_str(front->rules->error_prefix), verdict);
-        told->limit = verdict->limit;
-        told->wait_ns = verdict->wait_ns;
+    struct last_refusal *last = &front->last_refusal;
+    if (last->limit != verdict->limit || last->wait_ns != verdict->wait_ns) {
+        last->len = refusal_text(last->text, slice_str(front->rules->error_prefix), verdict);
+        last->limit = verdict->limit;
+        last->wait_ns = verdict->wait_ns;
     }
-    return slice_of(told->text, told->len);
+    return slice_of(last->text, last->len);
 }
 
 /* Beyond a limit, or denied. */

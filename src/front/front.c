@@ -182,7 +182,7 @@ void front_adopt(struct front *front, const struct tables *tables)
     memset(&front->recent, 0, sizeof front->recent);
     adopt_password(front);
     adopt_room(front);
-    front->told.limit = NULL;
+    front->last_refusal.limit = NULL;
     for_each_client(front, account_moor);
     alarms_ring(&front->alarms);
     timeouts_adopt(front);

@@ -68,7 +68,7 @@ struct entrance {
 };
 
 /* The last refusal, as text: who sends many commands at once is told the same many times. */
-struct told {
+struct last_refusal {
     const struct limit *limit; /* NULL: none */
     int64_t wait_ns;
     size_t len;
@@ -105,7 +105,7 @@ struct front {
     struct counts counts;
     struct answered answered; /* in this turn */
     struct slow slow;
-    struct told told;
+    struct last_refusal last_refusal;
 };
 
 /* Of topology_home. */

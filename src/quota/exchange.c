@@ -5,7 +5,7 @@
 
 #include "quota/answer.h"
 #include "quota/outcome.h"
-#include "quota/told.h"
+#include "quota/numbers.h"
 
 #define SENT_WORK_US (2 * BATCH_WORK_US) /* one that Redis does, and one that it finds when it has done that */
 #define LOOK_BACK_MAX 16 /* batches that a call is compared with: applications have few kinds of calls */
@@ -131,7 +131,7 @@ static void answer_entry(struct exchange *exchange, const struct batch *batch, s
     int64_t numbers[QUOTA_NUMBERS_MAX];
     struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
     struct slice error = slice_of(NULL, 0);
-    bool is_read = told_read(answer, &first->ask, numbers, holds, &error);
+    bool is_read = quota_numbers_read(answer, &first->ask, numbers, holds, &error);
     if (is_read && error.at != NULL)
         fail_with(exchange, entry, error);
     else if (is_read && quota_numbers_are_sane(&first->ask, numbers, entry->n) &&

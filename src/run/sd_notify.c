@@ -70,9 +70,9 @@ void sd_notify_tell(struct sd_notify *notify, const struct census *census)
     notify->has_been_ready |= is_ready;
     if (is_first)
         sd_notify_send("READY=1\nSTATUS=%s", words);
-    else if (strcmp(words, notify->told) != 0)
+    else if (strcmp(words, notify->last_status) != 0)
         sd_notify_send("%sSTATUS=%s", census->is_stopping ? "STOPPING=1\n" : "", words);
-    memcpy(notify->told, words, sizeof words);
+    memcpy(notify->last_status, words, sizeof words);
 }
 
 /* systemd from 253 on reads the time (Type=notify-reload); older ones do not mind it. */

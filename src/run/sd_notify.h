@@ -16,7 +16,7 @@
 /* What has been told so far; zero at the start. */
 struct sd_notify {
     bool has_been_ready;
-    char told[SD_NOTIFY_ROOM];
+    char last_status[SD_NOTIFY_ROOM];
 };
 
 /* For every look at how weir stands: readiness once, a status that differs from the last one told. */

@@ -5,7 +5,7 @@
 #include "quota/answer.h"
 #include "quota/outcome.h"
 #include "quota/release.h"
-#include "quota/told.h"
+#include "quota/numbers.h"
 
 #include "pieces.h"
 
@@ -128,7 +128,7 @@ static void read_numbers(const struct quota_ask *ask, struct slice text, uint64_
     int64_t numbers[QUOTA_NUMBERS_MAX];
     struct quota_hold holds[QUOTA_PARTS_MAX] = {0};
     struct slice error = slice_of(NULL, 0);
-    REQUIRE(told_read(&answer, ask, numbers, holds, &error));
+    REQUIRE(quota_numbers_read(&answer, ask, numbers, holds, &error));
     REQUIRE(answer_is_over(&answer));
     REQUIRE(error.at == NULL || (error.len > 0 && error.at > text.at && error.at + error.len < text.at + text.len));
     if (!quota_numbers_are_sane(ask, numbers, calls) || !quota_holds_are_sane(ask, numbers, holds, calls))

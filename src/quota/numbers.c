@@ -1,4 +1,4 @@
-#include "quota/told.h"
+#include "quota/numbers.h"
 
 #include "base/clock.h"
 
@@ -30,8 +30,8 @@ static bool read_key(struct answer *answer, const struct quota_ask *ask, int64_t
     return true;
 }
 
-bool told_read(struct answer *answer, const struct quota_ask *ask, int64_t *numbers, struct quota_hold *holds,
-               struct slice *error)
+bool quota_numbers_read(struct answer *answer, const struct quota_ask *ask, int64_t *numbers, struct quota_hold *holds,
+                        struct slice *error)
 {
     if (ask->n_parts == 0)
         return read_key(answer, ask, numbers, holds, error);
