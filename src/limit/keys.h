@@ -44,7 +44,7 @@ struct keys_how keys_how(struct slice name);
 /* How many keys; 0 also when that cannot be known. A number of keys that Redis would refuse counts as 0 keys. */
 uint32_t keys_count(const struct command *command, struct slice request, uint32_t argc);
 
-/* The key with the lowest place among the arguments. False: there is none, or it is not wholly in `request`. */
+/* The key with the lowest position among the arguments. False: there is none, or it is not wholly in `request`. */
 __attribute__((warn_unused_result)) bool keys_first(const struct command *command, struct slice request, uint32_t argc,
                                                     struct slice *key);
 

@@ -16,7 +16,7 @@ struct entry {
     struct record *record;
     char line[LINE_MAX + 1];
     uint8_t scope;
-    uint16_t place;
+    uint16_t position;
     uint16_t slot;
     uint16_t departures; /* the first of its departure's slots; NOWHERE: it has never had places */
 };
@@ -67,7 +67,7 @@ static struct entry *find(struct ledger *ledger, const struct record *record, st
 {
     for (size_t i = 0; i < ledger->n_entries; i++) {
         struct entry *entry = &ledger->entries[i];
-        if (entry->record == record && entry->scope == limit->scope && entry->place == limit->place &&
+        if (entry->record == record && entry->scope == limit->scope && entry->position == limit->position &&
             slice_eq(line, slice_str(entry->line)))
             return entry;
     }
@@ -95,7 +95,7 @@ static struct entry *add(struct ledger *ledger, struct record *record, struct sl
         ledger->entries = mem_realloc(ledger->entries, ledger->n_entries + ENTRIES_STEP, sizeof *ledger->entries);
     struct entry *entry = &ledger->entries[ledger->n_entries++];
     *entry = (struct entry){
-        .record = record, .scope = limit->scope, .place = limit->place, .slot = slot, .departures = NOWHERE};
+        .record = record, .scope = limit->scope, .position = limit->position, .slot = slot, .departures = NOWHERE};
     memcpy(entry->line, line.at, line.len);
     return entry;
 }

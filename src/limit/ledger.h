@@ -2,7 +2,7 @@
  * The ledger: what is remembered of policies and limits for as long as the process lives, so that a reload neither
  * refills a funnel nor loses a count.
  *
- * A limit is the same as before when its policy, its line (class or unit), its scope and its place in that line are the
+ * A limit is the same as before when its policy, its line (class or unit), its scope and its position in that line are the
  * same, whatever its rate. Each gets a slot, where its funnel is with everybody who holds funnels of that policy, and
  * an id, under which it is counted. Neither is ever given to another limit. Entered by one thread; what the entries
  * point to may be read by any.

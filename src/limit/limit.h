@@ -38,7 +38,7 @@ struct limit {
     const struct class *class;   /* with UNIT_COMMANDS; else NULL */
     struct rate rate;            /* of a unit without a rate only count and burst, which are the same */
     uint64_t delay_ns;           /* with OVER_DELAY: the longest wait */
-    uint16_t place;              /* among the limits of its line in the file */
+    uint16_t position;           /* among the limits of its line in the file */
     uint16_t slot;               /* where its funnel is with whoever holds it; given by the ledger */
     uint16_t departures;         /* the first slot of its departure's words; given by the ledger if it has places */
     uint16_t id;                 /* its number for counting, for as long as the process lives; given by the ledger */

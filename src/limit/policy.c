@@ -272,7 +272,7 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
         if (policy->n_limits + count == POLICY_MAX_LIMITS)
             return why_set(why, why_size, "policy %s has more than %d limits", policy->name, POLICY_MAX_LIMITS);
         struct limit *limit = &limits[count];
-        *limit = (struct limit){.class = class, .place = (uint16_t)(before + count)};
+        *limit = (struct limit){.class = class, .position = (uint16_t)(before + count)};
         if (!parse_item(part, unit, is_alone, limit, why, why_size) ||
             (is_control && !suits_control(limit, why, why_size)))
             return false;

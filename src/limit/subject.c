@@ -2,8 +2,8 @@
  * The table of subjects: shards of hash buckets, each shard under its own mutex, one cap on all of them together.
  *
  * A subject is found, held, examined and dropped only under its shard's mutex, so one that is dropped has no holder and
- * gets none. Places under the cap are counted: whoever adds a subject has claimed a place first. Forgetting goes round
- * each shard like a clock's hand, a few buckets at a time.
+ * gets none. Room under the cap is counted: whoever adds a subject claims room for it first. Each shard is searched for
+ * subjects to forget like a clock's hand goes, a few buckets at a time.
  */
 #include "limit/subject.h"
 
@@ -40,8 +40,8 @@ struct shard {
 struct subjects {
     struct hash_key key;
     size_t max;
-    _Atomic size_t count;           /* places claimed */
-    _Atomic unsigned relief;        /* the shard where the next search for a place starts */
+    _Atomic size_t count;           /* subjects, and room claimed for those being made; <= max */
+    _Atomic unsigned relief;        /* the shard where the next search for room starts */
     _Atomic uint64_t relief_due_ns; /* when those in overflow subjects may search again */
     _Atomic uint64_t n_overflows;
     struct shard shards[SHARDS];
@@ -365,9 +365,9 @@ static void forget_some(struct subjects *subjects, struct shard *shard, uint64_t
     atomic_fetch_sub_explicit(&subjects->count, dropped, memory_order_relaxed);
 }
 
-/* ---- places ---- */
+/* ---- room under the cap ---- */
 
-static bool claim_free_place(struct subjects *subjects)
+static bool claim_room(struct subjects *subjects)
 {
     size_t count = atomic_load_explicit(&subjects->count, memory_order_relaxed);
     while (count < subjects->max)
@@ -377,7 +377,7 @@ static bool claim_free_place(struct subjects *subjects)
     return false;
 }
 
-/* Drop one subject of the shard, its place still counted. *buckets is how many may still be examined. */
+/* Drop one subject of the shard; its room stays counted, for the caller. *buckets is how many may still be examined. */
 static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns)
 {
     bool is_dropped = false;
@@ -390,11 +390,11 @@ static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns
 }
 
 /*
- * The place of some subject that may be forgotten, heirs of the overflow's debt among them: if they kept their places for
- * as long as that lasts, the table could stay full by nothing else, and the debt be renewed for ever. Each search goes on in the shard
- * after the last one's.
+ * Forget one subject and take over its room. Subjects that owe only what they inherited from the overflow subject may go
+ * too: if they stayed as long as that debt lasts, they alone could keep the table full, and the debt be renewed for ever.
+ * Each search starts in the shard after the last one's.
  */
-static bool take_over_place(struct subjects *subjects, uint64_t now_ns)
+static bool take_over_room(struct subjects *subjects, uint64_t now_ns)
 {
     size_t buckets = RELIEF_BUCKETS;
     for (size_t i = 0; i < SHARDS && buckets > 0; i++) {
@@ -414,7 +414,7 @@ static bool is_relief_due(struct subjects *subjects, uint64_t now_ns)
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
-static void give_back_place(struct subjects *subjects)
+static void give_back_room(struct subjects *subjects)
 {
     atomic_fetch_sub_explicit(&subjects->count, 1, memory_order_relaxed);
 }
@@ -453,14 +453,14 @@ static void inherit_overflow(struct subject *heir, uint64_t now_ns)
 
 /* ---- getting ---- */
 
-/* Make what was not found, on a claimed place. The shard is locked. NULL when there is no memory. */
+/* Make what was not found, in room that is claimed. The shard is locked. NULL when there is no memory. */
 static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
                             uint64_t now_ns)
 {
     uint16_t n_funnels = slots_of(wanted->record, PER_SUBJECT);
     void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted, n_funnels)) : NULL;
     if (!memory) {
-        give_back_place(subjects);
+        give_back_room(subjects);
         return NULL;
     }
     struct subject *subject = subject_init(memory, wanted, n_funnels);
@@ -472,7 +472,7 @@ static struct subject *make(struct subjects *subjects, struct shard *shard, cons
     return subject;
 }
 
-/* Find, or make while a place is free: under one lock, so that of those who ask for one newcomer all get the same. */
+/* Find, or make while there is room: under one lock, so that all who ask for one name get the same subject. */
 static struct subject *find_or_make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
                                     uint64_t now_ns)
 {
@@ -482,14 +482,14 @@ static struct subject *find_or_make(struct subjects *subjects, struct shard *sha
         hold(subject);
     } else {
         forget_some(subjects, shard, now_ns);
-        if (claim_free_place(subjects))
+        if (claim_room(subjects))
             subject = make(subjects, shard, wanted, now_ns);
     }
     pthread_mutex_unlock(&shard->lock);
     return subject;
 }
 
-/* The same on a place that was taken from another subject. */
+/* The same with room that was taken from another subject. */
 static struct subject *find_or_make_on(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
                                        uint64_t now_ns)
 {
@@ -497,7 +497,7 @@ static struct subject *find_or_make_on(struct subjects *subjects, struct shard *
     struct subject *subject = find(shard, wanted); /* another thread may have been faster */
     if (subject) {
         hold(subject);
-        give_back_place(subjects);
+        give_back_room(subjects);
     } else {
         subject = make(subjects, shard, wanted, now_ns);
     }
@@ -520,7 +520,7 @@ struct subject *subject_get_own(struct subjects *subjects, struct record *record
     struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
-    if (!subject && is_relief_due(subjects, now_ns) && take_over_place(subjects, now_ns))
+    if (!subject && is_relief_due(subjects, now_ns) && take_over_room(subjects, now_ns))
         subject = find_or_make_on(subjects, shard, &wanted, now_ns);
     return subject ? grown(subjects, subject) : NULL;
 }
@@ -531,7 +531,7 @@ struct subject *subject_get(struct subjects *subjects, struct record *record, st
     struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
-    if (!subject && take_over_place(subjects, now_ns))
+    if (!subject && take_over_room(subjects, now_ns))
         subject = find_or_make_on(subjects, shard, &wanted, now_ns);
     if (subject)
         subject = grown(subjects, subject);

@@ -142,7 +142,7 @@ static struct slice cut(struct slice text, size_t most)
 }
 
 /* Multiplied, so that the caller's hash need not be good in particular bits. */
-static size_t home_of(uint64_t hash)
+static size_t first_slot(uint64_t hash)
 {
     return (size_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SLOTS_BITS));
 }
@@ -160,7 +160,7 @@ static bool is_named(const struct name *name, const struct key *key)
 
 static size_t find(const struct table *table, const struct key *key)
 {
-    for (size_t slot = home_of(key->hash); table->slots[slot] != 0; slot = after(slot))
+    for (size_t slot = first_slot(key->hash); table->slots[slot] != 0; slot = after(slot))
         if (is_named(&table->names[table->slots[slot] - 1], key))
             return table->slots[slot] - UINT32_C(1);
     return MISSING;
@@ -168,7 +168,7 @@ static size_t find(const struct table *table, const struct key *key)
 
 static void index_put(struct table *table, size_t counter)
 {
-    size_t slot = home_of(table->names[counter].hash);
+    size_t slot = first_slot(table->names[counter].hash);
     while (table->slots[slot] != 0)
         slot = after(slot);
     table->slots[slot] = (uint8_t)(counter + 1);
@@ -177,12 +177,12 @@ static void index_put(struct table *table, size_t counter)
 /* Frees a slot, and moves up behind it whoever would not be found any more. */
 static void index_take(struct table *table, size_t counter)
 {
-    size_t hole = home_of(table->names[counter].hash);
+    size_t hole = first_slot(table->names[counter].hash);
     while (table->slots[hole] != counter + 1)
         hole = after(hole);
     for (size_t slot = after(hole); table->slots[slot] != 0; slot = after(slot)) {
-        size_t home = home_of(table->names[table->slots[slot] - 1].hash);
-        if ((slot - home) % SLOTS < (slot - hole) % SLOTS)
+        size_t first = first_slot(table->names[table->slots[slot] - 1].hash);
+        if ((slot - first) % SLOTS < (slot - hole) % SLOTS)
             continue;
         table->slots[hole] = table->slots[slot];
         hole = slot;

@@ -8,47 +8,47 @@
 
 #define FIRST_ROOM 64
 
-static void put(struct alarms *alarms, size_t place, struct alarm *alarm)
+static void put(struct alarms *alarms, size_t index, struct alarm *alarm)
 {
-    alarms->heap[place] = alarm;
-    alarm->place = place;
+    alarms->heap[index] = alarm;
+    alarm->index = index;
 }
 
-static void rise(struct alarms *alarms, size_t place)
+static void rise(struct alarms *alarms, size_t index)
 {
-    struct alarm *alarm = alarms->heap[place];
-    for (; place > 1 && alarms->heap[place / 2]->due_ns > alarm->due_ns; place /= 2)
-        put(alarms, place, alarms->heap[place / 2]);
-    put(alarms, place, alarm);
+    struct alarm *alarm = alarms->heap[index];
+    for (; index > 1 && alarms->heap[index / 2]->due_ns > alarm->due_ns; index /= 2)
+        put(alarms, index, alarms->heap[index / 2]);
+    put(alarms, index, alarm);
 }
 
-static void sink(struct alarms *alarms, size_t place)
+static void sink(struct alarms *alarms, size_t index)
 {
-    struct alarm *alarm = alarms->heap[place];
+    struct alarm *alarm = alarms->heap[index];
     for (;;) {
-        size_t child = 2 * place;
+        size_t child = 2 * index;
         if (child < alarms->n && alarms->heap[child + 1]->due_ns < alarms->heap[child]->due_ns)
             child++;
         if (child > alarms->n || alarms->heap[child]->due_ns >= alarm->due_ns)
             break;
-        put(alarms, place, alarms->heap[child]);
-        place = child;
+        put(alarms, index, alarms->heap[child]);
+        index = child;
     }
-    put(alarms, place, alarm);
+    put(alarms, index, alarm);
 }
 
 void alarm_stop(struct alarms *alarms, struct alarm *alarm)
 {
-    size_t place = alarm->place;
-    if (place == 0)
+    size_t index = alarm->index;
+    if (index == 0)
         return;
-    alarm->place = 0;
+    alarm->index = 0;
     struct alarm *last = alarms->heap[alarms->n--];
     if (last == alarm)
         return;
-    put(alarms, place, last);
-    rise(alarms, place);
-    sink(alarms, last->place);
+    put(alarms, index, last);
+    rise(alarms, index);
+    sink(alarms, last->index);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -89,8 +89,8 @@ void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns)
     assert(alarms->n < alarms->reserved);
     alarm->due_ns = due_ns;
     put(alarms, ++alarms->n, alarm);
-    rise(alarms, alarm->place);
-    if (alarm->place == 1)
+    rise(alarms, alarm->index);
+    if (alarm->index == 1)
         arm(alarms);
 }
 
@@ -116,7 +116,7 @@ void alarms_release(struct alarms *alarms, size_t n)
     alarms->reserved -= n;
 }
 
-/* What has gone off leaves its place in the heap to what is set meanwhile, which is no more. */
+/* What has gone off leaves room in the heap for what is set meanwhile, which is no more. */
 void alarms_ring(struct alarms *alarms)
 {
     size_t n = alarms->n;

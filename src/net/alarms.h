@@ -17,7 +17,7 @@
 
 struct alarm {
     uint64_t due_ns;
-    size_t place;                        /* in the heap, from 1; 0: it is not set */
+    size_t index;                        /* in the heap, from 1; 0: it is not set */
     void (*on_due)(struct alarm *alarm); /* it is not set any more; it may set itself again */
 };
 
@@ -41,7 +41,7 @@ void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns);
 
 static inline bool alarm_is_set(const struct alarm *alarm)
 {
-    return alarm->place != 0;
+    return alarm->index != 0;
 }
 
 /* Safe on one that is not set. */

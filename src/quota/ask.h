@@ -15,9 +15,9 @@
 #include "quota/rule.h"
 #include "resp/argv.h"
 
-#define QUOTA_KEY_MAX 1024     /* bytes of a key, without the prefix */
-#define QUOTA_KEYS_MAX 64      /* of a RESET */
-#define QUOTA_PLACES_MAX 10000 /* of ACQUIRE */
+#define QUOTA_KEY_MAX 1024      /* bytes of a key, without the prefix */
+#define QUOTA_KEYS_MAX 64       /* of a RESET */
+#define QUOTA_HOLDERS_MAX 10000 /* of ACQUIRE */
 
 /* Of one call on several keys: with these all that it can ask but CREDIT takes Redis no longer than one call may. */
 #define QUOTA_PARTS_MAX 8

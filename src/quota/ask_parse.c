@@ -294,7 +294,7 @@ static bool read_acquire(struct reading *reading)
 {
     struct slice word;
     return take_key(reading, &reading->ask->key) && take(reading, &word) &&
-           option_parse_within(reading, word, 1, QUOTA_PLACES_MAX, &reading->ask->max) && take_ttl(reading) &&
+           option_parse_within(reading, word, 1, QUOTA_HOLDERS_MAX, &reading->ask->max) && take_ttl(reading) &&
            take_rest(reading, false);
 }
 

@@ -61,7 +61,7 @@ static enum away count_some(const struct decision *call, const struct quota_sett
 {
     struct quota_ask asks[QUOTA_PARTS_MAX];
     uint64_t hashes[QUOTA_PARTS_MAX];
-    uint8_t places[QUOTA_PARTS_MAX] = {0};
+    uint8_t indexes[QUOTA_PARTS_MAX] = {0};
     unsigned refusing = saying(call, QUOTA_DOWN_DENY); /* shadows */
     struct quota_ask some = call->ask;
     some.parts = asks;
@@ -72,14 +72,14 @@ static enum away count_some(const struct decision *call, const struct quota_sett
         if (!is_plain(&call->asks[i]))
             return AWAY_ERROR;
         hashes[some.n_parts] = hash_bytes(settings->key, call->asks[i].key);
-        places[some.n_parts] = i;
+        indexes[some.n_parts] = i;
         asks[some.n_parts++] = call->asks[i];
     }
     if (!local_decide(settings->local, &some, hashes, time, outcome))
         return AWAY_ERROR;
     for (unsigned i = 0; i < some.n_parts; i++)
-        refusing |= ((unsigned)outcome->refusing >> i & 1U) << places[i];
-    outcome->part = places[outcome->part];
+        refusing |= ((unsigned)outcome->refusing >> i & 1U) << indexes[i];
+    outcome->part = indexes[outcome->part];
     outcome->refusing = (uint8_t)refusing;
     return AWAY_COUNTED;
 }

@@ -151,10 +151,10 @@ static bool share_a_key(const struct decision *call, const struct decision *othe
     return false;
 }
 
-/* Would a call on several keys, as one with the entry of that place, overtake another that asks about one of them? */
-static bool would_overtake(const struct batch *batch, uint32_t place, const struct decision *call, uint64_t bits)
+/* Would a call on several keys that joins an entry overtake one that asks about a key of its, in those from `behind` on? */
+static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *call, uint64_t bits)
 {
-    for (uint32_t i = place; bits != 0 && i < batch->n; i++)
+    for (uint32_t i = behind; bits != 0 && i < batch->n; i++)
         if ((batch->entries[i].bits & bits) != 0 && share_a_key(call, first_call(&batch->entries[i])))
             return true;
     return false;

@@ -49,7 +49,7 @@ struct decision {
     struct build reply;        /* once it is done */
     bool is_asking;            /* it is part of a question */
     bool is_done;
-    bool is_placed;  /* it has been let through, and waits for its turn */
+    bool has_turn;   /* it has been let through, and waits for its turn */
     bool is_called;  /* a place came free while it was asking: what it hears may be old */
     bool is_hurried; /* it is not to wait any more */
     bool is_muted;   /* nobody wants to hear it; for the owner */

@@ -163,7 +163,7 @@ static bool is_arity(const struct own *own, uint32_t argc)
 struct key_walk {
     const struct own *own;
     struct argv_walk words;
-    int64_t place, key, last; /* of words, from 0; of the next key; and of the last one, if that can be told */
+    int64_t index, key, last; /* of words, from 0; of the next key; and of the last one, if that can be told */
 };
 
 static struct key_walk keys_of(const struct own *own, struct argv_walk words)
@@ -178,12 +178,12 @@ static bool next_key(struct key_walk *walk, struct slice *key)
     struct slice word;
     bool has_parts = own_has_parts(walk->own);
     while (argv_next(&walk->words, &word)) {
-        int64_t place = walk->place++;
-        if (has_parts && place > walk->key && slice_eq_nocase(word, SLICE("and")))
-            walk->key = place + 2;
-        if (own_may_name(walk->own) && place + 1 == walk->own->first_key && slice_eq_nocase(word, SLICE("check")))
+        int64_t index = walk->index++;
+        if (has_parts && index > walk->key && slice_eq_nocase(word, SLICE("and")))
+            walk->key = index + 2;
+        if (own_may_name(walk->own) && index + 1 == walk->own->first_key && slice_eq_nocase(word, SLICE("check")))
             walk->last = ++walk->key;
-        if (place != walk->key || place > walk->last)
+        if (index != walk->key || index > walk->last)
             continue;
         walk->key += has_parts ? 0 : walk->own->key_step;
         *key = word;

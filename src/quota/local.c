@@ -21,7 +21,7 @@
 #define CHAINS 1024     /* of a shard: a chain of some eight keys when its memory is full */
 #define FORGET_CHAINS 2 /* looked at for each newcomer: more than come */
 #define US_PER_S 1000000
-#define RELIEF_CHAINS 64 /* when there is no place: some 500 keys, 50 us at worst */
+#define RELIEF_CHAINS 64 /* when there is no room: some 500 keys, 50 us at worst */
 
 /* What one rate has counted. */
 struct count {
@@ -147,7 +147,7 @@ static bool has_room(struct shard *shard, size_t bytes, uint64_t now_ns)
     return shard->bytes + bytes <= LOCAL_BYTES_MAX / SHARDS;
 }
 
-/* With a count for each rate, which is nothing yet. NULL: there is no place. */
+/* With a count for each rate, which is nothing yet. NULL: there is no room. */
 static struct key *add(struct shard *shard, const struct quota_ask *ask, uint64_t hash, uint64_t now_ns)
 {
     size_t bytes = size_of(ask->rule.n_rates, ask->key.len);
@@ -194,7 +194,7 @@ static void inherit(struct key *key, const struct key *before)
                 key->counts[i] = before->counts[j];
 }
 
-/* The same key with counts for other rates. NULL: there is no place, and it is as it was. */
+/* The same key with counts for other rates. NULL: there is no room, and it is as it was. */
 static struct key *refit(struct shard *shard, struct key *before, const struct quota_ask *ask, uint64_t now_ns)
 {
     uint64_t over_ns = before->over_ns;
@@ -213,7 +213,7 @@ static struct key *refit(struct shard *shard, struct key *before, const struct q
     return key;
 }
 
-/* NULL: there is no place for it. */
+/* NULL: there is no room for it. */
 static struct key *need(struct shard *shard, const struct quota_ask *ask, uint64_t hash, uint64_t now_ns)
 {
     if (shard->chains == NULL && (shard->chains = calloc(CHAINS, sizeof *shard->chains)) == NULL)
@@ -404,7 +404,7 @@ static void unlock(struct local *local, const struct keys *keys)
             pthread_mutex_unlock(&local->shards[s].lock);
 }
 
-/* False: there is no place for one of them. */
+/* False: there is no room for one of them. */
 static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
 {
     uint64_t over_ns[QUOTA_PARTS_MAX];

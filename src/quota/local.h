@@ -32,7 +32,7 @@ void local_free(struct local *local);
 
 /*
  * Decide one call of an algorithm with rates on a key, as it would be called in Redis, that has this hash; or of several,
- * all or nothing, with a hash for each. False: there is no place to count it in, and nothing is decided.
+ * all or nothing, with a hash for each. False: there is no room to count it in, and nothing is decided.
  */
 __attribute__((warn_unused_result)) bool local_decide(struct local *local, const struct quota_ask *ask,
                                                       const uint64_t *hashes, struct local_time time,

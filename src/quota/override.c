@@ -60,7 +60,7 @@ static int compare(struct slice a, struct slice b)
 }
 
 /* The first that is not before `key`. */
-static size_t place_of(const struct overrides *overrides, struct slice key)
+static size_t index_of(const struct overrides *overrides, struct slice key)
 {
     size_t low = 0, high = overrides_count(overrides);
     while (low < high) {
@@ -100,9 +100,9 @@ static struct overrides *or_empty(struct overrides *overrides)
 struct overrides *overrides_with(const struct overrides *before, const struct override *one, uint64_t now_ns)
 {
     struct overrides *next = copy(before, one->key, false, now_ns);
-    size_t place = place_of(next, one->key);
-    memmove(next->at + place + 1, next->at + place, (next->n - place) * sizeof next->at[0]);
-    next->at[place] = held_new(one);
+    size_t index = index_of(next, one->key);
+    memmove(next->at + index + 1, next->at + index, (next->n - index) * sizeof next->at[0]);
+    next->at[index] = held_new(one);
     next->n++;
     return next;
 }
@@ -137,10 +137,10 @@ void overrides_put(struct overrides *overrides)
 
 const struct override *overrides_find(const struct overrides *overrides, struct slice key, uint64_t now_ns)
 {
-    size_t place = place_of(overrides, key);
-    if (place == overrides_count(overrides))
+    size_t index = index_of(overrides, key);
+    if (index == overrides_count(overrides))
         return NULL;
-    const struct override *found = &overrides->at[place]->override;
+    const struct override *found = &overrides->at[index]->override;
     return slice_eq(found->key, key) && !override_is_over(found, now_ns) ? found : NULL;
 }
 

@@ -159,7 +159,7 @@ static void decide(struct decision *call, const struct quota_outcome *outcome)
         return;
     }
     if (outcome->wait_ns > 0) {
-        call->is_placed = true;
+        call->has_turn = true;
         quota_reply(&call->reply, &call->ask, outcome);
         wait_until(call, now_ns + (uint64_t)outcome->wait_ns);
         return;
@@ -280,9 +280,9 @@ static void try(struct decision *call)
 static void on_alarm(struct alarm *alarm)
 {
     struct decision *call = container_of(alarm, struct decision, alarm);
-    if (call->is_placed && now_of(call->quota) < alarm->due_ns)
+    if (call->has_turn && now_of(call->quota) < alarm->due_ns)
         wait_until(call, alarm->due_ns); /* whoever woke it: a turn is never early */
-    else if (call->is_placed)
+    else if (call->has_turn)
         done(call);
     else
         try(call);

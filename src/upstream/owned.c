@@ -56,7 +56,7 @@ static uint64_t who_of(const struct owned *owned, const struct login *login)
     return hash_bytes(keyed, login_password(login)) | 2;
 }
 
-static size_t home(const struct owned *owned, int64_t id)
+static size_t first_slot(const struct owned *owned, int64_t id)
 {
     return (size_t)((uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (owned->room - 1);
 }
@@ -64,7 +64,7 @@ static size_t home(const struct owned *owned, int64_t id)
 /* Where this id is, or may be put. */
 static struct owner *find(const struct owned *owned, int64_t id)
 {
-    size_t at = home(owned, id);
+    size_t at = first_slot(owned, id);
     while (owned->places[at].id != 0 && owned->places[at].id != id)
         at = (at + 1) & (owned->room - 1);
     return &owned->places[at];

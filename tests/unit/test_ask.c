@@ -291,7 +291,7 @@ static void the_rest(void **state)
     assert_int_equal(ask.ttl_ms, 5000);
     assert_int_equal(ask.wait_ns, 100 * MS);
     ask = kit_ask("LIMIT ACQUIRE k 10000 3155760000000");
-    assert_int_equal(ask.max, QUOTA_PLACES_MAX);
+    assert_int_equal(ask.max, QUOTA_HOLDERS_MAX);
     ask = kit_ask("LIMIT RENEW k tok 7000");
     assert_slice(ask.token, "tok");
     assert_int_equal(ask.ttl_ms, 7000);

@@ -31,7 +31,7 @@ static int tear_down(void **state)
 
 static struct limit enter(struct record *record, const char *line, uint16_t place, enum scope scope)
 {
-    struct limit limit = {.place = place, .scope = (uint8_t)scope};
+    struct limit limit = {.position = place, .scope = (uint8_t)scope};
     assert_true(ledger_enter(ledger, record, slice_str(line), &limit));
     return limit;
 }
@@ -145,7 +145,7 @@ static void slots_have_an_end(void **state)
     struct record *gold = ledger_record(ledger, SLICE("gold"));
     for (uint16_t i = 0; i < LEDGER_SLOTS_MAX; i++)
         assert_int_equal(enter(gold, "all", i, PER_CONNECTION).slot, i);
-    struct limit limit = {.place = LEDGER_SLOTS_MAX, .scope = PER_CONNECTION, .slot = 77, .id = 78};
+    struct limit limit = {.position = LEDGER_SLOTS_MAX, .scope = PER_CONNECTION, .slot = 77, .id = 78};
     assert_false(ledger_enter(ledger, gold, SLICE("all"), &limit));
     assert_int_equal(limit.slot, 77);
     assert_int_equal(limit.id, 78);

@@ -24,11 +24,11 @@ static void assert_says(const char *part)
 
 static struct limit parsed(const char *text, enum unit unit)
 {
-    struct limit limit = {.place = 7, .slot = 8, .id = 9, .label = "kept"};
+    struct limit limit = {.position = 7, .slot = 8, .id = 9, .label = "kept"};
     if (!limit_parse(slice_str(text), unit, &limit, why, sizeof why))
         fail_msg("%s: %s", text, why);
     assert_int_equal(limit.unit, unit);
-    assert_int_equal(limit.place + limit.slot + limit.id, 24);
+    assert_int_equal(limit.position + limit.slot + limit.id, 24);
     assert_string_equal(limit.label, "kept");
     return limit;
 }

@@ -293,7 +293,7 @@ static void a_reload_finds_the_slots(void **state)
     assert_int_equal(policy->limits[2].departures, 4); /* it delays now: DEPARTURE_WORDS more */
     assert_int_equal(policy->limits[4].slot, 4 + DEPARTURE_WORDS);
     assert_int_equal(policy->limits[5].slot, 0);
-    assert_int_equal(policy->limits[5].place, 3);
+    assert_int_equal(policy->limits[5].position, 3);
     assert_non_null(record->everybody);
 }
 
@@ -302,7 +302,7 @@ static void a_full_ledger_says_so(void **state)
     (void)state;
     struct record *record = ledger_record(ledger, SLICE("free"));
     for (uint16_t i = 0; i < LEDGER_SLOTS_MAX; i++) {
-        struct limit limit = {.place = i};
+        struct limit limit = {.position = i};
         assert_true(ledger_enter(ledger, record, SLICE("cmd.x"), &limit));
     }
     struct policy *policy = kit_policy(policies, "free");
