@@ -75,12 +75,12 @@ static struct histo since(struct histo *before, const struct histo *now)
 static void push_times(struct history *history, const struct snapshot *s)
 {
     struct histo requests = since(&history->requests, &s->counts.times.request);
-    struct histo own = since(&history->own, &s->counts.times.own);
+    struct histo overhead = since(&history->overhead, &s->counts.times.overhead);
     struct histo turns = since(&history->turns, &s->turns);
     push_quantile(history->points[SERIES_LATENCY_P50], &requests, MEDIAN);
     push_quantile(history->points[SERIES_LATENCY_P99], &requests, SLOW);
-    push_quantile(history->points[SERIES_OVERHEAD_P50], &own, MEDIAN);
-    push_quantile(history->points[SERIES_OVERHEAD_P99], &own, SLOW);
+    push_quantile(history->points[SERIES_OVERHEAD_P50], &overhead, MEDIAN);
+    push_quantile(history->points[SERIES_OVERHEAD_P99], &overhead, SLOW);
     push_quantile(history->points[SERIES_TURN_P99], &turns, SLOW);
 }
 
@@ -216,7 +216,7 @@ static void begin(struct history *history, const struct snapshot *s)
 {
     add_up(s, history->totals);
     history->requests = s->counts.times.request;
-    history->own = s->counts.times.own;
+    history->overhead = s->counts.times.overhead;
     history->turns = s->turns;
 }
 

@@ -63,7 +63,7 @@ struct history {
     size_t n;                    /* points there are */
     uint64_t last_ns;            /* when the newest was taken */
     double totals[SERIES_RATES]; /* at the newest point, as are */
-    struct histo requests, own, turns;
+    struct histo requests, overhead, turns;
     float points[SERIES_COUNT][HISTORY_POINTS];
     size_t n_limits; /* tracks[i] is of the snapshot's limit i */
     struct track *tracks;

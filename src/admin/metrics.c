@@ -188,7 +188,7 @@ static const struct metric metrics[] = {
      "From when a command is the next of its client until its reply has been written."},
     {"weir_upstream_request_duration_seconds", "histogram", show_upstream_times,
      "From when a command is sent to the upstream until its answer has come."},
-    {"weir_proxy_overhead_seconds", "histogram", show_own,
+    {"weir_proxy_overhead_seconds", "histogram", show_overhead,
      "What commands have spent in weir itself, without upstream and limits' delays."},
     {"weir_upstream_up", "gauge", show_up, "1 while the upstream answers."},
     {"weir_upstream_connections", "gauge", show_lanes, "Connections to the upstream, by what they are used for."},

@@ -24,7 +24,7 @@ void show_pauses(struct sheet *s);
 void show_limit_commands(struct sheet *s);
 void show_requests(struct sheet *s);
 void show_upstream_times(struct sheet *s);
-void show_own(struct sheet *s);
+void show_overhead(struct sheet *s);
 
 /* show_limits.c */
 void show_decisions(struct sheet *s);

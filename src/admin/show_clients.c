@@ -113,7 +113,7 @@ void show_upstream_times(struct sheet *s)
     put_histo(s, &s->snapshot->counts.times.upstream);
 }
 
-void show_own(struct sheet *s)
+void show_overhead(struct sheet *s)
 {
-    put_histo(s, &s->snapshot->counts.times.own);
+    put_histo(s, &s->snapshot->counts.times.overhead);
 }

@@ -140,7 +140,7 @@ static void write_times(struct text *out, const struct times *times)
     json_open_object(out, "times");
     write_time(out, "request", &times->request);
     write_time(out, "upstream", &times->upstream);
-    write_time(out, "own", &times->own);
+    write_time(out, "own", &times->overhead);
     write_time(out, "delay", &times->delay);
     json_close_object(out);
 }

@@ -74,7 +74,7 @@ static void free_meter(struct client *client)
     while (meter->owns != NULL) {
         struct subject *own = meter->owns;
         meter->owns = own->next;
-        subject_free_own(own);
+        subject_free_detached(own);
     }
     free(meter);
 }
@@ -120,7 +120,7 @@ static bool make_own_funnels(struct client *client, const struct policy *policy)
     struct subject *own = own_funnels(client, policy);
     if (own != NULL)
         return subject_grow(own);
-    own = make_meter(client) != NULL ? subject_new_own(policy->record, PER_CONNECTION) : NULL;
+    own = make_meter(client) != NULL ? subject_new_detached(policy->record, PER_CONNECTION) : NULL;
     if (own == NULL)
         return false;
     own->next = client->meter->owns;
@@ -345,7 +345,7 @@ static void leave_overflow(struct client *client)
     char name[SUBJECT_NAME_MAX];
     size_t len = identity_subject(&front->rules->identity, &facts, name);
     struct subject *own =
-        subject_get_own(front->settings->subjects, shared->record, slice_of(name, len), front->loop->now_ns);
+        subject_try_get(front->settings->subjects, shared->record, slice_of(name, len), front->loop->now_ns);
     if (own == NULL)
         return;
     account_tell_top(client);

@@ -116,9 +116,9 @@ static void adopt_room(struct front *front)
 static void adopt_password(struct front *front)
 {
     const char *password = front->rules->upstream_password;
-    const struct login *own = front_lanes(front)->own;
-    if (password != NULL && (own == NULL || !slice_eq(login_password(own), slice_str(password))))
-        nodes_set_own(&front->nodes, front->settings->upstream_user, slice_str(password));
+    const struct login *login = front_lanes(front)->login;
+    if (password != NULL && (login == NULL || !slice_eq(login_password(login), slice_str(password))))
+        nodes_set_login(&front->nodes, front->settings->upstream_user, slice_str(password));
 }
 
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,

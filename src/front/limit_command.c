@@ -144,7 +144,7 @@ static struct slice find_other(struct client *client, struct slice name, struct 
         found->account.holders[PER_POLICY] = policy->record->everybody;
     if (policy == NULL || policy->of_scope[PER_CONNECTION] == 0)
         return SLICE("");
-    found->account.holders[PER_CONNECTION] = subject_new_own(policy->record, PER_CONNECTION);
+    found->account.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
     if (found->account.holders[PER_CONNECTION] != NULL)
         return SLICE("");
     subject_put(*table, subject);
@@ -170,7 +170,7 @@ static void about(struct client *client, struct build *out, struct slice other, 
         return;
     }
     tell(client, out, &subject, arg);
-    subject_free_own(subject.account.holders[PER_CONNECTION]);
+    subject_free_detached(subject.account.holders[PER_CONNECTION]);
     subject_put(table, subject.account.holders[PER_SUBJECT]);
 }
 

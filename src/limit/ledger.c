@@ -38,8 +38,8 @@ void ledger_free(struct ledger *ledger)
     if (!ledger)
         return;
     for (size_t i = 0; i < ledger->n_records; i++) {
-        subject_free_own(ledger->records[i]->everybody);
-        subject_free_own(ledger->records[i]->overflow);
+        subject_free_detached(ledger->records[i]->everybody);
+        subject_free_detached(ledger->records[i]->overflow);
         free(ledger->records[i]);
     }
     free(ledger->records);

@@ -68,7 +68,7 @@ struct subjects *subjects_new(size_t max)
     return subjects;
 }
 
-void subject_free_own(struct subject *subject)
+void subject_free_detached(struct subject *subject)
 {
     struct more_funnels *more = subject ? atomic_load(&subject->more) : NULL;
     while (more) {
@@ -83,7 +83,7 @@ static void free_chain(struct subject *subject)
 {
     while (subject) {
         struct subject *next = subject->next;
-        subject_free_own(subject);
+        subject_free_detached(subject);
         subject = next;
     }
 }
@@ -163,7 +163,7 @@ static struct subject *new_outside(struct record *record, enum scope scope, stru
     return subject;
 }
 
-struct subject *subject_new_own(struct record *record, enum scope scope)
+struct subject *subject_new_detached(struct record *record, enum scope scope)
 {
     return new_outside(record, scope, SLICE(""), calloc);
 }
@@ -349,7 +349,7 @@ static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting wh
         *link = subject->next;
         atomic_fetch_sub_explicit(&subject->record->subjects, 1, memory_order_relaxed);
         count_add(&shard->bytes, -(uint64_t)bytes_for(subject->name_len, subject->n_funnels));
-        subject_free_own(subject);
+        subject_free_detached(subject);
         dropped++;
     }
     shard->count -= dropped;
@@ -514,7 +514,7 @@ static struct subject *grown(struct subjects *subjects, struct subject *subject)
     return NULL;
 }
 
-struct subject *subject_get_own(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
+struct subject *subject_try_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
 {
     assert(name.len <= SUBJECT_NAME_MAX);
     struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};

@@ -52,7 +52,7 @@ void subjects_free(struct subjects *subjects);
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 
 /* For a connection that holds an overflow subject: the subject of its own. NULL: there is still no room for one. */
-struct subject *subject_get_own(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
+struct subject *subject_try_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 bool subject_is_overflow(const struct subject *subject);
 
 /* The same for one that is known, under any policy. NULL: it is not, and owes nothing; or there is no memory. */
@@ -62,8 +62,8 @@ struct subject *subject_find(struct subjects *subjects, struct slice name);
 size_t subjects_forgive(struct subjects *subjects, struct slice name);
 
 /* One outside any table: the funnels of a connection, without a name. NULL: out of memory; NULL may be freed. */
-struct subject *subject_new_own(struct record *record, enum scope scope);
-void subject_free_own(struct subject *subject);
+struct subject *subject_new_detached(struct record *record, enum scope scope);
+void subject_free_detached(struct subject *subject);
 
 /* The same for as long as the record is there, of configuration's memory: see base/mem.h. */
 struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name);

@@ -15,7 +15,7 @@
 struct times {
     struct histo request;  /* from when a command is the next of its client until its reply has been written */
     struct histo upstream; /* of that, from its being sent until its answer has come */
-    struct histo own;      /* the rest without the delays: weir's own time */
+    struct histo overhead; /* the rest without the delays: weir's own time */
     struct histo delay;    /* what limits have made a command wait; of those that had to */
 };
 

@@ -261,11 +261,11 @@ static void write_delete(const struct batch *batch, struct writer *writer)
     put(writer, call->key);
 }
 
-bool batch_send(struct batch *batch, struct script_conn *line)
+bool batch_send(struct batch *batch, struct script_conn *conn)
 {
     struct slice script = SLICE("");
     if (batch_script(batch) != SCRIPT_COUNT)
-        script = batch->is_repaired ? script_source(batch_script(batch)) : script_conn_sha(line, batch_script(batch));
+        script = batch->is_repaired ? script_source(batch_script(batch)) : script_conn_sha(conn, batch_script(batch));
     char *request = malloc(request_room(batch, script));
     if (request == NULL)
         return false;
@@ -274,7 +274,7 @@ bool batch_send(struct batch *batch, struct script_conn *line)
         write_delete(batch, &writer);
     else
         write_script_call(batch, script, &writer);
-    bool is_sent = script_conn_ask(line, request, (size_t)(writer.at - request));
+    bool is_sent = script_conn_ask(conn, request, (size_t)(writer.at - request));
     free(request);
     return is_sent;
 }

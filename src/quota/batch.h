@@ -78,6 +78,6 @@ static inline uint32_t batch_work_us(const struct batch *batch)
 }
 
 /* Send it; with the script itself when it is sent again. False: out of memory, nothing has been sent. */
-__attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct script_conn *line);
+__attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct script_conn *conn);
 
 #endif

@@ -72,7 +72,7 @@ bool exchange_ask(struct exchange *exchange, struct decision *call, const struct
         return false;
     }
     call->is_asking = true;
-    script_conn_wake(&exchange->line);
+    script_conn_wake(&exchange->conn);
     return true;
 }
 
@@ -203,8 +203,8 @@ static struct batch *take_sent(struct exchange *exchange)
 /* Takes ownership. One that cannot go has failed as a whole. */
 static void send_batch(struct exchange *exchange, struct batch *batch)
 {
-    batch->sent_ns = exchange->line.lanes->loop->now_ns;
-    if (batch_send(batch, &exchange->line))
+    batch->sent_ns = exchange->conn.lanes->loop->now_ns;
+    if (batch_send(batch, &exchange->conn))
         note_sent(exchange, batch);
     else
         fail_batch(exchange, batch, err_text(ERR_OUT_OF_MEMORY), false);
@@ -217,9 +217,9 @@ static void repair(struct exchange *exchange, struct batch *batch)
     send_batch(exchange, batch);
 }
 
-static void on_reply(struct script_conn *line, struct slice reply)
+static void on_reply(struct script_conn *conn, struct slice reply)
 {
-    struct exchange *exchange = container_of(line, struct exchange, line);
+    struct exchange *exchange = container_of(conn, struct exchange, conn);
     if (list_is_empty(&exchange->sent))
         return; /* a lane gives no answer that nobody waits for */
     struct batch *batch = take_sent(exchange);
@@ -232,10 +232,10 @@ static void on_reply(struct script_conn *line, struct slice reply)
     else
         answer_batch(exchange, batch, reply);
     if (!list_is_empty(&exchange->open))
-        script_conn_wake(line); /* what had to stay may go */
+        script_conn_wake(conn); /* what had to stay may go */
 }
 
-/* ---- the line ---- */
+/* ---- the connection ---- */
 
 static void fail_all(const struct exchange *exchange, struct list *batches, struct slice error, bool is_down)
 {
@@ -248,13 +248,13 @@ static void fail_all(const struct exchange *exchange, struct list *batches, stru
     }
 }
 
-static void on_lost(struct script_conn *line)
+static void on_lost(struct script_conn *conn)
 {
-    struct exchange *exchange = container_of(line, struct exchange, line);
+    struct exchange *exchange = container_of(conn, struct exchange, conn);
     exchange->sent_us = 0;
     fail_all(exchange, &exchange->sent, err_text(ERR_UPSTREAM_UNAVAILABLE), true);
     if (!list_is_empty(&exchange->open))
-        script_conn_wake(line);
+        script_conn_wake(conn);
 }
 
 /* Does something that has been sent, and that asks another script, concern this key? */
@@ -315,36 +315,36 @@ static void send_open(struct exchange *exchange)
 }
 
 /* That it is there but does not let weir in, or does not decide, is no reason to let anybody through. */
-static bool is_away(const struct script_conn *line)
+static bool is_away(const struct script_conn *conn)
 {
-    return line->refusal == NULL && line->lanes->down != ERR_NONE;
+    return conn->refusal == NULL && conn->lanes->down != ERR_NONE;
 }
 
 /* What has gathered in this turn goes out. */
-static void on_change(struct script_conn *line)
+static void on_change(struct script_conn *conn)
 {
-    struct exchange *exchange = container_of(line, struct exchange, line);
+    struct exchange *exchange = container_of(conn, struct exchange, conn);
     if (list_is_empty(&exchange->open))
         return;
-    switch (script_conn_find(line)) {
+    switch (script_conn_find(conn)) {
     case SCRIPT_CONN_READY:
         send_open(exchange);
         break;
     case SCRIPT_CONN_NOT_YET:
         break;
     case SCRIPT_CONN_NONE:
-        fail_all(exchange, &exchange->open, script_conn_why_none(line), is_away(line));
+        fail_all(exchange, &exchange->open, script_conn_why_none(conn), is_away(conn));
         break;
     }
 }
 
-static void on_unloaded(struct script_conn *line)
+static void on_unloaded(struct script_conn *conn)
 {
-    struct exchange *exchange = container_of(line, struct exchange, line);
-    fail_all(exchange, &exchange->open, script_conn_why_none(line), is_away(line));
+    struct exchange *exchange = container_of(conn, struct exchange, conn);
+    fail_all(exchange, &exchange->open, script_conn_why_none(conn), is_away(conn));
 }
 
-static const struct script_conn_ops line_ops = {
+static const struct script_conn_ops conn_ops = {
     .on_change = on_change,
     .on_reply = on_reply,
     .on_unloaded = on_unloaded,
@@ -360,7 +360,7 @@ void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login 
     exchange->settings = settings;
     list_init(&exchange->open);
     list_init(&exchange->sent);
-    script_conn_init(&exchange->line, lanes, login, &line_ops);
+    script_conn_init(&exchange->conn, lanes, login, &conn_ops);
 }
 
 static void drop_all(struct list *batches)
@@ -377,7 +377,7 @@ static void drop_all(struct list *batches)
 
 void exchange_fini(struct exchange *exchange)
 {
-    script_conn_fini(&exchange->line);
+    script_conn_fini(&exchange->conn);
     drop_all(&exchange->open);
     drop_all(&exchange->sent);
 }

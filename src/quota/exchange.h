@@ -33,7 +33,7 @@ struct exchange_ops {
 };
 
 struct exchange {
-    struct script_conn line;
+    struct script_conn conn;
     struct list open; /* batches that are still being filled */
     struct list sent; /* and those that wait for their answer, oldest first */
     uint32_t sent_us; /* how long Redis is busy with them */

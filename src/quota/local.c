@@ -36,7 +36,7 @@ struct key {
     struct key *next; /* in its chain */
     uint64_t hash;
     uint64_t over_ns; /* when nothing of it counts any more, monotonic */
-    struct penalty_record penalty;
+    struct penalty_state penalty;
     uint32_t len;
     uint8_t kind, n_counts;
     struct count counts[]; /* and behind them its name */

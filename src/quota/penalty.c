@@ -40,19 +40,19 @@ bool penalty_parse(struct slice text, struct quota_penalty *penalty, char *why, 
     return true;
 }
 
-void penalty_begin(const struct quota_penalty *penalty, uint64_t now_ns, struct penalty_record *record)
+void penalty_begin(const struct quota_penalty *penalty, uint64_t now_ns, struct penalty_state *state)
 {
     uint64_t first = (uint64_t)penalty->first_ms * NS_PER_MS, longest = (uint64_t)penalty->longest_ms * NS_PER_MS;
-    bool is_known = record->last > 0 && now_ns - record->until < record->rest;
-    uint64_t last = is_known ? record->last : 0;
+    bool is_known = state->last > 0 && now_ns - state->until < state->rest;
+    uint64_t last = is_known ? state->last : 0;
     uint64_t length = 2 * last < first ? first : 2 * last < longest ? 2 * last : longest;
     if (longest > first) {
-        record->last = length;
-        record->rest = longest;
+        state->last = length;
+        state->rest = longest;
     } else {
         length = first;
-        record->last = last;
-        record->rest = is_known ? record->rest : 0;
+        state->last = last;
+        state->rest = is_known ? state->rest : 0;
     }
-    record->until = now_ns + length;
+    state->until = now_ns + length;
 }

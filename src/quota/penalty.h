@@ -25,12 +25,12 @@ __attribute__((warn_unused_result)) bool penalty_parse(struct slice text, struct
 __attribute__((warn_unused_result)) bool penalty_parse_time(struct slice text, int64_t *ms, char *why, size_t why_size);
 
 /* What is known of a key's penalties. All 0: nothing. */
-struct penalty_record {
+struct penalty_state {
     uint64_t until;      /* when the last one ends, on the clock of whoever keeps it, in ns */
     uint64_t last, rest; /* how long the last one that grows was; it is forgotten `rest` ns after `until` */
 };
 
 /* One more begins now. One that does not grow leaves the level of those that do. */
-void penalty_begin(const struct quota_penalty *penalty, uint64_t now_ns, struct penalty_record *record);
+void penalty_begin(const struct quota_penalty *penalty, uint64_t now_ns, struct penalty_state *state);
 
 #endif

@@ -24,7 +24,7 @@
 
 struct quota {
     struct exchange exchange;
-    struct release_listener wakes;
+    struct release_listener listener;
     struct alarms *alarms;
     struct quota_settings *settings;
     quota_on_done on_done;
@@ -34,7 +34,7 @@ struct quota {
 
 static uint64_t now_of(const struct quota *quota)
 {
-    return quota->exchange.line.lanes->loop->now_ns;
+    return quota->exchange.conn.lanes->loop->now_ns;
 }
 
 static uint64_t hash_of(const struct decision *call)
@@ -81,7 +81,7 @@ static void done(struct decision *call)
     struct quota *quota = call->quota;
     count(call);
     alarm_stop(quota->alarms, &call->alarm);
-    release_listener_remove(&quota->wakes, call);
+    release_listener_remove(&quota->listener, call);
     call->is_done = true;
     if (call->owner == NULL)
         decision_free(call);
@@ -270,7 +270,7 @@ static void try(struct decision *call)
     }
     call->is_called = false;
     if (call->ask.rule.kind == QUOTA_ACQUIRE && call->until_ns > 0)
-        release_listener_add(&quota->wakes, call);
+        release_listener_add(&quota->listener, call);
     if (recall(call, hash, &outcome))
         decide(call, &outcome);
     else
@@ -379,7 +379,7 @@ static void decide_holding(struct decision *call, const int64_t *numbers)
     } else if (is_acquire && !is_granted && call->owner != NULL && now_ns < call->until_ns) {
         uint64_t due_ns = call->is_called ? now_ns : now_ns + retry_ms * NS_PER_MS; /* a place came free meanwhile */
         wait_until(call, due_ns < call->until_ns ? due_ns : call->until_ns);
-        release_listener_listen(&call->quota->wakes, slice_str(call->quota->channel));
+        release_listener_listen(&call->quota->listener, slice_str(call->quota->channel));
     } else {
         quota_reply_holding(&call->reply, &call->ask, numbers, slice_str(call->token));
         done(call);
@@ -524,7 +524,7 @@ void quota_cancel(struct decision *call)
     call->owner = NULL;
     list_take(&call->in_client);
     alarm_stop(call->quota->alarms, &call->alarm);
-    release_listener_remove(&call->quota->wakes, call);
+    release_listener_remove(&call->quota->listener, call);
     if (!call->is_asking)
         decision_free(call);
 }
@@ -557,8 +557,8 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->settings = settings;
     quota->on_done = on_done;
     quota->denials = denials_new();
-    exchange_init(&quota->exchange, lanes, login_get(lanes->own), settings, &exchange_ops);
-    release_listener_init(&quota->wakes, lanes, login_get(lanes->own), try);
+    exchange_init(&quota->exchange, lanes, login_get(lanes->login), settings, &exchange_ops);
+    release_listener_init(&quota->listener, lanes, login_get(lanes->login), try);
     return quota;
 }
 
@@ -566,7 +566,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
 void quota_free(struct quota *quota)
 {
     exchange_fini(&quota->exchange);
-    release_listener_fini(&quota->wakes);
+    release_listener_fini(&quota->listener);
     denials_free(quota->denials);
     free(quota);
 }

@@ -30,17 +30,17 @@ struct release_listener {
 };
 
 /* `login` is kept. */
-void release_listener_init(struct release_listener *wakes, struct lanes *lanes, struct login *login,
+void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct login *login,
                            void (*on_wake)(struct decision *call));
-void release_listener_fini(struct release_listener *wakes);
+void release_listener_fini(struct release_listener *listener);
 
 /* It is going to ask whether a place is free, and to wait if there is none: from now on it is told of releases. */
-void release_listener_add(struct release_listener *wakes, struct decision *call);
+void release_listener_add(struct release_listener *listener, struct decision *call);
 
 /* It waits. `channel` is where releases are published. */
-void release_listener_listen(struct release_listener *wakes, struct slice channel);
+void release_listener_listen(struct release_listener *listener, struct slice channel);
 
 /* Safe on one that does not wait. */
-void release_listener_remove(struct release_listener *wakes, struct decision *call);
+void release_listener_remove(struct release_listener *listener, struct decision *call);
 
 #endif

@@ -18,7 +18,7 @@ enum { ASKED, LOADED };
 /* It goes alone: from who is not let in Redis takes no long one, and closes the connection instead of saying why. */
 #define FIRST 0
 
-static struct script_conn *line_of(struct rider *rider)
+static struct script_conn *conn_of(struct rider *rider)
 {
     return container_of(rider, struct script_conn, rider);
 }
@@ -27,17 +27,17 @@ static struct script_conn *line_of(struct rider *rider)
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
-    struct script_conn *line = line_of(rider);
-    if (line->reply.len + n > REPLY_MAX)
+    struct script_conn *conn = conn_of(rider);
+    if (conn->reply.len + n > REPLY_MAX)
         lane_fail(rider->lane, END_LOST, "its answer to a script is too long");
-    else if (!bytes_add(&line->reply, slice_of(data, n), REPLY_MAX))
+    else if (!bytes_add(&conn->reply, slice_of(data, n), REPLY_MAX))
         lane_fail(rider->lane, END_LOST, "out of memory");
 }
 
-static void keep_refusal(struct script_conn *line, struct slice reply)
+static void keep_refusal(struct script_conn *conn, struct slice reply)
 {
-    free(line->refusal);
-    line->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
+    free(conn->refusal);
+    conn->refusal = reply.len > 0 && reply.at[0] == '-' ? strndup(reply.at, reply.len) : NULL;
 }
 
 static bool is_hex(struct slice text)
@@ -49,117 +49,117 @@ static bool is_hex(struct slice text)
 }
 
 /* "$40\r\n<sha>\r\n", or why not: NOAUTH, BUSY, LOADING. */
-static bool take_sha(struct script_conn *line, unsigned script, struct slice reply)
+static bool take_sha(struct script_conn *conn, unsigned script, struct slice reply)
 {
     if (reply.len != SCRIPT_SHA_LEN + 7 || memcmp(reply.at, "$40\r\n", 5) != 0 ||
         !is_hex(slice_of(reply.at + 5, SCRIPT_SHA_LEN)))
         return false;
-    memcpy(line->shas[script], reply.at + 5, SCRIPT_SHA_LEN);
+    memcpy(conn->shas[script], reply.at + 5, SCRIPT_SHA_LEN);
     return true;
 }
 
-static bool has_shas(const struct script_conn *line)
+static bool has_shas(const struct script_conn *conn)
 {
-    return line->n_loads == SCRIPT_COUNT;
+    return conn->n_loads == SCRIPT_COUNT;
 }
 
 /* Whoever needs it next begins with the first script again. */
-static void refuse(struct script_conn *line)
+static void refuse(struct script_conn *conn)
 {
-    line->n_sent = 0;
-    line->is_let_in = line->is_unloaded = false;
-    if (!has_shas(line))
-        line->n_loads = 0;
-    line->ops->on_unloaded(line);
+    conn->n_sent = 0;
+    conn->is_let_in = conn->is_unloaded = false;
+    if (!has_shas(conn))
+        conn->n_loads = 0;
+    conn->ops->on_unloaded(conn);
 }
 
 /* Whether Redis lets weir in, and takes scripts. */
-static void keep_first(struct script_conn *line, struct slice reply)
+static void keep_first(struct script_conn *conn, struct slice reply)
 {
-    keep_refusal(line, reply);
-    line->is_let_in = take_sha(line, FIRST, reply);
-    if (!line->is_let_in) {
-        refuse(line);
+    keep_refusal(conn, reply);
+    conn->is_let_in = take_sha(conn, FIRST, reply);
+    if (!conn->is_let_in) {
+        refuse(conn);
         return;
     }
-    if (has_shas(line))
-        line->n_lost = 0;
+    if (has_shas(conn))
+        conn->n_lost = 0;
     else
-        line->n_loads = 1;
-    script_conn_wake(line);
+        conn->n_loads = 1;
+    script_conn_wake(conn);
 }
 
 /* Once they are known it does not matter: NOSCRIPT is repaired. */
-static void keep_sha(struct script_conn *line, unsigned script, struct slice reply)
+static void keep_sha(struct script_conn *conn, unsigned script, struct slice reply)
 {
-    if (has_shas(line))
+    if (has_shas(conn))
         return;
-    line->n_loads++;
-    line->is_unloaded |= !take_sha(line, script, reply);
+    conn->n_loads++;
+    conn->is_unloaded |= !take_sha(conn, script, reply);
     if (reply.len > 0 && reply.at[0] == '-')
-        keep_refusal(line, reply);
-    if (!has_shas(line))
+        keep_refusal(conn, reply);
+    if (!has_shas(conn))
         return;
-    if (line->is_unloaded) {
-        line->n_loads = 0;
-        refuse(line);
+    if (conn->is_unloaded) {
+        conn->n_loads = 0;
+        refuse(conn);
         return;
     }
-    line->n_lost = 0;
-    script_conn_wake(line);
+    conn->n_lost = 0;
+    script_conn_wake(conn);
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *glimpse)
 {
-    struct script_conn *line = line_of(rider);
-    struct slice reply = bytes_slice(&line->reply);
+    struct script_conn *conn = conn_of(rider);
+    struct slice reply = bytes_slice(&conn->reply);
     (void)glimpse;
-    line->reply.len = 0;
+    conn->reply.len = 0;
     if (call->effect == LOADED && call->argument == FIRST)
-        keep_first(line, reply);
+        keep_first(conn, reply);
     else if (call->effect == LOADED)
-        keep_sha(line, call->argument, reply);
+        keep_sha(conn, call->argument, reply);
     else
-        line->ops->on_reply(line, reply);
+        conn->ops->on_reply(conn, reply);
 }
 
 /* ---- coming and going ---- */
 
-static void forget_lane(struct script_conn *line)
+static void forget_lane(struct script_conn *conn)
 {
-    line->is_open = line->is_let_in = false;
-    line->n_sent = 0;
-    line->rider.lane = NULL;
-    line->rider.in_flight = 0;
-    line->reply.len = 0;
-    line->is_unloaded = false;
-    if (!has_shas(line))
-        line->n_loads = 0;
+    conn->is_open = conn->is_let_in = false;
+    conn->n_sent = 0;
+    conn->rider.lane = NULL;
+    conn->rider.in_flight = 0;
+    conn->reply.len = 0;
+    conn->is_unloaded = false;
+    if (!has_shas(conn))
+        conn->n_loads = 0;
 }
 
 /* Again and again before the scripts are there: who waits for them is not to wait for ever. */
 static void on_lost(struct rider *rider)
 {
-    struct script_conn *line = line_of(rider);
-    bool is_loading = !has_shas(line) || (line->n_sent > 0 && !line->is_let_in);
-    bool is_hopeless = is_loading && ++line->n_lost > LOST_MAX;
-    forget_lane(line);
+    struct script_conn *conn = conn_of(rider);
+    bool is_loading = !has_shas(conn) || (conn->n_sent > 0 && !conn->is_let_in);
+    bool is_hopeless = is_loading && ++conn->n_lost > LOST_MAX;
+    forget_lane(conn);
     if (is_hopeless) {
-        line->refused_ns = line->lanes->loop->now_ns;
-        line->ops->on_unloaded(line);
+        conn->refused_ns = conn->lanes->loop->now_ns;
+        conn->ops->on_unloaded(conn);
     }
-    keep_refusal(line, SLICE("")); /* from now on it is away, whatever was said before */
-    line->ops->on_lost(line);
+    keep_refusal(conn, SLICE("")); /* from now on it is away, whatever was said before */
+    conn->ops->on_lost(conn);
 }
 
 static void on_refused(struct rider *rider, struct slice reply)
 {
-    struct script_conn *line = line_of(rider);
-    forget_lane(line);
-    keep_refusal(line, reply);
-    if (line->refusal != NULL)
-        line->ops->on_unloaded(line);
-    line->refused_ns = line->lanes->loop->now_ns;
+    struct script_conn *conn = conn_of(rider);
+    forget_lane(conn);
+    keep_refusal(conn, reply);
+    if (conn->refusal != NULL)
+        conn->ops->on_unloaded(conn);
+    conn->refused_ns = conn->lanes->loop->now_ns;
 }
 
 static const struct rider_ops rider_ops = {
@@ -172,108 +172,108 @@ static const struct rider_ops rider_ops = {
 
 static void on_wake(struct link *link)
 {
-    struct script_conn *line = container_of(link, struct script_conn, hollow);
-    line->ops->on_change(line);
+    struct script_conn *conn = container_of(link, struct script_conn, hollow);
+    conn->ops->on_change(conn);
 }
 
 static const struct link_ops link_ops = {.on_wake = on_wake};
 
-void script_conn_init(struct script_conn *line, struct lanes *lanes, struct login *login,
+void script_conn_init(struct script_conn *conn, struct lanes *lanes, struct login *login,
                       const struct script_conn_ops *ops)
 {
-    *line = (struct script_conn){.ops = ops, .lanes = lanes, .key = {.protocol = 2, .login = login}};
-    line->rider.ops = &rider_ops;
-    list_init(&line->rider.waiting);
-    link_init_hollow(&line->hollow, lanes->loop, &link_ops);
+    *conn = (struct script_conn){.ops = ops, .lanes = lanes, .key = {.protocol = 2, .login = login}};
+    conn->rider.ops = &rider_ops;
+    list_init(&conn->rider.waiting);
+    link_init_hollow(&conn->hollow, lanes->loop, &link_ops);
 }
 
-void script_conn_fini(struct script_conn *line)
+void script_conn_fini(struct script_conn *conn)
 {
-    list_take(&line->rider.waiting);
-    list_take(&line->hollow.woken);
-    if (line->rider.lane != NULL)
-        lane_forget(line->rider.lane, &line->rider);
-    forget_lane(line);
-    bytes_fini(&line->reply);
-    free(line->refusal);
-    login_put(line->key.login);
+    list_take(&conn->rider.waiting);
+    list_take(&conn->hollow.woken);
+    if (conn->rider.lane != NULL)
+        lane_forget(conn->rider.lane, &conn->rider);
+    forget_lane(conn);
+    bytes_fini(&conn->reply);
+    free(conn->refusal);
+    login_put(conn->key.login);
 }
 
-void script_conn_wake(struct script_conn *line)
+void script_conn_wake(struct script_conn *conn)
 {
-    link_wake(&line->hollow);
+    link_wake(&conn->hollow);
 }
 
 /* ---- asking ---- */
 
-static bool send_call(struct script_conn *line, uint8_t effect, unsigned argument, const char *request, size_t n)
+static bool send_call(struct script_conn *conn, uint8_t effect, unsigned argument, const char *request, size_t n)
 {
-    struct call *call = lane_call_special(line->rider.lane, &line->rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(conn->rider.lane, &conn->rider, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_LOOK;
     call->effect = effect;
     call->argument = argument;
-    lane_send(line->rider.lane, &line->rider, request, n);
+    lane_send(conn->rider.lane, &conn->rider, request, n);
     return true;
 }
 
-static bool load(struct script_conn *line, enum script script)
+static bool load(struct script_conn *conn, enum script script)
 {
     const struct slice words[] = {SLICE("SCRIPT"), SLICE("LOAD"), script_source(script)};
     char *request = malloc(words[2].len + 4 * EMIT_HEADER_MAX + 32);
     if (request == NULL)
         return false;
     size_t n = emit_array(request, words, 3);
-    bool is_sent = send_call(line, LOADED, script, request, n);
+    bool is_sent = send_call(conn, LOADED, script, request, n);
     free(request);
     return is_sent;
 }
 
 /* The first by itself, and the others once it has been taken. */
-static bool load_next(struct script_conn *line)
+static bool load_next(struct script_conn *conn)
 {
-    unsigned end = line->is_let_in ? SCRIPT_COUNT : FIRST + 1;
-    while (line->n_sent < end) {
-        if (!load(line, (enum script)line->n_sent))
+    unsigned end = conn->is_let_in ? SCRIPT_COUNT : FIRST + 1;
+    while (conn->n_sent < end) {
+        if (!load(conn, (enum script)conn->n_sent))
             return false;
-        line->n_sent++;
+        conn->n_sent++;
     }
     return true;
 }
 
-enum script_conn_state script_conn_find(struct script_conn *line)
+enum script_conn_state script_conn_find(struct script_conn *conn)
 {
-    if (!line->is_open) {
-        if (line->refused_ns != 0 && line->lanes->loop->now_ns < line->refused_ns + AGAIN_NS)
+    if (!conn->is_open) {
+        if (conn->refused_ns != 0 && conn->lanes->loop->now_ns < conn->refused_ns + AGAIN_NS)
             return SCRIPT_CONN_NONE;
-        keep_refusal(line, SLICE("")); /* of another connection */
-        line->key.epoch = node_epoch(line->lanes->node);
-        line->is_open = lanes_open_own(line->lanes, &line->key, LANE_SCRIPT, &line->rider) != NULL;
-        if (!line->is_open)
+        keep_refusal(conn, SLICE("")); /* of another connection */
+        conn->key.epoch = node_epoch(conn->lanes->node);
+        conn->is_open = lanes_open_for_weir(conn->lanes, &conn->key, LANE_SCRIPT, &conn->rider) != NULL;
+        if (!conn->is_open)
             return SCRIPT_CONN_NONE;
     }
-    struct lane *lane = line->rider.lane;
+    struct lane *lane = conn->rider.lane;
     if (!lane_is_ready(lane) || lane_is_congested(lane)) {
-        lane_wait(lane, &line->rider);
+        lane_wait(lane, &conn->rider);
         return SCRIPT_CONN_NOT_YET;
     }
-    if (!load_next(line))
+    if (!load_next(conn))
         return SCRIPT_CONN_NONE;
-    return line->is_let_in && has_shas(line) ? SCRIPT_CONN_READY : SCRIPT_CONN_NOT_YET;
+    return conn->is_let_in && has_shas(conn) ? SCRIPT_CONN_READY : SCRIPT_CONN_NOT_YET;
 }
 
-struct slice script_conn_why_none(const struct script_conn *line)
+struct slice script_conn_why_none(const struct script_conn *conn)
 {
-    return line->refusal != NULL ? slice_str(line->refusal) : err_text(lanes_why_none(line->lanes));
+    return conn->refusal != NULL ? slice_str(conn->refusal) : err_text(lanes_why_none(conn->lanes));
 }
 
-struct slice script_conn_sha(const struct script_conn *line, enum script script)
+struct slice script_conn_sha(const struct script_conn *conn, enum script script)
 {
-    return slice_of(line->shas[script], SCRIPT_SHA_LEN);
+    return slice_of(conn->shas[script], SCRIPT_SHA_LEN);
 }
 
-bool script_conn_ask(struct script_conn *line, const char *request, size_t n)
+bool script_conn_ask(struct script_conn *conn, const char *request, size_t n)
 {
-    return send_call(line, ASKED, 0, request, n);
+    return send_call(conn, ASKED, 0, request, n);
 }

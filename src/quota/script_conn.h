@@ -21,13 +21,13 @@ struct script_conn;
 
 struct script_conn_ops {
     /* It may be ready now, or there is none: try again. */
-    void (*on_change)(struct script_conn *line);
+    void (*on_change)(struct script_conn *conn);
     /* The whole reply to the oldest question. */
-    void (*on_reply)(struct script_conn *line, struct slice reply);
+    void (*on_reply)(struct script_conn *conn, struct slice reply);
     /* Redis takes no scripts now, or nobody in, and nothing has been asked: script_conn_why_none has its words. */
-    void (*on_unloaded)(struct script_conn *line);
+    void (*on_unloaded)(struct script_conn *conn);
     /* None of the questions will be answered. */
-    void (*on_lost)(struct script_conn *line);
+    void (*on_lost)(struct script_conn *conn);
 };
 
 struct script_conn {
@@ -55,25 +55,25 @@ enum script_conn_state {
 };
 
 /* `login` is kept; NULL: as Redis takes whoever does not log in. */
-void script_conn_init(struct script_conn *line, struct lanes *lanes, struct login *login,
+void script_conn_init(struct script_conn *conn, struct lanes *lanes, struct login *login,
                       const struct script_conn_ops *ops);
 
 /* Open it if need be. */
-enum script_conn_state script_conn_find(struct script_conn *line);
+enum script_conn_state script_conn_find(struct script_conn *conn);
 
 /* Why there is none, as an error reply. */
-struct slice script_conn_why_none(const struct script_conn *line);
+struct slice script_conn_why_none(const struct script_conn *conn);
 
 /* Wake up on_change at the end of this turn. */
-void script_conn_wake(struct script_conn *line);
+void script_conn_wake(struct script_conn *conn);
 
 /* For EVALSHA; only while it is ready. */
-struct slice script_conn_sha(const struct script_conn *line, enum script script);
+struct slice script_conn_sha(const struct script_conn *conn, enum script script);
 
 /* One question: a complete request. False: out of memory. */
-__attribute__((warn_unused_result)) bool script_conn_ask(struct script_conn *line, const char *request, size_t n);
+__attribute__((warn_unused_result)) bool script_conn_ask(struct script_conn *conn, const char *request, size_t n);
 
 /* Let go of the connection; no callback follows. */
-void script_conn_fini(struct script_conn *line);
+void script_conn_fini(struct script_conn *conn);
 
 #endif

@@ -156,7 +156,7 @@ static bool open_door(struct door *door)
 {
     struct lanes *lanes = door->doors->lanes;
     const struct lane_key nobody = {.protocol = 2, .epoch = node_epoch(lanes->node)};
-    door->is_open = lanes_open_own(lanes, &nobody, LANE_DOOR, &door->rider) != NULL;
+    door->is_open = lanes_open_for_weir(lanes, &nobody, LANE_DOOR, &door->rider) != NULL;
     if (door->is_open)
         lane_wait(door->rider.lane, &door->rider);
     return door->is_open;

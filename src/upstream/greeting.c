@@ -43,7 +43,7 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
         add(greeting, STEP_RESET);
     if (cover != NULL && cover->channel != NULL) {
         greeting->cover = *cover;
-        if (cover->own != NULL && key->login != NULL)
+        if (cover->login != NULL && key->login != NULL)
             add(greeting, STEP_OWN_LOGIN);
         add(greeting, STEP_PUBLISH);
     }
@@ -88,7 +88,7 @@ static size_t say_step(const struct greeting *greeting, enum step step, const st
     case STEP_RESET:
         return emit_array(out, reset, 1);
     case STEP_OWN_LOGIN:
-        return login_emit(greeting->cover.own, SLICE(OWN_AUTH), false, out);
+        return login_emit(greeting->cover.login, SLICE(OWN_AUTH), false, out);
     case STEP_PUBLISH:
         return say_publish(out, greeting->cover.channel);
     case STEP_SELECT:
@@ -115,7 +115,7 @@ char *greeting_say(struct greeting *greeting, const struct lane_key *key, const 
 {
     const struct greeting_cover *cover = &greeting->cover;
     size_t room = ROOM + (key->login != NULL ? login_room(key->login) : 0);
-    room += greeting->said == 0 && cover->own != NULL ? login_room(cover->own) : 0; /* which is said first */
+    room += greeting->said == 0 && cover->login != NULL ? login_room(cover->login) : 0; /* which is said first */
     room += cover->channel != NULL ? strlen(cover->channel) : 0;
     char *out = malloc(room);
     if (out == NULL)

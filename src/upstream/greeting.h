@@ -30,8 +30,8 @@ enum greeting_kind {
  * there.
  */
 struct greeting_cover {
-    const char *channel;     /* NULL: it is not asked for */
-    const struct login *own; /* weir's own login, for that moment; NULL: nobody's. Only where a login follows; needed
+    const char *channel;       /* NULL: it is not asked for */
+    const struct login *login; /* weir's own login, for that moment; NULL: nobody's. Only where a login follows; needed
                               * until greeting_say has been called once */
 };
 

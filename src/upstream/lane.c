@@ -157,8 +157,8 @@ static void on_data(struct link *link, const char *data, size_t n)
 static bool greet(struct lane *lane, enum greeting_kind kind)
 {
     struct lane_key key = lane->key;
-    if (key.login != NULL && key.login->is_own && lane->lanes->own != NULL) {
-        key.login = lane->lanes->own; /* the password may be another by now */
+    if (key.login != NULL && key.login->is_weirs && lane->lanes->login != NULL) {
+        key.login = lane->lanes->login; /* the password may be another by now */
         lane_set_key(lane, &key);
     }
     lane->state = LANE_GREETING;
@@ -166,7 +166,7 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     memset(&lane->scan, 0, sizeof lane->scan);
     if (kind == GREETING_AGAIN && !nonce_draw(&lane->nonce))
         return false;
-    const struct greeting_cover cover = {lane->cover, lane->lanes->own};
+    const struct greeting_cover cover = {lane->cover, lane->lanes->login};
     greeting_init(&lane->greeting, &lane->key, kind, kind == GREETING_AGAIN ? NULL : &cover);
     if (greeting_is_over(&lane->greeting)) {
         become_ready(lane, false);

@@ -26,8 +26,8 @@ struct lane_key lanes_newcomer(const struct lanes *lanes)
 /* Redis has just refused weir's own login, and would again. */
 static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
 {
-    return key->login != NULL && key->login->is_own && lanes->own_refused_ns != 0 &&
-           clock_ns() < lanes->own_refused_ns + LANES_OWN_AGAIN_NS;
+    return key->login != NULL && key->login->is_weirs && lanes->login_refused_ns != 0 &&
+           clock_ns() < lanes->login_refused_ns + LANES_LOGIN_AGAIN_NS;
 }
 
 uint64_t lanes_time(const struct lanes *lanes, uint64_t ns)
@@ -173,7 +173,8 @@ static struct lane *open_shared(struct lanes *lanes, const struct lane_key *key,
     return lane;
 }
 
-struct lane *lanes_open_own(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider)
+struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
+                                 struct rider *rider)
 {
     return lanes_are_up(lanes) ? lanes_open(lanes, key, role, rider) : NULL;
 }
@@ -297,15 +298,15 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct node *node, bool 
     upstream_enter_shed(lanes->upstream, &lanes->shed);
 }
 
-void lanes_set_own(struct lanes *lanes, struct slice user, struct slice password)
+void lanes_set_login(struct lanes *lanes, struct slice user, struct slice password)
 {
-    struct login *own = login_new(user, password);
-    if (own == NULL)
+    struct login *login = login_new(user, password);
+    if (login == NULL)
         return;
-    own->is_own = true;
-    login_put(lanes->own);
-    lanes->own = own;
-    lanes->own_refused_ns = 0;
+    login->is_weirs = true;
+    login_put(lanes->login);
+    lanes->login = login;
+    lanes->login_refused_ns = 0;
 }
 
 void lanes_start(struct lanes *lanes)
@@ -421,11 +422,11 @@ static void try_again(struct lanes *lanes, const struct lane *lane, const char *
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
-    if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_own) {
+    if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_weirs) {
         log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
                "upstream %s does not accept upstream-user and upstream-password-file: no new connections of weir's own",
                lanes->node->text);
-        lanes->own_refused_ns = clock_ns();
+        lanes->login_refused_ns = clock_ns();
         return;
     }
     if (lane->end == END_LOGIN_REFUSED) {
@@ -610,7 +611,7 @@ void lanes_close(struct lanes *lanes)
         login_put(lanes->no_reset[i]);
     upstream_leave_shed(lanes->upstream, &lanes->shed);
     timers_close(lanes);
-    login_put(lanes->own);
-    lanes->own = NULL;
+    login_put(lanes->login);
+    lanes->login = NULL;
     node_put(lanes->node);
 }

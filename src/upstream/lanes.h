@@ -24,8 +24,9 @@
 #define LANES_UNLEASED_MAX 16 /* shared lanes of a worker that nobody remembers: the oldest goes first */
 #define LANES_SLUGGISH_NS                                                                                              \
     (10 * NS_PER_MS) /* a shared lane silent for so long, and four round trips, gets no new calls */
-#define LANES_OWN_AGAIN_NS (500 * NS_PER_MS) /* after Redis has refused weir's own login it is not asked for so long */
-#define LANES_SPARE 2                        /* shared lanes opened beforehand when one takes no more calls */
+#define LANES_LOGIN_AGAIN_NS                                                                                           \
+    (500 * NS_PER_MS)                    /* after Redis has refused weir's own login it is not asked for so long */
+#define LANES_SPARE 2                    /* shared lanes opened beforehand when one takes no more calls */
 #define LANES_ABSORB_BYTES 8388608       /* a worker's memory for replies that are taken in for others' sake at once */
 #define LANES_ABSORB_LATE_BYTES 67108864 /* and for those whose readers have done nothing for a tick */
 #define LANES_UNREAD_NS (5 * NS_PER_S)   /* how long a reader may do nothing before output-limit is held against it */
@@ -55,12 +56,12 @@ struct lanes {
     struct outbox outbox;          /* of all of them, for one at a time */
     struct list lists[LIST_COUNT]; /* enum lane_list; who came last at the end */
     uint32_t n_idle;
-    struct list hoping; /* riders, by waiting: some lane may be given back for them */
-    uv_async_t shed;    /* another worker needs the connections that are only kept */
-    uv_timer_t tick;    /* runs while a lane is being opened or is retired, a reconnect is due, or somebody hopes */
-    uv_timer_t sweep;   /* runs while lanes are idle, and always with an upstream-timeout */
-    struct login *own;  /* weir's own, as it is now; NULL: it does not log in */
-    uint64_t own_refused_ns; /* when Redis refused it last; 0: it has not since it was set */
+    struct list hoping;  /* riders, by waiting: some lane may be given back for them */
+    uv_async_t shed;     /* another worker needs the connections that are only kept */
+    uv_timer_t tick;     /* runs while a lane is being opened or is retired, a reconnect is due, or somebody hopes */
+    uv_timer_t sweep;    /* runs while lanes are idle, and always with an upstream-timeout */
+    struct login *login; /* weir's own, as it is now; NULL: it does not log in */
+    uint64_t login_refused_ns; /* when Redis refused it last; 0: it has not since it was set */
     struct backoff backoff;
     struct backoff starved; /* the system has refused a descriptor or memory: no lane is opened before it is over */
     uint32_t absorbed;      /* bytes of replies that were taken in, until their readers have caught up */
@@ -81,7 +82,7 @@ void lanes_init(struct lanes *lanes, struct loop *loop, struct node *node, bool 
                 const struct lanes_ops *ops, void *arg);
 
 /* Weir's own login from now on, for lanes that are opened; those that are open stay. Out of memory: nothing changes. */
-void lanes_set_own(struct lanes *lanes, struct slice user, struct slice password);
+void lanes_set_login(struct lanes *lanes, struct slice user, struct slice password);
 
 /* Open what is kept open for new clients. */
 void lanes_start(struct lanes *lanes);
@@ -89,7 +90,7 @@ void lanes_start(struct lanes *lanes);
 /* The login of clients that do not log in; NULL: none. */
 static inline struct login *lanes_lent(const struct lanes *lanes)
 {
-    return lanes->upstream->lends_login ? lanes->own : NULL;
+    return lanes->upstream->lends_login ? lanes->login : NULL;
 }
 
 /* The session of a client that connects now. */
@@ -120,7 +121,8 @@ struct lane *lanes_shared(struct lanes *lanes, const struct lane_key *key, const
 struct lane *lanes_find_shared(struct lanes *lanes, const struct lane_key *key);
 
 /* A lane of weir's own, of role LANE_SCRIPT or LANE_DOOR; ready never, to be waited for. NULL as above. */
-struct lane *lanes_open_own(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *rider);
+struct lane *lanes_open_for_weir(struct lanes *lanes, const struct lane_key *key, enum lane_role role,
+                                 struct rider *rider);
 
 /* What lane_gather was given goes out: its memory may be used for something else. */
 void lanes_flush(struct lanes *lanes);

@@ -11,7 +11,7 @@ struct login *login_new(struct slice user, struct slice password)
     if (login == NULL)
         return NULL;
     login->holders = 1;
-    login->is_own = false;
+    login->is_weirs = false;
     login->user_len = user.len;
     login->password_len = password.len;
     memcpy(login->text, user.at, user.len);
@@ -50,7 +50,7 @@ bool login_eq(const struct login *a, const struct login *b)
 {
     if (a == b || a == NULL || b == NULL)
         return a == b;
-    if (a->is_own || b->is_own)
-        return a->is_own == b->is_own;
+    if (a->is_weirs || b->is_weirs)
+        return a->is_weirs == b->is_weirs;
     return slice_eq(login_user(a), login_user(b)) && slice_eq(login_password(a), login_password(b));
 }

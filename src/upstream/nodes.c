@@ -13,10 +13,10 @@ void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *t
         lanes_init(&nodes->lanes[i], loop, topology->rows[i].node, keeps_shared, ops, arg);
 }
 
-void nodes_set_own(struct nodes *nodes, struct slice user, struct slice password)
+void nodes_set_login(struct nodes *nodes, struct slice user, struct slice password)
 {
     for (size_t i = 0; i < nodes->n; i++)
-        lanes_set_own(&nodes->lanes[i], user, password);
+        lanes_set_login(&nodes->lanes[i], user, password);
 }
 
 void nodes_start(struct nodes *nodes)

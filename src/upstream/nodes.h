@@ -18,8 +18,8 @@ struct nodes {
 void nodes_init(struct nodes *nodes, struct loop *loop, const struct topology *topology, bool keeps_shared,
                 const struct lanes_ops *ops, void *arg);
 
-/* As lanes_set_own, lanes_start and lanes_close, for each. */
-void nodes_set_own(struct nodes *nodes, struct slice user, struct slice password);
+/* As lanes_set_login, lanes_start and lanes_close, for each. */
+void nodes_set_login(struct nodes *nodes, struct slice user, struct slice password);
 void nodes_start(struct nodes *nodes);
 void nodes_close(struct nodes *nodes);
 

@@ -49,7 +49,7 @@ static uint64_t who_of(const struct owned *owned, const struct login *login)
 {
     if (login == NULL)
         return 0;
-    if (login->is_own)
+    if (login->is_weirs)
         return 1; /* whatever its password is by now */
     uint64_t user = hash_bytes(owned->key, login_user(login));
     const struct hash_key keyed = {owned->key.k0 ^ user, owned->key.k1};

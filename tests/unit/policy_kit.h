@@ -63,7 +63,7 @@ static inline struct account kit_account(struct subjects *subjects, const struct
 {
     struct account account = {.policy = policy};
     account.holders[PER_SUBJECT] = subject_get(subjects, policy->record, slice_str(name), now_ns);
-    account.holders[PER_CONNECTION] = subject_new_own(policy->record, PER_CONNECTION);
+    account.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
     account.holders[PER_POLICY] = policy->of_scope[PER_POLICY] ? policy->record->everybody : NULL;
     return account;
 }
@@ -71,7 +71,7 @@ static inline struct account kit_account(struct subjects *subjects, const struct
 static inline void kit_account_put(struct subjects *subjects, struct account *account)
 {
     subject_put(subjects, account->holders[PER_SUBJECT]);
-    subject_free_own(account->holders[PER_CONNECTION]);
+    subject_free_detached(account->holders[PER_CONNECTION]);
 }
 
 /* The connection and its subject under a newer set of policies, as after a reload. */

@@ -34,8 +34,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    subject_free_own(gold.overflow);
-    subject_free_own(free_of_charge.overflow);
+    subject_free_detached(gold.overflow);
+    subject_free_detached(free_of_charge.overflow);
     return 0;
 }
 
@@ -240,8 +240,8 @@ static void newcomers_owe_what_the_overflow_owes(void **state)
     charge(late, 0, now_ns, 7);
     gauge_add(subject_funnel(late, 20), 5);
     assert_int_equal(funnel_take(subject_funnel(late, 30), &rate, now_ns, 3), 0);
-    assert_null(subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns));
-    assert_ptr_equal(subject_get_own(subjects, &free_of_charge, SLICE("user:a"), now_ns), a);
+    assert_null(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns));
+    assert_ptr_equal(subject_try_get(subjects, &free_of_charge, SLICE("user:a"), now_ns), a);
     subject_put(subjects, a);
     subject_put(subjects, a);
     struct subject *b = get(subjects, "user:b", now_ns + S);
@@ -249,11 +249,11 @@ static void newcomers_owe_what_the_overflow_owes(void **state)
     assert_int_equal(gauge_value(&b->funnels[0]), now_ns + 7 * S);
     assert_int_equal(gauge_value(subject_funnel(b, 20)), 0);
     assert_int_equal(gauge_value(subject_funnel(b, 30)), now_ns + 3 * S);
-    assert_ptr_equal(subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns + S), b);
-    assert_null(subject_get_own(subjects, &gold, SLICE("user:b"), now_ns + S));
+    assert_ptr_equal(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns + S), b);
+    assert_null(subject_try_get(subjects, &gold, SLICE("user:b"), now_ns + S));
     subject_put(subjects, b);
     subject_put(subjects, b);
-    b = subject_get_own(subjects, &gold, SLICE("user:b"), now_ns + 7 * S);
+    b = subject_try_get(subjects, &gold, SLICE("user:b"), now_ns + 7 * S);
     assert_int_equal(gauge_value(&b->funnels[0]), 0); /* another policy's owes nothing */
     subjects_free(subjects);
 }
@@ -315,7 +315,7 @@ static void going_to_and_fro_gains_nothing(void **state)
             if (*at == NULL)
                 *at = get(subjects, name, now_ns);
             struct subject *own =
-                subject_is_overflow(*at) ? subject_get_own(subjects, &free_of_charge, slice_str(name), now_ns) : NULL;
+                subject_is_overflow(*at) ? subject_try_get(subjects, &free_of_charge, slice_str(name), now_ns) : NULL;
             if (own != NULL) {
                 subject_put(subjects, *at);
                 *at = own;
@@ -346,10 +346,10 @@ static void who_stays_gets_the_place_of_an_heir(void **state)
     assert_true(subject_is_overflow(late));
     charge(late, 0, now_ns, 7);
     charge(a, 0, now_ns, 7);
-    assert_null(subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns)); /* somebody holds it */
+    assert_null(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns)); /* somebody holds it */
     subject_put(subjects, a);
-    assert_null(subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns)); /* not every time */
-    struct subject *own = subject_get_own(subjects, &free_of_charge, SLICE("user:b"), now_ns + NS_PER_MS);
+    assert_null(subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns)); /* not every time */
+    struct subject *own = subject_try_get(subjects, &free_of_charge, SLICE("user:b"), now_ns + NS_PER_MS);
     assert_non_null(own);
     assert_int_equal(gauge_value(&own->funnels[0]), now_ns + 7 * S); /* and owes what it has spent */
     assert_int_equal(subjects_count(subjects), 1);
@@ -416,7 +416,7 @@ static void own_ones_are_in_no_table(void **state)
 {
     (void)state;
     slots(&gold, PER_CONNECTION, 3);
-    struct subject *own = subject_new_own(&gold, PER_CONNECTION);
+    struct subject *own = subject_new_detached(&gold, PER_CONNECTION);
     assert_int_equal(own->n_funnels, 3);
     assert_int_equal(subject_name(own).len, 0);
     slots(&gold, PER_CONNECTION, 21);
@@ -424,8 +424,8 @@ static void own_ones_are_in_no_table(void **state)
     gauge_add(subject_funnel(own, 20), 5);
     assert_int_equal(gauge_value(subject_funnel(own, 20)), 5);
     assert_int_equal(atomic_load(&gold.subjects), 0);
-    subject_free_own(own);
-    subject_free_own(NULL);
+    subject_free_detached(own);
+    subject_free_detached(NULL);
 }
 
 /* ---- counting, finding, forgiving ---- */

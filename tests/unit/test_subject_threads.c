@@ -278,7 +278,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    subject_free_own(record.overflow);
+    subject_free_detached(record.overflow);
     return 0;
 }
 

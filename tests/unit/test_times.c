@@ -41,7 +41,7 @@ static void a_request_is_upstream_and_own(void **state)
     answered_written(&answered, &times, T + 150 * US);
     check(&times.request, 3, 3 * 150 * US);
     check(&times.upstream, 3, 3 * 100 * US);
-    check(&times.own, 3, 3 * 50 * US);
+    check(&times.overhead, 3, 3 * 50 * US);
     answered_written(&answered, &times, T + 999 * US);
     check(&times.request, 3, 3 * 150 * US);
 }
@@ -54,7 +54,7 @@ static void a_delay_is_nobodys_time(void **state)
     answered_written(&answered, &times, T + 14 * MS);
     check(&times.request, 1, 14 * MS);
     check(&times.upstream, 1, 2 * MS);
-    check(&times.own, 1, 2 * MS);
+    check(&times.overhead, 1, 2 * MS);
 }
 
 static void what_weir_answers_has_no_upstream(void **state)
@@ -65,7 +65,7 @@ static void what_weir_answers_has_no_upstream(void **state)
     answered_written(&answered, &times, T + 7 * MS + 5 * US);
     check(&times.request, 2, 14 * MS + 10 * US);
     check(&times.upstream, 0, 0);
-    check(&times.own, 2, 7 * MS + 10 * US);
+    check(&times.overhead, 2, 7 * MS + 10 * US);
 }
 
 /* The stamps are of one clock, but of different moments of a turn. */
@@ -76,7 +76,7 @@ static void time_does_not_run_backwards(void **state)
     answered_written(&answered, &times, T + 1 * US);
     check(&times.request, 1, 5 * US);
     check(&times.upstream, 1, 0);
-    check(&times.own, 1, 5 * US);
+    check(&times.overhead, 1, 5 * US);
 }
 
 static void alike_are_one_entry_and_others_are_not(void **state)
@@ -104,7 +104,7 @@ static void more_than_there_is_room_for_are_counted_all_the_same(void **state)
     answered_written(&answered, &times, T + 2 * MS);
     assert_int_equal(histo_count(&times.request), n);
     assert_int_equal(histo_count(&times.upstream), n);
-    assert_int_equal(histo_count(&times.own), n);
+    assert_int_equal(histo_count(&times.overhead), n);
 }
 
 int main(void)
