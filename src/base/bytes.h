@@ -1,5 +1,5 @@
 /*
- * Bytes that come piece by piece, kept together. Owned by whoever declares it, zeroed; bytes_fini frees.
+ * A byte buffer that grows, for input that arrives in pieces. Declared zeroed by its owner; bytes_fini frees.
  */
 #ifndef WEIR_BASE_BYTES_H
 #define WEIR_BASE_BYTES_H
@@ -15,12 +15,12 @@ struct bytes {
 };
 
 /*
- * Room for n more, where there may be at most `most` in all: its beginning, to be written by the caller, who then adds
- * to len. NULL: too many, or no memory; what is there stays.
+ * Make room for n more bytes. Returns where to write them; the caller then adds n to len. NULL: that would be more than
+ * `most` in all, or out of memory; the content stays.
  */
 char *bytes_reserve(struct bytes *bytes, size_t n, size_t most);
 
-/* False as bytes_reserve. */
+/* Append a copy of `piece`. False where bytes_reserve would return NULL. */
 __attribute__((warn_unused_result)) bool bytes_add(struct bytes *bytes, struct slice piece, size_t most);
 
 static inline struct slice bytes_slice(const struct bytes *bytes)

@@ -1,9 +1,9 @@
 /*
  * Output that is waiting to be sent: a chain of fixed-size chunks from a pool.
  *
- * In each chunk sent <= filled <= capacity; a chain owns its chunks, an empty chain owns none. Appending copies, and never
- * moves what is already there, so a write in flight may point into the chunks. A pool belongs to one thread and keeps
- * a bounded number of free chunks; the rest goes back to the system.
+ * In each chunk sent <= filled <= capacity; a chain owns its chunks, an empty chain owns none. Appending copies, and
+ * never moves what is already there, so a write in flight may point into the chunks. A pool belongs to one thread and
+ * keeps a bounded number of free chunks; the rest goes back to the system.
  */
 #ifndef WEIR_BASE_CHAIN_H
 #define WEIR_BASE_CHAIN_H
@@ -29,8 +29,8 @@ struct chunk {
 struct pool {
     struct chunk *free;
     unsigned n_free;
-    size_t given_back;     /* bytes handed to the system's allocator; for whoever resets it */
-    _Atomic uint64_t held; /* bytes of chunks, free ones too, and of what was noted besides; any thread reads it */
+    size_t given_back;     /* bytes freed since net/loop.c set this to 0, which then trims the allocator's heap */
+    _Atomic uint64_t held; /* bytes of all chunks, free ones included, and of pool_note_more; any thread may read it */
 };
 
 struct chain {
@@ -42,18 +42,18 @@ struct chain {
 void pool_init(struct pool *pool);
 void pool_fini(struct pool *pool);
 
-/* Other memory of the pool's thread that counts as held: more of it, and less again, which was given back. */
+/* Count memory that the pool's thread allocates elsewhere as held, and no more once it is freed. */
 void pool_note_more(struct pool *pool, size_t bytes);
 void pool_note_less(struct pool *pool, size_t bytes);
 
-/* Give the free chunks back. */
+/* Free the chunks that no chain uses. */
 void pool_shed(struct pool *pool);
 
-/* Copy n bytes to the end. False: out of memory; a part may have been appended, and the chain is good only to clear. */
+/* Append a copy of n bytes. False: out of memory; a part may have been appended, so chain_clear is all that is left. */
 __attribute__((warn_unused_result)) bool chain_append_long(struct chain *chain, struct pool *pool, const char *data,
                                                            size_t n);
 
-/* The same; most of what is appended is short and finds room. */
+/* The same, inline for the usual case: short, and the last chunk has room. */
 __attribute__((warn_unused_result)) static inline bool chain_append(struct chain *chain, struct pool *pool,
                                                                     const char *data, size_t n)
 {
@@ -66,10 +66,10 @@ __attribute__((warn_unused_result)) static inline bool chain_append(struct chain
     return true;
 }
 
-/* The first unsent pieces, at most `max`, without taking them. Returns how many. */
+/* The first unsent pieces, at most `max`, which stay in the chain. Returns how many. */
 unsigned chain_peek(const struct chain *chain, struct slice *pieces, unsigned max);
 
-/* Take the first n bytes away: they were sent. n <= chain->bytes. */
+/* Remove the first n bytes, which have been sent. n <= chain->bytes. */
 void chain_drop(struct chain *chain, struct pool *pool, size_t n);
 
 void chain_clear(struct chain *chain, struct pool *pool);

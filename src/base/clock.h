@@ -1,5 +1,5 @@
 /*
- * The one clock: monotonic nanoseconds. Nobody below net/ calls it; they are handed the time.
+ * The one clock: monotonic nanoseconds. limit/ and resp/ never read it: time is an argument there.
  */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H
@@ -11,7 +11,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-/* Rounded up: who comes back after so many has waited long enough. */
+/* Rounded up, so that whoever waits that long has waited long enough. */
 static inline uint64_t ns_to_ms_up(uint64_t ns)
 {
     return ns / NS_PER_MS + (ns % NS_PER_MS != 0);
@@ -24,7 +24,7 @@ static inline uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Milliseconds since 1970, for people: may jump. */
+/* Milliseconds since 1970, to show to people: this clock may jump. */
 static inline uint64_t clock_unix_ms(void)
 {
     struct timespec t;

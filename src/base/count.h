@@ -1,7 +1,7 @@
 /*
- * Numbers that one thread writes and any thread may read: a plain load and a plain store, never a locked instruction.
+ * Counters that one thread writes and any thread may read: a plain load and a plain store, never a locked instruction.
  *
- * A struct whose members are all such numbers can be added up as a whole with counts_add.
+ * A struct whose members are all such counters can be added up as a whole with counts_add.
  */
 #ifndef WEIR_BASE_COUNT_H
 #define WEIR_BASE_COUNT_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Only the thread that writes it. */
+/* Only on the thread that owns the counter. */
 static inline void count_add(_Atomic uint64_t *count, uint64_t n)
 {
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
@@ -26,7 +26,7 @@ static inline uint64_t count_read(const _Atomic uint64_t *count)
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* Add `size` bytes of numbers to as many others, which are the caller's. */
+/* Add the counters at `numbers`, `size` bytes of them, to those at `sum`, which are the caller's own. */
 static inline void counts_add(void *sum, const void *numbers, size_t size)
 {
     _Atomic uint64_t *to = sum;

@@ -1,6 +1,6 @@
 /*
- * The closed list of what weir itself tells a client, each with its exact text.
- * ERR_PROTO_*: the client is closed after it.
+ * The closed list of errors that weir itself answers, each with its exact text.
+ * After an ERR_PROTO_* the client is closed.
  */
 #ifndef WEIR_BASE_ERR_H
 #define WEIR_BASE_ERR_H
@@ -14,7 +14,7 @@ enum err {
     ERR_PROTO_MULTIBULK_LINE_TOO_BIG,
     ERR_PROTO_MULTIBULK_LENGTH,
     ERR_PROTO_BULK_LINE_TOO_BIG,
-    ERR_PROTO_EXPECTED_DOLLAR, /* the text goes on with the offending byte: see err_expected_dollar */
+    ERR_PROTO_EXPECTED_DOLLAR, /* its text names the offending byte: err_expected_dollar */
     ERR_PROTO_BULK_LENGTH,
     ERR_PROTO_UNAUTH_MULTIBULK,
     ERR_PROTO_UNAUTH_BULK,
@@ -23,7 +23,7 @@ enum err {
     ERR_MAX_CLIENTS,
     ERR_UPSTREAM_UNAVAILABLE,
     ERR_UPSTREAM_TIMEOUT,
-    ERR_UPSTREAM_BUSY, /* as many connections as max-lanes allows, or as are this subject's share */
+    ERR_UPSTREAM_BUSY, /* no lane: max-lanes, or this subject's share of it, is used up */
     ERR_OUT_OF_MEMORY,
     ERR_COUNT
 };

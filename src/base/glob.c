@@ -1,7 +1,7 @@
 /*
- * A glob matcher that keeps one place to come back to: the last star.
+ * A glob matcher that backtracks to the last star only.
  *
- * An earlier star never needs another try: whatever it could still give up, the last one can take.
+ * Earlier stars never need another try: whatever they could still match, the last one can match too.
  */
 #include "base/glob.h"
 

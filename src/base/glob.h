@@ -8,10 +8,10 @@
 
 #include "base/slice.h"
 
-/* Is every [ closed? Only such a pattern is for glob_match. */
+/* Is every [ closed? glob_match wants only such patterns. */
 bool glob_is_closed(struct slice pattern);
 
-/* At most pattern * text steps, no recursion. */
+/* Takes at most pattern.len * text.len steps; no recursion. */
 bool glob_match(struct slice pattern, struct slice text);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * SipHash-1-3: a keyed hash, so that whoever chooses the names cannot choose where they fall.
+ * SipHash-1-3: a keyed hash, so that a client that chooses names cannot make them collide.
  * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF".
  */
 #ifndef WEIR_BASE_HASH_H

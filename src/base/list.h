@@ -1,5 +1,5 @@
 /*
- * A circular doubly linked list whose links live inside its members.
+ * A circular doubly linked list whose links live inside its members. The head is a link too.
  * A link is either in exactly one list or points at itself.
  */
 #ifndef WEIR_BASE_LIST_H
@@ -26,6 +26,7 @@ static inline bool list_is_empty(const struct list *l)
     return l->next == l;
 }
 
+/* Append at the end. `item` is in no list. */
 static inline void list_push(struct list *head, struct list *item)
 {
     item->prev = head->prev;
@@ -34,7 +35,7 @@ static inline void list_push(struct list *head, struct list *item)
     head->prev = item;
 }
 
-/* Safe on a link that is in no list. */
+/* Remove from whatever list it is in; safe on a link that is in none. */
 static inline void list_take(struct list *item)
 {
     item->prev->next = item->next;

@@ -1,8 +1,8 @@
 /*
- * One line a message. Any thread.
+ * The log: one line for each message. Any thread.
  *
- * Nobody who logs waits for a disk or a pipe: base/log_sink.h writes, on a thread of its own. Never keys or values of
- * clients in a message.
+ * Logging never waits for a disk or a pipe: base/log_sink.h writes on a thread of its own. Messages never contain keys
+ * or values of clients.
  */
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
@@ -17,27 +17,29 @@ void log_set_level(enum log_level level);
 void log_set_format(enum log_format format);
 enum log_format log_current_format(void);
 
-/* printf's format; an overlong line is cut. `site` says what may be suppressed, and then told of in its next line. */
+/*
+ * printf's format; an overlong line is cut. `site` is rate-limited (base/log_site.h): how many of its lines were
+ * suppressed stands in the next one.
+ */
 __attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_level level, const char *format, ...);
 
 /*
- * Until log_open and after log_close a line is written to stderr by whoever logs.
- *
- * From log_open on lines go to `path` (NULL: no file), to stderr, or to both. Returns NULL, or why not: the path cannot
- * be opened. Ends the process when there is no thread for it.
+ * From now on lines go to `path` (NULL: no file), to stderr, or to both. Before log_open and after log_close they are
+ * written to stderr by the caller's thread. Returns NULL, or why the path cannot be opened (static). Ends the process
+ * when no thread can be started.
  */
 __attribute__((warn_unused_result)) const char *log_open(const char *path, bool to_stderr);
 
-/* Open the file anew, under the same name: it has been moved away. Asynchronous. */
+/* Open the path again, after the file has been renamed (logrotate). Asynchronous. */
 void log_reopen(void);
 
-/* Wait, a second at most, until what was logged is written. Done by exit(), but not by abort() or exec. */
+/* Wait, at most a second, until all lines are written. exit() does it; abort() and exec do not. */
 void log_flush(void);
 
-/* The same, then stop. After the last thread that may log has ended. */
+/* The same, then stop the writing threads. To be called once no other thread logs any more. */
 void log_close(void);
 
-/* Lines that could not be written, ever: a full disk, or a pipe that nobody reads. */
+/* How many lines were lost so far: the disk was full, or nobody read the pipe. */
 uint64_t log_lost(void);
 
 #define log_line(level, ...) log_at(LOG_SITE_NONE, level, __VA_ARGS__)

@@ -23,11 +23,14 @@ struct log_entry {
     struct timespec at; /* since 1970 */
     enum log_level level;
     enum log_site site;
-    uint64_t suppressed; /* lines of the same site before this one */
+    uint64_t suppressed; /* how many lines of this site were left out just before it */
     struct slice text;
 };
 
-/* A whole line into out, LOG_LINE_MAX bytes; what is too long is cut. Valid UTF-8. Returns its length. */
+/*
+ * Write a line, its end included, into out, which has LOG_LINE_MAX bytes; cut if longer. Valid UTF-8. Returns its
+ * length.
+ */
 size_t log_form(char *out, enum log_format format, const struct log_entry *entry);
 
 #endif

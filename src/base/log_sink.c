@@ -1,6 +1,6 @@
 /*
- * In the ring are `used` bytes from `head` on: whole lines. While `is_overflowing` nothing is added, so what was lost
- * comes after everything in the ring and before everything that is added later.
+ * The ring holds `used` bytes from `head` on: whole lines. While `is_overflowing` nothing is added, so the lost lines
+ * belong behind everything in the ring and before everything that is added later.
  */
 #include "base/log_sink.h"
 

@@ -1,9 +1,10 @@
 /*
  * Where lines of the log go: one file descriptor, and a thread that writes to it.
  *
- * Lines wait in a ring of fixed size. Who adds one never waits: when the ring is full, because a disk or the reader of a
- * pipe is slow, lines are lost until it has emptied; how many is the next thing that is written. So whatever a line
- * says comes after all that was said before it. A write that fails loses its lines too, and is not tried again.
+ * Lines wait in a ring buffer of fixed size. log_sink_add never blocks: when the ring is full, because the disk or the
+ * reader of the pipe is slow, lines are dropped until it has been emptied, and their number is the next line written.
+ * So lines always appear in the order in which they were added. A write that fails is not repeated; its lines count as
+ * lost.
  */
 #ifndef WEIR_BASE_LOG_SINK_H
 #define WEIR_BASE_LOG_SINK_H
@@ -12,25 +13,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LOG_SINK_BYTES 262144 /* lines that wait: some two thousand */
+#define LOG_SINK_BYTES 262144 /* of the ring: some two thousand lines */
 
 struct log_sink;
 
-/* To a file that is created if need be (path), or to `fd` with path NULL; neither is closed by anybody else. NULL: errno. */
+/* Write to the file at `path`, created if need be, or where that is NULL to `fd`, which stays open. NULL: see errno. */
 struct log_sink *log_sink_new(const char *path, int fd);
 
-/* A line with its end, at most LOG_LINE_MAX bytes. Any thread. */
+/* Add a line, its line end included, of at most LOG_LINE_MAX bytes. Any thread. */
 void log_sink_add(struct log_sink *sink, const char *line, size_t len);
 
-/* Open the path anew; the old file gets all that was added before, or some of it comes in the new one: nothing is lost. */
+/* Open the path again. Lines added before may end up in the old file or in the new one; none is lost. */
 void log_sink_reopen(struct log_sink *sink);
 
-/* Wait until all that was added is written or lost, but no longer than `most_ns`. False: that long was not enough. */
+/* Wait until every line is written or lost, but no longer than `most_ns`. False: that time was not enough. */
 bool log_sink_flush(struct log_sink *sink, uint64_t most_ns);
 
-/* The same, then end the thread and free. One that still cannot write is left behind. */
+/* The same, then end the thread and free. If the thread is still stuck in a write, both are leaked. */
 void log_sink_free(struct log_sink *sink, uint64_t most_ns);
 
+/* How many lines were lost so far. */
 uint64_t log_sink_lost(struct log_sink *sink);
 
 #endif

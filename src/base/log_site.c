@@ -5,7 +5,7 @@
 
 static struct site {
     _Atomic uint64_t full_ns;
-    _Atomic uint64_t untold; /* suppressed since the last line */
+    _Atomic uint64_t untold; /* suppressed since the last line, to be said in the next */
     _Atomic uint64_t suppressed;
 } sites[LOG_SITE_COUNT];
 

@@ -1,14 +1,14 @@
 /*
- * The words of the log: its levels, the sites whose lines may be suppressed, its formats, and what each is called.
+ * Names in the log: its levels, its formats, and the sites whose lines may be suppressed.
  */
 #ifndef WEIR_BASE_LOG_WORDS_H
 #define WEIR_BASE_LOG_WORDS_H
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_LEVELS };
 
-/* What others may cause again and again: see base/log_site.h. */
+/* Kinds of messages that clients or the upstream can cause again and again: rate-limited by base/log_site.h. */
 enum log_site {
-    LOG_SITE_NONE, /* is never suppressed */
+    LOG_SITE_NONE, /* never suppressed */
     LOG_SITE_ACCEPT,
     LOG_SITE_CLIENT_CLOSED,
     LOG_SITE_CONTROL,
@@ -26,7 +26,7 @@ enum log_site {
     LOG_SITE_COUNT
 };
 
-/* How lines look; see base/log_form.h. */
+/* See base/log_form.h. */
 enum log_format { LOG_AS_TEXT, LOG_AS_LOGFMT, LOG_AS_JSON, LOG_FORMATS };
 
 /* "debug" ..., "text" ..., "accept" ... */

@@ -1,8 +1,7 @@
 /*
  * Nearest name by optimal string alignment distance.
  *
- * Three rows of the table of distances are alive at a time: the row being made, the one before, and the one before that
- * for swaps.
+ * Three rows of the distance table are kept: the one being computed, the one before, and for swaps the one before that.
  */
 #include "base/near.h"
 

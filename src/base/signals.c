@@ -1,8 +1,8 @@
 #include "base/signals.h"
 
 /*
- * None that tells of a fault, so that a sanitizer can say where; and not SIGCHLD, which the main thread needs to the end.
- * SIGPIPE is for threads that write before it is ignored.
+ * No signal of a fault (SIGSEGV ...), so that sanitizers can report it; not SIGCHLD, which the main thread needs to the
+ * end. SIGPIPE is in the list for threads that write before main has set it to be ignored.
  */
 static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
 

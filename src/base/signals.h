@@ -1,13 +1,12 @@
 /*
- * The signals that others send to weir are the main thread's: every other thread is started with them blocked, so the
- * main thread alone says when none is taken any more.
+ * Signals that are sent to weir are handled on the main thread: every other thread starts with them blocked.
  */
 #ifndef WEIR_BASE_SIGNALS_H
 #define WEIR_BASE_SIGNALS_H
 
 #include <signal.h>
 
-/* For this thread and those it starts from now on; what was blocked before goes into `before` unless that is NULL. */
+/* Block them in this thread and those that it starts later. The old mask goes into `before`, if that is not NULL. */
 void signals_block(sigset_t *before);
 void signals_restore(const sigset_t *before);
 

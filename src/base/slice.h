@@ -1,6 +1,6 @@
 /*
- * A slice is bytes that somebody else owns: where they start, how many.
- * Never NUL-terminated; valid as long as the owner says.
+ * A slice is a pointer and a length: bytes that somebody else owns, valid as long as their owner says.
+ * Not NUL-terminated.
  */
 #ifndef WEIR_BASE_SLICE_H
 #define WEIR_BASE_SLICE_H
@@ -32,7 +32,7 @@ static inline bool slice_eq(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-/* ASCII only: what Redis folds, and no locale. */
+/* ASCII only, without a locale, as Redis compares names. */
 static inline char ascii_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
@@ -53,7 +53,7 @@ static inline bool slice_eq_nocase(struct slice a, struct slice b)
     return true;
 }
 
-/* Does Redis take this argument for the word? It compares like C: in any case, and up to a NUL. */
+/* Would Redis take this argument for the word? It uses strcasecmp: case aside, and up to a NUL. */
 static inline bool slice_is_word(struct slice argument, struct slice word)
 {
     return argument.len >= word.len && (argument.len == word.len || argument.at[word.len] == '\0') &&

@@ -1,5 +1,5 @@
 /*
- * Cuts a slice into parts, in place: what comes out points into what went in.
+ * Splits a slice into parts without copying: results point into the input.
  */
 #ifndef WEIR_BASE_SPLIT_H
 #define WEIR_BASE_SPLIT_H
@@ -24,7 +24,7 @@ static inline struct slice split_trim(struct slice text)
     return text;
 }
 
-/* The first `len` bytes of *rest; *rest is what follows. */
+/* Take the first `len` bytes off *rest. */
 static inline struct slice split_take(struct slice *rest, size_t len)
 {
     struct slice taken = slice_of(rest->at, len);
@@ -33,8 +33,8 @@ static inline struct slice split_take(struct slice *rest, size_t len)
 }
 
 /*
- * The next part of *rest up to `separator` or the end, trimmed. False when all parts were given. "a,,b" has an empty
- * part in the middle, "" is one empty part.
+ * Take the next part off *rest, up to `separator` or the end, trimmed. False when there are no more. "a,,b" has three
+ * parts, the second empty; "" has one, which is empty.
  */
 static inline bool split_next(struct slice *rest, char separator, struct slice *part)
 {
@@ -46,7 +46,7 @@ static inline bool split_next(struct slice *rest, char separator, struct slice *
     return true;
 }
 
-/* The next word of *rest between blanks. False when there is none. */
+/* Take the next blank-separated word off *rest. False when there is none. */
 static inline bool split_word(struct slice *rest, struct slice *word)
 {
     *rest = split_trim(*rest);

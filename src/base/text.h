@@ -1,6 +1,6 @@
 /*
- * A text that grows as it is written: pages, metrics, JSON. Owned by its writer. Nothing fails on the way: out of memory
- * sets is_broken, after which every call does nothing.
+ * A string builder: pages, metrics, JSON. Declared zeroed by its owner. No call fails: out of memory sets is_broken,
+ * after which every call does nothing, and only whoever uses the result has to look.
  */
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H
@@ -13,13 +13,13 @@
 struct text {
     char *at; /* heap; not NUL-terminated */
     size_t len, room;
-    bool is_broken; /* a part is missing: it is good for nothing */
+    bool is_broken; /* a part is missing: do not use */
 };
 
 void text_add(struct text *text, struct slice piece);
 __attribute__((format(printf, 2, 3))) void text_print(struct text *text, const char *format, ...);
 
-/* The value of a label in Prometheus' text format, between its quotation marks. */
+/* Escaped as the value of a label in Prometheus' text format; without the quotation marks. */
 void text_add_label(struct text *text, struct slice value);
 
 /* A JSON string with its quotation marks. Bytes that are no UTF-8 become U+FFFD; <, > and & are escaped. */

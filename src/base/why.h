@@ -1,5 +1,5 @@
 /*
- * Says what is wrong with a piece of configuration, without the place: the reader of the file puts that in front.
+ * Messages about what is wrong with a piece of configuration. Without file and line: config_file.h puts them in front.
  */
 #ifndef WEIR_BASE_WHY_H
 #define WEIR_BASE_WHY_H
@@ -12,7 +12,7 @@
 /* printf's format into `why`, cut to `size`. Always false, so that a check that fails is `return why_set(...)`. */
 __attribute__((format(printf, 3, 4))) bool why_set(char *why, size_t size, const char *format, ...);
 
-/* The same as one argument, for functions that hand it on. */
+/* The same pair as one argument, for functions that pass it on. */
 struct why {
     char *out;
     size_t size;
@@ -21,7 +21,7 @@ struct why {
 /* Always false too. */
 __attribute__((format(printf, 2, 3))) bool why_refuse(struct why why, const char *format, ...);
 
-/* The two arguments of "%.*s"; what is too long to help is cut. */
+/* The two arguments for "%.*s", cut to WHY_SHOWN_MAX bytes. */
 #define WHY_SHOWN_MAX 80
 #define WHY_SLICE(s) (int)((s).len < WHY_SHOWN_MAX ? (s).len : WHY_SHOWN_MAX), (s).at
 

@@ -1,6 +1,6 @@
 /*
- * Reads TZif: a header, a block of data with times of 4 bytes; from version 2 on again a header, the same with 8 bytes,
- * and a line that says how it goes on. The last block that there is counts.
+ * Reads TZif: a header and a block of data with 4-byte times; from version 2 on a second header and block with 8-byte
+ * times, and a footer line with the rule for later (base/zone_rule.h). The last block counts.
  */
 #include "base/zone.h"
 

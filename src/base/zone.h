@@ -1,6 +1,6 @@
 /*
- * A time zone: how far its clocks are from UTC, at any time. Made from a TZif file (RFC 9636); it never changes, so any
- * thread may read it; counted.
+ * A time zone: its offset from UTC at any time. Made from a TZif file (RFC 9636), then immutable; reference-counted.
+ * Any thread.
  */
 #ifndef WEIR_BASE_ZONE_H
 #define WEIR_BASE_ZONE_H
@@ -14,19 +14,19 @@
 
 struct zone;
 
-/* From a whole file. NULL: `why` says what is wrong with it. */
+/* `tzif` is the whole file. One reference. NULL: `why` says what is wrong with it. */
 struct zone *zone_parse(struct slice name, struct slice tzif, char *why, size_t why_size);
 
-/* NULL is UTC. */
+/* Wherever a zone is an argument NULL is UTC. */
 struct zone *zone_get(struct zone *zone);
 void zone_put(struct zone *zone);
 
 const char *zone_name(const struct zone *zone);
 
-/* No other zone of this process has it, nor will have; 0: UTC. */
+/* Unique in this process, never reused; 0: UTC. */
 uint64_t zone_id(const struct zone *zone);
 
-/* Seconds east of UTC at this unix time, and the next time at which that may change; INT64_MAX: never. */
+/* Seconds east of UTC at this unix time. *until_s: the next time at which that may change; INT64_MAX: never. */
 int32_t zone_offset(const struct zone *zone, int64_t unix_s, int64_t *until_s);
 
 #endif

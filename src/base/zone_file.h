@@ -1,7 +1,7 @@
 /*
  * Zones of the system's time zone database: TZDIR, or /usr/share/zoneinfo.
  *
- * It reads the environment and files: for the thread that reads the configuration.
+ * Reads the environment and files: only for the thread that reads the configuration.
  */
 #ifndef WEIR_BASE_ZONE_FILE_H
 #define WEIR_BASE_ZONE_FILE_H
@@ -12,8 +12,8 @@
 #include "base/zone.h"
 
 /*
- * By its IANA name, "Europe/Berlin", as it is written there. NULL: it is no such name, or there is none, or its file is
- * no good: `why` says so.
+ * Load a zone by its IANA name ("Europe/Berlin"; case matters). One reference. NULL: not a zone's name, no such zone,
+ * or its file is damaged; `why` says which.
  */
 __attribute__((warn_unused_result)) struct zone *zone_load(struct slice name, char *why, size_t why_size);
 

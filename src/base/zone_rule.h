@@ -1,5 +1,6 @@
 /*
- * What a zone's clocks do beyond its table: the TZ string of POSIX, "CET-1CEST,M3.5.0,M10.5.0/3", as RFC 9636 has it.
+ * The rule that a zone follows after the last entry of its table: a POSIX TZ string, "CET-1CEST,M3.5.0,M10.5.0/3", as
+ * extended by RFC 9636.
  *
  * Any thread; nothing is allocated.
  */
@@ -11,12 +12,12 @@
 
 #include "base/slice.h"
 
-/* A moment of every year, by the clock that runs until then. */
+/* When clocks change, every year, by the clock that is valid until then. */
 struct zone_turn {
-    char form;           /* 'J': day 1 to 365, never February 29; 'D': day 0 to 365; 'M': a month's weekday */
-    uint8_t month, week; /* of 'M': from 0; 1 to 5, the fifth is the last */
-    uint16_t day;        /* of 'M' the weekday, Sunday is 0 */
-    int32_t time_s;      /* from that day's midnight, within a week */
+    char form; /* 'J': day 1 to 365, February 29 never counted; 'D': day 0 to 365; 'M': a weekday of a month */
+    uint8_t month, week; /* form 'M': month from 0; week 1 to 5, 5 being the last */
+    uint16_t day;        /* form 'M': the weekday, 0 is Sunday */
+    int32_t time_s;      /* seconds from that day's midnight, up to a week either way */
 };
 
 struct zone_rule {
@@ -27,7 +28,7 @@ struct zone_rule {
 
 __attribute__((warn_unused_result)) bool zone_rule_parse(struct slice text, struct zone_rule *rule);
 
-/* Seconds east of UTC at this unix time, and the next time at which that may change; INT64_MAX: never. */
+/* As zone_offset. */
 int32_t zone_rule_offset(const struct zone_rule *rule, int64_t unix_s, int64_t *until_s);
 
 #endif
