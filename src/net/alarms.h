@@ -1,9 +1,8 @@
 /*
- * Whatever is due at a time of one worker, and the one timer behind it.
+ * Timers by the nanosecond, of one worker: any number of alarms on one libuv timer.
  *
- * A heap by due time; an alarm is in it at most once. It goes off at its time or a little later, never early: the timer
- * counts whole milliseconds, and so is looked at again when it fires. Whoever makes an alarm reserves its place in the
- * heap, so that to set it needs no memory: nobody waits for what could not be set.
+ * A heap by due time; an alarm is in it at most once. It goes off at its time or up to a millisecond later, never
+ * early. Room in the heap is reserved when an alarm is made, so that setting it cannot fail.
  */
 #ifndef WEIR_NET_ALARMS_H
 #define WEIR_NET_ALARMS_H
@@ -17,8 +16,8 @@
 
 struct alarm {
     uint64_t due_ns;
-    size_t index;                        /* in the heap, from 1; 0: it is not set */
-    void (*on_due)(struct alarm *alarm); /* it is not set any more; it may set itself again */
+    size_t index;                        /* in the heap, from 1; 0: not set */
+    void (*on_due)(struct alarm *alarm); /* called once it is no longer set; may set it again */
 };
 
 struct alarms {
@@ -26,17 +25,17 @@ struct alarms {
     uv_timer_t timer;
     struct alarm **heap; /* from index 1; heap[1] is due first */
     size_t n, room;
-    size_t reserved; /* alarms that may be set; n <= reserved < room */
+    size_t reserved; /* how many alarms may be set at a time; n <= reserved < room */
 };
 
-/* At the start. `n` of its alarms are there for as long as it is. */
+/* At the start; with room for the `n` alarms that exist as long as it does. */
 void alarms_init(struct alarms *alarms, struct loop *loop, size_t n);
 
-/* `n` more alarms may be set, or as many less. False: out of memory. */
+/* Reserve room for `n` more alarms, or give up as much. False: out of memory. */
 __attribute__((warn_unused_result)) bool alarms_reserve(struct alarms *alarms, size_t n);
 void alarms_release(struct alarms *alarms, size_t n);
 
-/* Not on one that is set; it has been reserved for. */
+/* `alarm` is not set, and room for it is reserved. */
 void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns);
 
 static inline bool alarm_is_set(const struct alarm *alarm)
@@ -47,10 +46,10 @@ static inline bool alarm_is_set(const struct alarm *alarm)
 /* Safe on one that is not set. */
 void alarm_stop(struct alarms *alarms, struct alarm *alarm);
 
-/* All that are set go off now; one that sets itself again, and only itself, stays. */
+/* Let every alarm that is set go off now. Its on_due may set it again, but no other alarm. */
 void alarms_ring(struct alarms *alarms);
 
-/* Asynchronous, as a loop is closed; alarms_fini after the loop has ended. */
+/* Closes the timer, asynchronously; alarms_fini after the loop has ended. */
 void alarms_close(struct alarms *alarms);
 void alarms_fini(struct alarms *alarms);
 

@@ -1,8 +1,8 @@
 /*
  * A byte stream over TCP or a unix socket, in TLS if wanted: a client's or an upstream's connection.
  *
- * Owned by one loop's thread. Writing only appends; the loop writes once a turn. Closing is asked once and finished in
- * on_closed, the first moment the memory may go; no other callback comes after link_close.
+ * Belongs to one loop's thread. link_write only appends; the loop writes once a turn. link_close is asynchronous: the
+ * memory may be freed from on_closed on, and no other callback comes after link_close.
  */
 #ifndef WEIR_NET_LINK_H
 #define WEIR_NET_LINK_H
@@ -18,29 +18,32 @@
 #include "base/slice.h"
 #include "net/loop.h"
 
-#define LINK_READ_SHARE 131072 /* bytes after which a link that still has more lets the others have their turn */
-#define LINK_DIRECT 16384      /* output of this size skips the chain when nothing is ahead of it */
+#define LINK_READ_SHARE 131072 /* bytes read from one link before others are read from */
+#define LINK_DIRECT 16384      /* output of at least this size is not copied when nothing is pending before it */
 
 struct link;
 struct tls;
 struct tls_context;
 
 struct link_ops {
-    /* Connecting has ended, the handshake of TLS included: 0 or a negative libuv error. NULL without either. */
+    /*
+     * Connecting, and the TLS handshake if there is one, is over: 0 or a negative libuv error. NULL: link does neither.
+     */
     void (*on_connected)(struct link *link, int status);
     /*
-     * Where the next read goes, *room its size; NULL: into the loop's buffer, but no more than *room, which is that
-     * buffer's size before. The field itself may be NULL.
+     * Where to read to: returns memory, and its size in *room. Or NULL: the loop's read buffer, of which at most *room
+     * bytes are used (before the call: its size). The field may be NULL.
      */
     char *(*on_room)(struct link *link, size_t *room);
+    /* `data` is good during the call. */
     void (*on_data)(struct link *link, const char *data, size_t n);
-    /* The peer has ended its side (UV_EOF), or the link is broken. Nothing more will be read. */
+    /* The peer has ended its side (UV_EOF), or the connection is broken (another libuv error). Nothing more is read. */
     void (*on_end)(struct link *link, int status);
-    /* Asked for with link_wake. */
+    /* After link_wake. */
     void (*on_wake)(struct link *link);
-    /* What is pending is about to be written. The field may be NULL. */
+    /* Just before pending output is written. The field may be NULL. */
     void (*on_flush)(struct link *link);
-    /* Output has fallen to LINK_LOW or below after link_is_congested was true. The field may be NULL. */
+    /* Unsent output has fallen to LINK_LOW or below after it had been above LINK_HIGH. The field may be NULL. */
     void (*on_drained)(struct link *link);
     void (*on_closed)(struct link *link);
 };
@@ -49,27 +52,27 @@ struct link_ops {
 #define LINK_LOW 65536
 
 struct link {
-    /* No stream of libuv's: that is half as large again, and there are thousands of idle links. data: see link_tls. */
+    /* Not a uv_stream_t: that is half as large again, and there are thousands of idle links. data: see link_tls. */
     uv_poll_t poll;
     const struct link_ops *ops;
     struct chain out;
     struct list dirty;
     struct list woken;
     int fd;
-    int16_t error;     /* to be reported at the next flush */
-    uint8_t state : 3; /* enum link_state */
-    uint8_t rank : 1;
-    uint8_t polled : 2; /* the events that are polled for; some of them may not be wanted any more */
+    int16_t error;      /* negative libuv error that on_end reports at the next flush; 0: none */
+    uint8_t state : 3;  /* enum link_state */
+    uint8_t rank : 1;   /* enum rank */
+    uint8_t polled : 2; /* events that libuv polls for; may be more than are wanted */
     bool is_unix : 1;
     bool is_paused : 1;
     bool is_eof : 1;
-    bool is_full : 1; /* the socket takes no more output until it says so */
+    bool is_full : 1; /* the socket takes no more output until it is writable again */
     bool is_congested : 1;
     bool is_finishing : 1;
     bool is_parting : 1;
 };
 
-/* NULL: it is plain. */
+/* NULL: not in TLS. */
 static inline struct tls *link_tls(const struct link *link)
 {
     return link->poll.data;
@@ -81,33 +84,36 @@ struct endpoint {
 };
 
 /*
- * Take over an accepted, non-blocking socket; reading starts at once. On an error the socket is closed.
+ * Take over an accepted, non-blocking socket; reading starts at once. Returns 0, or a libuv error: fd has been closed.
  */
 __attribute__((warn_unused_result)) int link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd,
                                                    bool is_unix, const struct link_ops *ops);
 
 /*
- * From now on in TLS: a plain link that is open. `n` bytes of it have been read already. on_connected follows when the
- * handshake is over. False: out of memory; the link is good only to close.
+ * Begin TLS on a plain link that is open. `data`: bytes of the handshake that have been read already. on_connected
+ * follows when the handshake is over. False: out of memory; then only link_close may follow.
  */
 __attribute__((warn_unused_result)) bool link_secure(struct link *link, struct tls_context *tls, const char *data,
                                                      size_t n);
 
-/* Begin to connect; on_connected follows, unless the answer is an error (then the link is as good as unused). */
+/*
+ * Begin to connect; on_connected follows. Returns 0, or a libuv error: then nothing follows and nothing is to be
+ * closed.
+ */
 __attribute__((warn_unused_result)) int link_connect(struct link *link, struct loop *loop, enum rank rank,
                                                      const struct endpoint *to, struct tls_context *tls,
                                                      const struct link_ops *ops);
 
-/* What an error that the link has told means: libuv's words, or TLS' own. */
+/* The text for a `status` that a callback got: libuv's, or the reason why TLS failed. Valid as long as the link. */
 const char *link_why(const struct link *link, int status);
 
 /* The name in the peer's certificate; empty without one. */
 struct slice link_tls_name(const struct link *link);
 
-/* One without a connection, only to be woken: for whoever waits for links and is none. Never closed. */
+/* A link without a connection that only supports link_wake: a way to be called later in the turn. Never closed. */
 void link_init_hollow(struct link *link, struct loop *loop, const struct link_ops *ops);
 
-/* Append output. Never fails here: what goes wrong is told by on_end later in the turn. */
+/* Append output (copied). Errors, out of memory included, are reported by on_end later in the turn. */
 void link_write(struct link *link, const char *data, size_t n);
 
 /* Unsent bytes. */
@@ -116,33 +122,33 @@ static inline size_t link_pending(const struct link *link)
     return link->out.bytes;
 }
 
-/* Is something still to be sent, be it only what TLS has made of it? */
+/* Is anything still unsent, encrypted output included? */
 static inline bool link_is_sending(const struct link *link)
 {
     return link->out.bytes > 0 || link->is_full;
 }
 
-void link_pause(struct link *link);  /* stop reading */
-void link_resume(struct link *link); /* and go on */
-void link_wake(struct link *link);   /* on_wake, later in this turn or at the start of the next */
+void link_pause(struct link *link); /* stop reading */
+void link_resume(struct link *link);
+void link_wake(struct link *link); /* on_wake follows, later in this turn or at the start of the next */
 
-/* Read nothing more, send what is pending, then on_end(0). */
+/* Stop reading and send what is pending; then on_end with status 0 follows. */
 void link_finish(struct link *link);
 
 /*
- * Send what is pending and, in the same packet where TCP can, that nothing more will come. What the peer still sends is
- * read: closed with bytes unread, a connection would be reset.
+ * Send what is pending, then shut down our side (FIN, in the same packet where possible). What the peer still sends is
+ * read and passed on: closing with unread bytes would reset the connection.
  */
 void link_part(struct link *link);
 
-/* Has something come that has not been read yet? */
+/* Does the socket hold bytes that have not been read yet? */
 bool link_has_unread(const struct link *link);
 
 /* Close at once; pending output is lost. May be called more than once. */
 void link_close(struct link *link);
 bool link_is_closed(const struct link *link);
 
-/* The peer's address; family 0 when there is none. */
+/* The peer's address; family AF_UNSPEC (0) when there is none. */
 void link_peer(const struct link *link, struct sockaddr_storage *out);
 
 static inline struct loop *link_loop(const struct link *link)
@@ -150,7 +156,7 @@ static inline struct loop *link_loop(const struct link *link)
     return (struct loop *)link->poll.loop->data;
 }
 
-/* For the loop: read what no event tells of, and write what is pending, once. */
+/* Only for the loop: read what TLS still holds (no event announces it), and write pending output once. */
 void link_flush(struct link *link);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Listening sockets: opening them, and accepting a bounded number of connections an event.
+ * Listening sockets: opening them, and accepting from them, a bounded number of connections for each event.
  */
 #ifndef WEIR_NET_LISTEN_H
 #define WEIR_NET_LISTEN_H
@@ -11,7 +11,7 @@
 #include "net/link.h"
 #include "net/loop.h"
 
-#define ACCEPT_SHARE 64 /* connections accepted in one event: a connect flood must not starve those already here */
+#define ACCEPT_SHARE 64 /* connections accepted in one event: a connect flood must not starve connected clients */
 
 /*
  * A bound, listening, non-blocking socket, or -errno. TCP sockets are bound with SO_REUSEPORT, so that every worker
@@ -22,7 +22,7 @@ __attribute__((warn_unused_result)) int listen_open(struct endpoint *at);
 
 struct listener {
     uv_poll_t poll;
-    uv_timer_t pause; /* after accept has failed for want of descriptors */
+    uv_timer_t pause; /* runs after accept failed for lack of descriptors (EMFILE ...) */
     int fd;
     bool is_unix;
     void (*on_accept)(struct listener *listener, int fd); /* fd < 0: see listener_start */
@@ -30,17 +30,18 @@ struct listener {
 };
 
 /*
- * Accept from `fd`, which several listeners may share (unix sockets). The listener does not close it. on_accept gets a
- * descriptor; or -errno when the system has none to give: the listener pauses, and who comes has to wait.
+ * Accept from `fd`, which several listeners may share (unix sockets), and which stays the caller's to close. on_accept
+ * gets a non-blocking descriptor, now its own; or -errno when the system is out of descriptors: then the listener
+ * pauses for a while, and connections wait in the socket's queue. Returns 0 or a libuv error.
  */
 __attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop, int fd,
                                                        bool is_unix,
                                                        void (*on_accept)(struct listener *listener, int fd), void *arg);
 
-/* Accept all that have connected by now. */
+/* Accept every connection that is in the socket's queue now. */
 void listener_accept_rest(struct listener *listener);
 
-/* Asynchronous: the memory may go when the loop has ended. */
+/* Asynchronous: the memory may be freed when the loop has ended. */
 void listener_close(struct listener *listener);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * One thread's event loop, and the order of work in one turn of it.
  *
- * In a turn handlers only append output and mark links. After the poll, and again before the next, the loop first
- * wakes the links that asked for it, then writes each dirty lane once, then each dirty client once: so what all clients
- * sent in a turn is one write to Redis, and the next batch is on its way before replies are written. Nothing here
- * waits on a timer.
+ * A turn is one iteration of the libuv loop: handlers only append output and mark links. After the poll, and again
+ * before the next, the loop first calls on_wake of the links that asked for it, then writes each dirty lane once, then
+ * each dirty client once. So what all clients sent in a turn is one write to Redis, which is made before replies are
+ * written. No timer delays any output.
  */
 #ifndef WEIR_NET_LOOP_H
 #define WEIR_NET_LOOP_H
@@ -20,40 +20,40 @@
 
 #define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
 
-enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* the order of writing */
+enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* what a link is; lanes are written before clients */
 
 struct tls_scratch;
 
-/* What all links of a rank have carried, in bytes (of TLS only what it carries), and how often they would not. */
+/* What all links of a rank have carried, in bytes (of TLS the plain text), and how often reading was paused. */
 struct traffic {
     _Atomic uint64_t read;
     _Atomic uint64_t written;
-    _Atomic uint64_t pauses; /* times that reading stopped because what had been read could not go on */
+    _Atomic uint64_t pauses; /* how often a link stopped reading because what it had read could not be passed on */
 };
 
 struct loop {
     uv_loop_t uv;
     uv_prepare_t before_poll;
     uv_check_t after_poll;
-    uv_idle_t not_idle; /* active while work is left over, so that the poll does not wait */
-    uv_timer_t trim;    /* soon after much memory was freed: the allocator keeps it until told */
-    struct list dirty[RANK_COUNT];
-    struct list woken;
+    uv_idle_t not_idle;            /* active while work is left over, so that the poll returns at once */
+    uv_timer_t trim;               /* calls malloc_trim soon after much memory was freed */
+    struct list dirty[RANK_COUNT]; /* links with output to be written, by link.dirty */
+    struct list woken;             /* links that link_wake was called on, by link.woken */
     struct pool pool;
     struct traffic traffic[RANK_COUNT];
-    struct histo turns;  /* how long those took that wrote something: what came meanwhile waited for so long */
-    uint64_t now_ns;     /* read after the last data came, so never before it was sent */
-    uint64_t turn_ns;    /* when the first data of this turn came; 0: none has */
+    struct histo turns;  /* how long turns that wrote something took: input that came meanwhile waited for that long */
+    uint64_t now_ns;     /* the clock, read after the newest data was read; what handlers use as the time */
+    uint64_t turn_ns;    /* when the first data of this turn was read; 0: none has been */
     uint64_t writing_ns; /* when the lanes' output began to be written last ... */
-    uint64_t written_ns; /* ... and when all that there was had been */
-    /* All output that there was has been written, as far as it could be. NULL: nobody wants to know. */
+    uint64_t written_ns; /* ... and when all output had been */
+    /* All dirty links have been written, as far as their sockets took it. May be NULL. */
     void (*on_written)(struct loop *loop);
-    void *owner;       /* for on_written */
-    char *read_buffer; /* one for all links of the thread: what is read is used up or copied before the next read */
-    struct tls_scratch *tls_scratch; /* the same for TLS; NULL: not yet needed */
+    void *owner;                     /* for on_written */
+    char *read_buffer;               /* shared by all links: what is read is used up or copied before the next read */
+    struct tls_scratch *tls_scratch; /* buffers shared by all TLS links; NULL: not needed yet */
 };
 
-/* Something has come. */
+/* Data has been read: take the time. */
 static inline void loop_tick(struct loop *loop)
 {
     loop->now_ns = clock_ns();

@@ -1,9 +1,9 @@
 /*
- * The header by which a proxy in front says whom a connection comes from: the PROXY protocol, version 1 (a line of text)
- * or 2 (binary). A scanner: no I/O, nothing allocated, the same answer however its input is cut.
+ * Reads the header of the PROXY protocol, in which a load balancer says where a connection comes from: version 1 (a
+ * line of text) or 2 (binary). A scanner: no I/O, nothing allocated, the same result however the input is cut.
  *
- * See https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt. Whether the sender may be believed is the caller's
- * affair.
+ * See https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt. Whether to believe the sender is the caller's
+ * decision.
  */
 #ifndef WEIR_NET_PROXY_HEADER_H
 #define WEIR_NET_PROXY_HEADER_H
@@ -15,20 +15,20 @@
 #include "resp/scan.h"
 
 #define PROXY_LINE_MAX 107   /* a header of version 1, its CRLF included */
-#define PROXY_BLOCK_MAX 4096 /* of version 2, what follows the first 16 bytes; what it announces comes first */
+#define PROXY_BLOCK_MAX 4096 /* version 2: bytes behind the first 16, addresses first */
 
-/* Zeroed at the beginning. */
+/* Zeroed before the first byte. */
 struct proxy_header {
-    uint8_t filled; /* of bytes */
-    uint8_t wanted; /* version 2: bytes that are kept, once the length is known */
-    uint16_t left;  /* and those after them, which are skipped */
+    uint8_t filled; /* how much of `bytes` */
+    uint8_t wanted; /* version 2: how many bytes to keep, once the length is known */
+    uint16_t left;  /* version 2: how many bytes behind those to skip */
     char bytes[PROXY_LINE_MAX];
-    struct ip ip;    /* when it is whole; family 0: the connection is the sender's own, or its address is no IP */
-    uint16_t port;   /* with ip */
-    const char *why; /* when it is bad: a clause about the connection, static */
+    struct ip ip;    /* after SCAN_FRAME, the client's address; family 0: the balancer's own connection, or not IP */
+    uint16_t port;   /* of ip */
+    const char *why; /* after SCAN_BAD: what is wrong, a clause about the connection; static */
 };
 
-/* SCAN_FRAME: the header is whole, and what follows the first *used bytes is the client's. */
+/* SCAN_FRAME: the header is complete; what follows the first *used bytes is sent by the client. */
 enum scan_result proxy_header_scan(struct proxy_header *header, const char *data, size_t n, size_t *used);
 
 #endif

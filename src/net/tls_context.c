@@ -1,4 +1,4 @@
-/* Contexts of TLS connections: every setting is tried on its own, so that all that is wrong is said at once. */
+/* Contexts of TLS connections: every setting is tried on its own, so that all errors are reported at once. */
 #include "net/tls_context.h"
 
 #include <errno.h>

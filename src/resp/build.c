@@ -1,4 +1,4 @@
-/* Builds a reply: room is made before anything is written, and nothing is written to a broken build. */
+/* Room is made before anything is written, and nothing is written to a broken build. */
 #include "resp/build.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
- * Builds one reply, in RESP2 or RESP3, in memory that grows with it.
+ * A reply builder, for RESP2 or RESP3: for replies that weir makes itself (LIMIT ...); replies of Redis are passed on
+ * as they are.
  *
- * For replies that weir makes up itself (LIMIT ...); what Redis sends is never built. One thread; the caller owns the
- * struct, the build owns `at`. Nothing fails on the way: out of memory sets is_broken, after which every call does
- * nothing, so that only whoever takes the reply has to look.
+ * One thread; the caller owns the struct, build_fini frees its buffer. No call fails: out of memory sets is_broken,
+ * after which every call does nothing, and only whoever uses the reply has to look.
  */
 #ifndef WEIR_RESP_BUILD_H
 #define WEIR_RESP_BUILD_H
@@ -18,13 +18,13 @@ struct build {
     char *at;
     size_t len, room; /* len <= room */
     bool is_resp3;
-    bool is_broken; /* a part is missing: [at, at + len) is good for nothing */
+    bool is_broken; /* a part is missing: do not use */
 };
 
 void build_init(struct build *build, bool is_resp3);
 void build_fini(struct build *build);
 
-/* ---- heads: the members follow ---- */
+/* ---- headers of aggregates: the caller adds the elements ---- */
 
 void build_map(struct build *build, size_t pairs); /* RESP2: an array of 2 * pairs */
 void build_array(struct build *build, size_t n);
@@ -36,15 +36,15 @@ void build_bulk(struct build *build, struct slice bytes);
 void build_bulk_str(struct build *build, const char *text);
 __attribute__((format(printf, 2, 3))) void build_printf_bulk(struct build *build, const char *format, ...);
 void build_int(struct build *build, int64_t number);
-void build_true(struct build *build); /* 1 and 0 in either version, as Redis' own commands answer */
+void build_true(struct build *build); /* :1 and :0 in either version, as Redis' own commands answer */
 void build_false(struct build *build);
-void build_double(struct build *build, double number); /* RESP2: a bulk. No more digits than it takes to read it back */
+void build_double(struct build *build, double number); /* RESP2: a bulk. The fewest digits that read back the same */
 void build_nil(struct build *build);
 
-/* Bytes that are RESP already: whole elements, or a head. */
+/* Bytes that are RESP already: whole elements, or a header. */
 void build_raw(struct build *build, struct slice bytes);
 
-/* "+text" and "-text": CR and LF in it become spaces. An error's text begins with its code: "ERR ...". */
+/* "+text" and "-text"; CR and LF in `text` become spaces. The text of an error begins with its code: "ERR ...". */
 void build_status(struct build *build, struct slice text);
 void build_error(struct build *build, struct slice text);
 

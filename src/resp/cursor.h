@@ -1,8 +1,8 @@
 /*
- * Takes bytes off what a scan was given: a header's digits, a bulk's data.
+ * What request_scan and reply_scan share: consuming the digits of a header and the data of a bulk.
  *
- * Digits are added up unchecked, even past overflow; that they were a number is judged once, from their count. The
- * verdict is num_parse's on the whole text.
+ * Digits are added up unchecked, even past overflow; whether they were a number is checked once at their end, from
+ * their count. The result is the same as num_parse's on the whole text.
  */
 #ifndef WEIR_RESP_CURSOR_H
 #define WEIR_RESP_CURSOR_H
@@ -13,14 +13,14 @@
 
 #define DIGITS_MAX 19 /* of any 64-bit signed number */
 
-/* The bytes a scan was given; [at, end) is left of them. */
+/* The input of a scan: [begin, end), of which [at, end) is not consumed yet. */
 struct cursor {
     const char *begin;
     const char *at;
     const char *end;
 };
 
-/* Take digits into *magnitude; returns how many. */
+/* Consume digits, adding them to *magnitude; returns how many. */
 static inline size_t digits_take(struct cursor *c, uint64_t *magnitude)
 {
     const char *at = c->at;
@@ -36,10 +36,10 @@ static inline size_t digits_take(struct cursor *c, uint64_t *magnitude)
     return taken;
 }
 
-/* Whether `digits` digits that added up to `magnitude` are a number as num_parse knows them. */
+/* Would num_parse accept `digits` digits that add up to `magnitude`? */
 static inline bool digits_are_number(uint64_t magnitude, size_t digits, bool negative)
 {
-    /* The least number of so many digits: what is below it has a leading zero. Only "0" is both. */
+    /* The smallest number of i digits: one below it had a leading zero. */
     static const uint64_t least[DIGITS_MAX + 1] = {
         UINT64_MAX, /* no digits, no number */
         0,
@@ -67,7 +67,7 @@ static inline bool digits_are_number(uint64_t magnitude, size_t digits, bool neg
     return negative ? magnitude - 1 <= (uint64_t)INT64_MAX : magnitude <= (uint64_t)INT64_MAX;
 }
 
-/* Skip `*left` bytes, or as many as there are. True once none is left to skip. */
+/* Consume up to *left bytes and subtract them. True once *left is 0. */
 static inline bool data_skip(struct cursor *c, uint64_t *left)
 {
     size_t have = (size_t)(c->end - c->at);

@@ -11,10 +11,10 @@
 
 #define EMIT_HEADER_MAX 24 /* a type byte, 20 digits and CRLF */
 
-/* "*n\r\n", "$n\r\n", ":n\r\n": any type byte followed by a number. Needs EMIT_HEADER_MAX bytes. */
+/* "*n\r\n", "$n\r\n", ":n\r\n": any type byte and a number. `out` has at least EMIT_HEADER_MAX bytes. */
 size_t emit_header(char *out, char type, int64_t n);
 
-/* A request or an array of bulks. Needs EMIT_HEADER_MAX * (argc + 1) bytes, the arguments, and 2 bytes for each. */
+/* A request, or any array of bulks. `out` has EMIT_HEADER_MAX * (argc + 1) bytes, and each argument's length + 2. */
 size_t emit_array(char *out, const struct slice *args, size_t argc);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The first and the last bytes of a frame that passes in pieces: enough to tell an error from success, a message from
- * a confirmation, and how many subscriptions are left, without keeping the frame.
+ * The first and the last bytes of a frame that arrives in pieces: enough to tell an error from success, a pub/sub
+ * message from a confirmation, and how many subscriptions are left, without buffering the frame.
  */
 #ifndef WEIR_RESP_GLIMPSE_H
 #define WEIR_RESP_GLIMPSE_H
@@ -27,7 +27,7 @@ static inline void glimpse_reset(struct glimpse *glimpse)
     glimpse->n_tail = 0;
 }
 
-/* The next piece of the frame. */
+/* Add the next piece of the frame. */
 void glimpse_feed(struct glimpse *glimpse, const char *data, size_t n);
 
 /* The type byte of the frame; 0 before the first piece. */
@@ -39,16 +39,16 @@ static inline char glimpse_type(const struct glimpse *glimpse)
 /* Does the frame begin with this text? */
 bool glimpse_starts(const struct glimpse *glimpse, struct slice text);
 
-/* Is this the whole frame? `text` must be shorter than GLIMPSE_BYTES. */
+/* Is `text` the whole frame? It must be shorter than GLIMPSE_BYTES. */
 static inline bool glimpse_is(const struct glimpse *glimpse, struct slice text)
 {
     return glimpse->n_head == text.len && memcmp(glimpse->head, text.at, text.len) == 0;
 }
 
-/* The first element of an array or a push, when that is a bulk and all of it was seen; else empty. */
+/* The first element of an array or push, if it is a bulk that lies wholly in `head`; else empty. */
 struct slice glimpse_first_bulk(const struct glimpse *glimpse);
 
-/* The integer that ends the frame (":3\r\n"), or -1 when something else does. */
+/* The integer that the frame ends with (":3\r\n"), or -1 if it ends otherwise. */
 int64_t glimpse_last_integer(const struct glimpse *glimpse);
 
 #endif

@@ -14,7 +14,7 @@ void members_choose(struct members *members, uint32_t at, uint32_t number)
     members->n++;
 }
 
-/* "*3\r\n" has come whole: what follows are members. */
+/* The header, "*3\r\n", is complete: members follow. */
 static void read_header(struct members *members)
 {
     const struct glimpse *head = &members->glimpse;

@@ -1,8 +1,9 @@
 /*
- * Some members of an array that passes in pieces: which is the last of them that says +OK.
+ * Watches some members of an array that arrives in pieces, and finds the last of them that is +OK.
  *
- * Each stands for a number. They are chosen before the array comes, in rising order, and only the last few are kept: so
- * it can be that the answer is not known. Nothing is kept of the array but a glimpse of the member being read.
+ * Members are chosen before the array arrives, by index, in rising order, each with a number for the caller's use. Only
+ * the last MEMBERS_KEPT of them are remembered, so the answer can be "unknown". Nothing of the array is buffered but a
+ * glimpse of the member being read.
  */
 #ifndef WEIR_RESP_MEMBERS_H
 #define WEIR_RESP_MEMBERS_H
@@ -16,30 +17,33 @@
 #define MEMBERS_KEPT 8
 
 struct members {
-    uint32_t at[MEMBERS_KEPT];     /* the places of those chosen last, from 0: that of the n-th in n % MEMBERS_KEPT */
-    uint32_t number[MEMBERS_KEPT]; /* what each stands for */
-    uint32_t n;                    /* chosen */
-    /* the array, as far as it has come: */
+    uint32_t at[MEMBERS_KEPT]; /* indexes, from 0, of the members chosen last: the n-th is in at[n % MEMBERS_KEPT] */
+    uint32_t number[MEMBERS_KEPT]; /* the caller's number for each */
+    uint32_t n;                    /* how many were chosen */
+    /* the array, as far as it has arrived: */
     struct reply_scan scan;
     struct glimpse glimpse;
-    int64_t announced; /* how many members it has; -1: not known yet, or it is no array */
-    uint32_t n_passed;
-    bool is_over; /* nothing more is looked at */
+    int64_t announced; /* how many members it has, by its header; -1: not known yet, or not an array */
+    uint32_t n_passed; /* members read */
+    bool is_over;      /* it has ended or is broken: further bytes are ignored */
     bool has_ok;
-    uint32_t number_of_ok;
+    uint32_t number_of_ok; /* with has_ok: of the last chosen member that was +OK */
 };
 
 enum members_answer { MEMBERS_NONE, MEMBERS_ONE, MEMBERS_UNKNOWN };
 
 void members_init(struct members *members);
 
-/* The member at that place, from 0, is one of them. */
+/* Choose the member at index `at`, from 0; larger than those chosen before. */
 void members_choose(struct members *members, uint32_t at, uint32_t number);
 
-/* The next piece of the array. */
+/* Add the next piece of the array. */
 void members_feed(struct members *members, const char *data, size_t n);
 
-/* The array of so many has come. MEMBERS_ONE: *number is that of the last chosen that says +OK. */
+/*
+ * After the whole array, which should have n members. MEMBERS_ONE: *number is that of the last chosen member that was
+ * +OK; MEMBERS_NONE: none was; MEMBERS_UNKNOWN: it cannot be told.
+ */
 enum members_answer members_last_ok(const struct members *members, uint32_t n, uint32_t *number);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Pieces of RESP that are at hand: all there, as plain as most traffic is, and taken in one go.
+ * The scanners' fast path: whole, short, ordinary pieces of RESP that lie in memory, taken in one go.
  *
- * Nothing here knows an error. What is not plain and right is answered with NULL, and the scanner, which has changed
- * nothing yet, reads it step by step. So a piece that is taken here must be one that the steps would take.
+ * Nothing here reports errors: for whatever is incomplete, unusual or wrong the answer is NULL, and the scanner, which
+ * has changed nothing yet, reads it step by step. So what is taken here must be what those steps would take.
  */
 #ifndef WEIR_RESP_PLAIN_H
 #define WEIR_RESP_PLAIN_H
@@ -30,7 +30,7 @@ static inline unsigned digit_of(char byte)
     return (unsigned char)byte - (unsigned)'0';
 }
 
-/* A type byte, a number of few digits, CRLF. Returns what follows them, or NULL. */
+/* A type byte, a number of up to PLAIN_DIGITS digits, CRLF. Returns where they end, or NULL. */
 static inline const char *plain_header(const char *at, const char *end, uint32_t *number)
 {
     if (end - at < PLAIN_LINE_MAX)
@@ -54,7 +54,7 @@ static inline const char *plain_header(const char *at, const char *end, uint32_t
     return third <= 9 && is_crlf(at + 4) ? at + 4 + CRLF_LEN : NULL;
 }
 
-/* A bulk, its type byte taken on trust. Returns where its data begins, or NULL. */
+/* A whole bulk; its type byte is not checked. Returns where its data begins, or NULL. */
 static inline const char *plain_bulk(const char *at, const char *end, uint32_t *len)
 {
     const char *data = plain_header(at, end, len);
@@ -62,7 +62,7 @@ static inline const char *plain_bulk(const char *at, const char *end, uint32_t *
     return is_whole ? data : NULL;
 }
 
-/* A multibulk request of *argc > 0 arguments, the first of which is *name. Returns what follows it, or NULL. */
+/* A whole multibulk request of *argc > 0 arguments, of which the first is *name. Returns where it ends, or NULL. */
 static inline const char *plain_request(const char *at, const char *end, const struct request_limits *limits,
                                         struct slice *name, uint32_t *argc)
 {

@@ -1,11 +1,10 @@
 /*
  * Finds where a reply ends.
  *
- * A step below answers whether the scan may go on. If not, it has left in scan->phase where to go on once more bytes
- * have come, or that the stream is lost. Only pieces that are at hand and plain (resp/plain.h) are taken without them.
+ * A state machine: each step below returns whether the scan may go on. If not, scan->phase says where to go on once
+ * more bytes have arrived, or that the stream is broken. Pieces that resp/plain.h takes skip these steps.
  *
- * Between frames scan->open is 0; inside one it counts the elements not yet
- * ended, the one being read included.
+ * Between frames scan->open is 0; inside one it counts the elements not yet ended, the one being read included.
  */
 #include "resp/scan.h"
 

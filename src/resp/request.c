@@ -1,8 +1,8 @@
 /*
  * Finds where a request ends, and where its first arguments lie.
  *
- * A step below answers whether the scan may go on. If not, it has left in scan->phase where to go on once more bytes
- * have come, or in scan->error why never. Only a request that is at hand and plain (resp/plain.h) is taken without them.
+ * A state machine: each step below returns whether the scan may go on. If not, scan->phase says where to go on once
+ * more bytes have arrived, or scan->error why the request is bad. A request that resp/plain.h takes skips these steps.
  */
 #include "resp/scan.h"
 

@@ -1,7 +1,7 @@
 /*
- * Finds where one RESP frame ends. Nothing is copied, built or allocated, nothing recurses.
+ * Finds where one RESP frame ends. Nothing is copied or allocated, no objects are built, nothing recurses.
  *
- * A scan is resumable at every byte: feed it what has arrived, in pieces of any size, and the answers are the same.
+ * A scan can be resumed at every byte: whatever the pieces it is fed, the answers are the same.
  * A scan of zero bytes (memset or = {0}) stands at the start of a frame, and so does one that has just answered
  * SCAN_FRAME. After SCAN_BAD it must not be fed again.
  */
@@ -36,7 +36,7 @@ extern const struct request_limits request_limits_before_auth;
 extern const struct request_limits request_limits_normal;
 
 struct scan_arg {
-    uint32_t off; /* from the first byte of the request; 0 while the scan goes on and this is not known */
+    uint32_t off; /* from the first byte of the request; 0: not known yet */
     uint32_t len;
 };
 
@@ -50,14 +50,14 @@ struct request_scan {
     uint8_t phase;
     bool is_inline;                  /* the frame is one line of words: see argv_split */
     bool negative;                   /* the header number began with '-' */
-    bool not_number;                 /* the header line holds what no number does */
+    bool not_number;                 /* the header line holds other bytes than a number has */
     enum err error;                  /* valid after SCAN_BAD */
     char got;                        /* the byte for ERR_PROTO_EXPECTED_DOLLAR */
     struct scan_arg args[SCAN_ARGS]; /* located arguments: min(argc, SCAN_ARGS) of them after SCAN_FRAME */
 };
 
 /*
- * Take bytes of one request. *used tells how many were taken; after SCAN_MORE it is n.
+ * Consume bytes of one request: *used of them; after SCAN_MORE that is n.
  * After SCAN_FRAME the fields argc, is_inline, at (the frame's length) and args describe the frame until the next
  * call. An empty request (a blank line, "*0", "*-1") is a frame with argc 0: it has no reply.
  * A request whose current argument alone is known to be long is not buffered here: the caller looks at `at` and
@@ -89,13 +89,14 @@ struct reply_scan {
     uint8_t word;   /* how much is there of a short line whose content is checked */
 };
 
-/* As request_scan; SCAN_BAD has no reason: the stream is lost. */
+/* As request_scan. SCAN_BAD gives no reason: the connection cannot be used any more. */
 __attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n,
                                                                 size_t *used);
 
 /*
- * Between frames: take at most `most` whole replies, as long as each is a short text, number or bulk. Something else, or
- * the rest of a frame, is for reply_scan, and what is in the scan stays as it is. Returns how many; they took *used bytes.
+ * Fast path, between frames only: consume at most `most` whole replies, as long as each is a short status, error,
+ * integer or bulk; anything else is left to reply_scan. The scan does not change. Returns how many replies; they took
+ * *used bytes.
  */
 __attribute__((warn_unused_result)) uint32_t reply_scan_plain(const struct reply_scan *scan, const char *data, size_t n,
                                                               uint32_t most, size_t *used);
