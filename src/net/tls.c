@@ -262,35 +262,35 @@ bool tls_has_news(const struct tls *tls)
 /* ---- writing ---- */
 
 /* Where writing stands in the pieces. */
-struct place {
+struct cursor {
     const struct slice *pieces;
     unsigned n, i;
     size_t at; /* in pieces[i] */
 };
 
-static struct slice take(struct place *place, size_t most)
+static struct slice take(struct cursor *cursor, size_t most)
 {
-    const struct slice *piece = &place->pieces[place->i];
-    size_t left = piece->len - place->at;
-    struct slice taken = slice_of(piece->at + place->at, left < most ? left : most);
-    place->at += taken.len;
-    if (place->at == piece->len) {
-        place->i++;
-        place->at = 0;
+    const struct slice *piece = &cursor->pieces[cursor->i];
+    size_t left = piece->len - cursor->at;
+    struct slice taken = slice_of(piece->at + cursor->at, left < most ? left : most);
+    cursor->at += taken.len;
+    if (cursor->at == piece->len) {
+        cursor->i++;
+        cursor->at = 0;
     }
     return taken;
 }
 
 /* What goes into one record: of one piece if that fills it or is the last, else gathered from several. */
-static struct slice next_record(struct tls *tls, struct place *place)
+static struct slice next_record(struct tls *tls, struct cursor *cursor)
 {
-    struct slice first = take(place, TLS_RECORD);
-    if (first.len == TLS_RECORD || place->i == place->n)
+    struct slice first = take(cursor, TLS_RECORD);
+    if (first.len == TLS_RECORD || cursor->i == cursor->n)
         return first;
     size_t len = first.len;
     memcpy(tls->scratch->record, first.at, first.len);
-    while (len < TLS_RECORD && place->i < place->n) {
-        struct slice more = take(place, TLS_RECORD - len);
+    while (len < TLS_RECORD && cursor->i < cursor->n) {
+        struct slice more = take(cursor, TLS_RECORD - len);
         memcpy(tls->scratch->record + len, more.at, more.len);
         len += more.len;
     }
@@ -309,15 +309,15 @@ static bool encrypt(struct tls *tls, struct slice record)
 
 ssize_t tls_write(struct tls *tls, int fd, const struct slice *pieces, unsigned n)
 {
-    struct place place = {pieces, n, 0, 0};
+    struct cursor cursor = {pieces, n, 0, 0};
     size_t taken = 0;
     if (tls->is_broken)
         return fail(EPROTO);
     if (!send_sealed(tls, fd))
         return -1;
-    while (place.i < place.n && !tls_is_full(tls)) {
-        while (place.i < place.n && tls->sealed.bytes < TLS_AHEAD) {
-            struct slice record = next_record(tls, &place);
+    while (cursor.i < cursor.n && !tls_is_full(tls)) {
+        while (cursor.i < cursor.n && tls->sealed.bytes < TLS_AHEAD) {
+            struct slice record = next_record(tls, &cursor);
             if (!encrypt(tls, record))
                 return -1;
             taken += record.len;
