@@ -1,9 +1,9 @@
 /*
- * Windows of the calendar: a day, a week from Monday on, a month, as the clocks of a zone have them.
+ * Calendar windows: a day, a week (from Monday on) or a month, in local time of a zone.
  *
- * One begins at the first moment at which the zone's clock shows its first midnight or later: where clocks go forward
- * over midnight that is when they do, where they go back over it the first of the two. So a day has 23 hours or 25 when
- * clocks change, and one that a zone has left out is none. Any thread.
+ * A window begins at the first moment at which local time is its first midnight or later: where clocks go forward over
+ * midnight, when they do; where they go back over it, at the first of the two midnights. So a day has 23 or 25 hours
+ * when clocks change, and a date that a zone skipped has no window. Any thread.
  */
 #ifndef WEIR_LIMIT_CALENDAR_H
 #define WEIR_LIMIT_CALENDAR_H
@@ -18,12 +18,11 @@ enum calendar { CALENDAR_NONE, CALENDAR_DAY, CALENDAR_WEEK, CALENDAR_MONTH, CALE
 /* "day", "week", "month" */
 const char *calendar_word(enum calendar calendar);
 
-/* In any case of letters; CALENDAR_NONE: it is none of them. */
+/* Case does not matter; CALENDAR_NONE: none of them. */
 enum calendar calendar_parse(struct slice word);
 
 /*
- * When windows begin, in unix time, one behind the other: [1] is the one that holds `now_s`, so [1] <= now_s < [2]. The
- * zone may be NULL: UTC.
+ * When consecutive windows begin, as unix times, ascending: bounds[1] <= now_s < bounds[2]. A zone of NULL is UTC.
  */
 #define CALENDAR_BOUNDS 5
 void calendar_bounds(enum calendar calendar, const struct zone *zone, int64_t now_s, int64_t bounds[CALENDAR_BOUNDS]);

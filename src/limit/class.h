@@ -2,7 +2,8 @@
  * Classes: named sets of commands. The built-in ones are all, read, write, control, @category and cmd.name; operators
  * define others from commands, categories and classes, '-' takes away.
  *
- * A class is kept as what was written and asked per command row, so one definition serves every command table.
+ * A class is kept as the list of its terms and evaluated for each command, so one definition serves every command
+ * table.
  */
 #ifndef WEIR_LIMIT_CLASS_H
 #define WEIR_LIMIT_CLASS_H
@@ -32,20 +33,20 @@ __attribute__((warn_unused_result)) bool class_define(struct classes *classes, s
  */
 const struct class *class_find(struct classes *classes, struct slice text, char *why, size_t why_size);
 
-/* Every class there is, in no order: built in, the operator's, and those that were spelled out (@slow, cmd.get). */
+/* All classes, in no order: built in, the operator's, and those that were spelled out (@slow, cmd.get). */
 size_t classes_count(const struct classes *classes);
 const struct class *classes_at(const struct classes *classes, size_t i);
 
 /* all, read, write or control? */
 bool class_is_builtin(const struct class *class);
 
-/* The class as it is shown: lower case. */
+/* As it is shown: lower case. Valid as long as the class. */
 struct slice class_name(const struct class *class);
 
 /* Is the command in the class? `all` holds every command, class `control` included. */
 bool class_has(const struct class *class, const struct command_table *table, const struct command *command);
 
-/* Is every command of the class in `control`, which is never refused? (class control itself, cmd.ping ...) */
+/* Is every command of the class also in `control`, which is never refused? (class control itself, cmd.ping ...) */
 bool class_is_control(const struct class *class, const struct command_table *table);
 
 /*

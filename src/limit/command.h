@@ -1,8 +1,8 @@
 /*
- * The command table: for every command and subcommand what it is (flags, categories, keys) and how it must travel.
+ * The command table: for every command and subcommand its flags, categories and keys, and which lanes it may use.
  *
- * A table is built once, then never changes; it is counted, so that workers can go on using an old one while a new one
- * is handed out. Looking up allocates nothing.
+ * Built once, then immutable; reference-counted, so that workers can use an old table while a new one is handed out.
+ * Lookups allocate nothing.
  */
 #ifndef WEIR_LIMIT_COMMAND_H
 #define WEIR_LIMIT_COMMAND_H
@@ -18,7 +18,7 @@ struct command_table;
 
 /* ---- building (one thread) ---- */
 
-/* What `COMMAND` tells of one command or subcommand. name as Redis gives it ("config|get" for subcommands). */
+/* What `COMMAND` says of one command or subcommand. The name is as Redis gives it ("config|get" for subcommands). */
 struct command_info {
     struct slice name;
     int64_t arity, first_key, last_key, key_step;
@@ -30,33 +30,33 @@ struct command_info {
 /* An empty table with one reference. Never fails: out of memory ends the process. */
 struct command_table *command_table_new(void);
 
-/* Add or replace a row; how it travels comes from the rows kept by hand. */
+/* Add or replace a row; which lanes it may use comes from travel.def. */
 void command_table_add(struct command_table *table, const struct command_info *info);
 
-/* The table of facts about Redis 7 that is compiled in; one reference. */
+/* The table that is compiled in (commands.def: Redis 7.0); one reference. */
 struct command_table *command_table_builtin(void);
 
-/* The same to look at, made once for the process and never freed. Any thread. */
+/* The same table, read-only, made once for the process and never freed. Any thread. */
 const struct command_table *command_table_known(void);
 
 struct command_table *command_table_get(struct command_table *table); /* one more reference; any thread */
 void command_table_put(struct command_table *table);
 
-/* The CMD_* flag that COMMAND calls `name`; 0 when weir does not need it. */
+/* The CMD_* flag for COMMAND's flag `name`; 0: weir does not need it. */
 uint16_t command_flag(struct slice name);
 
 /* ---- using (any thread) ---- */
 
 /*
- * The row for a command's first two arguments, in any case. A container's known subcommand has a row of its own; an
+ * The row for a command's first two arguments; case does not matter. A known subcommand has a row of its own; an
  * unknown subcommand, and an unknown command, gets row 0: named "", not shareable, may forge.
  */
 const struct command *command_find(const struct command_table *table, struct slice name, struct slice sub);
 
-/* "read", "write" ...: as metrics call it. */
+/* "read", "write" ...: for metrics. */
 const char *command_kind_name(enum command_kind kind);
 
-/* Row by its full lower-case name ("config|get"); NULL if there is none. */
+/* The row of this full lower-case name ("config|get"); NULL: none. */
 const struct command *command_by_name(const struct command_table *table, struct slice name);
 
 size_t command_table_count(const struct command_table *table); /* rows, the unknown one included */

@@ -1,5 +1,5 @@
 /*
- * A row of the command table: what one command or subcommand is, and how it travels. Never changes once in a table.
+ * A row of the command table: what one command or subcommand is, and which lanes it may use. Immutable once in a table.
  */
 #ifndef WEIR_LIMIT_COMMAND_ROW_H
 #define WEIR_LIMIT_COMMAND_ROW_H
@@ -9,27 +9,27 @@
 
 #define COMMAND_NAME_MAX 64
 
-/* What comes back for a command outside MULTI (inside, everything is one +QUEUED or one error). */
+/* What Redis sends back for a command outside MULTI (inside, everything gets one +QUEUED or one error). */
 enum flow {
     FLOW_ONE,         /* exactly one reply */
     FLOW_SUBSCRIBE,   /* a frame for each argument, or one error */
     FLOW_UNSUBSCRIBE, /* a frame for each argument; without arguments one for each subscription, at least one */
-    FLOW_MONITOR,     /* one reply, then lines without end */
-    FLOW_REPLY,       /* CLIENT REPLY: on one, off and skip none */
-    FLOW_RAW,         /* from here on bytes without frames (SYNC, PSYNC, REPLCONF) */
-    FLOW_QUIT,        /* one reply, then closed */
-    FLOW_DROP,        /* closed without a word (POST, Host:) */
-    FLOW_OWN,         /* weir's own command, answered here: own.def */
+    FLOW_MONITOR,     /* one reply, then status lines without end */
+    FLOW_REPLY,       /* CLIENT REPLY: one reply to ON, none to OFF and SKIP */
+    FLOW_RAW,         /* from now on bytes that are no RESP frames (SYNC, PSYNC, REPLCONF) */
+    FLOW_QUIT,        /* one reply, then the connection is closed */
+    FLOW_DROP,        /* the connection is closed without a reply (POST, Host:) */
+    FLOW_OWN,         /* weir's own command, answered by weir: own.def */
 };
 
-/* What a command does to the state of its connection, as far as weir must follow it. */
+/* What a command does to the state of its connection or of the server, as far as weir must follow it. */
 enum effect {
     EFFECT_NONE,
     EFFECT_AUTH,
     EFFECT_HELLO,
     EFFECT_SELECT,
     EFFECT_NAME,    /* CLIENT SETNAME */
-    EFFECT_GETNAME, /* CLIENT GETNAME: tells what CLIENT SETNAME has set */
+    EFFECT_GETNAME, /* CLIENT GETNAME */
     EFFECT_RESET,
     EFFECT_MULTI,
     EFFECT_EXEC,
@@ -39,16 +39,16 @@ enum effect {
     EFFECT_TRACKING, /* CLIENT TRACKING */
     EFFECT_NO_EVICT, /* CLIENT NO-EVICT */
     EFFECT_NO_TOUCH, /* CLIENT NO-TOUCH */
-    EFFECT_LIBRARY,  /* CLIENT SETINFO: names the client's library, which RESET does not take away */
-    EFFECT_WAIT,     /* WAIT, WAITAOF: asks about its connection's last command */
-    EFFECT_WRITE,    /* no row's: a write that replicas are surely sent, see front/proof.h */
-    EFFECT_ADMIT,    /* on others: may change which user Redis gives to connections that do not log in */
-    EFFECT_PAUSE,    /* on others: CLIENT PAUSE */
-    EFFECT_UNPAUSE,  /* CLIENT UNPAUSE */
-    EFFECT_COMMAND,  /* on none: weir's own commands are added to the answer */
+    EFFECT_LIBRARY,  /* CLIENT SETINFO: the name and version of the client's library; RESET keeps them */
+    EFFECT_WAIT,     /* WAIT, WAITAOF: about the writes of its own connection */
+    EFFECT_WRITE,    /* in no row: a write that is certainly sent to replicas, see front/proof.h */
+    EFFECT_ADMIT,    /* on the server: may change which user connections that do not log in are */
+    EFFECT_PAUSE,    /* on the server: CLIENT PAUSE */
+    EFFECT_UNPAUSE,  /* on the server: CLIENT UNPAUSE */
+    EFFECT_COMMAND,  /* no state: COMMAND and its subcommands, to whose replies weir adds its own commands */
 };
 
-/* What a command is in metrics: the first of these that holds, from the end. */
+/* The kind of a command in metrics: the last of these that fits. */
 enum command_kind {
     KIND_OTHER,
     KIND_READ,
@@ -61,7 +61,7 @@ enum command_kind {
     COMMAND_KINDS
 };
 
-/* Flags as `COMMAND` names them; the rest is not needed. */
+/* Flags as `COMMAND` names them, those that weir needs. */
 enum {
     CMD_WRITE = 1 << 0,
     CMD_READONLY = 1 << 1,
@@ -82,15 +82,15 @@ struct command {
     uint8_t flow;      /* enum flow */
     uint8_t effect;    /* enum effect */
     uint8_t keys;      /* enum keys_rule: how its keys are found */
-    uint8_t keys_arg;  /* the rule's argument */
+    uint8_t keys_arg;  /* the rule's argument, see keys.def */
     uint8_t kind;      /* enum command_kind */
-    uint8_t own;       /* 1 + its row in own.def; 0: it is Redis' */
-    bool is_shareable; /* may travel on a lane that other clients use too */
-    bool blocks;       /* may wait in Redis; the client's going away must end it at once */
-    bool is_urgent;    /* must reach a Redis that is busy or paused: its lane is made with as little as possible */
-    bool pins;         /* its client keeps the private lane until it closes */
-    bool may_forge;    /* its reply may be shaped into several frames, or what it does to the lane is not known */
-    bool is_pausable;  /* CLIENT PAUSE ... WRITE holds it back */
+    uint8_t own;       /* 1 + its row in own.def; 0: a command of Redis */
+    bool is_shareable; /* may travel on a shared lane */
+    bool blocks;       /* may block in Redis: when the client goes away its lane is closed at once */
+    bool is_urgent; /* must reach a Redis that is busy or paused: its lane is opened with as few commands as possible */
+    bool pins;      /* the client keeps its private lane until it disconnects */
+    bool may_forge; /* a client can shape its reply into several frames, or its effect on the lane is unknown */
+    bool is_pausable;  /* CLIENT PAUSE ... WRITE delays it */
     bool in_container; /* name has a '|' */
     bool has_subcommands;
     uint16_t id;   /* dense, 0 is the row of every unknown command */

@@ -1,7 +1,7 @@
 /*
- * What the clients of one worker have done: counted by the worker, read by anybody (base/count.h).
+ * Counters about the clients of one worker: written by the worker, read by any thread (base/count.h).
  *
- * Every number only grows, but for those that say otherwise; the rows of each table have a word that metrics show.
+ * Every number only grows, unless it says otherwise; the functions below give the words that metrics show.
  */
 #ifndef WEIR_LIMIT_COUNTS_H
 #define WEIR_LIMIT_COUNTS_H
@@ -14,56 +14,56 @@
 #include "limit/command.h"
 #include "limit/times.h"
 
-/* What has become of a command. */
+/* What became of a command. */
 enum counted_result {
     RESULT_FORWARDED,
     RESULT_THROTTLED, /* refused by a limit */
-    RESULT_DELAYED,   /* forwarded after a limit had made it wait */
-    RESULT_SHADOW,    /* forwarded, though a limit that is only counted would have refused it */
+    RESULT_DELAYED,   /* forwarded after a limit had delayed it */
+    RESULT_SHADOW,    /* forwarded, though a limit in shadow mode would have refused it */
     RESULT_LOCAL,     /* answered by weir */
-    RESULT_ERROR,     /* answered with an error that is no limit's: upstream away, unknown command ... */
+    RESULT_ERROR,     /* answered with an error other than a limit's: upstream away, unknown command ... */
     RESULT_COUNT
 };
 
-/* Why a newcomer was turned away. */
+/* Why a new connection was refused. */
 enum rejection { REJECTED_MAX_CLIENTS, REJECTED_RATE, REJECTED_MEMORY, REJECTED_TLS, REJECTED_COUNT };
 
-/* Why a client is gone. */
+/* Why a connection was closed. */
 enum ending_reason {
     CLOSED_BY_CLIENT,
-    CLOSED_UPSTREAM, /* its lane was lost, or its login is not accepted any more */
+    CLOSED_UPSTREAM, /* its lane was lost, or Redis no longer accepts its login */
     CLOSED_PROTOCOL,
-    CLOSED_BUFFER, /* it did not read */
+    CLOSED_BUFFER, /* output-limit: it did not read its replies */
     CLOSED_LIMIT,
-    CLOSED_PROXY,     /* no good header of the PROXY protocol, or from somebody who may not send one */
-    CLOSED_IDLE,      /* idle-timeout, */
-    CLOSED_REQUEST,   /* request-timeout, */
-    CLOSED_HANDSHAKE, /* handshake-timeout, or it failed */
+    CLOSED_PROXY,     /* no valid PROXY header, or from an address that may not send one */
+    CLOSED_IDLE,      /* idle-timeout */
+    CLOSED_REQUEST,   /* request-timeout */
+    CLOSED_HANDSHAKE, /* handshake-timeout, or the handshake failed */
     CLOSED_DRAIN,     /* weir stops */
-    CLOSED_MEMORY,    /* the system had none for it */
+    CLOSED_MEMORY,    /* an allocation for it failed */
     CLOSED_COUNT
 };
 
-#define COUNTED_LISTENERS 17 /* 16, and all others together */
-#define COUNTED_OWN 64       /* rows of own.def */
+#define COUNTED_LISTENERS 17 /* the first 16, and one for all others together */
+#define COUNTED_OWN 64       /* at least the rows of own.def */
 
 struct listener_counts {
     _Atomic uint64_t accepted;
-    _Atomic uint64_t accept_errors; /* attempts that the system refused a descriptor */
+    _Atomic uint64_t accept_errors; /* accept failed for lack of descriptors */
     _Atomic uint64_t rejected[REJECTED_COUNT];
-    _Atomic uint64_t closed[CLOSED_COUNT]; /* of those not rejected by REJECTED_MAX_CLIENTS, REJECTED_MEMORY */
+    _Atomic uint64_t closed[CLOSED_COUNT]; /* not those rejected with REJECTED_MAX_CLIENTS or REJECTED_MEMORY */
 };
 
 struct counts {
     _Atomic uint64_t commands[COMMAND_KINDS][RESULT_COUNT];
     struct listener_counts listeners[COUNTED_LISTENERS];
-    _Atomic uint64_t own[COUNTED_OWN][2]; /* by row of own.def: done, refused with an error */
+    _Atomic uint64_t own[COUNTED_OWN][2]; /* weir's own commands, by row of own.def: answered, refused with an error */
     _Atomic uint64_t protocol_errors[ERR_COUNT];
-    _Atomic uint64_t stalled; /* clients that are not read from now, for want of memory */
+    _Atomic uint64_t stalled; /* a gauge: clients that are not read from because memory is short */
     struct times times;
 };
 
-/* "forwarded" ...; "maxclients" ...; "client" ...; "inline" ..., NULL for what is no protocol error. */
+/* "forwarded" ...; "maxclients" ...; "client" ...; "inline" ..., NULL for an error that is not of the protocol. */
 const char *counted_result_name(enum counted_result result);
 const char *rejection_name(enum rejection rejection);
 const char *ending_reason_name(enum ending_reason reason);

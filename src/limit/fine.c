@@ -1,5 +1,5 @@
 /*
- * Rates of less than 100 ns a unit that are not whole nanoseconds: where rounding each unit up would lose too much.
+ * Rates of less than 100 ns a unit that are not whole nanoseconds, where rounding each unit up would lose too much.
  *
  * Units are counted from the clock's zero: unit k is due at k * period / count, rounded up to whole nanoseconds, and
  * funnels of such rates hold no other times. As a unit takes at least a nanosecond no two are due at once, so the word

@@ -20,16 +20,16 @@
 #include "base/clock.h"
 
 #define FUNNEL_NEVER UINT64_MAX
-#define FUNNEL_RARE __attribute__((cold)) /* kept out of the way of what is common */
+#define FUNNEL_RARE __attribute__((cold)) /* rarely called: kept out of the hot code */
 
 struct rate {
     uint64_t count;       /* units ... */
     uint64_t period_ns;   /* ... per this time */
     uint64_t burst;       /* units that pass at once from rest */
     uint64_t interval_ns; /* one unit's time: period / count, rounded up */
-    uint64_t plain_burst; /* costs up to this are charged cost * interval: the burst; 0 of a fine rate */
+    uint64_t plain_burst; /* costs up to this are charged cost * interval; the burst, or 0 of a fine rate */
     uint64_t burst_ns; /* burst * interval; of bytes, charged by the piece, and of fine rates burst * period / count */
-    uint64_t near_ns;  /* more debt than four fifths of that is near the limit */
+    uint64_t near_ns;  /* four fifths of burst_ns: more debt than that is "near the limit" */
 };
 
 struct funnel {
@@ -37,14 +37,14 @@ struct funnel {
 };
 
 /*
- * False when a number is 0, or burst * period / count is beyond 100 years: a burst must drain in a time that is meant.
- * It bounds burst_ns, so that no sum below overflows as long as now_ns is below 2^62.
+ * False when a number is 0, or when a full burst would take more than 100 years to drain. That bounds burst_ns, so that
+ * no sum below overflows as long as now_ns is below 2^62.
  */
 #define RATE_LONGEST_NS (UINT64_C(36525) * 24 * 3600 * NS_PER_S)
 __attribute__((warn_unused_result)) bool rate_init(struct rate *rate, uint64_t count, uint64_t period_ns,
                                                    uint64_t burst);
 
-/* The same for a rate of bytes: one that is charged in pieces and not unit by unit, so nothing is rounded per byte. */
+/* The same for a rate of bytes, which is charged for whole pieces, so that nothing is rounded per byte. */
 __attribute__((warn_unused_result)) bool rate_init_bytes(struct rate *rate, uint64_t count, uint64_t period_ns,
                                                          uint64_t burst);
 
@@ -52,7 +52,8 @@ __attribute__((warn_unused_result)) bool rate_init_bytes(struct rate *rate, uint
 uint64_t rate_span_ns(const struct rate *rate, uint64_t n);
 
 /*
- * The rule itself. 0, and *next_ns is what the word becomes; else the nanoseconds to wait. For costs up to plain_burst.
+ * The rule itself: returns 0, and the new value of the word in *next_ns; or how many ns to wait. For costs <=
+ * plain_burst.
  */
 static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost,
                                    uint64_t *next_ns)
@@ -66,8 +67,8 @@ static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uin
 }
 
 /*
- * Of fine rates: less than 100 ns a unit, that are not whole nanoseconds. The same as the functions without "fine",
- * which call them; fine_ask and fine_take also for other rates, to which only costs of more than the burst come here.
+ * Fine rates: less than 100 ns a unit, and not a whole number of them. fine_* are called by the functions of the same
+ * name below, for such rates; fine_ask and fine_take also for costs above the burst of any rate.
  */
 static inline bool rate_is_fine(const struct rate *rate)
 {
@@ -114,8 +115,8 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const stru
 }
 
 /*
- * Charge without asking: only after funnel_ask answered 0, under the lock that keeps others away in between. Returns
- * what the word has become.
+ * Charge without asking: only after funnel_ask returned 0, and under the lock that was held since. Returns the new
+ * value of the word.
  */
 static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {
@@ -127,7 +128,7 @@ static inline uint64_t funnel_charge(struct funnel *funnel, const struct rate *r
     return next_ns;
 }
 
-/* Charge what has passed already, whatever the debt, from any thread: `span_ns` from rate_span_ns. */
+/* Charge what has passed already, whatever the debt; `span_ns` is from rate_span_ns. Any thread. */
 static inline void funnel_owe(struct funnel *funnel, uint64_t now_ns, uint64_t span_ns)
 {
     uint64_t tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
@@ -140,15 +141,15 @@ static inline void funnel_owe(struct funnel *funnel, uint64_t now_ns, uint64_t s
                                                     memory_order_relaxed));
 }
 
-/* The time that `cost` units take in a queue, where they may be more than the burst; at most RATE_LONGEST_NS. */
+/* The time that `cost` units, also more than the burst, take in a queue; at most RATE_LONGEST_NS. */
 static inline uint64_t funnel_queue_span(const struct rate *rate, uint64_t cost)
 {
     return cost > RATE_LONGEST_NS / rate->interval_ns ? RATE_LONGEST_NS : cost * rate->interval_ns;
 }
 
 /*
- * The place of `cost` units in a queue: how long they wait until they may go, 0 if not at all. More than the burst only
- * waits the longer. Whoever takes the place calls funnel_enqueue.
+ * How many ns `cost` units would wait at the end of the queue; 0: they may go at once. More than the burst is allowed:
+ * it waits the longer. To take that place call funnel_enqueue.
  */
 static inline uint64_t funnel_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns,
                                     uint64_t cost)
@@ -161,7 +162,7 @@ static inline uint64_t funnel_queue(const struct funnel *funnel, const struct ra
     return then_ns > latest_ns ? then_ns - latest_ns : 0;
 }
 
-/* Take the place, from any thread. */
+/* Take the place at the end of the queue. Any thread. */
 static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost)
 {
     if (rate_is_fine(rate))
@@ -170,14 +171,14 @@ static inline void funnel_enqueue(struct funnel *funnel, const struct rate *rate
         funnel_owe(funnel, now_ns, funnel_queue_span(rate, cost));
 }
 
-/* Make the last charge undone, which moved the word from begin_ns to end_ns. False: it is not the last any more. */
+/* Undo a charge that moved the word from begin_ns to end_ns. False: others have charged since, and it stays. */
 static inline bool funnel_take_back(struct funnel *funnel, uint64_t begin_ns, uint64_t end_ns)
 {
     return atomic_compare_exchange_strong_explicit(&funnel->tat_ns, &end_ns, begin_ns, memory_order_relaxed,
                                                    memory_order_relaxed);
 }
 
-/* How many units would pass now, of a rate that is not of bytes. */
+/* How many units would pass now; not for rates of bytes. */
 static inline uint64_t funnel_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
 {
     if (rate_is_fine(rate))
@@ -186,7 +187,7 @@ static inline uint64_t funnel_room(const struct rate *rate, uint64_t tat_ns, uin
     return debt_ns < rate->burst_ns ? (rate->burst_ns - debt_ns) / rate->interval_ns : 0;
 }
 
-/* Is, with this word, more than four fifths of the burst used? */
+/* Is more than four fifths of the burst used when the word is tat_ns? */
 static inline bool funnel_is_near(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
 {
     return tat_ns > now_ns + rate->near_ns;
@@ -197,7 +198,7 @@ static inline uint64_t funnel_word(const struct funnel *funnel)
     return atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
 }
 
-/* ---- the same word as a number at one moment: calls in flight, connections ---- */
+/* ---- the same word as a gauge: calls in flight, connections ---- */
 
 static inline uint64_t gauge_value(const struct funnel *gauge)
 {
@@ -214,7 +215,7 @@ static inline void gauge_take(struct funnel *gauge, uint64_t n)
     atomic_fetch_sub_explicit(&gauge->tat_ns, n, memory_order_relaxed);
 }
 
-/* Does it hold no debt any more? Then it may be forgotten. */
+/* Does it hold no debt? Then it may be forgotten. */
 static inline bool funnel_is_empty(const struct funnel *funnel, uint64_t now_ns)
 {
     return atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed) <= now_ns;

@@ -1,7 +1,7 @@
 /*
- * Reads AUTH and HELLO, whole and strictly, as Redis does from 7.2 on: who a client says it is, and in which protocol
- * and by which name it goes on. HELLO's options are read from left to right before any of them takes effect; of AUTH
- * there may be one (Redis takes the last of several).
+ * Parses AUTH and HELLO, strictly, as Redis does from 7.2 on: user and password, protocol version, client name. HELLO's
+ * options are read from left to right before any of them takes effect; there may be one AUTH (Redis takes the last of
+ * several).
  *
  * Pure: nothing is allocated, all slices point into the request.
  */
@@ -17,24 +17,24 @@ struct hello {
     struct slice user;
     struct slice password;
     struct slice name;
-    uint8_t protocol; /* 2 or 3; 0: it does not say */
+    uint8_t protocol; /* 2 or 3; 0: not given */
     bool has_auth;
     bool is_short; /* AUTH password: the user is `default` */
     bool has_name;
     struct slice
-        wrong[3];    /* of what cannot be read: HELLO with these words alone is refused for the same reason, ... */
-    uint8_t n_wrong; /* ... by every version, and does nothing; 0: it can be read */
+        wrong[3];    /* after an error: words with which alone HELLO is refused for the same reason by every ... */
+    uint8_t n_wrong; /* ... version of Redis, without any effect; 0: no error */
 };
 
 /*
- * Whole multibulk requests that request_scan has accepted. False: `error` is what Redis would answer, "ERR ..." without
- * the '-'; it may hold bytes of the request.
+ * `request` is a whole multibulk request that request_scan has accepted. False: `error` (HELLO_ERROR_ROOM bytes) is
+ * what Redis would answer, "ERR ..." without the '-'; it may contain bytes of the request.
  */
 #define HELLO_ERROR_ROOM 256
 __attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct slice request, char *error);
 __attribute__((warn_unused_result)) bool hello_read_auth(struct hello *hello, struct slice request, char *error);
 
-/* Is every byte of a client's name printable, as Redis wants it? */
+/* Is it a client name as Redis wants it, of printable characters only? */
 bool hello_is_name(struct slice name);
 #define HELLO_BAD_NAME "ERR Client names cannot contain spaces, newlines or special characters."
 

@@ -1,8 +1,8 @@
 /*
- * Names subjects: which of the facts names a client's, how it is written.
+ * Names subjects.
  *
- * No two names of one source are written alike: what is escaped, masked or cut says so in a way that nothing else is
- * written.
+ * Different values of one source never give the same name: what is escaped, masked or cut is marked in a way that no
+ * other value is written.
  */
 #include "limit/identity.h"
 

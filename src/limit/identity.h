@@ -1,6 +1,6 @@
 /*
- * Who a client is: what is known of it (facts), which of it names its subject (identity), and what a policy's `match`
- * looks at.
+ * What is known of a client (facts), how its subject's name is made from them (identity), and what the terms of a
+ * policy's `match` compare.
  */
 #ifndef WEIR_LIMIT_IDENTITY_H
 #define WEIR_LIMIT_IDENTITY_H
@@ -16,14 +16,14 @@
 struct facts {
     struct slice user;     /* empty until a user other than `default` has logged in */
     struct slice name;     /* CLIENT SETNAME; empty if none */
-    struct slice tls;      /* the name in its certificate, which has been verified; empty if none */
-    struct slice listener; /* the address it connected to, as configured; empty if it does not matter */
-    struct slice key;      /* the first key of the command in question; at NULL if there is none */
+    struct slice tls;      /* the name in its verified certificate; empty if none */
+    struct slice listener; /* the address it connected to, as configured; empty if nothing asks for it */
+    struct slice key;      /* the first key of the command in question; .at is NULL if there is none */
     struct ip ip;          /* family 0 on a unix socket */
 };
 
 #define IDENTITY_MAX_SOURCES 8
-#define SUBJECT_NAME_MAX 320 /* longer users and names are cut, and a hash of the whole is appended */
+#define SUBJECT_NAME_MAX 320 /* bytes; longer names are cut, and a hash of the whole name is appended */
 
 struct identity {
     struct {
@@ -42,16 +42,16 @@ __attribute__((warn_unused_result)) bool identity_parse(struct identity *identit
                                                         size_t why_size);
 
 /*
- * The subject's name by the first source that is known ("user:free-17", "ip:10.1.2.0/24", "ip:2001:db8::/64"); when
- * none is, its whole address; without one (a unix socket) "ip:unix". Printable ASCII without spaces: other bytes and
- * '%' are written %XX. Returns its length; `out` needs SUBJECT_NAME_MAX bytes.
+ * Write the subject's name, by the first source that is known ("user:free-17", "ip:10.1.2.0/24", "ip:2001:db8::/64");
+ * when none is, by the whole address; without one (a unix socket) "ip:unix". Printable ASCII without spaces: other
+ * bytes and '%' become %XX. Returns its length; `out` has SUBJECT_NAME_MAX bytes.
  */
 size_t identity_subject(const struct identity *identity, const struct facts *facts, char *out);
 
-/* Would a command's key name its subject, with these facts? Then identity_subject is to be asked for each command. */
+/* Does the subject depend on a command's key, with these facts? Then identity_subject is called for each command. */
 bool identity_needs_key(const struct identity *identity, const struct facts *facts);
 
-/* "ip:10.1.2.3", whatever the identity: whom failed logins are counted for. Needs SUBJECT_NAME_MAX bytes. */
+/* "ip:10.1.2.3", whatever the identity: the subject that failed logins are counted for. SUBJECT_NAME_MAX bytes. */
 size_t identity_address(const struct facts *facts, char *out);
 
 /* One term of a policy's match: user:GLOB, name:GLOB, tls:GLOB, listener:GLOB, key:GLOB, ip:ADDRESS[/N]. */

@@ -1,5 +1,5 @@
 /*
- * An address of a client, IPv4 or IPv6; what is IPv4 inside IPv6 (::ffff:192.0.2.1) is IPv4.
+ * An IP address; IPv4-mapped IPv6 (::ffff:192.0.2.1) is IPv4.
  */
 #ifndef WEIR_LIMIT_IP_H
 #define WEIR_LIMIT_IP_H
@@ -19,7 +19,7 @@ struct ip {
 
 #define IP_TEXT_MAX 46 /* the NUL included */
 
-/* From a socket address; anything that is not IP (a unix socket) is family 0. */
+/* Of a socket address; family 0 if that is not IP (a unix socket). */
 struct ip ip_of(const struct sockaddr *address);
 
 /* "192.0.2.7", "2001:db8::1". */

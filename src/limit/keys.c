@@ -1,8 +1,8 @@
 /*
- * Finds keys: a rule turns a request into a layout, which says where they are.
+ * Finds keys: a rule turns a request into a layout, which says which arguments are keys.
  *
- * A layout lies within argc, whatever the request claims; arguments are read in order, and never past the bytes there
- * are. Rules agree with Redis on every request that Redis would execute; what it refuses may count otherwise.
+ * A layout lies within argc, whatever the request claims; arguments are read in order, never past the end of the bytes.
+ * Rules agree with Redis on every request that Redis would execute; one that it refuses may be counted otherwise.
  */
 #include "limit/keys.h"
 

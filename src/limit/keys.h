@@ -1,9 +1,9 @@
 /*
- * Which arguments of a request are keys, as Redis' COMMAND GETKEYS has it.
+ * Which arguments of a request are keys, as COMMAND GETKEYS of Redis says.
  *
- * Any thread; nothing is allocated, a key points into the request. Price: a fixed layout is counted from argc alone and
- * its first key found behind a few headers; movable keys cost a walk as far as the number or the last option. Sources:
- * COMMAND's key positions, and the rows of keys.def for what those cannot tell.
+ * Any thread; nothing is allocated, keys point into the request. Price: with a fixed layout keys are counted from argc
+ * alone and the first one lies behind a few headers; movable keys cost a walk over the arguments as far as the number
+ * of keys or the last option. Sources: COMMAND's key positions, and keys.def for what those cannot say.
  */
 #ifndef WEIR_LIMIT_KEYS_H
 #define WEIR_LIMIT_KEYS_H
@@ -14,7 +14,7 @@
 #include "base/slice.h"
 #include "limit/command_row.h"
 
-/* How the keys are found: see keys.def. */
+/* How keys are found: see keys.def. */
 enum keys_rule {
     KEYS_POSITION,
     KEYS_NONE,
@@ -32,36 +32,36 @@ struct keys_how {
     uint8_t arg; /* the rule's argument */
 };
 
-/* For the command or subcommand of this full name; only command.c needs it, once for each row. */
+/* For the command or subcommand of this full name; called by command.c, once for each row. */
 struct keys_how keys_how(struct slice name);
 
 /*
- * `request` is the request's bytes from its '*' on, as multibulk. They may end early, when the request is too large to
- * be held: what lies beyond is told from argc, or not at all. argc is the number of arguments announced, the command's
- * name included.
+ * Below `request` is a multibulk request from its '*' on. It may be cut short, when it is too large to be buffered:
+ * what lies beyond is concluded from argc, or unknown. argc is the number of arguments announced, the command's name
+ * included.
  */
 
-/* How many keys; 0 also when that cannot be known. A number of keys that Redis would refuse counts as 0 keys. */
+/* How many keys; 0 also when that is unknown, and when Redis would refuse the number of keys given. */
 uint32_t keys_count(const struct command *command, struct slice request, uint32_t argc);
 
-/* The key with the lowest position among the arguments. False: there is none, or it is not wholly in `request`. */
+/* The first key among the arguments. False: there is none, or it is not wholly in `request`. */
 __attribute__((warn_unused_result)) bool keys_first(const struct command *command, struct slice request, uint32_t argc,
                                                     struct slice *key);
 
-#define KEYS_NO_SLOT (-1)     /* it has no keys, or none that can be known */
-#define KEYS_CROSSING (-2)    /* its keys are of different slots */
-#define KEYS_HIDDEN_SLOT (-3) /* a key that it may have is not wholly in `request` */
+#define KEYS_NO_SLOT (-1)     /* no keys, or unknown which */
+#define KEYS_CROSSING (-2)    /* keys of different slots */
+#define KEYS_HIDDEN_SLOT (-3) /* there may be a key that is not wholly in `request` */
 
 /* The slot of all its keys (limit/slot.h), or one of these. Price: a walk over the arguments as far as the last key. */
 int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc);
 
-/* As keys_count, and of a request that ends early the most there can be: what cannot be seen is not cheaper. */
+/* As keys_count; of a request that is cut short the largest possible number. */
 uint32_t keys_most(const struct command *command, struct slice request, uint32_t argc);
 
-/* May the request have a key, and its first one is not wholly in what is here? */
+/* May the request have a key while the first one is not wholly in `request`? */
 bool keys_are_hidden(const struct command *command, struct slice request, uint32_t argc);
 
-/* XREAD and XREADGROUP wait in Redis only with an option, BLOCK. */
+/* Is it one that blocks only with the option BLOCK: XREAD, XREADGROUP? */
 static inline bool keys_may_block(const struct command *command)
 {
     return command->blocks && command->keys == KEYS_STREAMS;
@@ -69,7 +69,7 @@ static inline bool keys_may_block(const struct command *command)
 
 enum keys_sight { KEYS_ABSENT, KEYS_SEEN, KEYS_HIDDEN };
 
-/* Of such a command: is the option there, or may it be in what is not? */
+/* Of such a command: is BLOCK absent, seen, or possibly in the part that is not in `request`? */
 enum keys_sight keys_block(const struct command *command, struct slice request, uint32_t argc);
 
 #endif

@@ -1,4 +1,4 @@
-/* Records and entries, found by walking: entering is rare, and there are few. */
+/* Records and entries are found by linear search: that happens at a reload only. */
 #include "limit/ledger.h"
 
 #include <stdio.h>

@@ -21,19 +21,19 @@ struct network {
 struct networks {
     struct network at[NETWORKS_MAX];
     uint8_t count;
-    bool has_unix; /* whoever comes over a unix socket */
+    bool has_unix; /* connections over unix sockets are among them */
 };
 
 enum network_fault { NETWORK_GOOD, NETWORK_NO_ADDRESS, NETWORK_BAD_PREFIX, NETWORK_HOST_BITS };
 
 /*
- * "192.0.2.7", "10.1.0.0/16", "2001:db8::/32". With NETWORK_BAD_PREFIX and NETWORK_HOST_BITS the address has been read,
- * and with the latter the prefix too: ip is the network that it names.
+ * Parse "192.0.2.7", "10.1.0.0/16" or "2001:db8::/32". With NETWORK_BAD_PREFIX network->ip is the address; with
+ * NETWORK_HOST_BITS (bits set beyond the prefix) *network is what was probably meant, without those bits.
  */
 __attribute__((warn_unused_result)) enum network_fault network_parse(struct network *network, struct slice text);
 bool network_holds(const struct network *network, const struct ip *ip);
 
-/* Add one, or "unix". False: `why` says what is wrong. */
+/* Add an address, a network or "unix". False: `why` says what is wrong. */
 __attribute__((warn_unused_result)) bool networks_add(struct networks *networks, struct slice text, char *why,
                                                       size_t why_size);
 
@@ -42,7 +42,7 @@ static inline bool networks_are_none(const struct networks *networks)
     return networks->count == 0 && !networks->has_unix;
 }
 
-/* An address of family 0 is one of a unix socket. */
+/* Is the address in the list? One of family 0 is a unix socket's. */
 bool networks_hold(const struct networks *networks, const struct ip *ip);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The commands that are weir's own: LIMIT and its subcommands. The rows of own.def.
+ * weir's own commands: LIMIT with its subcommands, and CL.THROTTLE. The rows of own.def.
  */
 #ifndef WEIR_LIMIT_OWN_H
 #define WEIR_LIMIT_OWN_H
@@ -17,25 +17,25 @@ struct own {
     int16_t arity;
     int16_t first_key, last_key, key_step;
     bool is_control;
-    bool writes;       /* it may change something, here or in Redis */
-    bool is_operators; /* not for everybody */
+    bool writes;       /* it may change something, in weir or in Redis */
+    bool is_operators; /* only for operators */
 };
 
 size_t own_count(void);
 const struct own *own_row(size_t i);
 
-/* By full name, in any case; NULL: it is none of weir's. */
+/* By full name; case does not matter. NULL: not one of weir's. */
 const struct own *own_find(struct slice name);
 
-/* May it ask about several keys, each behind a word of its own, and AND between them? */
+/* Can it ask about several keys, each behind the name of an algorithm, with AND between them? */
 bool own_has_parts(const struct own *own);
 
-/* May there be the word CHECK and a name in front of its key, in the place of one word? */
+/* Can the word in front of its key be CHECK and a limit's name instead? */
 bool own_may_name(const struct own *own);
 
 /*
- * How many units the call says that it counts for, by COST or redis-cell's quantity, of several keys all together; 1
- * where it says nothing, or gives something back. `request` as keys.h has it; what is too large to be here whole is an error, and is not run.
+ * How many units the request asks for, by COST or redis-cell's quantity, of several keys all together; 1 where it does
+ * not say, or gives units back. `request` as in keys.h; one that is cut short here will be refused, and is not run.
  */
 uint64_t own_units(const struct own *own, struct slice request);
 

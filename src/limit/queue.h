@@ -1,12 +1,12 @@
 /*
  * The queue of a limit that delays, and the places that commands have in it.
  *
- * Problem: a command that several limits delay could wait in all their queues at once; then its place in the shorter
- * ones stands empty while it waits in the longest. If it gave up one place for another it would never go. Mechanism:
- * it takes a place at the end of the longest queue alone. When its turn there has come it keeps that place, and is
- * put at the head of the other queues: the commands in them came later, and move back by what it takes. So each queue
- * is charged once, no time is lost, and the law is kept by what really leaves (limit/departure.h). All under the
- * locks of the decision.
+ * Problem: if a command that several limits delay waited in all their queues at once, its place in the shorter ones
+ * would stand empty while it waits in the longest; if it gave up one place for another it might never go. Mechanism: it
+ * takes a place at the end of the longest queue only. When its turn there has come it keeps that place, and is put at
+ * the head of the other queues: the commands in them came later, and move back by what it takes. So each queue is
+ * charged once, no time is lost, and the limit is kept by what really leaves (limit/departure.h). All functions are
+ * called under the locks of the decision.
  */
 #ifndef WEIR_LIMIT_QUEUE_H
 #define WEIR_LIMIT_QUEUE_H
@@ -18,49 +18,49 @@
 #include "limit/limit.h"
 #include "limit/subject.h"
 
-/* A command's place in the queue of one limit. As long as it is kept its holder is, too. */
+/* A command's place in the queue of one limit. Whoever keeps it keeps a reference on its holder, too. */
 struct kept_place {
-    struct subject *holder; /* of its funnel; NULL: the place is not known any more, but it has been charged */
+    struct subject *holder; /* that has the limit's funnel; NULL: the place is lost, though it was charged */
     struct queue_place at;
-    uint64_t shift_ns; /* how far places of its kind had been moved by then */
+    uint64_t shift_ns; /* departure_shift when `at` was right */
     uint64_t units;
-    uint16_t slot;       /* of its funnel */
-    uint16_t departures; /* the first of its departure's slots */
-    uint16_t id;         /* of its limit */
-    bool is_ahead;       /* of those that were dealt: it does not move with them when somebody else goes before them */
+    uint16_t slot;       /* of the funnel */
+    uint16_t departures; /* first slot of the departure's words */
+    uint16_t id;         /* of the limit */
+    bool is_ahead;       /* it was put ahead: it does not move when others are put ahead */
 };
 
-/* Of a limit that has places; its funnel is the holder's. */
+/* The queue of a limit that limit_has_places, for one holder of its funnel. */
 struct queue {
     struct subject *holder;
     const struct limit *limit;
 };
 
-/* How long, in ns, a command of so many units would wait at the head of the queue; 0: it can go now. */
+/* How many ns a command of so many units would wait at the head of the queue; 0: it can go now. */
 uint64_t queue_wait_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns);
 
-/* Take the place at the head: all others move back. Charged. */
+/* Take the place at the head: all others move back. The funnel is charged. */
 struct kept_place queue_join_ahead(const struct queue *queue, uint64_t units, uint64_t now_ns);
 
-/* Take the place at the end, for which funnel_queue said wait_ns. Charged. */
+/* Take the place at the end, for which funnel_queue returned wait_ns. The funnel is charged. */
 struct kept_place queue_join(const struct queue *queue, uint64_t units, uint64_t now_ns, uint64_t wait_ns);
 
-/* The place that was charged last, in the stead of one that a command had and that is not known any more. */
+/* The place that was charged last, as a substitute for a command's own that has been lost. */
 struct kept_place queue_last(const struct queue *queue, uint64_t units);
 
-/* Where it is now. Has it been moved since it was looked at last? */
+/* Update place->at. Has the place been moved since the last update? */
 bool queue_look(struct kept_place *place);
 
-/* Since it was looked at: from when on its command may go. */
+/* From when on its command may go, as of the last queue_look. */
 uint64_t queue_until(const struct kept_place *place);
 
-/* It has come, but its command waits in another queue: nobody goes before it any more. */
+/* Its time has come, but its command waits in another queue: nobody is put ahead of it any more. */
 void queue_keep(struct kept_place *place);
 
 /* Its command goes. */
 void queue_go(const struct kept_place *place, uint64_t now_ns);
 
-/* Its command will not go. False: others are behind it already, and it is spent. */
+/* Its command will not go: give the place back. False: others are behind it already, so it stays charged. */
 bool queue_leave(const struct kept_place *place);
 
 #endif

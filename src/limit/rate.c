@@ -1,4 +1,4 @@
-/* Reads and writes numbers with units: what a unit means is a row of a table. */
+/* Each unit suffix is a row of a table. */
 #include "limit/rate.h"
 
 #include <inttypes.h>

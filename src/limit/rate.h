@@ -1,7 +1,7 @@
 /*
- * The numbers of the configuration: counts, bytes, times, and rates made of them.
+ * Parses and prints the numbers of the configuration: counts, bytes, times, and rates made of them.
  *
- * Every parser takes the whole slice or nothing: false leaves the result untouched, and `why` says what is wrong.
+ * A parser takes the whole slice; on false the result is untouched and `why` says what is wrong.
  */
 #ifndef WEIR_LIMIT_RATE_H
 #define WEIR_LIMIT_RATE_H
@@ -26,21 +26,21 @@ __attribute__((warn_unused_result)) bool rate_parse_bytes(struct slice text, uin
                                                           size_t why_size);
 
 /*
- * "1000/s", "5/60s", and of bytes "10mb/s": a count and a period, neither of them 0. A count with a point in it is made
- * whole in a longer period, without a common divisor: "0.3/s" is 3/10s, "0.25/s" 1/4s, "1.5k/s" 1500/s.
+ * "1000/s", "5/60s", and of bytes "10mb/s": a count and a period, neither of them 0. A count with a decimal point is
+ * made whole, in a longer period, by the smallest factor: "0.3/s" is 3/10s, "0.25/s" 1/4s, "1.5k/s" 1500/s.
  */
 #define RATE_DECIMALS_MAX 6 /* digits behind the point */
 __attribute__((warn_unused_result)) bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count,
                                                            uint64_t *period_ns, char *why, size_t why_size);
 
 /*
- * "1000/month": a whole count, and a period of the calendar, which has no number in front. *calendar is CALENDAR_NONE
- * where it is not written so: then it may be an amount. False: it was meant so, and `why` says what is wrong.
+ * "1000/month": a whole count, and a calendar window, without a number in front of it. True with *calendar ==
+ * CALENDAR_NONE: the text has another form (rate_parse_amount may take it). False: this form, but wrong, as `why` says.
  */
 __attribute__((warn_unused_result)) bool rate_parse_calendar(struct slice text, uint64_t *count,
                                                              enum calendar *calendar, char *why, size_t why_size);
 
-/* The shortest way to write it exactly: "10mb", "90s" is "90s", an hour "h". NUL-terminated; returns the length. */
+/* The shortest exact notation: "10mb", "90s", "h" for an hour. NUL-terminated; returns the length. */
 size_t rate_print_bytes(uint64_t bytes, char *out, size_t size);
 size_t rate_print_time(uint64_t ns, char *out, size_t size);
 

@@ -1,7 +1,7 @@
 /*
- * What is remembered of a policy for as long as the process lives, whatever its limits are now: a row of the ledger.
+ * What the ledger remembers of one policy as long as the process lives, whatever its limits are now.
  *
- * Made by limit/ledger.h on one thread; read and counted in by any.
+ * Made on one thread by limit/ledger.h, which owns it; the atomic members are used on any.
  */
 #ifndef WEIR_LIMIT_RECORD_H
 #define WEIR_LIMIT_RECORD_H
@@ -18,11 +18,11 @@ struct subject;
 
 struct record {
     char name[LEDGER_NAME_MAX + 1];
-    _Atomic uint16_t slots[SCOPE_COUNT]; /* how many there are */
-    _Atomic uint32_t subjects;           /* known at the moment */
-    _Atomic bool is_locked;    /* decisions are made under the subject's lock: some set since the start has needed it */
-    struct subject *overflow;  /* shared by subjects that have no place or memory of their own; see limit/subject.h */
-    struct subject *everybody; /* holds the funnels that are per policy; NULL: there are none */
+    _Atomic uint16_t slots[SCOPE_COUNT]; /* how many slots limits of each scope have been given */
+    _Atomic uint32_t subjects;           /* how many are in the table now */
+    _Atomic bool is_locked; /* decide under the subject's lock: some version of this policy since the start needs it */
+    struct subject *overflow;  /* shared by all for whom there is no room or memory; see limit/subject.h */
+    struct subject *everybody; /* has the funnels with scope PER_POLICY; NULL: there are none */
 };
 
 #endif

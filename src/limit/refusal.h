@@ -1,5 +1,5 @@
 /*
- * What a client reads that is beyond a limit, or denied.
+ * The error reply for a command that exceeds a limit, or is denied.
  */
 #ifndef WEIR_LIMIT_REFUSAL_H
 #define WEIR_LIMIT_REFUSAL_H
@@ -10,8 +10,8 @@
 #include "limit/gate.h"
 
 /*
- * "-PREFIX retry_in_ms=37 limit=free/write\r\n" into out, which has room for REFUSAL_ROOM bytes; milliseconds rounded
- * up, -1 for never; of a limit that denies "-NOPERM denied by policy free\r\n". Returns its length.
+ * Write "-PREFIX retry_in_ms=37 limit=free/write\r\n", milliseconds rounded up, -1 for never; or for a limit that
+ * denies "-NOPERM denied by policy free\r\n". `out` has REFUSAL_ROOM bytes. Returns the length.
  */
 #define REFUSAL_ROOM 192
 size_t refusal_text(char *out, struct slice prefix, const struct verdict *verdict);

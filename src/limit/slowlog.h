@@ -1,8 +1,7 @@
 /*
- * The last commands that took long, for LIMIT SLOWLOG: what they were and where their time went, never what they were
- * about.
+ * The last commands that took long, for LIMIT SLOWLOG: their names and where the time went; no keys and no values.
  *
- * Any thread; a mutex inside, held while an entry is copied. Memory is bounded by the number of entries that is kept.
+ * Any thread; a mutex inside, held while an entry is copied. Memory is bounded by the number of entries kept.
  */
 #ifndef WEIR_LIMIT_SLOWLOG_H
 #define WEIR_LIMIT_SLOWLOG_H
@@ -23,25 +22,25 @@ struct slow_entry {
     uint64_t id; /* 0, 1, 2 ..., also across slowlog_reset */
     uint64_t unix_ms;
     uint64_t total_us;
-    uint64_t waited_us;   /* of that, because of a limit */
-    uint64_t upstream_us; /* of that, in Redis */
-    uint32_t argc;        /* with the command's name */
+    uint64_t waited_us;   /* the part of it that limits made it wait */
+    uint64_t upstream_us; /* the part of it between sending to Redis and the reply */
+    uint32_t argc;        /* the command's name included */
     char command[COMMAND_NAME_MAX + 1];
     char address[SLOWLOG_ADDRESS_MAX + 1];
-    char client[SLOWLOG_NAME_MAX + 1]; /* as it calls itself; "": it does not */
+    char client[SLOWLOG_NAME_MAX + 1]; /* CLIENT SETNAME; "": none */
 };
 
-/* One that keeps nothing yet. Never fails: out of memory ends the process. */
+/* With room for no entries yet. Never fails: out of memory ends the process. */
 struct slowlog *slowlog_new(void);
 void slowlog_free(struct slowlog *slowlog);
 
-/* Keep the newest `most` entries, at most SLOWLOG_MOST, from now on. Out of memory it keeps as many as before. */
+/* Keep the newest `most` entries from now on, at most SLOWLOG_MOST. Out of memory: the number stays as it was. */
 void slowlog_keep(struct slowlog *slowlog, size_t most);
 
-/* A copy of it is kept, with an id. */
+/* Keep a copy of the entry; its id is set here. */
 void slowlog_add(struct slowlog *slowlog, const struct slow_entry *entry);
 
-/* The newest entries, newest first, at most `max`; returns how many. */
+/* Copy the newest entries, newest first, at most `max`; returns how many. */
 size_t slowlog_last(struct slowlog *slowlog, struct slow_entry *out, size_t max);
 
 size_t slowlog_length(struct slowlog *slowlog);

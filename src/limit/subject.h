@@ -1,12 +1,12 @@
 /*
- * Subjects: who is being limited, shared by all connections of one identity on all workers.
+ * Subjects: who is being limited (a user, an address ...), shared by all connections of one identity on all workers.
  *
- * Found by name under a sharded lock when a client's identity changes, then held by pointer. A subject belongs to a
- * policy's record in the ledger: the same user under two policies has two, and a reload changes nothing. The table is
- * bounded: it forgets only subjects that nobody holds and that owe no more than if they were made anew; full of
- * others, or out of memory, it binds newcomers to the one overflow subject of their policy, which is made with its
- * record. A connection leaves the overflow subject as soon as there is room for one of its own. That gains nothing: a
- * new subject begins with all that the overflow subject owes.
+ * Found by name under a sharded lock when a client's identity changes, then held by pointer (reference-counted). A
+ * subject belongs to a policy's record in the ledger: the same user under two policies is two subjects, and a reload
+ * changes none of them. The table is bounded. It forgets only subjects that nobody holds and that owe no more than a
+ * new one would; when it is full of others, or memory is out, newcomers share the one overflow subject of their policy,
+ * which is made with its record. A connection leaves the overflow subject as soon as there is room for a subject of its
+ * own. Nothing is gained by that: a new subject begins with all that the overflow subject owes.
  */
 #ifndef WEIR_LIMIT_SUBJECT_H
 #define WEIR_LIMIT_SUBJECT_H
@@ -20,7 +20,7 @@
 #include "limit/funnel.h"
 #include "limit/record.h"
 
-/* Funnels of slots that there were not yet when the subject was made. They never move. */
+/* Funnels for slots that were added after the subject was made. They never move in memory. */
 struct more_funnels {
     _Atomic(struct more_funnels *) next;
     uint16_t first;
@@ -30,10 +30,10 @@ struct more_funnels {
 
 struct subject {
     struct subject *next;     /* in its bucket */
-    _Atomic uint32_t holders; /* clients that point here */
+    _Atomic uint32_t holders; /* references */
     _Atomic uint32_t lock;    /* the short lock of a joint decision */
     uint64_t hash;
-    struct record *record; /* of its policy */
+    struct record *record; /* of its policy; the ledger's */
     _Atomic(struct more_funnels *) more;
     uint16_t n_funnels;
     uint16_t name_len;
@@ -48,31 +48,36 @@ struct subjects;
 struct subjects *subjects_new(size_t max);
 void subjects_free(struct subjects *subjects);
 
-/* Find or make, and hold; it has all funnels that there are slots for. Any thread. Never NULL. */
+/*
+ * Find or make; takes a reference. It has funnels for all slots there are. Never NULL: the overflow subject when there
+ * is no room. Any thread.
+ */
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 
-/* For a connection that holds an overflow subject: the subject of its own. NULL: there is still no room for one. */
+/* As subject_get, for a connection that holds an overflow subject. NULL: there is still no room for one of its own. */
 struct subject *subject_try_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
 bool subject_is_overflow(const struct subject *subject);
 
-/* The same for one that is known, under any policy. NULL: it is not, and owes nothing; or there is no memory. */
+/* A subject of that name in the table, under any policy; takes a reference. NULL: none, or out of memory. */
 struct subject *subject_find(struct subjects *subjects, struct slice name);
 
-/* Empty all funnels of the subject of that name, under every policy. Returns how many subjects that were. */
+/* Empty all funnels of the subjects of that name, under every policy. Returns how many subjects that were. */
 size_t subjects_forgive(struct subjects *subjects, struct slice name);
 
-/* One outside any table: the funnels of a connection, without a name. NULL: out of memory; NULL may be freed. */
+/*
+ * A subject that is in no table and has no name: for the funnels of one connection. NULL: out of memory; may be freed.
+ */
 struct subject *subject_new_detached(struct record *record, enum scope scope);
 void subject_free_detached(struct subject *subject);
 
-/* The same for as long as the record is there, of configuration's memory: see base/mem.h. */
+/* The same with a name, for a record; allocated with base/mem.h, so never NULL. */
 struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name);
 void subject_grow_lasting(struct subject *subject);
 
-/* Funnels for the slots that have come since it was made, if any have. Any thread. False: out of memory. */
+/* Add funnels for slots that were added since the subject was made. Any thread. False: out of memory. */
 __attribute__((warn_unused_result)) bool subject_grow(struct subject *subject);
 
-/* The funnel of a slot that there was not yet when the subject was made; it has grown since. */
+/* The funnel of a slot that was added after the subject was made; subject_grow has succeeded since. */
 struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot);
 
 static inline struct funnel *subject_funnel(struct subject *subject, uint16_t slot)
@@ -80,13 +85,13 @@ static inline struct funnel *subject_funnel(struct subject *subject, uint16_t sl
     return slot < subject->n_funnels ? &subject->funnels[slot] : subject_late_funnel(subject, slot);
 }
 
-/* Let go. The subject stays until the table needs its place and its funnels are empty. */
+/* Give back a reference. The subject stays in the table until its funnels are empty and its room is needed. */
 void subject_put(struct subjects *subjects, struct subject *subject);
 
 struct slice subject_name(const struct subject *subject);
 size_t subjects_count(struct subjects *subjects);
-uint64_t subjects_bytes(const struct subjects *subjects); /* that they take, but for funnels made later */
-uint64_t subjects_overflows(struct subjects *subjects);   /* how often somebody was bound to an overflow subject */
+uint64_t subjects_bytes(const struct subjects *subjects); /* their memory; what subject_grow added is not counted */
+uint64_t subjects_overflows(struct subjects *subjects);   /* how often subject_get returned an overflow subject */
 
 void subject_wait_for_lock(struct subject *subject);
 

@@ -1,6 +1,6 @@
 /*
- * What class.c and class_define.c share: a class is a list of terms, evaluated left to right; a built-in one has a
- * single term. Only these two files include this.
+ * The inside of a class, for class.c and class_define.c only: a list of terms, evaluated left to right; a built-in
+ * class has a single term.
  */
 #ifndef WEIR_LIMIT_TERM_H
 #define WEIR_LIMIT_TERM_H
@@ -16,7 +16,7 @@ enum term_kind { TERM_ALL, TERM_FLAG, TERM_CATEGORY, TERM_COMMAND, TERM_CLASS };
 
 struct term {
     enum term_kind kind;
-    bool takes_away;
+    bool takes_away;           /* written with '-' */
     bool is_bare;              /* TERM_COMMAND: written without "cmd.", so a class may have been meant */
     uint16_t flag;             /* TERM_FLAG */
     char *text;                /* TERM_CATEGORY without the '@', TERM_COMMAND */
@@ -35,7 +35,7 @@ struct classes {
     size_t n;
 };
 
-/* The class of that name, in any case; NULL if there is none. */
+/* The class of that name; case does not matter. NULL: none. */
 struct class *classes_lookup(const struct classes *classes, struct slice name);
 
 /* A new class without terms. */
@@ -44,16 +44,16 @@ struct class *classes_add(struct classes *classes, struct slice name);
 /* Is it a command of Redis 7? */
 bool class_is_command(struct slice name);
 
-/* The term's text belongs to the class from here on. */
+/* The class takes over term.text. */
 void class_add_term(struct class *class, struct term term);
 
-/* @category and cmd.name spell out what they are; false: `text` is neither, or is not well formed. */
+/* Parse "@category" or "cmd.name". False: `text` is neither, or is malformed. */
 bool term_spell(struct slice text, struct term *term);
 
 /* Could a command have this name? */
 bool term_is_command_name(struct slice name);
 
-/* A copy in lower case, for free(). */
+/* A lower-case copy, NUL-terminated; freed with free(). */
 char *term_text(struct slice text);
 
 static inline struct slice slice_after(struct slice s, size_t n)

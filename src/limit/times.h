@@ -1,8 +1,8 @@
 /*
- * How long commands took, as histograms: counted by one worker, read by anybody (base/count.h).
+ * How long commands took, as histograms: written by one worker, read by any thread (base/count.h).
  *
- * A command's reply is only visible once it has been written, and that is done for all of a turn together. So what has
- * been answered waits in `struct answered` until then, and commands alike in all that is measured are one entry.
+ * A client sees a reply only once it has been written, which happens for all replies of a turn together. Until then the
+ * commands answered in this turn wait in `struct answered`; commands with the same times are one entry.
  */
 #ifndef WEIR_LIMIT_TIMES_H
 #define WEIR_LIMIT_TIMES_H
@@ -14,28 +14,28 @@
 
 struct times {
     struct histo request;  /* from when a command is the next of its client until its reply has been written */
-    struct histo upstream; /* of that, from its being sent until its answer has come */
-    struct histo overhead; /* the rest without the delays: weir's own time */
-    struct histo delay;    /* what limits have made a command wait; of those that had to */
+    struct histo upstream; /* the part between sending it to Redis and the reply */
+    struct histo overhead; /* request - upstream - delay: weir's own time */
+    struct histo delay;    /* how long limits made commands wait; only of commands that had to */
 };
 
-#define ANSWERED_MAX 256 /* entries; more in one turn are measured up to their answer */
+#define ANSWERED_MAX 256 /* entries; when there are more in one turn, times end with the reply's arrival */
 
 struct answered {
     unsigned n;
     struct timed {
         uint64_t arrived_ns;  /* since when it was the next of its client */
-        uint64_t sent_ns;     /* 0: it was answered by weir */
-        uint64_t answered_ns; /* when the answer was here */
-        uint32_t waited_us;   /* what limits have made it wait */
-        uint32_t n;           /* how many such commands */
+        uint64_t sent_ns;     /* to Redis; 0: answered by weir */
+        uint64_t answered_ns; /* when the reply arrived */
+        uint32_t waited_us;   /* how long limits made it wait */
+        uint32_t n;           /* how many commands with these times */
     } entries[ANSWERED_MAX];
 };
 
-/* For answered_add: all that there are, measured up to now_ns. */
+/* Add all entries to the histograms, with now_ns as the time at which they were written; then there are none. */
 void answered_count(struct answered *answered, struct times *times, uint64_t now_ns);
 
-/* Their replies wait to be written. */
+/* timed->n commands have been answered; their replies have not been written yet. */
 static inline void answered_add(struct answered *answered, struct times *times, const struct timed *timed)
 {
     struct timed *last = answered->n > 0 ? &answered->entries[answered->n - 1] : NULL;

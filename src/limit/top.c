@@ -1,9 +1,9 @@
 /*
- * Counts the heaviest subjects: a table for each metric, and a small index over its names.
+ * A table of counters for each metric, and a small hash index over its names.
  *
  * A table's counters [0, n) are in use. The index has twice as many slots as counters, so every search ends at a free
- * one; 0 is a free slot, else it holds a counter's number plus one. Sums are in units of what counted 1 at the base, and
- * the base is less than a half-life ago when anybody looks: sums are halved as it moves.
+ * one; 0 is a free slot, else it holds a counter's index plus one. Sums are in units of what counted 1 at the base
+ * time, which is less than a half-life ago whenever sums are read: as it moves on, sums are halved.
  */
 #include "limit/top.h"
 
@@ -195,7 +195,9 @@ static double lesser(double a, double b)
     return a < b ? a : b;
 }
 
-/* Of a full table. In four strands and without a branch that depends on sums: the plain loop takes ten times as long. */
+/*
+ * Of a full table. In four strands and without a branch that depends on sums: the plain loop takes ten times as long.
+ */
 static size_t smallest(const struct table *table)
 {
     const double *sums = table->sums;

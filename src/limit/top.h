@@ -1,10 +1,11 @@
 /*
- * The heaviest subjects: who sends most, who is refused most, in fixed memory however many subjects there are.
+ * The heaviest subjects: who sends most, who is refused most; in fixed memory, however many subjects there are.
  *
  * Problem: counting every subject costs memory for every subject. Mechanism: for each metric 128 counters by
  * Space-Saving: a newcomer to a full table takes over the smallest counter, with its sum as possible over-estimate. So
- * whoever makes more than 1/128 of the total is in the table, and sum - over <= truth <= sum. Sums lose half their
- * weight every 10 s: not they shrink, what is added grows by 2^(time / 10 s), and all are scaled back now and then.
+ * every subject with more than 1/128 of the total is in the table, and sum - over <= truth <= sum. Sums lose half their
+ * weight every 10 s: instead of shrinking them, what is added is multiplied by 2^(time / 10 s), and all are scaled back
+ * now and then.
  * Price: 30 ns for a subject in the table, 80 ns for a newcomer to a full one; 150 KB for one struct top.
  * Sources: Metwally, Agrawal, El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams" (2005);
  * Cormode et al., "Forward Decay" (2009); for merging, Agarwal et al., "Mergeable Summaries" (2012).
@@ -25,10 +26,10 @@
 #define TOP_HALF_LIFE_NS (10 * NS_PER_S)
 #define TOP_POLICY_MAX 32 /* longer names are cut, and then told apart by their hash */
 
-/* What subjects are weighed by; a row of the names in top.c for each. front/account.c says how much of it there has been. */
+/* What subjects are ranked by; each has a row of names in top.c, and is counted by front/account.c. */
 enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_BY_COUNT };
 
-/* "commands" ..., as LIMIT TOP ... BY takes it; "commands_per_s" ..., as its replies have it. */
+/* "commands" ...: the word in LIMIT TOP ... BY; "commands_per_s" ...: the field in its reply. */
 const char *top_name(enum top_by by);
 const char *top_field(enum top_by by);
 
@@ -40,7 +41,7 @@ struct top_entry {
     uint16_t subject_len;
     uint16_t policy_len;
     uint64_t per_s;      /* recent rate, never below the truth but for rounding */
-    uint64_t over_per_s; /* how much of it may be other subjects' */
+    uint64_t over_per_s; /* the part of it that may have been counted for other subjects */
 };
 
 /* Never fails: out of memory ends the process. */
@@ -48,18 +49,18 @@ struct top *top_new(void);
 void top_free(struct top *top);
 
 /*
- * `amount` more by this subject of this policy. `hash` is the same every time; different subjects should differ in it.
- * now_ns should not go back: a time before what was seen counts as that.
+ * Add `amount` for this subject of this policy. `hash` is always the same for a subject; different ones should differ
+ * in it. now_ns should not go back: an earlier time than the last counts as the last.
  */
 void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject, uint64_t hash, uint64_t amount,
              uint64_t now_ns);
 
-/* Start anew, in every metric. */
+/* Forget everything, in every metric. */
 void top_forget(struct top *top);
 
 /*
- * The heaviest by the sum over all these tables, heaviest first, at most `max`; returns how many. Whose sum has decayed
- * to less than a half is left out. A subject that a full table does not hold may have gone uncounted there: that
+ * The heaviest by the sum over all these tables, heaviest first, at most `max`; returns how many. Subjects whose sum
+ * has decayed to less than a half are left out. A subject that is not in a full table may have been dropped there: that
  * table's smallest sum is added, as possible over-estimate. Out of memory: 0.
  */
 size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint64_t now_ns, struct top_entry *out,

@@ -1,8 +1,6 @@
 /*
- * How commands travel.
- *
- * An allow-list: shareable is what has a row that says so and no flag that speaks against it. Whatever else a server
- * may have is taken for the worst.
+ * An allow-list: a command is shareable if its row says so and no flag speaks against it. Of every other command the
+ * worst is assumed.
  */
 #include "limit/travel.h"
 
