@@ -1,7 +1,5 @@
 /*
- * What can be asked of Redis: the rows of algorithms.def.
- *
- * Any thread: they are constants.
+ * The algorithms that LIMIT commands decide by: the rows of algorithms.def. Constant; any thread.
  */
 #ifndef WEIR_QUOTA_ALGORITHM_H
 #define WEIR_QUOTA_ALGORITHM_H
@@ -19,7 +17,7 @@ enum quota_kind {
     QUOTA_KINDS
 };
 
-/* Bits of the options that a command may take. */
+/* The options of LIMIT commands, as bits. */
 enum quota_option {
     OPTION_NONE = 0,
     OPTION_BURST = 1 << 0,
@@ -38,39 +36,42 @@ enum quota_option {
     OPTION_WARMUP = 1 << 13,
 };
 
-/* What a script is sent, and what its numbers mean. */
+/* What the numbers mean that the script returns for a key. */
 enum quota_family {
-    FAMILY_FUNNEL,  /* GCRA: a debt for each rate; a call that waits has its turn reserved */
-    FAMILY_WARM,    /* a debt, and how long it has rested */
-    FAMILY_WINDOW,  /* what was granted, and of each rate what is used, and when there is room */
-    FAMILY_PARTS,   /* several keys, each with what its own algorithm sends and returns */
-    FAMILY_HOLDING, /* granted, holders, when a place is free */
-    FAMILY_NOTHING, /* no script */
+    FAMILY_FUNNEL,  /* GCRA: for each rate the debt before the call; a call that waits has its turn reserved */
+    FAMILY_WARM,    /* the debt, and how long the key has rested */
+    FAMILY_WINDOW,  /* how many were granted; for each rate what is used, and when there is room again */
+    FAMILY_PARTS,   /* several keys: of each the numbers of its own algorithm */
+    FAMILY_HOLDING, /* granted, number of holders, when one of them ends */
+    FAMILY_NOTHING, /* there is no script */
     FAMILIES
 };
 
+/*
+ * How equal calls travel to Redis: as one with a count; in one batch, each with its token; each in a call of its own.
+ */
 enum quota_joining { QUOTA_JOINED, QUOTA_BY_TOKEN, QUOTA_ALONE };
 
 struct quota_algorithm {
-    const char *name; /* lower case */
-    const char *word;
-    enum script script; /* SCRIPT_COUNT: none */
-    uint16_t options;   /* enum quota_option */
-    uint8_t family;     /* enum quota_family */
-    uint8_t joining;    /* enum quota_joining */
-    uint8_t work_us, rate_us;
-    bool is_named;
+    const char *name;         /* lower case */
+    const char *word;         /* what its keys begin with, or the operation of its script */
+    enum script script;       /* SCRIPT_COUNT: none */
+    uint16_t options;         /* bits of enum quota_option that its commands take */
+    uint8_t family;           /* enum quota_family */
+    uint8_t joining;          /* enum quota_joining */
+    uint8_t work_us, rate_us; /* how long Redis is busy with a key, at worst, and with each of its rates besides */
+    bool is_named;            /* a [limit NAME] can have it */
 };
 
 const struct quota_algorithm *quota_algorithm(uint8_t kind);
 
-/* What the keys of one that an operator may name begin with: a letter. */
+/* The letter that values of its keys begin with; for algorithms with is_named. */
 static inline unsigned char quota_letter(uint8_t kind)
 {
     return (unsigned char)quota_algorithm(kind)->word[0];
 }
 
-/* Of those that an operator may name, in any case of letters; QUOTA_KINDS: none. */
+/* The algorithm of this name with is_named; case does not matter. QUOTA_KINDS: none. */
 enum quota_kind quota_named_kind(struct slice name);
 
 #endif

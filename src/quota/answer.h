@@ -1,6 +1,6 @@
 /*
- * What Redis has answered to a script, taken piece by piece. Every length is checked: false is an answer that is not
- * what it should be.
+ * A reader for the reply of a script, which is a whole frame in memory. Every length is checked; false: the reply does
+ * not have the expected form.
  */
 #ifndef WEIR_QUOTA_ANSWER_H
 #define WEIR_QUOTA_ANSWER_H
@@ -16,7 +16,7 @@ struct answer {
     const char *end;
 };
 
-/* Of any bytes. */
+/* To read `text`, which may be any bytes. */
 struct answer answer_of(struct slice text);
 
 static inline bool answer_is_over(const struct answer *answer)
@@ -24,22 +24,21 @@ static inline bool answer_is_over(const struct answer *answer)
     return answer->at == answer->end;
 }
 
-/* A type byte and the line behind it. */
+/* Read a type byte and the rest of its line. */
 __attribute__((warn_unused_result)) bool answer_line(struct answer *answer, char *type, struct slice *text);
 
-/* A bulk string that is not nil. */
+/* Read a bulk string; nil is refused. */
 __attribute__((warn_unused_result)) bool answer_bulk(struct answer *answer, struct slice *bulk);
 
-/* An integer; or a bulk string, which says why there is none: then *error is that, and else untouched. */
+/* Read an integer; or a bulk string with the reason why there is none, which goes into *error (else untouched). */
 __attribute__((warn_unused_result)) bool answer_number(struct answer *answer, int64_t *number, struct slice *error);
 
 /*
- * As many integers as there is room for in what answer_number took for an error, with blanks between them. False: it
- * is something else.
+ * Read exactly n integers, separated by blanks, from what answer_number took for an error. False: it is something else.
  */
 __attribute__((warn_unused_result)) bool answer_held(struct slice text, int64_t *numbers, size_t n);
 
-/* An array of exactly n of those, and nothing else: *first is at the first of them. */
+/* `text` is an array header for exactly n elements: *first begins at the first of them. */
 __attribute__((warn_unused_result)) bool answer_begin(struct slice text, size_t n, struct answer *first);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What an application asks for with one LIMIT command or CL.THROTTLE; quota/ask_parse.h reads it from its words.
+ * One parsed LIMIT command or CL.THROTTLE: what the application asks for. Made by quota/ask_parse.h.
  *
  * Any thread; nothing is allocated. All slices point into the request.
  */
@@ -19,63 +19,65 @@
 #define QUOTA_KEYS_MAX 64       /* of a RESET */
 #define QUOTA_HOLDERS_MAX 10000 /* of ACQUIRE */
 
-/* Of one call on several keys: with these all that it can ask but CREDIT takes Redis no longer than one call may. */
+/* For a call on several keys; bounded so that it keeps Redis busy no longer than one call may (CREDIT excepted). */
 #define QUOTA_PARTS_MAX 8
 #define QUOTA_PARTS_RATES_MAX 16
 
-/* How a reply of several fields is written: as the client's protocol has it, or as it was asked for. */
+/* How a reply of several fields is written: by the client's protocol version, or as AS ARRAY and AS MAP say. */
 enum quota_shape { QUOTA_AS_SPOKEN, QUOTA_AS_ARRAY, QUOTA_AS_MAP };
 
-/* How what is asked for is decided. */
+/* The words FORCE, PARTIAL, BORROW and CREDIT; TAKE: none of them. */
 enum quota_mode {
-    QUOTA_TAKE,    /* let through if there is room for all of it */
-    QUOTA_FORCE,   /* let through whatever is owed */
-    QUOTA_PARTIAL, /* as many units as there is room for */
-    QUOTA_BORROW,  /* let through if there is room for one unit: the rest is owed */
-    QUOTA_CREDIT,  /* given back */
+    QUOTA_TAKE,    /* passes if there is room for all units */
+    QUOTA_FORCE,   /* passes, whatever the debt */
+    QUOTA_PARTIAL, /* takes as many units as there is room for */
+    QUOTA_BORROW,  /* passes if there is room for one unit; the rest becomes debt */
+    QUOTA_CREDIT,  /* gives units back */
 };
 
 struct quota_ask {
-    struct quota_rule rule; /* rates only for algorithms; of CHECK by quota_ask_resolve */
-    struct slice key;       /* as the client wrote it; of RESET the first */
-    struct slice name;      /* of CHECK, BAN CHECK and UNBAN CHECK: the limit's; else there is none */
-    struct slice token;     /* of RENEW and RELEASE */
-    struct argv_walk keys;  /* of RESET: the walk that gives all of them */
-    /* Of several keys, all or nothing (kind ALL): what each of them is asked. It has no rate and no key itself. */
+    struct quota_rule rule; /* with rates if it asks for a decision; for CHECK set by quota_ask_resolve */
+    struct slice key;       /* as the client wrote it; RESET: the first */
+    struct slice name;      /* CHECK, BAN CHECK, UNBAN CHECK: the limit's name; else empty */
+    struct slice token;     /* RENEW, RELEASE */
+    struct argv_walk keys;  /* RESET: iterates over all keys */
+    /*
+     * Several keys, all or nothing (kind QUOTA_ALL): what is asked of each key. Then this ask has no rate and no key.
+     */
     const struct quota_ask *parts;
     uint8_t n_parts;
-    bool is_named;     /* of several keys: each is a named limit's */
-    uint64_t wait_ns;  /* 0: answer at once */
-    int64_t unix_s;    /* weir's clock when it is asked: around it lie the calendar's windows that Redis is told */
-    int64_t cost;      /* of nothing 0; of THROTTLE the quantity, which may be 0 or a refund */
-    int64_t warmup_ns; /* of a bucket that is cold after rest, QUOTA_WARM */
-    int64_t max;       /* of ACQUIRE: holders at once; of BAN and UNBAN: the letter of the key's algorithm */
-    int64_t ttl_ms;    /* of ACQUIRE and RENEW: a holder's time; of BAN */
-    struct quota_penalty penalty; /* of who is limited */
+    bool is_named;     /* several keys: each belongs to a named limit */
+    uint64_t wait_ns;  /* WAIT; 0: answer at once */
+    int64_t unix_s;    /* weir's clock at the time of asking: calendar windows are those around it */
+    int64_t cost;      /* units; THROTTLE: the quantity, which may be 0 or negative (a refund) */
+    int64_t warmup_ns; /* WARMUP, of a bucket that is cold after rest (QUOTA_WARM); else 0 */
+    int64_t max;       /* ACQUIRE: the most holders at a time; BAN, UNBAN: the letter of the key's algorithm */
+    int64_t ttl_ms;    /* ACQUIRE, RENEW: how long a holder may stay; BAN: its length */
+    struct quota_penalty penalty; /* PENALTY: for a key that gets limited */
     uint8_t mode;                 /* enum quota_mode */
     uint8_t shape;                /* enum quota_shape */
-    bool is_peek;                 /* nothing is to be written */
-    bool counts_all;              /* what is refused counts too */
-    bool is_first;                /* windows start with their first use */
+    bool is_peek;                 /* PEEK: nothing is written */
+    bool counts_all;              /* COUNT all: refused calls count too */
+    bool is_first;                /* FROM first: windows start with their first use */
     bool is_cell;                 /* CL.THROTTLE */
-    bool is_shadow;               /* of a part: it refuses nothing, and is charged with what it has room for */
-    bool is_raw;                  /* the key as it is, in the client's database: whoever knows the settings says so */
+    bool is_shadow;               /* a part that refuses nothing: shadow mode. Charged as far as it has room */
+    bool is_raw;                  /* use the key without a prefix, in the client's database; set by the caller */
 };
 
-/* Does it ask whether something may pass? */
+/* Does it ask for a decision by rates? */
 static inline bool quota_is_decision(const struct quota_ask *ask)
 {
     return ask->rule.n_rates > 0 || ask->n_parts > 0;
 }
 
-/* Is it let through whatever is owed? COST 0 is; redis-cell's quantity of 0 looks whether 0 more would fit. */
+/* Does it pass whatever the debt? COST 0 does; redis-cell's quantity 0 only when there is no more debt than allowed. */
 static inline bool quota_is_sure(const struct quota_ask *ask)
 {
     return (ask->cost == 0 && ask->rule.kind != QUOTA_THROTTLE) || ask->mode == QUOTA_FORCE ||
            ask->mode == QUOTA_CREDIT;
 }
 
-/* The units that each of its tries takes; a PARTIAL one is as many tries of one unit as it costs. */
+/* How many units one try takes; PARTIAL is as many tries of one unit as it costs. */
 static inline int64_t quota_charge(const struct quota_ask *ask)
 {
     return ask->mode == QUOTA_PARTIAL ? 1 : ask->mode == QUOTA_CREDIT ? -ask->cost : ask->cost;

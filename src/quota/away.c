@@ -1,4 +1,4 @@
-/* Those of several limits that are counted here are asked as a call of their own. */
+/* Those of several limits that are counted in weir are asked as one call of only them. */
 #include "quota/away.h"
 
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 /*
- * What becomes of a call while Redis is away: what the limits that it asks say of that, or what is counted here.
+ * Decides LIMIT calls while Redis is away, by limit-when-down and when-down of the limits they ask.
  *
- * One worker's; what is counted is all workers'.
+ * Called on any worker; what is counted meanwhile (quota/local.h) is shared by all.
  */
 #ifndef WEIR_QUOTA_AWAY_H
 #define WEIR_QUOTA_AWAY_H
@@ -11,14 +11,14 @@
 #include "quota/settings.h"
 
 enum away {
-    AWAY_ERROR,   /* nobody decides */
-    AWAY_UNASKED, /* it is let through or refused, at once */
-    AWAY_COUNTED, /* it has been counted here, and may wait */
+    AWAY_ERROR,   /* error: it is not decided */
+    AWAY_UNASKED, /* allow or deny: it passes or is refused, at once */
+    AWAY_COUNTED, /* local: it has been counted in weir, and may have to wait */
 };
 
 /*
- * Of several limits the strictest holds: error, then deny, then those that are counted here, all or nothing, while
- * those that let through do.
+ * With several limits the strictest setting holds: error, then deny; else those with local are counted, all or nothing,
+ * and those with allow pass.
  */
 enum away away_decide(const struct decision *call, const struct quota_settings *settings, struct local_time time,
                       struct quota_outcome *outcome);

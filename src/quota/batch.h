@@ -1,5 +1,5 @@
 /*
- * Calls that travel to Redis as one: an EVALSHA with many keys, each with the calls that ask the same of it.
+ * A batch: LIMIT calls that travel to Redis as one EVALSHA with many keys; an entry for each key, with the calls on it.
  */
 #ifndef WEIR_QUOTA_BATCH_H
 #define WEIR_QUOTA_BATCH_H
@@ -11,57 +11,57 @@
 #include "quota/decision.h"
 #include "quota/script_conn.h"
 
-/* Entries of one EVALSHA: Lua can unpack their keys. */
+/* The most entries in a batch: as many as Lua can unpack. */
 #define BATCH_KEYS_MAX 250
 
-#define BATCH_SEEN 8 /* words */
+#define BATCH_SEEN 8 /* words of batch.seen */
 
-/* How long Redis may be busy with one: then it is others' turn. One call alone takes less. */
+/* How long a batch may keep Redis busy, so that others get their turn. One call alone takes less. */
 #define BATCH_WORK_US 1000
 
-/* One key, or those of calls on the same several ones. */
+/* One key, or one set of several keys, and the equal calls on it. */
 struct batch_entry {
-    struct list calls; /* equal ones, in the order they came */
+    struct list calls; /* struct decision by in_entry, in the order in which they came */
     uint32_t n;
-    uint32_t changes; /* of the key, that were known when it was sent */
-    uint64_t hash;
-    uint64_t bits; /* of several keys: one for the hash of each, which may be another's too */
+    uint32_t changes; /* quota_changes of the key when the batch was sent */
+    uint64_t hash;    /* of the key */
+    uint64_t bits;    /* several keys: a bit for the hash of each; different keys may share a bit */
 };
 
 struct batch {
     struct list in_exchange;
-    const struct quota_algorithm *algorithm; /* with no script it is an UNLINK of one call's keys */
+    const struct quota_algorithm *algorithm; /* without a script: it is sent as UNLINK of one call's keys */
     uint64_t sent_ns;
-    uint32_t work_us; /* of each key */
-    bool is_repaired; /* sent again with its script, after NOSCRIPT */
-    uint32_t n;
-    struct batch_entry *entries; /* room for the most there can be, grown as needed */
+    uint32_t work_us;            /* how long Redis is busy with each entry */
+    bool is_repaired;            /* sent again by EVAL, after NOSCRIPT */
+    uint32_t n;                  /* entries */
+    struct batch_entry *entries; /* heap, with room for `room` */
     uint32_t room;
-    uint16_t *index; /* of entries by hash, the last of equal ones: 1 + index, or 0; a power of two of slots */
+    uint16_t *index; /* hash index: 1 + the last entry with that key, or 0; n_slots is a power of two */
     uint32_t n_slots;
-    uint64_t seen[BATCH_SEEN]; /* of several keys: a bit for the hash of each, which may be another's too */
+    uint64_t seen[BATCH_SEEN]; /* calls on several keys: a bit for the hash of each key; keys may share a bit */
     size_t words_len;
     unsigned n_words;
-    char words[]; /* what the calls have in common, as bulks */
+    char words[]; /* ARGV that all its calls have in common, as n_words bulks */
 };
 
 /* NULL: out of memory. */
 struct batch *batch_new(const struct quota_algorithm *algorithm, struct slice words, unsigned n_words,
                         unsigned work_us);
-void batch_free(struct batch *batch); /* without its calls */
+void batch_free(struct batch *batch); /* not its calls */
 
-/* Does it ask this of its keys, and is there room for one more? */
+/* Can a call with this algorithm and these words be added to it? */
 bool batch_fits(const struct batch *batch, const struct quota_algorithm *algorithm, struct slice words);
 
-/* Does it ask anything about this key, as far as can be told? Then nothing else about it may go before it. */
+/* May it ask about this key (false positives are possible)? Then no later question about that key may overtake it. */
 bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 
-/* A call on several keys asks about the one with this hash. Returns its bit in batch_entry.bits. */
+/* Note that a call on several keys asks about a key with this hash. Returns its bit for batch_entry.bits. */
 uint64_t batch_note_key(struct batch *batch, uint64_t hash);
 
 /*
- * One more call, whose key's hash is `hash`; of several keys that of call->key, and `bits` are those of each. It stands
- * behind all that ask about one of its keys. False: out of memory.
+ * Add a call. `hash` is that of call->key, and `bits` are those of its keys, if there are several. It is put behind all
+ * calls that ask about one of its keys. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *call, uint64_t hash,
                                                    uint64_t bits);
@@ -71,13 +71,13 @@ static inline enum script batch_script(const struct batch *batch)
     return batch->algorithm->script;
 }
 
-/* How long Redis will be busy with it. */
+/* How long it will keep Redis busy. */
 static inline uint32_t batch_work_us(const struct batch *batch)
 {
     return batch->n * batch->work_us;
 }
 
-/* Send it; with the script itself when it is sent again. False: out of memory, nothing has been sent. */
+/* Send it: EVALSHA, or EVAL if is_repaired. False: out of memory; nothing has been sent. */
 __attribute__((warn_unused_result)) bool batch_send(struct batch *batch, struct script_conn *conn);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads a request and keeps of it what is needed until its answer. */
+/* Parses a request and copies what is needed of it until the reply. */
 #include "quota/decision.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
- * One LIMIT call of a client that Redis decides: what it asks, and where it stands.
+ * A decision: one LIMIT call of a client that Redis decides; what it asks, and how far it has come. Variables of this
+ * type are called `call`; a struct call of upstream/ is something else.
  */
 #ifndef WEIR_QUOTA_DECISION_H
 #define WEIR_QUOTA_DECISION_H
@@ -17,86 +18,87 @@
 struct quota;
 
 /*
- * What becomes of CL.THROTTLE: its key is under the prefix, or as it is in the client's database; or it is not weir's.
+ * limit-cell: CL.THROTTLE gets the prefix as LIMIT does; uses the key as it is, in the client's database; or is not
+ * weir's and goes to Redis.
  */
 enum quota_cell { QUOTA_CELL_PREFIX, QUOTA_CELL_RAW, QUOTA_CELL_OFF };
 
-/* Of a call on several keys, beside what one of them is asked. */
+/* For each key of a call on several keys, what is not in its ask. */
 struct quota_part {
-    struct slice shown; /* what refused_by calls it: the limit's name, or the key as the client wrote it */
+    struct slice shown; /* for refused_by in the reply: the limit's name, or the key as the client wrote it */
     struct named_tally *tally;
     enum quota_when_down when_down;
 };
 
-/* One LIMIT call of a client. */
 struct decision {
-    struct list in_client; /* the owner's */
-    struct list in_entry;
+    struct list in_client; /* for the owner's list */
+    struct list in_entry;  /* in batch_entry.calls */
     struct quota *quota;
     struct quota_ask ask;     /* its slices point into text */
-    struct slice key;         /* as it is called in Redis; of several all of them, as bulks one behind the other */
-    uint32_t n_keys;          /* of several; else 0 */
-    uint8_t n_parts;          /* of several, all or nothing: so many; else 0 */
-    struct quota_ask *asks;   /* what each is asked: ask.parts */
-    struct quota_part *parts; /* and what else is known of it */
+    struct slice key;         /* in Redis, with its prefix; of several keys all of them, as bulks */
+    uint32_t n_keys;          /* how many bulks `key` is; 0: it is one key, no bulk */
+    uint8_t n_parts;          /* several keys, all or nothing: how many; else 0 */
+    struct quota_ask *asks;   /* what is asked of each: ask.parts */
+    struct quota_part *parts; /* and the rest about each */
     unsigned database;
-    uint64_t until_ns; /* how long it may wait; 0: not at all */
+    uint64_t until_ns; /* until when it may wait; 0: not at all */
     struct alarm alarm;
-    struct alarms *alarms;   /* where it has been reserved; NULL: nowhere, and it is never set */
-    struct list in_listener; /* while it waits for a place */
+    struct alarms *alarms;   /* where room for the alarm is reserved; NULL: nowhere, and it is never set */
+    struct list in_listener; /* in release_listener.waiting, while it waits until a holder releases */
     enum quota_when_down when_down;
-    struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: of none */
-    struct build reply;        /* once it is done */
-    bool is_asking;            /* it is part of a question */
+    struct named_tally *tally; /* of the named limit that it asks; one reference; NULL: none */
+    struct build reply;        /* once is_done */
+    bool is_asking;            /* it is in a batch */
     bool is_done;
-    bool has_turn;   /* it has been let through, and waits for its turn */
-    bool is_called;  /* a place came free while it was asking: what it hears may be old */
-    bool is_hurried; /* it is not to wait any more */
-    bool is_muted;   /* nobody wants to hear it; for the owner */
-    bool is_limited; /* what was decided, */
-    bool is_failed;  /* or that it was not; once it is done */
-    bool is_shadow;  /* its limit limits nobody */
-    bool is_waiting; /* it has been refused, and is asked again: its limit may be another since */
-    bool is_renewed; /* its key had another algorithm's state, and has been deleted for that */
-    /* What it asks for, while its keys are about to be: this, of these; and of several keys so many have been. */
-    uint8_t kind, n_rates, n_renewed;
-    struct slice all_keys;
-    uint8_t refusing; /* of several keys: those that had no room, as bits */
-    void *owner;      /* NULL: the client has gone */
-    /* The owner's: since when it was the next of its client, what a limit had made it wait, what it was. */
+    bool has_turn;   /* it passes at a later time, and waits for that (until its alarm) */
+    bool is_called;  /* a holder released while it was asking: the reply that is on its way may be outdated */
+    bool is_hurried; /* it must not wait any more */
+    bool is_muted;   /* the owner's: its reply is not sent (CLIENT REPLY) */
+    bool is_limited; /* once is_done: it was refused ... */
+    bool is_failed;  /* ... or could not be decided */
+    bool is_shadow;  /* its limit is in shadow mode */
+    bool is_waiting; /* it was refused, and asks again later; its named limit may have changed since */
+    bool is_renewed; /* its key held another algorithm's state, and was deleted for that */
+    /* While keys are being deleted for that, one after the other: its kind and rates meanwhile saved here, ... */
+    uint8_t kind, n_rates, n_renewed; /* ... of several keys how many are done, */
+    struct slice all_keys;            /* ... and `key` */
+    uint8_t refusing;                 /* several keys: bits of those that had no room */
+    void *owner;                      /* NULL: the client has gone */
+    /* For the owner's measurements: since when it was the next of its client, how long limits made it wait, its tag. */
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;
-    uint32_t tag;
+    uint32_t tag; /* upstream/tags.h */
     char token[33];
     char text[];
 };
 
 /*
- * What goes with the request: the client's user, database and protocol, the configured prefix, what to do without
- * Redis.
+ * What a call needs beside its request: the client's user, database and protocol, and settings.
  */
 struct quota_context {
-    struct slice prefix; /* as it is configured: prefix.h */
-    struct slice user;   /* empty: none but `default` */
+    struct slice prefix; /* limit-prefix as configured: see prefix.h */
+    struct slice user;   /* empty: not logged in, or `default` */
     unsigned database;
     bool is_resp3;
     enum quota_when_down when_down;
     enum quota_cell cell;
-    const struct named *named; /* for CHECK, */
-    uint64_t now_ns;           /* and when */
+    const struct named *named; /* for CHECK */
+    uint64_t now_ns;
 };
 
-/* Of a whole multibulk request of the command `name`. NULL: it is wrong, or there is no memory, and `error` says so. */
+/*
+ * From a whole multibulk request of the command `name`. NULL: an error, out of memory included; `error` is its reply.
+ */
 struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct slice name,
                               struct slice request, void *owner, struct build *error);
 
-/* One that has been answered already, with a whole reply. NULL: no memory. */
+/* One that is done already, with this reply. NULL: out of memory. */
 struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner);
 
-/* Its alarm may be set among these. False: out of memory. */
+/* Reserve room for its alarm. False: out of memory. */
 __attribute__((warn_unused_result)) bool decision_reserve(struct decision *call, struct alarms *alarms);
 
-/* It is in no list, and no alarm is set for it. */
+/* It is in no list, and its alarm is not set. */
 void decision_free(struct decision *call);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * What was denied, and until when: so that a key that is refused again and again costs Redis nothing.
+ * Remembers denials and until when they hold, so that a key that is refused again and again costs Redis nothing.
  *
- * A fixed table; a newcomer takes the place of whoever is there. A key is compared whole, so a denial is never another
- * key's. One worker's.
+ * A table of fixed size; a new entry overwrites what its slot held. Keys are compared as a whole, so a denial is never
+ * taken for another key's. Belongs to one worker.
  */
 #ifndef WEIR_QUOTA_DENIALS_H
 #define WEIR_QUOTA_DENIALS_H
@@ -18,15 +18,15 @@
 
 struct denials;
 
-/* Ends the process when there is no memory; what is not used takes none. */
+/* Ends the process when out of memory. Slots that were never used take no physical memory. */
 struct denials *denials_new(void);
 void denials_free(struct denials *denials);
 
-/* The question was sent at sent_ns, when `changes` of the key were known. */
+/* Remember a denial. It was asked for at sent_ns, when quota_changes of the key was `changes`. */
 void denials_put(struct denials *denials, struct slice key, uint64_t hash, unsigned database, uint32_t changes,
                  uint64_t sent_ns, const struct quota_memory *memory);
 
-/* Is it still denied? */
+/* Is `ask` still denied by what is remembered? Then *outcome is set. `changes`: quota_changes of the key now. */
 __attribute__((warn_unused_result)) bool denials_find(const struct denials *denials, struct slice key, uint64_t hash,
                                                       unsigned database, uint32_t changes, uint64_t now_ns,
                                                       const struct quota_ask *ask, struct quota_outcome *outcome);

@@ -1,5 +1,6 @@
 /*
- * Writes the entries as Redis 7.0 does: redis-cli aborts where a summary is no bulk string or a flag is one.
+ * Writes the entries in the types that Redis 7.0 uses: redis-cli aborts if a summary is not a bulk string, or a flag
+ * is.
  */
 #include "quota/docs.h"
 

@@ -1,5 +1,5 @@
 /*
- * What COMMAND says of weir's own commands: the rows of own.def in the shapes of Redis' replies.
+ * What COMMAND and its subcommands say about weir's own commands, in the form of Redis' replies, from own.def.
  */
 #ifndef WEIR_QUOTA_DOCS_H
 #define WEIR_QUOTA_DOCS_H
@@ -14,24 +14,24 @@
 
 #define DOCS_CATEGORY "limit" /* of all of them; COMMAND writes "@limit" */
 
-/* Elements of an entry of COMMAND: since Redis 7, and before. */
+/* How many elements an entry of COMMAND has: since Redis 7.0, and before. */
 #define DOCS_INFO_MAX 10
 #define DOCS_INFO_OLD 7
 
-/* Is it a command of its own, and no container's subcommand? */
+/* Is it a command, not a subcommand? */
 bool docs_is_top(const struct own *own);
 int64_t docs_top_count(void);
 bool docs_is_container(const struct own *own);
 
-/* Its entry in COMMAND and COMMAND INFO, as many of the elements as asked for, up to DOCS_INFO_MAX. */
+/* Its entry in COMMAND and COMMAND INFO, with so many of the elements, at most DOCS_INFO_MAX. */
 void docs_info(struct build *build, const struct own *own, int64_t elements);
 
 /* Its entry in COMMAND DOCS: the name, then a map. */
 void docs_entry(struct build *build, const struct own *own);
 
 /*
- * What COMMAND GETKEYS answers for a call of it, an error where Redis has one; with flags, GETKEYSANDFLAGS. `words` are
- * all of the call's, from the (container's) name on.
+ * What COMMAND GETKEYS, or with_flags GETKEYSANDFLAGS, answers for a call of it, errors included. `words` are all words
+ * of that call, the command's name included.
  */
 void docs_keys(struct build *build, const struct own *own, struct argv_walk words, bool with_flags);
 

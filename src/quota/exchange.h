@@ -1,9 +1,9 @@
 /*
- * What one worker asks Redis and is answered: questions of one turn of the loop travel together, as few calls of
- * scripts.
+ * One worker's questions to Redis' scripts and their answers: calls of one turn of the loop are sent together, as few
+ * batches.
  *
- * Questions about one key are answered in the order in which they were asked. A script that Redis has forgotten is sent
- * once more, with nothing behind it that would overtake.
+ * Questions about one key are decided in the order in which they were asked. After NOSCRIPT a batch is sent once more,
+ * with its script, and no later question about its keys overtakes it.
  */
 #ifndef WEIR_QUOTA_EXCHANGE_H
 #define WEIR_QUOTA_EXCHANGE_H
@@ -23,12 +23,12 @@ struct exchange;
 struct quota_hold;
 
 struct exchange_ops {
-    /* The calls of an entry are decided by these numbers: each is to be taken. */
+    /* The numbers that the script returned for an entry. Each of its calls must be taken with exchange_take. */
     void (*on_numbers)(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
                        const int64_t *numbers, const struct quota_hold *holds);
-    /* So many of its keys existed. */
+    /* Its keys have been deleted; n of them existed. */
     void (*on_deleted)(struct decision *call, int64_t n);
-    /* error: a whole reply. is_down: nothing was asked, or nobody knows, because Redis is away. */
+    /* `error` is a whole reply. is_down: Redis is away; it was not asked, or did not answer. */
     void (*on_failed)(struct decision *call, struct slice error, bool is_down);
 };
 
@@ -36,35 +36,35 @@ struct exchange {
     struct script_conn conn;
     struct list open; /* batches that are still being filled */
     struct list sent; /* and those that wait for their answer, oldest first */
-    uint32_t sent_us; /* how long Redis is busy with them */
+    uint32_t sent_us; /* how long those keep Redis busy, estimated */
     const struct quota_settings *settings;
     const struct exchange_ops *ops;
 };
 
 struct exchange_question {
-    const struct quota_algorithm *algorithm; /* without a script: the keys are deleted */
-    struct slice words;                      /* for the script, the same for all calls of a batch */
+    const struct quota_algorithm *algorithm; /* without a script: delete the keys */
+    struct slice words;                      /* ARGV for the script, as n_words bulks; the same for a whole batch */
     unsigned n_words;
-    unsigned work_us; /* of Redis */
+    unsigned work_us; /* how long it keeps Redis busy */
 };
 
-/* lanes, login, settings and ops are the caller's and outlive it. */
+/* lanes, settings and ops outlive it; it takes over the reference on `login`. */
 void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login,
                    const struct quota_settings *settings, const struct exchange_ops *ops);
 
-/* Calls that are still in it belong to nobody, and are freed. */
+/* Frees the calls that are still in it: their owners have gone. */
 void exchange_fini(struct exchange *exchange);
 
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key);
 
-/* Ask about the call's keys, which have this hash, at the end of the turn. False: no memory. */
+/* Ask about the call's keys at the end of this turn. `hash` is exchange_hash of call->key. False: out of memory. */
 bool exchange_ask(struct exchange *exchange, struct decision *call, const struct exchange_question *question,
                   uint64_t hash);
 
-/* Is anything asked about the key that has not been answered? */
+/* May a question about the key be unanswered (false positives are possible)? */
 bool exchange_concerns(const struct exchange *exchange, struct slice key, uint64_t hash);
 
-/* The first call of an entry that is being answered: it is being asked about no longer. */
+/* Remove and return the first call of an entry that has been answered. */
 struct decision *exchange_take(struct batch_entry *entry);
 
 #endif

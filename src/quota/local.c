@@ -1,10 +1,9 @@
 /*
- * Keys that are counted here: shards of hash chains. What counts no more is forgotten a few chains at a time, as others
- * come.
+ * Shards of hash chains. Keys that count no more are forgotten a few chains at a time, when new ones are added.
  *
- * A rate is known to its key by its step, as in Redis; so a reload that changes a limit forgets nothing of the rates
- * that stay. Each call is made into the numbers that Redis' script would return, and those into an outcome by
- * outcome.c.
+ * A rate of a key is identified by its step, as in Redis; so when a reload changes a limit, the rates that stay keep
+ * their counts. For each call the same numbers are computed that Redis' script would return; outcome.c makes the
+ * outcome of them.
  */
 #include "quota/local.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-/* In place of its first number a key under a penalty has three: that one, the us that are left, and what was granted. */
+/* A key under a penalty has "number left_us granted" in place of its first number. */
 static void read_hold(int64_t *first, struct slice *error, struct quota_hold *hold)
 {
     enum { NUMBER, LEFT_US, GRANTED, HELD_NUMBERS };

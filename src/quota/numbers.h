@@ -1,5 +1,5 @@
 /*
- * What a script has told of one call, taken from its answer: the numbers of its keys, and penalties they are under.
+ * Reads the integers that a script returned for one call, and the penalties that its keys are under, from the reply.
  */
 #ifndef WEIR_QUOTA_NUMBERS_H
 #define WEIR_QUOTA_NUMBERS_H
@@ -11,8 +11,8 @@
 #include "quota/outcome.h"
 
 /*
- * `numbers` has room for quota_numbers(ask), `holds` is empty, one for each of several keys, or one. Where a key is wrong
- * *error is the script's text, and else untouched. False: it is not what it should be.
+ * `numbers` has room for quota_numbers(ask); `holds` is zeroed, one for each key. If the script reports an error for a
+ * key, *error is its text, else untouched. False: the reply does not have the expected form.
  */
 __attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answer, const struct quota_ask *ask,
                                                             int64_t *numbers, struct quota_hold *holds,

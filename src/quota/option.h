@@ -1,5 +1,5 @@
 /*
- * The options of LIMIT commands: each is a row.
+ * The options of LIMIT commands: each is a row of a table.
  *
  * Any thread; nothing is allocated.
  */
@@ -13,25 +13,25 @@
 #include "base/slice.h"
 #include "quota/ask.h"
 
-/* What has been read so far, and where a mistake is reported. */
+/* The state of parsing one command. */
 struct reading {
-    struct quota_ask *ask;   /* the whole call: most options are its own */
-    struct quota_ask *part;  /* what is asked of one key, to which COST, APPROX, rates and their BURST belong */
-    struct quota_ask *parts; /* room for QUOTA_PARTS_MAX, of which ask->n_parts are there */
-    struct argv_walk walk;
-    struct quota_draft drafts[QUOTA_RATES_MAX]; /* of this part */
+    struct quota_ask *ask;   /* the whole command: most options belong to it */
+    struct quota_ask *part;  /* the ask about the current key: COST, APPROX, rates and their BURST belong to it */
+    struct quota_ask *parts; /* room for QUOTA_PARTS_MAX, of which ask->n_parts are used */
+    struct argv_walk walk;   /* the words not read yet */
+    struct quota_draft drafts[QUOTA_RATES_MAX]; /* rates of the current part */
     unsigned n_drafts;
-    unsigned n_rates; /* of the parts before */
-    unsigned seen;    /* options, as bits, those of a part for this one */
-    unsigned before;  /* all that the parts before had */
-    const char *name;
+    unsigned n_rates; /* of the earlier parts, in all */
+    unsigned seen;    /* options seen, as bits; options of a part only of the current one */
+    unsigned before;  /* options of a part that earlier parts had */
+    const char *name; /* of the command, for messages */
     char *why;
     size_t why_size;
 };
 
-/* ---- errors: each is false ---- */
+/* ---- errors: each function sets `why` and returns false ---- */
 
-/* "ERR syntax error, ", as some of Redis' own, and what is wrong: printf's format. */
+/* "ERR syntax error, " and what is wrong, as Redis does; printf's format. */
 __attribute__((format(printf, 2, 3))) bool option_syntax_error(const struct reading *reading, const char *format, ...);
 bool option_unknown(const struct reading *reading, struct slice word);
 bool option_no_integer(const struct reading *reading);
@@ -43,25 +43,28 @@ bool option_parse_within(const struct reading *reading, struct slice word, int64
 
 struct option;
 
-/* Whose options may stand here: the command's, or of several keys the algorithm's of this one. */
+/* Whose options are allowed here: the command's, or with several keys those of the current key's algorithm. */
 const struct quota_algorithm *option_algorithm(const struct reading *reading);
 
-/* NULL: there is none of this name that is `allowed`, bits of quota_option. */
+/* The option of this name among `allowed`, bits of enum quota_option. NULL: none. */
 const struct option *option_find(struct slice word, unsigned allowed);
 
-/* Reads its value, if it has one: each option once, COST and APPROX once for each part, BURST for each rate. */
+/*
+ * Read its value, if it has one. Each option may be given once; COST and APPROX once for each part, BURST for each
+ * rate.
+ */
 __attribute__((warn_unused_result)) bool option_take(struct reading *reading, const struct option *option);
 
-/* Behind the last word: may those that were given stand together? */
+/* After the last word: do the options that were given go together? */
 __attribute__((warn_unused_result)) bool option_agree(const struct reading *reading);
 
 /* Another key follows, with options of its own. */
 void option_next_part(struct reading *reading);
 
-/* Does the algorithm take them, once it is known? False: `why` is an error reply's text. */
+/* Does the algorithm, once it is known, take the options? False: `why` is the text of an error reply. */
 __attribute__((warn_unused_result)) bool option_suit(const struct quota_ask *ask, char *why, size_t why_size);
 
-/* The same of several keys, each of which gets its share of what was said of all. */
+/* The same for several keys; options given for all of them are copied into each part. */
 __attribute__((warn_unused_result)) bool option_suit_all(const struct quota_ask *ask, struct quota_ask *parts,
                                                          char *why, size_t why_size);
 

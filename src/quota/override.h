@@ -1,9 +1,9 @@
 /*
- * Rates of single keys: what an operator has given some keys of a named limit in the place of its own, each for a time or
- * until it is taken away.
+ * Overrides: rates that an operator has given single keys of a named limit (LIMIT SET LIMIT ... FOR key), for a time or
+ * until they are removed.
  *
- * A set is built by one thread, then only read, by any; counted. A change makes another set, which shares with the one before
- * what stays. What is over is not found any more, and is not in the next set.
+ * A set is immutable and reference-counted; any thread may read it. A change makes a new set, which shares unchanged
+ * entries with the old one. Expired entries are not found, and are left out of the next set.
  */
 #ifndef WEIR_QUOTA_OVERRIDE_H
 #define WEIR_QUOTA_OVERRIDE_H
@@ -15,39 +15,39 @@
 #include "base/slice.h"
 #include "quota/rule.h"
 
-#define OVERRIDES_MAX 10000     /* of all limits: with the longest keys and rates some 25 MB */
-#define OVERRIDE_RATES_MAX 1024 /* bytes of rates, as they are written */
+#define OVERRIDES_MAX 10000     /* for all limits together: with the longest keys and rates some 25 MB */
+#define OVERRIDE_RATES_MAX 1024 /* bytes of rates as written */
 
 struct override {
     struct quota_rule rule;
-    struct slice key;   /* as the client writes it; owned */
-    struct slice rates; /* as they are written; owned */
-    uint64_t until_ns;  /* monotonic; 0: until it is taken away */
+    struct slice key;   /* as the client writes it; owned by the set */
+    struct slice rates; /* as written; owned by the set */
+    uint64_t until_ns;  /* monotonic; 0: until it is removed */
 };
 
 /* NULL is the empty set. */
 struct overrides;
 
-/* What is in `before` now, and `one`, copied, in the place of what its key had. */
+/* A set of what is in `before`, with a copy of `one` replacing what its key had. */
 struct overrides *overrides_with(const struct overrides *before, const struct override *one, uint64_t now_ns);
 
-/* The same without that key; without those that last until they are taken away. */
+/* The same without that key; only those with an end (until_ns). */
 struct overrides *overrides_without(const struct overrides *before, struct slice key, uint64_t now_ns);
 struct overrides *overrides_timed(const struct overrides *before, uint64_t now_ns);
 
 struct overrides *overrides_get(struct overrides *overrides);
 void overrides_put(struct overrides *overrides);
 
-/* NULL: the key has none, or they are over. */
+/* NULL: the key has none, or it has expired. */
 const struct override *overrides_find(const struct overrides *overrides, struct slice key, uint64_t now_ns);
 
-/* By key, those that are over included. */
+/* In the order of their keys, expired ones included. */
 size_t overrides_count(const struct overrides *overrides);
 const struct override *overrides_at(const struct overrides *overrides, size_t i);
 
 bool override_is_over(const struct override *override, uint64_t now_ns);
 
-/* How many are not over. */
+/* How many have not expired. */
 size_t overrides_living(const struct overrides *overrides, uint64_t now_ns);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * limit-prefix: what the keys of LIMIT commands begin with in Redis, and the channel on which releases are told.
+ * limit-prefix: what the keys of LIMIT commands begin with in Redis, and the channel on which releases are published.
  *
- * %u in it stands for the user's name, so that each user has keys of its own; %% for a %. The name is spelled so that
- * it holds nothing but letters, digits, '-', '.', '_' and %XX, and what stands behind %u begins with something else: so
- * no user's keys begin as another's do, whatever both are called. Any thread; nothing is allocated.
+ * %u in it stands for the user's name, so that each user has keys of its own; %% for a %. The name is escaped so that
+ * it consists of letters, digits, '-', '.', '_' and %XX only, and what follows %u must begin with another character: so
+ * no user can reach another's keys, whatever both are called. Any thread; nothing is allocated.
  */
 #ifndef WEIR_QUOTA_PREFIX_H
 #define WEIR_QUOTA_PREFIX_H
@@ -13,8 +13,8 @@
 
 #include "base/slice.h"
 
-#define PREFIX_MAX 128      /* bytes, as it is configured */
-#define PREFIX_USER_MAX 255 /* bytes of a user's name that can have keys of its own */
+#define PREFIX_MAX 128      /* bytes, as configured */
+#define PREFIX_USER_MAX 255 /* bytes of a user's name; longer ones are refused */
 #define PREFIX_ROOM (PREFIX_MAX + 3 * PREFIX_USER_MAX)
 #define PREFIX_CHANNEL_ROOM (PREFIX_MAX + sizeof "released")
 
@@ -22,13 +22,15 @@
 __attribute__((warn_unused_result)) bool prefix_check(struct slice text, char *why, size_t why_size);
 
 /*
- * The beginning of the keys of `user` (empty: nobody in particular, who is `default`): into PREFIX_ROOM bytes, or
+ * What the keys of `user` (empty: `default`) begin with. *prefix points into `out`, which has PREFIX_ROOM bytes, or is
  * `text` itself. False: the name is too long.
  */
 __attribute__((warn_unused_result)) bool prefix_of(struct slice text, struct slice user, char *out,
                                                    struct slice *prefix);
 
-/* The same for everybody: what stands in front of %u, and "released". Into PREFIX_CHANNEL_ROOM bytes. */
+/*
+ * The channel, the same for all users: what stands in front of %u, and "released". `out` has PREFIX_CHANNEL_ROOM bytes.
+ */
 struct slice prefix_channel(struct slice text, char *out);
 
 #endif

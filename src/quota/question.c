@@ -1,4 +1,4 @@
-/* Writes questions: which script a kind asks, by which word, and with which numbers, is in its row. */
+/* Which script an algorithm asks, with which word and which numbers, is in its row of algorithms.def. */
 #include "quota/question.h"
 
 #include <inttypes.h>

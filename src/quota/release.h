@@ -1,7 +1,6 @@
 /*
- * Tells a published release (a place that has come free) from anything else that may come on the connection on which
- * weir listens for them: any client that may publish, or point tracking at a connection, can put other messages
- * there.
+ * Tells the message of a release (LIMIT RELEASE) from anything else on the connection on which weir listens for them:
+ * clients that may publish, or redirect tracking to a connection, can make other messages arrive there.
  */
 #ifndef WEIR_QUOTA_RELEASE_H
 #define WEIR_QUOTA_RELEASE_H
@@ -9,12 +8,12 @@
 #include "base/slice.h"
 
 enum release_news {
-    RELEASE_NOTHING,    /* for nobody here */
-    RELEASE_SUBSCRIBED, /* from now on releases are told */
-    RELEASE_KEY,        /* a place of *key has become free */
+    RELEASE_NOTHING,    /* something else: ignored */
+    RELEASE_SUBSCRIBED, /* the subscription is confirmed */
+    RELEASE_KEY,        /* a holder of *key has released */
 };
 
-/* `frame` is any bytes; *key points into it. Exactly "message" or "subscribe", this channel, and a bulk or a count. */
+/* `frame` may be any bytes; *key points into it. Only exactly "message" or "subscribe" of this channel counts. */
 enum release_news release_read(struct slice frame, struct slice channel, struct slice *key);
 
 #endif

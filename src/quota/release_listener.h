@@ -1,9 +1,8 @@
 /*
- * The calls of one worker that wait for a place (LIMIT ACQUIRE ... WAIT), and how they hear that one has come free:
- * each release is published in Redis, and as long as a call waits weir subscribes to that.
+ * The calls of one worker that wait until a holder releases (LIMIT ACQUIRE ... WAIT). Each release is published in
+ * Redis; as long as a call waits weir is subscribed to that channel.
  *
- * A message that is missed delays, and loses nothing: each call also tries again when the first holder's time is
- * over.
+ * A missed message only delays: each call also tries again when the first holder's time is over.
  */
 #ifndef WEIR_QUOTA_RELEASE_LISTENER_H
 #define WEIR_QUOTA_RELEASE_LISTENER_H
@@ -18,29 +17,28 @@ struct release_listener {
     struct lanes *lanes;
     struct lane_key lane_key;
     struct rider rider;
-    struct link hollow;
-    struct list waiting; /* struct decision, by in_listener, also while they ask */
+    struct link hollow;  /* without a connection: to be woken by lanes */
+    struct list waiting; /* struct decision, by in_listener; also while they ask again */
     char *channel;       /* heap; NULL: none yet */
     struct reply_scan scan;
-    struct bytes frame; /* as far as it has come */
-    bool is_open;
+    struct bytes frame; /* the frame being received, as far as it has come */
+    bool is_open;       /* rider.lane is set */
     bool is_subscribed;
-    /* A place may be free for this call. */
-    void (*on_wake)(struct decision *call);
+    void (*on_wake)(struct decision *call); /* it should ask again */
 };
 
-/* `login` is kept. */
+/* Takes over the reference on `login`. */
 void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct login *login,
                            void (*on_wake)(struct decision *call));
 void release_listener_fini(struct release_listener *listener);
 
-/* It is going to ask whether a place is free, and to wait if there is none: from now on it is told of releases. */
+/* Before the call asks: from now on releases of its key are noted, or wake it. */
 void release_listener_add(struct release_listener *listener, struct decision *call);
 
-/* It waits. `channel` is where releases are published. */
+/* The call waits: subscribe to `channel` (copied) if that has not been done. */
 void release_listener_listen(struct release_listener *listener, struct slice channel);
 
-/* Safe on one that does not wait. */
+/* Safe on a call that was not added. */
 void release_listener_remove(struct release_listener *listener, struct decision *call);
 
 #endif

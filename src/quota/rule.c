@@ -1,4 +1,4 @@
-/* Reads rules: what a rate comes to is worked out once, here, so that a question is multiplications only. */
+/* All divisions for a rate are done once, here, so that a question needs multiplications only. */
 #include "quota/rule.h"
 
 #include <inttypes.h>

@@ -1,6 +1,5 @@
 /*
- * A rule: one of the algorithms that Redis decides by for weir, with the rates of which all must pass; and the grammar
- * it is written in, "5/60s, 100/d".
+ * A rule: an algorithm and its rates, all of which must pass; and the grammar for rates, "5/60s, 100/d".
  */
 #ifndef WEIR_QUOTA_RULE_H
 #define WEIR_QUOTA_RULE_H
@@ -16,18 +15,18 @@
 
 #define QUOTA_RATES_MAX 8
 
-/* The largest number that a script is given: Lua has doubles, which hold every integer up to here. */
+/* The largest number that scripts get: Lua's numbers are doubles, which are exact up to here. */
 #define QUOTA_MOST (INT64_C(1) << 53)
 
-/* An exact sliding window remembers each call that passed: at most so many, and so many units by one call. */
+/* An exact sliding window stores an entry for each call that passed: at most so many. */
 #define QUOTA_LOG_MAX 10000
-#define QUOTA_CREDIT_MAX 1000 /* units given back by one call: each may be an entry */
+#define QUOTA_CREDIT_MAX 1000 /* units that one call can give back: each may be an entry */
 
 struct quota_rate {
-    int64_t limit; /* units that pass at once from rest: burst, max_burst + 1, a window's count */
-    int64_t step;  /* of a funnel one unit's time in ns, rounded up; of a window its length in us; of the calendar 0 */
-    uint8_t calendar; /* enum calendar, of a fixed window */
-    /* Of a funnel whose step would lose more than one in a hundred: so many units per this time, in ns. Else 0. */
+    int64_t limit;    /* units that pass at once from rest: burst, max_burst + 1, or a window's count */
+    int64_t step;     /* funnel: one unit's time in ns, rounded up; window: its length in us; calendar window: 0 */
+    uint8_t calendar; /* enum calendar, for fixed windows */
+    /* Funnels where rounding `step` up would lose more than 1 %: units, and the time they take in ns. Else 0. */
     int64_t fine_count, fine_period;
 };
 
@@ -35,18 +34,18 @@ struct quota_rule {
     uint8_t kind; /* enum quota_kind */
     uint8_t n_rates;
     struct quota_rate rates[QUOTA_RATES_MAX];
-    struct zone *zone; /* whose calendar; NULL: UTC. Its owner is whoever owns the rule */
-    uint64_t zone_id;  /* of it, which is still known when it is gone */
+    struct zone *zone; /* for calendar windows; NULL: UTC. Whoever owns the rule owns the reference */
+    uint64_t zone_id;  /* zone_id(zone); stays valid when the zone is gone */
 };
 
-/* Is it GCRA, whatever it is called? */
+/* Does the algorithm of this name use GCRA? */
 static inline bool quota_is_funnel(uint8_t kind)
 {
     uint8_t family = quota_algorithm(kind)->family;
     return family == FAMILY_FUNNEL || family == FAMILY_WARM;
 }
 
-/* The time of so many units of a funnel, rounded up. Below zero it is what they give back, which is rounded down. */
+/* The time that units of a funnel take, in ns, rounded up. Negative units are given back; that is rounded towards 0. */
 static inline int64_t quota_span_ns(const struct quota_rate *rate, int64_t units)
 {
     if (rate->fine_count == 0)
@@ -56,13 +55,13 @@ static inline int64_t quota_span_ns(const struct quota_rate *rate, int64_t units
     return (int64_t)(((__int128)units * rate->fine_period + rate->fine_count - 1) / rate->fine_count);
 }
 
-/* What passes at once, as time: less than QUOTA_MOST. */
+/* The burst as time in ns: less than QUOTA_MOST. */
 static inline int64_t quota_burst_ns(const struct quota_rate *rate)
 {
     return quota_span_ns(rate, rate->limit);
 }
 
-/* How many units take no longer than this time, which is not below zero. */
+/* How many units fit into this time (>= 0). */
 static inline int64_t quota_units(const struct quota_rate *rate, int64_t span_ns)
 {
     if (rate->fine_count == 0)
@@ -70,29 +69,29 @@ static inline int64_t quota_units(const struct quota_rate *rate, int64_t span_ns
     return (int64_t)((__int128)span_ns * rate->fine_count / rate->fine_period);
 }
 
-/* Does the clock of a zone have a say in it? */
+/* Has it a calendar window, so that the zone matters? */
 bool quota_has_calendar(const struct quota_rule *rule);
 
 bool quota_rule_is_same(const struct quota_rule *a, const struct quota_rule *b);
 
-/* A rate as it is written. */
+/* A rate as written. */
 struct quota_draft {
     uint64_t count, period_ns;
-    enum calendar calendar; /* then there is no period */
+    enum calendar calendar; /* if not CALENDAR_NONE, period_ns is 0 */
     uint64_t burst;         /* 0: not given */
 };
 
-/* "5/60s", "1000/month": count and period or calendar; all else is 0. */
+/* Parse "5/60s" or "1000/month" into count and period or calendar; burst becomes 0. */
 __attribute__((warn_unused_result)) bool quota_draft_parse(struct slice text, struct quota_draft *draft, char *why,
                                                            size_t why_size);
 
-/* One more rate for rule->kind. False: `why` says what is wrong with it, and the rule is as it was. */
+/* Add a rate to the rule. False: `why` says what is wrong, and the rule is unchanged. */
 __attribute__((warn_unused_result)) bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft,
                                                         char *why, size_t why_size);
 
 /*
- * One line of a [limit NAME]: its left side, which is funnel, bucket, sliding, approx or fixed, and `text`, its right.
- * For the first line n_rates is 0; another line adds to it. False: the rule is as it was, and `why` says what is wrong.
+ * Add a line of a [limit NAME]: its left side is `algorithm` (funnel, bucket, sliding, approx or fixed), its right side
+ * `text`. Before the first line n_rates is 0. False: `why` says what is wrong, and the rule is unchanged.
  */
 __attribute__((warn_unused_result)) bool quota_limit_parse(struct slice algorithm, struct slice text,
                                                            struct quota_rule *rule, char *why, size_t why_size);

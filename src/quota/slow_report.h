@@ -1,5 +1,5 @@
 /*
- * LIMIT SLOWLOG, in the words and shapes of Redis' SLOWLOG.
+ * LIMIT SLOWLOG: the subcommands and replies of Redis' SLOWLOG.
  */
 #ifndef WEIR_QUOTA_SLOW_REPORT_H
 #define WEIR_QUOTA_SLOW_REPORT_H
@@ -10,7 +10,7 @@
 #include "limit/slowlog.h"
 #include "resp/build.h"
 
-/* Append the reply to LIMIT SLOWLOG with the n > 0 words that follow. Out of memory breaks `out`. */
+/* Append the reply to LIMIT SLOWLOG followed by these n > 0 words. Out of memory: `out` is broken. */
 void slow_report(struct build *out, struct slowlog *slowlog, const struct slice *words, size_t n);
 
 #endif

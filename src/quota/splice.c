@@ -1,5 +1,5 @@
 /*
- * Every element is copied whole, found by the scanner; only heads are read and written anew.
+ * Elements are found by the scanner and copied whole; only headers of aggregates are parsed and written anew.
  */
 #include "quota/splice.h"
 

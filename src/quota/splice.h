@@ -1,8 +1,8 @@
 /*
- * Puts weir's own commands into what Redis answers to COMMAND and its subcommands, as if the server had them.
+ * Adds weir's own commands to Redis' replies to COMMAND and its subcommands, as if the server had them.
  *
- * What Redis says of its own commands stays as it is, byte for byte. A reply that is not as expected (an error, another
- * shape) is left alone.
+ * What Redis says of its own commands stays the same, byte for byte. A reply of unexpected form (an error ...) is left
+ * alone.
  */
 #ifndef WEIR_QUOTA_SPLICE_H
 #define WEIR_QUOTA_SPLICE_H
@@ -15,8 +15,9 @@
 #define SPLICE_MAX 8388608 /* bytes of a reply, before and after: 40 times that of COMMAND DOCS */
 
 /*
- * `request` is a whole multibulk request for COMMAND, `reply` the whole frame that answers it; `out` is fresh, and says
- * which version of RESP it is. Without `has_cell` CL.THROTTLE is none of weir's. True: `out` holds what to answer. False: `reply` does; `out` holds nothing of use.
+ * `request` is a whole multibulk request for COMMAND, `reply` the whole frame that answers it; `out` is empty, with
+ * is_resp3 set. has_cell: CL.THROTTLE is one of weir's commands. True: answer with `out`. False: answer with `reply`,
+ * and ignore `out`.
  */
 __attribute__((warn_unused_result)) bool splice_command(struct slice request, struct slice reply, bool has_cell,
                                                         struct build *out);
