@@ -44,9 +44,7 @@ void quota_start(struct decision *call);
 /* The client has gone: no on_done. What Redis was asked stands, but what ACQUIRE gets is released. */
 void quota_cancel(struct decision *call);
 
-/*
- * Stop waiting, as soon as the answer under way is here. True: it is waiting now, and is answered with what is known.
- */
+/* From now on it must not begin to wait. True: it waits already, until its alarm. */
 bool quota_hurry(struct decision *call);
 
 /* Free it, after on_done, when its reply has been used. */

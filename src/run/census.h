@@ -1,6 +1,6 @@
 /*
- * Gathers what operators see (admin/snapshot.h) from the workers' counters and from whoever else knows. On the main
- * thread; reads what other threads write, and makes none of them wait.
+ * Collects what operators see (admin/snapshot.h) from the workers' counters and the other parts of the process. Main
+ * thread; reads what other threads write, without locking out any worker.
  */
 #ifndef WEIR_RUN_CENSUS_H
 #define WEIR_RUN_CENSUS_H
@@ -14,7 +14,7 @@
 #include "run/memory.h"
 #include "upstream/control.h"
 
-/* Where it looks. */
+/* Its sources. */
 struct census {
     const struct config *config;
     const struct topology *topology;
@@ -32,10 +32,10 @@ struct census {
 
 #define CENSUS_WHY_ROOM sizeof(((struct snapshot *)0)->not_ready)
 
-/* Does weir serve clients, as /readyz says? If not, why. */
+/* Does weir serve clients, in the sense of /readyz? If not, `why` says why. */
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM]);
 
-/* The history gets to know it. */
+/* A new snapshot, which is also added to the history; one reference. NULL: out of memory. */
 struct snapshot *census_take(const struct census *census);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The configuration, built whole (run/config_build.h), then never changed.
+ * The configuration: built as a whole (run/config_build.h), then immutable.
  */
 #ifndef WEIR_RUN_CONFIG_H
 #define WEIR_RUN_CONFIG_H
@@ -16,13 +16,14 @@
 /* Where clients connect. */
 struct listen {
     struct address address;
-    bool has_proxy_header; /* they are behind a proxy, which says so first */
+    bool has_proxy_header; /* connections begin with a PROXY protocol header */
 };
 
 struct config {
     /*
-     * What of it can change while weir runs: the model of the rules that the governor makes of it. Its policies are bound to
-     * the table that it was built with; a context of TLS is NULL too where CONFIG_LIVE did not read its files.
+     * What can change while weir runs: the governor copies its rules from here. The policies are bound to the command
+     * table that the configuration was built with. TLS contexts are NULL also with CONFIG_LIVE, which does not read
+     * their files.
      */
     struct rules rules;
 
@@ -31,26 +32,26 @@ struct config {
     size_t n_listens;
     struct address upstream;
     char *upstream_user;      /* NULL: none */
-    bool clients_as_upstream; /* who does not log in travels as upstream_user */
+    bool clients_as_upstream; /* clients that do not log in use upstream_user's login */
     unsigned workers;
     bool lanes_private;
     size_t max_subjects;
     uint64_t connect_timeout_ns;
     uint64_t upstream_timeout_ns;     /* 0: none */
     uint64_t drain_timeout_ns;        /* 0: clients are closed at once */
-    bool is_shadow;                   /* count what would be refused, refuse nothing */
+    bool is_shadow;                   /* mode = shadow: count what would be refused, refuse nothing */
     char *admin_socket;               /* path; NULL: none */
-    struct address admin_listen;      /* of HTTP; host NULL: none */
-    char *admin_hosts;                /* by which names it may be asked for, separated by commas; NULL: none */
+    struct address admin_listen;      /* for HTTP; host NULL: none */
+    char *admin_hosts;                /* host names allowed in HTTP requests, separated by commas; NULL: none */
     struct tls_settings tls_settings; /* of listeners */
     struct tls_settings upstream_tls_settings;
     char *log_path; /* NULL: no file */
     bool log_to_stderr;
     enum log_format log_format;
     enum log_level log_level;
-    bool is_default; /* no file was given */
+    bool is_default; /* there is no file */
 };
 
-void config_free(struct config *config); /* NULL: nothing */
+void config_free(struct config *config); /* NULL is allowed */
 
 #endif

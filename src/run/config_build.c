@@ -1,6 +1,6 @@
 /*
- * Builds a configuration from a file: everything is read before anything is understood, so that classes can be used
- * above their definition and all mistakes are reported at once.
+ * The whole file is read before anything is interpreted, so that classes can be used above their definition and all
+ * errors are reported at once.
  */
 #include "run/config_build.h"
 

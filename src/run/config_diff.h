@@ -1,5 +1,5 @@
 /*
- * What two configurations held in memory say differently, line by line, and what a reload makes of that.
+ * The differences between two configuration files in memory, line by line, and what a reload does about them.
  */
 #ifndef WEIR_RUN_CONFIG_DIFF_H
 #define WEIR_RUN_CONFIG_DIFF_H
@@ -17,23 +17,23 @@ struct differences {
 };
 
 /*
- * The lines, and keys with a default, whose values are not the same, in the order of `running`, then those only in
- * `file`. Several lines of one key count as one; a key that is not given has its default.
+ * The lines whose values differ, in the order of `running`, then those only in `file`. Several lines of one key count
+ * as one; a key that is not given counts with its default. To be freed with differences_fini.
  */
 struct differences config_diff(const struct config_file *running, const struct config_file *file);
 void differences_fini(struct differences *differences);
 
-/* The name that a difference was found by; it points into it. */
+/* The name of the line; it points into `difference`. */
 struct line_name difference_line(const struct difference *difference);
 
-/* Is it one that only a restart changes? */
+/* Does it take effect only by a restart? */
 bool difference_needs_restart(const struct difference *difference);
 
-/* Name the lines of `running` that were only SET (`loaded` has them otherwise) and do not stand in `file` either. */
+/* Log the lines of `running` that LIMIT SET has changed (they differ from `loaded`) and that `file` does not have. */
 void config_diff_name_dropped(struct journal *journal, const struct config_file *running,
                               const struct config_file *loaded, const struct config_file *file);
 
-/* Name the settings that differ and need a restart, in one line, and let them stand in `file` as they run. */
+/* Log, in one line, the settings that differ and need a restart, and put their running values into `file`. */
 void config_diff_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file);
 
 #endif

@@ -1,4 +1,4 @@
-/* Edits are rare and files small: everything is found by walking. */
+/* Edits are rare and files small: everything is found by linear search. */
 #include "run/config_edit.h"
 
 #include <stdio.h>

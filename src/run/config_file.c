@@ -1,5 +1,5 @@
 /*
- * Collects what inifile reads, and sorts the sections by their first word.
+ * Collects what inifile.h reads; the first word of a section's title is its kind.
  */
 #include "run/config_file.h"
 

@@ -1,6 +1,6 @@
 /*
- * What a configuration file says, before it is understood: sections and entries with their lines, and how a mistake in
- * one of them is reported.
+ * A configuration file before it is interpreted: its sections and entries with their line numbers; and how errors in
+ * them are reported.
  */
 #ifndef WEIR_RUN_CONFIG_FILE_H
 #define WEIR_RUN_CONFIG_FILE_H
@@ -27,7 +27,7 @@ struct section {
     unsigned line;
     char *title;       /* as written between the brackets */
     struct slice name; /* in title: what follows "class" or "policy" */
-    bool is_done;      /* a class: defined, or reported */
+    bool is_done;      /* a class: it has been defined, or its error reported */
 };
 
 struct entry {
@@ -38,7 +38,7 @@ struct entry {
 };
 
 struct config_file {
-    const char *path; /* NULL: no file; then mistakes are reported without a place */
+    const char *path; /* NULL: no file; then errors are reported without a position */
     void (*report)(void *arg, bool is_error, const char *line);
     void *arg;
     unsigned n_errors;
@@ -56,7 +56,7 @@ void config_file_fini(struct config_file *file);
 const struct entry *config_file_next(const struct config_file *file, enum section_kind kind,
                                      const struct entry *previous);
 
-/* As config_file_next, only of sections with this name, in any case of letters. */
+/* As config_file_next, only in sections of this name; case does not matter. */
 const struct entry *config_file_next_of(const struct config_file *file, enum section_kind kind, struct slice name,
                                         const struct entry *previous);
 
@@ -66,14 +66,14 @@ struct section *config_file_section(const struct config_file *file, enum section
 /* The word that sections of this kind begin with: "weir", "policy". */
 struct slice section_word(enum section_kind kind);
 
-/* "file:line: [section] key: what"; no file, line 0, and a section or key that is NULL, are left out. */
+/* Report "file:line: [section] key: what"; a path, section or key that is NULL, and line 0, are left out. */
 void config_file_say(struct config_file *file, bool is_error, unsigned line, const char *section, const char *key,
                      const char *what);
 void entry_says(struct config_file *file, bool is_error, const struct entry *entry, const char *what);
 void entry_error(struct config_file *file, const struct entry *entry, const char *what);
 void section_error(struct config_file *file, const struct section *section, const char *what);
 
-/* "unknown key (did you mean workers?)" into `out` of `size` bytes, and that. */
+/* Write "unknown key (did you mean workers?)" into `out` of `size` bytes; returns `out`. */
 const char *unknown_name(char *out, size_t size, const char *noun, struct slice near);
 
 #endif

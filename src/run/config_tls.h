@@ -1,5 +1,5 @@
 /*
- * The TLS part of a configuration: its words, and the contexts that come of it.
+ * The TLS part of a configuration: parses its values, makes the TLS contexts.
  */
 #ifndef WEIR_RUN_CONFIG_TLS_H
 #define WEIR_RUN_CONFIG_TLS_H
@@ -15,8 +15,8 @@ __attribute__((warn_unused_result)) bool tls_protocols_parse(struct slice value,
                                                              char *why, size_t why_size);
 
 /*
- * After all keys have been set: make config->tls and config->upstream_tls, if an address wants them. Whatever is wrong
- * with a file or a word is reported for the line it stands in.
+ * After all keys have been set: make the TLS contexts in config->rules that an address needs. Errors in files and
+ * values are reported for the line they stand in.
  */
 void config_tls_load(struct config *config, struct config_file *file);
 

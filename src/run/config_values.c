@@ -1,4 +1,4 @@
-/* Defaults and bounds are written as values in the file would be, and read the same way. */
+/* Defaults and bounds are written as values in a file are, and parsed the same way. */
 #include "run/config_values.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * What the values of keys mean: a setter for each kind, used by the rows of the table in config_keys.c.
+ * Parses the values of keys: a setter for each kind of value, for the rows of the table in config_keys.c.
  */
 #ifndef WEIR_RUN_CONFIG_VALUES_H
 #define WEIR_RUN_CONFIG_VALUES_H
@@ -14,22 +14,23 @@ enum key_result { KEY_SET, KEY_SET_WITH_WARNING, KEY_BAD };
 
 struct config_key;
 
-/* Sets a member of `config`. Unless the result is KEY_SET, `why` says something about the value, which is not empty. */
+/*
+ * Set a member of `config` to a value that is not empty. Unless the result is KEY_SET, `why` is the warning or error.
+ */
 typedef enum key_result config_setter(const struct config_key *key, struct config *config, struct slice value,
                                       char *why, size_t why_size);
 
 /* A row of the table. */
 struct config_key {
     const char *name;
-    const char *initial; /* NULL: none */
-    /* NULL: the key stands in older files, and does nothing */
-    config_setter *set;
-    size_t offset; /* of a number in struct config */
-    const char *least, *most;
+    const char *initial;      /* the default, as in a file; NULL: none */
+    config_setter *set;       /* NULL: a key of older versions, without effect */
+    size_t offset;            /* of the member of struct config, for numbers */
+    const char *least, *most; /* bounds, as in a file */
     bool is_list;
-    bool is_admin;      /* of [admin] */
+    bool is_admin;      /* in [admin] */
     bool needs_restart; /* a reload does not change it */
-    bool names_file;    /* or says how files are used, which are read only when the whole configuration is */
+    bool names_file;    /* names a file, or how one is used: files are read only with CONFIG_WHOLE */
 };
 
 /* numbers, bytes, times */

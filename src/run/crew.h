@@ -1,8 +1,9 @@
 /*
- * All workers together: what is handed out to every one of them, and the orders that their clients give the process.
+ * All workers together: hands out new tables to each of them, and takes the orders of their clients (LIMIT SET, RELOAD
+ * ...).
  *
- * Orders are carried out on the main thread, in the order they came, and go back once every worker has adopted what
- * they changed; those that come meanwhile wait. Everything but what workers report is the main thread's.
+ * Orders are carried out on the main thread, one after the other, and answered once every worker has adopted what they
+ * changed. All functions are for the main thread.
  */
 #ifndef WEIR_RUN_CREW_H
 #define WEIR_RUN_CREW_H
@@ -15,41 +16,42 @@
 struct crew;
 
 /*
- * What the configuration says of what workers share; journal and unlimited are the caller's to set. `config`
- * outlives it.
+ * Set what workers share from the configuration, which outlives it; the caller sets journal and unlimited.
  */
 void crew_settings_init(struct front_settings *settings, const struct config *config);
 
 /* After the last worker has ended. */
 void crew_settings_fini(struct front_settings *settings);
 
-/* Start settings->n_workers workers, each with references of its own to the parts of `tables`. */
+/* Start settings->n_workers workers, each with its own references to what is in `tables`. */
 struct crew *crew_start(struct loop *main_loop, struct front_settings *settings, const struct listening *listening,
                         const struct tables *tables);
 
-/* Set what carries out orders; the order remains the crew's. In the turn that starts the crew, before any can come. */
+/*
+ * Set the function that carries out orders, which stay the crew's. In the turn that starts the crew, before any comes.
+ */
 void crew_obey(struct crew *crew, void (*carry_out)(void *arg, struct order *order), void *arg);
 
-/* Hand these to every worker; the caller's references remain the caller's. The generation is the crew's to set. */
+/* Hand new tables to every worker; the caller keeps its references. The crew sets their generation. */
 void crew_publish(struct crew *crew, const struct tables *tables);
 
-/* What a worker's clients share: only what any thread may read is for the caller. */
+/* A worker's front. The caller may use only what any thread may read. */
 const struct front *crew_front(const struct crew *crew, unsigned worker);
 
 /*
- * Tell every worker to drain (worker.h). on_stage is called on the main thread, once for each stage that all workers have
- * reached: nobody is accepted any more; all clients have gone.
+ * Let every worker drain (worker.h). on_stage is called on the main thread, once for each stage that all workers have
+ * reached: WORKER_IS_DEAF, then WORKER_IS_EMPTY.
  */
 void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, void (*on_stage)(void *arg, enum worker_stage),
                 void *arg);
 
-/* Have every worker look at what front_settings.memory_pressure says. */
+/* Make every worker look at front_settings.memory_pressure. */
 void crew_stir(struct crew *crew);
 
-/* Has every worker's loop turned since the last time that this was true? Asks them anew if so. */
+/* Has the loop of every worker turned since this last returned true? If so the check begins anew. */
 bool crew_beats(struct crew *crew);
 
-/* Asynchronous; crew_join waits for the threads and frees, after the main loop has ended. */
+/* Stop all workers, asynchronously. crew_join waits for their threads and frees, after the main loop has ended. */
 void crew_stop(struct crew *crew);
 void crew_join(struct crew *crew);
 

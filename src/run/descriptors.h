@@ -1,5 +1,5 @@
 /*
- * How many clients the limit on open files leaves room for.
+ * How many clients there can be under the limit on open files (RLIMIT_NOFILE).
  */
 #ifndef WEIR_RUN_DESCRIPTORS_H
 #define WEIR_RUN_DESCRIPTORS_H
@@ -7,22 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What wants descriptors, and how many of each. */
+/* What needs descriptors. */
 struct descriptors {
     unsigned max_clients;
     bool lanes_private; /* each client takes a second one */
     unsigned workers;
     unsigned listens; /* addresses, each opened by every worker */
-    unsigned others;  /* connections that are no clients: operators' over HTTP */
+    unsigned others;  /* connections that are not clients: operators over HTTP */
 };
 
 /*
- * Raise the limit as far as they need and the system allows. Returns max_clients, or the fewer that fit beside what weir
- * needs for itself, which the log then says.
+ * Raise the limit as far as needed and possible. Returns max_clients, or less if only so many clients fit beside what
+ * weir needs itself; that is logged.
  */
 unsigned descriptors_fit(const struct descriptors *wanted);
 
-/* How many there may be now. */
+/* The limit now. */
 uint32_t descriptors_allowed(void);
 
 #endif

@@ -22,16 +22,16 @@ struct drain {
     struct listening *listening;
     uint64_t timeout_ns; /* 0: clients are closed at once */
     _Atomic unsigned *clients;
-    void (*on_over)(void *arg); /* stop the crew now; once */
+    void (*on_over)(void *arg); /* called once: the crew is to be stopped now */
     void *arg;
-    /* the drain's own, zero before */
+    /* private, zero before */
     uv_timer_t deadline;
     bool is_on;
 };
 
 /*
- * Begin; on_over follows, maybe at once. With a successor, which has the listening sockets too, connections that have
- * not been accepted yet are left to it.
+ * Begin; on_over follows, maybe before this returns. With has_successor (a process that has the listening sockets too)
+ * connections not accepted yet are left to it.
  */
 void drain_begin(struct drain *drain, struct loop *loop, bool has_successor);
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* From 1 to `most`; 0: the variable is not set, or is none. */
+/* The variable's value, from 1 to `most`; 0: not set, or not such a number. */
 int64_t environment_number(const char *name, int64_t most);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * How much of each limit is used: by the policy as a whole where all share it, else by the fullest of the heaviest
- * subjects. Of a subject that is not among those nothing is known. Main thread; takes the subjects' shard locks briefly.
+ * How much of each limit is used: by all together with scope PER_POLICY, else by the fullest among the heaviest
+ * subjects (LIMIT TOP); others are not looked at. Main thread; takes the subjects' shard locks briefly.
  */
 #ifndef WEIR_RUN_FULLNESS_H
 #define WEIR_RUN_FULLNESS_H
@@ -9,7 +9,7 @@
 #include "limit/policy.h"
 #include "limit/subject.h"
 
-/* Sets `used` and `fullest` of the snapshot's limits, which are those of `policies` in their order, from its tops. */
+/* Set `used` and `fullest` of snapshot->limits, which are in the order of `policies`, using snapshot->tops. */
 void fullness_look(struct snapshot *snapshot, const struct policies *policies, struct subjects *subjects,
                    struct subjects *key_subjects);
 

@@ -1,7 +1,7 @@
 /*
- * Two configurations are held in memory: `loaded`, as it stood in the file, and `running`, with what was changed since.
- * In both, settings that need a restart stand as they were at the start: so their difference is what was only SET, and
- * the difference between `running` and the file is what runs otherwise.
+ * Two configuration files are kept in memory: `loaded`, as it was read last, and `running`, with what LIMIT SET changed
+ * since. In both, settings that need a restart have the values of the start. So the difference of the two is what was
+ * only SET, and the difference of `running` and the file on disk is what LIMIT DIFF shows.
  */
 #include "run/governor.h"
 
@@ -53,8 +53,8 @@ static char *copy_text(const char *text)
 #define BYTES_PER_BYTE 64     /* of the file: a line of few words becomes a limit with all that it needs */
 
 /*
- * What reads and builds a configuration does not look whether it gets memory: base/mem.h. So it is asked for before, all
- * that could be needed. False: what runs must go on as it is.
+ * What reads and builds a configuration does not look whether it gets memory: base/mem.h. So it is asked for before,
+ * all that could be needed. False: what runs must go on as it is.
  */
 static bool has_memory(const struct governor *g)
 {
@@ -144,7 +144,10 @@ static void inherit(struct governor *g, struct named *fresh, bool is_reload)
     }
 }
 
-/* Let it run; it is the whole file, or what ran with another line. False: there have been too many limits since the start. */
+/*
+ * Let it run; it is the whole file, or what ran with another line. False: there have been too many limits since the
+ * start.
+ */
 static bool adopt(struct governor *g, const struct config *config, bool is_reload)
 {
     if (!policies_enroll(config->rules.policies, g->ledger))

@@ -1,8 +1,8 @@
 /*
- * The configuration that runs: the file as it was read last, and what was changed live since.
+ * The running configuration: the file as it was read last, and what LIMIT SET has changed since.
  *
- * Every change, a reload or one line, is all or nothing: new rules are built whole beside the old ones, and take their
- * place or are dropped. Lives on the main thread.
+ * Every change, a reload or a single line, is all or nothing: new rules are built beside the old ones, and replace them
+ * or are dropped. Main thread.
  */
 #ifndef WEIR_RUN_GOVERNOR_H
 #define WEIR_RUN_GOVERNOR_H
@@ -18,34 +18,33 @@
 
 struct governor;
 
-/* How reading the file again has gone so far. */
+/* The reloads so far. */
 struct reloads {
     uint64_t good, bad;
     uint64_t last_good_unix_ms; /* 0: none */
     bool is_last_bad;
-    char last_error[512]; /* why the last one that went badly did */
+    char last_error[512]; /* of the last one that failed */
 };
 
 /*
- * Begin with `config`, which was built from `file` (copied); both outlive the governor, as what weir was started with.
- * The command table is the built-in one.
+ * Begin with `config`, which was built from `file` with the built-in command table; all outlive the governor.
  */
 struct governor *governor_new(const struct config *config, const struct config_file *file,
                               struct command_table *builtin, struct journal *journal);
 
-/* The record of subjects that no policy binds; lives as long as the governor. */
+/* The record for subjects that no policy binds; valid as long as the governor. */
 struct record *governor_unlimited(const struct governor *governor);
 
 /* Nobody may hold subjects or rules any more. */
 void governor_free(struct governor *governor);
 
-/* From here on tell that governor_commands or governor_rules has changed. */
+/* Set the function to be called whenever governor_commands or governor_rules has changed. */
 void governor_watch(struct governor *governor, void (*on_change)(void *arg), void *arg);
 
-/* The upstream's own command table; takes over the reference. */
+/* Use the command table that the upstream has reported; takes over the reference. */
 void governor_on_table(struct governor *governor, struct command_table *commands);
 
-/* Read the file again. Whether that went well is in the log. */
+/* Read the file again. The log says how that went. */
 void governor_reload(struct governor *governor);
 
 /* The file it reads; NULL: none. */
@@ -53,10 +52,10 @@ const char *governor_path(const struct governor *governor);
 
 const struct reloads *governor_reloads(const struct governor *governor);
 
-/* Do what the order says, and set its result. */
+/* Carry out the order, and set its result. */
 void governor_carry_out(struct governor *governor, struct order *order);
 
-/* What is to be handed out; the governor's references. */
+/* What workers should have now; the references stay the governor's. */
 struct command_table *governor_commands(const struct governor *governor);
 struct rules *governor_rules(const struct governor *governor);
 

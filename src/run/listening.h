@@ -1,6 +1,6 @@
 /*
- * The sockets that weir listens on: of each TCP address one for every worker, of each unix socket one for all of them. Of
- * those that were inherited there may be more or fewer.
+ * The sockets that weir listens on: for each TCP address one for every worker, for each unix socket one for all. Of an
+ * address whose sockets were inherited there may be more or fewer.
  */
 #ifndef WEIR_RUN_LISTENING_H
 #define WEIR_RUN_LISTENING_H
@@ -13,6 +13,7 @@
 #include "run/inherit.h"
 #include "run/upgrade.h"
 
+/* A socket on which a worker accepts, and how clients come in there (front/front.h). */
 struct opening {
     int fd;
     const struct entrance *entrance;
@@ -21,28 +22,28 @@ struct opening {
 struct listening;
 
 /*
- * Everything that the configuration names, the operators' socket included; what has been inherited for it is used. NULL:
- * the log says why.
+ * Open all listening sockets of the configuration, the operators' socket included, using inherited ones. NULL: the log
+ * says why.
  */
 struct listening *listening_open(const struct config *config, struct inherited *inherited);
 
-/* The i-th of all its sockets, fd -1 from their number on; for a successor. */
+/* The i-th of all sockets, to hand to a successor; fd -1 behind the last. */
 struct heirloom listening_socket(const struct listening *listening, size_t i);
 
-/* A successor has the sockets too: the files of unix sockets are its. */
+/* A successor has the sockets too: files of unix sockets are no longer removed here. */
 void listening_hand_over(struct listening *listening);
 
-/* Close the sockets and remove the files of unix sockets: nobody watches them any more. */
+/* Close the sockets and remove the files of unix sockets. No worker may use them any more. */
 void listening_shut(struct listening *listening);
 
-/* The same, unless it has been done, and free. NULL may be closed. */
+/* The same, unless it has been done, and free. NULL is allowed. */
 void listening_close(struct listening *listening);
 
-/* How many addresses there are, and how clients come in at one of them. */
+/* The addresses: how many, and how clients come in at each. */
 size_t listening_count(const struct listening *listening);
 const struct entrance *listening_entrance(const struct listening *listening, size_t i);
 
-/* Where one worker accepts, *n openings; they live until listening_close. */
+/* The *n sockets on which one worker accepts; valid until listening_close. */
 const struct opening *listening_openings(const struct listening *listening, unsigned worker, size_t *n);
 
 #endif

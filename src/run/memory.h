@@ -1,10 +1,10 @@
 /*
- * Keeps weir below its memory-limit, as well as it can: counts what clients make it keep, ten times a second while there is
- * a limit, and tells the workers which step of the ladder (base/ladder.h) it is.
+ * Keeps weir below memory-limit, as well as possible: adds up what clients make it allocate, ten times a second while
+ * there is a limit, and tells the workers which step of base/ladder.h holds.
  *
- * Counted is what grows with clients and traffic: their buffers, they themselves, connections to Redis, subjects. The
- * system's own view of the process plays no part: it knows memory that has been given back and is not taken yet, which no
- * backpressure would change. Main thread.
+ * Counted is what grows with clients and traffic: clients, their buffers, lanes, subjects. The process' resident size
+ * is not used: it includes freed memory that the allocator still keeps, which no backpressure would reduce. Main
+ * thread.
  */
 #ifndef WEIR_RUN_MEMORY_H
 #define WEIR_RUN_MEMORY_H
@@ -20,18 +20,18 @@ struct memory {
     uv_timer_t timer;
     uint64_t limit_bytes; /* 0: none */
     enum ladder_step step;
-    bool must_trim; /* what the workers have given back is still the allocator's */
+    bool must_trim; /* the workers have freed memory: call malloc_trim */
 };
 
-/* With the crew started. */
+/* After the crew has been started. */
 void memory_open(struct memory *memory, struct loop *loop, struct crew *crew, struct front_settings *settings,
                  struct journal *journal);
 void memory_close(struct memory *memory);
 
-/* Another limit, now. */
+/* Change the limit; 0: none. */
 void memory_set_limit(struct memory *memory, uint64_t limit_bytes);
 
-/* What is counted, in bytes; 0 before the crew is there. */
+/* What is counted, in bytes; 0 before memory_open. */
 uint64_t memory_used(const struct memory *memory);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Orders that give a single key of a named limit rates of its own, or take them back; and what becomes of such rates when the
- * configuration changes.
+ * Orders about overrides (quota/override.h): LIMIT SET and UNSET of rates for a single key; and what becomes of
+ * overrides when the configuration changes.
  *
  * The main thread.
  */
@@ -15,7 +15,10 @@
 #include "quota/named.h"
 #include "run/config_diff.h"
 
-/* Carry it out on a copy of `named`, which is *next. NULL, or an error ("ERR ...", heap), and there is none. */
+/*
+ * Carry out the order on a copy of `named`: *next, which the caller then owns. Returns NULL, or an error ("ERR ...",
+ * heap), and no *next.
+ */
 __attribute__((warn_unused_result)) char *order_key_set(const struct order *order, const struct named *named,
                                                         uint64_t now_ns, struct journal *journal, struct named **next);
 __attribute__((warn_unused_result)) char *order_key_unset(const struct order *order, const struct named *named,
@@ -23,13 +26,13 @@ __attribute__((warn_unused_result)) char *order_key_unset(const struct order *or
                                                           struct named **next);
 
 /*
- * Rates of single keys go over from `before` to `fresh`, which is not in use yet, where the limit is still there and has the
- * same algorithm; after a reload only those that have an end. What goes is named in the log.
+ * Carry overrides over from `before` to `fresh`, which is not shared yet, for limits that still exist with the same
+ * algorithm; after a reload only overrides with an end. Dropped ones are logged.
  */
 void order_key_inherit(struct named *fresh, const struct named *before, bool is_reload, uint64_t now_ns,
                        struct journal *journal);
 
-/* They stand in no file. */
+/* Add all overrides to the differences: they are in no file. */
 void order_key_differences(const struct named *named, uint64_t now_ns, struct differences *differences);
 
 #endif

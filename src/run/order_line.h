@@ -1,5 +1,5 @@
 /*
- * The line of the configuration that an order is about, and errors as its client reads them.
+ * Which line of the configuration an order is about, and the errors for its client.
  */
 #ifndef WEIR_RUN_ORDER_LINE_H
 #define WEIR_RUN_ORDER_LINE_H
@@ -11,23 +11,23 @@
 #include "quota/named.h"
 #include "run/config_edit.h"
 
-/* "ERR ...", printf's format; heap. */
+/* An error for the client, heap; printf's format, which begins with "ERR". */
 __attribute__((format(printf, 1, 2))) char *order_error(const char *format, ...);
 
-/* Is the text fit for a line of a file, and for one of a reply? NULL is. */
+/* Can the text stand in a line of a file, and in a status reply? NULL can. */
 bool order_is_one_line(const char *text);
 
 /*
- * The name of the line, good as long as the order and `policies`. NULL, or an error (heap): there is no such policy, or
- * the line is none that can be changed while weir runs.
+ * Set *name, valid as long as the order and `policies`. Returns NULL, or an error (heap): no such policy, or a line
+ * that cannot be changed while weir runs.
  */
 __attribute__((warn_unused_result)) char *order_line(const struct order *order, const struct policies *policies,
                                                      struct line_name *name);
 
-/* Is there a limit that is named as the order says? */
+/* Is there a named limit as the order says? Returns NULL, or an error (heap). */
 __attribute__((warn_unused_result)) char *order_named(const struct order *order, const struct named *named);
 
-/* The same of an order about a named limit; and the right side of its line. */
+/* As order_line, for an order about a named limit; *value is the right side of the line. */
 __attribute__((warn_unused_result)) char *order_named_line(const struct order *order, const struct named *named,
                                                            struct line_name *name, struct slice *value);
 

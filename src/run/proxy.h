@@ -1,5 +1,6 @@
 /*
- * The whole proxy: opens what the configuration names, starts the workers, follows the upstream, stops on a signal.
+ * The life of the process: opens what the configuration names, starts the workers, follows the upstream, stops on a
+ * signal.
  */
 #ifndef WEIR_RUN_PROXY_H
 #define WEIR_RUN_PROXY_H
@@ -10,8 +11,8 @@
 #include "run/upgrade.h"
 
 /*
- * Runs until SIGTERM or SIGINT with `config`, which was built from `file`. At SIGUSR2 `program` takes over. Returns the process' exit status: 0, or 1
- * when it could not start (said in the log).
+ * Run until SIGTERM or SIGINT with `config`, which was built from `file`. At SIGUSR2 `program` is started and takes
+ * over. Returns the process' exit status: 0, or 1 when it could not start (logged).
  */
 int proxy_run(const struct config *config, const struct config_file *file, struct command_table *builtin,
               const struct program *program);

@@ -1,5 +1,5 @@
 /*
- * Tells operators how weir stands: opens [admin] listen, and publishes a snapshot there whenever it is asked to.
+ * Serves operators over HTTP: opens [admin] listen, and publishes snapshots there.
  */
 #ifndef WEIR_RUN_REPORTER_H
 #define WEIR_RUN_REPORTER_H
@@ -14,26 +14,26 @@
 struct http;
 
 struct reporter {
-    struct http *http; /* NULL: it does not serve */
-    int fd;            /* the listening socket, while open; else -1 */
+    struct http *http; /* NULL: not serving */
+    int fd;            /* the listening socket until reporter_start; else -1 */
     char text[ADDRESS_TEXT];
     const char *hosts; /* the configuration's */
 };
 
-/* Listen where the configuration says, if it says anything. False: it cannot, and the log says why. */
+/* Open the listening socket, if one is configured. False: it cannot; logged. */
 __attribute__((warn_unused_result)) bool reporter_open(struct reporter *reporter, const struct config *config,
                                                        struct inherited *inherited);
 
-/* Serve from now on, if it listens. False as above. */
+/* Begin to serve, if there is a socket. False: it cannot; logged. */
 __attribute__((warn_unused_result)) bool reporter_start(struct reporter *reporter);
 
-/* Another process serves there now. */
+/* Accept no more: another process serves on the same socket now. */
 void reporter_quiesce(struct reporter *reporter);
 
-/* Take a census and publish it, if it serves. */
+/* Take a census and publish it, if it is serving. */
 void reporter_tell(struct reporter *reporter, const struct census *census);
 
-/* Safe on one that was opened in vain. */
+/* Safe also after reporter_open failed. */
 void reporter_close(struct reporter *reporter);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads a password from a file; what was read is in one heap string and nowhere else. */
+/* The password is kept in one heap string and nowhere else. */
 #include "run/secret.h"
 
 #include <errno.h>

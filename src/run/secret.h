@@ -10,7 +10,7 @@
 
 enum secret_result {
     SECRET_READ,
-    SECRET_READ_BY_OTHERS, /* read, but so can other users: `why` says it */
+    SECRET_READ_BY_OTHERS, /* read, but other users can read the file too, as `why` says */
     SECRET_BAD,            /* `why` says what is wrong */
 };
 

@@ -1,10 +1,10 @@
 /*
- * Another weir, maybe of another version, takes over without a refused connection: this process starts it with all its
- * listening sockets, so that none of them is ever closed, and drains once the new one serves.
+ * Replacing a running weir by another process, maybe of another version, without refusing a connection: the old process
+ * starts the new one with all its listening sockets, so that none of them is ever closed, and drains once it serves.
  *
- * The two speak over one socket pair. A byte of the new process says that it serves; the end, that the old one has told
- * the service manager so, and speaks for the service no more. If the new process ends without having served, the old one
- * goes on as if nothing had happened.
+ * The two share a socket pair. The new process writes a byte when it serves. The old one then tells the service manager
+ * which process is the main one, and closes its end: from then on the new process notifies the service manager. If the
+ * new process ends before it has served, the old one goes on as if nothing had happened.
  */
 #ifndef WEIR_RUN_UPGRADE_H
 #define WEIR_RUN_UPGRADE_H
@@ -15,18 +15,18 @@
 
 #include "net/loop.h"
 
-/* In the environment of the new process: who started it, and a letter for each socket it gets. */
+/* In the environment of the new process: the old one's pid, and a letter for each socket that is handed over. */
 #define UPGRADE_PID "WEIR_UPGRADE_PID"
 #define UPGRADE_SOCKETS "WEIR_UPGRADE_SOCKETS"
 
 /* How this process was started. */
 struct program {
-    const char *path; /* of the file, even if another one is there by now */
+    const char *path; /* of the program file, which may have been replaced since */
     char **argv;
 };
 
-#define UPGRADE_OWN 'o'     /* weir made it */
-#define UPGRADE_SYSTEMD 's' /* systemd did */
+#define UPGRADE_OWN 'o'     /* a socket that weir made */
+#define UPGRADE_SYSTEMD 's' /* a socket that systemd made */
 
 /* A listening socket to hand over. */
 struct heirloom {
@@ -40,34 +40,37 @@ struct upgrade {
     const struct program *program;
     void (*on_served)(void *arg, int pid);
     void *arg;
-    /* the upgrade's own, zero before */
+    /* private, zero before */
     enum upgrade_state state;
     unsigned open; /* handles that are not closed yet */
     uv_process_t process;
     uv_pipe_t answer;
 };
 
-/* Start it, with these sockets; on_served may follow. The log says what goes wrong, and when one is under way already. */
+/*
+ * Start the new process with these n sockets; on_served may follow. Errors are logged; so is an upgrade already
+ * running.
+ */
 void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n);
 
-/* Of the new process, which serves: this one speaks for the service no more. */
+/* After on_served: this process no longer notifies the service manager; the new one may. */
 void upgrade_let_go(struct upgrade *upgrade);
 
-/* One that does not serve yet is ended. Asynchronous, as the loop is closed. */
+/* Ends the new process if it does not serve yet. Asynchronous, as the loop is closed. */
 void upgrade_close(struct upgrade *upgrade);
 
 /* ---- the new process' side ---- */
 
 struct succession {
-    int fd; /* where the old process is answered; -1: there is none */
+    int fd; /* the socket to the old process; -1: there is none */
     void (*on_alone)(void *arg);
     void *arg;
-    /* its own, zero before */
+    /* private, zero before */
     uv_poll_t poll;
     bool is_waiting;
 };
 
-/* Tell the old process that this one serves. on_alone follows when this one speaks for the service. */
+/* Tell the old process that this one serves. on_alone follows when this one may notify the service manager. */
 void succession_serve(struct succession *succession, struct loop *loop);
 
 /* Asynchronous, as the loop is closed. Safe whatever has been done. */

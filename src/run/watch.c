@@ -1,6 +1,6 @@
 /*
- * A spell begins with the first decision of its kind and ends with ten seconds that had none. One of newcomers that
- * share a subject ends with a minute; only its beginning is told.
+ * A spell begins with the first decision of its kind and ends after ten seconds without one. A spell of newcomers that
+ * share a subject ends after a minute; only its beginning is logged.
  */
 #include "run/watch.h"
 

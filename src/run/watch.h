@@ -1,8 +1,8 @@
 /*
- * Tells of limits that refuse, delay or only count: at once when one begins, then in one line for each ten seconds. And
- * when newcomers begin to share a subject, for want of places.
+ * Logs when limits refuse, delay or (in shadow mode) would refuse: at once when one begins to, then a line every ten
+ * seconds; and when new clients begin to share an overflow subject because the table is full.
  *
- * Looks at the workers' tallies whenever it is asked to; time is an argument. Of clients it knows nothing.
+ * Looks at the workers' tallies whenever it is called; time is an argument.
  */
 #ifndef WEIR_RUN_WATCH_H
 #define WEIR_RUN_WATCH_H
@@ -16,21 +16,21 @@
 
 #define WATCH_NS (10 * NS_PER_S) /* between two lines about the same limit */
 
-#define WATCH_FULL_NS (60 * NS_PER_S) /* without one that had to share: next time it is told again */
+#define WATCH_FULL_NS (60 * NS_PER_S) /* after so long without one that had to share, the next is logged again */
 
-/* Gets the journal's word for it ("refused", "delayed", "shadowed", "subjects") and a line. */
+/* Logs a line; `kind` is its word in the journal ("refused", "delayed", "shadowed", "subjects"). */
 typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, const char *line);
 
 struct watch;
 
-/* The tallies of n workers, which outlive it. */
+/* `tallies`: those of n workers, which outlive it. */
 struct watch *watch_new(struct tally *const *tallies, unsigned n, watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
 /* Look at every limit of these policies. */
 void watch_look(struct watch *watch, const struct policies *policies, uint64_t now_ns);
 
-/* So many newcomers have had to share a subject until now. */
+/* `overflows`: subjects_overflows now. */
 void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t now_ns);
 
 #endif

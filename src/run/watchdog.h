@@ -1,6 +1,5 @@
 /*
- * Beats for the service manager's watchdog, for as long as every worker's loop turns: one that hangs makes systemd start
- * weir again.
+ * Sends WATCHDOG=1 to the service manager as long as every worker's loop turns: when one hangs, systemd restarts weir.
  */
 #ifndef WEIR_RUN_WATCHDOG_H
 #define WEIR_RUN_WATCHDOG_H
@@ -14,10 +13,10 @@
 struct watchdog {
     uv_timer_t timer;
     struct crew *crew;
-    bool is_wanted;
+    bool is_wanted; /* $WATCHDOG_USEC is set */
 };
 
-/* Begin, if a watchdog is there ($WATCHDOG_USEC). */
+/* Begin, if the service manager asks for it ($WATCHDOG_USEC). */
 void watchdog_start(struct watchdog *watchdog, struct loop *loop, struct crew *crew);
 
 /* Asynchronous, as the loop is closed. Safe on a zeroed one. */
