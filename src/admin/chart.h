@@ -1,5 +1,5 @@
 /*
- * A list of points as the path of an SVG chart, in a box 300 wide: the newest at the right edge.
+ * Draws a list of values as an SVG path, in a box CHART_WIDTH wide: the newest value at the right edge.
  */
 #ifndef WEIR_ADMIN_CHART_H
 #define WEIR_ADMIN_CHART_H
@@ -10,21 +10,20 @@
 
 #define CHART_WIDTH 300
 
-/* The last n of HISTORY_POINTS values; `most` is at the top of a box of that height. */
 struct chart {
-    const float *points;
+    const float *points; /* HISTORY_POINTS values, of which the last n are drawn */
     size_t n;
-    double most;
+    double most; /* the value at the top of the box */
     double height;
 };
 
-/* The greatest of the last n values. */
+/* The greatest of the last n of HISTORY_POINTS values. */
 double chart_peak(const float *points, size_t n);
 
 void chart_line(struct text *out, const struct chart *chart);
-void chart_area(struct text *out, const struct chart *chart); /* down to the bottom */
+void chart_area(struct text *out, const struct chart *chart); /* closed along the bottom */
 
-/* How far from the top a value is. */
+/* The y coordinate of a value; 0 is the top. */
 double chart_y(const struct chart *chart, double value);
 
 #endif

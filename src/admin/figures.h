@@ -1,5 +1,5 @@
 /*
- * Numbers as people read them on the page. page/page.js writes the same, so that nothing jumps when it takes over.
+ * Formats numbers for the page. page/page.js formats them the same way, so that nothing changes when it takes over.
  */
 #ifndef WEIR_ADMIN_FIGURES_H
 #define WEIR_ADMIN_FIGURES_H

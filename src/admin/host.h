@@ -1,8 +1,8 @@
 /*
- * By which names HTTP for operators may be asked for.
+ * Which Host headers the HTTP server for operators accepts.
  *
- * A page from elsewhere, open in an operator's browser, can have its own name resolved to weir's address (DNS rebinding),
- * and then reads what weir answers as its own. Its name is in the Host of what it asks; an address is nobody's name.
+ * A foreign page in an operator's browser can make its own host name resolve to weir's address (DNS rebinding), and may
+ * then read weir's answers. Its requests have its name in Host; so only addresses and configured names are accepted.
  */
 #ifndef WEIR_ADMIN_HOST_H
 #define WEIR_ADMIN_HOST_H
@@ -12,12 +12,12 @@
 #include "base/slice.h"
 
 /*
- * Is this Host an address, "localhost" or one of `names`, which are separated by commas? With or without a port, in any
- * case, with or without the dot at the end.
+ * Is `host` an address, "localhost" or one of `names` (separated by commas)? With or without a port and a final dot;
+ * case does not matter.
  */
 bool host_is_known(struct slice host, struct slice names);
 
-/* Can it be one of the names? */
+/* Is it a valid host name? */
 bool host_is_name(struct slice name);
 
 #endif

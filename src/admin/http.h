@@ -1,9 +1,9 @@
 /*
  * The HTTP server for operators: the page at /, /metrics, /healthz, /readyz, /api/v1/stats, on one thread of its own.
  *
- * It shows the snapshot that was published last, so that whoever asks costs the workers nothing. One request a
- * connection; a connection lives ten seconds at most, and one when many are open, so that slow ones hold nobody up.
- * All functions are for one thread, the main one.
+ * It shows the snapshot that was published last, so that requests cost the workers nothing. One request for each
+ * connection; a connection may last ten seconds, one second when many are open, so that slow ones block nobody. All
+ * functions are for the main thread.
  */
 #ifndef WEIR_ADMIN_HTTP_H
 #define WEIR_ADMIN_HTTP_H
@@ -15,18 +15,20 @@
 struct http;
 
 /*
- * Serve at the listening socket `fd`, which it takes over, whoever asks by address or by one of the names in `hosts`
- * (see admin/host.h; NULL: none). NULL: the system refuses; the socket is closed.
+ * Serve on the listening socket `fd`, which it takes over. `hosts`: see admin/host.h; NULL: no names. NULL: it cannot
+ * be started; the socket is closed.
  */
 struct http *http_start(int fd, const char *hosts);
 
-/* Show this from now on; takes over the reference. To be called once a second: it also ends what takes too long. */
+/*
+ * Show this snapshot from now on; takes over the reference. To be called once a second: also closes slow connections.
+ */
 void http_publish(struct http *http, struct snapshot *snapshot);
 
-/* Take no more connections: the socket is another process' too, and those that come are its. */
+/* Accept no more connections: another process accepts on the same socket. */
 void http_quiesce(struct http *http);
 
-/* Ends the thread. NULL may be stopped. */
+/* Ends the thread and frees. NULL is allowed. */
 void http_stop(struct http *http);
 
 #endif

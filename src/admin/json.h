@@ -1,5 +1,5 @@
 /*
- * JSON as it is written: members of the object, or rows of the list, that was opened last. Commas come by themselves.
+ * A JSON writer: each call adds a member to the object, or a row to the list, that was opened last; commas included.
  */
 #ifndef WEIR_ADMIN_JSON_H
 #define WEIR_ADMIN_JSON_H
@@ -9,15 +9,15 @@
 
 #include "base/text.h"
 
-/* "name": and nothing behind it yet. */
+/* Only the name and its colon. */
 void json_name(struct text *out, const char *key);
 
 void json_number(struct text *out, const char *key, uint64_t value);
 void json_real(struct text *out, const char *key, double value);
 void json_flag(struct text *out, const char *key, bool value);
 void json_string(struct text *out, const char *key, const char *value);
-void json_text(struct text *out, const char *key, struct slice value);             /* may be what a client said */
-void json_reals(struct text *out, const char *key, const float *values, size_t n); /* a list of them */
+void json_text(struct text *out, const char *key, struct slice value);             /* any bytes */
+void json_reals(struct text *out, const char *key, const float *values, size_t n); /* a list of numbers */
 
 void json_open_object(struct text *out, const char *key);
 void json_open_list(struct text *out, const char *key);

@@ -1,5 +1,5 @@
 /*
- * The table of metrics: one row each, and a function that shows its series. All series are there from the start.
+ * The table of metrics: each row has the function that writes its series. All series exist from the start.
  */
 #include "admin/metrics.h"
 

@@ -1,8 +1,8 @@
 /*
- * The page for operators: one HTML document with everything in it, that is read without JavaScript as well.
+ * The page for operators: one HTML document with everything in it, readable without JavaScript too.
  *
- * page/page.html is a template: {{words}} in it are slots, and a table here says what comes into each. Nothing that a
- * client, Redis or the configuration said gets into it unescaped.
+ * page/page.html is a template: {{words}} in it are slots, and a table in page.c says what fills each. Whatever comes
+ * from a client, Redis or the configuration is escaped.
  */
 #ifndef WEIR_ADMIN_PAGE_H
 #define WEIR_ADMIN_PAGE_H
@@ -10,7 +10,7 @@
 #include "admin/snapshot.h"
 #include "base/text.h"
 
-/* `nonce` is what the response's content security policy allows styles and scripts by. */
+/* `nonce`: the nonce for styles and scripts in the response's Content-Security-Policy. */
 void page_write(struct text *out, const struct snapshot *snapshot, const char *nonce);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Taken in by the assembler: what is in the file is what browsers are sent.
+ * Included by the assembler (.incbin), so that browsers get exactly what is in the files.
  */
 #include "admin/page_files.h"
 

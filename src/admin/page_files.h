@@ -1,5 +1,5 @@
 /*
- * The page's files as they stand in admin/page/, part of the program.
+ * The files of admin/page/, compiled into the program.
  */
 #ifndef WEIR_ADMIN_PAGE_FILES_H
 #define WEIR_ADMIN_PAGE_FILES_H

@@ -1,5 +1,5 @@
 /*
- * The rows of the page's tables. page/page.js makes the same ones, cell by cell.
+ * The rows of the page's tables. page/page.js makes the same rows, cell by cell.
  */
 #ifndef WEIR_ADMIN_PAGE_ROWS_H
 #define WEIR_ADMIN_PAGE_ROWS_H
@@ -18,7 +18,7 @@ void page_classes(struct text *out, const struct snapshot *snapshot);
 void page_listeners(struct text *out, const struct snapshot *snapshot);
 void page_events(struct text *out, const struct snapshot *snapshot);
 
-/* Of one listener: newcomers turned away; clients that are gone. */
+/* Sums over all reasons: connections refused; connections closed. */
 uint64_t listener_turned_away(const struct listener_counts *counts);
 uint64_t listener_closed(const struct listener_counts *counts);
 

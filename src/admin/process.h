@@ -1,5 +1,5 @@
 /*
- * What the system says of this process. Any thread.
+ * What the system says about this process. Any thread.
  */
 #ifndef WEIR_ADMIN_PROCESS_H
 #define WEIR_ADMIN_PROCESS_H

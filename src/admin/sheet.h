@@ -1,5 +1,5 @@
 /*
- * What metrics are written on: one series after another, as text for Prometheus or as CSV.
+ * The output of metrics: one series after another, in Prometheus' text format or as CSV.
  */
 #ifndef WEIR_ADMIN_SHEET_H
 #define WEIR_ADMIN_SHEET_H
@@ -17,7 +17,7 @@ struct sheet {
     struct text *out;
     enum sheet_format format;
     const struct snapshot *snapshot;
-    const char *name; /* of the metric whose series are being written */
+    const char *name; /* of the metric that is being written */
     struct process process;
 };
 
@@ -29,7 +29,7 @@ struct label {
 #define LABELS(...) ((const struct label[]){__VA_ARGS__, {NULL, NULL}})
 #define NO_LABELS ((const struct label[]){{NULL, NULL}})
 
-/* One series: its value; a histogram. */
+/* Write one series of the current metric: a number, or a histogram. */
 void put(struct sheet *sheet, const struct label *labels, uint64_t value);
 void put_real(struct sheet *sheet, const struct label *labels, double value);
 void put_histo(struct sheet *sheet, const struct histo *histo);

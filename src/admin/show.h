@@ -1,5 +1,5 @@
 /*
- * The metrics that are not of the process itself: each function writes the series of one. The table of them is in
+ * One function for each metric that is not about the process: it writes the metric's series. The table is in
  * admin/metrics.c.
  */
 #ifndef WEIR_ADMIN_SHOW_H
@@ -7,7 +7,7 @@
 
 #include "admin/sheet.h"
 
-#define METRICS_RULES 128 /* limits with series of their own; the others share the rule "_other" */
+#define METRICS_RULES 128 /* how many limits have series of their own; the others share the label rule="_other" */
 
 /* show_clients.c */
 void show_accepted(struct sheet *s);

@@ -1,5 +1,5 @@
 /*
- * Metrics of clients: their connections, their commands, and how long these took.
+ * Metrics about clients: their connections, their commands, and how long these took.
  */
 #include "admin/show.h"
 

@@ -1,5 +1,5 @@
 /*
- * Metrics of limits. A limit is a rule here, and the first METRICS_RULES have series of their own.
+ * Metrics about limits, which the label `rule` names; the first METRICS_RULES have series of their own.
  */
 #include "admin/show.h"
 

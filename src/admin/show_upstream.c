@@ -1,5 +1,5 @@
 /*
- * Metrics of the upstream, and of the connections to it.
+ * Metrics about the upstream and the connections to it.
  */
 #include "admin/show.h"
 

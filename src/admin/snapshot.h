@@ -1,8 +1,8 @@
 /*
- * How weir stands at one moment, as operators see it: gathered once a second, then never changed.
+ * The state of weir at one moment, for operators: collected once a second, then immutable.
  *
- * Counted: whoever shows it holds a reference, on any thread. Text in it is NUL-terminated. Only `top` and `events`
- * have what clients said themselves.
+ * Reference-counted; any thread. Text in it is NUL-terminated. Only `tops` and `events` contain text that comes from
+ * clients.
  */
 #ifndef WEIR_ADMIN_SNAPSHOT_H
 #define WEIR_ADMIN_SNAPSHOT_H
@@ -31,39 +31,39 @@ struct snapshot_limit {
     char amount[LIMIT_RATE_MAX]; /* "1000/s" */
     char unit[24], scope[24], action[24];
     bool is_shadow;
-    double per_s; /* 0: a number at one moment, or nothing ever */
+    double per_s; /* its rate; 0: a gauge, or `deny` */
     uint64_t burst;
     uint64_t admitted, delayed, refused, shadowed, near;
-    uint64_t subjects; /* of its policy, remembered now */
-    uint16_t id;       /* of this limit as long as the process lives */
-    double used;       /* 0 to 1, by the fullest holder that is known, or by the rate where there is one holder */
-    char fullest[SUBJECT_NAME_MAX + 1]; /* that holder; "": nobody, or not a subject */
+    uint64_t subjects; /* of its policy, in the table now */
+    uint16_t id;       /* limit.id */
+    double used; /* 0 to 1: of the fullest subject that is known, or with one holder by its rate (run/fullness.h) */
+    char fullest[SUBJECT_NAME_MAX + 1]; /* that subject; "": none */
 
-    /* ---- made by history_note, of as many limits as it follows ---- */
+    /* ---- set by history_note, for the first HISTORY_LIMITS ---- */
     double allowed_per_s, over_per_s;
     enum limit_state state;
 };
 
-/* Does its rate at one moment say how much of it is used? Not where its burst is a matter of minutes or hours. */
+/* Does the current rate say how much of the limit is used? Not where the burst lasts for minutes or hours. */
 static inline bool snapshot_limit_is_fast(const struct snapshot_limit *limit)
 {
     return limit->per_s > 0 && (double)limit->burst <= 5 * limit->per_s;
 }
 
-/* A limit that the operator has named. */
+/* A named limit. */
 struct snapshot_named {
     char name[TALLY_NAME_MAX + 1]; /* no two are the same */
     const char *algorithm;         /* static */
-    char rates[256];               /* as they are written; cut */
-    char zone[64];                 /* of its calendar; "": it has none */
-    char penalty[64];              /* as it is written; "": none */
+    char rates[256];               /* as written; cut */
+    char zone[64];                 /* of its calendar windows; "": none */
+    char penalty[64];              /* as written; "": none */
     bool is_shadow;
-    size_t overrides; /* keys with rates of their own now */
+    size_t overrides; /* how many keys have rates of their own now */
     uint64_t results[TALLY_RESULTS];
     struct histo times;
 };
 
-/* One server of the upstream. */
+/* A node of the upstream. */
 struct snapshot_node {
     char address[SNAPSHOT_TEXT]; /* no two are the same */
     bool is_up;
@@ -93,20 +93,20 @@ struct snapshot {
     bool is_private; /* lanes = private */
     bool is_shadow;  /* mode = shadow */
     bool is_draining;
-    char not_ready[SNAPSHOT_TEXT]; /* why it does not serve; "": it serves */
+    char not_ready[SNAPSHOT_TEXT]; /* why it is not ready; "": it is */
 
-    char upstream[SNAPSHOT_TEXT]; /* its home node's address */
-    bool is_up;                   /* all of it */
-    struct lane_counts lanes;     /* to all nodes together */
+    char upstream[SNAPSHOT_TEXT]; /* the home node's address */
+    bool is_up;                   /* every node is */
+    struct lane_counts lanes;     /* summed over all nodes */
     struct snapshot_node *nodes;
     size_t n_nodes;
 
     uint64_t reloads, failed_reloads;
-    uint64_t reloaded_unix_ms;        /* the last one that went well, or the start */
-    bool is_reload_good;              /* the last one */
-    char reload_error[SNAPSHOT_TEXT]; /* why it was not */
+    uint64_t reloaded_unix_ms;        /* the last successful reload, or the start */
+    bool is_reload_good;              /* the last reload succeeded */
+    char reload_error[SNAPSHOT_TEXT]; /* why it did not */
 
-    uint64_t memory_bytes, memory_limit_bytes; /* counted by weir itself; 0: no limit */
+    uint64_t memory_bytes, memory_limit_bytes; /* as run/memory.h counts; limit 0: none */
     unsigned memory_step;                      /* enum ladder_step */
 
     unsigned max_clients;
@@ -118,9 +118,9 @@ struct snapshot {
     uint64_t client_read, client_written, upstream_read, upstream_written; /* bytes */
     uint64_t client_pauses, upstream_pauses;
 
-    size_t subjects, key_subjects; /* remembered now */
-    size_t max_subjects;           /* of either kind */
-    bool is_overflowed;            /* newcomers have had to share one */
+    size_t subjects, key_subjects; /* in the two tables now */
+    size_t max_subjects;           /* for each table */
+    bool is_overflowed;            /* an overflow subject has been used */
 
     struct snapshot_limit *limits;
     size_t n_limits;
@@ -129,7 +129,7 @@ struct snapshot {
     struct snapshot_top tops[TOP_BY_COUNT];
     struct journal_event events[SNAPSHOT_EVENTS];
     size_t n_events;
-    struct history *history; /* made by history_note */
+    struct history *history; /* owned; set by history_note */
 };
 
 struct snapshot *snapshot_new(void); /* zeroed, one reference; NULL: out of memory */
