@@ -21,7 +21,7 @@ struct history *history_new(void)
 
 void history_free(struct history *history)
 {
-    if (!history)
+    if (history == NULL)
         return;
     free(history->tracks);
     free(history);
@@ -32,7 +32,7 @@ static struct history *copy(const struct history *history)
 {
     struct history *copy = malloc(sizeof *copy);
     struct track *tracks = malloc((history->n_limits + 1) * sizeof *tracks);
-    if (!copy || !tracks) {
+    if (copy == NULL || tracks == NULL) {
         free(copy);
         free(tracks);
         return NULL;
@@ -129,13 +129,13 @@ static bool match(struct history *history, const struct snapshot *s)
 {
     size_t n = s->n_limits < HISTORY_LIMITS ? s->n_limits : HISTORY_LIMITS;
     struct track *tracks = calloc(n + 1, sizeof *tracks);
-    if (!tracks)
+    if (tracks == NULL)
         return false;
     for (size_t i = 0; i < n; i++) {
         const struct snapshot_limit *limit = &s->limits[i];
         const struct track *known = find(history, limit->id);
-        tracks[i] =
-            known ? *known : (struct track){.id = limit->id, .seen = decided(limit), .at_point = decided(limit)};
+        tracks[i] = known != NULL ? *known
+                                  : (struct track){.id = limit->id, .seen = decided(limit), .at_point = decided(limit)};
     }
     free(history->tracks);
     history->tracks = tracks;

@@ -86,7 +86,7 @@ static void show_page(struct answer *answer, const struct snapshot *snapshot, st
 static bool is_csv_wanted(struct MHD_Connection *connection)
 {
     const char *format = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "format");
-    return format && strcmp(format, "csv") == 0;
+    return format != NULL && strcmp(format, "csv") == 0;
 }
 
 static void show_metrics(struct answer *answer, const struct snapshot *snapshot, struct MHD_Connection *connection)
@@ -102,7 +102,7 @@ static bool find_history(struct MHD_Connection *connection, uint64_t *after)
     const char *wanted = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "history");
     int64_t number = 0;
     *after = STATS_NO_HISTORY;
-    if (!wanted)
+    if (wanted == NULL)
         return true;
     if (!num_parse(slice_str(wanted), &number) || number < 0)
         return false;
@@ -164,7 +164,7 @@ static const struct page *find_page(const char *path)
 static struct snapshot *latest(struct http *http)
 {
     pthread_mutex_lock(&http->lock);
-    struct snapshot *snapshot = http->latest ? snapshot_get(http->latest) : NULL;
+    struct snapshot *snapshot = http->latest != NULL ? snapshot_get(http->latest) : NULL;
     pthread_mutex_unlock(&http->lock);
     return snapshot;
 }
@@ -175,7 +175,7 @@ static struct snapshot *latest(struct http *http)
 static bool is_meant(const struct http *http, struct MHD_Connection *connection)
 {
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-    return !host || host_is_known(slice_str(host), slice_str(http->hosts));
+    return host == NULL || host_is_known(slice_str(host), slice_str(http->hosts));
 }
 
 static void make(struct answer *answer, struct http *http, struct MHD_Connection *connection, const char *path,
@@ -188,9 +188,9 @@ static void make(struct answer *answer, struct http *http, struct MHD_Connection
              "not by this name: ask by address, or let weir know the name: host = NAME in [admin]");
     else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         fail(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
-    else if (!page)
+    else if (page == NULL)
         fail(answer, MHD_HTTP_NOT_FOUND, "not here: try /, /metrics, /healthz, /readyz or /api/v1/stats");
-    else if (!snapshot && page->show != show_health)
+    else if (snapshot == NULL && page->show != show_health)
         fail(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "starting");
     else
         page->show(answer, snapshot, connection);
@@ -222,7 +222,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
     };
     struct MHD_Response *response =
         MHD_create_response_from_buffer(answer->text.len, answer->text.at, MHD_RESPMEM_MUST_FREE);
-    if (!response) {
+    if (response == NULL) {
         text_fini(&answer->text);
         return MHD_NO;
     }
@@ -258,9 +258,9 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 static void come(struct http *http, struct MHD_Connection *connection, void **context)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    int fd = info ? info->connect_fd : -1;
+    int fd = info != NULL ? info->connect_fd : -1;
     struct guest *guest = calloc(1, sizeof *guest);
-    if (!guest) {
+    if (guest == NULL) {
         shutdown(fd, SHUT_RDWR); /* nobody would see that it is slow */
         return;
     }
@@ -290,7 +290,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 {
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
         come(arg, connection, context);
-    else if (*context)
+    else if (*context != NULL)
         go(arg, context);
 }
 
@@ -323,7 +323,7 @@ struct http *http_start(int fd, const char *hosts)
 {
     struct http *http = mem_zalloc(1, sizeof *http);
     http->fd = fd;
-    http->hosts = mem_strndup(hosts ? hosts : "", hosts ? strlen(hosts) : 0);
+    http->hosts = mem_strndup(hosts != NULL ? hosts : "", hosts != NULL ? strlen(hosts) : 0);
     list_init(&http->guests);
     pthread_mutex_init(&http->lock, NULL);
     sigset_t before;
@@ -334,7 +334,7 @@ struct http *http_start(int fd, const char *hosts)
         (unsigned)GUEST_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)GUEST_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
         1, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
     signals_restore(&before);
-    if (http->daemon)
+    if (http->daemon != NULL)
         return http;
     close(fd);
     pthread_mutex_destroy(&http->lock);
@@ -352,7 +352,7 @@ void http_quiesce(struct http *http)
 
 void http_stop(struct http *http)
 {
-    if (!http)
+    if (http == NULL)
         return;
     http_quiesce(http); /* else the daemon shuts the socket down, also for those who share it */
     MHD_stop_daemon(http->daemon);

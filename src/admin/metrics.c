@@ -210,7 +210,7 @@ void metrics_write(struct text *out, const struct snapshot *snapshot, enum sheet
         text_add(out, SLICE("metric,labels,value\n"));
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
         sheet.name = metrics[i].name;
-        if (only && strcmp(only, metrics[i].name) != 0)
+        if (only != NULL && strcmp(only, metrics[i].name) != 0)
             continue;
         if (format == SHEET_TEXT)
             text_print(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help, metrics[i].name,

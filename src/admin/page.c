@@ -73,7 +73,7 @@ static void put_pid(struct page *p)
 
 static void put_config(struct page *p)
 {
-    escaped(p, p->s->config_path ? p->s->config_path : "none");
+    escaped(p, p->s->config_path != NULL ? p->s->config_path : "none");
 }
 
 static void put_reload(struct page *p)
@@ -361,7 +361,7 @@ static void fill(struct page *page, struct slice name)
         const struct slot *slot = &slots[i];
         if (!slice_eq(name, slice_str(slot->name)))
             continue;
-        if (slot->put)
+        if (slot->put != NULL)
             slot->put(page);
         else
             slot->figure(page->out, now(page, slot->series));
@@ -372,7 +372,7 @@ static void fill(struct page *page, struct slice name)
 static bool cut(struct slice *rest, const char *mark, struct slice *before)
 {
     const char *at = memmem(rest->at, rest->len, mark, strlen(mark));
-    if (!at)
+    if (at == NULL)
         return false;
     *before = slice_of(rest->at, (size_t)(at - rest->at));
     size_t gone = before->len + strlen(mark);

@@ -15,7 +15,7 @@ static uint64_t resident_bytes(void)
     unsigned long size = 0;
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
-    if (!file)
+    if (file == NULL)
         return 0;
     if (fscanf(file, "%lu %lu", &size, &pages) != 2)
         pages = 0;
@@ -27,7 +27,7 @@ static uint64_t open_fds(void)
 {
     uint64_t n = 0;
     DIR *folder = opendir("/proc/self/fd");
-    if (!folder)
+    if (folder == NULL)
         return 0;
     while (readdir(folder) != NULL)
         n++;

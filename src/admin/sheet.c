@@ -8,7 +8,7 @@
 static void put_labels(struct sheet *sheet, const struct label *labels)
 {
     struct text labelled = {0};
-    for (const struct label *label = labels; label->name; label++) {
+    for (const struct label *label = labels; label->name != NULL; label++) {
         text_print(&labelled, "%s%s=\"", label == labels ? "" : ",", label->name);
         text_add_label(&labelled, slice_str(label->value));
         text_add(&labelled, SLICE("\""));
@@ -44,7 +44,7 @@ void put_real(struct sheet *sheet, const struct label *labels, double value)
 /* Its own label is the last one; `label` NULL: it has no other. */
 static void put_bucket(struct sheet *sheet, const struct label *label, const char *bound, uint64_t n)
 {
-    if (label->name)
+    if (label->name != NULL)
         put_name(sheet, "_bucket", LABELS(*label, {"le", bound}));
     else
         put_name(sheet, "_bucket", LABELS({"le", bound}));

@@ -67,7 +67,7 @@ void show_commands(struct sheet *s)
 void show_protocol_errors(struct sheet *s)
 {
     for (int e = 0; e < ERR_COUNT; e++)
-        if (protocol_error_name((enum err)e))
+        if (protocol_error_name((enum err)e) != NULL)
             put(s, LABELS({"side", "client"}, {"reason", protocol_error_name((enum err)e)}),
                 count_read(&s->snapshot->counts.protocol_errors[e]));
     put(s, LABELS({"side", "upstream"}, {"reason", "reply"}), count_read(&s->snapshot->lanes.lost[LOSS_PROTOCOL]));
@@ -95,7 +95,9 @@ void show_limit_commands(struct sheet *s)
 {
     for (size_t i = 0; i < own_count() && i < COUNTED_OWN; i++) {
         const char *bar = strchr(own_row(i)->name, '|');
-        const char *name = bar ? bar + 1 : strcmp(own_row(i)->name, "limit") == 0 ? "unknown" : own_row(i)->name;
+        const char *name = bar != NULL                              ? bar + 1
+                           : strcmp(own_row(i)->name, "limit") == 0 ? "unknown"
+                                                                    : own_row(i)->name;
         put(s, LABELS({"subcommand", name}, {"result", "ok"}), count_read(&s->snapshot->counts.own[i][0]));
         put(s, LABELS({"subcommand", name}, {"result", "error"}), count_read(&s->snapshot->counts.own[i][1]));
     }

@@ -5,7 +5,7 @@
 struct snapshot *snapshot_new(void)
 {
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
-    if (!snapshot)
+    if (snapshot == NULL)
         return NULL;
     atomic_init(&snapshot->holders, 1);
     return snapshot;
@@ -19,7 +19,7 @@ struct snapshot *snapshot_get(struct snapshot *snapshot)
 
 void snapshot_put(struct snapshot *snapshot)
 {
-    if (!snapshot || atomic_fetch_sub_explicit(&snapshot->holders, 1, memory_order_acq_rel) > 1)
+    if (snapshot == NULL || atomic_fetch_sub_explicit(&snapshot->holders, 1, memory_order_acq_rel) > 1)
         return;
     history_free(snapshot->history);
     free(snapshot->nodes);

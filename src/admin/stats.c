@@ -9,7 +9,7 @@ static void write_process(struct text *out, const struct snapshot *s)
     json_number(out, "time_ms", s->unix_ms);
     json_real(out, "uptime_seconds", (double)(s->unix_ms - s->started_unix_ms) / 1000.0);
     json_number(out, "pid", (uint64_t)s->pid);
-    json_string(out, "config_file", s->config_path ? s->config_path : "");
+    json_string(out, "config_file", s->config_path != NULL ? s->config_path : "");
     json_number(out, "workers", s->workers);
     json_string(out, "lanes", s->is_private ? "private" : "shared");
     json_string(out, "mode", s->is_shadow ? "shadow" : "enforce");

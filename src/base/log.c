@@ -40,12 +40,12 @@ enum log_format log_current_format(void)
 
 static void give(const char *line, size_t len)
 {
-    if (!sinks[TO_FILE] && !sinks[TO_STDERR]) {
+    if (sinks[TO_FILE] == NULL && sinks[TO_STDERR] == NULL) {
         if (write(STDERR_FILENO, line, len) < 0)
             return; /* nowhere left to say it */
     }
     for (size_t i = 0; i < SINKS; i++)
-        if (sinks[i])
+        if (sinks[i] != NULL)
             log_sink_add(sinks[i], line, len);
 }
 
@@ -72,11 +72,11 @@ void log_at(enum log_site site, enum log_level level, const char *format, ...)
 
 const char *log_open(const char *path, bool to_stderr)
 {
-    struct log_sink *file = path ? log_sink_new(path, -1) : NULL;
-    if (path && !file)
+    struct log_sink *file = path != NULL ? log_sink_new(path, -1) : NULL;
+    if (path != NULL && file == NULL)
         return strerror(errno);
-    struct log_sink *terminal = to_stderr || !path ? log_sink_new(NULL, STDERR_FILENO) : NULL;
-    if (!file && !terminal)
+    struct log_sink *terminal = to_stderr || path == NULL ? log_sink_new(NULL, STDERR_FILENO) : NULL;
+    if (file == NULL && terminal == NULL)
         return strerror(errno);
     sinks[TO_FILE] = file;
     sinks[TO_STDERR] = terminal;
@@ -86,7 +86,7 @@ const char *log_open(const char *path, bool to_stderr)
 
 void log_reopen(void)
 {
-    if (sinks[TO_FILE])
+    if (sinks[TO_FILE] != NULL)
         log_sink_reopen(sinks[TO_FILE]);
 }
 
@@ -95,7 +95,7 @@ void log_flush(void)
     uint64_t end_ns = clock_ns() + LAST_WAIT_NS;
     for (size_t i = 0; i < SINKS; i++) {
         uint64_t now_ns = clock_ns();
-        if (sinks[i])
+        if (sinks[i] != NULL)
             (void)log_sink_flush(sinks[i], now_ns < end_ns ? end_ns - now_ns : 0);
     }
 }
@@ -105,7 +105,7 @@ void log_close(void)
     for (size_t i = 0; i < SINKS; i++) {
         struct log_sink *sink = sinks[i];
         sinks[i] = NULL;
-        if (!sink)
+        if (sink == NULL)
             continue;
         lost_before += log_sink_lost(sink);
         log_sink_free(sink, LAST_WAIT_NS);
@@ -116,7 +116,7 @@ uint64_t log_lost(void)
 {
     uint64_t lost = lost_before;
     for (size_t i = 0; i < SINKS; i++)
-        if (sinks[i])
+        if (sinks[i] != NULL)
             lost += log_sink_lost(sinks[i]);
     return lost;
 }

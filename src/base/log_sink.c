@@ -92,7 +92,7 @@ static size_t write_all(int fd, const char *bytes, size_t len)
 /* The file cannot say it itself. Once for each spell of failing. */
 static void complain(struct log_sink *sink, int error)
 {
-    if (sink->path && !sink->is_failing)
+    if (sink->path != NULL && !sink->is_failing)
         dprintf(STDERR_FILENO, "weir: cannot write the log to %s: %s\n", sink->path, strerror(error));
     sink->is_failing = true;
 }
@@ -221,7 +221,7 @@ static int start(struct log_sink *sink)
 
 static void let_go(struct log_sink *sink)
 {
-    if (sink->path)
+    if (sink->path != NULL)
         close(sink->fd);
     pthread_cond_destroy(&sink->filled);
     pthread_cond_destroy(&sink->settled);
@@ -232,11 +232,11 @@ static void let_go(struct log_sink *sink)
 
 struct log_sink *log_sink_new(const char *path, int fd)
 {
-    int own = path ? open_file(path) : fd;
+    int own = path != NULL ? open_file(path) : fd;
     if (own < 0)
         return NULL;
     struct log_sink *sink = mem_zalloc(1, sizeof *sink);
-    sink->path = path ? mem_strndup(path, strlen(path)) : NULL;
+    sink->path = path != NULL ? mem_strndup(path, strlen(path)) : NULL;
     sink->fd = own;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);

@@ -29,7 +29,7 @@ static size_t total(size_t count, size_t size)
 void *mem_alloc(size_t size)
 {
     void *memory = malloc(total(1, size));
-    if (!memory)
+    if (memory == NULL)
         die(size);
     given += size;
     return memory;
@@ -39,7 +39,7 @@ void *mem_zalloc(size_t count, size_t size)
 {
     size_t bytes = total(count, size);
     void *memory = calloc(1, bytes);
-    if (!memory)
+    if (memory == NULL)
         die(bytes);
     given += bytes;
     return memory;
@@ -50,7 +50,7 @@ void *mem_realloc(void *old, size_t count, size_t size)
     size_t bytes = total(count, size);
     size_t before = malloc_usable_size(old);
     void *memory = realloc(old, bytes);
-    if (!memory)
+    if (memory == NULL)
         die(bytes);
     given += bytes > before ? bytes - before : 0;
     return memory;

@@ -38,11 +38,11 @@ static inline struct slice split_take(struct slice *rest, size_t len)
  */
 static inline bool split_next(struct slice *rest, char separator, struct slice *part)
 {
-    if (!rest->at)
+    if (rest->at == NULL)
         return false;
     const char *end = memchr(rest->at, separator, rest->len);
-    *part = split_trim(split_take(rest, end ? (size_t)(end - rest->at) : rest->len));
-    *rest = end ? slice_of(rest->at + 1, rest->len - 1) : slice_of(NULL, 0);
+    *part = split_trim(split_take(rest, end != NULL ? (size_t)(end - rest->at) : rest->len));
+    *rest = end != NULL ? slice_of(rest->at + 1, rest->len - 1) : slice_of(NULL, 0);
     return true;
 }
 

@@ -82,7 +82,7 @@ struct classes *classes_new(void)
 
 void classes_free(struct classes *classes)
 {
-    if (!classes)
+    if (classes == NULL)
         return;
     for (size_t i = 0; i < classes->n; i++)
         class_free(classes->at[i]);
@@ -144,7 +144,7 @@ const struct class *class_find(struct classes *classes, struct slice text, char 
 {
     struct term term;
     struct class *class = classes_lookup(classes, text);
-    if (class)
+    if (class != NULL)
         return class;
     if (!term_spell(text, &term)) {
         refuse_unknown(classes, text, (struct why){why, why_size});
@@ -264,7 +264,7 @@ static void check_command(const struct check *check, struct slice class, const s
 {
     struct slice name = slice_str(term->text);
     size_t n = command_table_count(check->table);
-    if (command_by_name(check->table, name))
+    if (command_by_name(check->table, name) != NULL)
         return;
     struct slice near = term->is_bare ? near_name(name, check->classes->n + n, class_or_command_at, check)
                                       : near_name(name, n, command_at, check->table);

@@ -28,12 +28,12 @@ static struct slice trim(struct slice s)
 /* Cut the next item of a comma-separated list off `rest`; false after the last. */
 static bool next_item(struct slice *rest, struct slice *item)
 {
-    if (!rest->at)
+    if (rest->at == NULL)
         return false;
     const char *comma = rest->len > 0 ? memchr(rest->at, ',', rest->len) : NULL;
-    size_t len = comma ? (size_t)(comma - rest->at) : rest->len;
+    size_t len = comma != NULL ? (size_t)(comma - rest->at) : rest->len;
     *item = trim(slice_of(rest->at, len));
-    *rest = comma ? slice_after(*rest, len + 1) : slice_of(NULL, 0);
+    *rest = comma != NULL ? slice_after(*rest, len + 1) : slice_of(NULL, 0);
     return true;
 }
 
@@ -41,7 +41,7 @@ static bool is_class_name(struct slice s)
 {
     static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     for (size_t i = 0; i < s.len; i++)
-        if (!memchr(legal, s.at[i], sizeof legal - 1))
+        if (memchr(legal, s.at[i], sizeof legal - 1) == NULL)
             return false;
     return s.len > 0 && s.len <= CLASS_NAME_MAX && s.at[0] != '-';
 }
@@ -88,16 +88,16 @@ static const struct class *early_user(const struct classes *classes, struct slic
 static struct class *class_get(struct classes *classes, struct slice name, struct why why)
 {
     struct class *class = classes_lookup(classes, name);
-    const struct class *user = class ? NULL : early_user(classes, name);
+    const struct class *user = class != NULL ? NULL : early_user(classes, name);
     if (!is_class_name(name))
         why_refuse(why, "a class is named with 1 to %d of A-Z a-z 0-9 _ . - and no '-' first", CLASS_NAME_MAX);
     else if (is_taken(name))
         why_refuse(why, "%.*s has a meaning of its own: choose another name for the class", WHY_SLICE(name));
-    else if (user)
+    else if (user != NULL)
         why_refuse(why, "class %.*s is used in class %s, which comes before it: move it up", WHY_SLICE(name),
                    user->name);
     else
-        return class ? class : classes_add(classes, name);
+        return class != NULL ? class : classes_add(classes, name);
     return NULL;
 }
 
@@ -109,7 +109,7 @@ static bool word_term(const struct classes *classes, const struct class *class, 
                       struct why why)
 {
     const struct class *other = classes_lookup(classes, word);
-    if (other && !(other == class && class_is_command(word))) {
+    if (other != NULL && !(other == class && class_is_command(word))) {
         *term = (struct term){.kind = TERM_CLASS, .class = other};
         return !reaches(other, class) ||
                why_refuse(why, "class %s refers to itself through %s", class->name, other->name);
@@ -141,10 +141,10 @@ bool class_define(struct classes *classes, struct slice name, struct slice terms
 {
     struct why reason = {why, why_size};
     struct class *class = class_get(classes, name, reason);
-    if (!class)
+    if (class == NULL)
         return false;
     struct slice text;
-    struct slice rest = terms.at ? terms : SLICE("");
+    struct slice rest = terms.at != NULL ? terms : SLICE("");
     while (next_item(&rest, &text))
         if (!define_term(classes, class, text, reason))
             return false;

@@ -369,7 +369,7 @@ static void put_fact(struct command_table *table, const struct fact *fact)
 /* What is known of a command that Redis has not listed: the fact, or no more than its name. */
 static void put_known(struct command_table *table, struct slice name)
 {
-    if (command_by_name(table, name))
+    if (command_by_name(table, name) != NULL)
         return;
     for (size_t i = 0; i < N_FACTS; i++)
         if (slice_eq_nocase(facts[i].name, name)) {
@@ -400,7 +400,7 @@ static void put_subcommands(struct command_table *table, struct slice container)
 /* What is weir's own stays as it is, even if some module of Redis has a command of that name. */
 void command_table_add(struct command_table *table, const struct command_info *info)
 {
-    if (own_find(info->name))
+    if (own_find(info->name) != NULL)
         return;
     put(table, info);
     put_subcommands(table, info->name);

@@ -92,7 +92,7 @@ static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, ch
         len++;
     struct slice name = split_take(&after, len);
     const struct source *source = find_source(name);
-    if (!source)
+    if (source == NULL)
         return why_unknown(text, name, why, why_size);
     *kind = source->kind;
     if (*kind == BY_KEY)
@@ -225,7 +225,7 @@ static size_t name_network(char *out, const struct ip *ip, uint8_t family, uint8
 static size_t name_key(char *out, struct slice key, uint8_t segments)
 {
     size_t len = 0;
-    if (!key.at)
+    if (key.at == NULL)
         return 0;
     for (; len < key.len && !(key.at[len] == ':' && --segments == 0); len++)
         ;

@@ -40,7 +40,7 @@ bool ip_parse(struct slice text, struct ip *ip)
     char copy[IP_TEXT_MAX];
     struct in_addr in;
     struct in6_addr in6;
-    if (text.len == 0 || text.len >= sizeof copy || memchr(text.at, '\0', text.len))
+    if (text.len == 0 || text.len >= sizeof copy || memchr(text.at, '\0', text.len) != NULL)
         return false;
     memcpy(copy, text.at, text.len);
     copy[text.len] = '\0';

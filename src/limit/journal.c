@@ -25,7 +25,7 @@ struct journal *journal_new(void)
 
 void journal_free(struct journal *journal)
 {
-    if (!journal)
+    if (journal == NULL)
         return;
     pthread_mutex_destroy(&journal->lock);
     free(journal);

@@ -35,7 +35,7 @@ struct ledger *ledger_new(void)
 
 void ledger_free(struct ledger *ledger)
 {
-    if (!ledger)
+    if (ledger == NULL)
         return;
     for (size_t i = 0; i < ledger->n_records; i++) {
         subject_free_detached(ledger->records[i]->everybody);
@@ -103,9 +103,9 @@ static struct entry *add(struct ledger *ledger, struct record *record, struct sl
 bool ledger_enter(struct ledger *ledger, struct record *record, struct slice line, struct limit *limit)
 {
     struct entry *entry = find(ledger, record, line, limit);
-    if (!entry)
+    if (entry == NULL)
         entry = add(ledger, record, line, limit);
-    if (!entry)
+    if (entry == NULL)
         return false;
     if (limit_has_places(limit) && entry->departures == NOWHERE)
         entry->departures = add_slots(record, limit->scope, DEPARTURE_WORDS);
@@ -114,9 +114,9 @@ bool ledger_enter(struct ledger *ledger, struct record *record, struct slice lin
     limit->slot = entry->slot;
     limit->departures = entry->departures;
     limit->id = (uint16_t)(entry - ledger->entries);
-    if (limit->scope == PER_POLICY && !record->everybody)
+    if (limit->scope == PER_POLICY && record->everybody == NULL)
         record->everybody = subject_new_lasting(record, PER_POLICY, SLICE(""));
-    if (record->everybody)
+    if (record->everybody != NULL)
         subject_grow_lasting(record->everybody);
     subject_grow_lasting(record->overflow);
     return true;

@@ -52,7 +52,7 @@ struct slice action_name(enum action action)
 
 struct slice limit_line(const struct limit *limit)
 {
-    return limit->class ? class_name(limit->class) : unit_name((enum unit)limit->unit);
+    return limit->class != NULL ? class_name(limit->class) : unit_name((enum unit)limit->unit);
 }
 
 enum unit unit_find(struct slice what)
@@ -89,7 +89,7 @@ static bool take_amount(struct draft *draft, struct slice word)
     if (!unit_is_gauge(draft->unit))
         return rate_parse_amount(word, unit_is_bytes(draft->unit), &draft->count, &draft->period_ns, draft->why,
                                  draft->why_size);
-    if (word.len > 0 && memchr(word.at, '/', word.len))
+    if (word.len > 0 && memchr(word.at, '/', word.len) != NULL)
         return why_set(draft->why, draft->why_size, "\"%.*s\": %s is a number at one moment: write it without a period",
                        WHY_SLICE(word), units[draft->unit].name);
     if (!parse_count(draft, word, &draft->count))

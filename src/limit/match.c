@@ -37,7 +37,7 @@ static bool parse_glob(struct match *match, struct slice text, struct slice glob
         return why_set(why, why_size, "\"%.*s\" has no pattern: write %.*s* for any", WHY_SLICE(text), WHY_SLICE(text));
     if (split_word(&rest, &first) && rest.len > 0)
         return why_set(why, why_size, "\"%.*s\" has a space in it: terms are separated by commas", WHY_SLICE(text));
-    if (memchr(glob.at, '\0', glob.len))
+    if (memchr(glob.at, '\0', glob.len) != NULL)
         return why_set(why, why_size, "\"%.*s\" is followed by a NUL byte", WHY_SLICE(text));
     if (!glob_is_closed(glob))
         return why_set(why, why_size, "\"%.*s\" has a [ that is never closed: write \\[ for the character itself",
@@ -76,7 +76,7 @@ bool match_parse(struct match *match, struct slice text, char *why, size_t why_s
 {
     struct slice rest = text, name;
     *match = (struct match){0};
-    if (text.len == 0 || !memchr(text.at, ':', text.len))
+    if (text.len == 0 || memchr(text.at, ':', text.len) == NULL)
         return why_unknown(text, text, why, why_size);
     split_next(&rest, ':', &name);
     rest = split_trim(rest);
@@ -108,7 +108,7 @@ bool match_holds(const struct match *match, const struct facts *facts)
     case MATCH_LISTENER:
         return glob_holds(match, facts->listener);
     case MATCH_KEY:
-        return facts->key.at && glob_match(slice_str(match->glob), facts->key);
+        return facts->key.at != NULL && glob_match(slice_str(match->glob), facts->key);
     case MATCH_IP:
         return network_holds(&match->network, &facts->ip);
     case N_KINDS:

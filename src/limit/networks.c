@@ -11,7 +11,7 @@ enum network_fault network_parse(struct network *network, struct slice text)
     if (!ip_parse(address, &network->ip))
         return NETWORK_NO_ADDRESS;
     int64_t bits = (int64_t)ip_bits(&network->ip);
-    if (prefix.at && (!num_parse(prefix, &bits) || bits < 0 || bits > (int64_t)ip_bits(&network->ip)))
+    if (prefix.at != NULL && (!num_parse(prefix, &bits) || bits < 0 || bits > (int64_t)ip_bits(&network->ip)))
         return NETWORK_BAD_PREFIX;
     network->prefix = (uint8_t)bits;
     struct ip given = network->ip;

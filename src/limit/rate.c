@@ -54,7 +54,8 @@ static bool scale(struct slice digits, const struct unit *unit, uint64_t *out)
 
 static bool is_bytes_unit(struct slice name)
 {
-    return slice_eq_nocase(name, SLICE("b")) || (name.len == 2 && find_unit(byte_units, COUNT_OF(byte_units), name));
+    return slice_eq_nocase(name, SLICE("b")) ||
+           (name.len == 2 && find_unit(byte_units, COUNT_OF(byte_units), name) != NULL);
 }
 
 bool rate_parse_count(struct slice text, uint64_t *count, char *why, size_t why_size)
@@ -65,7 +66,7 @@ bool rate_parse_count(struct slice text, uint64_t *count, char *why, size_t why_
     if (digits.len > 0 && is_bytes_unit(unit_name))
         return why_set(why, why_size, "\"%.*s\": kb, mb and gb count bytes; commands are counted in k, m and g",
                        WHY_SLICE(text));
-    if (digits.len == 0 || !unit)
+    if (digits.len == 0 || unit == NULL)
         return why_set(why, why_size, "\"%.*s\" is not a count: write a whole number, or one with k, m or g (10k)",
                        WHY_SLICE(text));
     if (!scale(digits, unit, count))
@@ -79,7 +80,7 @@ bool rate_parse_bytes(struct slice text, uint64_t *bytes, char *why, size_t why_
     struct slice digits = take_digits(&unit_name);
     const struct unit *unit = find_unit(byte_units, COUNT_OF(byte_units), unit_name);
     uint64_t parsed;
-    if (digits.len == 0 || !unit || !scale(digits, unit, &parsed) || parsed > INT64_MAX)
+    if (digits.len == 0 || unit == NULL || !scale(digits, unit, &parsed) || parsed > INT64_MAX)
         return why_set(why, why_size,
                        "\"%.*s\" is not a size: write a number of bytes, or one with kb, mb or gb (64mb)",
                        WHY_SLICE(text));
@@ -96,7 +97,7 @@ bool rate_parse_time(struct slice text, uint64_t *ns, char *why, size_t why_size
     struct slice unit_name = text;
     struct slice digits = take_digits(&unit_name);
     const struct unit *unit = find_unit(time_units, COUNT_OF(time_units), unit_name);
-    if (!unit)
+    if (unit == NULL)
         return why_set(why, why_size, "\"%.*s\" is not a time: write ms, s, m, h or d, or a number of them (60s)",
                        WHY_SLICE(text));
     uint64_t parsed_ns = unit->factor;
@@ -143,7 +144,7 @@ static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, ui
     const struct unit *unit = is_bytes ? find_unit(byte_units, COUNT_OF(byte_units), rest)
                                        : find_unit(count_units, COUNT_OF(count_units), rest);
     uint64_t whole, number, divisor;
-    if (!unit || !scale(digits, unit, &whole) || !parse_decimals(decimals, &number, parts) ||
+    if (unit == NULL || !scale(digits, unit, &whole) || !parse_decimals(decimals, &number, parts) ||
         __builtin_mul_overflow(whole, *parts, &whole) || __builtin_add_overflow(whole, number * unit->factor, &whole))
         return false;
     divisor = common_divisor(whole, *parts);
@@ -172,7 +173,7 @@ bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count, uint64
                        size_t why_size)
 {
     const char *slash = text.len > 0 ? memchr(text.at, '/', text.len) : NULL;
-    if (!slash)
+    if (slash == NULL)
         return why_set(why, why_size, "\"%.*s\" is not a rate: write COUNT/PERIOD, like %s", WHY_SLICE(text),
                        is_bytes ? "10mb/s" : "1000/s or 5/60s");
     struct slice after = text;
@@ -212,7 +213,7 @@ bool rate_parse_calendar(struct slice text, uint64_t *count, enum calendar *cale
     const char *slash = text.len > 0 ? memchr(text.at, '/', text.len) : NULL;
     struct slice period = text;
     *calendar = CALENDAR_NONE;
-    if (!slash)
+    if (slash == NULL)
         return true;
     struct slice before = split_take(&period, (size_t)(slash - text.at));
     split_take(&period, 1);

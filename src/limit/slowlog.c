@@ -25,7 +25,7 @@ struct slowlog *slowlog_new(void)
 
 void slowlog_free(struct slowlog *slowlog)
 {
-    if (!slowlog)
+    if (slowlog == NULL)
         return;
     pthread_mutex_destroy(&slowlog->lock);
     free(slowlog->entries);
@@ -41,7 +41,7 @@ static struct slow_entry *entry_at(const struct slowlog *slowlog, size_t i)
 static void resize(struct slowlog *slowlog, size_t room)
 {
     struct slow_entry *entries = room > 0 ? calloc(room, sizeof *entries) : NULL;
-    if (room > 0 && !entries)
+    if (room > 0 && entries == NULL)
         return;
     size_t n = slowlog->n < room ? slowlog->n : room;
     for (size_t i = 0; i < n; i++)

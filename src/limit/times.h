@@ -39,7 +39,7 @@ void answered_count(struct answered *answered, struct times *times, uint64_t now
 static inline void answered_add(struct answered *answered, struct times *times, const struct timed *timed)
 {
     struct timed *last = answered->n > 0 ? &answered->entries[answered->n - 1] : NULL;
-    if (last && last->arrived_ns == timed->arrived_ns && last->sent_ns == timed->sent_ns &&
+    if (last != NULL && last->arrived_ns == timed->arrived_ns && last->sent_ns == timed->sent_ns &&
         last->answered_ns == timed->answered_ns && last->waited_us == timed->waited_us) {
         last->n += timed->n;
         return;

@@ -71,7 +71,7 @@ struct top *top_new(void)
 
 void top_free(struct top *top)
 {
-    if (!top)
+    if (top == NULL)
         return;
     pthread_mutex_destroy(&top->lock);
     free(top);
@@ -339,7 +339,7 @@ size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint
                     size_t max)
 {
     struct found *found = malloc((n_tops + 1) * TOP_SUBJECTS * sizeof *found);
-    if (!found)
+    if (found == NULL)
         return 0;
     size_t n = 0;
     double floors = 0;

@@ -50,7 +50,7 @@ static const struct travel *find_star(struct slice name)
 {
     char star[COMMAND_NAME_MAX + sizeof "|*"];
     const char *bar = memchr(name.at, '|', name.len);
-    if (!bar || bar - name.at > COMMAND_NAME_MAX)
+    if (bar == NULL || bar - name.at > COMMAND_NAME_MAX)
         return NULL;
     snprintf(star, sizeof star, "%.*s|*", (int)(bar - name.at), name.at);
     return find(slice_str(star));
@@ -79,12 +79,12 @@ static bool is_plain_data(uint16_t flags)
 struct travel travel_of(struct slice name, uint16_t flags)
 {
     const struct own *own = own_find(name);
-    if (own)
+    if (own != NULL)
         return (struct travel){.flow = FLOW_OWN, .is_shareable = true, .is_control = own->is_control};
     const struct travel *row = find(name);
-    if (!row)
+    if (row == NULL)
         row = find_star(name);
-    if (!row || (flags & CMD_MODULE) || (row->is_data && !is_plain_data(flags)))
+    if (row == NULL || (flags & CMD_MODULE) || (row->is_data && !is_plain_data(flags)))
         return stranger(flags);
     return *row;
 }

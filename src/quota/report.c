@@ -80,7 +80,7 @@ static void who(struct build *out, const struct report_subject *subject)
 {
     field(out, "subject", subject->name);
     build_bulk_str(out, "policy");
-    if (subject->account.policy)
+    if (subject->account.policy != NULL)
         build_bulk_str(out, subject->account.policy->name);
     else
         build_nil(out);
@@ -88,7 +88,7 @@ static void who(struct build *out, const struct report_subject *subject)
 
 static unsigned count_limits(const struct report_subject *subject)
 {
-    return subject->account.policy ? subject->account.policy->n_limits : 0;
+    return subject->account.policy != NULL ? subject->account.policy->n_limits : 0;
 }
 
 void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
@@ -147,7 +147,7 @@ static unsigned classes(struct build *out, const struct policies *policies, cons
         const struct class *class = classes_at(all, i);
         if ((!class_is_builtin(class) && !is_operators_class(class)) || !class_has(class, table, command))
             continue;
-        if (out)
+        if (out != NULL)
             build_bulk(out, class_name(class));
         n++;
     }
@@ -155,7 +155,7 @@ static unsigned classes(struct build *out, const struct policies *policies, cons
     while (next_category(table, command, category, &category)) {
         char text[COMMAND_NAME_MAX + 2] = "@";
         memcpy(text + 1, category.at, category.len);
-        if (out)
+        if (out != NULL)
             build_bulk(out, slice_of(text, category.len + 1));
         n++;
     }
@@ -186,9 +186,9 @@ static void verdict(struct build *out, const struct report_subject *subject, con
     dry.is_dry = true;
     const struct account *account = &subject->account;
     enum gate gate = GATE_PASS;
-    if (account->policy && (ask->command->flags & CMD_CONTROL) != 0)
+    if (account->policy != NULL && (ask->command->flags & CMD_CONTROL) != 0)
         gate = gate_ask_debtor(account, ask->now_ns, NULL, &found);
-    if (account->policy && gate == GATE_PASS)
+    if (account->policy != NULL && gate == GATE_PASS)
         gate = gate_ask(account, &dry, NULL, &found);
     field(out, "verdict", slice_str(verdict_word(gate)));
     build_bulk_str(out, "wait_ms");
@@ -305,7 +305,7 @@ void report_list(struct build *out, const struct policies *policies, struct tall
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)
 {
     struct top_entry *entries = calloc(n, sizeof *entries);
-    if (!entries) {
+    if (entries == NULL) {
         out->is_broken = true;
         return;
     }
@@ -325,7 +325,7 @@ void report_top(struct build *out, struct top *const *tops, unsigned n_workers, 
                 uint64_t now_ns)
 {
     struct top_entry *entries = calloc(n, sizeof *entries);
-    if (!entries) {
+    if (entries == NULL) {
         out->is_broken = true;
         return;
     }
@@ -344,7 +344,7 @@ void report_top(struct build *out, struct top *const *tops, unsigned n_workers, 
 void report_log(struct build *out, struct journal *journal, size_t n)
 {
     struct journal_event *events = calloc(n > 0 ? n : 1, sizeof *events);
-    if (!events) {
+    if (events == NULL) {
         out->is_broken = true;
         return;
     }

@@ -41,7 +41,7 @@ static void list(struct build *out, struct slowlog *slowlog, size_t most)
 {
     size_t room = most < SLOWLOG_MOST ? most : SLOWLOG_MOST;
     struct slow_entry *entries = calloc(room > 0 ? room : 1, sizeof *entries);
-    if (!entries) {
+    if (entries == NULL) {
         out->is_broken = true;
         return;
     }

@@ -32,7 +32,7 @@ static bool grow(struct build *build, size_t n)
         room *= 2;
     }
     char *at = realloc(build->at, room);
-    if (!at)
+    if (at == NULL)
         return false;
     build->at = at;
     build->room = room;
@@ -50,7 +50,7 @@ static char *reserve(struct build *build, size_t n)
 static void append(struct build *build, struct slice bytes)
 {
     char *to = reserve(build, bytes.len);
-    if (!to || bytes.len == 0)
+    if (to == NULL || bytes.len == 0)
         return;
     memcpy(to, bytes.at, bytes.len);
     build->len += bytes.len;
@@ -59,7 +59,7 @@ static void append(struct build *build, struct slice bytes)
 static void head(struct build *build, char type, int64_t number)
 {
     char *to = reserve(build, EMIT_HEADER_MAX);
-    if (to)
+    if (to != NULL)
         build->len += emit_header(to, type, number);
 }
 
@@ -96,7 +96,7 @@ __attribute__((format(printf, 3, 0))) static void bulk_of(struct build *build, s
 {
     head(build, '$', (int64_t)len);
     char *to = reserve(build, len + 1);
-    if (!to)
+    if (to == NULL)
         return;
     vsnprintf(to, len + 1, format, args);
     build->len += len;

@@ -58,7 +58,7 @@ static inline const char *plain_header(const char *at, const char *end, uint32_t
 static inline const char *plain_bulk(const char *at, const char *end, uint32_t *len)
 {
     const char *data = plain_header(at, end, len);
-    bool is_whole = data && (size_t)(end - data) >= (size_t)*len + CRLF_LEN && is_crlf(data + *len);
+    bool is_whole = data != NULL && (size_t)(end - data) >= (size_t)*len + CRLF_LEN && is_crlf(data + *len);
     return is_whole ? data : NULL;
 }
 
@@ -67,12 +67,12 @@ static inline const char *plain_request(const char *at, const char *end, const s
                                         struct slice *name, uint32_t *argc)
 {
     const char *next = plain_header(at, end, argc);
-    if (!next || *at != '*' || *argc == 0 || *argc > limits->args)
+    if (next == NULL || *at != '*' || *argc == 0 || *argc > limits->args)
         return NULL;
     for (uint32_t arg = 0; arg < *argc; arg++) {
         uint32_t len;
         const char *data = plain_bulk(next, end, &len);
-        if (!data || *next != '$' || len > limits->bulk)
+        if (data == NULL || *next != '$' || len > limits->bulk)
             return NULL;
         if (arg == 0)
             *name = slice_of(data, len);

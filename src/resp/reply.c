@@ -83,8 +83,8 @@ static inline const char *find_cr(const char *at, const char *end)
 static inline bool text(struct reply_scan *scan, struct cursor *c)
 {
     const char *cr = find_cr(c->at, c->end);
-    c->at = cr ? cr + 1 : c->end;
-    return cr ? true : wait_in(scan, PHASE_LINE);
+    c->at = cr != NULL ? cr + 1 : c->end;
+    return cr != NULL ? true : wait_in(scan, PHASE_LINE);
 }
 
 static enum word word_after(enum word word, char type, char byte)
@@ -94,7 +94,7 @@ static enum word word_after(enum word word, char type, char byte)
     case '#':
         return word == WORD_EMPTY && (byte == 't' || byte == 'f') ? WORD_WHOLE : WORD_BROKEN;
     case ',':
-        return is_digit || (byte != '\0' && strchr("+-.eEinfa", byte)) ? WORD_WHOLE : WORD_BROKEN;
+        return is_digit || (byte != '\0' && strchr("+-.eEinfa", byte) != NULL) ? WORD_WHOLE : WORD_BROKEN;
     default: /* '_' has nothing to say */
         return WORD_BROKEN;
     }
@@ -240,14 +240,14 @@ static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase
 static inline const char *text_at_hand(const char *at, const char *end)
 {
     const char *cr = find_cr(at, end);
-    return cr && end - cr >= CRLF_LEN && is_crlf(cr) ? cr + CRLF_LEN : NULL;
+    return cr != NULL && end - cr >= CRLF_LEN && is_crlf(cr) ? cr + CRLF_LEN : NULL;
 }
 
 static inline const char *bulk_at_hand(const char *at, const char *end)
 {
     uint32_t len;
     const char *data = plain_bulk(at, end, &len);
-    if (data)
+    if (data != NULL)
         return data + len + CRLF_LEN;
     bool is_null = end - at >= (ptrdiff_t)strlen("$-1\r\n") && memcmp(at, "$-1\r\n", strlen("$-1\r\n")) == 0;
     return is_null ? at + strlen("$-1\r\n") : NULL;
@@ -283,7 +283,7 @@ static bool reply(struct reply_scan *scan, struct cursor *c)
     }
     for (; scan->open > 0; phase = PHASE_TYPE) {
         const char *next = phase == PHASE_TYPE && scan->kind ? leaf_at_hand(c->at, c->end) : NULL;
-        if (next) {
+        if (next != NULL) {
             c->at = next;
             leaf(scan);
         } else if (!element(scan, c, phase)) {
@@ -320,7 +320,7 @@ uint32_t reply_scan_plain(const struct reply_scan *scan, const char *data, size_
 enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n, size_t *used)
 {
     const char *next = scan->open == 0 ? leaf_at_hand(data, data + n) : NULL;
-    if (!next)
+    if (next == NULL)
         return reply_scan_stepwise(scan, data, n, used);
     scan->kind = *data;
     *used = (size_t)(next - data);

@@ -57,15 +57,15 @@ static bool inline_line(struct request_scan *scan, struct cursor *c)
     size_t have = (size_t)(c->end - c->at);
     bool over = have > room;
     const char *lf = memchr(c->at, '\n', over ? room + 1 : have);
-    size_t text = lf ? (size_t)(lf - c->at) : over ? room : have;
+    size_t text = lf != NULL ? (size_t)(lf - c->at) : over ? room : have;
 
-    if (memchr(c->at, '\0', text))
+    if (memchr(c->at, '\0', text) != NULL)
         return refuse(scan, ERR_PROTO_NUL);
-    if (!lf && over)
+    if (lf == NULL && over)
         return refuse(scan, ERR_PROTO_INLINE_TOO_BIG);
     scan->line += (uint32_t)text;
-    c->at += text + (lf ? 1 : 0);
-    return lf ? true : wait_in(scan, PHASE_INLINE);
+    c->at += text + (lf != NULL ? 1 : 0);
+    return lf != NULL ? true : wait_in(scan, PHASE_INLINE);
 }
 
 /* Behind its type byte. No header follows one that was negative or no number, so those two are still false. */
@@ -256,12 +256,12 @@ static inline const char *request_at_hand(struct request_scan *scan, const struc
 {
     uint32_t argc;
     const char *at = plain_header(begin, end, &argc);
-    if (!at || *begin != '*' || argc > limits->args)
+    if (at == NULL || *begin != '*' || argc > limits->args)
         return NULL;
     for (uint32_t arg = 0; arg < argc; arg++) {
         uint32_t len;
         const char *data = plain_bulk(at, end, &len);
-        if (!data || *at != '$' || len > limits->bulk)
+        if (data == NULL || *at != '$' || len > limits->bulk)
             return NULL;
         locate(scan, arg, (uint64_t)(data - begin), len);
         at = data + len + CRLF_LEN;
@@ -277,7 +277,7 @@ enum scan_result request_scan(struct request_scan *scan, const struct request_li
 {
     if (scan->phase == PHASE_START) {
         const char *next = request_at_hand(scan, limits, data, data + n);
-        if (next) {
+        if (next != NULL) {
             *used = (size_t)(next - data);
             return SCAN_FRAME;
         }

@@ -20,7 +20,7 @@ static const struct slice unix_scheme = {"unix:", 5}, tls_scheme = {"tls:", 4};
 static bool is_host(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)
-        if (text.at[i] <= ' ' || strchr("[]/,", text.at[i]))
+        if (text.at[i] <= ' ' || strchr("[]/,", text.at[i]) != NULL)
             return false;
     return text.len > 0 && text.len <= HOST_MAX;
 }
@@ -53,7 +53,7 @@ static bool parse_host(struct slice text, struct slice *host, char *why, size_t 
     bool has_brackets = text.len >= 2 && text.at[0] == '[' && text.at[text.len - 1] == ']';
     if (has_brackets)
         *host = slice_of(text.at + 1, text.len - 2);
-    else if (text.len > 0 && memchr(text.at, ':', text.len))
+    else if (text.len > 0 && memchr(text.at, ':', text.len) != NULL)
         return why_set(why, why_size, "an IPv6 address goes into brackets: [::1]:6379");
     if (!is_host(*host))
         return why_set(why, why_size, "\"%.*s\" is not a host", WHY_SLICE(text));
@@ -141,7 +141,7 @@ void address_print(const struct address *address, char *out, size_t size)
     const char *tls = address->is_tls ? "tls:" : "";
     if (address->is_unix)
         snprintf(out, size, "unix:%s", address->host);
-    else if (strchr(address->host, ':'))
+    else if (strchr(address->host, ':') != NULL)
         snprintf(out, size, "%s[%s]:%u", tls, address->host, (unsigned)address->port);
     else
         snprintf(out, size, "%s%s:%u", tls, address->host, (unsigned)address->port);

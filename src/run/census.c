@@ -33,7 +33,7 @@ static void name_rule(struct snapshot_limit *limits, size_t i, const struct poli
 
 static void sum_tallies(struct snapshot_limit *to, const struct census *census, uint16_t id)
 {
-    for (unsigned w = 0; census->crew && w < census->config->workers; w++) {
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
         const struct tally *tally = &census->settings->tallies[w][id];
         to->admitted += count_read(&tally->admitted);
         to->delayed += count_read(&tally->delayed);
@@ -69,7 +69,7 @@ static bool take_limits(struct snapshot *s, const struct census *census)
     for (size_t p = 0; p < policies_count(policies); p++)
         s->n_limits += policies_at(policies, p)->n_limits;
     s->limits = calloc(s->n_limits + 1, sizeof *s->limits);
-    if (!s->limits)
+    if (s->limits == NULL)
         return false;
     size_t i = 0;
     for (size_t p = 0; p < policies_count(policies); p++) {
@@ -88,7 +88,7 @@ static bool take_named(struct snapshot *s, const struct census *census)
     const struct named *named = governor_rules(census->governor)->named;
     s->n_named = named_count(named);
     s->named = calloc(s->n_named + 1, sizeof *s->named);
-    if (!s->named)
+    if (s->named == NULL)
         return false;
     for (size_t i = 0; i < s->n_named; i++) {
         const struct named_limit *limit = named_at(named, i);
@@ -158,10 +158,10 @@ static void take_listeners(struct snapshot *s, const struct census *census)
 static bool is_node_up(const struct census *census, size_t row)
 {
     uint64_t down = 0;
-    for (unsigned w = 0; census->crew && w < census->config->workers; w++)
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
         down += count_read(&crew_front(census->crew, w)->nodes.lanes[row].counts.is_down);
-    return census->control && control_is_up(census->control) && !node_is_barred(census->topology->rows[row].node) &&
-           down == 0;
+    return census->control != NULL && control_is_up(census->control) &&
+           !node_is_barred(census->topology->rows[row].node) && down == 0;
 }
 
 static bool is_up(const struct census *census)
@@ -177,7 +177,7 @@ bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
     why[0] = '\0';
     if (census->is_stopping)
         snprintf(why, CENSUS_WHY_ROOM, "stopping");
-    else if (!census->crew)
+    else if (census->crew == NULL)
         snprintf(why, CENSUS_WHY_ROOM, "starting");
     else if (!is_up(census))
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", topology_home(census->topology)->text);
@@ -188,7 +188,7 @@ static void take_node(struct snapshot_node *to, const struct census *census, siz
 {
     copy(to->address, sizeof to->address, slice_str(census->topology->rows[row].node->text));
     to->is_up = is_node_up(census, row);
-    for (unsigned w = 0; census->crew && w < census->config->workers; w++)
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
         counts_add(&to->lanes, &crew_front(census->crew, w)->nodes.lanes[row].counts, sizeof to->lanes);
 }
 
@@ -196,7 +196,7 @@ static void take_node(struct snapshot_node *to, const struct census *census, siz
 static bool take_nodes(struct snapshot *s, const struct census *census)
 {
     s->nodes = calloc(census->topology->n_rows, sizeof *s->nodes);
-    if (!s->nodes)
+    if (s->nodes == NULL)
         return false;
     s->n_nodes = census->topology->n_rows;
     for (size_t row = 0; row < s->n_nodes; row++) {
@@ -217,7 +217,7 @@ static void take_upstream(struct snapshot *s, const struct census *census)
 static void take_subjects(struct snapshot *s, const struct census *census)
 {
     s->max_subjects = census->config->max_subjects;
-    if (!census->crew)
+    if (census->crew == NULL)
         return;
     struct subjects *subjects = census->settings->subjects;
     struct subjects *key_subjects = census->settings->key_subjects;
@@ -238,10 +238,10 @@ static void take_reloads(struct snapshot *s, const struct census *census)
 
 static void take_tops(struct snapshot *s, const struct census *census)
 {
-    for (int by = 0; census->crew && by < TOP_BY_COUNT; by++)
+    for (int by = 0; census->crew != NULL && by < TOP_BY_COUNT; by++)
         s->tops[by].n = top_heaviest(census->settings->tops, census->config->workers, (enum top_by)by, s->taken_ns,
                                      s->tops[by].rows, SNAPSHOT_TOP);
-    if (census->crew)
+    if (census->crew != NULL)
         fullness_look(s, governor_rules(census->governor)->policies, census->settings->subjects,
                       census->settings->key_subjects);
 }
@@ -249,7 +249,7 @@ static void take_tops(struct snapshot *s, const struct census *census)
 struct snapshot *census_take(const struct census *census)
 {
     struct snapshot *s = snapshot_new();
-    if (!s || !take_limits(s, census) || !take_named(s, census) || !take_nodes(s, census)) {
+    if (s == NULL || !take_limits(s, census) || !take_named(s, census) || !take_nodes(s, census)) {
         snapshot_put(s);
         return NULL;
     }
@@ -270,7 +270,7 @@ struct snapshot *census_take(const struct census *census)
     s->memory_bytes = memory_used(census->memory);
     s->memory_limit_bytes = rules->memory_limit_bytes;
     s->memory_step = census->memory->step;
-    for (unsigned w = 0; census->crew && w < census->config->workers; w++)
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
         take_worker(s, crew_front(census->crew, w));
     take_listeners(s, census);
     take_upstream(s, census);

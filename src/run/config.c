@@ -4,7 +4,7 @@
 
 void config_free(struct config *config)
 {
-    if (!config)
+    if (config == NULL)
         return;
     for (size_t i = 0; i < config->n_listens; i++)
         address_fini(&config->listens[i].address);

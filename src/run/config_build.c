@@ -51,12 +51,12 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
         return;
     }
     const struct config_key *key = config_key_at(i);
-    if (firsts[i] && !config_key_is_list(key)) {
+    if (firsts[i] != NULL && !config_key_is_list(key)) {
         snprintf(why, sizeof why, "given twice: the first is in line %u", firsts[i]->line);
         entry_error(l->file, entry, why);
         return;
     }
-    if (!firsts[i])
+    if (firsts[i] == NULL)
         firsts[i] = entry;
     if (!is_wanted(l, key))
         return;
@@ -83,18 +83,18 @@ static void load_keys(struct loading *l)
     while ((e = config_file_next(l->file, SECTION_ADMIN, e)) != NULL)
         set_key(l, SECTION_ADMIN, e, firsts);
     for (size_t i = 0; i < n; i++)
-        if (!firsts[i] && is_wanted(l, config_key_at(i)))
+        if (firsts[i] == NULL && is_wanted(l, config_key_at(i)))
             config_key_set_default(config_key_at(i), l->config);
     const struct entry *user = firsts[config_key_find(SECTION_WEIR, SLICE("upstream-user"))];
-    if (user && !firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))])
+    if (user != NULL && firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))] == NULL)
         entry_error(l->file, user, "needs upstream-password-file beside it");
     const struct entry *listen = firsts[config_key_find(SECTION_WEIR, SLICE("listen"))];
-    if (listen && networks_are_none(&l->config->rules.proxies) && wants_proxies(l->config))
+    if (listen != NULL && networks_are_none(&l->config->rules.proxies) && wants_proxies(l->config))
         entry_error(l->file, listen,
                     "whose PROXY headers are believed? set proxy-protocol-from to the addresses of your proxies");
     const struct entry *guise = firsts[config_key_find(SECTION_WEIR, SLICE("clients-as"))];
-    if (guise && l->config->clients_as_upstream &&
-        !firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))])
+    if (guise != NULL && l->config->clients_as_upstream &&
+        firsts[config_key_find(SECTION_WEIR, SLICE("upstream-password-file"))] == NULL)
         entry_error(l->file, guise, "upstream needs upstream-password-file beside it");
     free(firsts);
 }
@@ -116,7 +116,7 @@ static const struct section *awaited(const struct loading *l, const struct secti
         if (term.len > 0 && term.at[0] == '-')
             term = split_trim(slice_of(term.at + 1, term.len - 1));
         const struct section *other = config_file_section(l->file, SECTION_CLASS, term);
-        if (other && other != section && !other->is_done)
+        if (other != NULL && other != section && !other->is_done)
             return other;
     }
     return NULL;
@@ -129,7 +129,7 @@ static const struct entry *awaiting_entry(const struct loading *l, const struct 
     const struct entry *e = NULL;
     while ((e = config_file_next_of(l->file, SECTION_CLASS, section->name, e)) != NULL) {
         *other = awaited(l, section, slice_str(e->value));
-        if (*other)
+        if (*other != NULL)
             return e;
     }
     return NULL;
@@ -148,9 +148,9 @@ static void define_line(struct loading *l, const struct section *section, const 
 static void define_class(struct loading *l, struct section *section)
 {
     const struct entry *e = config_file_next_of(l->file, SECTION_CLASS, section->name, NULL);
-    if (!e)
+    if (e == NULL)
         section_error(l->file, section, "the class is empty: give it commands");
-    for (; e; e = config_file_next_of(l->file, SECTION_CLASS, section->name, e))
+    for (; e != NULL; e = config_file_next_of(l->file, SECTION_CLASS, section->name, e))
         define_line(l, section, e);
     section->is_done = true;
 }
@@ -162,7 +162,7 @@ static struct section *next_class(const struct loading *l, bool is_ready)
     for (size_t i = 0; i < l->file->n_sections; i++) {
         struct section *section = &l->file->sections[i];
         bool is_first = section == config_file_section(l->file, SECTION_CLASS, section->name);
-        if (is_first && !section->is_done && !(is_ready && awaiting_entry(l, section, &other)))
+        if (is_first && !section->is_done && !(is_ready && awaiting_entry(l, section, &other) != NULL))
             return section;
     }
     return NULL;
@@ -177,7 +177,7 @@ static void load_classes(struct loading *l)
     while ((section = next_class(l, false)) != NULL) {
         const struct section *other = NULL;
         const struct entry *entry = awaiting_entry(l, section, &other);
-        if (entry) {
+        if (entry != NULL) {
             snprintf(why, sizeof why, "the class %.*s leads into a circle of classes", (int)other->name.len,
                      other->name.at);
             entry_error(l->file, entry, why);
@@ -197,7 +197,7 @@ static void warn_unknown(void *arg, struct slice class, struct slice unknown, st
     else
         snprintf(what, sizeof what, "%.*s is no command that weir knows", (int)unknown.len, unknown.at);
     const struct section *section = config_file_section(l->file, SECTION_CLASS, class);
-    if (section) {
+    if (section != NULL) {
         config_file_say(l->file, false, section->line, section->title, NULL, what);
         return;
     }
@@ -240,7 +240,7 @@ static void load_policy(struct loading *l, const struct section *section)
 {
     char why[CONFIG_WHY_ROOM];
     struct policy *policy = policies_add(l->config->rules.policies, section->name, why, sizeof why);
-    if (!policy) {
+    if (policy == NULL) {
         section_error(l->file, section, why);
         return;
     }
@@ -319,7 +319,7 @@ static void load_named(struct loading *l)
     const struct entry *e = NULL;
     for (size_t i = 0; i < l->file->n_sections; i++) {
         const struct section *section = &l->file->sections[i];
-        if (section->kind == SECTION_LIMIT && !config_file_next_of(l->file, SECTION_LIMIT, section->name, NULL))
+        if (section->kind == SECTION_LIMIT && config_file_next_of(l->file, SECTION_LIMIT, section->name, NULL) == NULL)
             section_error(l->file, section, "the limit is empty: give it a rate, like sliding = 5/60s");
     }
     unsigned n_errors = l->file->n_errors;
@@ -354,7 +354,7 @@ struct config *config_build(struct config_file *file, const struct command_table
 {
     struct loading l = {.file = file, .table = table, .part = part};
     l.config = mem_zalloc(1, sizeof *l.config);
-    l.config->is_default = !file->path;
+    l.config->is_default = file->path == NULL;
     l.classes = classes_new();
     l.config->rules.policies = policies_new(l.classes);
     l.config->rules.named = named_new();
@@ -367,7 +367,7 @@ struct config *config_build(struct config_file *file, const struct command_table
 
 struct config *config_read(struct config_file *file, const struct command_table *table)
 {
-    if (file->path)
+    if (file->path != NULL)
         config_file_read(file);
     return config_build(file, table, CONFIG_WHOLE);
 }

@@ -20,11 +20,11 @@ static bool is_key_section(enum section_kind kind)
 static char *value_of(const struct config_file *file, const struct line_name *name)
 {
     char *value = config_file_value(file, name);
-    if (value)
+    if (value != NULL)
         return value;
     size_t i = is_key_section(name->kind) ? config_key_find(name->kind, name->key) : config_keys_count();
     const char *initial = i < config_keys_count() ? config_key_default(config_key_at(i)) : NULL;
-    return initial ? mem_strndup(initial, strlen(initial)) : mem_strndup("", 0);
+    return initial != NULL ? mem_strndup(initial, strlen(initial)) : mem_strndup("", 0);
 }
 
 static char *lower(struct slice text)
@@ -73,7 +73,7 @@ struct differences config_diff(const struct config_file *running, const struct c
     for (size_t i = 0; i < file->n_entries; i++) {
         struct line_name name = line_name_of(file, &file->entries[i]);
         if (config_file_next_line(file, &name, NULL) == &file->entries[i] &&
-            !config_file_next_line(running, &name, NULL))
+            config_file_next_line(running, &name, NULL) == NULL)
             compare(&d, running, file, &name);
     }
     return d;

@@ -55,10 +55,10 @@ void config_file_copy(struct config_file *copy, const struct config_file *file)
 /* `text`, a comma if there is anything before, and `more`. */
 static char *join(char *text, struct slice more)
 {
-    size_t len = text ? strlen(text) : 0;
+    size_t len = text != NULL ? strlen(text) : 0;
     size_t room = len + sizeof ", " + more.len;
     char *joined = mem_realloc(text, room, 1);
-    snprintf(joined + len, room - len, "%s%.*s", text ? ", " : "", (int)more.len, more.at);
+    snprintf(joined + len, room - len, "%s%.*s", text != NULL ? ", " : "", (int)more.len, more.at);
     return joined;
 }
 
@@ -76,7 +76,7 @@ char *config_file_value(const struct config_file *file, const struct line_name *
 static size_t section_index(struct config_file *file, const struct line_name *name)
 {
     const struct section *known = config_file_section(file, name->kind, name->section);
-    if (known)
+    if (known != NULL)
         return (size_t)(known - file->sections);
     struct slice word = section_word(name->kind);
     size_t room = word.len + 1 + name->section.len + 1;
@@ -136,9 +136,9 @@ static size_t thin_out(struct config_file *file, const struct line_name *name, s
 void config_file_replace(struct config_file *file, const struct line_name *name, const char *value)
 {
     struct entry *first = NULL;
-    size_t found = thin_out(file, name, value ? 1 : 0, &first);
-    if (value && found > 0)
+    size_t found = thin_out(file, name, value != NULL ? 1 : 0, &first);
+    if (value != NULL && found > 0)
         set_value(first, value);
-    else if (value)
+    else if (value != NULL)
         append(file, name, value);
 }

@@ -34,13 +34,13 @@ void config_file_say(struct config_file *f, bool is_error, unsigned line, const 
 {
     char text[LINE_ROOM];
     char place[PLACE_ROOM] = "";
-    if (f->path && line > 0)
+    if (f->path != NULL && line > 0)
         snprintf(place, sizeof place, "%s:%u: ", f->path, line);
-    else if (f->path)
+    else if (f->path != NULL)
         snprintf(place, sizeof place, "%s: ", f->path);
-    const char *gap = section && key ? " " : "";
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", place, section ? "[" : "", section ? section : "",
-             section ? "]" : "", gap, key ? key : "", section || key ? ": " : "", what);
+    const char *gap = section != NULL && key != NULL ? " " : "";
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", place, section != NULL ? "[" : "", section != NULL ? section : "",
+             section != NULL ? "]" : "", gap, key != NULL ? key : "", section != NULL || key != NULL ? ": " : "", what);
     report_line(f, is_error, text);
 }
 
@@ -111,7 +111,7 @@ static void classify(struct config_file *f, struct section *section)
     section->name = split_trim(rest);
     if (!has_word)
         section_error(f, section, "the section has no name");
-    else if (!form)
+    else if (form == NULL)
         section_error(f, section,
                       unknown_name(why, sizeof why, "section", near_name(word, COUNT_OF(forms), form_word, NULL)));
     else if (form->kind == SECTION_BAD)
@@ -183,7 +183,7 @@ void config_file_fini(struct config_file *f)
 
 const struct entry *config_file_next(const struct config_file *f, enum section_kind kind, const struct entry *previous)
 {
-    for (size_t i = previous ? (size_t)(previous - f->entries) + 1 : 0; i < f->n_entries; i++)
+    for (size_t i = previous != NULL ? (size_t)(previous - f->entries) + 1 : 0; i < f->n_entries; i++)
         if (f->sections[f->entries[i].section].kind == kind)
             return &f->entries[i];
     return NULL;

@@ -134,6 +134,6 @@ enum key_result config_key_set(const struct config_key *key, struct config *conf
 void config_key_set_default(const struct config_key *key, struct config *config)
 {
     char why[CONFIG_WHY_ROOM];
-    if (key->initial && key->set(key, config, slice_str(key->initial), why, sizeof why) != KEY_SET)
+    if (key->initial != NULL && key->set(key, config, slice_str(key->initial), why, sizeof why) != KEY_SET)
         abort(); /* the table itself is wrong */
 }

@@ -325,7 +325,7 @@ enum key_result key_admin_listen(const struct config_key *key, struct config *co
 
 static void add_host(struct config *config, struct slice name)
 {
-    struct slice before = slice_str(config->admin_hosts ? config->admin_hosts : "");
+    struct slice before = slice_str(config->admin_hosts != NULL ? config->admin_hosts : "");
     char *hosts = mem_zalloc(before.len + name.len + 2, 1);
     snprintf(hosts, before.len + name.len + 2, "%s%s%.*s", before.at, before.len > 0 ? "," : "", (int)name.len,
              name.at);

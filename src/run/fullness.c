@@ -48,7 +48,7 @@ static void look_at_funnels(const struct look *look, struct subject *holder, enu
 static void look_at_subject(const struct look *look, struct subjects *table, struct slice name)
 {
     struct subject *subject = subject_find(table, name);
-    if (!subject)
+    if (subject == NULL)
         return;
     if (subject->record == look->policy->record)
         look_at_funnels(look, subject, PER_SUBJECT, name);
@@ -86,7 +86,7 @@ void fullness_look(struct snapshot *snapshot, const struct policies *policies, s
     struct look look = {{subjects, key_subjects}, snapshot->taken_ns, NULL, snapshot->limits};
     for (size_t p = 0; p < policies_count(policies); p++) {
         look.policy = policies_at(policies, p);
-        if (look.policy->record->everybody)
+        if (look.policy->record->everybody != NULL)
             look_at_funnels(&look, look.policy->record->everybody, PER_POLICY, SLICE(""));
         for (int by = 0; by < TOP_BY_COUNT; by++)
             look_at_top(&look, &snapshot->tops[by], by == TOP_COMMANDS);

@@ -70,7 +70,9 @@ struct inherited *inherit_find(void)
     bool is_upgrade = environment_number(UPGRADE_PID, INT32_MAX) == getppid();
     bool is_activated = !is_upgrade && environment_number("LISTEN_PID", INT32_MAX) == getpid();
     const char *letters = is_upgrade ? getenv(UPGRADE_SOCKETS) : NULL;
-    size_t n = is_activated ? (size_t)environment_number("LISTEN_FDS", SOCKETS_MAX) : letters ? strlen(letters) : 0;
+    size_t n = is_activated      ? (size_t)environment_number("LISTEN_FDS", SOCKETS_MAX)
+               : letters != NULL ? strlen(letters)
+                                 : 0;
     inherited->predecessor = is_upgrade ? FIRST_FD : -1;
     if (is_upgrade)
         fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);

@@ -92,7 +92,7 @@ static void read_heading(const struct reader *r)
 {
     struct slice rest = slice_of(r->text + 1, r->len - 1);
     const char *end = memchr(rest.at, ']', rest.len);
-    if (!end) {
+    if (end == NULL) {
         complain(r, "the ] of the section is missing");
         return;
     }
@@ -181,7 +181,7 @@ void inifile_read(const char *path, const struct inifile_events *events)
     struct stat status;
     char what[WHAT_ROOM];
     r.file = fopen(path, "re");
-    if (!r.file) {
+    if (r.file == NULL) {
         why_set(what, sizeof what, "cannot be opened: %s", strerror(errno));
         complain(&r, what);
         return;

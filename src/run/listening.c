@@ -114,7 +114,7 @@ static bool open_for_all(struct listening *l, struct place *place, struct endpoi
 static void note_file(struct place *place)
 {
     struct stat file;
-    if (place->path && lstat(place->path, &file) == 0) {
+    if (place->path != NULL && lstat(place->path, &file) == 0) {
         place->device = file.st_dev;
         place->inode = file.st_ino;
     }
@@ -124,7 +124,8 @@ static void note_file(struct place *place)
 static void remove_file(struct place *place)
 {
     struct stat file;
-    if (place->path && lstat(place->path, &file) == 0 && file.st_dev == place->device && file.st_ino == place->inode)
+    if (place->path != NULL && lstat(place->path, &file) == 0 && file.st_dev == place->device &&
+        file.st_ino == place->inode)
         unlink(place->path);
     place->path = NULL;
 }
@@ -148,10 +149,10 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
         .index = index,
     };
     const char *why = address_resolve(address, &at);
-    if (why)
+    if (why != NULL)
         log_error("cannot listen on %s: %s", place->text, why);
     place->path = address->is_unix ? address->host : NULL;
-    if (why || !open_for_all(l, place, &at, inherited)) {
+    if (why != NULL || !open_for_all(l, place, &at, inherited)) {
         place->path = NULL; /* it may be a file of somebody else's */
         return false;
     }
@@ -170,7 +171,7 @@ static bool listen_everywhere(struct listening *l, const struct config *config, 
         if (!listen_on(l, i, &config->listens[i], false, inherited))
             return false;
     const struct listen admin = {.address = {.host = config->admin_socket, .is_unix = true}};
-    return !config->admin_socket || listen_on(l, config->n_listens, &admin, true, inherited);
+    return config->admin_socket == NULL || listen_on(l, config->n_listens, &admin, true, inherited);
 }
 
 struct listening *listening_open(const struct config *config, struct inherited *inherited)
@@ -212,7 +213,7 @@ void listening_shut(struct listening *l)
 
 void listening_close(struct listening *l)
 {
-    if (!l)
+    if (l == NULL)
         return;
     listening_shut(l);
     for (size_t i = 0; i < l->n_places; i++)

@@ -25,7 +25,7 @@ static unsigned n_clients(const struct memory *memory)
 
 uint64_t memory_used(const struct memory *memory)
 {
-    if (!memory->crew)
+    if (memory->crew == NULL)
         return 0;
     uint64_t used = n_clients(memory) * (uint64_t)sizeof(struct client);
     for (unsigned w = 0; w < memory->settings->n_workers; w++)
@@ -85,7 +85,7 @@ void memory_open(struct memory *memory, struct loop *loop, struct crew *crew, st
 
 void memory_close(struct memory *memory)
 {
-    if (!memory->crew)
+    if (memory->crew == NULL)
         return;
     uv_close((uv_handle_t *)&memory->timer, NULL);
 }

@@ -89,19 +89,20 @@ char *order_key_set(const struct order *order, const struct named *named, uint64
     struct slice value;
     struct override one = {.key = key_of(order)};
     char *error = order_named_line(order, named, &line, &value);
-    const struct named_limit *limit = error ? NULL : named_find(named, line.section);
-    if (error || (error = check_key(one.key)) || (error = read_end(order, now_ns, &one.until_ns)) ||
-        (error = read_rates(limit, &line, value, &one.rule)))
+    const struct named_limit *limit = error != NULL ? NULL : named_find(named, line.section);
+    if (error != NULL || (error = check_key(one.key)) != NULL ||
+        (error = read_end(order, now_ns, &one.until_ns)) != NULL ||
+        (error = read_rates(limit, &line, value, &one.rule)) != NULL)
         return error;
     const struct override *before = overrides_find(limit->overrides, one.key, now_ns);
-    if (!before && count_all(named, now_ns) >= OVERRIDES_MAX)
+    if (before == NULL && count_all(named, now_ns) >= OVERRIDES_MAX)
         return order_error("there are already %d keys with rates of their own: take some back, or let them end (EX)",
                            OVERRIDES_MAX);
     one.rates = value;
     log_event(journal, LOG_INFO, "set", "[limit %s] %s = %.*s for %.*s%s%s (before: %.*s)", limit->name,
               quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
-              order->lives ? ", ends in " : "", order->lives ? order->lives : "", before ? (int)before->rates.len : 4,
-              before ? before->rates.at : "none");
+              order->lives != NULL ? ", ends in " : "", order->lives != NULL ? order->lives : "",
+              before != NULL ? (int)before->rates.len : 4, before != NULL ? before->rates.at : "none");
     *next = named_copy(named);
     named_override(*next, line.section, overrides_with(limit->overrides, &one, now_ns));
     return NULL;
@@ -112,11 +113,11 @@ char *order_key_unset(const struct order *order, const struct named *named, uint
 {
     struct slice key = key_of(order);
     char *error = order_named(order, named);
-    if (error || (error = check_key(key)))
+    if (error != NULL || (error = check_key(key)) != NULL)
         return error;
     const struct named_limit *limit = named_find(named, slice_str(order->policy));
     const struct override *before = overrides_find(limit->overrides, key, now_ns);
-    if (!before)
+    if (before == NULL)
         return order_error("limit %s has no rates for the key %.*s", limit->name, shown(key), key.at);
     log_event(journal, LOG_INFO, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
               quota_algorithm(limit->rule.kind)->name, shown(key), key.at, (int)before->rates.len, before->rates.at);
@@ -134,7 +135,8 @@ static void name_dropped(const struct named_limit *before, const struct override
     size_t dropped = 0;
     for (size_t i = 0; i < overrides_count(before->overrides); i++) {
         const struct override *one = overrides_at(before->overrides, i);
-        if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) || ++dropped > NAMED_DROPPED)
+        if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) != NULL ||
+            ++dropped > NAMED_DROPPED)
             continue;
         log_event(journal, LOG_WARN, "reload", "dropped, for it was only SET: [limit %s] %s = %.*s for %.*s",
                   before->name, quota_algorithm(before->rule.kind)->name, WHY_SLICE(one->rates), shown(one->key),
@@ -151,9 +153,9 @@ void order_key_inherit(struct named *fresh, const struct named *before, bool is_
     for (size_t i = 0; i < named_count(before); i++) {
         const struct named_limit *was = named_at(before, i);
         const struct named_limit *is = named_find(fresh, slice_str(was->name));
-        if (!was->overrides)
+        if (was->overrides == NULL)
             continue;
-        bool stays = is && is->rule.kind == was->rule.kind;
+        bool stays = is != NULL && is->rule.kind == was->rule.kind;
         struct overrides *kept = !stays      ? NULL
                                  : is_reload ? overrides_timed(was->overrides, now_ns)
                                              : overrides_get(was->overrides);

@@ -37,7 +37,7 @@ static char *no_policy(const struct policies *policies, struct slice name)
 
 bool order_is_one_line(const char *text)
 {
-    for (; text && *text; text++)
+    for (; text != NULL && *text; text++)
         if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
             return false;
     return true;
@@ -54,7 +54,7 @@ char *order_line(const struct order *order, const struct policies *policies, str
     if (!order_is_one_line(order->policy) || !order_is_one_line(order->what) || !order_is_one_line(order->expression))
         return order_error("control characters have no place in a configuration");
     const struct policy *policy = policies_find(policies, name->section);
-    if (!policy)
+    if (policy == NULL)
         return no_policy(policies, name->section);
     if (!is_limit(name->key))
         return order_error("%s is not a limit: change it in the file, then LIMIT RELOAD", order->what);

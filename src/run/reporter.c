@@ -28,11 +28,11 @@ bool reporter_open(struct reporter *reporter, const struct config *config, struc
         return true;
     address_print(&shown, reporter->text, sizeof reporter->text);
     const char *why = address_resolve(&shown, &at);
-    int fd = why ? -1 : inherit_take(inherited, &at, &is_systemds);
-    if (!why && fd < 0)
+    int fd = why != NULL ? -1 : inherit_take(inherited, &at, &is_systemds);
+    if (why == NULL && fd < 0)
         fd = listen_open(&at);
     if (fd < 0) {
-        log_error("cannot listen on %s: %s", reporter->text, why ? why : why_not(-fd));
+        log_error("cannot listen on %s: %s", reporter->text, why != NULL ? why : why_not(-fd));
         return false;
     }
     shown.port = endpoint_port(&at);
@@ -47,7 +47,7 @@ bool reporter_start(struct reporter *reporter)
     if (reporter->fd < 0)
         return true;
     reporter->http = http_start(reporter->fd, reporter->hosts);
-    if (reporter->http) {
+    if (reporter->http != NULL) {
         log_info("metrics and health: http://%s/metrics", reporter->text);
         return true;
     }
@@ -58,20 +58,20 @@ bool reporter_start(struct reporter *reporter)
 
 void reporter_quiesce(struct reporter *reporter)
 {
-    if (reporter->http)
+    if (reporter->http != NULL)
         http_quiesce(reporter->http);
 }
 
 void reporter_tell(struct reporter *reporter, const struct census *census)
 {
-    struct snapshot *snapshot = reporter->http ? census_take(census) : NULL;
-    if (snapshot) /* else there is no memory for one, and the last stays a second longer */
+    struct snapshot *snapshot = reporter->http != NULL ? census_take(census) : NULL;
+    if (snapshot != NULL) /* else there is no memory for one, and the last stays a second longer */
         http_publish(reporter->http, snapshot);
 }
 
 void reporter_close(struct reporter *reporter)
 {
-    if (reporter->http)
+    if (reporter->http != NULL)
         http_stop(reporter->http);
     else if (reporter->fd >= 0)
         close(reporter->fd);

@@ -21,7 +21,7 @@ static bool is_held; /* the main thread's */
 /* A path, or "@name" for an abstract one. Its length; 0: it is none. */
 static socklen_t find(const char *name, struct sockaddr_un *to)
 {
-    size_t len = name ? strlen(name) : 0;
+    size_t len = name != NULL ? strlen(name) : 0;
     if (len < 2 || len >= sizeof to->sun_path || (name[0] != '/' && name[0] != '@'))
         return 0;
     memset(to, 0, sizeof *to);

@@ -29,9 +29,9 @@ static bool check_line(const char *line, size_t len, char *why, size_t why_size)
         return why_set(why, why_size, "the file is empty: put the password in it");
     if (len > SECRET_MAX)
         return why_set(why, why_size, "the password is longer than %d bytes", SECRET_MAX);
-    if (memchr(line, '\0', len))
+    if (memchr(line, '\0', len) != NULL)
         return why_set(why, why_size, "the password holds a NUL byte");
-    if (memchr(line, '\n', len))
+    if (memchr(line, '\n', len) != NULL)
         return why_set(why, why_size, "the file has more than one line: put only the password in it");
     return true;
 }

@@ -135,7 +135,7 @@ static void on_told(uv_async_t *async)
     atomic_store(&worker->beats, inbox->pokes);
     pthread_mutex_unlock(&inbox->lock);
 
-    if (tables.rules)
+    if (tables.rules != NULL)
         adopt(worker, &tables);
     while (!list_is_empty(&orders)) {
         struct order *order = container_of(orders.next, struct order, in_queue);
