@@ -235,7 +235,8 @@ bool answer_is_ours(const struct client *client, enum effect effect)
 {
     if (effect == EFFECT_RESET)
         return !client->is_raw;
-    bool has_lane = client->has_private_lane || client->front->settings->lanes_private;
+    bool keeps_lane = client->has_private_lane && !client->is_urgent; /* one for an urgent call is left at once */
+    bool has_lane = keeps_lane || client->front->settings->lanes_private;
     bool is_let_in = !session_is_anonymous(client) || session_name(client).len > 0; /* whom Redis let choose one */
     return effect == EFFECT_GETNAME && !has_lane && is_let_in;
 }

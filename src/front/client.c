@@ -460,6 +460,7 @@ static void check_eof(struct client *client)
 {
     if (!client->is_eof || client_is_closed(client))
         return;
+    feed_end(client);
     end_waiting(client);
     if (!decisions_hurry(client) || account_waits_long(client))
         client_close(client);
@@ -529,7 +530,6 @@ static void on_end(struct link *link, int status)
     }
     client->is_eof = client->rider.is_gone = true;
     timers_sweep(front_lanes(client->front));
-    feed_end(client);
     check_eof(client);
 }
 

@@ -122,7 +122,7 @@ struct client {
     bool wrote_here : 1;       /* it may have written on its own lane */
     bool is_urgent : 1;        /* its own lane is in whatever database: for one call */
     bool has_private_lane : 1; /* rider.lane is its own, or is being opened */
-    bool is_dressed : 1;       /* its own lane bears its name */
+    bool is_dressed : 1;       /* its own lane bears its name, or the one that is kept for it */
     bool is_lane_new : 1;      /* its own lane was lent to it just now, and has had no request of its yet */
     uint8_t hopes : 3;         /* how often it has waited for a lane that somebody else only keeps */
     bool wants_new_lane : 1;   /* the lane it was to get had had another owner, and was not clean */

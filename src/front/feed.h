@@ -22,7 +22,7 @@ void feed_again(struct client *client);
 /* Read and take nothing more of it, or go on. */
 void feed_stall(struct client *client, bool is_stalled);
 
-/* Nothing more will come: a large request that is under way ends in the middle. */
+/* Nothing more will come: a large request that is under way ends in the middle, also one that had waited until now. */
 void feed_end(struct client *client);
 
 /* Are there bytes that wait? */

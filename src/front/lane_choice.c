@@ -166,7 +166,9 @@ static void give_back(struct client *client)
     client->is_urgent = false;
     rider->lane = NULL;
     list_take(&rider->waiting);
-    lend_take_back(front_lanes(client->front), lane, &client->extra->kept);
+    struct lease *kept = &client->extra->kept;
+    lend_take_back(front_lanes(client->front), lane, kept);
+    client->is_dressed &= lease_holds(kept) && kept->lane == lane; /* another that is kept may bear another name */
 }
 
 /* Nor while a login that EXEC has carried out is asked about: the lane is another user's than its key says. */
@@ -187,7 +189,7 @@ void lane_choice_abandon(struct client *client)
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
-    client->has_private_lane = client->is_urgent = false;
+    client->has_private_lane = client->is_urgent = client->is_dressed = false;
     proof_note_leaving(client);
     account_calls_lost(client);
 }
@@ -202,7 +204,7 @@ void lane_choice_leave(struct client *client)
     lane_catch_up(&client->rider);
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
-    client->has_private_lane = client->is_urgent = false;
+    client->has_private_lane = client->is_urgent = client->is_dressed = false;
     proof_note_leaving(client);
     lend_take_back_as_is(front_lanes(client->front), lane);
 }

@@ -921,6 +921,20 @@ def test_half_a_large_request(end, fake, front):
         assert not bystander.is_closed()
 
 
+def test_half_a_large_request_that_waited(fake, front):
+    """The client's end has come before the request can go: it ends in the middle all the same."""
+    with front.connect() as victim, front.connect() as bystander:
+        works_again(bystander)
+        victim.send(GET_K + LARGE[:100])
+        victim.sock.shutdown(socket.SHUT_WR)
+        for _ in range(3):
+            bystander.call("LIMIT", "STATUS")  # weir knows of the end by then
+        lane = fake.expect(GET_K)
+        lane.send(b"+one\r\n")
+        assert end_of(victim) == b"+one\r\n"
+        assert not bystander.is_closed()
+
+
 # ---- clients that do not read, and too many of them ----
 
 

@@ -302,6 +302,17 @@ def test_a_name_is_gone_after_reset(weir, naming):
         assert re.search(rb" name=(\S*)", info)[1] == b""
 
 
+def test_a_name_on_the_connection_before_the_last(weir):
+    """The last one, which bore it, is gone with a transaction that was to log in."""
+    with weir.connect() as a:
+        for command in ("UNWATCH", "CLIENT SETNAME me", "SET k v"):
+            assert a.ask(command) == ["OK"]
+        large = ["SET", "k", "x" * 200_000]
+        replies = a.ask("WAIT 1 10", large, "MULTI", "AUTH default x", "NOSUCH", "EXEC", "CLIENT INFO")
+        assert replies[5].startswith("EXECABORT")
+        assert re.search(rb" name=(\S*)", replies[-1])[1] == b"me"
+
+
 def test_subscriptions_are_over_when_reset_is_answered(weir):
     """Also for what is said behind it, which another connection carries, and which others keep busy."""
     is_over = Event()

@@ -239,7 +239,7 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan_beside(plan);
     configure(plan, &chance, plan->config, &plan->limits);
     bool is_constant = plan->n_regimes == 1 && !plan->has_operator && !plan->has_free && !plan->limits.is_shadow &&
-                       plan->operators != OPERATORS_USER;
+                       plan->operators == OPERATORS_NONE;
     plan->inflight = is_constant && strstr(plan->config, INFLIGHT) != NULL ? INFLIGHT_MOST : 0;
     for (unsigned i = 0; i + 1 < plan->n_regimes; i++)
         configure(plan, &chance, plan->others[i].config, &plan->others[i].limits);
