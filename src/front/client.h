@@ -21,6 +21,7 @@
 #include "front/front.h"
 #include "front/intake.h"
 #include "front/queued.h"
+#include "front/replies.h"
 #include "front/reply_mode.h"
 #include "front/timeouts.h"
 #include "front/transaction.h"
@@ -55,7 +56,8 @@ struct ending {
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
 struct extra {
     struct passage *passage; /* NULL: no large request is passing */
-    struct chain locals;     /* weir's own replies that earlier calls must precede */
+    struct replies replies;  /* not idle: weir's own are among those of its lane ... */
+    struct reply_source own; /* ... which is this source */
     struct ending *ending;   /* NULL: none */
     char *refusal;           /* what Redis said when a lane for it could not be opened; NULL: nothing */
     struct order *order;     /* that it waits for; NULL: none */

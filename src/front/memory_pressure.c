@@ -6,7 +6,7 @@
 
 static uint64_t unread(const struct client *client)
 {
-    return link_pending(&client->link) + client_extra(client)->locals.bytes;
+    return link_pending(&client->link) + replies_bytes(&client_extra(client)->replies);
 }
 
 /* Operators are heard always; and who gets what it has not asked for would not get less of it. */
