@@ -19,6 +19,9 @@
 #include "front/timing.h"
 #include "upstream/timers.h"
 
+/* With what the allocator adds, 448 bytes for each idle client. */
+_Static_assert(sizeof(struct client) <= 440, "what few clients need belongs into struct extra");
+
 static struct client *client_of_link(struct link *link)
 {
     return container_of(link, struct client, link);
@@ -348,7 +351,7 @@ void client_turn_away(struct client *client)
     if (client_is_closed(client))
         return;
     gather_drop(client);
-    count_add(&client->front->counts.listeners[client->entrance->index].rejected[REJECTED_RATE], 1);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_RATE], 1);
     client_answer(client, err_text(ERR_MAX_CLIENTS));
     client_leave_for(client, CLOSED_LIMIT);
 }
@@ -382,8 +385,8 @@ void client_close(struct client *client)
         extra->order->client = NULL;
     decisions_cancel(client);
     account_leave(client);
-    front_leave(client->front, client->entrance);
-    count_add(&client->front->counts.listeners[client->entrance->index].closed[client->reason], 1);
+    front_leave(client->front, client_entrance(client));
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].closed[client->reason], 1);
 }
 
 void client_leave_for(struct client *client, enum ending_reason reason)
@@ -569,8 +572,9 @@ static void handshake_failed(struct client *client, const char *why)
 {
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name, client->entrance->listener, why);
-    count_add(&client->front->counts.listeners[client->entrance->index].rejected[REJECTED_TLS], 1);
+    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name, client_entrance(client)->listener,
+           why);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_TLS], 1);
     client_close_for(client, CLOSED_HANDSHAKE);
 }
 
@@ -613,7 +617,7 @@ void client_secure(struct client *client, const char *data, size_t n)
 bool client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
 {
     client->front = front;
-    client->entrance = entrance;
+    client->entrance = entrance->number;
     client_drain_came(client);
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);
