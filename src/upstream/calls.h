@@ -39,7 +39,7 @@ struct call {
     struct rider *rider; /* NULL: it has gone; the replies are dropped */
     uint32_t n;          /* replies (with FLOW_SUBSCRIBE: frames) still to come */
     uint8_t flow;        /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
-    uint8_t effect;      /* enum effect, for CALL_LOOK */
+    uint8_t effect;      /* enum effect, for CALL_LOOK; it means the same on every lane */
     uint8_t flags;
     uint8_t counted;     /* the rider's own business: not 0, and it hears of the end */
     uint32_t argument;   /* what the effect is about: a database, on (1) or off (0) */
