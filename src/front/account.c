@@ -84,7 +84,7 @@ static struct facts arrival_facts(const struct client *client)
 {
     struct facts facts = {.tls = link_tls_name(&client->link)};
     facts.ip = proxied_address(client).ip;
-    facts.listener = slice_str(client->entrance->listener);
+    facts.listener = slice_str(client_entrance(client)->listener);
     return facts;
 }
 
@@ -241,9 +241,9 @@ static bool find_subject(struct client *client)
     struct facts facts = account_facts(client);
     char name[SUBJECT_NAME_MAX];
     size_t len = identity_subject(&rules->identity, &facts, name);
-    const struct policy *policy = client->entrance->is_admin ? NULL : policies_match(rules->policies, &facts);
+    const struct policy *policy = client_entrance(client)->is_admin ? NULL : policies_match(rules->policies, &facts);
     struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
-    bool is_keyed = !client->entrance->is_admin &&
+    bool is_keyed = !client_entrance(client)->is_admin &&
                     (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
     if (!make_own_funnels(client, policy) || (counts_connections(policy) && make_meter(client) == NULL))
         return false;
@@ -721,7 +721,8 @@ bool account_is_login(const struct request *request)
 static struct account account_of_address(struct client *client)
 {
     const struct facts facts = arrival_facts(client);
-    const struct policy *policy = client->entrance->is_admin ? NULL : policies_match(policies_of(client), &facts);
+    const struct policy *policy =
+        client_entrance(client)->is_admin ? NULL : policies_match(policies_of(client), &facts);
     char name[SUBJECT_NAME_MAX];
     if (policy == NULL || policy->of_unit[UNIT_AUTH_FAILURES] == 0)
         return (struct account){0};
@@ -766,7 +767,7 @@ void account_tell_top(struct client *client)
 {
     struct front *front = client->front;
     const struct subject *subject = client->subject;
-    if (subject == NULL || client->entrance->is_admin || (client->n_commands == 0 && client->n_bytes == 0))
+    if (subject == NULL || client_entrance(client)->is_admin || (client->n_commands == 0 && client->n_bytes == 0))
         return;
     const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes};
     for (unsigned by = 0; by < TOP_BY_COUNT; by++)

@@ -19,6 +19,9 @@
 #include "front/timing.h"
 #include "upstream/timers.h"
 
+/* With what the allocator adds, 448 bytes for each idle client. */
+_Static_assert(sizeof(struct client) <= 440, "what few clients need belongs into struct extra");
+
 static struct client *client_of_link(struct link *link)
 {
     return container_of(link, struct client, link);
@@ -37,8 +40,10 @@ bool client_is_closed(const struct client *client)
 /* NULL: out of memory. */
 static struct extra *make_extra(struct client *client)
 {
-    if (client->extra == NULL && (client->extra = calloc(1, sizeof *client->extra)) != NULL)
+    if (client->extra == NULL && (client->extra = calloc(1, sizeof *client->extra)) != NULL) {
         list_init(&client->extra->asked);
+        replies_init(&client->extra->replies, &client->front->loop->pool);
+    }
     return client->extra;
 }
 
@@ -72,7 +77,7 @@ void client_note_heavy(struct client *client)
 
 static void limit_unread(struct client *client, uint64_t more)
 {
-    uint64_t waiting = link_pending(&client->link) + client_extra(client)->locals.bytes + more;
+    uint64_t waiting = link_pending(&client->link) + replies_bytes(&client_extra(client)->replies) + more;
     if (waiting > client->front->rules->output_limit_bytes && !client_is_closed(client)) {
         char name[SESSION_TEXT];
         session_print(client, name);
@@ -97,7 +102,7 @@ static bool is_in_message(const struct client *client)
 static bool is_owed(const struct client *client)
 {
     return client->rider.in_flight > 0 ||
-           (client->has_private_lane && client->rider.lane != NULL && client->rider.lane->local_bytes > 0);
+           (client->has_private_lane && client->rider.lane != NULL && client->rider.lane->ends_run);
 }
 
 void client_answer(struct client *client, struct slice reply)
@@ -127,27 +132,46 @@ void client_answer_now(struct client *client, struct slice reply)
     struct extra *extra = client_need_extra(client);
     if (extra == NULL)
         return;
-    if (!chain_append(&extra->locals, &client->front->loop->pool, reply.at, reply.len)) {
+    struct rider *rider = &client->rider;
+    bool has_run =
+        !lane_end_run(rider) || replies_begin(&extra->replies, &extra->own, lane_is_in_frame_of(rider->lane, rider));
+    if (has_run && replies_say(&extra->replies, reply))
+        limit_unread(client, 0);
+    else
         client_close_starved(client);
-        return;
-    }
-    lane_attach_local(&client->rider, (uint32_t)reply.len);
-    client_output(client, NULL, 0);
 }
 
-static void on_local(struct rider *rider, uint32_t bytes)
+static bool put_out(void *arg, const char *data, size_t n)
+{
+    struct client *client = arg;
+    client_output(client, data, n);
+    return !client_is_closed(client);
+}
+
+static void put_in_order(struct client *client, const struct rider *rider, const char *data, size_t n)
+{
+    struct extra *extra = client->extra;
+    switch (replies_take(&extra->replies, &extra->own, data, n, !rider->lane->is_in_frame)) {
+    case REPLIES_PASS:
+        client_output(client, data, n);
+        break;
+    case REPLIES_KEPT:
+        limit_unread(client, 0);
+        break;
+    case REPLIES_FULL:
+        client_close_starved(client);
+        break;
+    }
+    if (!client_is_closed(client))
+        replies_flush(&extra->replies, put_out, client);
+}
+
+static void on_run_end(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
-    struct chain *locals = &client->extra->locals;
-    while (bytes > 0 && !client_is_closed(client)) {
-        struct slice piece;
-        if (chain_peek(locals, &piece, 1) == 0)
-            return;
-        size_t part = piece.len < bytes ? piece.len : bytes;
-        client_output(client, piece.at, part);
-        chain_drop(locals, &client->front->loop->pool, part);
-        bytes -= (uint32_t)part;
-    }
+    struct extra *extra = client->extra;
+    replies_end(&extra->replies, &extra->own);
+    replies_flush(&extra->replies, put_out, client);
 }
 
 static void on_bytes(struct rider *rider, const char *data, size_t n)
@@ -162,7 +186,10 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     /* A message of which a part has gone out already goes on. */
     if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
         return;
-    client_output(client, data, n);
+    if (replies_are_idle(&client_extra(client)->replies))
+        client_output(client, data, n);
+    else
+        put_in_order(client, rider, data, n);
     /* A slow reader stops its own lane, and Redis sees what it would see without weir; so does who must read slowly. */
     rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
     if (client->has_private_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
@@ -263,7 +290,7 @@ static void audit(const struct rider *rider, const struct lane *lane)
 
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
-    .on_local = on_local,
+    .on_run_end = on_run_end,
     .on_answer = on_answer,
     .on_transaction = on_transaction,
     .on_counted = on_counted,
@@ -324,7 +351,7 @@ void client_turn_away(struct client *client)
     if (client_is_closed(client))
         return;
     gather_drop(client);
-    count_add(&client->front->counts.listeners[client->entrance->index].rejected[REJECTED_RATE], 1);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_RATE], 1);
     client_answer(client, err_text(ERR_MAX_CLIENTS));
     client_leave_for(client, CLOSED_LIMIT);
 }
@@ -358,8 +385,8 @@ void client_close(struct client *client)
         extra->order->client = NULL;
     decisions_cancel(client);
     account_leave(client);
-    front_leave(client->front, client->entrance);
-    count_add(&client->front->counts.listeners[client->entrance->index].closed[client->reason], 1);
+    front_leave(client->front, client_entrance(client));
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].closed[client->reason], 1);
 }
 
 void client_leave_for(struct client *client, enum ending_reason reason)
@@ -388,7 +415,7 @@ void client_drop_extra(struct client *client)
 {
     if (client->extra == NULL)
         return;
-    chain_clear(&client->extra->locals, &client->front->loop->pool);
+    replies_clear(&client->extra->replies);
     gather_drop(client);
     free(client->extra->passage);
     free(client->extra->ending);
@@ -545,8 +572,9 @@ static void handshake_failed(struct client *client, const char *why)
 {
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name, client->entrance->listener, why);
-    count_add(&client->front->counts.listeners[client->entrance->index].rejected[REJECTED_TLS], 1);
+    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name, client_entrance(client)->listener,
+           why);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_TLS], 1);
     client_close_for(client, CLOSED_HANDSHAKE);
 }
 
@@ -589,7 +617,7 @@ void client_secure(struct client *client, const char *data, size_t n)
 bool client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
 {
     client->front = front;
-    client->entrance = entrance;
+    client->entrance = entrance->number;
     client_drain_came(client);
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);

@@ -21,6 +21,7 @@
 #include "front/front.h"
 #include "front/intake.h"
 #include "front/queued.h"
+#include "front/replies.h"
 #include "front/reply_mode.h"
 #include "front/timeouts.h"
 #include "front/transaction.h"
@@ -55,7 +56,8 @@ struct ending {
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
 struct extra {
     struct passage *passage; /* NULL: no large request is passing */
-    struct chain locals;     /* weir's own replies that earlier calls must precede */
+    struct replies replies;  /* not idle: weir's own are among those of its lane ... */
+    struct reply_source own; /* ... which is this source */
     struct ending *ending;   /* NULL: none */
     char *refusal;           /* what Redis said when a lane for it could not be opened; NULL: nothing */
     struct order *order;     /* that it waits for; NULL: none */
@@ -96,10 +98,9 @@ struct client {
     struct front *front;
     struct list in_front;
     struct waited_for waited_for;
-    struct intake *intake;   /* NULL: nothing is waiting */
-    struct extra *extra;     /* NULL: it has needed nothing of that yet; see client_extra */
-    struct session *session; /* NULL: nothing but the address is known */
-    const struct entrance *entrance;
+    struct intake *intake;      /* NULL: nothing is waiting */
+    struct extra *extra;        /* NULL: it has needed nothing of that yet; see client_extra */
+    struct session *session;    /* NULL: nothing but the address is known */
     struct subject *subject;    /* never NULL from admission to close */
     const struct policy *bound; /* NULL: unlimited */
     struct meter *meter;        /* NULL: its limits need none */
@@ -114,6 +115,7 @@ struct client {
     uint8_t holds;          /* HOLD_*: why its private lane is still needed */
     struct reply_mode reply_mode;
     struct transaction transaction;
+    uint8_t entrance;          /* its number, see client_entrance */
     uint8_t reason;            /* enum ending_reason: why it is leaving */
     bool was_active : 1;       /* ... or since the last look */
     uint8_t reader : 2;        /* enum reader: what it has read on shared lanes */
@@ -141,6 +143,11 @@ struct client {
     bool is_parted : 1;        /* has been told that nothing more will come; it may go by itself ... */
     bool is_overdue : 1;       /* ... and has not, for a while */
 };
+
+static inline const struct entrance *client_entrance(const struct client *client)
+{
+    return client->front->entrances[client->entrance];
+}
 
 /* To look at; never NULL. */
 static inline const struct extra *client_extra(const struct client *client)

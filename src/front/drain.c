@@ -17,7 +17,7 @@ static bool is_unfinished(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
     return client->rider.in_flight > 0 || client->is_held || reply_mode_skips(&client->reply_mode) ||
-           extra->n_asked > 0 || extra->passage != NULL || extra->order != NULL || extra->locals.bytes > 0 ||
+           extra->n_asked > 0 || extra->passage != NULL || extra->order != NULL || replies_bytes(&extra->replies) > 0 ||
            (client->intake != NULL && !intake_is_empty(client->intake)) || link_has_unread(&client->link);
 }
 

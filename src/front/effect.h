@@ -8,12 +8,6 @@
 #include "resp/glimpse.h"
 #include "upstream/lane.h"
 
-/* An effect of weir's own AUTH on a client's lane. */
-#define EFFECT_LOGIN 255
-
-/* And of CLIENT REPLY, which is a flow: its argument is an enum reply_word. */
-#define EFFECT_REPLY 254
-
 /* A call with CALL_LOOK has been answered. */
 void effect_apply(struct client *client, const struct call *call, const struct glimpse *reply);
 

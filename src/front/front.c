@@ -55,6 +55,7 @@ void front_accept(struct front *front, int fd, const struct entrance *entrance)
 {
     front->loop->now_ns = clock_ns();
     struct listener_counts *counts = &front->counts.listeners[entrance->index];
+    front->entrances[entrance->number] = entrance;
     count_add(&counts->accepted, 1);
     if (!entrance->is_admin && is_full(front)) {
         count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);

@@ -57,6 +57,8 @@ struct front_settings {
     struct memory_pressure memory_pressure; /* the main thread sets its step; workers look */
 };
 
+#define ENTRANCES_MAX 65 /* what listen may name, and the operators' socket */
+
 /* How a client came in. */
 struct entrance {
     const char *listener; /* the address it connected to, as configured */
@@ -64,7 +66,8 @@ struct entrance {
     bool is_tls;
     bool has_proxy_header; /* a header says first whom the connection comes from */
     bool is_admin;         /* the operator's socket */
-    uint8_t index;         /* in counts.listeners */
+    uint8_t number;        /* below ENTRANCES_MAX, and no other's */
+    uint8_t index;         /* in counts.listeners, where the last is of many */
 };
 
 /* The last refusal, as text: who sends many commands at once is told the same many times. */
@@ -94,11 +97,12 @@ struct front {
     struct nodes nodes;
     struct doors doors;
     struct prober prober;
-    struct quota *quota;   /* the LIMIT commands that Redis decides */
-    struct alarms alarms;  /* of commands that wait for their turn; new rules ask them again */
-    struct alarms turns;   /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
-    struct list clients;   /* see struct waited_for */
-    struct list libraries; /* that its clients use: struct library */
+    struct quota *quota;  /* the LIMIT commands that Redis decides */
+    struct alarms alarms; /* of commands that wait for their turn; new rules ask them again */
+    struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
+    struct list clients;  /* see struct waited_for */
+    const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
+    struct list libraries;                           /* that its clients use: struct library */
     struct timeouts timeouts;
     struct client_drain drain; /* once weir stops */
     struct recent recent;

@@ -190,6 +190,8 @@ void lane_choice_abandon(struct client *client)
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
     client->has_private_lane = client->is_urgent = client->is_dressed = false;
+    if (client->extra != NULL)
+        replies_clear(&client->extra->replies); /* they stood behind answers that will not come */
     proof_note_leaving(client);
     account_calls_lost(client);
 }

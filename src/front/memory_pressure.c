@@ -6,13 +6,13 @@
 
 static uint64_t unread(const struct client *client)
 {
-    return link_pending(&client->link) + client_extra(client)->locals.bytes;
+    return link_pending(&client->link) + replies_bytes(&client_extra(client)->replies);
 }
 
 /* Operators are heard always; and who gets what it has not asked for would not get less of it. */
 static bool is_exempt(const struct client *client)
 {
-    return client->entrance->is_admin || client->is_raw || client->is_leaving || client_is_closed(client);
+    return client_entrance(client)->is_admin || client->is_raw || client->is_leaving || client_is_closed(client);
 }
 
 /* It goes on at half of its share, so that it does not stop again at once. */

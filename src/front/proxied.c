@@ -30,7 +30,7 @@ static void turn_away(struct client *client, const char *why)
 {
     char name[SESSION_TEXT];
     session_print(client, name);
-    log_at(LOG_SITE_PROXY, LOG_WARN, "client %s on %s is closed: %s", name, client->entrance->listener, why);
+    log_at(LOG_SITE_PROXY, LOG_WARN, "client %s on %s is closed: %s", name, client_entrance(client)->listener, why);
     client_close_for(client, CLOSED_PROXY);
 }
 
@@ -63,7 +63,7 @@ static size_t end(struct client *client, const char *rest, size_t n)
     free(header);
     timeouts_end_handshake(client);
     client->is_announcing = false;
-    if (client->entrance->is_tls) {
+    if (client_entrance(client)->is_tls) {
         client_secure(client, rest, n);
         return n;
     }

@@ -46,6 +46,10 @@ enum effect {
     EFFECT_PAUSE,    /* on the server: CLIENT PAUSE */
     EFFECT_UNPAUSE,  /* on the server: CLIENT UNPAUSE */
     EFFECT_COMMAND,  /* no state: COMMAND and its subcommands, to whose replies weir adds its own commands */
+    /* In no row: of calls that weir makes itself. */
+    EFFECT_REPLY,  /* CLIENT REPLY ON in place of the client's own CLIENT REPLY; the argument is its enum reply_word */
+    EFFECT_LOGIN,  /* AUTH on a client's own connection */
+    EFFECT_LOADED, /* SCRIPT LOAD on a script connection; the argument is the enum script */
 };
 
 /* The kind of a command in metrics: the last of these that fits. */

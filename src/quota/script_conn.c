@@ -12,9 +12,6 @@
 #define LOST_MAX 2                 /* in a row, while scripts are loaded: somebody may be killing connections */
 #define REPLY_MAX (4 << 20)        /* far more than any answer to what is asked */
 
-/* What a call was, for on_answer: EFFECT_* are not used on this lane. */
-enum { ASKED, LOADED };
-
 /* It goes alone: from who is not let in Redis takes no long one, and closes the connection instead of saying why. */
 #define FIRST 0
 
@@ -115,9 +112,9 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     struct slice reply = bytes_slice(&conn->reply);
     (void)glimpse;
     conn->reply.len = 0;
-    if (call->effect == LOADED && call->argument == FIRST)
+    if (call->effect == EFFECT_LOADED && call->argument == FIRST)
         keep_first(conn, reply);
-    else if (call->effect == LOADED)
+    else if (call->effect == EFFECT_LOADED)
         keep_sha(conn, call->argument, reply);
     else
         conn->ops->on_reply(conn, reply);
@@ -206,13 +203,13 @@ void script_conn_wake(struct script_conn *conn)
 
 /* ---- asking ---- */
 
-static bool send_call(struct script_conn *conn, uint8_t effect, unsigned argument, const char *request, size_t n)
+static bool send_call(struct script_conn *conn, enum effect effect, unsigned argument, const char *request, size_t n)
 {
     struct call *call = lane_call_special(conn->rider.lane, &conn->rider, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_LOOK;
-    call->effect = effect;
+    call->effect = (uint8_t)effect;
     call->argument = argument;
     lane_send(conn->rider.lane, &conn->rider, request, n);
     return true;
@@ -225,7 +222,7 @@ static bool load(struct script_conn *conn, enum script script)
     if (request == NULL)
         return false;
     size_t n = emit_array(request, words, 3);
-    bool is_sent = send_call(conn, LOADED, script, request, n);
+    bool is_sent = send_call(conn, EFFECT_LOADED, script, request, n);
     free(request);
     return is_sent;
 }
@@ -275,5 +272,5 @@ struct slice script_conn_sha(const struct script_conn *conn, enum script script)
 
 bool script_conn_ask(struct script_conn *conn, const char *request, size_t n)
 {
-    return send_call(conn, ASKED, 0, request, n);
+    return send_call(conn, EFFECT_NONE, 0, request, n);
 }

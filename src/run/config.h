@@ -13,6 +13,8 @@
 #include "net/tls_context.h"
 #include "run/address.h"
 
+#define LISTENS_MAX 64
+
 /* Where clients connect. */
 struct listen {
     struct address address;

@@ -20,7 +20,6 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define WORKERS_MAX 256
-#define LISTENS_MAX 64
 #define USER_MAX 255
 #define ADDRESS_TEXT 512
 

@@ -12,6 +12,8 @@
 #include "net/listen.h"
 #include "run/address.h"
 
+_Static_assert(LISTENS_MAX < ENTRANCES_MAX, "each address and the operators' socket has a number of its own");
+
 #define ONLY_THE_OWNER 0177 /* what the mode of the operators' socket is not */
 
 /* One address, as configured. */
@@ -146,6 +148,7 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
         .is_tls = address->is_tls,
         .has_proxy_header = listen->has_proxy_header,
         .is_admin = is_admin,
+        .number = (uint8_t)i,
         .index = index,
     };
     const char *why = address_resolve(address, &at);

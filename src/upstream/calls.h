@@ -19,10 +19,12 @@
 struct rider;
 
 enum {
-    CALL_LOOK = 1 << 0, /* the rider wants to see how it was answered */
-    CALL_MUTE = 1 << 1, /* the reply is thrown away */
-    CALL_MUTE_UNLESS_ERROR = 1 << 2,
-    CALL_MUTE_ERROR = 1 << 3,
+    CALL_LOOK = 1 << 0,              /* the rider wants to see how it was answered */
+    CALL_MUTE_ERROR = 1 << 1,        /* an error that answers it is thrown away ... */
+    CALL_MUTE_UNLESS_ERROR = 1 << 2, /* ... and any other reply */
+    CALL_MUTE = CALL_MUTE_ERROR | CALL_MUTE_UNLESS_ERROR,
+    CALL_ENDS_RUN =
+        1 << 3, /* what the rider hears next is not this lane's: nothing joins it, and it hears of its end */
     CALL_MAY_WAIT = 1 << 4, /* Redis may hold the reply back for as long as it likes */
     CALL_ADMITS = 1 << 5,   /* it may change whom Redis takes those for who do not log in */
     /*
@@ -34,11 +36,10 @@ enum {
 };
 
 struct call {
-    struct rider *rider;  /* NULL: it has gone; the replies are dropped */
-    uint32_t n;           /* replies (with FLOW_SUBSCRIBE: frames) still to come */
-    uint32_t local_bytes; /* weir's own replies that follow, waiting in the rider */
-    uint8_t flow;         /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
-    uint8_t effect;       /* enum effect, for CALL_LOOK */
+    struct rider *rider; /* NULL: it has gone; the replies are dropped */
+    uint32_t n;          /* replies (with FLOW_SUBSCRIBE: frames) still to come */
+    uint8_t flow;        /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
+    uint8_t effect;      /* enum effect, for CALL_LOOK; it means the same on every lane */
     uint8_t flags;
     uint8_t counted;     /* the rider's own business: not 0, and it hears of the end */
     uint32_t argument;   /* what the effect is about: a database, on (1) or off (0) */
@@ -79,6 +80,12 @@ static inline struct call *calls_newest(const struct calls *calls)
 
 /* Is it answered by one frame that nobody looks into? */
 static inline bool call_is_plain(const struct call *call)
+{
+    return call->flow == FLOW_ONE && ((call->flags & ~CALL_ENDS_RUN) | call->counted) == 0;
+}
+
+/* And may an equal call of the same rider's become one with it? */
+static inline bool call_may_grow(const struct call *call)
 {
     return call->flow == FLOW_ONE && (call->flags | call->counted) == 0;
 }

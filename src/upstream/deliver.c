@@ -32,8 +32,8 @@ static void finish_oldest(struct lane *lane)
         done.rider->sent_bytes = 0;
     if (done.counted != 0)
         done.rider->ops->on_counted(done.rider, done.counted);
-    if (done.local_bytes > 0)
-        done.rider->ops->on_local(done.rider, done.local_bytes);
+    if ((done.flags & CALL_ENDS_RUN) != 0)
+        done.rider->ops->on_run_end(done.rider);
     wake_if_idle(done.rider);
 }
 
@@ -243,10 +243,10 @@ static bool end_call(struct lane *lane, const struct call *call)
  */
 static bool end_aside(struct lane *lane)
 {
-    uint32_t bytes = lane->local_bytes;
-    lane->local_bytes = 0;
-    if (bytes > 0)
-        lane->owner->ops->on_local(lane->owner, bytes);
+    bool ends_run = lane->ends_run;
+    lane->ends_run = false;
+    if (ends_run)
+        lane->owner->ops->on_run_end(lane->owner);
     if (lane_is_closed(lane))
         return false;
     if (lane->owner != NULL)
@@ -291,9 +291,7 @@ static bool may_be_message(const struct lane *lane, struct slice head)
 
 static bool is_unheard(const struct call *call, char type)
 {
-    bool is_error = type == '-';
-    return (call->flags & CALL_MUTE) != 0 || ((call->flags & CALL_MUTE_UNLESS_ERROR) != 0 && !is_error) ||
-           ((call->flags & CALL_MUTE_ERROR) != 0 && is_error);
+    return (call->flags & (type == '-' ? CALL_MUTE_ERROR : CALL_MUTE_UNLESS_ERROR)) != 0;
 }
 
 /* False: nothing may come now. */
@@ -439,6 +437,14 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
     if (!lane->is_in_frame)
         choose_way(lane, slice_of(p, (size_t)(end - p)));
     return lane->take(lane, p, end);
+}
+
+bool lane_is_in_frame_of(const struct lane *lane, const struct rider *rider)
+{
+    bool is_heard = lane->take == take_plain || (lane->take == take_special && !lane->is_muted);
+    if (!lane->is_in_frame || !is_heard)
+        return false;
+    return lane->owner != NULL ? lane->owner == rider : calls_oldest(&lane->calls)->rider == rider;
 }
 
 /* ---- a reader that does not keep up ---- */

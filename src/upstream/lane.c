@@ -503,7 +503,7 @@ void lane_withdraw(struct rider *rider)
 {
     struct calls *calls = &rider->lane->calls;
     struct call *newest = calls_at(calls, calls->tail - 1);
-    assert(newest->rider == rider && newest->local_bytes == 0);
+    assert(newest->rider == rider && (newest->flags & CALL_ENDS_RUN) == 0);
     tags_drop_newest(&rider->lane->tags);
     inflight_end(rider->lane, newest, 1);
     if (newest->flow == FLOW_ONE && newest->n > 1) {
@@ -517,10 +517,19 @@ void lane_withdraw(struct rider *rider)
     rider->last_call = calls->tail - 1;
 }
 
-void lane_attach_local(const struct rider *rider, uint32_t bytes)
+bool lane_end_run(const struct rider *rider)
 {
     struct lane *lane = rider->lane;
-    *(rider->in_flight > 0 ? &calls_at(&lane->calls, rider->last_call)->local_bytes : &lane->local_bytes) += bytes;
+    bool was_said;
+    if (rider->in_flight > 0) {
+        struct call *newest = calls_at(&lane->calls, rider->last_call);
+        was_said = (newest->flags & CALL_ENDS_RUN) != 0;
+        newest->flags |= CALL_ENDS_RUN;
+    } else {
+        was_said = lane->ends_run;
+        lane->ends_run = true;
+    }
+    return !was_said;
 }
 
 void lane_set_raw(struct lane *lane)
@@ -586,10 +595,8 @@ void lane_forget(struct lane *lane, struct rider *rider)
     }
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {
         struct call *call = calls_at(&lane->calls, at);
-        if (call->rider == rider) {
+        if (call->rider == rider)
             call->rider = NULL;
-            call->local_bytes = 0;
-        }
     }
     rider->in_flight = 0;
 }

@@ -31,15 +31,15 @@ struct lane;
 struct lanes;
 
 /*
- * What a rider never brings about may be NULL: on_local and on_counted without local replies and counted calls,
+ * What a rider never brings about may be NULL: on_run_end without lane_end_run, on_counted without counted calls,
  * on_timed without arrived_ns, on_answer without CALL_LOOK, on_transaction without EXEC, on_heavy, on_blocking and on_unread on a private lane whose
  * reader's link is never congested.
  */
 struct rider_ops {
     /* A piece of its replies, in order. */
     void (*on_bytes)(struct rider *rider, const char *data, size_t n);
-    /* Everything before this many bytes of its waiting local replies has been answered. */
-    void (*on_local)(struct rider *rider, uint32_t bytes);
+    /* All that had been asked when lane_end_run was called, oldest first, has been answered. */
+    void (*on_run_end)(struct rider *rider);
     /* A call whose `counted` is not 0 has been answered, or withdrawn. */
     void (*on_counted)(struct rider *rider, uint8_t counted);
     /*
@@ -148,12 +148,11 @@ struct lane {
     uint64_t deadline_ns;  /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
     uint64_t answer_by_ns; /* when the answer that says who somebody is must have come; 0: none is waited for */
     uint64_t moved_ns; /* when the oldest call became that, or bytes came or more of a request went, or it fell idle */
-    uint64_t frame_bytes;   /* of the reply being read */
-    uint64_t ready_ns;      /* since when it is ready */
-    uint64_t greeted_ns;    /* when the greeting was sent */
-    uint64_t round_trip_ns; /* how long its answer took */
-    uint32_t unheard;       /* frames that are thrown away before a raw lane is that */
-    uint32_t local_bytes;   /* weir's own replies that follow the unasked frame being read, waiting in the owner */
+    uint64_t frame_bytes;                        /* of the reply being read */
+    uint64_t ready_ns;                           /* since when it is ready */
+    uint64_t greeted_ns;                         /* when the greeting was sent */
+    uint64_t round_trip_ns;                      /* how long its answer took */
+    uint32_t unheard;                            /* frames that are thrown away before a raw lane is that */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint32_t generation;     /* another whenever it is no longer what it was to those who have a lease on it */
     uint32_t n_leases;       /* how many there are: its memory stays until they are dropped */
@@ -170,6 +169,7 @@ struct lane {
     struct greeting greeting;
     bool is_in_frame;
     bool is_unasked;  /* this frame began when no call was in flight */
+    bool ends_run;    /* and the owner is to hear of its end, as with CALL_ENDS_RUN */
     bool is_muted;    /* this frame is thrown away */
     bool is_watching; /* frames that answer no call may come */
     bool is_monitoring;
@@ -268,7 +268,7 @@ __attribute__((warn_unused_result)) static inline bool lane_call(struct lane *la
 {
     if (!calls_is_empty(&lane->calls)) {
         struct call *last = calls_newest(&lane->calls);
-        if (last->rider == rider && call_is_plain(last) && last->local_bytes == 0 && last->n < UINT32_MAX &&
+        if (last->rider == rider && call_may_grow(last) && last->n < UINT32_MAX &&
             last->arrived_ns == rider->arrived_ns && last->sent_ns == 0 && tags_push(&lane->tags, tag)) {
             last->n++;
             return true;
@@ -289,14 +289,20 @@ static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)
     return calls_at(&rider->lane->calls, rider->last_call)->n <= few;
 }
 
+/* Has of a frame that this rider hears a part come, and been passed on? */
+bool lane_is_in_frame_of(const struct lane *lane, const struct rider *rider);
+
 /* Is an unasked frame to its owner here in part? */
 static inline bool lane_is_in_message(const struct lane *lane)
 {
     return lane_is_ready(lane) && lane->is_in_frame && lane->is_unasked;
 }
 
-/* `bytes` of the rider's own replies follow its newest call, or if none is in flight the frame being read. */
-void lane_attach_local(const struct rider *rider, uint32_t bytes);
+/*
+ * What the rider hears behind its newest call, or if none is in flight behind the frame being read, is not this lane's:
+ * on_run_end tells when that has come. False: it has been said before, of the same.
+ */
+bool lane_end_run(const struct rider *rider);
 
 static inline bool lane_must_settle(const struct lane *lane)
 {
