@@ -13,6 +13,7 @@
 #include "quota/exchange.h"
 #include "quota/local.h"
 #include "quota/outcome.h"
+#include "quota/outcome_reply.h"
 #include "quota/prefix.h"
 #include "quota/question.h"
 #include "quota/release_listener.h"
