@@ -7,7 +7,7 @@
 
 #include "admin/snapshot.h"
 #include "limit/policy.h"
-#include "limit/subject.h"
+#include "limit/subjects.h"
 
 /* Sets `used` and `fullest` of the snapshot's limits, which are those of `policies` in their order, from its tops. */
 void fullness_look(struct snapshot *snapshot, const struct policies *policies, struct subjects *subjects,
