@@ -25,7 +25,7 @@
 #include "limit/journal.h"
 #include "limit/ledger.h"
 #include "limit/slowlog.h"
-#include "limit/subject.h"
+#include "limit/subjects.h"
 #include "limit/top.h"
 #include "net/alarms.h"
 #include "net/loop.h"

@@ -13,22 +13,9 @@
 #include "base/mem.h"
 #include "base/split.h"
 #include "base/why.h"
-#include "limit/keys.h"
-#include "limit/own.h"
-#include "limit/rate.h"
+#include "limit/cost.h"
 
 #define POLICIES_MAX 1024 /* each client is matched against them one by one */
-
-/* What a cost is multiplied by; a word behind it says so. */
-enum cost_per { PER_CALL, PER_KEY, PER_COST, COST_PERS };
-static const char *const cost_pers[COST_PERS] = {"", "per key", "per cost"};
-
-/* A line of [cost]. */
-struct cost {
-    const struct class *class;
-    uint32_t units;
-    uint8_t per; /* enum cost_per */
-};
 
 struct policies {
     _Atomic uint32_t references;
@@ -36,10 +23,7 @@ struct policies {
     struct classes *classes;
     struct policy **policies; /* each by itself: pointers stand while more are added */
     size_t count;
-    struct cost *costs;
-    size_t n_costs;
-    uint16_t *cost_of; /* per command id: 1 + the index of its cost, 0 for none. Made by policies_bind */
-    size_t n_cost_of;
+    struct costs costs;
     bool is_shadow;
 };
 
@@ -80,13 +64,11 @@ void policies_put(struct policies *policies)
     for (size_t i = 0; i < policies->count; i++)
         policy_free(policies->policies[i], !policies->origin);
     free(policies->policies);
-    free(policies->cost_of);
-    if (policies->origin) {
+    costs_fini(&policies->costs, !policies->origin);
+    if (policies->origin)
         policies_put(policies->origin);
-    } else {
+    else
         classes_free(policies->classes);
-        free(policies->costs);
-    }
     free(policies);
 }
 
@@ -299,146 +281,25 @@ bool policies_enroll(struct policies *policies, struct ledger *ledger)
     return true;
 }
 
-/* ---- [cost] ---- */
-
-/* "100", "2 per key", "1 per cost" */
-static bool parse_cost(struct slice text, struct cost *cost, char *why, size_t why_size)
-{
-    struct slice word;
-    uint64_t units;
-    if (!split_word(&text, &word) || !rate_parse_count(word, &units, why, why_size))
-        return word.len > 0 ? false : why_set(why, why_size, "a cost is missing: write 100, or 1 per key");
-    if (units == 0 || units > UINT32_MAX)
-        return why_set(why, why_size, "a cost is from 1 to %u", UINT32_MAX);
-    text = split_trim(text);
-    cost->units = (uint32_t)units;
-    while (cost->per < COST_PERS && !slice_eq_nocase(text, slice_str(cost_pers[cost->per])))
-        cost->per++;
-    return cost->per < COST_PERS ||
-           why_set(why, why_size, "\"%.*s\" means nothing: write a number, or a number and \"per key\" or \"per cost\"",
-                   WHY_SLICE(text));
-}
-
-/* A command goes before a class of the same name: the cost is the command's. */
-static const struct class *costly(struct policies *policies, const struct command_table *known, struct slice what,
-                                  char *why, size_t why_size)
-{
-    char text[COMMAND_NAME_MAX + sizeof "cmd."];
-    if (what.len > COMMAND_NAME_MAX || !command_by_name(known, what))
-        return class_find(policies->classes, what, why, why_size);
-    int len = snprintf(text, sizeof text, "cmd.%.*s", (int)what.len, what.at);
-    return class_find(policies->classes, slice_of(text, (size_t)len), why, why_size);
-}
-
 bool policies_add_cost(struct policies *policies, const struct command_table *table, struct slice what,
                        struct slice cost, char *why, size_t why_size)
 {
-    struct cost parsed = {.class = costly(policies, table, what, why, why_size)};
-    if (!parsed.class || !parse_cost(cost, &parsed, why, why_size))
-        return false;
-    if (policies->n_costs == UINT16_MAX - 1)
-        return why_set(why, why_size, "there are already %zu costs", policies->n_costs);
-    policies->costs = mem_realloc(policies->costs, policies->n_costs + 1, sizeof parsed);
-    policies->costs[policies->n_costs++] = parsed;
-    return true;
-}
-
-static void bind_costs(struct policies *policies, const struct command_table *table)
-{
-    free(policies->cost_of);
-    policies->n_cost_of = policies->n_costs > 0 ? command_table_count(table) : 0;
-    policies->cost_of = mem_zalloc(policies->n_cost_of, sizeof *policies->cost_of);
-    for (size_t id = 0; id < policies->n_cost_of; id++)
-        for (size_t i = 0; i < policies->n_costs; i++)
-            if (class_has(policies->costs[i].class, table, command_table_row(table, id)))
-                policies->cost_of[id] = (uint16_t)(i + 1);
-}
-
-static uint64_t times(const struct cost *cost, const struct command *command, struct slice request, uint32_t argc)
-{
-    if (cost->per == PER_KEY)
-        return keys_most(command, request, argc);
-    return cost->per == PER_COST && command->own > 0 ? own_units(own_row(command->own - 1U), request) : 1;
+    return costs_add(&policies->costs, policies->classes, table, what, cost, why, why_size);
 }
 
 uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
                        uint32_t argc)
 {
-    uint16_t at = command->id < policies->n_cost_of ? policies->cost_of[command->id] : 0;
-    if (at == 0)
-        return 1;
-    const struct cost *cost = &policies->costs[at - 1];
-    uint64_t n = times(cost, command, request, argc), units;
-    bool is_beyond = __builtin_mul_overflow(cost->units, n > 0 ? n : 1, &units) || units > INT64_MAX;
-    return is_beyond ? INT64_MAX : units;
+    return costs_units(&policies->costs, command, request, argc);
 }
 
-/* ---- which limit binds which command ---- */
-
-/* Is the limit asked when a command wants to pass? The others are asked at other moments. */
-static bool is_asked(const struct limit *limit, const struct command_table *table, const struct command *command)
-{
-    switch ((enum unit)limit->unit) {
-    case UNIT_COMMANDS:
-        return class_has(limit->class, table, command);
-    case UNIT_INFLIGHT:
-        return !command->blocks || keys_may_block(command); /* while they block they are not in flight */
-    case UNIT_COST:
-    case UNIT_BYTES_IN:
-    case UNIT_BYTES_OUT:
-        return true;
-    case UNIT_CONNECTIONS:
-    case UNIT_CONNECTS:
-    case UNIT_AUTH_FAILURES:
-    case UNIT_COUNT:
-        break;
-    }
-    return false;
-}
-
-static void bind_limit(struct policy *policy, size_t index, const struct command_table *table)
-{
-    const struct limit *limit = &policy->limits[index];
-    bool is_control = limit->class && class_is_control(limit->class, table);
-    uint64_t bit = UINT64_C(1) << index;
-    for (size_t id = 0; id < policy->n_binds; id++) {
-        const struct command *command = command_table_row(table, id);
-        bool is_exempt = (command->flags & CMD_CONTROL) && !is_control;
-        if (!is_exempt && is_asked(limit, table, command))
-            policy->binds[id] |= bit;
-    }
-    policy->of_unit[limit->unit] |= bit;
-    policy->of_scope[limit->scope] |= bit;
-    policy->of_action[limit->action] |= bit;
-}
-
-static void bind_policy(struct policy *policy, const struct command_table *table, bool is_shadow)
-{
-    free(policy->binds);
-    policy->n_binds = command_table_count(table);
-    policy->binds = mem_zalloc(policy->n_binds, sizeof *policy->binds);
-    memset(policy->of_unit, 0, sizeof policy->of_unit);
-    memset(policy->of_scope, 0, sizeof policy->of_scope);
-    memset(policy->of_action, 0, sizeof policy->of_action);
-    /* Not by what binds together under this table: workers that change tables at different moments must agree. */
-    policy->is_joint = policy->n_limits > 1;
-    uint64_t all = 0;
-    for (size_t i = 0; i < policy->n_limits; i++) {
-        bind_limit(policy, i, table);
-        all |= UINT64_C(1) << i;
-    }
-    policy->shadows = is_shadow ? all : policy->of_action[OVER_SHADOW];
-    policy->is_plain = policy->shadows == 0 && policy->of_unit[UNIT_COMMANDS] == all &&
-                       policy->of_scope[PER_SUBJECT] == all && policy->of_action[OVER_REFUSE] == all;
-    if (policy->record && (policy->is_joint || !policy->is_plain))
-        atomic_store_explicit(&policy->record->is_locked, true, memory_order_relaxed);
-}
+/* ---- a command table ---- */
 
 void policies_bind(struct policies *policies, const struct command_table *table)
 {
     for (size_t i = 0; i < policies->count; i++)
-        bind_policy(policies->policies[i], table, policies->is_shadow);
-    bind_costs(policies, table);
+        policy_bind(policies->policies[i], table, policies->is_shadow);
+    costs_bind(&policies->costs, table);
 }
 
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table)
@@ -446,8 +307,7 @@ struct policies *policies_rebind(struct policies *policies, const struct command
     struct policies *origin = policies->origin ? policies->origin : policies;
     struct policies *copy = policies_new(origin->classes);
     copy->origin = policies_get(origin);
-    copy->costs = origin->costs;
-    copy->n_costs = origin->n_costs;
+    copy->costs = (struct costs){.at = origin->costs.at, .n = origin->costs.n};
     copy->is_shadow = origin->is_shadow;
     for (size_t i = 0; i < origin->count; i++) {
         struct policy *policy = append(copy);

@@ -71,18 +71,10 @@ __attribute__((warn_unused_result)) bool policy_add_limits(struct policies *poli
 void policies_set_shadow(struct policies *policies, bool is_shadow);
 bool policies_is_shadow(const struct policies *policies);
 
-/*
- * What a command costs limits in unit cost, a line of [cost]: what = "100", "1 per key" or "1 per cost". `what` is a
- * command, a category or a class; of several lines that fit a command the last holds.
- */
+/* A line of [cost], and the cost of one request: limit/cost.h. */
 __attribute__((warn_unused_result)) bool policies_add_cost(struct policies *policies, const struct command_table *table,
                                                            struct slice what, struct slice cost, char *why,
                                                            size_t why_size);
-
-/*
- * The cost of one request; at least 1, at most INT64_MAX, which nobody can pay. Of one that ends early at most as many
- * keys are counted as it can have.
- */
 uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
                        uint32_t argc);
 
@@ -94,6 +86,9 @@ __attribute__((warn_unused_result)) bool policies_enroll(struct policies *polici
  * is control through and through. Called for each new set or new table, before it is shared; a set serves one table.
  */
 void policies_bind(struct policies *policies, const struct command_table *table);
+
+/* The same for one policy of such a set. */
+void policy_bind(struct policy *policy, const struct command_table *table, bool is_shadow);
 
 /* A copy with its own binds, for a new command table; one reference. */
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table);

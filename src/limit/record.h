@@ -21,8 +21,13 @@ struct record {
     _Atomic uint16_t slots[SCOPE_COUNT]; /* how many slots limits of each scope have been given */
     _Atomic uint32_t subjects;           /* how many are in the table now */
     _Atomic bool is_locked; /* decide under the subject's lock: some version of this policy since the start needs it */
-    struct subject *overflow;  /* shared by all for whom there is no room or memory; see limit/subject.h */
+    struct subject *overflow;  /* shared by all for whom there is no room or memory; see limit/subjects.h */
     struct subject *everybody; /* has the funnels with scope PER_POLICY; NULL: there are none */
 };
+
+static inline uint16_t record_slots(const struct record *record, enum scope scope)
+{
+    return atomic_load_explicit(&record->slots[scope], memory_order_acquire);
+}
 
 #endif

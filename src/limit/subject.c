@@ -1,71 +1,54 @@
-/*
- * The table of subjects: shards of hash buckets, each shard under its own mutex, one cap on all of them together.
- *
- * A subject is found, held, examined and dropped only under its shard's mutex, so one that is dropped has no holder and
- * gets none. Room under the cap is counted: whoever adds a subject claims room for it first. Each shard is searched for
- * subjects to forget like a clock's hand goes, a few buckets at a time.
- */
 #include "limit/subject.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/random.h>
+#include <string.h>
 
-#include "base/count.h"
-#include "base/hash.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "limit/identity.h"
 
-#define SHARDS 64
-#define SHARD_BITS 6
-#define FORGET_BUCKETS 4          /* looked at for each newcomer: more than come, so that the idle ones go */
-#define RELIEF_EVERY_NS NS_PER_MS /* for those who are in an overflow subject already */
-#define RELIEF_BUCKETS 128        /* looked at when the table is full: some 15 us of memory accesses at worst */
 #define MORE_FUNNELS 7
 #define GAUGE_MOST (UINT64_C(1) << 32) /* more than any number of connections or calls; as a time, 4 s after boot */
 #define SPINS 64                       /* pauses before the processor is offered to the holder of a subject's lock */
 
-struct shard {
-    pthread_mutex_t lock;
-    struct subject **buckets;
-    size_t n_buckets; /* 0, or a power of 2 */
-    size_t count;
-    size_t hand;            /* the bucket that is examined next */
-    _Atomic uint64_t bytes; /* of subjects and buckets; changed under the lock */
-};
-
-struct subjects {
-    struct hash_key key;
-    size_t max;
-    _Atomic size_t count;           /* subjects, and room claimed for those being made; <= max */
-    _Atomic unsigned relief;        /* the shard where the next search for room starts */
-    _Atomic uint64_t relief_due_ns; /* when those in overflow subjects may search again */
-    _Atomic uint64_t n_overflows;
-    struct shard shards[SHARDS];
-};
-
-/* What a subject is found by. */
-struct wanted {
-    struct record *record;
-    struct slice name;
-    uint64_t hash;
-};
-
-struct subjects *subjects_new(size_t max)
+size_t subject_bytes(size_t name_len, uint16_t n_funnels)
 {
-    struct subjects *subjects = mem_zalloc(1, sizeof *subjects);
-    if (getrandom(&subjects->key, sizeof subjects->key, 0) != (ssize_t)sizeof subjects->key) {
-        log_error("no random numbers from the system: names could be chosen to slow weir down");
-        log_flush();
-        abort();
-    }
-    subjects->max = max;
-    for (size_t i = 0; i < SHARDS; i++)
-        pthread_mutex_init(&subjects->shards[i].lock, NULL);
-    return subjects;
+    return sizeof(struct subject) + n_funnels * sizeof(struct funnel) + name_len;
+}
+
+struct subject *subject_init(void *memory, struct record *record, struct slice name, uint16_t n_funnels)
+{
+    struct subject *subject = memory;
+    atomic_init(&subject->holders, 1);
+    subject->record = record;
+    subject->n_funnels = n_funnels;
+    subject->name_len = (uint16_t)name.len;
+    subject->name = (char *)&subject->funnels[n_funnels];
+    memcpy(subject->name, name.at, name.len);
+    return subject;
+}
+
+/* `zalloc` is calloc, or mem_zalloc. NULL: out of memory. */
+static struct subject *new_outside(struct record *record, enum scope scope, struct slice name,
+                                   void *(*zalloc)(size_t count, size_t size))
+{
+    uint16_t n_funnels = record_slots(record, scope);
+    void *memory = zalloc(1, subject_bytes(name.len, n_funnels));
+    if (!memory)
+        return NULL;
+    struct subject *subject = subject_init(memory, record, name, n_funnels);
+    subject->scope = (uint8_t)scope;
+    return subject;
+}
+
+struct subject *subject_new_detached(struct record *record, enum scope scope)
+{
+    return new_outside(record, scope, SLICE(""), calloc);
+}
+
+struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name)
+{
+    return new_outside(record, scope, name, mem_zalloc);
 }
 
 void subject_free_detached(struct subject *subject)
@@ -79,98 +62,19 @@ void subject_free_detached(struct subject *subject)
     free(subject);
 }
 
-static void free_chain(struct subject *subject)
+struct slice subject_name(const struct subject *subject)
 {
-    while (subject) {
-        struct subject *next = subject->next;
-        subject_free_detached(subject);
-        subject = next;
-    }
+    return slice_of(subject->name, subject->name_len);
 }
 
-void subjects_free(struct subjects *subjects)
+void subject_hold(struct subject *subject)
 {
-    for (size_t i = 0; i < SHARDS; i++) {
-        struct shard *shard = &subjects->shards[i];
-        for (size_t bucket = 0; bucket < shard->n_buckets; bucket++)
-            free_chain(shard->buckets[bucket]);
-        free(shard->buckets);
-        pthread_mutex_destroy(&shard->lock);
-    }
-    free(subjects);
+    atomic_fetch_add_explicit(&subject->holders, 1, memory_order_relaxed);
 }
 
-size_t subjects_count(struct subjects *subjects)
+bool subject_is_overflow(const struct subject *subject)
 {
-    return atomic_load_explicit(&subjects->count, memory_order_relaxed);
-}
-
-uint64_t subjects_bytes(const struct subjects *subjects)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < SHARDS; i++)
-        bytes += count_read(&subjects->shards[i].bytes);
-    return bytes;
-}
-
-uint64_t subjects_overflows(struct subjects *subjects)
-{
-    return atomic_load_explicit(&subjects->n_overflows, memory_order_relaxed);
-}
-
-/* ---- one subject ---- */
-
-static uint16_t slots_of(const struct record *record, enum scope scope)
-{
-    return atomic_load_explicit(&record->slots[scope], memory_order_acquire);
-}
-
-static size_t bytes_for(size_t name_len, uint16_t n_funnels)
-{
-    return sizeof(struct subject) + n_funnels * sizeof(struct funnel) + name_len;
-}
-
-static size_t subject_bytes(const struct wanted *wanted, uint16_t n_funnels)
-{
-    return bytes_for(wanted->name.len, n_funnels);
-}
-
-/* In `memory`, zeroed and of subject_bytes; held once. */
-static struct subject *subject_init(void *memory, const struct wanted *wanted, uint16_t n_funnels)
-{
-    struct subject *subject = memory;
-    atomic_init(&subject->holders, 1);
-    subject->hash = wanted->hash;
-    subject->record = wanted->record;
-    subject->n_funnels = n_funnels;
-    subject->name_len = (uint16_t)wanted->name.len;
-    subject->name = (char *)&subject->funnels[n_funnels];
-    memcpy(subject->name, wanted->name.at, wanted->name.len);
-    return subject;
-}
-
-/* `zalloc` is calloc, or mem_zalloc. NULL: out of memory. */
-static struct subject *new_outside(struct record *record, enum scope scope, struct slice name,
-                                   void *(*zalloc)(size_t count, size_t size))
-{
-    const struct wanted wanted = {.record = record, .name = name};
-    uint16_t n_funnels = slots_of(record, scope);
-    void *memory = zalloc(1, subject_bytes(&wanted, n_funnels));
-    if (!memory)
-        return NULL;
-    struct subject *subject = subject_init(memory, &wanted, n_funnels);
-    subject->scope = (uint8_t)scope;
-    return subject;
-}
-
-struct subject *subject_new_detached(struct record *record, enum scope scope)
-{
-    return new_outside(record, scope, SLICE(""), calloc);
-}
-
-struct subject *subject_new_lasting(struct record *record, enum scope scope, struct slice name)
-{
-    return new_outside(record, scope, name, mem_zalloc);
+    return subject == subject->record->overflow;
 }
 
 /* ---- funnels that came late ---- */
@@ -189,7 +93,7 @@ static struct more_funnels *more_new(uint16_t first, uint16_t n_slots, void *(*z
 
 static bool grow(struct subject *subject, void *(*zalloc)(size_t count, size_t size))
 {
-    uint16_t n_slots = slots_of(subject->record, (enum scope)subject->scope);
+    uint16_t n_slots = record_slots(subject->record, (enum scope)subject->scope);
     _Atomic(struct more_funnels *) *link = &subject->more;
     uint16_t first = subject->n_funnels;
     while (first < n_slots) {
@@ -228,27 +132,7 @@ struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
     return &more->funnels[slot - more->first];
 }
 
-struct slice subject_name(const struct subject *subject)
-{
-    return slice_of(subject->name, subject->name_len);
-}
-
-static bool is_wanted(const struct subject *subject, const struct wanted *wanted)
-{
-    return subject->hash == wanted->hash && subject->record == wanted->record &&
-           slice_eq(subject_name(subject), wanted->name);
-}
-
-static void hold(struct subject *subject)
-{
-    atomic_fetch_add_explicit(&subject->holders, 1, memory_order_relaxed);
-}
-
-void subject_put(struct subjects *subjects, struct subject *subject)
-{
-    (void)subjects;
-    atomic_fetch_sub_explicit(&subject->holders, 1, memory_order_release); /* its charges are seen by who forgets it */
-}
+/* ---- debts ---- */
 
 /* What whoever is made anew owes there, at least: the overflow's debt never shrinks but by time. */
 static uint64_t fresh_word(const struct subject *subject, size_t slot)
@@ -262,9 +146,6 @@ static uint64_t fresh_word(const struct subject *subject, size_t slot)
     return more ? funnel_word(&more->funnels[slot - more->first]) : 0;
 }
 
-/* Which subjects may go: those without debt; or, where places are wanted, all that would owe as much if made anew. */
-enum forgetting { FORGET_EMPTY, FORGET_OWING_NO_MORE };
-
 static bool owe_nothing(const struct subject *subject, const struct funnel *funnels, size_t first, size_t n,
                         enum forgetting which, uint64_t now_ns)
 {
@@ -275,8 +156,7 @@ static bool owe_nothing(const struct subject *subject, const struct funnel *funn
     return true;
 }
 
-/* Law 5: only what equals a fresh one. */
-static bool is_forgettable(struct subject *subject, enum forgetting which, uint64_t now_ns)
+bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint64_t now_ns)
 {
     if (atomic_load_explicit(&subject->holders, memory_order_acquire) > 0)
         return false;
@@ -289,150 +169,6 @@ static bool is_forgettable(struct subject *subject, enum forgetting which, uint6
     return true;
 }
 
-/* ---- one shard, under its lock ---- */
-
-static struct subject **bucket_of(const struct shard *shard, uint64_t hash)
-{
-    return &shard->buckets[hash >> SHARD_BITS & (shard->n_buckets - 1)];
-}
-
-static struct subject *find(const struct shard *shard, const struct wanted *wanted)
-{
-    struct subject *subject = shard->n_buckets > 0 ? *bucket_of(shard, wanted->hash) : NULL;
-    while (subject && !is_wanted(subject, wanted))
-        subject = subject->next;
-    return subject;
-}
-
-static void link_in(struct shard *shard, struct subject *subject)
-{
-    struct subject **bucket = bucket_of(shard, subject->hash);
-    subject->next = *bucket;
-    *bucket = subject;
-}
-
-/* Twice the buckets when there are as many subjects. False only when there is no bucket at all. */
-static bool make_room(struct shard *shard)
-{
-    if (shard->count < shard->n_buckets)
-        return true;
-    struct shard grown = *shard;
-    grown.n_buckets = shard->n_buckets > 0 ? 2 * shard->n_buckets : 1;
-    grown.buckets = calloc(grown.n_buckets, sizeof(struct subject *));
-    if (!grown.buckets)
-        return shard->n_buckets > 0; /* longer chains, nothing worse */
-    for (size_t i = 0; i < shard->n_buckets; i++) {
-        struct subject *next;
-        for (struct subject *subject = shard->buckets[i]; subject; subject = next) {
-            next = subject->next;
-            link_in(&grown, subject);
-        }
-    }
-    count_add(&shard->bytes, (grown.n_buckets - shard->n_buckets) * sizeof(struct subject *));
-    free(shard->buckets);
-    shard->buckets = grown.buckets;
-    shard->n_buckets = grown.n_buckets;
-    return true;
-}
-
-/* Drop from the bucket under the hand what may be forgotten, at most `most`; the hand goes on. How many went. */
-static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting which, uint64_t now_ns)
-{
-    struct subject **link = &shard->buckets[shard->hand];
-    size_t dropped = 0;
-    while (*link && dropped < most) {
-        struct subject *subject = *link;
-        if (!is_forgettable(subject, which, now_ns)) {
-            link = &subject->next;
-            continue;
-        }
-        *link = subject->next;
-        atomic_fetch_sub_explicit(&subject->record->subjects, 1, memory_order_relaxed);
-        count_add(&shard->bytes, -(uint64_t)bytes_for(subject->name_len, subject->n_funnels));
-        subject_free_detached(subject);
-        dropped++;
-    }
-    shard->count -= dropped;
-    shard->hand = (shard->hand + 1) & (shard->n_buckets - 1);
-    return dropped;
-}
-
-static void forget_some(struct subjects *subjects, struct shard *shard, uint64_t now_ns)
-{
-    size_t dropped = 0;
-    for (size_t i = 0; i < FORGET_BUCKETS && i < shard->n_buckets; i++)
-        dropped += forget_bucket(shard, SIZE_MAX, FORGET_EMPTY, now_ns);
-    atomic_fetch_sub_explicit(&subjects->count, dropped, memory_order_relaxed);
-}
-
-/* ---- room under the cap ---- */
-
-static bool claim_room(struct subjects *subjects)
-{
-    size_t count = atomic_load_explicit(&subjects->count, memory_order_relaxed);
-    while (count < subjects->max)
-        if (atomic_compare_exchange_weak_explicit(&subjects->count, &count, count + 1, memory_order_relaxed,
-                                                  memory_order_relaxed))
-            return true;
-    return false;
-}
-
-/* Drop one subject of the shard; its room stays counted, for the caller. *buckets is how many may still be examined. */
-static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns)
-{
-    bool is_dropped = false;
-    pthread_mutex_lock(&shard->lock);
-    size_t share = *buckets < shard->n_buckets ? *buckets : shard->n_buckets;
-    for (; share > 0 && !is_dropped; share--, --*buckets)
-        is_dropped = forget_bucket(shard, 1, FORGET_OWING_NO_MORE, now_ns) > 0;
-    pthread_mutex_unlock(&shard->lock);
-    return is_dropped;
-}
-
-/*
- * Forget one subject and take over its room. Subjects that owe only what they inherited from the overflow subject may go
- * too: if they stayed as long as that debt lasts, they alone could keep the table full, and the debt be renewed for ever.
- * Each search starts in the shard after the last one's.
- */
-static bool take_over_room(struct subjects *subjects, uint64_t now_ns)
-{
-    size_t buckets = RELIEF_BUCKETS;
-    for (size_t i = 0; i < SHARDS && buckets > 0; i++) {
-        unsigned at = atomic_fetch_add_explicit(&subjects->relief, 1, memory_order_relaxed) % SHARDS;
-        if (take_over_from(&subjects->shards[at], &buckets, now_ns))
-            return true;
-    }
-    return false;
-}
-
-/* Whoever is in the overflow subject asks before each command: they all together search now and then. */
-static bool is_relief_due(struct subjects *subjects, uint64_t now_ns)
-{
-    uint64_t due_ns = atomic_load_explicit(&subjects->relief_due_ns, memory_order_relaxed);
-    return now_ns >= due_ns &&
-           atomic_compare_exchange_strong_explicit(&subjects->relief_due_ns, &due_ns, now_ns + RELIEF_EVERY_NS,
-                                                   memory_order_relaxed, memory_order_relaxed);
-}
-
-static void give_back_room(struct subjects *subjects)
-{
-    atomic_fetch_sub_explicit(&subjects->count, 1, memory_order_relaxed);
-}
-
-/* ---- those for whom there is no room ---- */
-
-bool subject_is_overflow(const struct subject *subject)
-{
-    return subject == subject->record->overflow;
-}
-
-static struct subject *overflow_get(struct subjects *subjects, const struct record *record)
-{
-    atomic_fetch_add_explicit(&subjects->n_overflows, 1, memory_order_relaxed);
-    hold(record->overflow);
-    return record->overflow;
-}
-
 /* Debts alone: calls and connections are counted where they are. */
 static void inherit(struct subject *heir, const struct funnel *funnels, size_t first, size_t n, uint64_t now_ns)
 {
@@ -441,123 +177,13 @@ static void inherit(struct subject *heir, const struct funnel *funnels, size_t f
             atomic_store_explicit(&heir->funnels[first + i].tat_ns, funnel_word(&funnels[i]), memory_order_relaxed);
 }
 
-/* It may have spent there what it has spent, for anybody could have been there. */
-static void inherit_overflow(struct subject *heir, uint64_t now_ns)
+void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
 {
     const struct subject *overflow = heir->record->overflow;
     inherit(heir, overflow->funnels, 0, overflow->n_funnels, now_ns);
     struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
     for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
         inherit(heir, more->funnels, more->first, more->n, now_ns);
-}
-
-/* ---- getting ---- */
-
-/* Make what was not found, in room that is claimed. The shard is locked. NULL when there is no memory. */
-static struct subject *make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
-                            uint64_t now_ns)
-{
-    uint16_t n_funnels = slots_of(wanted->record, PER_SUBJECT);
-    void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted, n_funnels)) : NULL;
-    if (!memory) {
-        give_back_room(subjects);
-        return NULL;
-    }
-    struct subject *subject = subject_init(memory, wanted, n_funnels);
-    atomic_fetch_add_explicit(&wanted->record->subjects, 1, memory_order_relaxed);
-    inherit_overflow(subject, now_ns);
-    link_in(shard, subject);
-    count_add(&shard->bytes, subject_bytes(wanted, n_funnels));
-    shard->count++;
-    return subject;
-}
-
-/* Find, or make while there is room: under one lock, so that all who ask for one name get the same subject. */
-static struct subject *find_or_make(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
-                                    uint64_t now_ns)
-{
-    pthread_mutex_lock(&shard->lock);
-    struct subject *subject = find(shard, wanted);
-    if (subject) {
-        hold(subject);
-    } else {
-        forget_some(subjects, shard, now_ns);
-        if (claim_room(subjects))
-            subject = make(subjects, shard, wanted, now_ns);
-    }
-    pthread_mutex_unlock(&shard->lock);
-    return subject;
-}
-
-/* The same with room that was taken from another subject. */
-static struct subject *find_or_make_on(struct subjects *subjects, struct shard *shard, const struct wanted *wanted,
-                                       uint64_t now_ns)
-{
-    pthread_mutex_lock(&shard->lock);
-    struct subject *subject = find(shard, wanted); /* another thread may have been faster */
-    if (subject) {
-        hold(subject);
-        give_back_room(subjects);
-    } else {
-        subject = make(subjects, shard, wanted, now_ns);
-    }
-    pthread_mutex_unlock(&shard->lock);
-    return subject;
-}
-
-/* Its owner's, once it has all its funnels; else let go again, and NULL. */
-static struct subject *grown(struct subjects *subjects, struct subject *subject)
-{
-    if (subject_grow(subject))
-        return subject;
-    subject_put(subjects, subject);
-    return NULL;
-}
-
-struct subject *subject_try_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
-{
-    assert(name.len <= SUBJECT_NAME_MAX);
-    struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
-    struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
-    struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
-    if (!subject && is_relief_due(subjects, now_ns) && take_over_room(subjects, now_ns))
-        subject = find_or_make_on(subjects, shard, &wanted, now_ns);
-    return subject ? grown(subjects, subject) : NULL;
-}
-
-struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
-{
-    assert(name.len <= SUBJECT_NAME_MAX);
-    struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
-    struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
-    struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
-    if (!subject && take_over_room(subjects, now_ns))
-        subject = find_or_make_on(subjects, shard, &wanted, now_ns);
-    if (subject)
-        subject = grown(subjects, subject);
-    return subject ? subject : overflow_get(subjects, record);
-}
-
-/* ---- by name alone ---- */
-
-/* The next in the chain that is called so, under whatever policy. */
-static struct subject *next_named(struct subject *subject, uint64_t hash, struct slice name)
-{
-    while (subject && !(subject->hash == hash && slice_eq(subject_name(subject), name)))
-        subject = subject->next;
-    return subject;
-}
-
-struct subject *subject_find(struct subjects *subjects, struct slice name)
-{
-    uint64_t hash = hash_bytes(subjects->key, name);
-    struct shard *shard = &subjects->shards[hash % SHARDS];
-    pthread_mutex_lock(&shard->lock);
-    struct subject *subject = shard->n_buckets > 0 ? next_named(*bucket_of(shard, hash), hash, name) : NULL;
-    if (subject)
-        hold(subject);
-    pthread_mutex_unlock(&shard->lock);
-    return subject ? grown(subjects, subject) : NULL;
 }
 
 /* A number of calls or connections is no debt: it stays. Only a time can lie in the future. */
@@ -568,7 +194,7 @@ static void forgive_funnels(struct funnel *funnels, size_t n)
             atomic_store_explicit(&funnels[i].tat_ns, 0, memory_order_relaxed);
 }
 
-static void forgive(struct subject *subject)
+void subject_forgive(struct subject *subject)
 {
     subject_lock(subject);
     forgive_funnels(subject->funnels, subject->n_funnels);
@@ -576,22 +202,6 @@ static void forgive(struct subject *subject)
     for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
         forgive_funnels(more->funnels, more->n);
     subject_unlock(subject);
-}
-
-size_t subjects_forgive(struct subjects *subjects, struct slice name)
-{
-    uint64_t hash = hash_bytes(subjects->key, name);
-    struct shard *shard = &subjects->shards[hash % SHARDS];
-    size_t n = 0;
-    pthread_mutex_lock(&shard->lock);
-    struct subject *subject = shard->n_buckets > 0 ? *bucket_of(shard, hash) : NULL;
-    while ((subject = next_named(subject, hash, name)) != NULL) {
-        forgive(subject);
-        subject = subject->next;
-        n++;
-    }
-    pthread_mutex_unlock(&shard->lock);
-    return n;
 }
 
 /* ---- the short lock ---- */

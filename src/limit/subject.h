@@ -1,12 +1,10 @@
 /*
- * Subjects: who is being limited (a user, an address ...), shared by all connections of one identity on all workers.
+ * A subject: who is being limited (a user, an address ...), shared by all connections of one identity on all workers;
+ * its funnels.
  *
- * Found by name under a sharded lock when a client's identity changes, then held by pointer (reference-counted). A
- * subject belongs to a policy's record in the ledger: the same user under two policies is two subjects, and a reload
- * changes none of them. The table is bounded. It forgets only subjects that nobody holds and that owe no more than a
- * new one would; when it is full of others, or memory is out, newcomers share the one overflow subject of their policy,
- * which is made with its record. A connection leaves the overflow subject as soon as there is room for a subject of its
- * own. Nothing is gained by that: a new subject begins with all that the overflow subject owes.
+ * It belongs to a policy's record in the ledger: the same user under two policies is two subjects, and a reload changes
+ * none of them. Reference-counted; whoever holds it may charge its funnels, on any thread. What finds it by its name,
+ * makes it and forgets it is the table (limit/subjects.h).
  */
 #ifndef WEIR_LIMIT_SUBJECT_H
 #define WEIR_LIMIT_SUBJECT_H
@@ -42,28 +40,6 @@ struct subject {
     struct funnel funnels[]; /* by slot */
 };
 
-struct subjects;
-
-/* At most `max` subjects. */
-struct subjects *subjects_new(size_t max);
-void subjects_free(struct subjects *subjects);
-
-/*
- * Find or make; takes a reference. It has funnels for all slots there are. Never NULL: the overflow subject when there
- * is no room. Any thread.
- */
-struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
-
-/* As subject_get, for a connection that holds an overflow subject. NULL: there is still no room for one of its own. */
-struct subject *subject_try_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns);
-bool subject_is_overflow(const struct subject *subject);
-
-/* A subject of that name in the table, under any policy; takes a reference. NULL: none, or out of memory. */
-struct subject *subject_find(struct subjects *subjects, struct slice name);
-
-/* Empty all funnels of the subjects of that name, under every policy. Returns how many subjects that were. */
-size_t subjects_forgive(struct subjects *subjects, struct slice name);
-
 /*
  * A subject that is in no table and has no name: for the funnels of one connection. NULL: out of memory; may be freed.
  */
@@ -85,13 +61,10 @@ static inline struct funnel *subject_funnel(struct subject *subject, uint16_t sl
     return slot < subject->n_funnels ? &subject->funnels[slot] : subject_late_funnel(subject, slot);
 }
 
-/* Give back a reference. The subject stays in the table until its funnels are empty and its room is needed. */
-void subject_put(struct subjects *subjects, struct subject *subject);
-
 struct slice subject_name(const struct subject *subject);
-size_t subjects_count(struct subjects *subjects);
-uint64_t subjects_bytes(const struct subjects *subjects); /* their memory; what subject_grow added is not counted */
-uint64_t subjects_overflows(struct subjects *subjects);   /* how often subject_get returned an overflow subject */
+
+/* Is it the one of its policy for whom there was no room? */
+bool subject_is_overflow(const struct subject *subject);
 
 void subject_wait_for_lock(struct subject *subject);
 
@@ -105,5 +78,29 @@ static inline void subject_unlock(struct subject *subject)
 {
     atomic_store_explicit(&subject->lock, 0, memory_order_release);
 }
+
+/* ---- for the table of them ---- */
+
+/* What one takes, but for funnels made later. */
+size_t subject_bytes(size_t name_len, uint16_t n_funnels);
+
+/* In `memory`, zeroed and of subject_bytes; held once. */
+struct subject *subject_init(void *memory, struct record *record, struct slice name, uint16_t n_funnels);
+void subject_hold(struct subject *subject);
+
+/* Which subjects may go: those without debt; or, where places are wanted, all that would owe as much if made anew. */
+enum forgetting { FORGET_EMPTY, FORGET_OWING_NO_MORE };
+
+/* Does nobody hold it, and may it go? Law 5: only what equals a fresh one. */
+bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint64_t now_ns);
+
+/*
+ * It owes what its policy's overflow subject owes: it may have spent there what it has spent, for anybody could have
+ * been there.
+ */
+void subject_inherit_overflow(struct subject *heir, uint64_t now_ns);
+
+/* Empty its funnels. */
+void subject_forgive(struct subject *subject);
 
 #endif

@@ -1,11 +1,9 @@
 #include "quota/quota.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "limit/funnel.h"
 #include "quota/away.h"
@@ -13,10 +11,11 @@
 #include "quota/exchange.h"
 #include "quota/local.h"
 #include "quota/outcome.h"
+#include "quota/outcome_reply.h"
 #include "quota/prefix.h"
 #include "quota/question.h"
 #include "quota/release_listener.h"
-#include "resp/emit.h"
+#include "quota/renewal.h"
 
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define MS_PER_S 1000
@@ -288,76 +287,6 @@ static void on_alarm(struct alarm *alarm)
         try(call);
 }
 
-/* ---- another algorithm's key ---- */
-
-static bool is_wrong_type(struct slice error)
-{
-    static const struct slice word = {"-WRONGTYPE ", 11};
-    return error.len > word.len && memcmp(error.at, word.at, word.len) == 0;
-}
-
-/* A look changes nothing: what it would find once the key is gone. */
-static void decide_empty(struct decision *call)
-{
-    int64_t numbers[QUOTA_NUMBERS_MAX] = {0};
-    struct quota_outcome outcome;
-    bool fits = true;
-    for (unsigned i = 0; i < call->ask.rule.n_rates; i++)
-        fits = fits && call->ask.cost <= call->ask.rule.rates[i].limit;
-    numbers[0] = !quota_is_funnel(call->ask.rule.kind) && fits;
-    quota_outcome(&call->ask, numbers, 1, 0, &outcome);
-    decide(call, &outcome);
-}
-
-/* Ask for the deletion of the next key, of several one after the other. */
-static void renew_next(struct decision *call)
-{
-    uint8_t kind = call->n_parts > 0 ? call->asks[call->n_renewed].rule.kind : call->kind;
-    if (call->n_parts > 0)
-        call->key = call->asks[call->n_renewed].key;
-    call->ask.max = quota_letter(kind);
-    call->n_renewed++;
-    ask(call, hash_of(call));
-}
-
-/* The operator has given a limit another algorithm: its keys begin anew. */
-static void renew(struct decision *call)
-{
-    call->is_renewed = true;
-    call->kind = call->ask.rule.kind;
-    call->n_rates = call->ask.rule.n_rates;
-    call->all_keys = call->key;
-    call->ask.ttl_ms = 0;
-    call->ask.rule.kind = QUOTA_ANEW;
-    call->ask.rule.n_rates = 0;
-    call->ask.n_parts = 0;
-    call->n_keys = 0;
-    renew_next(call);
-}
-
-static void restore(struct decision *call)
-{
-    call->ask.rule.kind = call->kind;
-    call->ask.rule.n_rates = call->n_rates;
-    call->ask.n_parts = call->n_parts;
-    call->n_keys = call->n_parts;
-    call->key = call->all_keys;
-}
-
-static void go_on_renewing(struct decision *call, bool is_deleted)
-{
-    const struct named_tally *tally = call->n_parts > 0 ? call->parts[call->n_renewed - 1].tally : call->tally;
-    if (is_deleted)
-        log_at(LOG_SITE_NAMED_LIMIT, LOG_WARN, "a key of the limit %s has another algorithm's state: it begins anew",
-               tally->name);
-    if (call->n_renewed < call->n_parts) {
-        renew_next(call);
-        return;
-    }
-    restore(call);
-    ask(call, hash_of(call));
-}
-
 /* ---- answers ---- */
 
 /* Nobody is there any more to hold what has been acquired. */
@@ -430,7 +359,8 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
         struct quota_outcome outcome;
         struct decision *call = exchange_take(entry);
         if (asked.rule.kind == QUOTA_ANEW) {
-            go_on_renewing(call, k == 0 && numbers[0] > 0);
+            renewal_go_on(call, k == 0 && numbers[0] > 0);
+            ask(call, hash_of(call));
             continue;
         }
         if (!quota_is_decision(&asked)) {
@@ -453,24 +383,23 @@ static void on_deleted(struct decision *call, int64_t n)
 static void on_failed(struct decision *call, struct slice error, bool is_down)
 {
     if (call->ask.rule.kind == QUOTA_ANEW)
-        restore(call);
+        renewal_end(call);
     for (unsigned i = 0; i < call->n_parts; i++)
         note_pass(call->quota, exchange_hash(&call->quota->exchange, call->asks[i].key));
     note_pass(call->quota, hash_of(call)); /* nobody knows */
-    bool is_named = call->tally != NULL || call->ask.is_named;
-    bool is_stale = is_named && !call->is_renewed && call->owner != NULL && is_wrong_type(error);
-    if (call->is_waiting)
-        is_stale = false; /* what is there now may be of the limit as it is now */
-    if (call->ask.is_peek && call->n_parts > 0)
-        is_stale = false; /* what the others hold is not known */
-    if (is_stale && call->ask.is_peek)
-        decide_empty(call);
-    else if (is_stale)
-        renew(call);
-    else if (is_down)
+    bool is_due = renewal_is_due(call, error);
+    if (is_due && call->ask.is_peek) {
+        struct quota_outcome outcome;
+        renewal_look(call, &outcome);
+        decide(call, &outcome);
+    } else if (is_due) {
+        renewal_begin(call);
+        ask(call, hash_of(call));
+    } else if (is_down) {
         done_without(call, error);
-    else
+    } else {
         done_with(call, error);
+    }
 }
 
 static const struct exchange_ops exchange_ops = {

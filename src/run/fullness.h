@@ -7,7 +7,7 @@
 
 #include "admin/snapshot.h"
 #include "limit/policy.h"
-#include "limit/subject.h"
+#include "limit/subjects.h"
 
 /* Set `used` and `fullest` of snapshot->limits, which are in the order of `policies`, using snapshot->tops. */
 void fullness_look(struct snapshot *snapshot, const struct policies *policies, struct subjects *subjects,

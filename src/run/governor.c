@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "admin/http.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -18,28 +17,21 @@
 #include "run/config_build.h"
 #include "run/config_diff.h"
 #include "run/config_edit.h"
-#include "run/descriptors.h"
+#include "run/live_rules.h"
 #include "run/log_event.h"
 #include "run/order_key.h"
 #include "run/order_line.h"
 
 struct governor {
-    const struct config *start; /* what weir was started with */
-    const char *path;           /* NULL: no file */
+    const char *path; /* NULL: no file */
     struct config_file loaded;
     struct config_file running;
     struct command_table *builtin;
-    struct command_table *commands;
-    struct rules *rules;
-    struct ledger *ledger;
+    struct live_rules live;
     struct record *unlimited;
     struct journal *journal;
-    size_t bytes;           /* of memory that a configuration has taken so far, at most */
-    unsigned asked_clients; /* max-clients as configured, and */
-    unsigned max_clients;   /* as it fits */
+    size_t bytes; /* of memory that a configuration has taken so far, at most */
     struct reloads reloads;
-    void (*on_change)(void *arg);
-    void *arg;
 };
 
 static char *copy_text(const char *text)
@@ -90,88 +82,9 @@ static void on_complaint(void *arg, bool is_error, const char *line)
 
 /* ---- what runs ---- */
 
-static void install(struct governor *g, struct rules *rules)
-{
-    struct rules *before = g->rules;
-    g->rules = rules;
-    if (g->on_change)
-        g->on_change(g->arg);
-    if (before)
-        rules_put(before);
-}
-
-/* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
-static unsigned fit_clients(struct governor *g, unsigned asked)
-{
-    const struct descriptors wanted = {
-        .max_clients = asked,
-        .lanes_private = g->start->lanes_private,
-        .workers = g->start->workers,
-        .listens = (unsigned)g->start->n_listens,
-        .others = g->start->admin_listen.host ? HTTP_GUESTS : 0,
-    };
-    if (g->asked_clients != asked)
-        g->max_clients = descriptors_fit(&wanted);
-    g->asked_clients = asked;
-    return g->max_clients;
-}
-
-/* A whole file brings it anew, but whether there is one is settled at the start. */
-static char *password_of(const struct governor *g, const struct config *config)
-{
-    if (!g->start->rules.upstream_password)
-        return NULL;
-    return config->rules.upstream_password ? config->rules.upstream_password : g->rules->upstream_password;
-}
-
-/* Only a whole file brings new contexts; and a listener speaks TLS until a restart, whatever the file says now. */
-static struct tls_context *kept(struct tls_context *fresh, struct tls_context *running)
-{
-    return fresh ? fresh : running;
-}
-
-/* Limits of the same names count on; of what has another algorithm now keys begin anew when they are asked. */
-static void inherit(struct governor *g, struct named *fresh, bool is_reload)
-{
-    named_inherit(fresh, g->rules->named);
-    order_key_inherit(fresh, g->rules->named, is_reload, clock_ns(), g->journal);
-    for (size_t i = 0; i < named_count(fresh); i++) {
-        const struct named_limit *limit = named_at(fresh, i);
-        const struct named_limit *before = named_find(g->rules->named, slice_str(limit->name));
-        if (before != NULL && before->rule.kind != limit->rule.kind)
-            log_event(g->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew",
-                      limit->name, quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
-    }
-}
-
-/*
- * Let it run; it is the whole file, or what ran with another line. False: there have been too many limits since the
- * start.
- */
-static bool adopt(struct governor *g, const struct config *config, bool is_reload)
-{
-    if (!policies_enroll(config->rules.policies, g->ledger))
-        return false;
-    if (g->rules)
-        inherit(g, config->rules.named, is_reload);
-    struct rules model = config->rules;
-    model.max_clients = fit_clients(g, config->rules.max_clients);
-    model.upstream_password = password_of(g, config);
-    if (g->rules) {
-        if (networks_are_none(&model.proxies))
-            model.proxies = g->rules->proxies;
-        model.tls = kept(model.tls, g->rules->tls);
-        model.upstream_tls = kept(model.upstream_tls, g->rules->upstream_tls);
-    }
-    log_set_format(config->log_format);
-    log_set_level(config->log_level);
-    install(g, rules_new(&model, policies_rebind(config->rules.policies, g->commands)));
-    return true;
-}
-
 static char *adopt_or_say(struct governor *g, const struct config *config, bool is_reload)
 {
-    if (adopt(g, config, is_reload))
+    if (live_rules_adopt(&g->live, config, is_reload))
         return NULL;
     return copy_text("there have been too many different limits since the start: restart weir");
 }
@@ -183,9 +96,7 @@ void governor_on_table(struct governor *g, struct command_table *commands)
         command_table_put(commands);
         return;
     }
-    command_table_put(g->commands);
-    g->commands = commands;
-    install(g, rules_new(g->rules, policies_rebind(g->rules->policies, commands)));
+    live_rules_rebind(&g->live, commands);
 }
 
 /* ---- the whole file ---- */
@@ -302,7 +213,7 @@ static char *change(struct governor *g, const struct line_name *name, const char
 static char *set(struct governor *g, struct order *order)
 {
     struct line_name name;
-    char *error = order_line(order, g->rules->policies, &name);
+    char *error = order_line(order, g->live.rules->policies, &name);
     if (error)
         return error;
     struct slice value = split_trim(slice_str(order->expression));
@@ -336,7 +247,7 @@ static char *set_limit(struct governor *g, struct order *order)
 {
     struct line_name name;
     struct slice value;
-    char *error = order_named_line(order, g->rules->named, &name, &value);
+    char *error = order_named_line(order, g->live.rules->named, &name, &value);
     if (error)
         return error;
     struct config_file next;
@@ -356,7 +267,7 @@ static char *set_limit(struct governor *g, struct order *order)
 static char *unset(struct governor *g, struct order *order)
 {
     struct line_name name;
-    char *error = order_line(order, g->rules->policies, &name);
+    char *error = order_line(order, g->live.rules->policies, &name);
     if (error)
         return error;
     char *policy = mem_strndup(name.section.at, name.section.len);
@@ -370,30 +281,21 @@ static char *unset(struct governor *g, struct order *order)
     return error;
 }
 
-/* Run with other rates of single keys; takes over `named`. */
-static void install_named(struct governor *g, struct named *named)
-{
-    struct rules model = *g->rules;
-    model.named = named;
-    install(g, rules_new(&model, policies_get(g->rules->policies)));
-    named_put(named);
-}
-
 static char *set_key(struct governor *g, struct order *order)
 {
     struct named *next;
-    char *error = order_key_set(order, g->rules->named, clock_ns(), g->journal, &next);
+    char *error = order_key_set(order, g->live.rules->named, clock_ns(), g->journal, &next);
     if (!error)
-        install_named(g, next);
+        live_rules_set_named(&g->live, next);
     return error;
 }
 
 static char *unset_key(struct governor *g, struct order *order)
 {
     struct named *next;
-    char *error = order_key_unset(order, g->rules->named, clock_ns(), g->journal, &next);
+    char *error = order_key_unset(order, g->live.rules->named, clock_ns(), g->journal, &next);
     if (!error)
-        install_named(g, next);
+        live_rules_set_named(&g->live, next);
     return error;
 }
 
@@ -405,7 +307,7 @@ static char *set_mode(struct governor *g, struct order *order)
     char *error = change(g, &name, order->expression);
     if (!error)
         log_event(g->journal, LOG_INFO, "mode", "mode = %s",
-                  policies_is_shadow(g->rules->policies) ? "shadow" : "enforce");
+                  policies_is_shadow(g->live.rules->policies) ? "shadow" : "enforce");
     return error;
 }
 
@@ -420,7 +322,7 @@ static char *compare(struct governor *g, struct order *order)
     struct config *config = config_read(&file, g->builtin);
     if (config) {
         struct differences d = config_diff(&g->running, &file);
-        order_key_differences(g->rules->named, clock_ns(), &d);
+        order_key_differences(g->live.rules->named, clock_ns(), &d);
         order->differences = d.at;
         order->n_differences = d.count;
     }
@@ -459,16 +361,14 @@ struct governor *governor_new(const struct config *config, const struct config_f
 {
     struct governor *g = mem_zalloc(1, sizeof *g);
     g->bytes = mem_given(); /* the file has been read, and little else been done */
-    g->start = config;
     g->path = file->path;
     g->builtin = command_table_get(builtin);
-    g->commands = command_table_get(builtin);
     g->journal = journal;
-    g->ledger = ledger_new();
-    g->unlimited = ledger_record(g->ledger, SLICE(""));
+    live_rules_init(&g->live, config, builtin, journal);
+    g->unlimited = ledger_record(g->live.ledger, SLICE(""));
     config_file_copy(&g->loaded, file);
     config_file_copy(&g->running, file);
-    if (!adopt(g, config, true)) {
+    if (!live_rules_adopt(&g->live, config, true)) {
         log_error("the configuration has more limits than weir can hold");
         exit(2);
     }
@@ -482,27 +382,25 @@ struct record *governor_unlimited(const struct governor *g)
 
 void governor_free(struct governor *g)
 {
-    rules_put(g->rules);
-    command_table_put(g->commands);
     command_table_put(g->builtin);
     drop_file(&g->loaded);
     drop_file(&g->running);
-    ledger_free(g->ledger);
+    live_rules_fini(&g->live);
     free(g);
 }
 
 void governor_watch(struct governor *g, void (*on_change)(void *arg), void *arg)
 {
-    g->on_change = on_change;
-    g->arg = arg;
+    g->live.on_change = on_change;
+    g->live.arg = arg;
 }
 
 struct command_table *governor_commands(const struct governor *g)
 {
-    return g->commands;
+    return g->live.commands;
 }
 
 struct rules *governor_rules(const struct governor *g)
 {
-    return g->rules;
+    return g->live.rules;
 }

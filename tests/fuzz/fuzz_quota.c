@@ -4,6 +4,7 @@
  */
 #include "quota/answer.h"
 #include "quota/outcome.h"
+#include "quota/outcome_reply.h"
 #include "quota/release.h"
 #include "quota/numbers.h"
 

@@ -7,7 +7,7 @@
 #include "limit/gate.h"
 #include "limit/ledger.h"
 #include "limit/policy.h"
-#include "limit/subject.h"
+#include "limit/subjects.h"
 
 static inline struct policy *kit_policy(struct policies *policies, const char *name)
 {

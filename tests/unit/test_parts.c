@@ -3,6 +3,7 @@
  */
 #include "ask_kit.h"
 #include "quota/outcome.h"
+#include "quota/outcome_reply.h"
 #include "quota/question.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

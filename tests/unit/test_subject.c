@@ -12,7 +12,7 @@
 #include "dice.h"
 #include "funnel_law.h"
 #include "limit/ledger.h"
-#include "limit/subject.h"
+#include "limit/subjects.h"
 
 #define S UINT64_C(1000000000)
 

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "dice.h"
-#include "limit/subject.h"
+#include "limit/subjects.h"
 
 #define S UINT64_C(1000000000)
 #define THREADS 8

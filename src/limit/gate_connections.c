@@ -1,0 +1,83 @@
+/*
+ * Connections, as they are made, become another subject's, and end; and whether one may try to log in.
+ */
+#include "limit/gate.h"
+#include "limit/trial.h"
+
+static uint64_t connection_limits(const struct policy *policy)
+{
+    return policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS];
+}
+
+enum gate gate_connect(const struct account *account, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+{
+    const struct policy *policy = account->policy;
+    uint64_t limits = connection_limits(policy);
+    verdict->counted = 0;
+    if (!limits)
+        return GATE_PASS;
+    const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
+    const struct trial trial = {account, &ask, tallies, 0};
+    uint64_t enforced = limits & ~policy->shadows;
+    uint64_t shadows = limits & policy->shadows;
+    const struct limit *slowest = NULL;
+    holders_lock(account);
+    uint64_t wait_ns = trial_longest_wait(&trial, enforced, &slowest);
+    if (wait_ns > 0) {
+        verdict_set(verdict, slowest, wait_ns);
+        trial_count(&trial, slowest, GATE_CLOSE, false);
+    } else {
+        trial_charge(&trial, enforced);
+        verdict->counted = COUNTED;
+        if (trial_longest_wait(&trial, shadows, &slowest) > 0) {
+            trial_count(&trial, slowest, GATE_CLOSE, true);
+        } else {
+            trial_charge(&trial, shadows);
+            verdict->counted |= COUNTED_SHADOW;
+        }
+    }
+    holders_unlock(account);
+    return wait_ns > 0 ? GATE_CLOSE : GATE_PASS;
+}
+
+uint8_t gate_reconnect(const struct account *account)
+{
+    gauges_add(account, account->policy->of_unit[UNIT_CONNECTIONS], 1);
+    return COUNTED | COUNTED_SHADOW;
+}
+
+void gate_disconnect(const struct account *account, uint8_t counted)
+{
+    uint64_t limits = account->policy->of_unit[UNIT_CONNECTIONS];
+    gauges_take(account, limits & ~account->policy->shadows, (counted & COUNTED) != 0);
+    gauges_take(account, limits & account->policy->shadows, (counted & COUNTED_SHADOW) != 0);
+}
+
+/* ---- failed logins ---- */
+
+bool gate_may_login(const struct account *account, uint64_t now_ns, struct tally *tallies)
+{
+    const struct policy *policy = account->policy;
+    bool may = true;
+    for (uint64_t limits = policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        const struct limit *limit = &policy->limits[i];
+        if (funnel_ask(funnel_at(account, i), &limit->rate, now_ns, 1) == 0)
+            continue;
+        bool is_shadow = policy->shadows >> i & 1;
+        if (tallies != NULL)
+            tally_add(is_shadow ? &tallies[limit->id].shadowed : &tallies[limit->id].refused, 1);
+        may &= is_shadow;
+    }
+    return may;
+}
+
+void gate_login_failed(const struct account *account, uint64_t now_ns, struct tally *tallies)
+{
+    for (uint64_t limits = account->policy->of_unit[UNIT_AUTH_FAILURES]; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        const struct limit *limit = &account->policy->limits[i];
+        funnel_owe(funnel_at(account, i), now_ns, limit->rate.interval_ns);
+        tally_add(&tallies[limit->id].admitted, 1);
+    }
+}

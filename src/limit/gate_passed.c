@@ -1,0 +1,89 @@
+/*
+ * What is known of a command only once it has passed: its bytes, and when it is answered.
+ */
+#include "limit/gate.h"
+#include "limit/trial.h"
+
+/* ---- bytes ---- */
+
+enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns, struct tally *tallies,
+                          struct verdict *verdict)
+{
+    const struct policy *policy = account->policy;
+    const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
+    const struct trial trial = {account, &ask, tallies, 0};
+    const struct limit *slowest = NULL;
+    uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
+    uint64_t wait_ns = trial_longest_wait(&trial, bytes & ~policy->shadows, &slowest);
+    if (wait_ns == 0)
+        return GATE_PASS;
+    verdict_set(verdict, slowest, wait_ns);
+    verdict->turn.n = 0;
+    trial_count(&trial, slowest, GATE_WAIT, false);
+    return GATE_WAIT;
+}
+
+static uint64_t overdraft_ns(const struct account *account, unsigned index, uint64_t now_ns)
+{
+    uint64_t most_ns = now_ns + 2 * account->policy->limits[index].rate.burst_ns;
+    uint64_t tat_ns = funnel_word(funnel_at(account, index));
+    return tat_ns > most_ns ? tat_ns - most_ns : 0;
+}
+
+uint64_t gate_overdraft_ns(const struct account *account, enum unit unit, uint64_t now_ns)
+{
+    uint64_t longest_ns = 0;
+    for (uint64_t limits = account->policy->of_unit[unit] & ~account->policy->shadows; limits; limits &= limits - 1) {
+        uint64_t over_ns = overdraft_ns(account, lowest(limits), now_ns);
+        longest_ns = over_ns > longest_ns ? over_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+/*
+ * Debt of a limit that is enforced is never cut: whatever were forgiven would have passed beyond burst + rate * w, and
+ * again each time. It is bounded because everything stops that can be stopped (gate_ask, gate_ask_debtor,
+ * gate_overdraft_ns): at most one burst is owed, and what was in flight by then. Behind a limit that is only counted
+ * nothing stops; there what comes beyond that would not have come, and is not owed.
+ */
+void gate_owe_bytes(const struct account *account, enum unit unit, uint64_t n, uint8_t counted, uint64_t now_ns,
+                    struct tally *tallies)
+{
+    uint64_t exempt = counted & SHADOW_REFUSED ? account->policy->shadows : 0;
+    for (uint64_t limits = account->policy->of_unit[unit] & ~exempt; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        const struct limit *limit = &account->policy->limits[i];
+        if ((account->policy->shadows >> i & 1) != 0 && overdraft_ns(account, i, now_ns) > 0)
+            continue;
+        funnel_owe(funnel_at(account, i), now_ns, rate_span_ns(&limit->rate, n));
+        tally_add(&tallies[limit->id].admitted, n);
+        tally_note_near(limit, funnel_word(funnel_at(account, i)), now_ns, tallies);
+    }
+}
+
+/* ---- calls in flight ---- */
+
+void gate_calls_begin(const struct account *account, uint64_t counted, uint64_t counted_shadow)
+{
+    uint64_t limits = account->policy->of_unit[UNIT_INFLIGHT];
+    gauges_add(account, limits & ~account->policy->shadows, counted);
+    gauges_add(account, limits & account->policy->shadows, counted_shadow);
+}
+
+void gate_calls_end(const struct account *account, uint64_t counted, uint64_t counted_shadow)
+{
+    uint64_t limits = account->policy->of_unit[UNIT_INFLIGHT];
+    gauges_take(account, limits & ~account->policy->shadows, counted);
+    gauges_take(account, limits & account->policy->shadows, counted_shadow);
+}
+
+void gate_calls_revoke(const struct account *account, uint8_t counted, struct tally *tallies)
+{
+    const struct policy *policy = account->policy;
+    gate_calls_end(account, (counted & COUNTED) != 0, (counted & COUNTED_SHADOW) != 0);
+    for (uint64_t limits = policy->of_unit[UNIT_INFLIGHT]; limits; limits &= limits - 1) {
+        unsigned i = lowest(limits);
+        bool is_counted = (counted & (policy->shadows >> i & 1 ? COUNTED_SHADOW : COUNTED)) != 0;
+        tally_add(&tallies[policy->limits[i].id].admitted, is_counted ? UINT64_MAX : 0); /* one less */
+    }
+}

@@ -1,0 +1,69 @@
+/*
+ * Which limits of a policy bind which command: a set of limits for each row of a command table.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "limit/keys.h"
+#include "limit/policy.h"
+
+/* Is the limit asked when a command wants to pass? The others are asked at other moments. */
+static bool is_asked(const struct limit *limit, const struct command_table *table, const struct command *command)
+{
+    switch ((enum unit)limit->unit) {
+    case UNIT_COMMANDS:
+        return class_has(limit->class, table, command);
+    case UNIT_INFLIGHT:
+        return !command->blocks || keys_may_block(command); /* while they block they are not in flight */
+    case UNIT_COST:
+    case UNIT_BYTES_IN:
+    case UNIT_BYTES_OUT:
+        return true;
+    case UNIT_CONNECTIONS:
+    case UNIT_CONNECTS:
+    case UNIT_AUTH_FAILURES:
+    case UNIT_COUNT:
+        break;
+    }
+    return false;
+}
+
+static void bind_limit(struct policy *policy, size_t index, const struct command_table *table)
+{
+    const struct limit *limit = &policy->limits[index];
+    bool is_control = limit->class && class_is_control(limit->class, table);
+    uint64_t bit = UINT64_C(1) << index;
+    for (size_t id = 0; id < policy->n_binds; id++) {
+        const struct command *command = command_table_row(table, id);
+        bool is_exempt = (command->flags & CMD_CONTROL) && !is_control;
+        if (!is_exempt && is_asked(limit, table, command))
+            policy->binds[id] |= bit;
+    }
+    policy->of_unit[limit->unit] |= bit;
+    policy->of_scope[limit->scope] |= bit;
+    policy->of_action[limit->action] |= bit;
+}
+
+void policy_bind(struct policy *policy, const struct command_table *table, bool is_shadow)
+{
+    free(policy->binds);
+    policy->n_binds = command_table_count(table);
+    policy->binds = mem_zalloc(policy->n_binds, sizeof *policy->binds);
+    memset(policy->of_unit, 0, sizeof policy->of_unit);
+    memset(policy->of_scope, 0, sizeof policy->of_scope);
+    memset(policy->of_action, 0, sizeof policy->of_action);
+    /* Not by what binds together under this table: workers that change tables at different moments must agree. */
+    policy->is_joint = policy->n_limits > 1;
+    uint64_t all = 0;
+    for (size_t i = 0; i < policy->n_limits; i++) {
+        bind_limit(policy, i, table);
+        all |= UINT64_C(1) << i;
+    }
+    policy->shadows = is_shadow ? all : policy->of_action[OVER_SHADOW];
+    policy->is_plain = policy->shadows == 0 && policy->of_unit[UNIT_COMMANDS] == all &&
+                       policy->of_scope[PER_SUBJECT] == all && policy->of_action[OVER_REFUSE] == all;
+    if (policy->record && (policy->is_joint || !policy->is_plain))
+        atomic_store_explicit(&policy->record->is_locked, true, memory_order_relaxed);
+}

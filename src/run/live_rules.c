@@ -1,0 +1,112 @@
+#include "run/live_rules.h"
+
+#include "admin/http.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "run/descriptors.h"
+#include "run/log_event.h"
+#include "run/order_key.h"
+
+static void install(struct live_rules *live, struct rules *rules)
+{
+    struct rules *before = live->rules;
+    live->rules = rules;
+    if (live->on_change)
+        live->on_change(live->arg);
+    if (before)
+        rules_put(before);
+}
+
+/* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
+static unsigned fit_clients(struct live_rules *live, unsigned asked)
+{
+    const struct descriptors wanted = {
+        .max_clients = asked,
+        .lanes_private = live->start->lanes_private,
+        .workers = live->start->workers,
+        .listens = (unsigned)live->start->n_listens,
+        .others = live->start->admin_listen.host ? HTTP_GUESTS : 0,
+    };
+    if (live->asked_clients != asked)
+        live->max_clients = descriptors_fit(&wanted);
+    live->asked_clients = asked;
+    return live->max_clients;
+}
+
+/* A whole file brings it anew, but whether there is one is settled at the start. */
+static char *password_of(const struct live_rules *live, const struct config *config)
+{
+    if (!live->start->rules.upstream_password)
+        return NULL;
+    return config->rules.upstream_password ? config->rules.upstream_password : live->rules->upstream_password;
+}
+
+/* Only a whole file brings new contexts; and a listener speaks TLS until a restart, whatever the file says now. */
+static struct tls_context *kept(struct tls_context *fresh, struct tls_context *running)
+{
+    return fresh ? fresh : running;
+}
+
+/* Limits of the same names count on; of what has another algorithm now keys begin anew when they are asked. */
+static void inherit(struct live_rules *live, struct named *fresh, bool is_reload)
+{
+    named_inherit(fresh, live->rules->named);
+    order_key_inherit(fresh, live->rules->named, is_reload, clock_ns(), live->journal);
+    for (size_t i = 0; i < named_count(fresh); i++) {
+        const struct named_limit *limit = named_at(fresh, i);
+        const struct named_limit *before = named_find(live->rules->named, slice_str(limit->name));
+        if (before != NULL && before->rule.kind != limit->rule.kind)
+            log_event(live->journal, LOG_WARN, "limit", "[limit %s] is %s now and was %s: its keys begin anew",
+                      limit->name, quota_algorithm(limit->rule.kind)->name, quota_algorithm(before->rule.kind)->name);
+    }
+}
+
+bool live_rules_adopt(struct live_rules *live, const struct config *config, bool is_reload)
+{
+    if (!policies_enroll(config->rules.policies, live->ledger))
+        return false;
+    if (live->rules)
+        inherit(live, config->rules.named, is_reload);
+    struct rules model = config->rules;
+    model.max_clients = fit_clients(live, config->rules.max_clients);
+    model.upstream_password = password_of(live, config);
+    if (live->rules) {
+        if (networks_are_none(&model.proxies))
+            model.proxies = live->rules->proxies;
+        model.tls = kept(model.tls, live->rules->tls);
+        model.upstream_tls = kept(model.upstream_tls, live->rules->upstream_tls);
+    }
+    log_set_format(config->log_format);
+    log_set_level(config->log_level);
+    install(live, rules_new(&model, policies_rebind(config->rules.policies, live->commands)));
+    return true;
+}
+
+void live_rules_rebind(struct live_rules *live, struct command_table *commands)
+{
+    command_table_put(live->commands);
+    live->commands = commands;
+    install(live, rules_new(live->rules, policies_rebind(live->rules->policies, commands)));
+}
+
+void live_rules_set_named(struct live_rules *live, struct named *named)
+{
+    struct rules model = *live->rules;
+    model.named = named;
+    install(live, rules_new(&model, policies_get(live->rules->policies)));
+    named_put(named);
+}
+
+void live_rules_init(struct live_rules *live, const struct config *start, struct command_table *commands,
+                     struct journal *journal)
+{
+    *live = (struct live_rules){
+        .start = start, .commands = command_table_get(commands), .ledger = ledger_new(), .journal = journal};
+}
+
+void live_rules_fini(struct live_rules *live)
+{
+    rules_put(live->rules);
+    command_table_put(live->commands);
+    ledger_free(live->ledger);
+}
