@@ -7,7 +7,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_strin
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 export CMOCKA_MESSAGE_OUTPUT=STDOUT
-export COUNTS LIMIT_S=$((120 * ${HUNT:-1}))
+export COUNTS LIMIT_S=$((300 * ${HUNT:-1}))
 
 count() { # how many tests cmocka says have PASSED, FAILED or SKIPPED, over all groups of one program
     sed -En "s/^\[  $1 *\] ([0-9]+) test.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
@@ -16,7 +16,8 @@ count() { # how many tests cmocka says have PASSED, FAILED or SKIPPED, over all 
 run() { # program
     local program=$1 start=$SECONDS status=0 log p f s line
     log=$(mktemp)
-    # No unit test waits for anything. ThreadSanitizer does not know every address layout; without randomization it always does.
+    # No unit test waits for anything, but make test gives them only what processor time others leave. ThreadSanitizer does
+    # not know every address layout; without randomization it always does.
     timeout -k 5 "$LIMIT_S" setarch "$(uname -m)" -R "$program" >"$log" 2>&1 || status=$?
     p=$(count PASSED "$log") f=$(count FAILED "$log") s=$(count SKIPPED "$log")
     # A program that died says nothing of its tests, or nothing of the one it died in.
