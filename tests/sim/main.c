@@ -133,6 +133,7 @@ int main(int argc, char **argv)
 {
     struct options options = parse(argc, argv);
     clearenv();
+    run_prepare();
     if (options.shrink != NULL)
         return shrink(options.shrink) ? 0 : 1;
     return options.replay != NULL ? replay(&options) : hunt(&options);

@@ -10,6 +10,7 @@
 #include "tests/sim/redis_deny.h"
 #include "tests/sim/redis_lua.h"
 #include "tests/sim/redis_monitor.h"
+#include "tests/sim/redis_prepared.h"
 #include "tests/sim/redis_sha.h"
 #include "tests/sim/redis_tracking.h"
 
@@ -282,13 +283,9 @@ static const struct script *add_script(struct redis_conn *conn, struct slice bod
 {
     struct redis *redis = conn->redis;
     lua_State *lua = redis->lua->lua;
-    struct slice code = body;
-    if (code.len > 2 && memcmp(code.at, "#!", 2) == 0) {
-        const char *end = memchr(code.at, '\n', code.len);
-        size_t len = end != NULL ? (size_t)(end - code.at) : code.len;
-        code = slice_of(code.at + len, code.len - len);
-    }
-    if (luaL_loadbuffer(lua, code.at, code.len, "@user_script") != 0) {
+    const struct prepared *prepared = prepared_find(body);
+    struct slice code = prepared != NULL ? text_slice(&prepared->code) : script_code(body);
+    if (luaL_loadbuffer(lua, code.at, code.len, SCRIPT_CHUNK) != 0) {
         reply_error(conn, "ERR Error compiling script (new function): %s", lua_tostring(lua, -1));
         lua_pop(lua, 1);
         return NULL;
@@ -362,8 +359,11 @@ void cmd_evalsha(struct redis_conn *conn, const struct slice *argv, size_t argc)
 void cmd_script_load(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argc;
-    char sha[SHA1_HEX + 1];
-    sha1_hex(argv[2], sha);
+    char spelled[SHA1_HEX + 1];
+    const struct prepared *prepared = prepared_find(argv[2]);
+    const char *sha = prepared != NULL ? prepared->sha : spelled;
+    if (prepared == NULL)
+        sha1_hex(argv[2], spelled);
     if (find_script(conn->redis, slice_of(sha, SHA1_HEX)) == NULL && add_script(conn, argv[2], sha) == NULL)
         return;
     reply_word(conn, sha);
