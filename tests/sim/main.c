@@ -87,6 +87,13 @@ static int replay(const struct options *options)
     return is_good ? 0 : 1;
 }
 
+/* Many follow each other in one process, but if somebody wants to see them. */
+static bool run_plan(const struct options *options, const struct plan *plan)
+{
+    bool is_one = options->is_traced || (options->seconds == 0 && !options->walks);
+    return is_one ? apart_run(plan, options->is_traced, options->record) : apart_run_next(plan, options->record);
+}
+
 static bool run_seed(const struct options *options, uint64_t seed)
 {
     struct plan plan;
@@ -96,7 +103,7 @@ static bool run_seed(const struct options *options, uint64_t seed)
         memory.place = (uint32_t)strtoul(options->site, NULL, 10);
         plan_refuse(&plan, &memory);
     }
-    return apart_run(&plan, options->is_traced, options->record);
+    return run_plan(options, &plan);
 }
 
 /* Place after place, as a run comes to them that is refused nothing. */
@@ -106,11 +113,11 @@ static bool walk_seed(const struct options *options, uint64_t seed)
     struct planned_memory memory = {.mode = MEMORY_ONE_PLACE, .place = UINT32_MAX};
     plan_make(&plan, seed, options->steps);
     plan_refuse(&plan, &memory);
-    bool is_good = apart_run(&plan, options->is_traced, options->record);
+    bool is_good = run_plan(options, &plan);
     uint32_t n = memory_places();
     for (memory.place = 0; is_good && memory.place < n; memory.place++) {
         plan_refuse(&plan, &memory);
-        is_good = apart_run(&plan, options->is_traced, options->record);
+        is_good = run_plan(options, &plan);
     }
     return is_good;
 }
@@ -124,6 +131,7 @@ static int hunt(const struct options *options)
     do {
         is_good = (options->walks ? walk_seed : run_seed)(options, seed++);
     } while (is_good && options->seconds > 0 && time(NULL) < end);
+    is_good = apart_end() && is_good;
     if (options->walks || options->seconds > 0)
         memory_tell();
     return is_good ? 0 : 1;
