@@ -233,6 +233,7 @@ void run_prepare(void)
     static char out[BUFSIZ];
     setvbuf(stdout, out, _IOFBF, sizeof out);
     tzset();
+    trace_clear();
     (void)command_table_known();
     for (int i = 0; i < SCRIPT_COUNT; i++)
         redis_prepare(script_source((enum script)i));
