@@ -1,6 +1,9 @@
 /*
  * [blocks that stay | blocks of this run | what an earlier run has touched | zeroes]
- *                   kept                 used                             touched
+ *                   kept                 used                             touched  end
+ *
+ * There are two such stretches: one for what is small, on large pages where there are any, and one for what is large, of
+ * which mostly little is touched.
  *
  * A block is its head and as many bytes as its class has: multiples of 16 up to SMALL, then four classes for each
  * doubling. One that is given back waits in the list of its class; blocks are neither cut nor joined.
@@ -12,6 +15,8 @@
 #include <sys/mman.h>
 
 #define ARENA_BYTES (UINT64_C(8) << 30) /* of addresses: a run in ten thousand has a hundredth of it */
+#define SMALL_BYTES (UINT64_C(2) << 30) /* of these: for blocks of less than LARGE */
+#define LARGE (UINT64_C(256) << 10)
 #define HUGE_PAGE (UINT64_C(2) << 20)
 #define UNIT 16
 #define SMALL 1024
@@ -26,8 +31,12 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == UNIT, "what is behind it is aligned as it is");
 
+struct stretch {
+    char *kept, *used, *touched, *end;
+};
+
 struct arena {
-    char *used, *touched, *kept, *end;
+    struct stretch small, large;
     size_t n_new;           /* blocks behind `kept` that are taken */
     void *waiting[CLASSES]; /* given back; the first word of each is the next */
 };
@@ -40,11 +49,18 @@ static bool map(void)
     if (begin == MAP_FAILED)
         return false;
     char *aligned = begin + (-(uintptr_t)begin & (HUGE_PAGE - 1));
-    (void)madvise(aligned, ARENA_BYTES - HUGE_PAGE, MADV_HUGEPAGE); /* fewer faults, where there are such pages */
+    (void)madvise(aligned, SMALL_BYTES - HUGE_PAGE, MADV_HUGEPAGE); /* fewer faults, where there are such pages */
+    char *first = begin + ((sizeof *arena + UNIT - 1) & ~(UNIT - 1UL));
+    char *middle = begin + SMALL_BYTES;
     arena = (struct arena *)(void *)begin;
-    arena->used = arena->touched = arena->kept = begin + ((sizeof *arena + UNIT - 1) & ~(UNIT - 1UL));
-    arena->end = begin + ARENA_BYTES;
+    arena->small = (struct stretch){first, first, first, middle};
+    arena->large = (struct stretch){middle, middle, middle, begin + ARENA_BYTES};
     return true;
+}
+
+static bool is_new(const char *block)
+{
+    return block >= arena->small.end ? block > arena->large.kept : block > arena->small.kept;
 }
 
 /* The least class that has room for so much, and its room. */
@@ -72,19 +88,20 @@ static char *take_block(size_t size, uint32_t *class, size_t *dirty)
     char *waiting = arena->waiting[*class];
     if (waiting != NULL) {
         memcpy(&arena->waiting[*class], waiting, sizeof(void *));
-        arena->n_new += waiting > arena->kept;
+        arena->n_new += is_new(waiting);
         *dirty = size;
         return waiting - sizeof(struct head);
     }
-    char *block = arena->used;
-    if ((size_t)(arena->end - block) < sizeof(struct head) + room)
+    struct stretch *stretch = room < LARGE ? &arena->small : &arena->large;
+    char *block = stretch->used;
+    if ((size_t)(stretch->end - block) < sizeof(struct head) + room)
         return NULL;
-    arena->used += sizeof(struct head) + room;
+    stretch->used += sizeof(struct head) + room;
     arena->n_new++;
     char *data = block + sizeof(struct head);
-    *dirty = arena->touched <= data ? 0 : (size_t)(arena->touched - data);
-    if (arena->touched < arena->used)
-        arena->touched = arena->used;
+    *dirty = stretch->touched <= data ? 0 : (size_t)(stretch->touched - data);
+    if (stretch->touched < stretch->used)
+        stretch->touched = stretch->used;
     return block;
 }
 
@@ -141,7 +158,7 @@ void arena_give(void *memory)
     const struct head *head = head_of(memory);
     uint32_t class = head->class;
     char *first = (char *)memory - head->skipped;
-    arena->n_new -= first > arena->kept;
+    arena->n_new -= is_new(first);
     memcpy(first, &arena->waiting[class], sizeof(void *));
     arena->waiting[class] = first;
 }
@@ -165,7 +182,8 @@ void arena_mark(void)
 {
     if (arena == NULL && !map())
         return;
-    arena->kept = arena->used;
+    arena->small.kept = arena->small.used;
+    arena->large.kept = arena->large.used;
     arena->n_new = 0;
 }
 
@@ -174,6 +192,7 @@ bool arena_rewind(void)
     if (arena->n_new > 0)
         return false;
     memset(arena->waiting, 0, sizeof arena->waiting);
-    arena->used = arena->kept;
+    arena->small.used = arena->small.kept;
+    arena->large.used = arena->large.kept;
     return true;
 }

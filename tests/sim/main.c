@@ -12,19 +12,20 @@
 #include "tests/sim/shrink.h"
 
 struct options {
-    uint64_t seed, steps, seconds;
+    uint64_t seed, steps, seconds, seeds;
     const char *record, *replay, *shrink, *site;
     bool is_traced, walks;
 };
 
 static void print_help(void)
 {
-    fputs("usage: sim [--seed N] [--steps M] [--seconds T] [--fail-site K | --fail-sites] [--trace] [--record FILE]\n"
+    fputs("usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--fail-site K | --fail-sites] [--trace] [--record FILE]\n"
           "       sim --replay FILE [--trace]\n"
           "       sim --shrink FILE\n"
           "\n"
           "  --seed N       the first seed; the same seed and steps are the same run, byte for byte\n"
           "  --steps M      commands of clients in a run\n"
+          "  --seeds K      so many seeds, this one and the next; the first that fails ends it\n"
           "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
           "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
           "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
@@ -40,6 +41,7 @@ static struct options parse(int argc, char **argv)
     static const struct option names[] = {{"seed", required_argument, NULL, 's'},
                                           {"steps", required_argument, NULL, 'n'},
                                           {"seconds", required_argument, NULL, 't'},
+                                          {"seeds", required_argument, NULL, 'c'},
                                           {"fail-site", required_argument, NULL, 'm'},
                                           {"fail-sites", no_argument, NULL, 'a'},
                                           {"trace", no_argument, NULL, 'v'},
@@ -48,7 +50,7 @@ static struct options parse(int argc, char **argv)
                                           {"shrink", required_argument, NULL, 'k'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    struct options options = {.seed = 1, .steps = 10000};
+    struct options options = {.seed = 1, .steps = 10000, .seeds = 1};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (option == 's')
@@ -57,6 +59,8 @@ static struct options parse(int argc, char **argv)
             options.steps = strtoull(optarg, NULL, 10);
         else if (option == 't')
             options.seconds = strtoull(optarg, NULL, 10);
+        else if (option == 'c')
+            options.seeds = strtoull(optarg, NULL, 10);
         else if (option == 'm')
             options.site = optarg;
         else if (option == 'a')
@@ -90,7 +94,7 @@ static int replay(const struct options *options)
 /* Many follow each other in one process, but if somebody wants to see them. */
 static bool run_plan(const struct options *options, const struct plan *plan)
 {
-    bool is_one = options->is_traced || (options->seconds == 0 && !options->walks);
+    bool is_one = options->is_traced || (options->seconds == 0 && options->seeds == 1 && !options->walks);
     return is_one ? apart_run(plan, options->is_traced, options->record) : apart_run_next(plan, options->record);
 }
 
@@ -125,14 +129,14 @@ static bool walk_seed(const struct options *options, uint64_t seed)
 static int hunt(const struct options *options)
 {
     time_t end = time(NULL) + (time_t)options->seconds;
-    uint64_t seed = options->seed;
+    uint64_t n = 0;
     bool is_good;
     memory_share();
     do {
-        is_good = (options->walks ? walk_seed : run_seed)(options, seed++);
-    } while (is_good && options->seconds > 0 && time(NULL) < end);
+        is_good = (options->walks ? walk_seed : run_seed)(options, options->seed + n++);
+    } while (is_good && (options->seconds > 0 ? time(NULL) < end : n < options->seeds));
     is_good = apart_end() && is_good;
-    if (options->walks || options->seconds > 0)
+    if (options->walks || n > 1)
         memory_tell();
     return is_good ? 0 : 1;
 }
