@@ -5,12 +5,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "tests/sim/arena.h"
+#include "tests/sim/fresh.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/trace.h"
 
 #define SECONDS_MAX 120 /* of the processor: it runs in circles */
@@ -47,11 +51,16 @@ const char *apart_blame(void)
     return blame;
 }
 
-/* In the child. */
-static void begin(bool is_traced, bool is_quiet)
+/* In the child, before each run. */
+static void set_alarm(void)
 {
     const struct itimerval most = {.it_value.tv_sec = SECONDS_MAX};
     setitimer(ITIMER_PROF, &most, NULL);
+}
+
+static void begin(bool is_traced, bool is_quiet)
+{
+    set_alarm();
     if (is_quiet) {
         int nowhere = open("/dev/null", O_WRONLY);
         dup2(nowhere, STDOUT_FILENO);
@@ -76,17 +85,119 @@ static bool run_one(const struct plan *plan, bool is_traced, const char *record)
     return wait_for(child);
 }
 
-bool apart_run(const struct plan *plan, bool is_traced, const char *record)
+static void tell_failed(const struct plan *plan, const char *record)
 {
     char place[32] = "";
-    if (run_one(plan, is_traced, NULL))
-        return true;
     if (plan->memory.mode == MEMORY_ONE_PLACE)
         snprintf(place, sizeof place, " --fail-site %" PRIu32, plan->memory.place);
     fprintf(stderr, "sim: seed %" PRIu64 " failed: repeat it with --seed %" PRIu64 " --steps %" PRIu64 "%s\n",
             plan->seed, plan->seed, plan->steps, place);
     if (record != NULL && !run_one(plan, false, record)) /* the same again, by construction */
         fprintf(stderr, "sim: kept in %s\n", record);
+    else if (record != NULL)
+        fprintf(stderr, "sim: on its own it does not fail: it has seen what a run before it left behind\n");
+}
+
+bool apart_run(const struct plan *plan, bool is_traced, const char *record)
+{
+    if (run_one(plan, is_traced, NULL))
+        return true;
+    tell_failed(plan, record);
+    return false;
+}
+
+/* ---- many in one process ---- */
+
+#define RUNS_OF_ONE 256
+
+static struct worker {
+    pid_t pid; /* 0: there is none */
+    unsigned runs;
+    FILE *plans, *results; /* to it and from it */
+} worker;
+
+static FILE *must_open(int fd, const char *mode)
+{
+    FILE *file = fdopen(fd, mode);
+    if (file == NULL) {
+        perror("sim");
+        exit(2);
+    }
+    setvbuf(file, NULL, strcmp(mode, "r") == 0 ? _IOFBF : _IONBF, BUFSIZ);
+    return file;
+}
+
+static _Noreturn void work(FILE *plans, FILE *results)
+{
+    struct plan *plan = mem_alloc(sizeof *plan);
+    bool is_first = true;
+    int status = 0;
+    if (fread(plan, sizeof *plan, 1, plans) == 0)
+        exit(0);
+    arena_mark();
+    fresh_keep();
+    do {
+        if (!is_first)
+            fresh_again();
+        is_first = false;
+        set_alarm();
+        status = run_all(plan);
+        fflush(stdout);
+        if (status == 0 && !arena_rewind())
+            run_fail(0, "memory of this run is kept in the place of what was there before");
+        if (status == 0)
+            fputc('.', results);
+    } while (status == 0 && fread(plan, sizeof *plan, 1, plans) > 0);
+    exit(status);
+}
+
+static void hire(void)
+{
+    int plans[2];
+    int results[2];
+    fflush(NULL);
+    if (pipe(plans) != 0 || pipe(results) != 0) {
+        perror("sim");
+        exit(2);
+    }
+    worker.pid = fork();
+    if (worker.pid == 0) {
+        close(plans[1]);
+        close(results[0]);
+        work(must_open(plans[0], "r"), must_open(results[1], "w"));
+    }
+    close(plans[0]);
+    close(results[1]);
+    worker.runs = 0;
+    worker.plans = must_open(plans[1], "w");
+    worker.results = must_open(results[0], "r");
+}
+
+bool apart_end(void)
+{
+    if (worker.pid == 0)
+        return true;
+    fclose(worker.plans);
+    fclose(worker.results);
+    pid_t pid = worker.pid;
+    worker.pid = 0;
+    return wait_for(pid);
+}
+
+bool apart_run_next(const struct plan *plan, const char *record)
+{
+    if (!heap_is_counted())
+        return apart_run(plan, false, record);
+    if (worker.runs == RUNS_OF_ONE && !apart_end())
+        return false;
+    clear_blame();
+    if (worker.pid == 0)
+        hire();
+    worker.runs++;
+    if (fwrite(plan, sizeof *plan, 1, worker.plans) == 1 && fgetc(worker.results) == '.')
+        return true;
+    (void)apart_end();
+    tell_failed(plan, record);
     return false;
 }
 

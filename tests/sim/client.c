@@ -66,6 +66,7 @@ static void begin_life(struct client *client)
 {
     client->life++;
     client->in.len = client->out.len = 0;
+    client->reader.at = client->reader.depth = 0;
     client->out_head = 0;
     client->sent = 0;
     client->n_expected = 0;
@@ -366,7 +367,7 @@ static void take_replies(struct client *client)
         client->in.len = 0;
         return;
     }
-    while ((size = reply_read(rest, &reply)) != REPLY_MORE && size != REPLY_BAD) {
+    while ((size = reply_go_on(&client->reader, rest, &reply)) != REPLY_MORE && size != REPLY_BAD) {
         take_reply(client, &reply);
         rest = slice_of(rest.at + size, rest.len - size);
     }

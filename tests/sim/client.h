@@ -131,6 +131,7 @@ struct client {
     struct random chance;
     struct conn *conn; /* NULL: none */
     struct bytes in, out;
+    struct reply_reader reader; /* of what is in `in` */
     size_t out_head;
     uint64_t sent;                          /* bytes, before `out` */
     struct expected expected[EXPECTED_MAX]; /* a ring */

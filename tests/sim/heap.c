@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/arena.h"
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_OWN_ALLOCATOR 1
 #elif defined(__has_feature)
@@ -43,73 +45,91 @@ bool heap_is_counted(void)
 
 #else
 
-/* The C library's own: what the program is linked with, and every library, takes memory here. */
-void *__libc_malloc(size_t size);                     /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_calloc(size_t count, size_t size);       /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_realloc(void *memory, size_t size);      /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_memalign(size_t alignment, size_t size); /* NOLINT(bugprone-reserved-identifier) */
-void __libc_free(void *memory);                       /* NOLINT(bugprone-reserved-identifier) */
-
 bool heap_is_counted(void)
 {
     return true;
 }
 
+/* In place of the C library's: what the program is linked with, and every library, takes memory here. */
+
 static void *take(void *memory)
 {
-    size_t size = memory != NULL ? malloc_usable_size(memory) : 0;
+    size_t size = arena_size(memory);
     taken += size;
     weirs += is_weirs_turn ? (int64_t)size : 0;
+    if (memory == NULL)
+        errno = ENOMEM;
     return memory;
 }
 
 static void give(void *memory)
 {
-    size_t size = memory != NULL ? malloc_usable_size(memory) : 0;
+    size_t size = arena_size(memory);
     taken -= size;
     weirs -= is_weirs_turn ? (int64_t)size : 0;
 }
 
 void *malloc(size_t size)
 {
-    return take(__libc_malloc(size));
+    return take(arena_take(size));
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return take(__libc_calloc(count, size));
-}
-
-void *realloc(void *memory, size_t size)
-{
-    give(memory);
-    void *other = __libc_realloc(memory, size);
-    if (other != NULL || size == 0)
-        return take(other);
-    (void)take(memory);
-    return NULL;
+    size_t bytes;
+    return take(__builtin_mul_overflow(count, size, &bytes) ? NULL : arena_take_zeroed(bytes));
 }
 
 void free(void *memory)
 {
     give(memory);
-    __libc_free(memory);
+    arena_give(memory);
+}
+
+static void *move(void *memory, size_t size)
+{
+    void *other = take(arena_take(size));
+    size_t before = arena_size(memory);
+    if (other == NULL)
+        return NULL;
+    memcpy(other, memory, before < size ? before : size);
+    free(memory);
+    return other;
+}
+
+void *realloc(void *memory, size_t size)
+{
+    if (memory == NULL)
+        return malloc(size);
+    if (size == 0) {
+        free(memory);
+        return NULL;
+    }
+    give(memory);
+    bool is_done = arena_resize(memory, size);
+    (void)take(memory);
+    return is_done ? memory : move(memory, size);
 }
 
 void *memalign(size_t alignment, size_t size)
 {
-    return take(__libc_memalign(alignment, size));
+    return take(arena_take_aligned(alignment, size));
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    return take(__libc_memalign(alignment, size));
+    return memalign(alignment, size);
 }
 
 int posix_memalign(void **out, size_t alignment, size_t size)
 {
-    *out = take(__libc_memalign(alignment, size));
+    *out = memalign(alignment, size);
     return *out != NULL ? 0 : ENOMEM;
+}
+
+size_t malloc_usable_size(void *memory)
+{
+    return arena_size(memory);
 }
 
 #endif

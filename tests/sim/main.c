@@ -12,19 +12,20 @@
 #include "tests/sim/shrink.h"
 
 struct options {
-    uint64_t seed, steps, seconds;
+    uint64_t seed, steps, seconds, seeds;
     const char *record, *replay, *shrink, *site;
     bool is_traced, walks;
 };
 
 static void print_help(void)
 {
-    fputs("usage: sim [--seed N] [--steps M] [--seconds T] [--fail-site K | --fail-sites] [--trace] [--record FILE]\n"
+    fputs("usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--fail-site K | --fail-sites] [--trace] [--record FILE]\n"
           "       sim --replay FILE [--trace]\n"
           "       sim --shrink FILE\n"
           "\n"
           "  --seed N       the first seed; the same seed and steps are the same run, byte for byte\n"
           "  --steps M      commands of clients in a run\n"
+          "  --seeds K      so many seeds, this one and the next; the first that fails ends it\n"
           "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
           "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
           "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
@@ -40,6 +41,7 @@ static struct options parse(int argc, char **argv)
     static const struct option names[] = {{"seed", required_argument, NULL, 's'},
                                           {"steps", required_argument, NULL, 'n'},
                                           {"seconds", required_argument, NULL, 't'},
+                                          {"seeds", required_argument, NULL, 'c'},
                                           {"fail-site", required_argument, NULL, 'm'},
                                           {"fail-sites", no_argument, NULL, 'a'},
                                           {"trace", no_argument, NULL, 'v'},
@@ -48,7 +50,7 @@ static struct options parse(int argc, char **argv)
                                           {"shrink", required_argument, NULL, 'k'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    struct options options = {.seed = 1, .steps = 10000};
+    struct options options = {.seed = 1, .steps = 10000, .seeds = 1};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (option == 's')
@@ -57,6 +59,8 @@ static struct options parse(int argc, char **argv)
             options.steps = strtoull(optarg, NULL, 10);
         else if (option == 't')
             options.seconds = strtoull(optarg, NULL, 10);
+        else if (option == 'c')
+            options.seeds = strtoull(optarg, NULL, 10);
         else if (option == 'm')
             options.site = optarg;
         else if (option == 'a')
@@ -87,6 +91,13 @@ static int replay(const struct options *options)
     return is_good ? 0 : 1;
 }
 
+/* Many follow each other in one process, but if somebody wants to see them. */
+static bool run_plan(const struct options *options, const struct plan *plan)
+{
+    bool is_one = options->is_traced || (options->seconds == 0 && options->seeds == 1 && !options->walks);
+    return is_one ? apart_run(plan, options->is_traced, options->record) : apart_run_next(plan, options->record);
+}
+
 static bool run_seed(const struct options *options, uint64_t seed)
 {
     struct plan plan;
@@ -96,7 +107,7 @@ static bool run_seed(const struct options *options, uint64_t seed)
         memory.place = (uint32_t)strtoul(options->site, NULL, 10);
         plan_refuse(&plan, &memory);
     }
-    return apart_run(&plan, options->is_traced, options->record);
+    return run_plan(options, &plan);
 }
 
 /* Place after place, as a run comes to them that is refused nothing. */
@@ -106,11 +117,11 @@ static bool walk_seed(const struct options *options, uint64_t seed)
     struct planned_memory memory = {.mode = MEMORY_ONE_PLACE, .place = UINT32_MAX};
     plan_make(&plan, seed, options->steps);
     plan_refuse(&plan, &memory);
-    bool is_good = apart_run(&plan, options->is_traced, options->record);
+    bool is_good = run_plan(options, &plan);
     uint32_t n = memory_places();
     for (memory.place = 0; is_good && memory.place < n; memory.place++) {
         plan_refuse(&plan, &memory);
-        is_good = apart_run(&plan, options->is_traced, options->record);
+        is_good = run_plan(options, &plan);
     }
     return is_good;
 }
@@ -118,13 +129,14 @@ static bool walk_seed(const struct options *options, uint64_t seed)
 static int hunt(const struct options *options)
 {
     time_t end = time(NULL) + (time_t)options->seconds;
-    uint64_t seed = options->seed;
+    uint64_t n = 0;
     bool is_good;
     memory_share();
     do {
-        is_good = (options->walks ? walk_seed : run_seed)(options, seed++);
-    } while (is_good && options->seconds > 0 && time(NULL) < end);
-    if (options->walks || options->seconds > 0)
+        is_good = (options->walks ? walk_seed : run_seed)(options, options->seed + n++);
+    } while (is_good && (options->seconds > 0 ? time(NULL) < end : n < options->seeds));
+    is_good = apart_end() && is_good;
+    if (options->walks || n > 1)
         memory_tell();
     return is_good ? 0 : 1;
 }
@@ -133,6 +145,7 @@ int main(int argc, char **argv)
 {
     struct options options = parse(argc, argv);
     clearenv();
+    run_prepare();
     if (options.shrink != NULL)
         return shrink(options.shrink) ? 0 : 1;
     return options.replay != NULL ? replay(&options) : hunt(&options);

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/sim/admin.h"
 #include "tests/sim/run.h"
@@ -21,46 +22,83 @@ struct slice print(char text[WORD_ROOM], const char *format, ...)
     return slice_of(text, (size_t)n);
 }
 
-static bool fits(const struct client *client, const struct op *op)
+/* What decides which ops fit: together less than MOODS. */
+enum mood { IS_OUT = 1, IN_MULTI = 2, IS_DEAF = 4, HEARS_NOTHING = 8, MUST_END = 16, HAS_USER_KEYS = 32, MOODS = 64 };
+
+static unsigned mood_of(const struct intent *intent)
 {
-    const struct intent *intent = &client->intent;
-    if (intent->subscribed != 0 && !intent->is_resp3 && (op->flags & OP_SUBSCRIBED) == 0)
+    return (intent->is_in ? 0 : IS_OUT) | (intent->in_multi ? IN_MULTI : 0) |
+           (intent->subscribed != 0 && !intent->is_resp3 ? IS_DEAF : 0) |
+           (intent->subscribed == 0 ? HEARS_NOTHING : 0) | (intent->n_queued > QUEUED_MAX / 2 ? MUST_END : 0) |
+           (run.plan.has_user_keys ? HAS_USER_KEYS : 0);
+}
+
+static bool fits(unsigned mood, unsigned flags)
+{
+    if ((mood & IS_DEAF) != 0 && (flags & OP_SUBSCRIBED) == 0)
         return false;
-    if (intent->in_multi && (op->flags & (OP_QUEUES | OP_MULTI)) == 0)
+    if ((mood & IN_MULTI) != 0 && (flags & (OP_QUEUES | OP_MULTI)) == 0)
         return false;
-    if (intent->subscribed == 0 && (op->flags & OP_SUBSCRIBER) != 0)
+    if ((mood & HEARS_NOTHING) != 0 && (flags & OP_SUBSCRIBER) != 0)
         return false;
-    if ((op->flags & OP_COMMON) != 0 && run.plan.has_user_keys)
+    if ((flags & OP_COMMON) != 0 && (mood & HAS_USER_KEYS) != 0)
         return false;
-    bool must_end = intent->n_queued > QUEUED_MAX / 2;
-    return (op->flags & OP_ENDS) != 0 ? intent->in_multi : !must_end;
+    return (flags & OP_ENDS) != 0 ? (mood & IN_MULTI) != 0 : (mood & MUST_END) == 0;
 }
 
 #define STRANGER_WEIGHT 20 /* so much more often it logs in */
 
-static unsigned weight_of(const struct client *client, const struct op *op)
+static unsigned weight_in(unsigned mood, const struct op *op)
 {
-    if (!client->intent.is_in && (op->flags & OP_ENTERS) != 0)
+    if ((mood & IS_OUT) != 0 && (op->flags & OP_ENTERS) != 0)
         return op->weight * STRANGER_WEIGHT;
-    return fits(client, op) ? op->weight : 0;
+    return fits(mood, op->flags) ? op->weight : 0;
+}
+
+/* The ops in their order, and the weight of each with all before it, as it is in one mood. */
+#define OPS_MAX 512
+struct urn {
+    unsigned n; /* 0: not filled yet */
+    uint32_t upto[OPS_MAX];
+};
+
+static const struct op *every[OPS_MAX];
+
+static void fill(struct urn *urn, unsigned mood)
+{
+    uint32_t upto = 0;
+    for (size_t t = 0; t < N_TABLES; t++)
+        for (const struct op *op = tables[t]; op->name != NULL; op++) {
+            if (urn->n == OPS_MAX)
+                abort();
+            every[urn->n] = op;
+            urn->upto[urn->n++] = upto += weight_in(mood, op);
+        }
+}
+
+static const struct urn *urn_of(unsigned mood)
+{
+    static struct urn urns[MOODS];
+    if (urns[mood].n == 0)
+        fill(&urns[mood], mood);
+    return &urns[mood];
 }
 
 const struct op *op_draw(struct client *client)
 {
-    uint64_t whole = 0;
-    for (size_t t = 0; t < N_TABLES; t++)
-        for (const struct op *op = tables[t]; op->name != NULL; op++)
-            whole += weight_of(client, op);
-    uint64_t drawn = random_below(&client->chance, whole);
+    const struct urn *urn = urn_of(mood_of(&client->intent));
+    uint64_t drawn = random_below(&client->chance, urn->upto[urn->n - 1]);
     client->intent.n_queued += client->intent.in_multi;
-    for (size_t t = 0; t < N_TABLES; t++)
-        for (const struct op *op = tables[t]; op->name != NULL; op++) {
-            uint64_t weight = weight_of(client, op);
-            if (drawn < weight)
-                return op;
-            drawn -= weight;
-        }
-    return &data_ops[0];
+    unsigned low = 0;
+    unsigned high = urn->n - 1;
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+        if (drawn < urn->upto[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return every[low];
 }
 
 const struct op *op_named(struct slice name)

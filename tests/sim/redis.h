@@ -42,6 +42,12 @@ struct redis_config {
     bool forges;    /* what a script calls a status goes out with its line ends, as from servers without the patch */
 };
 
+/*
+ * This script is loaded often, by whichever server: it is compiled now, once and for all, and keeps a place in memory.
+ * Before the first server; `body` is the caller's and stays. At most 32.
+ */
+void redis_prepare(struct slice body);
+
 struct redis *redis_new(const struct redis_config *config);
 void redis_free(struct redis *redis); /* its connections too */
 

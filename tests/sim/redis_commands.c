@@ -216,7 +216,8 @@ size_t key_next(struct key_walk *walk)
 
 /* ---- COMMAND ---- */
 
-static void reply_words(struct redis_conn *conn, const char *words, const char *prefix)
+/* `prefix` is '\0' where there is none. */
+static void reply_words(struct redis_conn *conn, const char *words, char prefix)
 {
     size_t n = *words != '\0';
     for (const char *at = words; *at != '\0'; at++)
@@ -224,8 +225,12 @@ static void reply_words(struct redis_conn *conn, const char *words, const char *
     reply_set(conn, n);
     while (*words != '\0') {
         size_t len = strcspn(words, " ");
-        char word[NAME_MAX_LEN];
-        snprintf(word, sizeof word, "%s%.*s", prefix, (int)len, words);
+        char word[NAME_MAX_LEN] = {prefix};
+        size_t before = prefix != '\0';
+        if (before + len >= sizeof word)
+            abort();
+        memcpy(word + before, words, len);
+        word[before + len] = '\0';
         reply_status(conn, word);
         words += len + (words[len] == ' ');
     }
@@ -243,11 +248,11 @@ static void reply_info(struct redis_conn *conn, const struct command *command)
     reply_array(conn, has_more ? 10 : 7);
     reply_word(conn, command->name);
     reply_number(conn, command->arity);
-    reply_words(conn, command->flags, "");
+    reply_words(conn, command->flags, '\0');
     reply_number(conn, command->first_key);
     reply_number(conn, command->last_key);
     reply_number(conn, command->key_step);
-    reply_words(conn, command->categories, "@");
+    reply_words(conn, command->categories, '@');
     if (!has_more)
         return;
     reply_set(conn, 0); /* tips */

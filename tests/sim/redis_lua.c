@@ -329,15 +329,7 @@ static void protect_globals(lua_State *lua)
     lua_setmetatable(lua, LUA_GLOBALSINDEX);
 }
 
-static void *allocate(void *owner, void *old, size_t old_size, size_t size)
-{
-    (void)owner;
-    (void)old_size;
-    if (size > 0)
-        return take_more(old, size, 1);
-    free(old);
-    return NULL;
-}
+#define GARBAGE_PERCENT 400 /* of what is in use there may be before it is looked for: memory is cheaper than looking */
 
 lua_State *lua_make(struct redis *redis)
 {
@@ -355,9 +347,10 @@ lua_State *lua_make(struct redis *redis)
     };
     static const luaL_Reg libraries[] = {
         {"", luaopen_base}, {"table", luaopen_table}, {"string", luaopen_string}, {"math", luaopen_math}, {NULL, NULL}};
-    lua_State *lua = lua_newstate(allocate, NULL);
+    lua_State *lua = lua_newstate(lua_heap_allocate, redis->lua->heap);
     if (lua == NULL)
         abort();
+    lua_gc(lua, LUA_GCSETPAUSE, GARBAGE_PERCENT);
     for (const luaL_Reg *library = libraries; library->func != NULL; library++) {
         lua_pushcfunction(lua, library->func);
         lua_pushstring(lua, library->name);

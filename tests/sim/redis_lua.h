@@ -6,11 +6,13 @@
 
 #include <lua.h>
 
+#include "tests/sim/redis_lua_heap.h"
 #include "tests/sim/redis_state.h"
 
 /* A script that is being run, or has been given its time. */
 struct script_state {
     lua_State *lua;
+    struct lua_heap *heap;   /* its memory */
     lua_State *thread;       /* NULL: none runs */
     int thread_ref;          /* which keeps it */
     struct redis_conn *conn; /* for whom the script's calls are carried out; it has no peer */
@@ -19,7 +21,7 @@ struct script_state {
     char sha[41];
     struct text *keys; /* heap; those that it was given */
     size_t n_keys;
-    uint64_t began_us, due_us, took_us, n_runs;
+    uint64_t began_us, due_us, took_us;
     unsigned pcalls; /* of Lua's own: there it cannot give way */
     bool may_yield, has_yielded, has_written, is_killed, is_readonly, has_read;
 };

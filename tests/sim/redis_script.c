@@ -10,13 +10,13 @@
 #include "tests/sim/redis_deny.h"
 #include "tests/sim/redis_lua.h"
 #include "tests/sim/redis_monitor.h"
+#include "tests/sim/redis_prepared.h"
 #include "tests/sim/redis_sha.h"
 #include "tests/sim/redis_tracking.h"
 
-#define GC_EVERY 50 /* runs, as in Redis */
-
 struct script {
-    int ref; /* of its function, in Lua's registry */
+    int ref;                         /* of its function, in Lua's registry; LUA_NOREF: it has not been run yet */
+    const struct prepared *prepared; /* NULL: it is not */
 };
 
 /* ---- its state ---- */
@@ -27,6 +27,7 @@ void script_init(struct redis *redis)
     redis->lua->conn = conn_new(redis);
     redis->lua->conn->peer = text_copy(SLICE("lua"));
     redis->lua->conn->is_script = redis->lua->conn->is_deny_blocking = true;
+    redis->lua->heap = take_zeroed(1, sizeof *redis->lua->heap);
     redis->lua->lua = lua_make(redis);
 }
 
@@ -37,7 +38,7 @@ static void forget_run(struct script_state *state)
     free(state->keys);
     if (state->thread != NULL)
         luaL_unref(state->lua, LUA_REGISTRYINDEX, state->thread_ref);
-    *state = (struct script_state){.lua = state->lua, .conn = state->conn, .n_runs = state->n_runs};
+    *state = (struct script_state){.lua = state->lua, .heap = state->heap, .conn = state->conn};
 }
 
 void script_abandon(struct redis *redis)
@@ -53,7 +54,8 @@ void script_fini(struct redis *redis)
 {
     struct script_state *state = redis->lua;
     conn_free(state->conn);
-    lua_close(state->lua);
+    lua_heap_fini(state->heap);
+    free(state->heap);
     dict_fini(&redis->scripts, free);
     free(state);
     redis->lua = NULL;
@@ -205,8 +207,6 @@ static void end_run(struct redis *redis)
     uint64_t left_us = state->has_yielded ? 0 : state->took_us;
     struct redis_conn *orphan = state->caller->is_orphan ? state->caller : NULL;
     forget_run(state);
-    if (++state->n_runs % GC_EVERY == 0)
-        lua_gc(state->lua, LUA_GCSTEP, GC_EVERY);
     if (left_us > 0)
         redis_stall(redis, left_us);
     if (orphan != NULL)
@@ -267,7 +267,7 @@ void script_go_on(struct redis *redis)
 
 /* ---- the scripts that are known ---- */
 
-static const struct script *find_script(const struct redis *redis, struct slice sha)
+static struct script *find_script(const struct redis *redis, struct slice sha)
 {
     char small[SHA1_HEX];
     if (sha.len != SHA1_HEX)
@@ -277,24 +277,27 @@ static const struct script *find_script(const struct redis *redis, struct slice 
     return dict_get(&redis->scripts, slice_of(small, SHA1_HEX));
 }
 
+static bool load(lua_State *lua, struct script *script, struct slice code)
+{
+    if (luaL_loadbuffer(lua, code.at, code.len, SCRIPT_CHUNK) != 0)
+        return false;
+    script->ref = luaL_ref(lua, LUA_REGISTRYINDEX);
+    return true;
+}
+
 /* NULL: it is no script, which is answered. */
-static const struct script *add_script(struct redis_conn *conn, struct slice body, const char *sha)
+static struct script *add_script(struct redis_conn *conn, struct slice body, const char *sha)
 {
     struct redis *redis = conn->redis;
     lua_State *lua = redis->lua->lua;
-    struct slice code = body;
-    if (code.len > 2 && memcmp(code.at, "#!", 2) == 0) {
-        const char *end = memchr(code.at, '\n', code.len);
-        size_t len = end != NULL ? (size_t)(end - code.at) : code.len;
-        code = slice_of(code.at + len, code.len - len);
-    }
-    if (luaL_loadbuffer(lua, code.at, code.len, "@user_script") != 0) {
+    struct script made = {.ref = LUA_NOREF, .prepared = prepared_find(body)};
+    if (made.prepared == NULL && !load(lua, &made, script_code(body))) {
         reply_error(conn, "ERR Error compiling script (new function): %s", lua_tostring(lua, -1));
         lua_pop(lua, 1);
         return NULL;
     }
-    struct script *script = take_zeroed(1, sizeof *script);
-    script->ref = luaL_ref(lua, LUA_REGISTRYINDEX);
+    struct script *script = take_memory(sizeof *script);
+    *script = made;
     dict_add(&redis->scripts, slice_of(sha, SHA1_HEX))->value = script;
     return script;
 }
@@ -312,7 +315,7 @@ static bool read_keys(struct redis_conn *conn, const struct slice *argv, size_t 
     return n >= 0 && n <= (int64_t)argc - 3;
 }
 
-static void run_script(struct redis_conn *conn, const struct script *script, const char *sha, const struct slice *argv,
+static void run_script(struct redis_conn *conn, struct script *script, const char *sha, const struct slice *argv,
                        size_t argc)
 {
     size_t n_keys;
@@ -324,6 +327,8 @@ static void run_script(struct redis_conn *conn, const struct script *script, con
     }
     memcpy(conn->redis->lua->sha, sha, SHA1_HEX);
     conn->redis->lua->sha[SHA1_HEX] = '\0';
+    if (script->ref == LUA_NOREF && !load(conn->redis->lua->lua, script, text_slice(&script->prepared->code)))
+        abort();
     begin_run(conn, script->ref, argv, argc, n_keys);
 }
 
@@ -335,7 +340,7 @@ void cmd_eval(struct redis_conn *conn, const struct slice *argv, size_t argc)
     if (!read_keys(conn, argv, argc, &n_keys))
         return;
     sha1_hex(argv[1], sha);
-    const struct script *script = find_script(conn->redis, slice_of(sha, SHA1_HEX));
+    struct script *script = find_script(conn->redis, slice_of(sha, SHA1_HEX));
     if (script == NULL)
         script = add_script(conn, argv[1], sha);
     if (script != NULL)
@@ -347,7 +352,7 @@ void cmd_evalsha(struct redis_conn *conn, const struct slice *argv, size_t argc)
     size_t n_keys;
     char sha[SHA1_HEX];
     monitor_feed(conn, argv, argc);
-    const struct script *script = find_script(conn->redis, argv[1]);
+    struct script *script = find_script(conn->redis, argv[1]);
     if (argv[1].len == SHA1_HEX && !read_keys(conn, argv, argc, &n_keys))
         return;
     if (script == NULL) {
@@ -362,8 +367,11 @@ void cmd_evalsha(struct redis_conn *conn, const struct slice *argv, size_t argc)
 void cmd_script_load(struct redis_conn *conn, const struct slice *argv, size_t argc)
 {
     (void)argc;
-    char sha[SHA1_HEX + 1];
-    sha1_hex(argv[2], sha);
+    char spelled[SHA1_HEX + 1];
+    const struct prepared *prepared = prepared_find(argv[2]);
+    const char *sha = prepared != NULL ? prepared->sha : spelled;
+    if (prepared == NULL)
+        sha1_hex(argv[2], spelled);
     if (find_script(conn->redis, slice_of(sha, SHA1_HEX)) == NULL && add_script(conn, argv[2], sha) == NULL)
         return;
     reply_word(conn, sha);

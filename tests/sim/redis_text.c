@@ -26,12 +26,15 @@ void text_addv(struct text *text, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, again);
-    va_end(again);
+    text_reserve(text, ROOM_LEAST); /* mostly enough */
+    int n = vsnprintf(text->at + text->len, text->room - text->len, format, args);
     if (n < 0)
         abort();
-    text_reserve(text, (size_t)n + 1);
-    vsnprintf(text->at + text->len, (size_t)n + 1, format, args);
+    if ((size_t)n >= text->room - text->len) {
+        text_reserve(text, (size_t)n + 1);
+        vsnprintf(text->at + text->len, (size_t)n + 1, format, again);
+    }
+    va_end(again);
     text->len += (size_t)n;
 }
 
@@ -133,8 +136,11 @@ struct slice text_of_score(double score, bool is_shortest, char *room)
 {
     if (isinf(score))
         return score > 0 ? SLICE("inf") : SLICE("-inf");
-    if (is_shortest && fabs(score) <= (double)(INT64_MAX / 2) && (double)(int64_t)score == score)
-        return slice_of(room, (size_t)snprintf(room, 64, "%" PRId64, (int64_t)score));
+    double exact_below =
+        is_shortest ? (double)(INT64_MAX / 2) : 1e15; /* seventeen digits are more than such a number has */
+    bool is_whole = fabs(score) <= exact_below && (double)(int64_t)score == score;
+    if (is_whole && (is_shortest || !signbit(score) || score < 0))
+        return text_of_number((int64_t)score, room);
     int digits = is_shortest ? 1 : 17;
     int n;
     do

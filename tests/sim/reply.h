@@ -12,6 +12,7 @@
 
 #define REPLY_MORE 0
 #define REPLY_BAD SIZE_MAX
+#define REPLY_DEPTH_MAX 128 /* what a script may nest is less */
 
 struct reply {
     char type; /* + - : $ * % ~ > _ # , = ( | */
@@ -21,6 +22,19 @@ struct reply {
     struct slice whole;
     struct slice inside; /* the elements' bytes */
 };
+
+/* How far a reply that comes in pieces has been read: its beginning need not be read again. From zero. */
+struct reply_reader {
+    size_t at;
+    unsigned depth;
+    struct reply_level {
+        int64_t left; /* elements to come */
+        char type;
+    } levels[REPLY_DEPTH_MAX];
+};
+
+/* As reply_read. While it answers REPLY_MORE, `data` is to begin with the same bytes each time. */
+size_t reply_go_on(struct reply_reader *reader, struct slice data, struct reply *out);
 
 /* The first reply in `data`, its size; REPLY_MORE: it is not all here; REPLY_BAD: it never will be. */
 size_t reply_read(struct slice data, struct reply *out);

@@ -26,6 +26,7 @@
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
 #include "tests/sim/trace.h"
+#include "upstream/script.h"
 
 #define TOLD_OF_EACH 40
 #define WEIRS_START_BYTES (INT64_C(16) << 20)
@@ -227,13 +228,20 @@ static void read_log(struct slice line)
         regime_reload_refused();
 }
 
+void run_prepare(void)
+{
+    static char out[BUFSIZ];
+    setvbuf(stdout, out, _IOFBF, sizeof out);
+    tzset();
+    trace_clear();
+    (void)command_table_known();
+    for (int i = 0; i < SCRIPT_COUNT; i++)
+        redis_prepare(script_source((enum script)i));
+}
+
 int run_all(const struct plan *plan)
 {
     uint64_t seed = plan->seed;
-    static char out[BUFSIZ];
-    setvbuf(stdout, out, _IOFBF, sizeof out);
-    tzset(); /* what the C library and weir keep for good they have now */
-    (void)command_table_known();
     size_t memory_before = heap_bytes();
     run = (struct run){.is_faultless = true, .plan = *plan};
     world_init(seed);

@@ -108,6 +108,9 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps);
 /* In that way weir is to be refused memory. */
 void plan_refuse(struct plan *plan, const struct planned_memory *memory);
 
+/* Before the first: what the C library, weir and the model of Redis make once and keep for good. */
+void run_prepare(void);
+
 /* Returns the exit status. */
 int run_all(const struct plan *plan);
 

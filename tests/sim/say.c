@@ -64,33 +64,58 @@ void expect(struct client *client, const struct act *act)
     client->expected[at] = (struct expected){*act, client->sent + client->out.len, client->n_expected - 1};
 }
 
+#define NUMBER_ROOM 24
+
+/* The digits of a number, in hexadecimal or not, and what stands behind them. */
+static char *put_number(char *out, size_t number, unsigned base, char behind)
+{
+    char digits[NUMBER_ROOM];
+    size_t n = 0;
+    do
+        digits[n++] = "0123456789abcdef"[number % base];
+    while ((number /= base) > 0);
+    while (n > 0)
+        *out++ = digits[--n];
+    *out++ = behind;
+    return out;
+}
+
 void say_key(struct client *client, char kind, uint32_t key)
 {
-    say_text(client, "%c:%u.%u:%u", kind, client->number, client->life, key % OWN_KEYS);
+    char word[4 * NUMBER_ROOM] = {kind, ':'};
+    char *end = put_number(word + 2, client->number, 10, '.');
+    end = put_number(end, client->life, 10, ':');
+    end = put_number(end, key % OWN_KEYS, 10, '\0');
+    say_word(client, slice_of(word, (size_t)(end - 1 - word)));
 }
 
-/* "~3.1.77~" and so many more bytes that depend on the number alone. */
-static size_t value_text(const struct client *client, uint32_t number, char *out, size_t room)
+static char value_room[(1 << 20) + NUMBER_ROOM]; /* a value's last number may go beyond its length */
+
+/* "~3.1.77~" and so many more bytes that depend on the number alone; until the next. */
+static struct slice value_of(const struct client *client, uint32_t number)
 {
-    size_t n = (size_t)snprintf(out, room, "~%u.%u.%u~", client->number, client->life, number);
+    const size_t most = sizeof value_room - NUMBER_ROOM - 1;
+    char *end = value_room;
+    *end++ = '~';
+    end = put_number(end, client->number, 10, '.');
+    end = put_number(end, client->life, 10, '.');
+    end = put_number(end, number, 10, '~');
     uint32_t spread = number * UINT32_C(2654435761);
     size_t len = (spread & 0xff000000) == 0 ? spread % run.plan.value_max : spread % 40;
-    while (n < len && n < room)
-        n += (size_t)snprintf(out + n, room - n, "%zx~", n);
-    return n < room ? n : room - 1;
+    for (size_t n; (n = (size_t)(end - value_room)) < len && n <= most;)
+        end = put_number(end, n, 16, '~');
+    size_t n = (size_t)(end - value_room);
+    return slice_of(value_room, n < most ? n : most);
 }
-
-static char value_room[1 << 20];
 
 void say_value(struct client *client, uint32_t number)
 {
-    say_word(client, slice_of(value_room, value_text(client, number, value_room, sizeof value_room)));
+    say_word(client, value_of(client, number));
 }
 
 bool is_value(const struct client *client, uint32_t number, const struct reply *reply)
 {
-    size_t n = value_text(client, number, value_room, sizeof value_room);
-    return reply->type == '$' && !reply->is_nil && slice_eq(reply->text, slice_of(value_room, n));
+    return reply->type == '$' && !reply->is_nil && slice_eq(reply->text, value_of(client, number));
 }
 
 /* ---- whose is it? ---- */

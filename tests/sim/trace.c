@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "tests/sim/world.h"
 
 #define SLOTS 256 /* of connections, the newest; the first is of what is none's */
@@ -12,7 +13,7 @@
 #define TEXT 200  /* bytes of each */
 
 struct event {
-    uint64_t number, step, now_ns; /* from 1; 0: none */
+    uint64_t number, step, now_ns;
     size_t len;
     uint8_t kind;
     unsigned conn;
@@ -25,30 +26,59 @@ static const char *const words[TRACE_COUNT] = {
 #undef KIND
 };
 
-static struct event events[SLOTS][KEPT];
+static struct event (*events)[KEPT]; /* SLOTS of them; what n_of does not count is of an earlier run */
 static uint64_t n_of[SLOTS];
 static uint64_t n_events;
 #define DIGEST_OF_NOTHING UINT64_C(0x2545f4914f6cdd1d)
 static uint64_t digest = DIGEST_OF_NOTHING;
 static FILE *live;
 
-static void mix(uint64_t number)
+/* Both halves of a product: each bit of either number reaches all of them. */
+static uint64_t fold(uint64_t a, uint64_t b)
 {
-    digest = (digest ^ number) * UINT64_C(0x9fb21c651e98df25);
-    digest ^= digest >> 32;
+    __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+#define ODD UINT64_C(0x9fb21c651e98df25)
+#define OTHER_ODD UINT64_C(0xd6e8feb86659fd93)
+
+static void mix(uint64_t number, uint64_t other)
+{
+    digest = fold(digest ^ number ^ ODD, digest + (other ^ OTHER_ODD));
+}
+
+static uint64_t word_at(const char *data)
+{
+    uint64_t word;
+    memcpy(&word, data, sizeof word);
+    return word;
+}
+
+/* Four at a time, of which none waits for another. */
+static size_t mix_long(const char *data, size_t n)
+{
+    uint64_t lanes[4] = {digest, digest ^ ODD, digest + OTHER_ODD, ~digest};
+    size_t at = 0;
+    for (; n - at >= 64; at += 64)
+        for (size_t i = 0; i < 4; i++)
+            lanes[i] = fold(lanes[i] ^ word_at(data + at + 16 * i), word_at(data + at + 16 * i + 8) ^ ODD) ^
+                       (lanes[i] << 23 | lanes[i] >> 41);
+    mix(lanes[0], lanes[1]);
+    mix(lanes[2], lanes[3]);
+    return at;
 }
 
 static void mix_bytes(const char *data, size_t n)
 {
-    for (; n >= 8; data += 8, n -= 8) {
-        uint64_t word;
-        memcpy(&word, data, 8);
-        mix(word);
-    }
-    uint64_t rest = n;
-    for (size_t i = 0; i < n; i++)
-        rest = rest << 8 | (unsigned char)data[i];
-    mix(rest);
+    size_t at = n >= 128 ? mix_long(data, n) : 0;
+    for (; n - at >= 16; at += 16)
+        mix(word_at(data + at), word_at(data + at + 8));
+    char last[16] = {0};
+    if (n > at)
+        memcpy(last, data + at, n - at);
+    mix(word_at(last), word_at(last + 8));
+    mix(n, 0);
 }
 
 static void print(FILE *to, const struct event *event)
@@ -79,6 +109,9 @@ void trace_open(FILE *to)
 
 void trace_clear(void)
 {
+    if (events == NULL)
+        events = mem_zalloc(SLOTS, sizeof *events);
+    memset(n_of, 0, sizeof n_of);
     n_events = 0;
     digest = DIGEST_OF_NOTHING;
 }
@@ -95,7 +128,7 @@ void trace_note(enum trace_kind kind, unsigned conn, const char *data, size_t n)
     event->len = n;
     if (n > 0)
         memcpy(event->text, data, n < TEXT ? n : TEXT);
-    mix(world.now_ns ^ (uint64_t)kind << 56 ^ (uint64_t)conn << 32);
+    mix(world.now_ns, (uint64_t)kind << 56 | conn);
     mix_bytes(data, n);
     if (live)
         print(live, event);
@@ -115,7 +148,7 @@ void trace_tell(FILE *to, unsigned most)
         for (uint64_t i = 0; i < KEPT; i++) {
             const struct event *event = &events[slot][i];
             uint64_t age = (n_of[slot] - 1 - i) % KEPT; /* how many of its slot have come since */
-            if (event->number > 0 && age < most)
+            if (i < n_of[slot] && age < most)
                 told[n++] = event;
         }
     qsort(told, n, sizeof told[0], by_number);

@@ -38,7 +38,7 @@ enum trace_kind {
 /* Write every event to `to` at once too; NULL: keep only the last ones. */
 void trace_open(FILE *to);
 
-/* Nothing has happened yet. */
+/* Nothing has happened yet. Before the first event, too: it takes the memory for them, for good. */
 void trace_clear(void);
 
 /* Connection `conn`; `data` is part of the digest whole, and of the text as far as it goes. */

@@ -55,6 +55,7 @@ void uv_forget_sent(struct sim_loop *loop, const uv_handle_t *async)
 /* ---- signals ---- */
 
 static uv_signal_t *signals[64];
+static bool has_caught; /* one of them may have something to tell */
 
 int uv_signal_init(uv_loop_t *uv, uv_signal_t *handle)
 {
@@ -78,15 +79,23 @@ void loop_signal(int number)
     if (handle == NULL)
         return;
     handle->caught_signals++;
+    has_caught = true;
     world_wake(&loop_of(handle->loop)->party);
 }
 
 void uv_run_signals(struct sim_loop *loop)
 {
+    if (!has_caught)
+        return;
+    has_caught = false;
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         uv_signal_t *handle = signals[i];
-        if (handle == NULL || loop_of(handle->loop) != loop)
+        if (handle == NULL || handle->caught_signals == 0)
             continue;
+        if (loop_of(handle->loop) != loop) {
+            has_caught = true;
+            continue;
+        }
         unsigned n = handle->caught_signals;
         handle->caught_signals = 0;
         for (; n > 0 && !uv_is_closing((uv_handle_t *)handle); n--)

@@ -1,0 +1,198 @@
+/*
+ * [blocks that stay | blocks of this run | what an earlier run has touched | zeroes]
+ *                   kept                 used                             touched  end
+ *
+ * There are two such stretches: one for what is small, on large pages where there are any, and one for what is large, of
+ * which mostly little is touched.
+ *
+ * A block is its head and as many bytes as its class has: multiples of 16 up to SMALL, then four classes for each
+ * doubling. One that is given back waits in the list of its class; blocks are neither cut nor joined.
+ */
+#include "tests/sim/arena.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ARENA_BYTES (UINT64_C(8) << 30) /* of addresses: a run in ten thousand has a hundredth of it */
+#define SMALL_BYTES (UINT64_C(2) << 30) /* of these: for blocks of less than LARGE */
+#define LARGE (UINT64_C(256) << 10)
+#define HUGE_PAGE (UINT64_C(2) << 20)
+#define UNIT 16
+#define SMALL 1024
+#define SMALL_CLASSES (SMALL / UNIT + 1)
+#define LARGEST_BITS 33
+#define CLASSES (SMALL_CLASSES + 4 * (LARGEST_BITS - 10))
+
+struct head {
+    uint64_t size;    /* that was asked for */
+    uint32_t class;   /* of the block */
+    uint32_t skipped; /* bytes of the block before this head, for alignment */
+};
+_Static_assert(sizeof(struct head) == UNIT, "what is behind it is aligned as it is");
+
+struct stretch {
+    char *kept, *used, *touched, *end;
+};
+
+struct arena {
+    struct stretch small, large;
+    size_t n_new;           /* blocks behind `kept` that are taken */
+    void *waiting[CLASSES]; /* given back; the first word of each is the next */
+};
+
+static struct arena *arena;
+
+static bool map(void)
+{
+    char *begin = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED)
+        return false;
+    char *aligned = begin + (-(uintptr_t)begin & (HUGE_PAGE - 1));
+    (void)madvise(aligned, SMALL_BYTES - HUGE_PAGE, MADV_HUGEPAGE); /* fewer faults, where there are such pages */
+    char *first = begin + ((sizeof *arena + UNIT - 1) & ~(UNIT - 1UL));
+    char *middle = begin + SMALL_BYTES;
+    arena = (struct arena *)(void *)begin;
+    arena->small = (struct stretch){first, first, first, middle};
+    arena->large = (struct stretch){middle, middle, middle, begin + ARENA_BYTES};
+    return true;
+}
+
+static bool is_new(const char *block)
+{
+    return block >= arena->small.end ? block > arena->large.kept : block > arena->small.kept;
+}
+
+/* The least class that has room for so much, and its room. */
+static uint32_t class_of(size_t size, size_t *room)
+{
+    if (size <= SMALL) {
+        uint32_t units = (uint32_t)((size + UNIT - 1) / UNIT);
+        *room = (size_t)units * UNIT;
+        return units;
+    }
+    unsigned bits = 63 - (unsigned)__builtin_clzll(size - 1); /* 2^bits < size <= 2^(bits + 1), bits from 10 on */
+    size_t quarter = (size_t)1 << (bits - 2);
+    uint32_t part = (uint32_t)((size - 1) >> (bits - 2)) & 3;
+    *room = ((size_t)4 + part + 1) * quarter;
+    return SMALL_CLASSES + 4 * (bits - 10) + part;
+}
+
+/* *dirty: so many of its first bytes may be other than zero. */
+static char *take_block(size_t size, uint32_t *class, size_t *dirty)
+{
+    size_t room;
+    if (size >= (UINT64_C(1) << LARGEST_BITS) || (arena == NULL && !map()))
+        return NULL;
+    *class = class_of(size, &room);
+    char *waiting = arena->waiting[*class];
+    if (waiting != NULL) {
+        memcpy(&arena->waiting[*class], waiting, sizeof(void *));
+        arena->n_new += is_new(waiting);
+        *dirty = size;
+        return waiting - sizeof(struct head);
+    }
+    struct stretch *stretch = room < LARGE ? &arena->small : &arena->large;
+    char *block = stretch->used;
+    if ((size_t)(stretch->end - block) < sizeof(struct head) + room)
+        return NULL;
+    stretch->used += sizeof(struct head) + room;
+    arena->n_new++;
+    char *data = block + sizeof(struct head);
+    *dirty = stretch->touched <= data ? 0 : (size_t)(stretch->touched - data);
+    if (stretch->touched < stretch->used)
+        stretch->touched = stretch->used;
+    return block;
+}
+
+static void *begin_block(char *block, size_t size, uint32_t class)
+{
+    *(struct head *)(void *)block = (struct head){.size = size, .class = class};
+    return block + sizeof(struct head);
+}
+
+static struct head *head_of(const void *memory)
+{
+    return (struct head *)(uintptr_t)((const char *)memory - sizeof(struct head));
+}
+
+void *arena_take(size_t size)
+{
+    uint32_t class;
+    size_t dirty;
+    char *block = take_block(size > 0 ? size : 1, &class, &dirty);
+    return block != NULL ? begin_block(block, size, class) : NULL;
+}
+
+void *arena_take_zeroed(size_t size)
+{
+    uint32_t class;
+    size_t dirty;
+    char *block = take_block(size > 0 ? size : 1, &class, &dirty);
+    if (block == NULL)
+        return NULL;
+    void *memory = begin_block(block, size, class);
+    return memset(memory, 0, dirty < size ? dirty : size);
+}
+
+void *arena_take_aligned(size_t alignment, size_t size)
+{
+    uint32_t class;
+    size_t dirty;
+    if (alignment <= UNIT)
+        return arena_take(size);
+    char *block = take_block(size + alignment, &class, &dirty);
+    if (block == NULL)
+        return NULL;
+    char *memory = block + sizeof(struct head);
+    memory += -(uintptr_t)memory & (alignment - 1);
+    struct head *head = head_of(memory);
+    *head = (struct head){size, class, (uint32_t)((char *)head - block)};
+    return memory;
+}
+
+void arena_give(void *memory)
+{
+    if (memory == NULL)
+        return;
+    const struct head *head = head_of(memory);
+    uint32_t class = head->class;
+    char *first = (char *)memory - head->skipped;
+    arena->n_new -= is_new(first);
+    memcpy(first, &arena->waiting[class], sizeof(void *));
+    arena->waiting[class] = first;
+}
+
+size_t arena_size(const void *memory)
+{
+    return memory != NULL ? head_of(memory)->size : 0;
+}
+
+bool arena_resize(void *memory, size_t size)
+{
+    struct head *head = head_of(memory);
+    size_t room;
+    if (size == 0 || head->skipped > 0 || class_of(size, &room) != head->class)
+        return false;
+    head->size = size;
+    return true;
+}
+
+void arena_mark(void)
+{
+    if (arena == NULL && !map())
+        return;
+    arena->small.kept = arena->small.used;
+    arena->large.kept = arena->large.used;
+    arena->n_new = 0;
+}
+
+bool arena_rewind(void)
+{
+    if (arena->n_new > 0)
+        return false;
+    memset(arena->waiting, 0, sizeof arena->waiting);
+    arena->small.used = arena->small.kept;
+    arena->large.used = arena->large.kept;
+    return true;
+}
