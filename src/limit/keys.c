@@ -231,10 +231,16 @@ static struct layout migrate(const struct command *command, struct args *args)
 }
 
 static struct layout (*const rules[])(const struct command *command, struct args *args) = {
-    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,       [KEYS_COUNTED] = counted,
-    [KEYS_STORE] = store,          [KEYS_STREAMS] = streams, [KEYS_STORED] = stored,
-    [KEYS_MIGRATE] = migrate,      [KEYS_PARTS] = parts,     [KEYS_NAMED] = named,
+    [KEYS_POSITION] = by_position, [KEYS_NONE] = none,       [KEYS_CHANNELS] = none, [KEYS_COUNTED] = counted,
+    [KEYS_STORE] = store,          [KEYS_STREAMS] = streams, [KEYS_STORED] = stored, [KEYS_MIGRATE] = migrate,
+    [KEYS_PARTS] = parts,          [KEYS_NAMED] = named,
 };
+
+/* Of what has a slot: keys, or channels in the place of keys. */
+static struct layout slotted(const struct command *command, struct args *args)
+{
+    return command->keys == KEYS_CHANNELS ? by_position(command, args) : rules[command->keys](command, args);
+}
 
 /* ---- what is out of sight ---- */
 
@@ -259,6 +265,7 @@ static uint32_t at_most(const struct command *command, uint32_t argc)
         return argc > 5 ? argc - 4 : 1;
     case KEYS_POSITION:
     case KEYS_NONE:
+    case KEYS_CHANNELS:
         break;
     }
     return 0;
@@ -344,7 +351,7 @@ static bool is_key(const struct layout *layout, uint32_t index)
 int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc)
 {
     struct args args = args_of(request, argc);
-    struct layout layout = rules[command->keys](command, &args);
+    struct layout layout = slotted(command, &args);
     uint32_t left = layout.count + (layout.store > 0);
     bool may_hide = args.is_cut && at_most(command, argc) > left;
     int32_t slot = KEYS_NO_SLOT;

@@ -18,6 +18,7 @@
 enum keys_rule {
     KEYS_POSITION,
     KEYS_NONE,
+    KEYS_CHANNELS,
     KEYS_COUNTED,
     KEYS_STORE,
     KEYS_STREAMS,
@@ -48,11 +49,14 @@ uint32_t keys_count(const struct command *command, struct slice request, uint32_
 __attribute__((warn_unused_result)) bool keys_first(const struct command *command, struct slice request, uint32_t argc,
                                                     struct slice *key);
 
-#define KEYS_NO_SLOT (-1)     /* no keys, or unknown which */
-#define KEYS_CROSSING (-2)    /* keys of different slots */
-#define KEYS_HIDDEN_SLOT (-3) /* there may be a key that is not wholly in `request` */
+#define KEYS_NO_SLOT (-1)     /* neither keys nor channels of shards, or unknown which */
+#define KEYS_CROSSING (-2)    /* they are of different slots */
+#define KEYS_HIDDEN_SLOT (-3) /* there may be one that is not wholly in `request` */
 
-/* The slot of all its keys (limit/slot.h), or one of these. Price: a walk over the arguments as far as the last key. */
+/*
+ * The slot (limit/slot.h) of all its keys, or of all the channels that SPUBLISH, SSUBSCRIBE or SUNSUBSCRIBE names; or one
+ * of these. Price: a walk over the arguments as far as the last of them.
+ */
 int32_t keys_slot(const struct command *command, struct slice request, uint32_t argc);
 
 /* As keys_count; of a request that is cut short the largest possible number. */
