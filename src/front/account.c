@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "front/session.h"
 #include "limit/keys.h"
-#include "resp/argv.h"
 
 #define TOP_BYTES_LATEST (1 << 20)
 #define GREETING_MAX 4096 /* what a client says before it asks for anything is a few lines */
@@ -699,20 +698,6 @@ void account_calls_lost(struct client *client)
 }
 
 /* ---- logging in ---- */
-
-bool account_is_login(const struct request *request)
-{
-    enum effect effect = request_effect(request);
-    struct argv_walk walk;
-    struct slice word;
-    if (effect != EFFECT_HELLO)
-        return effect == EFFECT_AUTH;
-    argv_walk_init(&walk, request->bytes);
-    for (uint32_t i = 0; argv_next(&walk, &word); i++)
-        if (i >= 2 && slice_is_word(word, SLICE("auth")))
-            return true;
-    return false;
-}
 
 /*
  * Whose failures they are: the address', under the policy that bound it when it came. Whoever it is by now could have

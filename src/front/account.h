@@ -119,9 +119,6 @@ void account_bytes_out(struct client *client, uint64_t n, uint8_t counted);
 void account_answered(struct client *client, uint8_t counted);
 void account_calls_lost(struct client *client);
 
-/* Does it try to log in? */
-bool account_is_login(const struct request *request);
-
 /*
  * May it try to log in? False: too many from its address have failed, under the policy that binds newcomers from there.
  */

@@ -90,7 +90,7 @@ enum route answer_error(struct client *client, struct lane *lane, struct request
 /* Too many logins from its address have failed. */
 bool answer_is_barred(struct client *client, const struct request *request)
 {
-    return account_is_login(request) && !account_may_login(client);
+    return request_logs_in(request) && !account_may_login(client);
 }
 
 enum route answer_barred(struct client *client, const struct request *request)

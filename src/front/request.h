@@ -53,6 +53,13 @@ static inline enum effect request_effect(const struct request *request)
     return fits && request_effect_is_known(request) ? (enum effect)request->command->effect : EFFECT_NONE;
 }
 
+/* Does it say who somebody is? */
+static inline bool request_logs_in(const struct request *request)
+{
+    enum effect effect = request_effect(request);
+    return effect == EFFECT_AUTH || (effect == EFFECT_HELLO && hello_logs_in(request->bytes));
+}
+
 static inline bool request_blocks_by_option(const struct request *request, bool if_hidden)
 {
     enum keys_sight sight = keys_block(request->command, request->bytes, request->argc);

@@ -70,6 +70,14 @@ bool hello_read(struct hello *hello, struct slice request, char *error)
     return true;
 }
 
+bool hello_logs_in(struct slice request)
+{
+    char error[HELLO_ERROR_ROOM];
+    struct hello hello;
+    (void)!hello_read(&hello, request, error);
+    return hello.has_auth;
+}
+
 bool hello_read_auth(struct hello *hello, struct slice request, char *error)
 {
     struct argv_walk walk;

@@ -34,6 +34,9 @@ struct hello {
 __attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct slice request, char *error);
 __attribute__((warn_unused_result)) bool hello_read_auth(struct hello *hello, struct slice request, char *error);
 
+/* Does this HELLO say who the client is, before anything for which every version of Redis refuses it? */
+bool hello_logs_in(struct slice request);
+
 /* Is it a client name as Redis wants it, of printable characters only? */
 bool hello_is_name(struct slice name);
 #define HELLO_BAD_NAME "ERR Client names cannot contain spaces, newlines or special characters."

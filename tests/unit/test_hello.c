@@ -90,6 +90,31 @@ static void bad_hellos(void **state)
     }
 }
 
+static void a_hello_logs_in_as_far_as_it_can_be_read(void **state)
+{
+    static const struct {
+        const char *line;
+        bool logs_in;
+    } cases[] = {
+        {"HELLO", false},
+        {"HELLO 3", false},
+        {"HELLO 3 AUTH u p", true},
+        {"HELLO 3 SETNAME n AUTH u p", true},
+        {"HELLO 3 AUTH u p AUTH v q", true},
+        {"HELLO 3 AUTH u p nonsense", true},
+        {"HELLO 3 AUTH u", false},
+        {"HELLO 3 SETNAME auth", false},
+        {"HELLO 3 nonsense AUTH u p", false},
+        {"HELLO 4 AUTH u p", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char bytes[1024];
+        if (hello_logs_in(request_of(cases[i].line, bytes)) != cases[i].logs_in)
+            fail_msg("%s", cases[i].line);
+    }
+}
+
 static void logins(void **state)
 {
     char bytes[1024], error[HELLO_ERROR_ROOM];
@@ -108,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_hellos),
         cmocka_unit_test(bad_hellos),
+        cmocka_unit_test(a_hello_logs_in_as_far_as_it_can_be_read),
         cmocka_unit_test(logins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
