@@ -17,7 +17,8 @@
 #include "front/memory_pressure.h"
 #include "front/session.h"
 #include "front/timing.h"
-#include "upstream/timers.h"
+#include "upstream/deliver.h"
+#include "upstream/stall.h"
 
 /* With what the allocator adds, 448 bytes for each idle client. */
 _Static_assert(sizeof(struct client) <= 440, "what few clients need belongs into struct extra");
@@ -134,7 +135,7 @@ void client_answer_now(struct client *client, struct slice reply)
         return;
     struct rider *rider = &client->rider;
     bool has_run =
-        !lane_end_run(rider) || replies_begin(&extra->replies, &extra->own, lane_is_in_frame_of(rider->lane, rider));
+        !lane_end_run(rider) || replies_begin(&extra->replies, &extra->own, deliver_is_in_frame_of(rider->lane, rider));
     if (has_run && replies_say(&extra->replies, reply))
         limit_unread(client, 0);
     else
@@ -193,7 +194,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
     /* A slow reader stops its own lane, and Redis sees what it would see without weir; so does who must read slowly. */
     rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
     if (client->has_private_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
-        lane_stall(rider->lane);
+        stall_begin(rider->lane);
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
@@ -377,7 +378,7 @@ void client_close(struct client *client)
     timeouts_leave(client);
     memory_pressure_forget(client);
     if (client->rider.absorbed > 0)
-        lanes_absorbed(front_lanes(client->front), &client->rider);
+        stall_absorbed(&client->front->nodes.commons, &client->rider);
     const struct extra *extra = client_extra(client);
     if (extra->ending != NULL)
         prober_cancel(&extra->ending->probe);
@@ -477,7 +478,7 @@ static void end_waiting(struct client *client)
         extra->ending->probe.on_over = on_probe_over;
         list_init(&extra->ending->probe.in_prober);
     }
-    struct lane *lane = prober_start(&client->front->prober, &extra->ending->probe);
+    struct lane *lane = prober_start(&nodes_row_of(client->rider.lane)->prober, &extra->ending->probe);
     if (lane != NULL)
         lane_wait(lane, &client->rider);
 }
@@ -556,7 +557,7 @@ static void on_end(struct link *link, int status)
         return;
     }
     client->is_eof = client->rider.is_gone = true;
-    timers_sweep(front_lanes(client->front));
+    nodes_sweep(&client->front->nodes);
     check_eof(client);
 }
 
@@ -564,7 +565,7 @@ static void on_drained(struct link *link)
 {
     struct client *client = client_of_link(link);
     if (client->rider.absorbed > 0)
-        lanes_absorbed(front_lanes(client->front), &client->rider);
+        stall_absorbed(&client->front->nodes.commons, &client->rider);
     catch_up(client);
 }
 

@@ -109,7 +109,7 @@ struct client {
     uint32_t n_commands;        /* for LIMIT TOP, since it was told last */
     uint32_t n_refused;
     uint32_t n_bytes;
-    uint32_t n_broken;      /* lanes->n_broken when wrote_elsewhere began */
+    uint32_t n_broken;      /* commons.n_broken when wrote_elsewhere began */
     uint16_t greeted_bytes; /* sent before its first command that is not of class control */
     uint8_t silent_looks;   /* since bytes passed last, either way: see front/timeouts.c ... */
     uint8_t holds;          /* HOLD_*: why its private lane is still needed */

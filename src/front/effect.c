@@ -139,7 +139,7 @@ static void end_urgent(struct client *client)
 static void note_pause(const struct client *client, const struct call *call, bool is_ok)
 {
     if (is_ok && call->argument > 0 && (call->flags & CALL_TAIL) == 0)
-        node_pause(client->rider.lane->lanes->node, clock_ns() + call->argument * NS_PER_MS);
+        node_pause(lane_node(client->rider.lane), clock_ns() + call->argument * NS_PER_MS);
 }
 
 void effect_apply(struct client *client, const struct call *call, const struct glimpse *reply)
@@ -157,7 +157,7 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         break;
     case EFFECT_UNPAUSE:
         if (is_ok)
-            node_pause(client->rider.lane->lanes->node, 0);
+            node_pause(lane_node(client->rider.lane), 0);
         end_urgent(client);
         break;
     case EFFECT_LOGIN:

@@ -6,6 +6,7 @@
 #include "front/proof.h"
 #include "front/timing.h"
 #include "resp/plain.h"
+#include "upstream/shared.h"
 
 /* Nothing that the client has done before bears on a plain command of its. */
 static inline bool is_unburdened(const struct client *client)
@@ -16,7 +17,7 @@ static inline bool is_unburdened(const struct client *client)
                        reply_mode_is_deaf(&client->reply_mode) | client->is_raw | client->is_urgent |
                        client->was_refused | client->is_keyed | client->counts_calls | client->overflows;
     return burdens == 0 && extra->n_asked == 0 && extra->heavy_until_ns == 0 && client->reader != READER_ASKS &&
-           !front->settings->lanes_private && !node_is_paused(front_home(front), front->loop->now_ns);
+           !front->settings->lanes_private;
 }
 
 /* The lane that its commands would go to; NULL: that must be found out. */
@@ -24,9 +25,10 @@ static inline struct lane *find_lane(const struct client *client)
 {
     const struct rider *rider = &client->rider;
     struct lane *lane = client->shared.lane;
-    if (!lease_holds(&client->shared) || !lane_is_ready(lane))
+    if (!lease_holds(&client->shared) || !lane_is_ready(lane) ||
+        node_is_paused(lane_node(lane), client->front->loop->now_ns))
         return NULL;
-    bool is_there = rider->in_flight > 0 ? rider->lane == lane : !lanes_is_sluggish(front_lanes(client->front), lane);
+    bool is_there = rider->in_flight > 0 ? rider->lane == lane : !shared_is_sluggish(lane);
     return is_there ? lane : NULL;
 }
 
@@ -51,13 +53,11 @@ static inline enum route note(struct client *client, struct lane *lane, const st
 {
     struct rider *rider = &client->rider;
     lane_choice_note_read(client, command);
-    if (lane_has_few_calls(rider, SHARED_CALLS_FEW))
-        rider->sent_bytes = 0;
+    lane_count_sent(rider, SHARED_CALLS_FEW, n);
     if (!lane_call(lane, rider, timing_tag(command, argc))) {
         client_close_starved(client);
         return ROUTE_STOP;
     }
-    rider->sent_bytes += n;
     account_note_bytes(client, n);
     if (command->is_pausable)
         proof_note_elsewhere(client);

@@ -115,7 +115,7 @@ static void take_all(struct client *client, struct intake *in)
 static void take(struct client *client, struct intake *in)
 {
     take_all(client, in);
-    lanes_flush(front_lanes(client->front));
+    outbox_flush(&client->front->nodes.commons.outbox);
 }
 
 /* ---- passed on ---- */

@@ -110,14 +110,14 @@ static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused,
 
 static void adopt_room(struct front *front)
 {
-    atomic_store_explicit(&front_lanes(front)->upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
+    atomic_store_explicit(&front->nodes.commons.upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
 }
 
 /* New lanes of weir's own log in with the password that the rules have. */
 static void adopt_password(struct front *front)
 {
     const char *password = front->rules->upstream_password;
-    const struct login *login = front_lanes(front)->login;
+    const struct login *login = front->nodes.commons.login;
     if (password != NULL && (login == NULL || !slice_eq(login_password(login), slice_str(password))))
         nodes_set_login(&front->nodes, front->settings->upstream_user, slice_str(password));
 }
@@ -144,12 +144,10 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     timeouts_init(front);
     client_drain_init(front);
     nodes_init(&front->nodes, loop, front->topology, !settings->lanes_private, &lanes_ops, front);
-    prober_init(&front->prober, front_lanes(front));
-    doors_init(&front->doors, front_lanes(front));
     adopt_password(front);
     adopt_room(front);
     nodes_start(&front->nodes);
-    front->quota = quota_new(front_lanes(front), &front->turns, &settings->quota, decisions_done);
+    front->quota = quota_new(&front_home(front)->lanes, &front->turns, &settings->quota, decisions_done);
 }
 
 static void for_each_client(struct front *front, void (*act)(struct client *client))
@@ -169,7 +167,7 @@ bool front_is_before_7(const struct front *front)
 
 void front_adopt(struct front *front, const struct tables *tables)
 {
-    assert(topology_home(tables->topology) == front_home(front));
+    assert(topology_home(tables->topology) == topology_home(front->topology));
     for_each_client(front, account_unmoor);
     if (tables->commands != front->commands)
         front->slow.table_ns = front->loop->now_ns;
@@ -195,7 +193,6 @@ void front_close(struct front *front)
     while (!list_is_empty(&front->clients))
         client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);
     quota_free(front->quota);
-    doors_fini(&front->doors);
     alarms_close(&front->alarms);
     alarms_close(&front->turns);
     timeouts_close(front);

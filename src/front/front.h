@@ -14,7 +14,6 @@
 #include "base/slice.h"
 #include "front/order.h"
 #include "front/drain.h"
-#include "front/prober.h"
 #include "front/recent.h"
 #include "front/memory_pressure.h"
 #include "front/tables.h"
@@ -29,7 +28,6 @@
 #include "limit/top.h"
 #include "net/alarms.h"
 #include "net/loop.h"
-#include "upstream/doors.h"
 #include "upstream/nodes.h"
 
 /* The same for every worker. Nothing is set after the start but what stands at the end. */
@@ -93,10 +91,8 @@ struct front {
     struct topology *topology;
     struct tally *tallies; /* this worker's, by limit id */
     struct top *top;
-    void *worker; /* for settings->give */
-    struct nodes nodes;
-    struct doors doors;
-    struct prober prober;
+    void *worker;         /* for settings->give */
+    struct nodes nodes;   /* in the order of the topology's rows */
     struct quota *quota;  /* the LIMIT commands that Redis decides */
     struct alarms alarms; /* of commands that wait for their turn; new rules ask them again */
     struct alarms turns;  /* of LIMIT calls that wait: Redis has decided when, whatever the rules say now */
@@ -112,15 +108,19 @@ struct front {
     struct last_refusal last_refusal;
 };
 
-/* Of topology_home. */
-static inline struct lanes *front_lanes(const struct front *front)
+/*
+ * Everything that this worker has to topology_home: where clients log in, where LIMIT's scripts run, and where commands go
+ * as long as they have no slots.
+ */
+static inline struct nodes_row *front_home(const struct front *front)
 {
     return nodes_home(&front->nodes);
 }
 
-static inline struct node *front_home(const struct front *front)
+/* The epoch that a client is in which connects now: whom Redis takes it for until it logs in. */
+static inline uint32_t front_epoch(const struct front *front)
 {
-    return front_lanes(front)->node;
+    return node_epoch(lanes_node(&front_home(front)->lanes));
 }
 
 /* That has become of a command. */

@@ -8,6 +8,7 @@
 #include "resp/emit.h"
 #include "upstream/lend.h"
 #include "upstream/own_words.h"
+#include "upstream/shared.h"
 
 void lane_choice_wait_for_idle(struct client *client)
 {
@@ -26,6 +27,19 @@ static bool is_heavy(const struct client *client)
 }
 
 /* ---- its own lane ---- */
+
+/* The lanes to the node that a request goes to: to the home node, as commands have no slots yet. */
+static struct lanes *lanes_for(const struct client *client, const struct request *request)
+{
+    (void)request;
+    return &front_home(client->front)->lanes;
+}
+
+struct slice lane_choice_why_none(const struct client *client, const struct request *request)
+{
+    const char *refusal = client_extra(client)->refusal;
+    return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(lanes_for(client, request)));
+}
 
 /*
  * The lane bears its owner's name, for CLIENT LIST and CLIENT GETNAME. HELLO needs no rights that the owner may lack.
@@ -63,9 +77,9 @@ static void note_unclean(struct client *client)
 
 #define HOPES_MAX 5 /* of 20 ms each: what is only kept is given back in one turn of its worker */
 
-static enum finding find_none(struct client *client)
+static enum finding find_none(struct client *client, const struct request *request)
 {
-    bool may_hope = client->hopes < HOPES_MAX && lanes_may_hope(front_lanes(client->front), &client->rider);
+    bool may_hope = client->hopes < HOPES_MAX && lanes_may_hope(lanes_for(client, request), &client->rider);
     if (may_hope)
         client->hopes++;
     else
@@ -79,7 +93,7 @@ static bool may_give_back(const struct client *client);
 /* NULL: there is none. */
 static struct lane *borrow(struct client *client, const struct request *request, const struct lane_key *key)
 {
-    struct lanes *lanes = front_lanes(client->front);
+    struct lanes *lanes = lanes_for(client, request);
     if (!proof_is_wanted(client, request)) {
         /* One that is kept for lending is not for who will not give it back. */
         bool wants_new = client->wants_new_lane || request->command->pins;
@@ -126,7 +140,7 @@ static enum finding find_private(struct client *client, const struct request *re
         const struct lane *before = lease_holds(kept) ? kept->lane : NULL;
         const struct lane *lane = borrow(client, request, &key);
         if (lane == NULL)
-            return find_none(client);
+            return find_none(client, request);
         client->hopes = 0;
         client->has_private_lane = client->is_lane_new = true;
         client->wants_new_lane = false;
@@ -137,15 +151,16 @@ static enum finding find_private(struct client *client, const struct request *re
 }
 
 /* By CLIENT PAUSE ... WRITE: it would hold back what others send on the same lane. */
-static bool is_held_back(const struct client *client, const struct command *command)
+static bool is_held_back(const struct client *client, const struct request *request)
 {
-    return command->is_pausable && node_is_paused(front_home(client->front), client->front->loop->now_ns);
+    return request->command->is_pausable &&
+           node_is_paused(lanes_node(lanes_for(client, request)), client->front->loop->now_ns);
 }
 
 static bool needs_private(const struct client *client, const struct request *request)
 {
     return client->has_private_lane || is_strict(client) || !request->command->is_shareable || request->is_large ||
-           is_heavy(client) || is_held_back(client, request->command);
+           is_heavy(client) || is_held_back(client, request);
 }
 
 bool lane_choice_is_at_hand(const struct client *client, const struct request *request)
@@ -167,7 +182,7 @@ static void give_back(struct client *client)
     rider->lane = NULL;
     list_take(&rider->waiting);
     struct lease *kept = &client->extra->kept;
-    lend_take_back(front_lanes(client->front), lane, kept);
+    lend_take_back(lane, kept);
     client->is_dressed &= lease_holds(kept) && kept->lane == lane; /* another that is kept may bear another name */
 }
 
@@ -208,7 +223,7 @@ void lane_choice_leave(struct client *client)
     client->rider.lane = NULL;
     client->has_private_lane = client->is_urgent = client->is_dressed = false;
     proof_note_leaving(client);
-    lend_take_back_as_is(front_lanes(client->front), lane);
+    lend_take_back_as_is(lane);
 }
 
 void lane_choice_withdraw(struct client *client)
@@ -265,18 +280,20 @@ void lane_choice_note_huge(struct client *client)
     client->reader = READER_NEW;
 }
 
-static struct lane *find_shared(struct client *client)
+static struct lane *find_shared(struct client *client, const struct request *request)
 {
-    struct lanes *lanes = front_lanes(client->front);
+    struct lanes *lanes = lanes_for(client, request);
     const struct rider *rider = &client->rider;
     struct lease *lease = &client->shared;
-    if (lease_holds(lease) && (rider->in_flight > 0 || !lanes_is_sluggish(lanes, lease->lane)))
+    if (lease_holds(lease) && lanes_of(lease->lane) == lanes &&
+        (rider->in_flight > 0 || !shared_is_sluggish(lease->lane)))
         return lease->lane;
     const struct lane_key key = session_key(client);
     /* Its own calls are what that lane waits for: to go elsewhere would be to wait for them too. */
-    if (rider->in_flight > 0 && rider->lane->in == LIST_SHARED && lane_key_eq(&rider->lane->key, &key))
+    if (rider->in_flight > 0 && rider->lane->in == LIST_SHARED && lanes_of(rider->lane) == lanes &&
+        lane_key_eq(&rider->lane->key, &key))
         return rider->lane;
-    struct lane *lane = lanes_shared(lanes, &key, rider);
+    struct lane *lane = shared_get(lanes, &key, rider);
     if (lane != NULL)
         lease_take(lease, lane);
     return lane;
@@ -287,9 +304,9 @@ static struct lane *find_for_hello(struct client *client, const struct request *
 {
     struct lane_key key = session_key(client);
     if (request->hello->protocol == 0 || request->hello->protocol == key.protocol || session_is_anonymous(client))
-        return find_shared(client);
+        return find_shared(client, request);
     key.protocol = request->hello->protocol;
-    return lanes_shared(front_lanes(client->front), &key, &client->rider);
+    return shared_get(lanes_for(client, request), &key, &client->rider);
 }
 
 /* SELECT changes nothing on a lane of that database. NULL: there is none yet. */
@@ -297,10 +314,10 @@ static struct lane *find_for_select(struct client *client, const struct request 
 {
     int64_t database;
     if (!num_parse(request->args[0], &database) || database < 0 || database > INT32_MAX)
-        return find_shared(client);
+        return find_shared(client, request);
     struct lane_key key = session_key(client);
     key.database = (uint32_t)database;
-    return lanes_find_shared(front_lanes(client->front), &key);
+    return shared_find(lanes_for(client, request), &key);
 }
 
 /*
@@ -331,11 +348,11 @@ static enum finding find(struct client *client, const struct request *request, s
             return find_private(client, request, found);
         break;
     default:
-        *found = find_shared(client);
+        *found = find_shared(client, request);
         break;
     }
     if (*found == NULL)
-        return find_none(client);
+        return find_none(client, request);
     client->hopes = 0;
     bool is_elsewhere = client->rider.in_flight > 0 && client->rider.lane != *found;
     if (is_elsewhere || must_ask_first(client, request)) {

@@ -19,6 +19,9 @@ enum finding {
 __attribute__((warn_unused_result)) enum finding lane_choice_find(struct client *client, const struct request *request,
                                                                   struct lane **lane);
 
+/* Why it has found none, as an error reply: Redis' own words if it has said any. */
+struct slice lane_choice_why_none(const struct client *client, const struct request *request);
+
 /* Would lane_choice_find open no connection for it, as far as can be said without looking? */
 bool lane_choice_is_at_hand(const struct client *client, const struct request *request);
 

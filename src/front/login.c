@@ -10,7 +10,6 @@
 #include "front/lane_choice.h"
 #include "front/session.h"
 #include "upstream/lend.h"
-#include "upstream/timers.h"
 
 enum stage {
     STAGE_ASKED,   /* the door has not spoken */
@@ -91,7 +90,7 @@ static struct login_step *ask_door(struct client *client, struct login *login, b
     step->question = (struct question){.login = login, .is_short = is_short, .may_ask = may_ask, .on_judged = on};
     list_init(&step->question.in_doors);
     extra->login = step;
-    doors_ask(&client->front->doors, &step->question);
+    doors_ask(&front_home(client->front)->doors, &step->question);
     return step;
 }
 
@@ -112,8 +111,7 @@ static bool tell_lane(struct client *client, struct login *login)
         size_t n = login_emit(login, SLICE("AUTH"), false, request);
         lane_send(lane, &client->rider, request, n);
         explicit_bzero(request, n);
-        lane->answer_by_ns = clock_ns() + lanes_time(lane->lanes, DOORS_PATIENCE_NS);
-        timers_sweep(lane->lanes);
+        lane_must_answer(lane, upstream_time(client->front->nodes.commons.upstream, DOORS_PATIENCE_NS));
     }
     free(request);
     return call != NULL;
@@ -222,7 +220,7 @@ struct slice login_reply(const struct client *client)
     const struct login_step *step = client_extra(client)->login;
     if (step->reply != NULL)
         return slice_str(step->reply);
-    return err_text(lanes_why_none(front_lanes(client->front)));
+    return err_text(lanes_why_none(&front_home(client->front)->lanes));
 }
 
 /* ---- inside MULTI ---- */

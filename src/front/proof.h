@@ -22,7 +22,7 @@
 /* What was written before may be lost with the lane that it travelled on: Redis may have been started again. */
 static inline bool proof_is_lost(const struct client *client)
 {
-    return client->wrote_elsewhere && client->n_broken != front_lanes(client->front)->n_broken;
+    return client->wrote_elsewhere && client->n_broken != client->front->nodes.commons.n_broken;
 }
 
 /* It may have written on another lane than the one that it will have. */
@@ -31,7 +31,7 @@ static inline void proof_note_elsewhere(struct client *client)
     if (client->wrote_elsewhere)
         return;
     client->wrote_elsewhere = true;
-    client->n_broken = front_lanes(client->front)->n_broken;
+    client->n_broken = client->front->nodes.commons.n_broken;
 }
 
 /* The same, if it may have written on the lane of its own that it leaves. */

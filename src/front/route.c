@@ -79,13 +79,11 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         proof_note_write(client);
     if (!is_plain)
         return ROUTE_TAKEN;
-    if (lane_has_few_calls(&client->rider, SHARED_CALLS_FEW))
-        client->rider.sent_bytes = 0;
+    lane_count_sent(&client->rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     if (!note_call(client, lane, request))
         return out_of_memory(client);
     if (transaction_is_open(&client->transaction))
         queued_add(&client->extra->queued);
-    client->rider.sent_bytes += (uint32_t)request->bytes.len;
     lane_gather(lane, &client->rider, request->bytes.at, request->bytes.len);
     return ROUTE_TAKEN;
 }
@@ -237,13 +235,6 @@ static bool has_subcommands(const struct front *front, struct slice name)
     return command_find(front->commands, name, slice_of("", 0))->has_subcommands;
 }
 
-/* Redis' own words if it has said any. */
-static struct slice why_placeless(const struct client *client)
-{
-    const char *refusal = client_extra(client)->refusal;
-    return refusal != NULL ? slice_str(refusal) : err_text(lanes_why_none(front_lanes(client->front)));
-}
-
 /* As Redis does after an error inside MULTI: nothing is carried out, and EXEC says so. */
 static enum route answer_broken_multi(struct client *client, struct request *request)
 {
@@ -259,7 +250,7 @@ static enum route answer_broken_multi(struct client *client, struct request *req
     case EFFECT_MULTI:
         return answer_with(client, SLICE("-ERR MULTI calls can not be nested\r\n"));
     default:
-        return answer_with(client, why_placeless(client));
+        return answer_with(client, lane_choice_why_none(client, request));
     }
 }
 
@@ -268,7 +259,7 @@ static enum route refuse_placeless(struct client *client, struct request *reques
     if (request_effect(request) == EFFECT_MULTI)
         transaction_break(&client->transaction);
     lane_choice_end_refused(client);
-    enum route result = answer_error(client, NULL, request, why_placeless(client));
+    enum route result = answer_error(client, NULL, request, lane_choice_why_none(client, request));
     if (!transaction_is_broken(&client->transaction))
         client_forget_refusal(client);
     return result;
@@ -459,7 +450,7 @@ static enum route route_inline(struct client *client, struct slice line)
         describe(&request, client->front, &scan, slice_of(out, len));
         result = route_counted(client, &request, line.len);
     }
-    lanes_flush(front_lanes(client->front)); /* `out` goes */
+    outbox_flush(&client->front->nodes.commons.outbox); /* `out` goes */
     free(out);
     return result;
 }

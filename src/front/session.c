@@ -59,7 +59,7 @@ static struct session *need_session(struct client *client)
 static struct login *login_of(const struct client *client)
 {
     const struct session *session = client->session;
-    return session != NULL && session->login != NULL ? session->login : lanes_lent(front_lanes(client->front));
+    return session != NULL && session->login != NULL ? session->login : commons_lent(&client->front->nodes.commons);
 }
 
 struct login *session_login(const struct client *client)
@@ -101,14 +101,14 @@ bool session_is_anonymous(const struct client *client)
     if (login_of(client) != NULL)
         return false;
     /* Redis lets those stay who came before there was a password, and lets everybody in once there is none. */
-    return (client->epoch & node_epoch(front_home(client->front)) & EPOCH_NEEDS_AUTH) != 0;
+    return (client->epoch & front_epoch(client->front) & EPOCH_NEEDS_AUTH) != 0;
 }
 
 bool session_must_log_in(const struct client *client)
 {
     if (!session_is_anonymous(client))
         return false;
-    node_doubt(front_home(client->front));
+    node_doubt(lanes_node(&front_home(client->front)->lanes));
     return true;
 }
 
@@ -206,7 +206,7 @@ bool session_log_in(struct client *client, struct login *login)
 
 void session_begin(struct client *client)
 {
-    client->epoch = node_epoch(front_home(client->front));
+    client->epoch = front_epoch(client->front);
 }
 
 void session_reset(struct client *client)

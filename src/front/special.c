@@ -441,7 +441,7 @@ static bool send_tracking(struct client *client, struct lane *lane, const struct
     for (uint32_t i = 0; is_good && i < request->argc && argv_next(&walk, &words[i]); i++) {
         int64_t id;
         if (is_id(words, i) && num_parse(words[i], &id) && id != 0 &&
-            !owned_point(lane->lanes->node->owned, id, key.login))
+            !owned_point(lane_node(lane)->owned, id, key.login))
             words[i] = SLICE(NOBODYS_ID);
     }
     if (is_good)
@@ -518,7 +518,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
 static bool hides_login(const struct client *client, const struct request *request, bool is_raw)
 {
     bool ends_queue = request_effect(request) == EFFECT_EXEC && client_extra(client)->queued.login != NULL;
-    return (ends_queue && (is_raw || heard_from(client) > 0)) || (client->is_raw && account_is_login(request));
+    return (ends_queue && (is_raw || heard_from(client) > 0)) || (client->is_raw && request_logs_in(request));
 }
 
 /* Nothing is sent, so nothing will be answered. */

@@ -203,7 +203,7 @@ static struct batch *take_sent(struct exchange *exchange)
 /* Takes ownership. One that cannot go has failed as a whole. */
 static void send_batch(struct exchange *exchange, struct batch *batch)
 {
-    batch->sent_ns = exchange->conn.lanes->loop->now_ns;
+    batch->sent_ns = script_conn_now_ns(&exchange->conn);
     if (batch_send(batch, &exchange->conn))
         note_sent(exchange, batch);
     else
@@ -314,12 +314,6 @@ static void send_open(struct exchange *exchange)
     }
 }
 
-/* That it is there but does not let weir in, or does not decide, is no reason to let anybody through. */
-static bool is_away(const struct script_conn *conn)
-{
-    return conn->refusal == NULL && conn->lanes->down != ERR_NONE;
-}
-
 /* What has gathered in this turn goes out. */
 static void on_change(struct script_conn *conn)
 {
@@ -333,7 +327,7 @@ static void on_change(struct script_conn *conn)
     case SCRIPT_CONN_NOT_YET:
         break;
     case SCRIPT_CONN_NONE:
-        fail_all(exchange, &exchange->open, script_conn_why_none(conn), is_away(conn));
+        fail_all(exchange, &exchange->open, script_conn_why_none(conn), script_conn_is_away(conn));
         break;
     }
 }
@@ -341,7 +335,7 @@ static void on_change(struct script_conn *conn)
 static void on_unloaded(struct script_conn *conn)
 {
     struct exchange *exchange = container_of(conn, struct exchange, conn);
-    fail_all(exchange, &exchange->open, script_conn_why_none(conn), is_away(conn));
+    fail_all(exchange, &exchange->open, script_conn_why_none(conn), script_conn_is_away(conn));
 }
 
 static const struct script_conn_ops conn_ops = {

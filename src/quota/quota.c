@@ -33,7 +33,7 @@ struct quota {
 
 static uint64_t now_of(const struct quota *quota)
 {
-    return quota->exchange.conn.lanes->loop->now_ns;
+    return script_conn_now_ns(&quota->exchange.conn);
 }
 
 static uint64_t hash_of(const struct decision *call)
@@ -486,8 +486,8 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->settings = settings;
     quota->on_done = on_done;
     quota->denials = denials_new();
-    exchange_init(&quota->exchange, lanes, login_get(lanes->login), settings, &exchange_ops);
-    release_listener_init(&quota->listener, lanes, login_get(lanes->login), try);
+    exchange_init(&quota->exchange, lanes, login_get(lanes->base.commons->login), settings, &exchange_ops);
+    release_listener_init(&quota->listener, lanes, login_get(lanes->base.commons->login), try);
     return quota;
 }
 

@@ -11,7 +11,7 @@
 
 static struct release_listener *release_listener_of(struct rider *rider)
 {
-    return container_of(rider, struct release_listener, rider);
+    return container_of(rider, struct release_listener, base.rider);
 }
 
 /* on_wake may take any of them out: they are looked at one by one from a list of their own. */
@@ -69,11 +69,10 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 
 /* ---- the subscription ---- */
 
-static void forget_lane(struct release_listener *listener)
+/* The next connection begins anew. */
+static void forget(struct release_listener *listener)
 {
-    listener->is_open = listener->is_subscribed = false;
-    listener->rider.lane = NULL;
-    listener->rider.in_flight = 0;
+    listener->is_subscribed = false;
     listener->frame.len = 0;
     memset(&listener->scan, 0, sizeof listener->scan);
 }
@@ -82,59 +81,57 @@ static void subscribe(struct release_listener *listener)
 {
     const struct slice words[] = {SLICE("SUBSCRIBE"), slice_str(listener->channel)};
     char out[512];
-    if (words[1].len > 256 || lane_call_special(listener->rider.lane, &listener->rider, FLOW_SUBSCRIBE, 1, 0) == NULL)
+    if (words[1].len > 256 ||
+        lane_call_special(listener->base.rider.lane, &listener->base.rider, FLOW_SUBSCRIBE, 1, 0) == NULL)
         return;
-    lane_send(listener->rider.lane, &listener->rider, out, emit_array(out, words, 2));
+    lane_send(listener->base.rider.lane, &listener->base.rider, out, emit_array(out, words, 2));
 }
 
 /* While anybody waits. Without Redis they are told when they try again. */
 static void open_if_needed(struct release_listener *listener)
 {
-    if (list_is_empty(&listener->waiting) || listener->is_open)
+    if (list_is_empty(&listener->waiting) || listener->base.is_open)
         return;
-    listener->lane_key.epoch = node_epoch(listener->lanes->node);
-    if (lanes_open_for_weir(listener->lanes, &listener->lane_key, LANE_SCRIPT, &listener->rider) == NULL)
+    if (!weir_lane_open(&listener->base, listener->login, LANE_SCRIPT))
         return;
-    listener->is_open = true;
-    if (lane_is_ready(listener->rider.lane))
+    if (lane_is_ready(listener->base.rider.lane))
         subscribe(listener);
     else
-        lane_wait(listener->rider.lane, &listener->rider);
+        lane_wait(listener->base.rider.lane, &listener->base.rider);
 }
 
 static void close_lane(struct release_listener *listener)
 {
-    list_take(&listener->rider.waiting);
-    if (listener->rider.lane != NULL)
-        lane_forget(listener->rider.lane, &listener->rider);
-    forget_lane(listener);
+    weir_lane_close(&listener->base);
+    forget(listener);
 }
 
 static void on_lost(struct rider *rider)
 {
     struct release_listener *listener = release_listener_of(rider);
-    forget_lane(listener);
+    weir_lane_lost(&listener->base);
+    forget(listener);
     wake(listener, false, SLICE(""));
 }
 
 static void on_refused(struct rider *rider, struct slice reply)
 {
     (void)reply;
-    forget_lane(release_listener_of(rider));
+    weir_lane_lost(&release_listener_of(rider)->base);
+    forget(release_listener_of(rider));
 }
 
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
     .on_refused = on_refused,
     .on_lost = on_lost,
-    .to_link =
-        (ptrdiff_t)offsetof(struct release_listener, hollow) - (ptrdiff_t)offsetof(struct release_listener, rider),
+    .to_link = WEIR_LANE_TO_LINK,
 };
 
 static void on_link_wake(struct link *link)
 {
-    struct release_listener *listener = container_of(link, struct release_listener, hollow);
-    if (listener->is_open && lane_is_ready(listener->rider.lane) && !listener->is_subscribed)
+    struct release_listener *listener = container_of(link, struct release_listener, base.hollow);
+    if (listener->base.is_open && lane_is_ready(listener->base.rider.lane) && !listener->is_subscribed)
         subscribe(listener);
 }
 
@@ -143,21 +140,17 @@ static const struct link_ops link_ops = {.on_wake = on_link_wake};
 void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct login *login,
                            void (*on_wake)(struct decision *call))
 {
-    *listener =
-        (struct release_listener){.lanes = lanes, .lane_key = {.protocol = 2, .login = login}, .on_wake = on_wake};
-    listener->rider.ops = &rider_ops;
-    list_init(&listener->rider.waiting);
+    *listener = (struct release_listener){.login = login, .on_wake = on_wake};
+    weir_lane_init(&listener->base, lanes, &rider_ops, &link_ops);
     list_init(&listener->waiting);
-    link_init_hollow(&listener->hollow, lanes->loop, &link_ops);
 }
 
 void release_listener_fini(struct release_listener *listener)
 {
-    list_take(&listener->hollow.woken);
-    close_lane(listener);
+    weir_lane_fini(&listener->base);
     bytes_fini(&listener->frame);
     free(listener->channel);
-    login_put(listener->lane_key.login);
+    login_put(listener->login);
 }
 
 void release_listener_add(struct release_listener *listener, struct decision *call)
@@ -180,6 +173,6 @@ void release_listener_listen(struct release_listener *listener, struct slice cha
 void release_listener_remove(struct release_listener *listener, struct decision *call)
 {
     list_take(&call->in_listener);
-    if (list_is_empty(&listener->waiting) && listener->is_open)
+    if (list_is_empty(&listener->waiting) && listener->base.is_open)
         close_lane(listener);
 }

@@ -11,18 +11,15 @@
 
 #include "base/bytes.h"
 #include "quota/decision.h"
-#include "upstream/lanes.h"
+#include "upstream/weir_lane.h"
 
 struct release_listener {
-    struct lanes *lanes;
-    struct lane_key lane_key;
-    struct rider rider;
-    struct link hollow;  /* without a connection: to be woken by lanes */
-    struct list waiting; /* struct decision, by in_listener; also while they ask again */
-    char *channel;       /* heap; NULL: none yet */
+    struct weir_lane base; /* where it is subscribed, to the node that LIMIT's scripts run on */
+    struct login *login;   /* that it logs in by, one reference; NULL: not at all */
+    struct list waiting;   /* struct decision, by in_listener; also while they ask again */
+    char *channel;         /* heap; NULL: none yet */
     struct reply_scan scan;
     struct bytes frame; /* the frame being received, as far as it has come */
-    bool is_open;       /* rider.lane is set */
     bool is_subscribed;
     void (*on_wake)(struct decision *call); /* it should ask again */
 };

@@ -17,7 +17,7 @@
 
 static struct script_conn *conn_of(struct rider *rider)
 {
-    return container_of(rider, struct script_conn, rider);
+    return container_of(rider, struct script_conn, base.rider);
 }
 
 /* ---- replies ---- */
@@ -122,12 +122,12 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
 
 /* ---- coming and going ---- */
 
-static void forget_lane(struct script_conn *conn)
+/* The next connection begins anew. */
+static void forget(struct script_conn *conn)
 {
-    conn->is_open = conn->is_let_in = false;
+    weir_lane_lost(&conn->base);
+    conn->is_let_in = false;
     conn->n_sent = 0;
-    conn->rider.lane = NULL;
-    conn->rider.in_flight = 0;
     conn->reply.len = 0;
     conn->is_unloaded = false;
     if (!has_shas(conn))
@@ -140,9 +140,9 @@ static void on_lost(struct rider *rider)
     struct script_conn *conn = conn_of(rider);
     bool is_loading = !has_shas(conn) || (conn->n_sent > 0 && !conn->is_let_in);
     bool is_hopeless = is_loading && ++conn->n_lost > LOST_MAX;
-    forget_lane(conn);
+    forget(conn);
     if (is_hopeless) {
-        conn->refused_ns = conn->lanes->loop->now_ns;
+        conn->refused_ns = script_conn_now_ns(conn);
         conn->ops->on_unloaded(conn);
     }
     keep_refusal(conn, SLICE("")); /* from now on it is away, whatever was said before */
@@ -152,11 +152,11 @@ static void on_lost(struct rider *rider)
 static void on_refused(struct rider *rider, struct slice reply)
 {
     struct script_conn *conn = conn_of(rider);
-    forget_lane(conn);
+    forget(conn);
     keep_refusal(conn, reply);
     if (conn->refusal != NULL)
         conn->ops->on_unloaded(conn);
-    conn->refused_ns = conn->lanes->loop->now_ns;
+    conn->refused_ns = script_conn_now_ns(conn);
 }
 
 static const struct rider_ops rider_ops = {
@@ -164,12 +164,12 @@ static const struct rider_ops rider_ops = {
     .on_answer = on_answer,
     .on_refused = on_refused,
     .on_lost = on_lost,
-    .to_link = (ptrdiff_t)offsetof(struct script_conn, hollow) - (ptrdiff_t)offsetof(struct script_conn, rider),
+    .to_link = WEIR_LANE_TO_LINK,
 };
 
 static void on_wake(struct link *link)
 {
-    struct script_conn *conn = container_of(link, struct script_conn, hollow);
+    struct script_conn *conn = container_of(link, struct script_conn, base.hollow);
     conn->ops->on_change(conn);
 }
 
@@ -178,40 +178,34 @@ static const struct link_ops link_ops = {.on_wake = on_wake};
 void script_conn_init(struct script_conn *conn, struct lanes *lanes, struct login *login,
                       const struct script_conn_ops *ops)
 {
-    *conn = (struct script_conn){.ops = ops, .lanes = lanes, .key = {.protocol = 2, .login = login}};
-    conn->rider.ops = &rider_ops;
-    list_init(&conn->rider.waiting);
-    link_init_hollow(&conn->hollow, lanes->loop, &link_ops);
+    *conn = (struct script_conn){.ops = ops, .login = login};
+    weir_lane_init(&conn->base, lanes, &rider_ops, &link_ops);
 }
 
 void script_conn_fini(struct script_conn *conn)
 {
-    list_take(&conn->rider.waiting);
-    list_take(&conn->hollow.woken);
-    if (conn->rider.lane != NULL)
-        lane_forget(conn->rider.lane, &conn->rider);
-    forget_lane(conn);
+    weir_lane_fini(&conn->base);
     bytes_fini(&conn->reply);
     free(conn->refusal);
-    login_put(conn->key.login);
+    login_put(conn->login);
 }
 
 void script_conn_wake(struct script_conn *conn)
 {
-    link_wake(&conn->hollow);
+    link_wake(&conn->base.hollow);
 }
 
 /* ---- asking ---- */
 
 static bool send_call(struct script_conn *conn, enum effect effect, unsigned argument, const char *request, size_t n)
 {
-    struct call *call = lane_call_special(conn->rider.lane, &conn->rider, FLOW_ONE, 1, 0);
+    struct call *call = lane_call_special(conn->base.rider.lane, &conn->base.rider, FLOW_ONE, 1, 0);
     if (call == NULL)
         return false;
     call->flags = CALL_LOOK;
     call->effect = (uint8_t)effect;
     call->argument = argument;
-    lane_send(conn->rider.lane, &conn->rider, request, n);
+    lane_send(conn->base.rider.lane, &conn->base.rider, request, n);
     return true;
 }
 
@@ -241,18 +235,16 @@ static bool load_next(struct script_conn *conn)
 
 enum script_conn_state script_conn_find(struct script_conn *conn)
 {
-    if (!conn->is_open) {
-        if (conn->refused_ns != 0 && conn->lanes->loop->now_ns < conn->refused_ns + AGAIN_NS)
+    if (!conn->base.is_open) {
+        if (conn->refused_ns != 0 && script_conn_now_ns(conn) < conn->refused_ns + AGAIN_NS)
             return SCRIPT_CONN_NONE;
         keep_refusal(conn, SLICE("")); /* of another connection */
-        conn->key.epoch = node_epoch(conn->lanes->node);
-        conn->is_open = lanes_open_for_weir(conn->lanes, &conn->key, LANE_SCRIPT, &conn->rider) != NULL;
-        if (!conn->is_open)
+        if (!weir_lane_open(&conn->base, conn->login, LANE_SCRIPT))
             return SCRIPT_CONN_NONE;
     }
-    struct lane *lane = conn->rider.lane;
+    struct lane *lane = conn->base.rider.lane;
     if (!lane_is_ready(lane) || lane_is_congested(lane)) {
-        lane_wait(lane, &conn->rider);
+        lane_wait(lane, &conn->base.rider);
         return SCRIPT_CONN_NOT_YET;
     }
     if (!load_next(conn))
@@ -262,7 +254,7 @@ enum script_conn_state script_conn_find(struct script_conn *conn)
 
 struct slice script_conn_why_none(const struct script_conn *conn)
 {
-    return conn->refusal != NULL ? slice_str(conn->refusal) : err_text(lanes_why_none(conn->lanes));
+    return conn->refusal != NULL ? slice_str(conn->refusal) : err_text(lanes_why_none(conn->base.lanes));
 }
 
 struct slice script_conn_sha(const struct script_conn *conn, enum script script)

@@ -1,5 +1,5 @@
 /*
- * The connection on which one worker calls weir's scripts in Redis: opened when it is needed, loads the scripts first.
+ * The connection on which one worker calls weir's scripts in one node: opened when it is needed, loads the scripts first.
  *
  * Questions are answered in order. When the connection is lost, open questions remain unanswered: nothing is asked
  * twice.
@@ -13,8 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/slice.h"
-#include "net/link.h"
-#include "upstream/lanes.h"
+#include "upstream/weir_lane.h"
 #include "upstream/script.h"
 
 struct script_conn;
@@ -32,17 +31,14 @@ struct script_conn_ops {
 
 struct script_conn {
     const struct script_conn_ops *ops;
-    struct lanes *lanes;
-    struct lane_key key;
-    struct rider rider;
-    struct link hollow; /* without a connection: to be woken by lanes */
+    struct weir_lane base;
+    struct login *login; /* that it logs in by, one reference; NULL: not at all */
     char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
     unsigned n_loads;    /* how many SCRIPT LOADs were answered; SCRIPT_COUNT: all of shas are known */
     unsigned n_lost;     /* how often in a row the connection was lost while scripts were loaded */
     struct bytes reply;  /* to the oldest question, as far as it has come */
     char *refusal;       /* heap: the error reply with which Redis refused login or scripts; NULL: none */
     uint64_t refused_ns; /* when that was, or 0 */
-    bool is_open;        /* rider.lane is its lane, open or being opened */
     unsigned n_sent;     /* how many scripts were sent on this connection */
     bool is_let_in;      /* Redis has taken the first of them */
     bool is_unloaded;    /* Redis has refused another one */
@@ -60,6 +56,21 @@ void script_conn_init(struct script_conn *conn, struct lanes *lanes, struct logi
 
 /* Its state; opens it if need be. */
 enum script_conn_state script_conn_find(struct script_conn *conn);
+
+/* The loop's time. */
+static inline uint64_t script_conn_now_ns(const struct script_conn *conn)
+{
+    return lanes_loop(conn->base.lanes)->now_ns;
+}
+
+/*
+ * Is there none because its node is away? That it is there, but does not let weir in or does not decide, is no reason to
+ * let anybody through.
+ */
+static inline bool script_conn_is_away(const struct script_conn *conn)
+{
+    return conn->refusal == NULL && conn->base.lanes->down != ERR_NONE;
+}
 
 /* Why there is none, as an error reply. */
 struct slice script_conn_why_none(const struct script_conn *conn);

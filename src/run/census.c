@@ -159,7 +159,7 @@ static bool is_node_up(const struct census *census, size_t row)
 {
     uint64_t down = 0;
     for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
-        down += count_read(&crew_front(census->crew, w)->nodes.lanes[row].counts.is_down);
+        down += count_read(&crew_front(census->crew, w)->nodes.rows[row].lanes.base.counts.is_down);
     return census->control != NULL && control_is_up(census->control) &&
            !node_is_barred(census->topology->rows[row].node) && down == 0;
 }
@@ -189,7 +189,7 @@ static void take_node(struct snapshot_node *to, const struct census *census, siz
     copy(to->address, sizeof to->address, slice_str(census->topology->rows[row].node->text));
     to->is_up = is_node_up(census, row);
     for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
-        counts_add(&to->lanes, &crew_front(census->crew, w)->nodes.lanes[row].counts, sizeof to->lanes);
+        counts_add(&to->lanes, &crew_front(census->crew, w)->nodes.rows[row].lanes.base.counts, sizeof to->lanes);
 }
 
 /* False: out of memory. */

@@ -14,7 +14,7 @@ static uint64_t worker_bytes(const struct front *front)
     uint64_t lanes = 0;
     for (size_t i = 0; i < front->nodes.n; i++)
         for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
-            lanes += count_read(&front->nodes.lanes[i].counts.lists[in]);
+            lanes += count_read(&front->nodes.rows[i].lanes.base.counts.lists[in]);
     return count_read(&front->loop->pool.held) + lanes * sizeof(struct lane);
 }
 

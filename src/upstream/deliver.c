@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "limit/command.h"
-#include "upstream/lanes.h"
-#include "upstream/own_words.h"
 #include "upstream/inflight.h"
+#include "upstream/own_words.h"
+#include "upstream/stall.h"
 
 static struct call *oldest(struct lane *lane)
 {
@@ -25,7 +25,7 @@ static void finish_oldest(struct lane *lane)
     struct call done = *calls_oldest(&lane->calls);
     calls_pop(&lane->calls);
     if (lane_is_retired(lane) && calls_is_empty(&lane->calls))
-        lanes_on_emptied(lane->lanes, lane);
+        lane->base->ops->on_emptied(lane);
     if (done.rider == NULL)
         return;
     if (--done.rider->in_flight == 0)
@@ -41,7 +41,7 @@ static void finish_oldest(struct lane *lane)
 static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
     bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
-    inflight_end(lane, call, n);
+    inflight_end(&lane->base->counts, call, n);
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);
     tags_drop(&lane->tags, n);
@@ -57,40 +57,13 @@ static bool may_push(const struct lane *lane)
 static bool wants_push(const struct lane *lane)
 {
     return lane->owner != NULL && (lane->is_watching || lane->is_spent || lane->is_suspect ||
-                                   (lane->is_listed && owned_is_pointed_at(lane->lanes->node->owned, lane->id)));
+                                   (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
 }
 
 static bool is_plain(struct lane *lane)
 {
     const struct call *call = oldest(lane);
     return call != NULL && !lane->is_watching && call_is_plain(call);
-}
-
-static void stall(struct lane *lane, struct rider *rider)
-{
-    if (lane->stalled != NULL)
-        return;
-    lane->stalled = rider;
-    lane->stalled_pending = 0;
-    link_pause(&lane->link);
-    lanes_on_stalled(lane->lanes, lane);
-}
-
-/*
- * A huge reply has its lane for itself: no new calls go there. When its reader does not keep up, no more of it is read
- * until it has; but where others wait behind it already, a reply of moderate size is taken in for their sake.
- */
-static void check_huge(struct lane *lane, struct rider *rider)
-{
-    if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider_link(rider)))
-        return;
-    if (lane->in == LIST_SHARED)
-        (void)lanes_retire(lane->lanes, lane);
-    if (lane_is_retired(lane))
-        rider->ops->on_heavy(rider);
-    bool must_wait = rider->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
-    if (must_wait || (rider_link(rider)->is_congested && !lanes_absorb(lane->lanes, lane, rider)))
-        stall(lane, rider);
 }
 
 static inline void note_progress(struct lane *lane, enum scan_result result, size_t used)
@@ -137,7 +110,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     if (lane_is_closed(lane))
         return NULL;
     if (rider != NULL && lane->is_in_frame)
-        check_huge(lane, rider);
+        stall_look(lane, rider);
     if (is_answered)
         finish_oldest(lane);
     return p;
@@ -172,7 +145,7 @@ static void note_confirmation(struct lane *lane, uint32_t *count)
     bool was_subscribed = lane_is_subscribed(lane);
     if (total >= (int64_t)others && total <= UINT32_MAX)
         *count = (uint32_t)total - others;
-    inflight_subscribe(lane, was_subscribed);
+    inflight_subscribe(&lane->base->counts, was_subscribed, lane_is_subscribed(lane));
 }
 
 static bool is_message_word(struct slice word)
@@ -206,7 +179,7 @@ static void note_reply(struct lane *lane, const struct call *call)
     if (call->effect == EFFECT_RESET && glimpse_starts(&lane->glimpse, SLICE("+RESET"))) {
         bool was_subscribed = lane_is_subscribed(lane);
         lane->channels = lane->patterns = lane->shard_channels = 0;
-        inflight_subscribe(lane, was_subscribed);
+        inflight_subscribe(&lane->base->counts, was_subscribed, lane_is_subscribed(lane));
         lane->is_monitoring = false;
     }
 }
@@ -228,7 +201,7 @@ static bool end_call(struct lane *lane, const struct call *call)
     if ((call->flags & CALL_NONCE) != 0 && !check_nonce(lane))
         return false;
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
-        node_end_epoch(lane->lanes->node); /* before anybody hears of it, and though its rider may have gone */
+        node_end_epoch(lane_node(lane)); /* before anybody hears of it, and though its rider may have gone */
     if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
         call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
     if (lane_is_closed(lane))
@@ -343,7 +316,7 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
         if (lane_is_closed(lane))
             return NULL;
         if (rider != NULL && lane->is_in_frame)
-            check_huge(lane, rider);
+            stall_look(lane, rider);
     }
     if (result == SCAN_FRAME && !end_frame(lane))
         return NULL;
@@ -408,7 +381,7 @@ static const char *take_dropped(struct lane *lane, const char *p, const char *en
 {
     const char *next = take_unheard(lane, p, end);
     if (next != NULL && !lane->is_in_frame)
-        count_add(&lane->lanes->counts.pushes_dropped, 1);
+        count_add(&lane->base->counts.pushes_dropped, 1);
     return next;
 }
 
@@ -439,38 +412,10 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
     return lane->take(lane, p, end);
 }
 
-bool lane_is_in_frame_of(const struct lane *lane, const struct rider *rider)
+bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider)
 {
     bool is_heard = lane->take == take_plain || (lane->take == take_special && !lane->is_muted);
     if (!lane->is_in_frame || !is_heard)
         return false;
     return lane->owner != NULL ? lane->owner == rider : calls_oldest(&lane->calls)->rider == rider;
-}
-
-/* ---- a reader that does not keep up ---- */
-
-void lane_stall(struct lane *lane)
-{
-    stall(lane, lane->owner);
-}
-
-bool lane_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
-{
-    if (lane->stalled == NULL)
-        return false;
-    size_t pending = link_pending(rider_link(lane->stalled));
-    if (pending != lane->stalled_pending) {
-        lane->stalled_pending = pending;
-        lane->stalled_ns = now_ns;
-    }
-    return lane->stalled_ns <= since_ns;
-}
-
-void lane_catch_up(struct rider *rider)
-{
-    struct lane *lane = rider->lane;
-    if (lane == NULL || lane->stalled != rider)
-        return;
-    lane->stalled = NULL;
-    link_resume(&lane->link);
 }

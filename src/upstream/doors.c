@@ -3,13 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "limit/command.h"
-#include "upstream/timers.h"
 
 static struct door *door_of(struct rider *rider)
 {
-    return container_of(rider, struct door, rider);
+    return container_of(rider, struct door, base.rider);
 }
 
 static struct question *question_of(struct list *in_doors)
@@ -20,7 +18,7 @@ static struct question *question_of(struct list *in_doors)
 /* Later in the turn: nobody is called back from within what he asks. */
 static void wake(struct door *door)
 {
-    link_wake(&door->hollow);
+    link_wake(&door->base.hollow);
 }
 
 static void judge(struct door *door, enum judgement judgement, struct slice reply)
@@ -62,19 +60,12 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     wake(door);
 }
 
-static void forget_lane(struct door *door)
-{
-    door->is_open = false;
-    door->rider.lane = NULL;
-    door->rider.in_flight = 0;
-}
-
 static void on_lost(struct rider *rider)
 {
     struct door *door = door_of(rider);
     struct question *question = door->asked;
     door->doors->is_refused = false;
-    forget_lane(door);
+    weir_lane_lost(&door->base);
     if (question != NULL && !question->is_again) {
         /* Somebody else's doing: Redis closes a door when the user is deleted who was asked about last. */
         door->asked = NULL;
@@ -107,31 +98,31 @@ static void on_refused(struct rider *rider, struct slice reply)
     struct door *door = door_of(rider);
     struct doors *doors = door->doors;
     (void)reply;
-    forget_lane(door);
+    weir_lane_lost(&door->base);
     doors->is_refused = true;
     for (unsigned i = 0; i < DOORS_MAX; i++)
-        if (doors->doors[i].is_open)
+        if (doors->doors[i].base.is_open)
             return;
     judge_all(doors);
 }
 
 static bool send_question(struct door *door, struct question *question)
 {
-    struct lane *lane = door->rider.lane;
+    struct lane *lane = door->base.rider.lane;
     char *request = malloc(login_room(question->login));
-    struct call *call = request != NULL ? lane_call_special(lane, &door->rider, FLOW_ONE, 1, 0) : NULL;
+    struct call *call = request != NULL ? lane_call_special(lane, &door->base.rider, FLOW_ONE, 1, 0) : NULL;
     if (call == NULL) {
         free(request);
         return false;
     }
-    uint64_t patience_ns = lane->lanes->upstream->timeout_ns;
+    const struct upstream *upstream = lane->base->commons->upstream;
+    uint64_t within_ns = upstream->timeout_ns > 0 ? upstream->timeout_ns : upstream_time(upstream, DOORS_PATIENCE_NS);
     call->flags = CALL_LOOK;
     size_t n = login_emit(question->login, SLICE("AUTH"), question->is_short, request);
-    lane_send(lane, &door->rider, request, n);
+    lane_send(lane, &door->base.rider, request, n);
     explicit_bzero(request, n);
     free(request);
-    lane->answer_by_ns = clock_ns() + (patience_ns > 0 ? patience_ns : lanes_time(lane->lanes, DOORS_PATIENCE_NS));
-    timers_sweep(lane->lanes);
+    lane_must_answer(lane, within_ns);
     question->door = door;
     door->asked = question;
     door->is_busy = true;
@@ -154,12 +145,10 @@ static void ask_next(struct door *door)
 
 static bool open_door(struct door *door)
 {
-    struct lanes *lanes = door->doors->lanes;
-    const struct lane_key nobody = {.protocol = 2, .epoch = node_epoch(lanes->node)};
-    door->is_open = lanes_open_for_weir(lanes, &nobody, LANE_DOOR, &door->rider) != NULL;
-    if (door->is_open)
-        lane_wait(door->rider.lane, &door->rider);
-    return door->is_open;
+    if (!weir_lane_open(&door->base, NULL, LANE_DOOR))
+        return false;
+    lane_wait(door->base.rider.lane, &door->base.rider);
+    return true;
 }
 
 /* Who waits goes to a door that is free; while somebody has to wait another is opened, one at a time. */
@@ -170,13 +159,13 @@ static void pump(struct doors *doors)
     bool is_any = false;
     for (unsigned i = 0; i < DOORS_MAX; i++) {
         struct door *door = &doors->doors[i];
-        if (!door->is_open)
+        if (!door->base.is_open)
             closed = door;
-        else if (lane_is_ready(door->rider.lane))
+        else if (lane_is_ready(door->base.rider.lane))
             ask_next(door);
         else
             is_opening = true;
-        is_any |= door->is_open;
+        is_any |= door->base.is_open;
     }
     if (list_is_empty(&doors->waiting) || is_opening || doors->is_refused)
         return;
@@ -186,7 +175,7 @@ static void pump(struct doors *doors)
 
 static void on_wake(struct link *link)
 {
-    pump(container_of(link, struct door, hollow)->doors);
+    pump(container_of(link, struct door, base.hollow)->doors);
 }
 
 static const struct link_ops link_ops = {.on_wake = on_wake};
@@ -196,7 +185,7 @@ static const struct rider_ops rider_ops = {
     .on_answer = on_answer,
     .on_refused = on_refused,
     .on_lost = on_lost,
-    .to_link = (ptrdiff_t)offsetof(struct door, hollow) - (ptrdiff_t)offsetof(struct door, rider),
+    .to_link = WEIR_LANE_TO_LINK,
 };
 
 void doors_ask(struct doors *doors, struct question *question)
@@ -217,25 +206,16 @@ void doors_forget(struct question *question)
 
 void doors_init(struct doors *doors, struct lanes *lanes)
 {
-    *doors = (struct doors){.lanes = lanes};
+    *doors = (struct doors){0};
     list_init(&doors->waiting);
     for (unsigned i = 0; i < DOORS_MAX; i++) {
-        struct door *door = &doors->doors[i];
-        door->doors = doors;
-        door->rider.ops = &rider_ops;
-        list_init(&door->rider.waiting);
-        link_init_hollow(&door->hollow, lanes->loop, &link_ops);
+        doors->doors[i].doors = doors;
+        weir_lane_init(&doors->doors[i].base, lanes, &rider_ops, &link_ops);
     }
 }
 
 void doors_fini(struct doors *doors)
 {
-    for (unsigned i = 0; i < DOORS_MAX; i++) {
-        struct door *door = &doors->doors[i];
-        list_take(&door->rider.waiting);
-        list_take(&door->hollow.woken);
-        if (door->rider.lane != NULL)
-            lane_forget(door->rider.lane, &door->rider);
-        forget_lane(door);
-    }
+    for (unsigned i = 0; i < DOORS_MAX; i++)
+        weir_lane_fini(&doors->doors[i].base);
 }

@@ -1,5 +1,5 @@
 /*
- * Asks Redis who somebody is: `AUTH user password`, on lanes that carry nothing else, and one at a time on each.
+ * Asks one node who somebody is: `AUTH user password`, on lanes that carry nothing else, and one at a time on each.
  *
  * The exact +OK is the only yes; what anybody else has on its way, or lets a script answer, is on other lanes. From 7.2
  * on a failed AUTH behind replies that are not yet sent has no answer at all, and the next one's would be taken for it:
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/list.h"
-#include "upstream/lanes.h"
+#include "upstream/weir_lane.h"
 
 #define DOORS_MAX 4          /* of a worker: some thousands of logins a second each */
 #define DOORS_REPLY_MAX 4096 /* of one answer */
@@ -41,15 +41,12 @@ struct question {
 
 struct door {
     struct doors *doors;
-    struct rider rider;
-    struct link hollow;
+    struct weir_lane base;
     struct question *asked; /* NULL: none, or nobody waits for it any more */
-    bool is_open;           /* rider.lane is its lane, or is being opened */
     bool is_busy;           /* an answer is on its way */
 };
 
 struct doors {
-    struct lanes *lanes;
     struct list waiting; /* struct question, the oldest first */
     struct door doors[DOORS_MAX];
     bool is_refused; /* the last that was to be opened was; another is tried when somebody asks, or one has answered */

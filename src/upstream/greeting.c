@@ -6,7 +6,6 @@
 
 #include "base/num.h"
 #include "resp/emit.h"
-#include "upstream/lane.h"
 #include "upstream/own_words.h"
 
 #define ROOM 512 /* for everything but a login, twice over */

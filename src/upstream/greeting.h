@@ -14,9 +14,8 @@
 #include <stdint.h>
 
 #include "resp/glimpse.h"
+#include "upstream/lane_key.h"
 #include "upstream/nonce.h"
-
-struct lane_key;
 
 enum greeting_kind {
     GREETING_FRESH, /* of a new connection */

@@ -1,41 +1,37 @@
 #include "upstream/inflight.h"
 
-#include "upstream/lanes.h"
-
-static void count(struct lane *lane, const struct call *call, uint64_t n)
+static void count(struct lane_counts *counts, const struct call *call, uint64_t n)
 {
-    struct lane_counts *counts = &lane->lanes->counts;
     count_add(&counts->in_flight, n);
     if ((call->flags & CALL_MAY_WAIT) != 0)
         count_add(&counts->blocking, n);
 }
 
-void inflight_send(struct lane *lane, uint64_t now_ns)
+void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64_t now_ns)
 {
-    for (uint32_t at = lane->calls.tail; at != lane->calls.head; at--) {
-        struct call *call = calls_at(&lane->calls, at - 1);
+    for (uint32_t at = calls->tail; at != calls->head; at--) {
+        struct call *call = calls_at(calls, at - 1);
         if (call->sent_ns != 0)
             return;
         call->sent_ns = now_ns;
-        count(lane, call, call_requests(call));
+        count(counts, call, call_requests(call));
     }
 }
 
 /* What was answered before it was seen to be sent has not been counted. */
-void inflight_end(struct lane *lane, const struct call *call, uint32_t n)
+void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n)
 {
     if (call->sent_ns != 0)
-        count(lane, call, -(uint64_t)n);
+        count(counts, call, -(uint64_t)n);
 }
 
-void inflight_subscribe(struct lane *lane, bool was_subscribed)
+void inflight_end_all(struct lane_counts *counts, const struct calls *calls)
 {
-    count_add(&lane->lanes->counts.subscribed, (uint64_t)lane_is_subscribed(lane) - was_subscribed);
+    for (uint32_t at = calls->head; at != calls->tail; at++)
+        inflight_end(counts, calls_at(calls, at), call_requests(calls_at(calls, at)));
 }
 
-void inflight_close(struct lane *lane)
+void inflight_subscribe(struct lane_counts *counts, bool was_subscribed, bool is_subscribed)
 {
-    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
-        inflight_end(lane, calls_at(&lane->calls, at), call_requests(calls_at(&lane->calls, at)));
-    count_add(&lane->lanes->counts.subscribed, -(uint64_t)lane_is_subscribed(lane));
+    count_add(&counts->subscribed, (uint64_t)is_subscribed - was_subscribed);
 }

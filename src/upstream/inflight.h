@@ -1,22 +1,26 @@
 /*
- * What is under way on a worker's lanes, as numbers: requests in flight, those of them that may wait in Redis, and lanes
- * with subscriptions.
+ * How much is under way on a worker's lanes to one node, as numbers: requests in flight, those of them that may wait in
+ * Redis, and lanes with subscriptions.
  */
 #ifndef WEIR_UPSTREAM_INFLIGHT_H
 #define WEIR_UPSTREAM_INFLIGHT_H
 
-#include "upstream/lane.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-/* All calls of the lane that have not been sent are sent at now_ns. */
-void inflight_send(struct lane *lane, uint64_t now_ns);
+#include "upstream/calls.h"
+#include "upstream/lane_counts.h"
+
+/* All calls that have not been sent are sent at now_ns. */
+void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64_t now_ns);
 
 /* `n` requests of the call have been answered, or will not be. */
-void inflight_end(struct lane *lane, const struct call *call, uint32_t n);
+void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n);
 
-/* Subscriptions have been confirmed: was_subscribed before. */
-void inflight_subscribe(struct lane *lane, bool was_subscribed);
+/* Nor will any of these be: their lane is closed. */
+void inflight_end_all(struct lane_counts *counts, const struct calls *calls);
 
-/* The lane is closed. */
-void inflight_close(struct lane *lane);
+/* A lane had subscriptions or not, and has some now or not. */
+void inflight_subscribe(struct lane_counts *counts, bool was_subscribed, bool is_subscribed);
 
 #endif

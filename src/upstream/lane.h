@@ -1,10 +1,20 @@
 /*
  * A lane: one upstream connection with a fixed session, and the calls in flight on it.
  *
+ *     riders                          lane                                      Redis
+ *
+ *     A, B   -- lane_call ------->    calls, oldest first:  A x 3 | B | A x 2
+ *            -- lane_gather ----->    outbox: their requests' bytes ----------> one write a turn
+ *
+ *     A      <-- on_bytes --------    the next reply is the oldest call's <---- deliver.c finds where it ends
+ *                                     (A x 2 | B | A x 2 are left)
+ *
  * It has one role for life. On a shared one each reply is exactly one frame, and nothing else may arrive. A private one
  * has one owner at a time, and messages and pushes pass to the owner at any frame's end; between two owners it is
  * greeted anew (greeting.h). Replies reach the oldest call's rider or nobody; a lane that receives what nobody waits
  * for, or what is no RESP, is closed, with every rider that has a call on it, and with its owner.
+ *
+ * How one is opened is in lane_open.h. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_LANE_H
 #define WEIR_UPSTREAM_LANE_H
@@ -20,87 +30,44 @@
 #include "resp/glimpse.h"
 #include "resp/scan.h"
 #include "upstream/calls.h"
+#include "upstream/commons.h"
 #include "upstream/greeting.h"
 #include "upstream/lane_counts.h"
-#include "upstream/login.h"
+#include "upstream/lane_key.h"
+#include "upstream/node.h"
 #include "upstream/nonce.h"
+#include "upstream/rider.h"
 #include "upstream/room.h"
 #include "upstream/tags.h"
 
-struct lane;
-struct lanes;
-
-/*
- * What a rider never brings about may be NULL: on_run_end without lane_end_run, on_counted without counted calls,
- * on_timed without arrived_ns, on_answer without CALL_LOOK, on_transaction without EXEC, on_heavy, on_blocking and on_unread on a private lane whose
- * reader's link is never congested.
- */
-struct rider_ops {
-    /* A piece of its replies, in order. */
-    void (*on_bytes)(struct rider *rider, const char *data, size_t n);
-    /* All that had been asked when lane_end_run was called, oldest first, has been answered. */
-    void (*on_run_end)(struct rider *rider);
-    /* A call whose `counted` is not 0 has been answered, or withdrawn. */
-    void (*on_counted)(struct rider *rider, uint8_t counted);
-    /*
-     * The oldest n requests on its lane have been answered, n > 0, all noted by `call`; heard before their last bytes.
-     * Only with rider.arrived_ns, and not of those that may wait in Redis.
-     */
-    void (*on_timed)(struct rider *rider, const struct call *call, uint32_t n);
-    /* A call with CALL_LOOK has been answered. */
-    void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
-    /* A piece of the array that answers its EXEC, heard or not; on_answer follows. */
-    void (*on_transaction)(struct rider *rider, const char *data, size_t n);
-    /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
-    void (*on_refused)(struct rider *rider, struct slice reply);
-    /* It takes more of a shared lane than its share: a huge reply. */
-    void (*on_heavy)(struct rider *rider);
-    /* Others wait behind a reply that it does not read: it must close itself. */
-    void (*on_blocking)(struct rider *rider);
-    /* It has not read for a while, and so many bytes of one reply are waiting for it; it may close itself. */
-    void (*on_unread)(struct rider *rider, uint64_t bytes);
-    /* The lane is gone with this rider's calls or state on it. */
-    void (*on_lost)(struct rider *rider);
-    /* Who it is, where there can be too many lanes for one. NULL: weir itself. */
-    struct room_share (*share)(const struct rider *rider);
-    /*
-     * In builds with sanitizers, whenever it sends: ends the process unless the lane is one that may carry its bytes.
-     */
-    void (*audit)(const struct rider *rider, const struct lane *lane);
-    /* From the rider to the link that is woken when what it waits for has come: it is a part of the same struct. */
-    ptrdiff_t to_link;
+/* What a lane tells whoever keeps it (lanes.h), at once. */
+struct lane_ops {
+    /* It is connected, or lent to another owner, and its greeting is about to be sent: how long may the answers take? */
+    void (*on_greeting)(struct lane *lane);
+    /* It may be used. `needs_auth`: Redis wants a password of connections that do not log in. */
+    void (*on_ready)(struct lane *lane, bool needs_auth);
+    /* It has failed, and is closed. False: riders that wait for it are to be told that there is none. */
+    bool (*on_failed)(struct lane *lane, bool was_ready, const char *why);
+    /* It is being closed, for whatever reason: before on_failed. */
+    void (*on_closed)(struct lane *lane);
+    /* A reply of at least LANE_HUGE has begun to come. */
+    void (*on_huge)(struct lane *lane);
+    /* It is not read from, because a rider does not read its reply. */
+    void (*on_stalled)(struct lane *lane);
+    /* It was retired, and has answered everything. */
+    void (*on_emptied)(struct lane *lane);
+    /* The last lease on it was dropped. */
+    void (*on_unleased)(const struct lane *lane);
+    /* It has something now that it must be looked at for from time to time: a question whose answer has a time. */
+    void (*on_watched)(struct lane *lane);
 };
 
-/* Somebody who sends requests. All its calls in flight are on one lane. */
-struct rider {
-    const struct rider_ops *ops;
-    struct lane *lane;   /* where its calls are, or its own lane; not to be trusted otherwise */
-    struct list waiting; /* in lane->waiting */
-    uint64_t arrived_ns; /* of its next call: since when it is the next; 0: on_timed is not wanted */
-    uint32_t waited_us;  /* the same: what a limit has made it wait */
-    uint32_t in_flight;  /* entries in lane->calls */
-    uint32_t last_call;  /* position of the newest of them */
-    uint32_t absorbed;   /* bytes of huge replies taken in, so that those behind need not wait */
-    uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
-    bool wants_idle : 1; /* wake when in_flight falls to 0 */
-    bool is_sending : 1; /* of its newest request, on its own lane, a part has still to come */
-    bool is_gone : 1;    /* its side is closed: it is not waited for for ever */
-    bool is_wanting : 1; /* it has hoped for a lane where there are as many as may be: it counts in room.wanted */
-    bool is_paying : 1;  /* of what answers it no more is to be read than must be, until lane_catch_up */
-    uint8_t counted;     /* in on_bytes: as the call's that the bytes answer */
-};
-
-static inline struct link *rider_link(struct rider *rider)
-{
-    return (struct link *)((char *)rider + rider->ops->to_link);
-}
-
-/* What makes lanes equal: two sessions with the same key see the same replies. */
-struct lane_key {
-    uint8_t protocol; /* 2 or 3; 0: nobody's, not known */
-    uint32_t database;
-    struct login *login; /* NULL: whoever Redis takes an unauthenticated connection for ... */
-    uint32_t epoch;      /* ... that was opened then: no earlier than this; counts only without a login */
+/* What all lanes of one worker to one node have in common: the part of struct lanes that a lane knows. */
+struct lane_base {
+    struct commons *commons; /* the worker's */
+    struct node *node;       /* where they lead; one reference */
+    const struct lane_ops *ops;
+    struct lane_counts counts;
 };
 
 enum lane_state { LANE_CONNECTING, LANE_GREETING, LANE_READY, LANE_CLOSED };
@@ -110,7 +77,7 @@ enum lane_role {
     LANE_SHARED,  /* for every client of its key */
     LANE_PRIVATE, /* for one client at a time */
     LANE_SCRIPT,  /* weir's own, for what LIMIT asks of Redis */
-    LANE_DOOR,    /* where Redis says who somebody is, and nothing else travels */
+    LANE_DOOR,    /* where Redis says who a client is, and nothing else travels */
 };
 
 #define LANE_HUGE                                                                                                      \
@@ -130,15 +97,15 @@ enum lane_end {
 
 struct lane {
     struct link link;
-    struct lanes *lanes;
-    struct list in_list;
-    struct list waiting;
+    struct lane_base *base;
+    struct list in_list; /* in lanes.lists[in] */
+    struct list waiting; /* riders that want to be woken when it is ready, has drained, or is gone */
     struct lane_key key;
     struct login *last_login; /* of the session before, while it is greeted for another owner; counted */
     struct rider *owner;      /* NULL: shared, or private and kept for the next */
-    struct rider *stalled;    /* whose huge reply has stopped the reading */
-    size_t stalled_pending;   /* what it had not read yet ... */
-    uint64_t stalled_ns;      /* ... since when */
+    struct rider *stalled;    /* the rider whose huge reply has stopped the reading; NULL: it is read */
+    size_t stalled_pending;   /* bytes that it had not read yet when last asked ... */
+    uint64_t stalled_ns;      /* ... and since when it has been so many */
     struct calls calls;
     struct tags tags; /* of the requests that the calls stand for */
     struct reply_scan scan;
@@ -148,67 +115,58 @@ struct lane {
     uint64_t deadline_ns;  /* for connecting and greeting, and for a stall with others waiting behind; 0: none */
     uint64_t answer_by_ns; /* when the answer that says who somebody is must have come; 0: none is waited for */
     uint64_t moved_ns; /* when the oldest call became that, or bytes came or more of a request went, or it fell idle */
-    uint64_t frame_bytes;                        /* of the reply being read */
+    uint64_t frame_bytes;                        /* of the reply being read, so far */
     uint64_t ready_ns;                           /* since when it is ready */
-    uint64_t greeted_ns;                         /* when the greeting was sent */
+    uint64_t greeted_ns;                         /* when the greeting was sent; 0: it has not been */
     uint64_t round_trip_ns;                      /* how long its answer took */
     uint32_t unheard;                            /* frames that are thrown away before a raw lane is that */
     uint32_t channels, patterns, shard_channels; /* subscriptions confirmed */
     uint32_t generation;     /* another whenever it is no longer what it was to those who have a lease on it */
     uint32_t n_leases;       /* how many there are: its memory stays until they are dropped */
-    int64_t id;              /* as Redis calls a private one; 0: it has not said */
-    struct room_share share; /* whose it is */
+    int64_t id;              /* Redis' client id of a private one; 0: it has not said */
+    struct room_share share; /* which counts of the room it is in */
     struct nonce nonce;      /* asked, and not answered yet */
-    struct bytes greeted;    /* the answer that its greeting is at; heap */
-    char *cover;             /* the channel by which it is to speak for what others have sent; heap; NULL: it is not */
-    uint8_t state;
+    struct bytes greeted;    /* the greeting's answer that is being read; of a door, the login's; heap */
+    char *
+        cover; /* the channel by which it is to speak for what others have sent (greeting_cover); heap; NULL: it is not */
+    uint8_t state;   /* enum lane_state */
     uint8_t end;     /* enum lane_end, once it has failed */
     uint8_t role;    /* enum lane_role */
     uint8_t in;      /* enum lane_list: the list it is in */
     uint8_t returns; /* how often its owner came back to it at once, see lend.c */
     struct greeting greeting;
-    bool is_in_frame;
-    bool is_unasked;  /* this frame began when no call was in flight */
-    bool ends_run;    /* and the owner is to hear of its end, as with CALL_ENDS_RUN */
-    bool is_muted;    /* this frame is thrown away */
-    bool is_watching; /* frames that answer no call may come */
-    bool is_monitoring;
-    bool is_raw;       /* no frames any more, but for `unheard` */
-    bool is_unread;    /* the reader that it waits for has not read for a while */
-    bool is_absorbing; /* this frame is taken in whole */
-    bool is_unsure;    /* its protocol may not be its key's: HELLO was queued in MULTI */
-    bool is_retry;     /* opened in place of one that was closed */
-    bool is_used;      /* whoever uses it now has sent something */
-    bool is_lent;      /* it has had another owner, and is greeted anew for this one */
-    bool is_covered;   /* it speaks for all that Redis had been sent before it was ready */
-    bool is_spare;     /* shared, for when the one in use takes no more calls */
-    bool is_listed;    /* others of its owner's user may point at it: node->owned has it */
-    bool is_spent;     /* nobody else may have it after its owner */
-    bool is_suspect;   /* something may have forged replies since the last nonce */
-    bool is_asked;     /* a nonce is on its way */
-    bool is_telling;   /* an EXEC is, behind which somebody is to be another user */
-    bool is_gone;      /* the connection is closed; the memory waits for leases */
-    bool has_name;     /* its owner's is on it, by CLIENT SETNAME or HELLO */
-    bool has_library;  /* its owner's library is, by CLIENT SETINFO */
+    bool is_in_frame;   /* a frame has begun to come, and not ended */
+    bool is_unasked;    /* this frame began when no call was in flight */
+    bool ends_run;      /* and the owner is to hear of its end, as with CALL_ENDS_RUN */
+    bool is_muted;      /* this frame is thrown away */
+    bool is_watching;   /* frames that answer no call may come */
+    bool is_monitoring; /* Redis has said +OK to its owner's MONITOR */
+    bool is_raw;        /* no frames any more, but for `unheard`: bytes pass to the owner as they come */
+    bool is_unread;     /* the reader that it waits for has not read for a while */
+    bool is_absorbing;  /* this frame is taken in whole */
+    bool is_unsure;     /* its protocol may not be its key's: HELLO was queued in MULTI */
+    bool is_retry;      /* opened in place of one that was closed */
+    bool is_used;       /* its present user has sent something on it */
+    bool is_lent;       /* it has had another owner, and is greeted anew for this one */
+    bool is_covered;    /* it speaks for all that Redis had been sent before it was ready */
+    bool is_spare;      /* shared, for when the one in use takes no more calls */
+    bool is_listed;     /* others of its owner's user may point at it: node->owned has it */
+    bool is_spent;      /* nobody else may have it after its owner */
+    bool is_suspect;    /* something may have forged replies since the last nonce */
+    bool is_asked;      /* a nonce is on its way */
+    bool is_telling;    /* an EXEC is on its way, behind which its client is to be another user */
+    bool is_gone;       /* the connection is closed; the memory waits for leases */
+    bool has_name;      /* its owner's name is on it, by CLIENT SETNAME or HELLO */
+    bool has_library;   /* its owner's library is, by CLIENT SETINFO */
 };
-
-bool lane_key_eq(const struct lane_key *a, const struct lane_key *b);
-
-/*
- * For lanes: open a connection for `key`, which is copied; `owner` goes with LANE_PRIVATE. NULL: out of memory or
- * descriptors, and *error is libuv's for it.
- */
-struct lane *lane_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner,
-                       int *error);
-
-/*
- * For lend: a private lane that is done with becomes that of another owner, or nobody's (NULL); it is greeted anew, and
- * nothing of the owner's goes before that has been answered. False: out of memory.
- */
-__attribute__((warn_unused_result)) bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner);
 
 /* The session on a private lane has become another. */
 void lane_set_key(struct lane *lane, const struct lane_key *key);
+
+static inline struct node *lane_node(const struct lane *lane)
+{
+    return lane->base->node;
+}
 
 /* ---- leases ---- */
 
@@ -232,6 +190,8 @@ static inline void lane_end_leases(struct lane *lane)
 {
     lane->generation++;
 }
+
+/* ---- what it is doing ---- */
 
 static inline bool lane_is_ready(const struct lane *lane)
 {
@@ -260,6 +220,51 @@ static inline bool lane_is_congested(const struct lane *lane)
     return lane->link.is_congested;
 }
 
+/* Are no more than `few` of its calls unanswered, as far as can be told at a glance? */
+static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)
+{
+    if (rider->in_flight != 1)
+        return rider->in_flight == 0;
+    return calls_at(&rider->lane->calls, rider->last_call)->n <= few;
+}
+
+/*
+ * A request of so many bytes goes to a shared lane: rider.sent_bytes is what has gone there since no more than `few` calls
+ * were unanswered. Before the call is noted.
+ */
+static inline void lane_count_sent(struct rider *rider, uint32_t few, uint32_t bytes)
+{
+    rider->sent_bytes = bytes + (lane_has_few_calls(rider, few) ? 0 : rider->sent_bytes);
+}
+
+/* Is an unasked frame to its owner here in part? */
+static inline bool lane_is_in_message(const struct lane *lane)
+{
+    return lane_is_ready(lane) && lane->is_in_frame && lane->is_unasked;
+}
+
+/* Is a nonce on its way, and has something since been sent that may forge replies? Its answer is to be waited for. */
+static inline bool lane_must_settle(const struct lane *lane)
+{
+    return lane->is_suspect && lane->is_asked;
+}
+
+/* Does it hold neither calls nor anything that Redis remembers of its owner's subscribing or monitoring? */
+bool lane_is_clean(const struct lane *lane);
+
+/*
+ * Has the oldest call, though it need not wait in Redis, or the rest of a frame not come any nearer since `since_ns`?
+ */
+bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
+
+/* Is a call in flight that may wait in Redis for long? */
+bool lane_may_wait(const struct lane *lane);
+
+/* Does anybody wait behind the reply that is being read? */
+bool lane_has_others_waiting(const struct lane *lane);
+
+/* ---- requests ---- */
+
 /* Note that `rider` will send a request that is answered by one plain reply. False: out of memory. */
 __attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag);
 
@@ -281,33 +286,11 @@ __attribute__((warn_unused_result)) static inline bool lane_call(struct lane *la
 __attribute__((warn_unused_result)) struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow,
                                                                    uint32_t replies, uint32_t tag);
 
-/* Are no more than `few` of its calls unanswered, as far as can be told at a glance? */
-static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)
-{
-    if (rider->in_flight != 1)
-        return rider->in_flight == 0;
-    return calls_at(&rider->lane->calls, rider->last_call)->n <= few;
-}
-
-/* Has of a frame that this rider hears a part come, and been passed on? */
-bool lane_is_in_frame_of(const struct lane *lane, const struct rider *rider);
-
-/* Is an unasked frame to its owner here in part? */
-static inline bool lane_is_in_message(const struct lane *lane)
-{
-    return lane_is_ready(lane) && lane->is_in_frame && lane->is_unasked;
-}
-
 /*
  * What the rider hears behind its newest call, or if none is in flight behind the frame being read, is not this lane's:
  * on_run_end tells when that has come. False: it has been said before, of the same.
  */
 bool lane_end_run(const struct rider *rider);
-
-static inline bool lane_must_settle(const struct lane *lane)
-{
-    return lane->is_suspect && lane->is_asked;
-}
 
 /*
  * The rider's newest call will not be answered: only a part of its request is sent, and nothing more will be. Only on
@@ -315,11 +298,14 @@ static inline bool lane_must_settle(const struct lane *lane)
  */
 void lane_withdraw(struct rider *rider);
 
-/* The bytes of requests noted before, which are this rider's. */
+/* Send the bytes of requests noted before, which are this rider's. */
 void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n);
 
-/* The same; the bytes stay where they are until lanes_flush, or until something else is sent. */
+/* The same; the bytes stay where they are until the commons' outbox is flushed (outbox.h), or something else is sent. */
 void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n);
+
+/* More of the newest request, of which a part has been sent: it comes as its sender has it. */
+void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last);
 
 /*
  * What is concluded from the next answers on this private lane must be true: if something may have forged replies, a
@@ -328,37 +314,24 @@ void lane_gather(struct lane *lane, const struct rider *rider, const char *data,
  */
 __attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct rider *rider);
 
-/* More of the newest request, of which a part has been sent: it comes as its sender has it. */
-void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last);
+/* The answer to what was just sent says who somebody is: unless it comes within so long, the lane is closed. */
+void lane_must_answer(struct lane *lane, uint64_t within_ns);
 
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_set_raw(struct lane *lane);
 
+/* ---- waiting ---- */
+
 /* Wake the rider's link when the lane is ready, has drained, or is gone. */
 void lane_wait(struct lane *lane, struct rider *rider);
 
-/* The owner does not read as fast as replies come: read no more until lane_catch_up. */
-void lane_stall(struct lane *lane);
+/* The same for all who wait: now. */
+void lane_wake_waiting(struct lane *lane);
 
-/* Has the reader that it waits for not read a byte since `since_ns`, as far as this was asked before? */
-bool lane_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
-
-/* Its reader has caught up: a lane that waits for it goes on. */
+/* The rider's reader has caught up: if the lane has stopped reading for its sake (stall.h), it goes on. */
 void lane_catch_up(struct rider *rider);
 
-/* Does it hold neither calls nor anything that Redis remembers of its owner's subscribing or monitoring? */
-bool lane_is_clean(const struct lane *lane);
-
-/*
- * Has the oldest call, though it need not wait in Redis, or the rest of a frame not come any nearer since `since_ns`?
- */
-bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
-
-/* Is a call in flight that may wait in Redis for long? */
-bool lane_may_wait(const struct lane *lane);
-
-/* Does anybody wait behind the reply that is being read? */
-bool lane_has_others_waiting(const struct lane *lane);
+/* ---- its end ---- */
 
 /* A rider leaves: replies to its calls are dropped. A private lane is closed. */
 void lane_forget(struct lane *lane, struct rider *rider);
@@ -368,5 +341,11 @@ void lane_close(struct lane *lane);
 
 /* Close, tell everybody who has calls or state on it. `why` is for the log. */
 void lane_fail(struct lane *lane, enum lane_end end, const char *why);
+
+/* The same; those who wait for it hear this error reply of Redis'. */
+void lane_refuse(struct lane *lane, enum lane_end end, const char *why, struct slice reply);
+
+/* For lane_open.c: the connection is closed, and lane->is_gone: its memory is freed once no lease is left. */
+void lane_free_if_done(struct lane *lane);
 
 #endif

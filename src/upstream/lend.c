@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "base/clock.h"
-#include "upstream/timers.h"
+#include "upstream/lane_open.h"
 
 /*
  * For how long a lane is left to its last owner: once, and twice as long each time that he came back within it. Who
@@ -12,37 +11,22 @@
 #define LEFT_NS (NS_PER_MS / 2)
 #define LEFT_DOUBLINGS 6
 
+#define IDLE_MAX 128 /* lanes of a worker to a node that are kept; more are closed at once */
+
 /* ---- whose it is ---- */
-
-static struct room_share share_of(const struct rider *owner)
-{
-    return owner->ops->share != NULL ? owner->ops->share(owner) : (struct room_share){0};
-}
-
-/* It may be that there are too many for one subject. */
-static bool begin_use(struct lane *lane, struct room_share share)
-{
-    struct lanes *lanes = lane->lanes;
-    if (!room_use(&lanes->upstream->room, share)) {
-        lanes->why_none = ERR_UPSTREAM_BUSY;
-        return false;
-    }
-    lane->share = share;
-    return true;
-}
 
 void lend_list(struct lane *lane)
 {
     if (lane->id == 0 || lane->is_listed)
         return;
     lane->is_listed = true;
-    owned_enter(lane->lanes->node->owned, lane->id, lane->key.login);
+    owned_enter(lane_node(lane)->owned, lane->id, lane->key.login);
 }
 
 /* What is sent to one that was pointed at is for the owner that has gone. */
 static void unlist(struct lane *lane)
 {
-    if (lane->is_listed && owned_leave(lane->lanes->node->owned, lane->id))
+    if (lane->is_listed && owned_leave(lane_node(lane)->owned, lane->id))
         lane->is_spent = true;
     lane->is_listed = false;
 }
@@ -57,7 +41,7 @@ void lend_note_login(struct lane *lane)
 
 void lend_end_use(struct lane *lane)
 {
-    room_give_back(&lane->lanes->upstream->room, lane->share);
+    room_give_back(lanes_room(lanes_of(lane)), lane->share);
     unlist(lane);
 }
 
@@ -66,7 +50,7 @@ void lend_end_use(struct lane *lane)
 /* It is its last owner's again, as it was. */
 static struct lane *resume(struct lane *lane, struct rider *owner)
 {
-    if (!begin_use(lane, lane->share))
+    if (!lanes_use(lanes_of(lane), lane->share))
         return NULL;
     if (clock_ns() - lane->moved_ns < LEFT_NS << lane->returns && lane->returns < LEFT_DOUBLINGS)
         lane->returns++;
@@ -81,11 +65,13 @@ static struct lane *resume(struct lane *lane, struct rider *owner)
 /* Made over for another owner: no new connection. */
 static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct lane_key *key, struct rider *owner)
 {
-    if (!begin_use(lane, share_of(owner)))
+    struct room_share share = lanes_share_of(owner);
+    if (!lanes_use(lanes, share))
         return NULL;
+    lane->share = share;
     lanes_move(lane, LIST_OPENING);
     lane->returns = 0;
-    timers_tick(lanes);
+    lanes_tick(lanes);
     if (lane_renew(lane, key, owner))
         return lane;
     lane_fail(lane, END_LOST, "out of memory");
@@ -94,17 +80,7 @@ static struct lane *renew(struct lanes *lanes, struct lane *lane, const struct l
 
 static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, struct rider *owner)
 {
-    struct room_share share = share_of(owner);
-    if (!room_use(&lanes->upstream->room, share)) {
-        lanes->why_none = ERR_UPSTREAM_BUSY;
-        return NULL;
-    }
-    struct lane *lane = lanes_open(lanes, key, LANE_PRIVATE, owner);
-    if (lane == NULL)
-        room_give_back(&lanes->upstream->room, share);
-    else
-        lane->share = share;
-    return lane;
+    return lanes_open(lanes, key, LANE_PRIVATE, owner, lanes_share_of(owner));
 }
 
 /*
@@ -114,7 +90,7 @@ static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, st
 static struct lane *find_left(struct lanes *lanes)
 {
     uint64_t now_ns = clock_ns();
-    bool is_full = room_is_full(&lanes->upstream->room);
+    bool is_full = room_is_full(lanes_room(lanes));
     struct list *idle = &lanes->lists[LIST_IDLE];
     for (struct list *at = idle->next; at != idle; at = at->next) {
         struct lane *lane = lanes_at(at);
@@ -156,18 +132,10 @@ static bool cannot_reset(const struct lanes *lanes, const struct lane *lane)
     return false;
 }
 
-bool lend_close_one(struct lanes *lanes)
-{
-    if (lanes->n_idle == 0)
-        return false;
-    lane_close(lanes_at(lanes->lists[LIST_IDLE].next));
-    return true;
-}
-
 /* Somebody waits for a connection, and nobody of this worker, who could have this one. */
 static bool is_wanted_elsewhere(struct lanes *lanes)
 {
-    return list_is_empty(&lanes->hoping) && room_is_wanted(&lanes->upstream->room);
+    return list_is_empty(&lanes->base.commons->hoping) && room_is_wanted(lanes_room(lanes));
 }
 
 /* Its owner has it no more. False: nobody else may have it, or another worker needs its room. */
@@ -180,14 +148,15 @@ static bool end_ownership(struct lanes *lanes, struct lane *lane)
 
 static void keep_few(struct lanes *lanes)
 {
-    timers_sweep(lanes);
-    (void)lanes_wake_hoping(lanes);
-    if (lanes->n_idle > LANES_IDLE_MAX)
-        (void)lend_close_one(lanes);
+    lanes_sweep(lanes);
+    (void)commons_wake_hoping(lanes->base.commons);
+    if (lanes->n_idle > IDLE_MAX)
+        (void)lanes_close_idle(lanes);
 }
 
-void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last)
+void lend_take_back(struct lane *lane, struct lease *last)
 {
+    struct lanes *lanes = lanes_of(lane);
     if (!end_ownership(lanes, lane)) {
         lane_close(lane);
         return;
@@ -200,16 +169,17 @@ void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last)
 }
 
 /* Redis is told at once: somebody could wait for what it remembers of the owner. */
-void lend_take_back_as_is(struct lanes *lanes, struct lane *lane)
+void lend_take_back_as_is(struct lane *lane)
 {
-    const struct lane_key nobody = {.protocol = 2, .epoch = node_epoch(lanes->node)};
+    struct lanes *lanes = lanes_of(lane);
+    const struct lane_key nobody = {.protocol = 2, .epoch = node_epoch(lanes_node(lanes))};
     bool is_done = lane_is_ready(lane) && !lane->is_raw && !lane->is_in_frame && calls_is_empty(&lane->calls);
     if (!end_ownership(lanes, lane) || !is_done) {
         lane_close(lane);
         return;
     }
     lanes_move(lane, LIST_OPENING);
-    timers_tick(lanes);
+    lanes_tick(lanes);
     if (!lane_renew(lane, &nobody, NULL))
         lane_close(lane);
     else

@@ -12,7 +12,7 @@
 
 /*
  * A private lane for `owner`: the one of its lease if that still holds, else one that is kept, else a new one; ready,
- * or to be waited for. `wants_new`: no kept one. NULL as lanes_shared. A lane that is kept and turns out not to be
+ * or to be waited for. `wants_new`: no kept one. NULL as shared_get. A lane that is kept and turns out not to be
  * clean is closed, the owner's lane is NULL and its link woken: it asks again, for a new one.
  */
 struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct lease *last,
@@ -25,19 +25,16 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
 struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice channel);
 
 /* Its owner needs it no longer, and it is clean: it is kept, with a lease for its owner, or closed. */
-void lend_take_back(struct lanes *lanes, struct lane *lane, struct lease *last);
+void lend_take_back(struct lane *lane, struct lease *last);
 
 /* The same, as it is: with calls answered, but whatever state. It is reset, and nobody comes back to it as it was. */
-void lend_take_back_as_is(struct lanes *lanes, struct lane *lane);
-
-/* Close one that is kept, if there is any, to make room. */
-bool lend_close_one(struct lanes *lanes);
+void lend_take_back_as_is(struct lane *lane);
 
 /* Its owner may want others of his user to point at it; or has become another user. */
 void lend_list(struct lane *lane);
 void lend_note_login(struct lane *lane);
 
-/* For lanes: its owner has it no more. */
+/* For health.c: its owner has it no more. */
 void lend_end_use(struct lane *lane);
 
 #endif

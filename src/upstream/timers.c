@@ -1,11 +1,13 @@
 #include "upstream/timers.h"
 
-#include "base/clock.h"
-#include "upstream/lend.h"
+#include "upstream/health.h"
+#include "upstream/stall.h"
 
-#define TICK_MS 20    /* resolution of deadlines and back-off; only while one of them runs */
-#define SWEEP_MS 1000 /* looking for lanes that have been idle for long */
-#define SWEEP_PARTS 4 /* an upstream-timeout is noticed this many times finer than it is */
+#define IDLE_NS (3 * NS_PER_S)          /* idle lanes are closed after so long, spare ones too */
+#define IDLE_TIGHT_NS (100 * NS_PER_MS) /* the same where there may not be many more */
+#define UNUSED_NS (60 * NS_PER_S)       /* and a shared lane that nobody has used for so long */
+#define UNREAD_NS (5 * NS_PER_S)        /* how long a reader may do nothing before output-limit is held against it */
+#define GONE_NS (10 * NS_PER_S)         /* how long a client that has closed its side is waited for */
 
 /* ---- what is a matter of milliseconds ---- */
 
@@ -32,7 +34,7 @@ static void expire_retired(struct lanes *lanes, uint64_t now_ns)
         if (lane->stalled == NULL || !lane_has_others_waiting(lane))
             continue;
         lane->is_unread = true;
-        if (lanes_absorb(lanes, lane, lane->stalled)) {
+        if (stall_absorb(lane, lane->stalled)) {
             lane_catch_up(lane->stalled);
             continue;
         }
@@ -44,25 +46,8 @@ static void expire_retired(struct lanes *lanes, uint64_t now_ns)
 
 static void wake_hoping(struct lanes *lanes)
 {
-    while (lanes_wake_hoping(lanes))
+    while (commons_wake_hoping(lanes->base.commons))
         ;
-}
-
-/*
- * Shared lanes that nobody remembers count for somebody still. Of those that are kept for the next as many as are
- * wanted, and no more: what is closed without need is opened again by whoever would have come next.
- */
-static void on_shed(uv_async_t *shed)
-{
-    struct lanes *lanes = shed->data;
-    struct room *room = &lanes->upstream->room;
-    while (lanes_close_unleased(lanes, 0))
-        ;
-    while (room_is_wanted(room))
-        if (!lend_close_one(lanes)) {
-            room_want(room); /* some other worker keeps one, or will */
-            return;
-        }
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -72,7 +57,7 @@ static void on_tick(uv_timer_t *timer)
     expire_opening(lanes, now_ns);
     expire_retired(lanes, now_ns);
     wake_hoping(lanes);
-    bool is_waiting = lanes_retry(lanes, now_ns);
+    bool is_waiting = health_retry(lanes, now_ns);
     if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting)
         uv_timer_stop(timer);
 }
@@ -107,9 +92,10 @@ static bool is_over(struct lanes *lanes, const struct lane *lane, uint64_t now_n
     if (lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns)
         return true;
     if ((lane->is_asked || lane->is_telling) && lane->is_in_frame &&
-        is_silent(lane, now_ns - lanes_time(lanes, LANES_CLEAN_NS)))
+        is_silent(lane, now_ns - upstream_time(lanes->upstream, LANES_CLEAN_NS)))
         return true;
-    return lane->owner != NULL && lane->owner->is_gone && lane_is_hung(lane, now_ns - lanes_time(lanes, LANES_GONE_NS));
+    return lane->owner != NULL && lane->owner->is_gone &&
+           lane_is_hung(lane, now_ns - upstream_time(lanes->upstream, GONE_NS));
 }
 
 static void fail_unanswered(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
@@ -126,8 +112,8 @@ static void fail_unanswered(struct lanes *lanes, enum lane_list in, uint64_t now
 
 static void close_old(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 {
-    uint64_t most_ns = room_is_tight(&lanes->upstream->room) ? LANES_IDLE_TIGHT_NS : LANES_IDLE_NS;
-    most_ns = lanes_time(lanes, most_ns);
+    uint64_t most_ns = room_is_tight(lanes_room(lanes)) ? IDLE_TIGHT_NS : IDLE_NS;
+    most_ns = upstream_time(lanes->upstream, most_ns);
     struct list *list = &lanes->lists[in];
     while (!list_is_empty(list) && now_ns - lanes_at(list->next)->moved_ns > most_ns)
         lane_close(lanes_at(list->next));
@@ -140,7 +126,7 @@ static void judge_unread(struct lanes *lanes, enum lane_list in, uint64_t now_ns
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, in);
-        if (lane_is_unread(lane, now_ns, now_ns - LANES_UNREAD_NS))
+        if (stall_is_unread(lane, now_ns, now_ns - UNREAD_NS))
             lane->stalled->ops->on_unread(lane->stalled, lane->frame_bytes + lane->scan.bulk_left);
     }
 }
@@ -168,7 +154,7 @@ static void close_unused(struct lanes *lanes, uint64_t now_ns)
     for (struct list *at = lanes->lists[LIST_SHARED].next; at != &lanes->lists[LIST_SHARED]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
-        if (now_ns - lane->moved_ns > lanes_time(lanes, LANES_UNUSED_NS) && lanes_is_expendable(lanes, lane))
+        if (now_ns - lane->moved_ns > upstream_time(lanes->upstream, UNUSED_NS) && lanes_is_expendable(lanes, lane))
             lane_close(lane);
     }
 }
@@ -216,36 +202,20 @@ static void on_sweep(uv_timer_t *timer)
 
 /* ---- the two timers ---- */
 
-void timers_tick(struct lanes *lanes)
-{
-    if (!uv_is_active((uv_handle_t *)&lanes->tick))
-        uv_timer_start(&lanes->tick, on_tick, TICK_MS, TICK_MS);
-}
-
-void timers_sweep(struct lanes *lanes)
-{
-    uint64_t timeout_ms = lanes->upstream->timeout_ns / NS_PER_MS;
-    uint64_t most_ms = lanes_time(lanes, SWEEP_MS * NS_PER_MS) / NS_PER_MS;
-    uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < most_ms ? timeout_ms / SWEEP_PARTS + 1 : most_ms;
-    if (!uv_is_active((uv_handle_t *)&lanes->sweep))
-        uv_timer_start(&lanes->sweep, on_sweep, every_ms, every_ms);
-}
-
 void timers_init(struct lanes *lanes)
 {
-    uv_timer_init(&lanes->loop->uv, &lanes->tick);
-    uv_timer_init(&lanes->loop->uv, &lanes->sweep);
-    uv_async_init(&lanes->loop->uv, &lanes->shed, on_shed);
-    lanes->shed.data = lanes;
+    uv_timer_init(&lanes_loop(lanes)->uv, &lanes->tick);
+    uv_timer_init(&lanes_loop(lanes)->uv, &lanes->sweep);
     lanes->tick.data = lanes;
     lanes->sweep.data = lanes;
+    lanes->on_tick = on_tick;
+    lanes->on_sweep = on_sweep;
     if (lanes->upstream->timeout_ns > 0)
-        timers_sweep(lanes);
+        lanes_sweep(lanes);
 }
 
 void timers_close(struct lanes *lanes)
 {
     uv_close((uv_handle_t *)&lanes->tick, NULL);
     uv_close((uv_handle_t *)&lanes->sweep, NULL);
-    uv_close((uv_handle_t *)&lanes->shed, NULL);
 }

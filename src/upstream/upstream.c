@@ -3,14 +3,15 @@
 void upstream_init(struct upstream *upstream)
 {
     pthread_mutex_init(&upstream->tls_lock, NULL);
-    pthread_mutex_init(&upstream->shed_lock, NULL);
+    pthread_mutex_init(&upstream->sheds_lock, NULL);
+    list_init(&upstream->sheds);
 }
 
 void upstream_fini(struct upstream *upstream)
 {
     tls_context_put(upstream->tls);
     pthread_mutex_destroy(&upstream->tls_lock);
-    pthread_mutex_destroy(&upstream->shed_lock);
+    pthread_mutex_destroy(&upstream->sheds_lock);
 }
 
 void upstream_set_tls(struct upstream *upstream, struct tls_context *tls)
@@ -33,30 +34,22 @@ struct tls_context *upstream_tls(struct upstream *upstream)
 /* A handle that is being closed must not be sent to: hence the lock. */
 void upstream_shed(struct upstream *upstream)
 {
-    pthread_mutex_lock(&upstream->shed_lock);
-    for (unsigned i = 0; i < UPSTREAM_WORKERS_MAX; i++)
-        if (upstream->shed[i] != NULL)
-            uv_async_send(upstream->shed[i]);
-    pthread_mutex_unlock(&upstream->shed_lock);
+    pthread_mutex_lock(&upstream->sheds_lock);
+    for (struct list *at = upstream->sheds.next; at != &upstream->sheds; at = at->next)
+        uv_async_send(&container_of(at, struct shed, in_upstream)->async);
+    pthread_mutex_unlock(&upstream->sheds_lock);
 }
 
-static void replace(struct upstream *upstream, const uv_async_t *old, uv_async_t *new)
+void upstream_enter_shed(struct upstream *upstream, struct shed *shed)
 {
-    unsigned i = 0;
-    pthread_mutex_lock(&upstream->shed_lock);
-    while (i < UPSTREAM_WORKERS_MAX && upstream->shed[i] != old)
-        i++;
-    if (i < UPSTREAM_WORKERS_MAX)
-        upstream->shed[i] = new;
-    pthread_mutex_unlock(&upstream->shed_lock);
+    pthread_mutex_lock(&upstream->sheds_lock);
+    list_push(&upstream->sheds, &shed->in_upstream);
+    pthread_mutex_unlock(&upstream->sheds_lock);
 }
 
-void upstream_enter_shed(struct upstream *upstream, uv_async_t *shed)
+void upstream_leave_shed(struct upstream *upstream, struct shed *shed)
 {
-    replace(upstream, NULL, shed);
-}
-
-void upstream_leave_shed(struct upstream *upstream, uv_async_t *shed)
-{
-    replace(upstream, shed, NULL);
+    pthread_mutex_lock(&upstream->sheds_lock);
+    list_take(&shed->in_upstream);
+    pthread_mutex_unlock(&upstream->sheds_lock);
 }

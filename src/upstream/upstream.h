@@ -1,6 +1,7 @@
 /*
  * What all servers that weir forwards to have in common: time-outs, TLS, and how many connections there may be to them.
- * Any thread.
+ *
+ * One for the process, set at the start but for what its owner says. Any thread.
  */
 #ifndef WEIR_UPSTREAM_UPSTREAM_H
 #define WEIR_UPSTREAM_UPSTREAM_H
@@ -10,21 +11,26 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/list.h"
 #include "net/tls_context.h"
 #include "upstream/room.h"
 
-#define UPSTREAM_WORKERS_MAX 256
+/* How a worker is told that others need the connections that it only keeps: embedded in what keeps them. */
+struct shed {
+    struct list in_upstream;
+    uv_async_t async; /* on the worker's loop */
+};
 
 struct upstream {
-    pthread_mutex_t tls_lock;               /* of the next, which a reload replaces */
-    struct tls_context *tls;                /* one reference; NULL: plain */
-    uint64_t connect_timeout_ns;            /* for connecting, and for each answer until a connection is ready */
-    uint64_t timeout_ns;                    /* for any answer to a call that does not block; 0: none */
-    bool lends_login;                       /* who does not log in travels as weir's own user */
-    struct room room;                       /* for connections of clients' */
-    pthread_mutex_t shed_lock;              /* of the next */
-    uv_async_t *shed[UPSTREAM_WORKERS_MAX]; /* each worker's: give back what is only kept; NULL: none */
-    uint32_t hurry; /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
+    pthread_mutex_t tls_lock;    /* of the next, which a reload replaces */
+    struct tls_context *tls;     /* one reference; NULL: plain */
+    uint64_t connect_timeout_ns; /* for connecting, and for each answer until a connection is ready */
+    uint64_t timeout_ns;         /* for any answer to a call that does not block; 0: none */
+    bool lends_login;            /* clients that do not log in travel as weir's own user */
+    struct room room;            /* for clients' connections to all nodes together */
+    pthread_mutex_t sheds_lock;  /* of the next */
+    struct list sheds;           /* struct shed, one for each worker */
+    uint32_t hurry;              /* tests only: what takes seconds takes so many times less; 0: as long as it takes */
 };
 
 void upstream_init(struct upstream *upstream); /* of zeroed memory */
@@ -36,9 +42,15 @@ void upstream_set_tls(struct upstream *upstream, struct tls_context *tls);
 /* A reference for the caller, or NULL. */
 struct tls_context *upstream_tls(struct upstream *upstream);
 
-/* Have all workers give back the connections that they only keep: `shed` of each is called on its own thread. */
+/* So long; in a hurry, less. */
+static inline uint64_t upstream_time(const struct upstream *upstream, uint64_t ns)
+{
+    return upstream->hurry > 0 ? ns / upstream->hurry : ns;
+}
+
+/* Have all workers give back the connections that they only keep: each async's callback is called on its own thread. */
 void upstream_shed(struct upstream *upstream);
-void upstream_enter_shed(struct upstream *upstream, uv_async_t *shed);
-void upstream_leave_shed(struct upstream *upstream, uv_async_t *shed);
+void upstream_enter_shed(struct upstream *upstream, struct shed *shed);
+void upstream_leave_shed(struct upstream *upstream, struct shed *shed);
 
 #endif

@@ -1,7 +1,8 @@
-#include "front/prober.h"
+#include "upstream/prober.h"
 
 #include "limit/command.h"
 #include "upstream/own_words.h"
+#include "upstream/shared.h"
 
 /*
  * Once the first has come back, what was to be sent has been. Redis has it before it the next time, and may take it behind
@@ -30,7 +31,7 @@ static struct lane *ask(struct prober *prober)
     if (prober->is_asking || list_is_empty(&prober->waiting))
         return NULL;
     const struct lane_key newcomer = lanes_newcomer(prober->lanes);
-    struct lane *lane = lanes_shared(prober->lanes, &newcomer, &prober->rider);
+    struct lane *lane = shared_get(prober->lanes, &newcomer, &prober->rider);
     if (lane != NULL && !lane_is_ready(lane))
         return lane;
     struct call *call = lane != NULL ? lane_call_special(lane, &prober->rider, FLOW_ONE, 1, 0) : NULL;

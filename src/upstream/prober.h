@@ -5,14 +5,13 @@
  * for nobody; nor be closed at once, for the answer may be on its way. Redis reads all its connections in turns, and so does
  * weir: once some HELLOs, one after the other, have come back on another lane, whatever has not been answered by then blocks.
  */
-#ifndef WEIR_FRONT_PROBER_H
-#define WEIR_FRONT_PROBER_H
+#ifndef WEIR_UPSTREAM_PROBER_H
+#define WEIR_UPSTREAM_PROBER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/list.h"
-#include "upstream/lane.h"
 #include "upstream/lanes.h"
 
 struct prober {

@@ -1,0 +1,48 @@
+#include "upstream/commons.h"
+
+#include "upstream/rider.h"
+
+void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream)
+{
+    *commons = (struct commons){.loop = loop, .upstream = upstream};
+    list_init(&commons->hoping);
+}
+
+void commons_fini(struct commons *commons)
+{
+    login_put(commons->login);
+    commons->login = NULL;
+}
+
+void commons_set_login(struct commons *commons, struct slice user, struct slice password)
+{
+    struct login *login = login_new(user, password);
+    if (login == NULL)
+        return;
+    login->is_weirs = true;
+    login_put(commons->login);
+    commons->login = login;
+}
+
+void commons_hope(struct commons *commons, struct rider *rider)
+{
+    if (room_is_full(&commons->upstream->room)) {
+        room_want(&commons->upstream->room);
+        rider->is_wanting = true;
+    }
+    list_take(&rider->waiting);
+    list_push(&commons->hoping, &rider->waiting);
+}
+
+bool commons_wake_hoping(struct commons *commons)
+{
+    if (list_is_empty(&commons->hoping))
+        return false;
+    struct rider *rider = container_of(commons->hoping.next, struct rider, waiting);
+    list_take(&rider->waiting);
+    if (rider->is_wanting)
+        room_unwant(&commons->upstream->room);
+    rider->is_wanting = false;
+    link_wake(rider_link(rider));
+    return true;
+}

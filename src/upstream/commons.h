@@ -1,0 +1,49 @@
+/*
+ * What the lanes of one worker have in common, whichever node they lead to: weir's own login, the output that waits, the
+ * memory for replies that are taken in, and who waits until there may be more connections.
+ *
+ * The worker's thread only.
+ */
+#ifndef WEIR_UPSTREAM_COMMONS_H
+#define WEIR_UPSTREAM_COMMONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "net/loop.h"
+#include "upstream/login.h"
+#include "upstream/outbox.h"
+#include "upstream/upstream.h"
+
+struct rider;
+
+struct commons {
+    struct loop *loop;
+    struct upstream *upstream;
+    struct outbox outbox;
+    struct login *login; /* weir's own login, as it is now: one reference; NULL: it does not log in */
+    struct list hoping;  /* riders, by rider.waiting: woken when a lane is given back, or in a moment */
+    uint32_t n_broken;   /* lanes that were ready, and that Redis, or whatever is between, has ended: ever */
+    uint32_t absorbed;   /* bytes of replies that were taken in and whose readers have not caught up, see stall.h */
+};
+
+void commons_init(struct commons *commons, struct loop *loop, struct upstream *upstream);
+void commons_fini(struct commons *commons);
+
+/* Weir's own login from now on, for lanes that are opened; those that are open stay. Out of memory: nothing changes. */
+void commons_set_login(struct commons *commons, struct slice user, struct slice password);
+
+/* The login of clients that do not log in; NULL: none. */
+static inline struct login *commons_lent(const struct commons *commons)
+{
+    return commons->upstream->lends_login ? commons->login : NULL;
+}
+
+/* The rider waits until it is woken, or is taken from the list; it counts in the upstream's room if that is full. */
+void commons_hope(struct commons *commons, struct rider *rider);
+
+/* Whoever has hoped for longest is woken. False: nobody does. */
+bool commons_wake_hoping(struct commons *commons);
+
+#endif

@@ -1,0 +1,275 @@
+#include "upstream/health.h"
+
+#include "base/log.h"
+#include "upstream/lend.h"
+#include "upstream/shared.h"
+
+#define FRESH_NS NS_PER_S       /* a lane that breaks sooner, and was never used, counts as not opened */
+#define STALL_NS (1 * NS_PER_S) /* how long calls may wait behind a reply that is not read */
+#define SHUT_MAX 8   /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
+#define AGAIN_MAX 40 /* connections closed by Redis in a second before it is taken for away */
+
+static bool is_clients(enum lane_role role)
+{
+    return role == LANE_SHARED || role == LANE_PRIVATE;
+}
+
+/* ---- a lane is there ---- */
+
+/* How long the first answers may take is upstream-timeout's to say: CLIENT PAUSE holds them back too. */
+static void on_greeting(struct lane *lane)
+{
+    const struct upstream *upstream = lanes_of(lane)->upstream;
+    uint64_t timeout_ns = lane->is_lent ? upstream_time(upstream, LANES_CLEAN_NS) : upstream->timeout_ns;
+    lane->greeted_ns = clock_ns();
+    lane->deadline_ns = timeout_ns > 0 ? lane->greeted_ns + timeout_ns : 0;
+}
+
+static enum lane_list list_when_ready(const struct lane *lane)
+{
+    static const enum lane_list lists[] = {
+        [LANE_SHARED] = LIST_SHARED,
+        [LANE_PRIVATE] = LIST_PRIVATE,
+        [LANE_SCRIPT] = LIST_SCRIPT,
+        [LANE_DOOR] = LIST_DOOR,
+    };
+    if (lane->role == LANE_PRIVATE && lane->owner == NULL)
+        return LIST_IDLE;
+    return lane->is_spare ? LIST_SPARE : lists[lane->role];
+}
+
+static void on_ready(struct lane *lane, bool needs_auth)
+{
+    struct lanes *lanes = lanes_of(lane);
+    lane->deadline_ns = 0;
+    lane->ready_ns = lane->moved_ns = clock_ns();
+    lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
+    lanes_move(lane, list_when_ready(lane));
+    if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
+        lend_list(lane); /* HELLO has told its owner the id */
+    lanes_sweep(lanes);
+    if (lane->key.login == NULL && !lane->is_lent)
+        node_note_auth(lanes_node(lanes), needs_auth);
+    if (lanes->down != ERR_NONE)
+        log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
+    lanes->down = ERR_NONE;
+    count_set(&lanes->base.counts.is_down, 0);
+    lanes->is_garbled = false;
+    lanes->n_shut = 0;
+    backoff_reset(&lanes->backoff);
+}
+
+/* ---- and is not ---- */
+
+/* As good as never opened: to try again at once would be to try for ever. */
+static bool broke_at_once(const struct lane *lane)
+{
+    return !lane->is_used && clock_ns() - lane->ready_ns < FRESH_NS;
+}
+
+static void log_closed(const struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    static const char *const names[] = {
+        [LANE_SHARED] = "shared", [LANE_PRIVATE] = "private", [LANE_SCRIPT] = "script", [LANE_DOOR] = "login"};
+    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a %s connection is closed: %s", lanes_node(lanes)->text,
+           names[lane->role], why);
+}
+
+static void lose_ready(struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    log_closed(lanes, lane, why);
+    if (lane->role != LANE_SHARED || lane->is_spare || shared_find(lanes, &lane->key) != NULL)
+        return;
+    /* Opened again at once: if its user has been deleted, its clients have to hear of it. But not for ever. */
+    if (lane->is_retry && broke_at_once(lane))
+        return;
+    struct lane *again = shared_open(lanes, &lane->key, NULL);
+    if (again != NULL)
+        again->is_retry = true;
+}
+
+/* Redis is there and has let it in before, or says for the first time what is no Redis' answer. */
+static bool is_its_own_affair(const struct lanes *lanes, const struct lane *lane)
+{
+    bool is_shut = lane->greeted_ns != 0 && lanes->n_shut < SHUT_MAX;
+    return (lane->end != END_LATE && (is_shut || lane->ready_ns != 0)) ||
+           (lane->end == END_NONSENSE && !lanes->is_garbled);
+}
+
+/*
+ * Redis was there, took the connection and closed it: somebody has sent CLIENT KILL, or it is about to stop. Back-off
+ * begins with what fails after that.
+ */
+static bool may_try_again(struct lanes *lanes, const struct lane *lane)
+{
+    if (!is_clients((enum lane_role)lane->role) || lane->greeted_ns == 0 || lane->end != END_LOST)
+        return false;
+    uint64_t now_ns = clock_ns();
+    if (now_ns - lanes->again_ns > NS_PER_S) {
+        lanes->again_ns = now_ns;
+        lanes->n_again = 0;
+    }
+    return lanes->down == ERR_NONE && lanes->n_again++ < AGAIN_MAX;
+}
+
+/* Who waits for it will ask for another; for newcomers one is opened in any case. */
+static void try_again(struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    log_closed(lanes, lane, why);
+    if (!lanes_is_newcomers(lanes, lane) || !lanes->keeps_shared || shared_find(lanes, &lane->key) != NULL)
+        return;
+    struct lane *again = shared_open(lanes, &lane->key, NULL);
+    if (again != NULL)
+        again->is_retry = true;
+}
+
+static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    /* One more connection may be refused where the first ones stand: that is that client's affair alone. */
+    if (lane->end == END_LOGIN_REFUSED && lane->key.login->is_weirs) {
+        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+               "upstream %s does not accept upstream-user and upstream-password-file: no new connections of weir's own",
+               lanes_node(lanes)->text);
+        lanes->login_refused_ns = clock_ns();
+        return;
+    }
+    if (lane->end == END_LOGIN_REFUSED) {
+        log_at(LOG_SITE_UPSTREAM_LOGIN, LOG_WARN,
+               "upstream %s does not accept the login of a user any more: its clients are closed",
+               lanes_node(lanes)->text);
+        lanes->ops->on_login_refused(lanes->arg, lane->key.login);
+        return;
+    }
+    if (lane->end == END_REFUSED)
+        return;
+    if (!lanes_is_newcomers(lanes, lane) &&
+        (!list_is_empty(&lanes->lists[LIST_SHARED]) || is_its_own_affair(lanes, lane))) {
+        lanes->is_garbled |= lane->end == END_NONSENSE;
+        lanes->n_shut += lane->greeted_ns != 0;
+        log_at(LOG_SITE_UPSTREAM_OPEN, LOG_WARN, "upstream %s: cannot open another connection: %s",
+               lanes_node(lanes)->text, why);
+        return;
+    }
+    if (lanes->down == ERR_NONE)
+        log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes_node(lanes)->text, why);
+    lanes_go_down(lanes, lane->end == END_LATE ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
+}
+
+static enum lane_loss loss_of(const struct lane *lane, bool was_ready)
+{
+    static const enum lane_loss losses[] = {
+        [END_LOST] = LOSS_CONNECT,      [END_TURNED_AWAY] = LOSS_CONNECT, [END_LATE] = LOSS_TIMEOUT,
+        [END_NONSENSE] = LOSS_PROTOCOL, [END_LOGIN_REFUSED] = LOSS_AUTH,  [END_REFUSED] = LOSS_AUTH,
+        [END_NO_RESET] = LOSS_UNCLEAN,  [END_UNCLEAN] = LOSS_UNCLEAN,
+    };
+    if (lane->is_lent && !was_ready)
+        return LOSS_UNCLEAN;
+    return was_ready && lane->end == END_LOST ? LOSS_CLOSED : losses[lane->end];
+}
+
+/* The user of the session that it had: whoever it would have been for had nothing to do with it. */
+static void remember_no_reset(struct lanes *lanes, const struct lane *lane)
+{
+    struct login **place = &lanes->no_reset[lanes->next_no_reset++ % LANES_NO_RESET];
+    login_put(*place);
+    *place = login_get(lane->last_login);
+}
+
+/* One more connection takes its place: nobody needs to know, but whoever counts. */
+static void lose_lent(struct lanes *lanes, const struct lane *lane, const char *why)
+{
+    if (lane->end == END_NO_RESET)
+        remember_no_reset(lanes, lane);
+    log_at(LOG_SITE_UPSTREAM_CLOSED, LOG_WARN, "upstream %s: a used connection is closed: %s", lanes_node(lanes)->text,
+           why);
+}
+
+static bool on_failed(struct lane *lane, bool was_ready, const char *why)
+{
+    struct lanes *lanes = lanes_of(lane);
+    bool is_idle = lane->role == LANE_PRIVATE && lane->owner == NULL;
+    lanes->base.commons->n_broken += was_ready;
+    if (lanes->is_closing || is_idle || lane->is_spare)
+        return was_ready;
+    count_add(&lanes->base.counts.lost[loss_of(lane, was_ready)], 1);
+    bool is_storm = lanes_is_newcomers(lanes, lane) && lane->is_retry && broke_at_once(lane);
+    if (lane->is_lent && !was_ready) {
+        lose_lent(lanes, lane, why);
+    } else if (was_ready && !is_storm) {
+        lose_ready(lanes, lane, why);
+    } else if (may_try_again(lanes, lane)) {
+        try_again(lanes, lane, why);
+        return true;
+    } else {
+        lose_opening(lanes, lane, why);
+    }
+    return was_ready;
+}
+
+static void on_closed(struct lane *lane)
+{
+    struct room *room = lanes_room(lanes_of(lane));
+    lanes_take(lane);
+    if (lane->role == LANE_PRIVATE && lane->owner != NULL)
+        lend_end_use(lane);
+    if (lane->role == LANE_SHARED)
+        room_give_back(room, lane->share);
+    if (is_clients((enum lane_role)lane->role))
+        room_close(room);
+}
+
+/* ---- what else a lane tells ---- */
+
+static void on_huge(struct lane *lane)
+{
+    if (lane->in == LIST_SHARED)
+        (void)shared_retire(lane);
+}
+
+static void on_stalled(struct lane *lane)
+{
+    lanes_sweep(lanes_of(lane));
+    /* Of all who do not read in turn: whoever waits behind them waits for all of them. */
+    if (lane->deadline_ns == 0)
+        lane->deadline_ns = clock_ns() + STALL_NS;
+    if (lane->in == LIST_SHARED)
+        (void)shared_retire(lane);
+}
+
+static void on_watched(struct lane *lane)
+{
+    lanes_sweep(lanes_of(lane));
+}
+
+const struct lane_ops health_ops = {
+    .on_greeting = on_greeting,
+    .on_ready = on_ready,
+    .on_failed = on_failed,
+    .on_closed = on_closed,
+    .on_huge = on_huge,
+    .on_stalled = on_stalled,
+    .on_emptied = shared_end_retirement,
+    .on_unleased = shared_note_unleased,
+    .on_watched = on_watched,
+};
+
+/* ---- trying ---- */
+
+void health_start(struct lanes *lanes)
+{
+    const struct lane_key newcomer = lanes_newcomer(lanes);
+    if (lanes->keeps_shared)
+        (void)shared_open(lanes, &newcomer, NULL);
+}
+
+bool health_retry(struct lanes *lanes, uint64_t now_ns)
+{
+    const struct lane_key newcomer = lanes_newcomer(lanes);
+    bool is_due = lanes->backoff.due_ns != 0 && now_ns >= lanes->backoff.due_ns;
+    if (is_due && lanes->keeps_shared && lanes_find(lanes, LIST_OPENING, &newcomer) == NULL) {
+        lanes->backoff.due_ns = 0;
+        if (shared_open(lanes, &newcomer, NULL) == NULL)
+            backoff_fail(&lanes->backoff, now_ns);
+    }
+    return lanes->backoff.due_ns != 0 && lanes->keeps_shared;
+}

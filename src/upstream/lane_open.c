@@ -1,0 +1,241 @@
+#include "upstream/lane_open.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "upstream/deliver.h"
+#include "upstream/inflight.h"
+
+#define GREETED_MAX 4096 /* bytes of one answer to a greeting: HELLO's is the longest */
+
+static struct lane *lane_of(struct link *link)
+{
+    return container_of(link, struct lane, link);
+}
+
+/* ---- greeting ---- */
+
+static void become_ready(struct lane *lane, bool needs_auth)
+{
+    lane->state = LANE_READY;
+    lane->base->ops->on_ready(lane, needs_auth);
+    lane_wake_waiting(lane);
+}
+
+static void refuse_greeting(struct lane *lane, enum greeting_verdict verdict, struct slice reply)
+{
+    static const struct {
+        enum lane_end end;
+        const char *why;
+    } ends[] = {
+        [GREETING_LOGIN_REFUSED] = {END_LOGIN_REFUSED, "it does not accept a user's password any more"},
+        [GREETING_TURNED_AWAY] = {END_TURNED_AWAY, "it turns new connections away"},
+        [GREETING_NO_RESET] = {END_NO_RESET, "its user may not RESET it, so nobody else may have it"},
+        [GREETING_UNCLEAN] = {END_UNCLEAN, "it was not clean when its owner had gone"},
+        [GREETING_NONSENSE] = {END_NONSENSE, "it does not answer as Redis does"},
+        [GREETING_REFUSED] = {END_REFUSED, "it refuses what the connection needs"},
+    };
+    lane_refuse(lane, ends[verdict].end, ends[verdict].why, verdict == GREETING_REFUSED ? reply : slice_of("", 0));
+}
+
+static bool say_more(struct lane *lane)
+{
+    size_t n;
+    char *words = greeting_say(&lane->greeting, &lane->key, &lane->nonce, &n);
+    if (words == NULL)
+        return false;
+    outbox_send(&lane->base->commons->outbox, &lane->link, words, n);
+    explicit_bzero(words, n);
+    free(words);
+    return true;
+}
+
+/* A whole answer has come. False: the lane is gone. */
+static bool end_answer(struct lane *lane)
+{
+    struct slice reply = bytes_slice(&lane->greeted);
+    enum greeting_verdict verdict = greeting_judge(&lane->greeting, &lane->nonce, &lane->glimpse);
+    if (verdict == GREETING_TELLS_ID) {
+        lane->id = greeting_id(reply);
+    } else if (verdict != GREETING_GOOD) {
+        refuse_greeting(lane, verdict, reply);
+        return false;
+    }
+    lane->greeted.len = 0;
+    glimpse_reset(&lane->glimpse);
+    if (greeting_goes_on(&lane->greeting) && !say_more(lane)) {
+        lane_fail(lane, END_LOST, "out of memory");
+        return false;
+    }
+    if (greeting_is_over(&lane->greeting)) {
+        lane->is_covered = lane->greeting.is_covered;
+        become_ready(lane, lane->greeting.needs_auth);
+    }
+    return !lane_is_closed(lane);
+}
+
+static const char *take_greeting(struct lane *lane, const char *p, const char *end)
+{
+    size_t used;
+    enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
+    if (result == SCAN_BAD || lane->greeted.len + used > GREETED_MAX) {
+        lane_fail(lane, END_NONSENSE, "it does not speak RESP");
+        return NULL;
+    }
+    if (!bytes_add(&lane->greeted, slice_of(p, used), GREETED_MAX)) {
+        lane_fail(lane, END_LOST, "out of memory");
+        return NULL;
+    }
+    glimpse_feed(&lane->glimpse, p, used);
+    lane->is_in_frame = result == SCAN_MORE;
+    if (result == SCAN_FRAME && !end_answer(lane))
+        return NULL;
+    return p + used;
+}
+
+/* ---- the connection ---- */
+
+static void on_data(struct link *link, const char *data, size_t n)
+{
+    struct lane *lane = lane_of(link);
+    const char *p = data;
+    const char *end = data + n;
+    lane->moved_ns = link_loop(link)->now_ns;
+    while (p != NULL && p < end) {
+        if (lane->state == LANE_GREETING)
+            p = take_greeting(lane, p, end);
+        else
+            p = deliver(lane, p, end);
+    }
+}
+
+/* False: out of memory. */
+static bool greet(struct lane *lane, enum greeting_kind kind)
+{
+    struct lane_key key = lane->key;
+    struct login *login = lane->base->commons->login;
+    if (key.login != NULL && key.login->is_weirs && login != NULL) {
+        key.login = login; /* the password may be another by now */
+        lane_set_key(lane, &key);
+    }
+    lane->state = LANE_GREETING;
+    glimpse_reset(&lane->glimpse);
+    memset(&lane->scan, 0, sizeof lane->scan);
+    if (kind == GREETING_AGAIN && !nonce_draw(&lane->nonce))
+        return false;
+    const struct greeting_cover cover = {lane->cover, login};
+    greeting_init(&lane->greeting, &lane->key, kind, kind == GREETING_AGAIN ? NULL : &cover);
+    if (greeting_is_over(&lane->greeting)) {
+        become_ready(lane, false);
+        return true;
+    }
+    lane->base->ops->on_greeting(lane);
+    return say_more(lane);
+}
+
+static void on_connected(struct link *link, int status)
+{
+    struct lane *lane = lane_of(link);
+    if (status != 0)
+        lane_fail(lane, END_LOST, link_why(link, status));
+    else if (!greet(lane, lane->role == LANE_PRIVATE ? GREETING_OWNED : GREETING_FRESH))
+        lane_fail(lane, END_LOST, "out of memory");
+}
+
+static void on_end(struct link *link, int status)
+{
+    lane_fail(lane_of(link), END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+}
+
+/* What has been noted since the last time goes now. */
+static void on_flush(struct link *link)
+{
+    struct lane *lane = lane_of(link);
+    inflight_send(&lane->base->counts, &lane->calls, link_loop(link)->writing_ns);
+}
+
+static void on_drained(struct link *link)
+{
+    lane_wake_waiting(lane_of(link));
+}
+
+static void on_wake(struct link *link)
+{
+    (void)link;
+}
+
+static void on_closed(struct link *link)
+{
+    struct lane *lane = lane_of(link);
+    calls_fini(&lane->calls);
+    tags_fini(&lane->tags);
+    bytes_fini(&lane->greeted);
+    free(lane->cover);
+    login_put(lane->key.login);
+    login_put(lane->last_login);
+    lane->is_gone = true;
+    lane_free_if_done(lane);
+}
+
+static const struct link_ops link_ops = {
+    .on_connected = on_connected,
+    .on_data = on_data,
+    .on_end = on_end,
+    .on_wake = on_wake,
+    .on_flush = on_flush,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+struct lane *lane_open(struct lane_base *base, const struct lane_key *key, enum lane_role role, struct rider *owner,
+                       int *error)
+{
+    *error = UV_ENOMEM;
+    struct lane *lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return NULL;
+    lane->base = base;
+    lane->calls.pool = lane->tags.pool = &base->commons->loop->pool;
+    lane->owner = owner;
+    lane->role = (uint8_t)role;
+    lane->state = LANE_CONNECTING;
+    list_init(&lane->in_list);
+    list_init(&lane->waiting);
+    *error = node_connect(base->node, &lane->link, base->commons->loop, &link_ops);
+    if (*error != 0) {
+        free(lane);
+        return NULL;
+    }
+    assert(owner == NULL || !link_is_closed(rider_link(owner)));
+    lane_set_key(lane, key);
+    if (owner != NULL)
+        owner->lane = lane;
+    return lane;
+}
+
+/* Of what its last owner did there RESET leaves nothing. */
+static void forget_owner(struct lane *lane)
+{
+    bool was_subscribed = lane_is_subscribed(lane);
+    lane->channels = lane->patterns = lane->shard_channels = 0;
+    inflight_subscribe(&lane->base->counts, was_subscribed, false);
+    lane->has_name = lane->is_watching = lane->is_monitoring = lane->is_used = false;
+    lane->is_suspect = lane->is_unsure = lane->is_asked = lane->is_telling = false;
+    lane->answer_by_ns = 0;
+}
+
+bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *owner)
+{
+    assert(owner == NULL || !link_is_closed(rider_link(owner)));
+    login_put(lane->last_login);
+    lane->last_login = login_get(lane->key.login);
+    lane_set_key(lane, key);
+    lane_end_leases(lane);
+    lane->owner = owner;
+    lane->is_lent = true;
+    forget_owner(lane);
+    if (owner != NULL)
+        owner->lane = lane;
+    return greet(lane, GREETING_AGAIN);
+}

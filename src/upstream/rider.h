@@ -1,0 +1,88 @@
+/*
+ * A rider: somebody who sends requests on lanes and gets the replies. A client is one, and so is each part of weir that
+ * asks Redis something itself. All its calls in flight are on one lane.
+ *
+ * Embedded in the struct of whoever that is; the worker's thread only.
+ */
+#ifndef WEIR_UPSTREAM_RIDER_H
+#define WEIR_UPSTREAM_RIDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/slice.h"
+#include "net/link.h"
+#include "resp/glimpse.h"
+#include "upstream/calls.h"
+#include "upstream/room.h"
+
+struct lane;
+struct rider;
+
+/*
+ * What a rider is told. What it never brings about may be NULL: on_run_end without lane_end_run, on_counted without
+ * counted calls, on_timed without arrived_ns, on_answer without CALL_LOOK, on_transaction without EXEC; and on_heavy,
+ * on_blocking and on_unread on a private lane whose reader's link is never congested.
+ */
+struct rider_ops {
+    /* The next bytes of its replies, in order. */
+    void (*on_bytes)(struct rider *rider, const char *data, size_t n);
+    /* All that had been asked when lane_end_run was called, oldest first, has been answered. */
+    void (*on_run_end)(struct rider *rider);
+    /* A call whose `counted` is not 0 has been answered, or withdrawn. */
+    void (*on_counted)(struct rider *rider, uint8_t counted);
+    /*
+     * The oldest n requests on its lane have been answered, n > 0, all noted by `call`; heard before their last bytes.
+     * Only with rider.arrived_ns, and not of those that may wait in Redis.
+     */
+    void (*on_timed)(struct rider *rider, const struct call *call, uint32_t n);
+    /* A call with CALL_LOOK has been answered. */
+    void (*on_answer)(struct rider *rider, const struct call *call, const struct glimpse *reply);
+    /* The next bytes of the array that answers its EXEC, whether it hears them or not; on_answer follows. */
+    void (*on_transaction)(struct rider *rider, const char *data, size_t n);
+    /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
+    void (*on_refused)(struct rider *rider, struct slice reply);
+    /* It is being sent a huge reply, for which a shared lane has been retired. */
+    void (*on_heavy)(struct rider *rider);
+    /* Others wait behind a reply that it does not read: it must close itself. */
+    void (*on_blocking)(struct rider *rider);
+    /* It has not read for a while, and so many bytes of one reply are waiting for it; it may close itself. */
+    void (*on_unread)(struct rider *rider, uint64_t bytes);
+    /* The lane is closed, and had this rider's calls or state on it. */
+    void (*on_lost)(struct rider *rider);
+    /* Which counts a lane opened for it is in, where there can be too many for one subject. NULL: weir itself, none. */
+    struct room_share (*share)(const struct rider *rider);
+    /*
+     * In builds with sanitizers, whenever it sends: ends the process unless the lane is one that may carry its bytes.
+     */
+    void (*audit)(const struct rider *rider, const struct lane *lane);
+    /* From the rider to the link that is woken when what it waits for has come: it is a part of the same struct. */
+    ptrdiff_t to_link;
+};
+
+struct rider {
+    const struct rider_ops *ops;
+    struct lane *lane;   /* where its calls are, or the lane it owns; without either not to be followed */
+    struct list waiting; /* in lane.waiting, or in commons.hoping; itself: it waits for neither */
+    uint64_t arrived_ns; /* when its next call became the next; 0: on_timed is not wanted */
+    uint32_t waited_us;  /* how long a limit has made that call wait */
+    uint32_t in_flight;  /* its entries in lane->calls */
+    uint32_t last_call;  /* position of the newest of them */
+    uint32_t absorbed;   /* bytes of huge replies that were taken in for it, of commons.absorbed */
+    uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
+    bool wants_idle : 1; /* wake its link when in_flight falls to 0 */
+    bool is_sending : 1; /* of its newest request, on its own lane, a part has still to come */
+    bool is_gone : 1;    /* the client has closed its side: it is not waited for for ever */
+    bool is_wanting : 1; /* while in commons.hoping: it counts in room.wanted */
+    bool is_paying : 1;  /* of its replies no more is to be read than must be, until lane_catch_up */
+    uint8_t counted;     /* during on_bytes: call.counted of the call that the bytes answer */
+};
+
+static inline struct link *rider_link(struct rider *rider)
+{
+    return (struct link *)((char *)rider + rider->ops->to_link);
+}
+
+#endif

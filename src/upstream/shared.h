@@ -1,0 +1,36 @@
+/*
+ * The shared lane of a session: found, opened, and replaced by another when it takes its time.
+ *
+ * A lane whose calls wait for long, or that is full of one huge reply, is retired: it answers what it has, and new calls
+ * go to another, opened beforehand if possible (a spare one). The worker's thread only.
+ */
+#ifndef WEIR_UPSTREAM_SHARED_H
+#define WEIR_UPSTREAM_SHARED_H
+
+#include "upstream/lanes.h"
+
+/*
+ * The shared lane for a session, opened for `rider` if there is none: ready, or to be waited for; NULL when the
+ * node is away, there are too many lanes, or memory is out.
+ */
+struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
+
+/* The same, if there is one; opens none. */
+struct lane *shared_find(struct lanes *lanes, const struct lane_key *key);
+
+/* A new one, that counts for `rider`, or for nobody (NULL). NULL as shared_get. */
+struct lane *shared_open(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
+
+/* Has the lane been silent for long, though calls wait for answers? Then new ones had better go elsewhere. */
+bool shared_is_sluggish(const struct lane *lane);
+
+/* No new calls for this lane. False: it must go on, as none like it could be opened. */
+bool shared_retire(struct lane *lane);
+
+/* A retired lane has answered everything: it is spare. */
+void shared_end_retirement(struct lane *lane);
+
+/* Nobody remembers this lane any more. */
+void shared_note_unleased(const struct lane *lane);
+
+#endif

@@ -1,0 +1,61 @@
+#include "upstream/stall.h"
+
+static void stall(struct lane *lane, struct rider *rider)
+{
+    if (lane->stalled != NULL)
+        return;
+    lane->stalled = rider;
+    lane->stalled_pending = 0;
+    link_pause(&lane->link);
+    lane->base->ops->on_stalled(lane);
+}
+
+void stall_look(struct lane *lane, struct rider *rider)
+{
+    if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider_link(rider)))
+        return;
+    lane->base->ops->on_huge(lane);
+    if (lane_is_retired(lane))
+        rider->ops->on_heavy(rider);
+    bool must_wait = rider->is_paying && lane->in != LIST_SHARED && !lane_has_others_waiting(lane);
+    if (must_wait || (rider_link(rider)->is_congested && !stall_absorb(lane, rider)))
+        stall(lane, rider);
+}
+
+void stall_begin(struct lane *lane)
+{
+    stall(lane, lane->owner);
+}
+
+bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns)
+{
+    if (lane->stalled == NULL)
+        return false;
+    size_t pending = link_pending(rider_link(lane->stalled));
+    if (pending != lane->stalled_pending) {
+        lane->stalled_pending = pending;
+        lane->stalled_ns = now_ns;
+    }
+    return lane->stalled_ns <= since_ns;
+}
+
+bool stall_absorb(struct lane *lane, struct rider *rider)
+{
+    struct commons *commons = lane->base->commons;
+    if (lane->is_absorbing)
+        return true;
+    uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
+    uint64_t room = lane->is_unread ? STALL_ABSORB_LATE_BYTES : STALL_ABSORB_BYTES;
+    if (!lane_is_retired(lane) || commons->absorbed + size > room || !lane_has_others_waiting(lane))
+        return false;
+    lane->is_absorbing = true;
+    rider->absorbed += (uint32_t)size;
+    commons->absorbed += (uint32_t)size;
+    return true;
+}
+
+void stall_absorbed(struct commons *commons, struct rider *rider)
+{
+    commons->absorbed -= rider->absorbed;
+    rider->absorbed = 0;
+}

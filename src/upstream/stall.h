@@ -1,0 +1,31 @@
+/*
+ * Replies whose reader does not keep up: what becomes of a lane on which one of them is huge.
+ *
+ * It takes no new calls (lane_ops.on_huge), and no more of it is read until the reader has caught up; but where others
+ * wait behind the reply already, and it is of moderate size, it is taken in for their sake: absorbed, as far as the
+ * worker has memory for that. The worker's thread only.
+ */
+#ifndef WEIR_UPSTREAM_STALL_H
+#define WEIR_UPSTREAM_STALL_H
+
+#include "upstream/lane.h"
+
+#define STALL_ABSORB_BYTES 8388608       /* a worker's memory for replies that are taken in at once */
+#define STALL_ABSORB_LATE_BYTES 67108864 /* and for those whose readers have done nothing for a tick (timers.c) */
+
+/* A piece of the reply being read has gone to its rider, and more of it is to come: may the lane be read on? */
+void stall_look(struct lane *lane, struct rider *rider);
+
+/* The owner does not read as fast as replies come: read no more until lane_catch_up. */
+void stall_begin(struct lane *lane);
+
+/* Has the reader that it waits for not read a byte since `since_ns`, as far as this was asked before? */
+bool stall_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
+
+/* May the rest of the reply be taken in? Then the memory is the rider's until stall_absorbed. */
+bool stall_absorb(struct lane *lane, struct rider *rider);
+
+/* The rider has read all that was taken in for it, or has gone. */
+void stall_absorbed(struct commons *commons, struct rider *rider);
+
+#endif
