@@ -213,10 +213,7 @@ static void put_upstream_address(struct page *p)
 
 static void put_upstream_errors(struct page *p)
 {
-    uint64_t sum = 0;
-    for (int loss = 0; loss < LOSS_COUNT; loss++)
-        sum += count_read(&p->s->lanes.lost[loss]);
-    figure_count(p->out, sum);
+    figure_count(p->out, lanes_lost(&p->s->lanes));
 }
 
 static void put_in_flight(struct page *p)
@@ -226,10 +223,7 @@ static void put_in_flight(struct page *p)
 
 static void put_lanes(struct page *p)
 {
-    uint64_t sum = 0;
-    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
-        sum += count_read(&p->s->lanes.lists[in]);
-    figure_count(p->out, sum);
+    figure_count(p->out, lanes_there(&p->s->lanes));
 }
 
 static void put_lanes_mode(struct page *p)
@@ -247,6 +241,17 @@ static void put_lane_states(struct page *p)
 }
 
 /* ---- tables ---- */
+
+/* One node is what stands above already. */
+static void put_nodes_hidden(struct page *p)
+{
+    escaped(p, p->s->n_nodes > 1 ? "" : "hidden");
+}
+
+static void put_nodes(struct page *p)
+{
+    page_nodes(p->out, p->s);
+}
 
 static void put_limits(struct page *p)
 {
@@ -344,6 +349,8 @@ static const struct slot {
     {"lanes", .put = put_lanes},
     {"lanes-mode", .put = put_lanes_mode},
     {"lane-states", .put = put_lane_states},
+    {"nodes-hidden", .put = put_nodes_hidden},
+    {"nodes", .put = put_nodes},
     {"limits", .put = put_limits},
     {"named", .put = put_named},
     {"more-limits", .put = put_more_limits},

@@ -27,6 +27,39 @@ static void count_cell(struct text *out, const char *label, const char *class, u
     text_add(out, SLICE("</td>"));
 }
 
+/* ---- nodes ---- */
+
+uint64_t lanes_there(const struct lane_counts *lanes)
+{
+    uint64_t sum = 0;
+    for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
+        sum += count_read(&lanes->lists[in]);
+    return sum;
+}
+
+uint64_t lanes_lost(const struct lane_counts *lanes)
+{
+    uint64_t sum = 0;
+    for (int loss = 0; loss < LOSS_COUNT; loss++)
+        sum += count_read(&lanes->lost[loss]);
+    return sum;
+}
+
+void page_nodes(struct text *out, const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct snapshot_node *node = &s->nodes[i];
+        text_add(out, SLICE("<tr><th scope=\"row\" class=\"who\">"));
+        escaped(out, node->address);
+        text_print(out, "</th><td class=\"%s\">%s</td>", node->is_up ? "up" : "down", node->is_up ? "up" : "away");
+        count_cell(out, "Lanes", "", lanes_there(&node->lanes));
+        count_cell(out, "In flight", "", count_read(&node->lanes.in_flight));
+        count_cell(out, "Opened", "", count_read(&node->lanes.opened));
+        count_cell(out, "Failed", "", lanes_lost(&node->lanes));
+        text_add(out, SLICE("</tr>"));
+    }
+}
+
 /* ---- limits ---- */
 
 static bool is_of_bytes(const struct snapshot_limit *limit)

@@ -11,6 +11,7 @@
 #define PAGE_TOP 10
 #define PAGE_EVENTS 20
 
+void page_nodes(struct text *out, const struct snapshot *snapshot);
 void page_limits(struct text *out, const struct snapshot *snapshot);
 void page_named(struct text *out, const struct snapshot *snapshot);
 void page_top(struct text *out, const struct snapshot *snapshot, enum top_by by);
@@ -21,5 +22,9 @@ void page_events(struct text *out, const struct snapshot *snapshot);
 /* Sums over all reasons: connections refused; connections closed. */
 uint64_t listener_turned_away(const struct listener_counts *counts);
 uint64_t listener_closed(const struct listener_counts *counts);
+
+/* Of a node, or of all: connections there now; those that have failed. */
+uint64_t lanes_there(const struct lane_counts *lanes);
+uint64_t lanes_lost(const struct lane_counts *lanes);
 
 #endif

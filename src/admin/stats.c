@@ -25,21 +25,34 @@ static void write_process(struct text *out, const struct snapshot *s)
     json_close_object(out);
 }
 
-static void write_upstream(struct text *out, const struct snapshot *s)
+/* Of one node, or of all of them together. */
+static void write_node(struct text *out, const char *address, bool is_up, const struct lane_counts *lanes)
 {
-    json_open_object(out, "upstream");
-    json_string(out, "address", s->upstream);
-    json_flag(out, "up", s->is_up);
-    json_number(out, "connects", count_read(&s->lanes.opened));
-    json_number(out, "in_flight", count_read(&s->lanes.in_flight));
+    json_string(out, "address", address);
+    json_flag(out, "up", is_up);
+    json_number(out, "connects", count_read(&lanes->opened));
+    json_number(out, "in_flight", count_read(&lanes->in_flight));
     json_open_object(out, "connections");
     for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
-        json_number(out, lane_list_name((enum lane_list)in), count_read(&s->lanes.lists[in]));
+        json_number(out, lane_list_name((enum lane_list)in), count_read(&lanes->lists[in]));
     json_close_object(out);
     json_open_object(out, "errors");
     for (int loss = 0; loss < LOSS_COUNT; loss++)
-        json_number(out, lane_loss_name((enum lane_loss)loss), count_read(&s->lanes.lost[loss]));
+        json_number(out, lane_loss_name((enum lane_loss)loss), count_read(&lanes->lost[loss]));
     json_close_object(out);
+}
+
+static void write_upstream(struct text *out, const struct snapshot *s)
+{
+    json_open_object(out, "upstream");
+    write_node(out, s->upstream, s->is_up, &s->lanes);
+    json_open_list(out, "nodes");
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        json_open_row(out);
+        write_node(out, s->nodes[i].address, s->nodes[i].is_up, &s->nodes[i].lanes);
+        json_close_object(out);
+    }
+    json_close_list(out);
     json_number(out, "bytes_read", s->upstream_read);
     json_number(out, "bytes_written", s->upstream_written);
     json_close_object(out);

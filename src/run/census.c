@@ -160,27 +160,29 @@ static bool is_node_up(const struct census *census, size_t row)
     uint64_t down = 0;
     for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
         down += count_read(&crew_front(census->crew, w)->nodes.rows[row].lanes.base.counts.is_down);
-    return census->control != NULL && control_is_up(census->control) &&
+    return census->controls != NULL && controls_is_up(census->controls, row) &&
            !node_is_barred(census->topology->rows[row].node) && down == 0;
 }
 
-static bool is_up(const struct census *census)
+/* The first node that is not up; NULL: all are. */
+static const struct node *find_away(const struct census *census)
 {
     for (size_t row = 0; row < census->topology->n_rows; row++)
         if (!is_node_up(census, row))
-            return false;
-    return true;
+            return census->topology->rows[row].node;
+    return NULL;
 }
 
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
 {
+    const struct node *away = find_away(census);
     why[0] = '\0';
     if (census->is_stopping)
         snprintf(why, CENSUS_WHY_ROOM, "stopping");
     else if (census->crew == NULL)
         snprintf(why, CENSUS_WHY_ROOM, "starting");
-    else if (!is_up(census))
-        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", topology_home(census->topology)->text);
+    else if (away != NULL)
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", away->text);
     return why[0] == '\0';
 }
 
@@ -208,7 +210,7 @@ static bool take_nodes(struct snapshot *s, const struct census *census)
 
 static void take_upstream(struct snapshot *s, const struct census *census)
 {
-    s->is_up = is_up(census);
+    s->is_up = find_away(census) == NULL;
     snprintf(s->upstream, sizeof s->upstream, "%s", topology_home(census->topology)->text);
     census_is_ready(census, s->not_ready);
     s->is_draining = census->is_stopping;

@@ -8,11 +8,11 @@
 #include "admin/snapshot.h"
 #include "front/front.h"
 #include "run/config.h"
+#include "run/controls.h"
 #include "run/crew.h"
 #include "run/governor.h"
 #include "run/listening.h"
 #include "run/memory.h"
-#include "upstream/control.h"
 
 /* Its sources. */
 struct census {
@@ -21,8 +21,8 @@ struct census {
     const struct front_settings *settings;
     const struct listening *listening;
     const struct governor *governor;
-    const struct crew *crew;       /* NULL: not yet */
-    const struct control *control; /* NULL: not yet */
+    const struct crew *crew;         /* NULL: not yet */
+    const struct controls *controls; /* NULL: not yet, or no more */
     const struct memory *memory;
     struct journal *journal;
     struct history *history;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
+#include "run/controls.h"
 #include "run/crew.h"
 #include "run/descriptors.h"
 #include "run/drain.h"
@@ -21,8 +22,6 @@
 #include "run/upgrade.h"
 #include "run/watch.h"
 #include "run/watchdog.h"
-#include "upstream/control.h"
-#include "upstream/auth_probe.h"
 
 #define LOOK_MS 1000 /* between two looks at what limits do, and two snapshots of it */
 
@@ -45,8 +44,7 @@ struct proxy {
     struct reporter reporter;
     struct history *history;
     uint64_t started_unix_ms;
-    struct control *control;
-    struct auth_probe *auth_probe;
+    struct controls *controls; /* NULL: not yet */
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
     struct sd_notify service;
@@ -60,12 +58,7 @@ struct proxy {
     bool is_closing;              /* close_main has begun */
 };
 
-/* ---- the upstream, as the control lane sees it ---- */
-
-static struct node *home(const struct proxy *proxy)
-{
-    return topology_home(proxy->topology);
-}
+/* ---- the upstream ---- */
 
 static bool find_upstream(struct proxy *proxy)
 {
@@ -93,13 +86,7 @@ static void on_table(void *arg, struct command_table *table)
     governor_on_table(proxy->governor, table);
 }
 
-static void on_barred(void *arg, const char *why)
-{
-    struct proxy *proxy = arg;
-    log_error("upstream %s cannot be served: %s", home(proxy)->text, why);
-}
-
-/* start_control waits no longer: the upstream is known, or weir stops before it is. */
+/* start_controls waits no longer: the upstream is known, or weir stops before it is. */
 static void end_wait(struct proxy *proxy)
 {
     proxy->is_wait_over = true;
@@ -111,16 +98,15 @@ static void on_settled(void *arg)
     end_wait(arg);
 }
 
-static const struct control_ops control_ops = {
+static const struct controls_ops controls_ops = {
     .on_table = on_table,
-    .on_barred = on_barred,
     .on_settled = on_settled,
 };
 
-static void start_control(struct proxy *proxy)
+static void start_controls(struct proxy *proxy)
 {
     const struct credentials credentials = {proxy->config->upstream_user, proxy->config->rules.upstream_password};
-    proxy->control = control_open(&proxy->loop, home(proxy), &credentials, &control_ops, proxy);
+    proxy->controls = controls_open(&proxy->loop, proxy->topology, &credentials, &controls_ops, proxy);
     while (!proxy->is_wait_over)
         loop_run(&proxy->loop);
 }
@@ -142,7 +128,7 @@ static void report(struct proxy *proxy)
         .listening = proxy->listening,
         .governor = proxy->governor,
         .crew = proxy->crew,
-        .control = proxy->control,
+        .controls = proxy->controls,
         .memory = &proxy->memory,
         .journal = proxy->journal,
         .history = proxy->history,
@@ -183,8 +169,8 @@ static void close_main(void *arg)
         NULL); /* for good: without their handlers they would end the process, and its exit status would lie */
     if (proxy->crew != NULL)
         crew_stop(proxy->crew);
-    control_close(proxy->control);
-    auth_probe_close(proxy->auth_probe);
+    controls_close(proxy->controls);
+    proxy->controls = NULL;
     for (size_t i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&proxy->signals[i], NULL);
     uv_close((uv_handle_t *)&proxy->look, NULL);
@@ -317,7 +303,7 @@ static void on_change(void *arg)
     struct proxy *proxy = arg;
     const struct rules *rules = governor_rules(proxy->governor);
     upstream_set_tls(&proxy->upstream, rules->upstream_tls);
-    control_set_password(proxy->control, rules->upstream_password);
+    controls_set_password(proxy->controls, rules->upstream_password);
     const struct tables tables = tables_now(proxy);
     crew_publish(proxy->crew, &tables);
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
@@ -340,7 +326,7 @@ static void start_workers(struct proxy *proxy)
     crew_obey(proxy->crew, on_order, proxy);
     governor_watch(proxy->governor, on_change, proxy);
     proxy->watch = watch_new(proxy->settings.tallies, config->workers, on_said, proxy);
-    proxy->auth_probe = auth_probe_open(&proxy->loop, home(proxy));
+    controls_probe(proxy->controls);
     proxy->drain = (struct drain){.crew = proxy->crew,
                                   .listening = proxy->listening,
                                   .timeout_ns = config->drain_timeout_ns,
@@ -350,7 +336,7 @@ static void start_workers(struct proxy *proxy)
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
-    log_info("forwarding to %s with %u worker%s, lanes %s", home(proxy)->text, config->workers,
+    log_info("forwarding to %s with %u worker%s, lanes %s", topology_home(proxy->topology)->text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);
     log_info("ready");
@@ -371,18 +357,28 @@ static bool can_take_over(struct proxy *proxy)
 {
     if (proxy->succession.fd < 0)
         return true;
-    if (!control_is_up(proxy->control))
-        log_error("upstream %s is away: not taking over", home(proxy)->text);
-    return control_is_up(proxy->control) && reporter_start(&proxy->reporter);
+    for (size_t row = 0; row < proxy->topology->n_rows; row++)
+        if (!controls_is_up(proxy->controls, row)) {
+            log_error("upstream %s is away: not taking over", proxy->topology->rows[row].node->text);
+            return false;
+        }
+    return reporter_start(&proxy->reporter);
+}
+
+static bool is_any_barred(const struct topology *topology)
+{
+    for (size_t row = 0; row < topology->n_rows; row++)
+        if (node_is_barred(topology->rows[row].node))
+            return true;
+    return false;
 }
 
 static int serve(struct proxy *proxy)
 {
     loop_init(&proxy->loop);
     watch_signals(proxy);
-    start_control(proxy);
-    bool is_barred = node_is_barred(home(proxy));
-    bool has_failed = is_barred || (!proxy->is_stopping && !can_take_over(proxy));
+    start_controls(proxy);
+    bool has_failed = is_any_barred(proxy->topology) || (!proxy->is_stopping && !can_take_over(proxy));
     if (has_failed || proxy->is_stopping)
         close_main(proxy);
     else

@@ -115,8 +115,8 @@ static void judge_info(struct control *control, const struct redisReply *reply)
 
 static void judge_clients(struct control *control, const struct redisReply *reply)
 {
-    atomic_store_explicit(&control->node->upstream->room.maxclients, control_read_maxclients(reply),
-                          memory_order_relaxed);
+    atomic_store_explicit(&control->node->maxclients, control_read_maxclients(reply), memory_order_relaxed);
+    control->ops->on_maxclients(control->arg);
 }
 
 static void judge_command(struct control *control, const struct redisReply *reply)

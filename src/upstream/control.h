@@ -1,5 +1,5 @@
 /*
- * The control lane: weir's own connection, on which it learns who the upstream is and which commands it has.
+ * The control lane: weir's own connection to one node, on which it learns what that is and which commands it has.
  *
  * Connects, and connects again whenever it is lost; each time it asks whether `default` needs a password, logs in,
  * reads INFO and COMMAND. Its replies are read with hiredis' reader. Lives on one loop.
@@ -16,10 +16,12 @@
 #include "upstream/node.h"
 
 struct control_ops {
-    /* The upstream's own command table; the receiver owns the reference. */
+    /* The node's own command table; the receiver owns the reference. */
     void (*on_table)(void *arg, struct command_table *table);
-    /* The upstream is none that weir can serve; node->is_barred has been set. */
+    /* The node is none that weir can serve; node->is_barred has been set. */
     void (*on_barred)(void *arg, const char *why);
+    /* node->maxclients has been set. */
+    void (*on_maxclients)(void *arg);
     /* The first attempt is over, however it went. */
     void (*on_settled)(void *arg);
 };
@@ -41,7 +43,7 @@ void control_set_password(struct control *control, const char *password);
 /* Of the library that reads the replies. */
 const char *control_reader_version(void);
 
-/* Has it greeted the upstream, and not lost it since? */
+/* Has it greeted its node, and not lost it since? */
 bool control_is_up(const struct control *control);
 
 /* Asynchronous; frees itself. No callback comes after it. */

@@ -23,6 +23,7 @@ struct node {
     _Atomic bool is_barred;           /* it cannot be served (a cluster, too old): nobody may use it */
     _Atomic bool is_doubted;          /* somebody counts on an epoch that wants a password: does it still? */
     _Atomic uint32_t epoch;           /* node_epoch */
+    _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
 

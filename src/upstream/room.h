@@ -24,7 +24,7 @@ struct room_share {
 struct room {
     _Atomic uint32_t asked;       /* max-lanes; 0: by the next two */
     _Atomic uint32_t descriptors; /* that this process may have */
-    _Atomic uint32_t maxclients;  /* Redis', as far as is known; 0: it is not */
+    _Atomic uint32_t maxclients;  /* the least of the nodes', as far as is known; 0: it is not */
     _Atomic uint32_t open;        /* connections for clients */
     _Atomic uint32_t used;        /* of them, those that are somebody's */
     _Atomic uint32_t wanted;      /* connections that are waited for, and that nobody has given up yet */

@@ -226,6 +226,8 @@ def test_stats_in_json_and_csv(weir, redis):
     stats = json.loads(body)
     assert status == 200 and headers["Content-Type"] == "application/json"
     assert stats["ready"] is True and stats["upstream"]["address"] == redis.upstream
+    [node] = stats["upstream"].pop("nodes")
+    assert node == {name: stats["upstream"][name] for name in node} and {"up", "connections", "errors"} < set(node)
     assert [limit["rule"] for limit in stats["limits"]][:2] == ["default/cmd.get", "default/cmd.get#2"]
     assert stats["limits"][0]["amount"] == "3/m" and stats["limits"][0]["burst"] == 3
     status, headers, body = get(weir, "/api/v1/stats?format=csv")

@@ -133,6 +133,7 @@ def test_what_the_page_says(weir, redis):
     assert fields["mode"] == "enforce" and fields["pid"] == str(weir.child.pid)
     assert fields["config"] == str(weir.config) and fields["reload"].startswith("none since 2")
     assert fields["upstream"] == "up" and fields["upstream-address"] == redis.upstream
+    assert re.search(r'<section class="card" id="nodes-card" aria-labelledby="h-nodes" hidden>', get(weir, "/")[2])
     assert fields["max-clients"] == "10,000" and fields["workers"] == "2"
     rows = [row[0] for row in page.tables["limits"][1:]]
     assert [re.match(r"[^ ]+/[a-z.]+?(?=commands)", row).group() for row in rows] == [

@@ -226,6 +226,7 @@ CELLS = """
 const texts = {};
 for (const id of ['limits', 'named', 'classes', 'listeners'])
   texts[id] = [...document.querySelectorAll(`#${id} tr`)].map((row) => [...row.cells].map((cell) => cell.textContent));
+texts.nodes = [...document.querySelectorAll('#nodes tr')].map((row) => [...row.cells].slice(0, 2).map((cell) => [cell.textContent, cell.className]));
 texts.kinds = [...document.querySelectorAll('#limits tbody > *, #limits tbody th, #limits tbody td')].map((e) => e.className);
 texts.meters = [...document.querySelectorAll('.meter rect')].map((e) => Number(e.getAttribute('width')).toFixed(0));
 texts.lanes = [...document.querySelectorAll('#lanes div')].map((e) => e.textContent);

@@ -296,6 +296,13 @@
     row.cells[0].className = 'who';
     [l.connected, l.accepted, sum(l.rejected), sum(l.closed)].forEach((n, i) => putCount(row, i + 1, n));
   };
+  const fillNode = (row, { node }) => {
+    put(row, 0, node.address);
+    row.cells[0].className = 'who';
+    put(row, 1, node.up ? 'up' : 'away');
+    row.cells[1].className = node.up ? 'up' : 'down';
+    [sum(node.connections), node.in_flight, node.connects, sum(node.errors)].forEach((n, i) => putCount(row, i + 2, n));
+  };
   const fillEvent = (row, { event }) => {
     put(row, 0, time(event.time_ms), event.id);
     row.cells[1].className = 'kind';
@@ -309,6 +316,7 @@
     ([by, figure]) => [by, new Table('top-' + by, fillTop(figure), 'Nobody at the moment.')]);
   const classes = new Table('classes', fillClass, '');
   const listeners = new Table('listeners', fillListener, '');
+  const nodes = new Table('nodes', fillNode, '');
   const events = new Table('events', fillEvent, 'Nothing has happened yet.');
   const named = new Table('named', fillNamed, 'No limits are named.');
   const filtered = [limits, named, ...tops.map(([, table]) => table), events];
@@ -367,6 +375,8 @@
   };
 
   const showTables = (s) => {
+    $('nodes-card').hidden = s.upstream.nodes.length < 2;
+    nodes.update(s.upstream.nodes.map((node) => ({ key: node.address, node })));
     limits.update(s.limits.slice(0, LIMITS).map((limit) => ({ key: limit.rule, limit })));
     named.update(s.named_limits.slice(0, LIMITS).map((one) => ({ key: one.name, named: one })));
     for (const [by, table] of tops)
