@@ -278,7 +278,7 @@ static struct room_share share(const struct rider *rider)
 static void audit(const struct rider *rider, const struct lane *lane)
 {
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
-    const struct lane_key key = session_key(client);
+    const struct lane_key key = session_key(client, lane_node(lane));
     if (lane->role == LANE_PRIVATE) {
         assert(client->has_private_lane);
     } else {

@@ -45,7 +45,7 @@ void decisions_ask(struct client *client, const struct request *request)
     const struct quota_context context = {
         .prefix = slice_str(rules->limit_prefix),
         .user = session_user(client),
-        .database = session_key(client).database,
+        .database = session_database(client),
         .is_resp3 = session_protocol(client) == 3,
         .when_down = rules->when_down,
         .cell = rules->cell,

@@ -89,9 +89,12 @@ static void on_login_refused(void *arg, const struct login *login)
     }
 }
 
-static bool has_epoch(void *arg, uint32_t epoch)
+/* At other nodes than the home node no client is in an earlier epoch than the node's (session_key). */
+static bool has_epoch(void *arg, const struct node *node, uint32_t epoch)
 {
     struct front *front = arg;
+    if (node != front_home_node(front))
+        return false;
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         const struct client *client = container_of(at, struct client, in_front);
         if (client->epoch == epoch && session_has_login(client, NULL))

@@ -117,10 +117,9 @@ static inline struct nodes_row *front_home(const struct front *front)
     return nodes_home(&front->nodes);
 }
 
-/* The epoch that a client is in which connects now: whom Redis takes it for until it logs in. */
-static inline uint32_t front_epoch(const struct front *front)
+static inline struct node *front_home_node(const struct front *front)
 {
-    return node_epoch(lanes_node(&front_home(front)->lanes));
+    return lanes_node(&front_home(front)->lanes);
 }
 
 /* That has become of a command. */

@@ -129,7 +129,7 @@ static enum finding find_private(struct client *client, const struct request *re
             lane_choice_wait_for_idle(client);
             return LANE_NOT_YET;
         }
-        struct lane_key key = session_key(client);
+        struct lane_key key = session_key(client, lanes_node(lanes_for(client, request)));
         client->is_urgent = request->command->is_urgent && key.database != 0;
         if (client->is_urgent)
             key.database = 0;
@@ -288,7 +288,7 @@ static struct lane *find_shared(struct client *client, const struct request *req
     if (lease_holds(lease) && lanes_of(lease->lane) == lanes &&
         (rider->in_flight > 0 || !shared_is_sluggish(lease->lane)))
         return lease->lane;
-    const struct lane_key key = session_key(client);
+    const struct lane_key key = session_key(client, lanes_node(lanes));
     /* Its own calls are what that lane waits for: to go elsewhere would be to wait for them too. */
     if (rider->in_flight > 0 && rider->lane->in == LIST_SHARED && lanes_of(rider->lane) == lanes &&
         lane_key_eq(&rider->lane->key, &key))
@@ -302,22 +302,24 @@ static struct lane *find_shared(struct client *client, const struct request *req
 /* HELLO changes nothing on a lane of the protocol it asks for; whom Redis lets in nowhere it does not let in there. */
 static struct lane *find_for_hello(struct client *client, const struct request *request)
 {
-    struct lane_key key = session_key(client);
+    struct lanes *lanes = lanes_for(client, request);
+    struct lane_key key = session_key(client, lanes_node(lanes));
     if (request->hello->protocol == 0 || request->hello->protocol == key.protocol || session_is_anonymous(client))
         return find_shared(client, request);
     key.protocol = request->hello->protocol;
-    return shared_get(lanes_for(client, request), &key, &client->rider);
+    return shared_get(lanes, &key, &client->rider);
 }
 
 /* SELECT changes nothing on a lane of that database. NULL: there is none yet. */
 static struct lane *find_for_select(struct client *client, const struct request *request)
 {
+    struct lanes *lanes = lanes_for(client, request);
     int64_t database;
     if (!num_parse(request->args[0], &database) || database < 0 || database > INT32_MAX)
         return find_shared(client, request);
-    struct lane_key key = session_key(client);
+    struct lane_key key = session_key(client, lanes_node(lanes));
     key.database = (uint32_t)database;
-    return shared_find(lanes_for(client, request), &key);
+    return shared_find(lanes, &key);
 }
 
 /*

@@ -67,12 +67,26 @@ struct login *session_login(const struct client *client)
     return client->session != NULL ? client->session->login : NULL;
 }
 
-struct lane_key session_key(const struct client *client)
+/*
+ * Epochs are a node's own. At another node than the home node a client is as if it had just come: it never gets what was
+ * opened before a password was set there.
+ */
+static uint32_t epoch_at(const struct client *client, const struct node *node)
 {
-    const struct session *session = client->session;
-    if (session == NULL)
-        return (struct lane_key){.protocol = 2, .login = login_of(client), .epoch = client->epoch};
-    return (struct lane_key){session->protocol, session->database, login_of(client), client->epoch};
+    return node == front_home_node(client->front) ? client->epoch : node_epoch(node);
+}
+
+struct lane_key session_key(const struct client *client, const struct node *node)
+{
+    return (struct lane_key){.protocol = session_protocol(client),
+                             .database = session_database(client),
+                             .login = login_of(client),
+                             .epoch = epoch_at(client, node)};
+}
+
+uint32_t session_database(const struct client *client)
+{
+    return client->session != NULL ? client->session->database : 0;
 }
 
 struct slice session_name(const struct client *client)
@@ -101,14 +115,14 @@ bool session_is_anonymous(const struct client *client)
     if (login_of(client) != NULL)
         return false;
     /* Redis lets those stay who came before there was a password, and lets everybody in once there is none. */
-    return (client->epoch & front_epoch(client->front) & EPOCH_NEEDS_AUTH) != 0;
+    return (client->epoch & node_epoch(front_home_node(client->front)) & EPOCH_NEEDS_AUTH) != 0;
 }
 
 bool session_must_log_in(const struct client *client)
 {
     if (!session_is_anonymous(client))
         return false;
-    node_doubt(lanes_node(&front_home(client->front)->lanes));
+    node_doubt(front_home_node(client->front));
     return true;
 }
 
@@ -179,7 +193,7 @@ static void change_lane(struct client *client)
 {
     lease_drop(&client->shared);
     if (client->has_private_lane && client->rider.lane != NULL) {
-        struct lane_key key = session_key(client);
+        struct lane_key key = session_key(client, lane_node(client->rider.lane));
         lane_set_key(client->rider.lane, &key);
     }
 }
@@ -206,7 +220,7 @@ bool session_log_in(struct client *client, struct login *login)
 
 void session_begin(struct client *client)
 {
-    client->epoch = front_epoch(client->front);
+    client->epoch = node_epoch(front_home_node(client->front));
 }
 
 void session_reset(struct client *client)

@@ -21,11 +21,12 @@
 /* Empty until a user other than `default` has logged in. */
 struct slice session_user(const struct client *client);
 
-/* What its shared lane is found by. The login stays the session's. */
-struct lane_key session_key(const struct client *client);
+/* What its shared lane to a node is found by. The login stays the session's. */
+struct lane_key session_key(const struct client *client, const struct node *node);
 
 struct slice session_name(const struct client *client); /* empty: none */
 uint8_t session_protocol(const struct client *client);
+uint32_t session_database(const struct client *client);
 
 /* What it has said of its library; NULL: nothing. See front/library.h. */
 const struct library *session_library(const struct client *client);

@@ -432,7 +432,7 @@ static bool is_id(const struct slice *words, uint32_t i)
 /* Nobody points at another's lane: an id that is none of his own application's becomes one that nobody has. */
 static bool send_tracking(struct client *client, struct lane *lane, const struct request *request)
 {
-    const struct lane_key key = session_key(client);
+    const struct lane_key key = session_key(client, lane_node(lane));
     struct slice *words = malloc(request->argc * sizeof *words);
     char *out = malloc(request->bytes.len + request->argc * (EMIT_HEADER_MAX + sizeof NOBODYS_ID));
     struct argv_walk walk;

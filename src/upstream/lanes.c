@@ -113,7 +113,8 @@ bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane)
     if (lane->role != LANE_SHARED || lanes_is_newcomers(lanes, lane) || !calls_is_empty(&lane->calls) ||
         !list_is_empty(&lane->waiting))
         return false;
-    return !lanes_is_irreplaceable(lanes, lane) || !lanes->ops->has_epoch(lanes->arg, lane->key.epoch);
+    return !lanes_is_irreplaceable(lanes, lane) ||
+           !lanes->ops->has_epoch(lanes->arg, lanes_node(lanes), lane->key.epoch);
 }
 
 bool lanes_close_idle(struct lanes *lanes)

@@ -23,8 +23,8 @@
 struct lanes_ops {
     /* Redis does not accept this login any more: clients that came in by it must go. */
     void (*on_login_refused)(void *arg, const struct login *login);
-    /* Is any client left that came in this epoch and has not logged in? */
-    bool (*has_epoch)(void *arg, uint32_t epoch);
+    /* Is any client left that came in this epoch of the node and has not logged in? */
+    bool (*has_epoch)(void *arg, const struct node *node, uint32_t epoch);
 };
 
 struct lanes {
