@@ -106,7 +106,8 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
     lanes->why_none = ERR_NONE;
     if (!lanes_are_up(lanes))
         return NULL;
-    if (last != NULL && lease_holds(last) && last->lane->in == LIST_IDLE && lane_key_eq(&last->lane->key, key))
+    bool is_kept = last != NULL && lease_holds(last) && last->lane->in == LIST_IDLE && lanes_of(last->lane) == lanes;
+    if (is_kept && lane_key_eq(&last->lane->key, key))
         return resume(last->lane, owner);
     struct lane *left = wants_new ? NULL : find_left(lanes);
     return left != NULL ? renew(lanes, left, key, owner) : open_new(lanes, key, owner);
