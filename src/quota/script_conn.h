@@ -1,5 +1,6 @@
 /*
- * The connection on which one worker calls weir's scripts in one node: opened when it is needed, loads the scripts first.
+ * The connection on which one worker calls weir's scripts in one node: opened when it is needed, loads the scripts
+ * first.
  *
  * Questions are answered in order. When the connection is lost, open questions remain unanswered: nothing is asked
  * twice.
@@ -64,8 +65,8 @@ static inline uint64_t script_conn_now_ns(const struct script_conn *conn)
 }
 
 /*
- * Is there none because its node is away? That it is there, but does not let weir in or does not decide, is no reason to
- * let anybody through.
+ * Is there none because its node is away? That it is there, but does not let weir in or does not decide, is no reason
+ * to let anybody through.
  */
 static inline bool script_conn_is_away(const struct script_conn *conn)
 {

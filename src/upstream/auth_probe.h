@@ -1,8 +1,9 @@
 /*
- * Asks Redis once a second whom it takes a stranger for, as somebody may set or remove a password behind weir's back.
+ * Asks a node once a second whether connections that do not log in are served, as somebody may set or remove the
+ * password of `default` without weir's seeing it; a change ends the node's epoch (node.h).
  *
- * What a connection was taken for when it was opened it stays, so each question is a new connection. Where a password
- * is wanted strangers get nothing, and nothing is asked until somebody comes who expects otherwise. Lives on one loop.
+ * That is settled when a connection is opened, so each question is a new connection. While a password is wanted nothing
+ * is asked, unless the node is doubted (node_doubt). One for each node; lives on one loop.
  */
 #ifndef WEIR_UPSTREAM_AUTH_PROBE_H
 #define WEIR_UPSTREAM_AUTH_PROBE_H
@@ -12,7 +13,7 @@
 
 struct auth_probe;
 
-/* Out of memory ends the process. */
+/* The first question is asked after a second. Out of memory ends the process. */
 struct auth_probe *auth_probe_open(struct loop *loop, struct node *node);
 
 /* Asynchronous; frees itself. Safe on NULL. */

@@ -1,5 +1,5 @@
 /*
- * What Redis says to a stranger, taken piece by piece: whom it takes him for.
+ * Reads the answer to auth_probe's question, which may come in pieces: are connections that do not log in served?
  */
 #ifndef WEIR_UPSTREAM_AUTH_PROBE_ANSWER_H
 #define WEIR_UPSTREAM_AUTH_PROBE_ANSWER_H
@@ -10,13 +10,13 @@
 #include "resp/scan.h"
 
 enum auth_probe_verdict {
-    AUTH_PROBE_MORE,
-    AUTH_PROBE_SERVED,     /* anybody may ask */
-    AUTH_PROBE_NEEDS_AUTH, /* nobody may without a password */
-    AUTH_PROBE_UNKNOWN,    /* it has not said */
+    AUTH_PROBE_MORE,       /* the answer goes on */
+    AUTH_PROBE_SERVED,     /* they are */
+    AUTH_PROBE_NEEDS_AUTH, /* they are not: -NOAUTH */
+    AUTH_PROBE_UNKNOWN,    /* it does not say */
 };
 
-/* Zeroed. */
+/* Zeroed: nothing has come. */
 struct auth_probe_answer {
     struct reply_scan scan;
     struct glimpse glimpse;

@@ -1,5 +1,8 @@
 /*
- * When to try again: twice as long after each failure, up to a bound, with jitter so that many do not come at once.
+ * When to try again after failures: the pause is twice as long after each one, up to a bound, with jitter so that many
+ * who failed together do not try together.
+ *
+ * Zeroed: no failure yet. Used by its owner's thread only.
  */
 #ifndef WEIR_UPSTREAM_BACKOFF_H
 #define WEIR_UPSTREAM_BACKOFF_H
@@ -7,9 +10,9 @@
 #include <stdint.h>
 
 struct backoff {
-    uint64_t random; /* xorshift state; 0: not seeded yet */
-    uint64_t due_ns; /* 0: nothing is due */
-    uint32_t failures;
+    uint64_t random;   /* xorshift state; 0: not seeded yet */
+    uint64_t due_ns;   /* when to try again; 0: nothing has failed since backoff_reset */
+    uint32_t failures; /* since then */
 };
 
 /* One more failure at `now_ns`; sets due_ns. */

@@ -1,9 +1,10 @@
 /*
- * The calls in flight on one lane, oldest first: who asked, and what comes back.
+ * The calls in flight on one lane, oldest first: which rider sent each, and what is done with its reply.
  *
- * A queue of runs: equal neighbours of one rider are one entry. An entry keeps its position for as long as it is in
- * the queue, so a rider may remember where its last one is. What a client pipelines behind a command that blocks can be
- * much: the memory counts as the worker's, and goes back when the last has been answered.
+ * A ring of runs: neighbouring calls that are equal and of the same rider are one entry with a count. An entry keeps
+ * its position for as long as it is in the queue, so a rider may remember where its last one is. A client may pipeline
+ * much behind a command that blocks: the ring's memory counts as the worker's, and is freed when the last call has been
+ * answered.
  */
 #ifndef WEIR_UPSTREAM_CALLS_H
 #define WEIR_UPSTREAM_CALLS_H
@@ -14,7 +15,7 @@
 #include "base/chain.h"
 #include "limit/command.h"
 
-#define CALLS_KEEP 512 /* of memory for so many, an empty queue keeps it */
+#define CALLS_KEEP 512 /* entries: an empty queue keeps memory for no more */
 
 struct rider;
 
@@ -26,34 +27,34 @@ enum {
     CALL_ENDS_RUN =
         1 << 3, /* what the rider hears next is not this lane's: nothing joins it, and it hears of its end */
     CALL_MAY_WAIT = 1 << 4, /* Redis may hold the reply back for as long as it likes */
-    CALL_ADMITS = 1 << 5,   /* it may change whom Redis takes those for who do not log in */
+    CALL_ADMITS = 1 << 5,   /* it may set or remove the password of connections that do not log in: ends the epoch */
     /*
-     * Of an array that answers it only what follows its first `argument` elements is heard, and the lane is raw from
-     * there on; anything else is thrown away.
+     * Of the array that answers it the rider hears what follows the first `argument` elements, and the lane is raw from
+     * there on; any other reply is thrown away.
      */
     CALL_TAIL = 1 << 6,
-    CALL_NONCE = 1 << 7, /* the lane's own question: anything but its nonce ends the lane */
+    CALL_NONCE = 1 << 7, /* the question of lane_vouch: any answer but the nonce ends the lane */
 };
 
 struct call {
-    struct rider *rider; /* NULL: it has gone; the replies are dropped */
+    struct rider *rider; /* that hears the reply; NULL: it has gone, and the reply is dropped */
     uint32_t n;          /* replies (with FLOW_SUBSCRIBE: frames) still to come */
     uint8_t flow;        /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
     uint8_t effect;      /* enum effect, for CALL_LOOK; it means the same on every lane */
     uint8_t flags;
-    uint8_t counted;     /* the rider's own business: not 0, and it hears of the end */
-    uint32_t argument;   /* what the effect is about: a database, on (1) or off (0) */
-    uint32_t waited_us;  /* as the rider said */
-    uint64_t arrived_ns; /* as the rider said; 0: nobody wants to know how long it takes */
-    uint64_t sent_ns;    /* 0: it has not been */
+    uint8_t counted;     /* of the rider's meaning; not 0: on_counted tells of the call's end */
+    uint32_t argument;   /* of the effect: a database, on (1) or off (0) ... */
+    uint32_t waited_us;  /* how long a limit made it wait, from rider.waited_us */
+    uint64_t arrived_ns; /* when it came to weir, from rider.arrived_ns; 0: it is not timed */
+    uint64_t sent_ns;    /* when it was written to the connection; 0: not yet */
 };
 
 struct calls {
-    struct pool *pool; /* whose memory it is; set before the first call */
-    struct call *ring; /* a power of two */
-    uint32_t capacity;
-    uint32_t head; /* positions count on for ever and wrap */
-    uint32_t tail;
+    struct pool *pool; /* where the memory is counted; set before the first call */
+    struct call *ring; /* heap */
+    uint32_t capacity; /* entries in it, a power of two; 0: no ring */
+    uint32_t head;     /* position of the oldest; positions only grow, and wrap */
+    uint32_t tail;     /* position behind the newest */
 };
 
 void calls_fini(struct calls *calls);

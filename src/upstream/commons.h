@@ -1,6 +1,6 @@
 /*
- * What the lanes of one worker have in common, whichever node they lead to: weir's own login, the output that waits, the
- * memory for replies that are taken in, and who waits until there may be more connections.
+ * What the lanes of one worker have in common, whichever node they lead to: weir's own login, the output that waits,
+ * the memory for replies that are taken in, and who waits until there may be more connections.
  *
  * The worker's thread only.
  */

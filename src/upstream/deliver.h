@@ -8,7 +8,10 @@
 
 #include "upstream/lane.h"
 
-/* Some of the bytes from p to end, at least one. Returns where the rest begins; NULL: all are taken, or the lane is gone. */
+/*
+ * Some of the bytes from p to end, at least one. Returns where the rest begins; NULL: all are taken, or the lane is
+ * gone.
+ */
 const char *deliver(struct lane *lane, const char *p, const char *end);
 
 /* Has of a frame that this rider hears a part come, and been passed on? */

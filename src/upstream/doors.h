@@ -1,10 +1,11 @@
 /*
- * Asks one node who somebody is: `AUTH user password`, on lanes that carry nothing else, and one at a time on each.
+ * Doors: lanes on which a node is asked whether a user's password is right, by `AUTH user password`, one at a time on
+ * each, and which carry nothing else.
  *
- * The exact +OK is the only yes; what anybody else has on its way, or lets a script answer, is on other lanes. From 7.2
- * on a failed AUTH behind replies that are not yet sent has no answer at all, and the next one's would be taken for it:
- * so nothing is asked before the answer to the question before it is here. Several doors make up for that; each
- * question has an end in time.
+ * The exact +OK is the only yes; what other clients have in flight, or let a script answer, is on other lanes. From
+ * Redis 7.2 on a failed AUTH behind replies that are not yet sent has no answer at all, and the next one's would be
+ * taken for it: so a door asks nothing before its last question is answered. Several doors make up for that; each
+ * question has an end in time. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_DOORS_H
 #define WEIR_UPSTREAM_DOORS_H
@@ -14,26 +15,26 @@
 #include "base/list.h"
 #include "upstream/weir_lane.h"
 
-#define DOORS_MAX 4          /* of a worker: some thousands of logins a second each */
-#define DOORS_REPLY_MAX 4096 /* of one answer */
+#define DOORS_MAX 4          /* of a worker to a node: some thousands of logins a second each */
+#define DOORS_REPLY_MAX 4096 /* bytes of one answer */
 #define DOORS_PATIENCE_NS                                                                                              \
     (10 * NS_PER_S) /* for one answer, without an upstream-timeout: CLIENT PAUSE holds it back too */
 
 enum judgement {
-    JUDGED_TRUE,  /* +OK: Redis takes whoever says this for that user */
+    JUDGED_TRUE,  /* +OK: the password is right */
     JUDGED_FALSE, /* Redis says why not: `reply` is its whole error */
     JUDGED_NOT,   /* there is no answer: lanes_why_none, or upstream timeout */
     JUDGED_BARRED /* may_ask has said no */
 };
 
-/* Somebody who says who he is. Embedded in whatever waits for the answer. */
+/* A login to be judged. Embedded in whatever waits for the judgement. */
 struct question {
-    struct list in_doors; /* while it waits for its turn */
-    struct door *door;    /* that it is being asked at; NULL: none */
-    struct login *login;  /* counted by whoever asks; stays until the judgement or doors_forget */
-    bool is_again;        /* the door that it was asked at is gone; it changes nothing, so it may be asked twice */
-    bool is_short;        /* said without a user: AUTH password */
-    /* Asked once more at the last moment. */
+    struct list in_doors; /* in doors.waiting, while it waits for its turn */
+    struct door *door;    /* where it is being asked; NULL: nowhere */
+    struct login *login;  /* the asker's reference, which stays until the judgement or doors_forget */
+    bool is_again;        /* its door was lost once: AUTH changes nothing there, so it may be asked twice */
+    bool is_short;        /* sent without a user: AUTH password */
+    /* Called right before it is sent; false: it is not, and judged JUDGED_BARRED. */
     bool (*may_ask)(struct question *question);
     /* Not from within doors_ask. The reply is good for this call only; empty without one. */
     void (*on_judged)(struct question *question, enum judgement judgement, struct slice reply);
@@ -42,7 +43,7 @@ struct question {
 struct door {
     struct doors *doors;
     struct weir_lane base;
-    struct question *asked; /* NULL: none, or nobody waits for it any more */
+    struct question *asked; /* in flight there; NULL: none, or forgotten */
     bool is_busy;           /* an answer is on its way */
 };
 
@@ -58,7 +59,7 @@ void doors_fini(struct doors *doors);
 /* on_judged follows, later, unless doors_forget comes first. */
 void doors_ask(struct doors *doors, struct question *question);
 
-/* Nobody waits for it any more. Safe on one that is not being asked. */
+/* The asker does not wait any more: on_judged will not be called. Safe on one that is not being asked. */
 void doors_forget(struct question *question);
 
 #endif

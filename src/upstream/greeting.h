@@ -1,10 +1,10 @@
 /*
- * What weir says on a connection before anybody's requests, and how the answers are judged: the login of a fresh one,
- * or between two owners of a used one: RESET, the login, a nonce.
+ * The greeting: what weir sends on a lane before its first rider's requests, and how the answers are judged. On a new
+ * connection that is the login, the database and HELLO; between two owners of a used one RESET, the same, and a nonce.
  *
- * On a used connection nothing is believed but exactly what was asked for, in its order, with the nonce at its end:
- * what the owner before has left on its way there could be anything. On a fresh one nothing is pending when AUTH is
- * asked: from 7.2 on Redis leaves a failed one without an answer otherwise.
+ * On a used connection nothing is believed but exactly what was asked for, in its order, with the nonce at its end,
+ * since replies to the owner before may still come. On a new one nothing is pending when AUTH is sent: from 7.2 on
+ * Redis leaves a failed AUTH without an answer otherwise. Pure but for memory.
  */
 #ifndef WEIR_UPSTREAM_GREETING_H
 #define WEIR_UPSTREAM_GREETING_H
@@ -19,17 +19,17 @@
 
 enum greeting_kind {
     GREETING_FRESH, /* of a new connection */
-    GREETING_OWNED, /* the same, and it asks for the connection's id */
+    GREETING_OWNED, /* the same of a private one: HELLO is sent, too, for the connection's id */
     GREETING_AGAIN, /* of one that has had another owner */
 };
 
 /*
- * What makes a new connection speak for all that Redis has been sent before: WAIT and WAITAOF are about the last
- * command of their own connection that replicas were sent. Before the client's login weir publishes an empty message
- * there.
+ * What makes a new connection speak for all that Redis has been sent before it: WAIT and WAITAOF tell of the last
+ * command of their own connection that replicas were sent, so weir publishes an empty message on it, before the
+ * client's login.
  */
 struct greeting_cover {
-    const char *channel;       /* NULL: it is not asked for */
+    const char *channel;       /* where; NULL: no cover is wanted */
     const struct login *login; /* weir's own login, for that moment; NULL: nobody's. Only where a login follows; needed
                               * until greeting_say has been called once */
 };

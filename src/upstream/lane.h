@@ -42,7 +42,9 @@
 
 /* What a lane tells whoever keeps it (lanes.h), at once. */
 struct lane_ops {
-    /* It is connected, or lent to another owner, and its greeting is about to be sent: how long may the answers take? */
+    /*
+     * It is connected, or lent to another owner, and its greeting is about to be sent: how long may the answers take?
+     */
     void (*on_greeting)(struct lane *lane);
     /* It may be used. `needs_auth`: Redis wants a password of connections that do not log in. */
     void (*on_ready)(struct lane *lane, bool needs_auth);
@@ -127,13 +129,12 @@ struct lane {
     struct room_share share; /* which counts of the room it is in */
     struct nonce nonce;      /* asked, and not answered yet */
     struct bytes greeted;    /* the greeting's answer that is being read; of a door, the login's; heap */
-    char *
-        cover; /* the channel by which it is to speak for what others have sent (greeting_cover); heap; NULL: it is not */
-    uint8_t state;   /* enum lane_state */
-    uint8_t end;     /* enum lane_end, once it has failed */
-    uint8_t role;    /* enum lane_role */
-    uint8_t in;      /* enum lane_list: the list it is in */
-    uint8_t returns; /* how often its owner came back to it at once, see lend.c */
+    char *cover;             /* greeting_cover.channel, heap; NULL: it is to speak for no other connection */
+    uint8_t state;           /* enum lane_state */
+    uint8_t end;             /* enum lane_end, once it has failed */
+    uint8_t role;            /* enum lane_role */
+    uint8_t in;              /* enum lane_list: the list it is in */
+    uint8_t returns;         /* how often its owner came back to it at once, see lend.c */
     struct greeting greeting;
     bool is_in_frame;   /* a frame has begun to come, and not ended */
     bool is_unasked;    /* this frame began when no call was in flight */
@@ -229,8 +230,8 @@ static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)
 }
 
 /*
- * A request of so many bytes goes to a shared lane: rider.sent_bytes is what has gone there since no more than `few` calls
- * were unanswered. Before the call is noted.
+ * A request of so many bytes goes to a shared lane: rider.sent_bytes is what has gone there since no more than `few`
+ * calls were unanswered. Before the call is noted.
  */
 static inline void lane_count_sent(struct rider *rider, uint32_t few, uint32_t bytes)
 {
@@ -301,7 +302,9 @@ void lane_withdraw(struct rider *rider);
 /* Send the bytes of requests noted before, which are this rider's. */
 void lane_send(struct lane *lane, const struct rider *rider, const char *data, size_t n);
 
-/* The same; the bytes stay where they are until the commons' outbox is flushed (outbox.h), or something else is sent. */
+/*
+ * The same; the bytes stay where they are until the commons' outbox is flushed (outbox.h), or something else is sent.
+ */
 void lane_gather(struct lane *lane, const struct rider *rider, const char *data, size_t n);
 
 /* More of the newest request, of which a part has been sent: it comes as its sender has it. */

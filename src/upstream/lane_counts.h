@@ -1,37 +1,35 @@
 /*
- * How many lanes a worker has, and what became of others: counted by the worker, read by anybody (base/count.h).
+ * How many lanes a worker has to one node, and what became of earlier ones: counted by the worker's thread, read by any
+ * (base/count.h).
  */
 #ifndef WEIR_UPSTREAM_LANE_COUNTS_H
 #define WEIR_UPSTREAM_LANE_COUNTS_H
 
 #include "base/count.h"
 
-/* The list that a lane is in. */
+/* Each lane is in one list, which says what it is doing. */
 enum lane_list {
-    LIST_NONE,
+    LIST_NONE,    /* closed, or not opened yet */
     LIST_OPENING, /* connecting or greeting, of any role */
-    LIST_SHARED,
-    LIST_RETIRED, /* shared, and takes no new calls: those on it take their time */
-    LIST_SPARE,   /* shared, for when the one in use is retired */
+    LIST_SHARED,  /* takes the calls of all clients of its session */
+    LIST_RETIRED, /* shared, and takes no new calls, because those on it take long */
+    LIST_SPARE,   /* shared, without calls, for when the one in use is retired */
     LIST_PRIVATE, /* has an owner */
     LIST_IDLE,    /* private, kept for its last owner or the next */
-    LIST_SCRIPT,
-    LIST_DOOR,
+    LIST_SCRIPT,  /* weir's, for the scripts of LIMIT */
+    LIST_DOOR,    /* weir's, for logins */
     LIST_COUNT
 };
 
-/*
- * Why a lane has failed. LOSS_SYSTEM: there was no descriptor or no memory to open one. LOSS_UNCLEAN: between two
- * owners it answered otherwise than it must.
- */
+/* Why a lane has failed. */
 enum lane_loss {
-    LOSS_CONNECT,
-    LOSS_TIMEOUT,
-    LOSS_PROTOCOL,
-    LOSS_CLOSED,
-    LOSS_AUTH,
-    LOSS_SYSTEM,
-    LOSS_UNCLEAN,
+    LOSS_CONNECT,  /* the connection could not be made, or Redis turned it away */
+    LOSS_TIMEOUT,  /* an answer did not come in time */
+    LOSS_PROTOCOL, /* what came may not come there */
+    LOSS_CLOSED,   /* Redis has closed it when it was ready */
+    LOSS_AUTH,     /* Redis has refused its login, or what else its greeting asks for */
+    LOSS_SYSTEM,   /* there was no descriptor or no memory to open one */
+    LOSS_UNCLEAN,  /* between two owners it answered otherwise than it must */
     LOSS_COUNT
 };
 
@@ -42,8 +40,8 @@ struct lane_counts {
     _Atomic uint64_t subscribed;        /* connections with subscriptions, now */
     _Atomic uint64_t opened;            /* connections begun */
     _Atomic uint64_t lost[LOSS_COUNT];
-    _Atomic uint64_t pushes_dropped; /* that nobody on the lane had asked for */
-    _Atomic uint64_t is_down;        /* 1: the upstream is away, as far as this worker knows */
+    _Atomic uint64_t pushes_dropped; /* pushes that nobody on the lane had asked for */
+    _Atomic uint64_t is_down;        /* 1: the node is away, as far as this worker knows */
 };
 
 /* "opening" ..., "connect" ... */

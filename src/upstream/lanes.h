@@ -114,8 +114,8 @@ __attribute__((warn_unused_result)) bool lanes_use(struct lanes *lanes, struct r
 struct room_share lanes_share_of(const struct rider *rider);
 
 /*
- * A new connection of role LANE_SHARED or LANE_PRIVATE, which counts for `share`; a private one is `owner`'s. NULL: there
- * may be none now.
+ * A new connection of role LANE_SHARED or LANE_PRIVATE, which counts for `share`; a private one is `owner`'s. NULL:
+ * there may be none now.
  */
 struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum lane_role role, struct rider *owner,
                         struct room_share share);

@@ -1,9 +1,9 @@
 /*
- * Private lanes: lent to one client at a time, taken back, and kept for a while for whoever comes next.
+ * Private lanes: lent to one client at a time, taken back, and kept for a while for the next owner.
  *
- * Between two owners a lane is greeted anew, which takes a round trip; so who comes back to the lane that it had last,
- * and that nobody has had since, has it as it was. Others leave it alone for a moment, the longer the more often its
- * owner came back in time.
+ * Between two owners a lane is greeted anew, which takes a round trip. A client that comes back to the lane it had
+ * last, and that no other has had since, has it as it was: it remembers it by a lease. A lane is left to its last owner
+ * for a moment, the longer the more often that came back in time. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_LEND_H
 #define WEIR_UPSTREAM_LEND_H
@@ -11,30 +11,33 @@
 #include "upstream/lanes.h"
 
 /*
- * A private lane for `owner`: the one of its lease if that still holds, else one that is kept, else a new one; ready,
- * or to be waited for. `wants_new`: no kept one. NULL as shared_get. A lane that is kept and turns out not to be
- * clean is closed, the owner's lane is NULL and its link woken: it asks again, for a new one.
+ * A private lane for `owner`: the one of its lease `last` if that still holds, else one that is kept, else a new one;
+ * ready, or to be waited for. `wants_new`: no kept one. NULL as shared_get. If a kept lane turns out not to be clean,
+ * it is closed, the owner's lane is NULL and its link woken: then it is to ask again, with wants_new.
  */
 struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct lease *last,
                           bool wants_new);
 
 /*
- * A new one that speaks for all that Redis has been sent before it is ready, by a message on `channel`, if weir's own
- * login may publish there: then is_covered. Otherwise as lend_private.
+ * A new private lane on which WAIT speaks for all that the node has been sent before the lane is ready, by a message on
+ * `channel`, if weir's own login may publish there (greeting_cover): then is_covered. Otherwise as lend_private.
  */
 struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, struct rider *owner, struct slice channel);
 
-/* Its owner needs it no longer, and it is clean: it is kept, with a lease for its owner, or closed. */
+/* The owner needs the lane no longer, and it is clean: it is kept, and `last` becomes a lease on it, or closed. */
 void lend_take_back(struct lane *lane, struct lease *last);
 
-/* The same, as it is: with calls answered, but whatever state. It is reset, and nobody comes back to it as it was. */
+/* The same in whatever state it is, all calls answered: it is reset before it is kept, and no lease on it holds. */
 void lend_take_back_as_is(struct lane *lane);
 
-/* Its owner may want others of his user to point at it; or has become another user. */
+/*
+ * From now on other clients of the owner's user may redirect tracking to it (owned.h); its owner has become another
+ * user.
+ */
 void lend_list(struct lane *lane);
 void lend_note_login(struct lane *lane);
 
-/* For health.c: its owner has it no more. */
+/* Its owner has it no more: for health.c, when it is closed. */
 void lend_end_use(struct lane *lane);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * A user and the password that Redis has accepted for it: what lets weir open further lanes for the same client.
- * Counted, used by one thread only; the password is wiped when the last holder lets go.
+ * A user and a password that Redis has accepted for it, with which weir opens further lanes for the same client.
+ *
+ * Counted by references, all of one thread; the password is wiped with the last of them.
  */
 #ifndef WEIR_UPSTREAM_LOGIN_H
 #define WEIR_UPSTREAM_LOGIN_H
@@ -18,7 +19,7 @@ struct login {
     char text[]; /* the user, then the password; both may hold any byte */
 };
 
-/* One holder; nobody's own. NULL: out of memory. */
+/* With one reference; not weir's. NULL: out of memory. */
 struct login *login_new(struct slice user, struct slice password);
 struct login *login_get(struct login *login); /* NULL is nobody, and stays NULL */
 void login_put(struct login *login);

@@ -1,7 +1,7 @@
 /*
- * One server of the upstream: where it is, and what is known of it by whoever learnt it last.
+ * One server of the upstream: its address, and what workers and the main thread have learnt of it.
  *
- * Counted, any thread. Its login, TLS and time-outs are those of the upstream that it belongs to.
+ * Counted by references; any thread. Login, TLS and time-outs are those of the upstream that it belongs to.
  */
 #ifndef WEIR_UPSTREAM_NODE_H
 #define WEIR_UPSTREAM_NODE_H
@@ -20,8 +20,8 @@ struct node {
     struct endpoint endpoint;
     char *text;                       /* its address as configured, for the log; heap */
     struct owned *owned;              /* the connections to it that have an owner now */
-    _Atomic bool is_barred;           /* it cannot be served (a cluster, too old): nobody may use it */
-    _Atomic bool is_doubted;          /* somebody counts on an epoch that wants a password: does it still? */
+    _Atomic bool is_barred;           /* weir cannot serve it (a cluster, too old): no lane may be asked for */
+    _Atomic bool is_doubted;          /* auth_probe is to ask whether it still wants a password */
     _Atomic uint32_t epoch;           /* node_epoch */
     _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
@@ -41,16 +41,17 @@ static inline bool node_is_barred(const struct node *node)
     return atomic_load_explicit(&node->is_barred, memory_order_relaxed);
 }
 
-/* It had better be asked whether it still wants a password. */
+/* It may not want a password any more: have it asked. */
 static inline void node_doubt(struct node *node)
 {
     atomic_store_explicit(&node->is_doubted, true, memory_order_relaxed);
 }
 
 /*
- * Whom Redis takes a connection for that does not log in is settled when it is opened, and stays whatever becomes of
- * the password of `default`. So time is divided into epochs: a new one whenever that may have changed. Who came in one
- * uses no connection opened in an earlier one. The lowest bit says whether a password is wanted, as far as is known.
+ * Whether a connection that does not log in is served is settled when it is opened, and stays so whatever becomes of
+ * the password of `default`. So time is divided into epochs of a node: a new one begins whenever that password may have
+ * been set or removed. A client that came in one epoch uses no connection opened in an earlier one. The number's lowest
+ * bit says whether a password is wanted, as far as is known.
  */
 #define EPOCH_NEEDS_AUTH 1u
 
@@ -59,13 +60,13 @@ static inline uint32_t node_epoch(const struct node *node)
     return atomic_load_explicit(&node->epoch, memory_order_acquire);
 }
 
-/* Something has passed that may have changed it. */
+/* A command has passed that may have set or removed the password. */
 static inline void node_end_epoch(struct node *node)
 {
     atomic_fetch_add_explicit(&node->epoch, 2, memory_order_acq_rel);
 }
 
-/* A new connection has found out: a new epoch if that is news. */
+/* A new connection has found out whether a password is wanted: a new epoch begins if that is news. */
 static inline void node_note_auth(struct node *node, bool needs_auth)
 {
     uint32_t epoch = node_epoch(node);
@@ -75,7 +76,7 @@ static inline void node_note_auth(struct node *node, bool needs_auth)
         ;
 }
 
-/* A longer pause is not shortened by a later one; until_ns 0 ends it. */
+/* CLIENT PAUSE ... WRITE has passed. A longer pause is not shortened by a later one; until_ns 0 ends it. */
 static inline void node_pause(struct node *node, uint64_t until_ns)
 {
     uint64_t now = atomic_load_explicit(&node->paused_until_ns, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /*
- * Everything that one worker has to each node of its topology: lanes, doors, and a prober; and what all of these have in
- * common.
+ * Everything that one worker has to each node of its topology: lanes, doors, and a prober; and what all of these have
+ * in common.
  *
  * The worker's thread only. Which nodes there are is settled at the start; closing is asynchronous, and ends with the
  * loop.

@@ -1,6 +1,7 @@
 /*
- * A question that no ACL can deny and whose answer only Redis can give, and only now: a command that no server has, with
- * 128 fresh random bits as its argument, which every server repeats in its error before it looks at anybody's rights.
+ * A question that no ACL can deny and whose answer only Redis can give, and only now: a command that no server has,
+ * with 128 fresh random bits as its argument, which every server repeats in its error before it looks at anybody's
+ * rights.
  *
  * It leaves no trace in MONITOR, SLOWLOG, ACL LOG and commandstats; INFO counts it among the error replies.
  */

@@ -1,6 +1,6 @@
 /*
- * Requests on their way to a lane that are not copied before they must be: those that lie next to one another where they
- * were read become one piece, and are copied once.
+ * Requests on their way to a lane that are not copied before they must be: those that lie next to one another where
+ * they were read become one piece, and are copied once.
  *
  * A worker has one such piece, whichever node and lane it is for. outbox_gather adds to it; whatever else is sent, on
  * whatever lane, goes behind it by outbox_send, and nothing else writes to a lane's link: so nothing passes it by. The

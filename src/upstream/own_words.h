@@ -1,6 +1,6 @@
 /*
- * What weir says to Redis for its own sake, in a spelling that no client uses: so that of what MONITOR shows weir's
- * clients do not see what is none of theirs. Redis takes a command's name in any case.
+ * Names of commands that weir sends for its own purposes, in a spelling that no client uses: so weir can tell them
+ * apart in what MONITOR shows, and keep them from its clients. Redis takes a command's name in upper and lower case.
  */
 #ifndef WEIR_UPSTREAM_OWN_WORDS_H
 #define WEIR_UPSTREAM_OWN_WORDS_H
@@ -14,11 +14,9 @@
 #define OWN_PUBLISH "pUBLISH"
 #define OWN_CLIENT "cLIENT"
 #define OWN_SELECT "sELECT"
-#define OWN_AUTH "aUTH" /* for the lane; what a client has asked for is said as AUTH */
+#define OWN_AUTH "aUTH" /* to log a lane in; the login that a client asks for is sent as AUTH */
 
-/*
- * Do these bytes begin with a whole line of MONITOR's, "+time [database address] "word" ...", about what weir says so?
- */
+/* Do these bytes begin with a whole line of MONITOR's, "+time [database address] "word" ...", of such a command? */
 bool own_words_in_line(struct slice bytes);
 
 #endif

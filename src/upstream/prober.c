@@ -5,9 +5,9 @@
 #include "upstream/shared.h"
 
 /*
- * Once the first has come back, what was to be sent has been. Redis has it before it the next time, and may take it behind
- * the second; its answer is on its way with that one's, or with the third's, and is read in the turn in which the third is,
- * though perhaps behind it.
+ * Once the first has come back, what was to be sent has been. Redis has it before it the next time, and may take it
+ * behind the second; its answer is on its way with that one's, or with the third's, and is read in the turn in which
+ * the third is, though perhaps behind it.
  */
 #define ROUNDS 4
 

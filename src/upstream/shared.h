@@ -1,8 +1,8 @@
 /*
  * The shared lane of a session: found, opened, and replaced by another when it takes its time.
  *
- * A lane whose calls wait for long, or that is full of one huge reply, is retired: it answers what it has, and new calls
- * go to another, opened beforehand if possible (a spare one). The worker's thread only.
+ * A lane whose calls wait for long, or that is full of one huge reply, is retired: it answers what it has, and new
+ * calls go to another, opened beforehand if possible (a spare one). The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_SHARED_H
 #define WEIR_UPSTREAM_SHARED_H

@@ -1,7 +1,6 @@
 /*
- * What the requests in flight on one lane are to those who sent them: a number each, oldest first.
- *
- * Requests of one run (upstream/calls.h) may differ in it, so it has a queue of its own.
+ * A number for each request in flight on one lane, oldest first, whose meaning is its sender's (front/timing.h: which
+ * command it was). Requests of one run (upstream/calls.h) may differ in it, hence a queue of its own.
  */
 #ifndef WEIR_UPSTREAM_TAGS_H
 #define WEIR_UPSTREAM_TAGS_H
@@ -11,14 +10,14 @@
 
 #include "base/chain.h"
 
-#define TAGS_KEEP 4096 /* of memory for so many, an empty queue keeps it */
+#define TAGS_KEEP 4096 /* entries: an empty queue keeps memory for no more */
 
 struct tags {
-    struct pool *pool; /* whose memory it is; set before the first tag */
-    uint32_t *ring;    /* a power of two */
-    uint32_t capacity; /* positions count on for ever and wrap */
-    uint32_t head;
-    uint32_t tail;
+    struct pool *pool; /* where the memory is counted; set before the first tag */
+    uint32_t *ring;    /* heap */
+    uint32_t capacity; /* entries in it, a power of two; 0: no ring */
+    uint32_t head;     /* position of the oldest; positions only grow, and wrap */
+    uint32_t tail;     /* position behind the newest */
 };
 
 void tags_fini(struct tags *tags);
@@ -34,7 +33,7 @@ __attribute__((warn_unused_result)) static inline bool tags_push(struct tags *ta
     return true;
 }
 
-/* The oldest but i; there must be more than i. */
+/* Number i, the oldest being 0; there must be more than i. */
 static inline uint32_t tags_at(const struct tags *tags, uint32_t i)
 {
     return tags->ring[(tags->head + i) & (tags->capacity - 1)];
@@ -43,7 +42,7 @@ static inline uint32_t tags_at(const struct tags *tags, uint32_t i)
 /* Give the memory back; only of an empty queue. */
 void tags_shed(struct tags *tags);
 
-/* The oldest n. */
+/* Take out the oldest n. */
 static inline void tags_drop(struct tags *tags, uint32_t n)
 {
     tags->head += n;

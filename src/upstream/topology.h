@@ -1,7 +1,7 @@
 /*
- * Which servers the upstream consists of, at one moment: never changed once made, but for what its nodes know.
+ * Which servers the upstream consists of, at one moment. Immutable but for what the nodes themselves learn.
  *
- * Counted: workers and the main thread hold on to it. One server is a topology of one row.
+ * Counted by references, which workers and the main thread have; any thread. One server is a topology of one row.
  */
 #ifndef WEIR_UPSTREAM_TOPOLOGY_H
 #define WEIR_UPSTREAM_TOPOLOGY_H
@@ -12,7 +12,7 @@
 #include "upstream/node.h"
 
 struct topology_row {
-    struct node *node; /* one reference */
+    struct node *node; /* one reference; no two rows have the same */
 };
 
 struct topology {
@@ -26,7 +26,9 @@ struct topology *topology_new(struct node *const *nodes, size_t n);
 struct topology *topology_get(struct topology *topology); /* one more holder; any thread */
 void topology_put(struct topology *topology);             /* safe on NULL */
 
-/* The node that commands without a key go to, and that newcomers meet first. */
+/*
+ * The home node, the first row: where clients log in, and where commands go for which no other node can be told.
+ */
 static inline struct node *topology_home(const struct topology *topology)
 {
     return topology->rows[0].node;

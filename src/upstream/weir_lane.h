@@ -1,6 +1,6 @@
 /*
- * A lane of weir's own, asked for again whenever it is needed: what doors, the script connection and the release listener
- * have in common. Embedded in each; the worker's thread only.
+ * A lane of weir's own, asked for again whenever it is needed: what doors, the script connection and the release
+ * listener have in common. Embedded in each; the worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_WEIR_LANE_H
 #define WEIR_UPSTREAM_WEIR_LANE_H
