@@ -141,11 +141,11 @@ static void on_lost(struct rider *rider)
     bool is_loading = !has_shas(conn) || (conn->n_sent > 0 && !conn->is_let_in);
     bool is_hopeless = is_loading && ++conn->n_lost > LOST_MAX;
     forget(conn);
+    keep_refusal(conn, SLICE("")); /* from now on it is away, whatever was said before */
     if (is_hopeless) {
         conn->refused_ns = script_conn_now_ns(conn);
         conn->ops->on_unloaded(conn);
     }
-    keep_refusal(conn, SLICE("")); /* from now on it is away, whatever was said before */
     conn->ops->on_lost(conn);
 }
 

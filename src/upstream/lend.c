@@ -83,18 +83,25 @@ static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, st
     return lanes_open(lanes, key, LANE_PRIVATE, owner, lanes_share_of(owner));
 }
 
+/* Whom Redis did not know it told no id; who has logged in may want to be named by it. */
+static bool lacks_id(const struct lane *lane, const struct lane_key *key)
+{
+    return lane->id == 0 && lane->key.login == NULL && key->login != NULL;
+}
+
 /*
  * The one that has been kept longest, of those that their last owners do not come back to; or of all, where none can be
  * opened. NULL: there is none.
  */
-static struct lane *find_left(struct lanes *lanes)
+static struct lane *find_left(struct lanes *lanes, const struct lane_key *key)
 {
     uint64_t now_ns = clock_ns();
     bool is_full = room_is_full(lanes_room(lanes));
     struct list *idle = &lanes->lists[LIST_IDLE];
     for (struct list *at = idle->next; at != idle; at = at->next) {
         struct lane *lane = lanes_at(at);
-        if (is_full || lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns)
+        bool is_left = lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns;
+        if (is_full || (is_left && !lacks_id(lane, key)))
             return lane;
     }
     return NULL;
@@ -109,7 +116,7 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
     bool is_kept = last != NULL && lease_holds(last) && last->lane->in == LIST_IDLE && lanes_of(last->lane) == lanes;
     if (is_kept && lane_key_eq(&last->lane->key, key))
         return resume(last->lane, owner);
-    struct lane *left = wants_new ? NULL : find_left(lanes);
+    struct lane *left = wants_new ? NULL : find_left(lanes, key);
     return left != NULL ? renew(lanes, left, key, owner) : open_new(lanes, key, owner);
 }
 

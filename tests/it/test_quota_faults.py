@@ -5,6 +5,7 @@ import time
 
 import pytest
 from kit.decisions import UNAVAILABLE, Decision, admitted, decide, decision, decisions, fresh, place
+from kit.fake import Fake
 from kit.harness import MODE_IDS, MODES, free_port, wait_until
 from kit.resp import Closed, Error, pipeline
 from kit.server import at_least, options
@@ -135,6 +136,29 @@ def test_busy_and_then_away(farm):
         redis.kill()
         wait_until(lambda: str(other.call("GET", "k")).startswith("UPSTREAM"), "it is away")
         assert limit(conn, DECISIONS[0]) == UNAVAILABLE
+
+
+def test_busy_and_then_lost_while_scripts_are_loaded(farm):
+    """Nor is it said of a connection that goes while it is asked again."""
+    with Fake() as fake, farm.weir(fake, workers=1, limit_when_down="error").connect() as conn:
+
+        def loading():
+            return next((lane for lane in list(fake.lanes) if lane.data.startswith(b"*3\r\n$6\r\nSCRIPT")), None)
+
+        def lost():
+            wait_until(loading, "a script is loaded").reset()
+
+        ask = pipeline("LIMIT FUNNEL k 1/h")
+        conn.send(ask)
+        lost()
+        lost()
+        lane = wait_until(loading, "a script is loaded")
+        assert lane.take(bytes(lane.data))
+        lane.send(b"-BUSY for now\r\n")
+        assert conn.read() == Error("BUSY for now")
+        conn.send(ask)
+        lost()
+        assert conn.read() == UNAVAILABLE
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])

@@ -12,6 +12,7 @@
 #define AGAIN_NS (20 * MS) /* he was told BUSY */
 #define LINE_ROOM 128
 #define BUSY_KEPT_NS (2000 * MS) /* weir asks again by then */
+#define LOAD_NS (2000 * MS)      /* so long the answers to what loads weir's scripts may be on their way */
 #define SAID_MAX 64
 #define MARKS 4
 
@@ -231,11 +232,14 @@ void admin_need_master(uint64_t ns, uint64_t pick)
     tell(on_need, NEED_MASTER, "REPLICAOF 127.0.0.1 1");
 }
 
+/* Who asks for a decision while the scripts are loaded hears what Redis has said of those. */
 bool admin_excuses(const struct act *act, const struct reply *reply)
 {
+    uint64_t late_ns = act->is_decided ? LOAD_NS : 0;
+    uint64_t from_ns = act->read_ns > late_ns ? act->read_ns - late_ns : 0;
     for (unsigned need = 0; need < N_NEEDS; need++)
         for (unsigned i = 0; i < MARKS && marks[need][i] != NULL; i++)
-            if (admin.needs[need].until_ns >= act->read_ns && admin.needs[need].until_ns > 0 &&
+            if (admin.needs[need].until_ns > 0 && admin.needs[need].until_ns >= from_ns &&
                 memmem(reply->text.at, reply->text.len, marks[need][i], strlen(marks[need][i])) != NULL)
                 return true;
     return false;

@@ -389,7 +389,7 @@ static bool has_room(const struct client *client)
 
 static void act_once(struct client *client, const struct op *op, uint64_t a, uint64_t b, uint64_t c)
 {
-    struct act one = {op, (uint32_t)a, (uint32_t)b, (uint32_t)c, 0};
+    struct act one = {op, (uint32_t)a, (uint32_t)b, (uint32_t)c, 0, false};
     scenario_note(client->number, op->name, one.a, one.b, one.c);
     op->say(client, &one);
 }

@@ -36,6 +36,7 @@ struct act {
     const struct op *op;
     uint32_t a, b, c;
     uint64_t read_ns; /* when weir had read it; set when it is answered */
+    bool is_decided;  /* by weir's scripts: LIMIT */
 };
 
 struct expected {
@@ -131,8 +132,8 @@ struct client {
     struct random chance;
     struct conn *conn; /* NULL: none */
     struct bytes in, out;
-    struct reply_reader reader; /* of what is in `in` */
-    size_t out_head;
+    struct reply_reader reader;             /* of what is in `in` */
+    size_t out_head, begun;                 /* of `out`: what is sent ends there; the last request begins there */
     uint64_t sent;                          /* bytes, before `out` */
     struct expected expected[EXPECTED_MAX]; /* a ring */
     unsigned first_expected, n_expected;

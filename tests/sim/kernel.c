@@ -357,9 +357,10 @@ void conn_note_read(struct conn *conn, size_t n)
 
 uint64_t conn_read_at(struct conn *conn, uint64_t upto)
 {
+    uint64_t begun_ns = conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns : 0;
     while (conn->first_moment < conn->last_moment && conn->moments[conn->first_moment].upto < upto)
         conn->first_moment++;
-    return conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns : 0;
+    return conn->first_moment < conn->last_moment ? conn->moments[conn->first_moment].at_ns : begun_ns;
 }
 
 void conn_break(struct conn *conn, int error)

@@ -123,7 +123,10 @@ void conn_shut(struct conn *conn);
 void conn_close(struct conn *conn, bool with_reset);
 /* Nothing more will come: the end was read, or the connection is broken. */
 bool conn_is_over(const struct conn *conn);
-/* When weir had read the first `upto` bytes, which must have been asked for in order; 0: it has not. */
+/*
+ * When weir had read the first `upto` bytes, which must have been asked for in order. It has not, and something of them:
+ * when it had read as far as was asked for before, or more; 0: nothing.
+ */
 uint64_t conn_read_at(struct conn *conn, uint64_t upto);
 void conn_note_read(struct conn *conn, size_t n);
 /* Weir is told this of it, the host that it was reset. */

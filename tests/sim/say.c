@@ -35,8 +35,17 @@ static void say_header(struct client *client, char type, size_t n)
 void say_begin(struct client *client, unsigned words)
 {
     client->may_be_closed |= words > STRANGER_WORDS && !(client->session.is_in && client->intent.is_in);
+    client->begun = client->out.len;
     say_header(client, '*', words);
     run.commands++;
+}
+
+static bool is_decided(const struct client *client)
+{
+    static const char limit[] = "\r\n$5\r\nLIMIT\r\n";
+    size_t begun = client->begun < client->out.len ? client->begun : client->out.len;
+    size_t n = client->out.len - begun;
+    return n > 0 && memmem(client->out.at + begun, n < 20 ? n : 20, limit, sizeof limit - 1) != NULL;
 }
 
 void say_word(struct client *client, struct slice word)
@@ -62,6 +71,7 @@ void expect(struct client *client, const struct act *act)
         return;
     unsigned at = (client->first_expected + client->n_expected++) % EXPECTED_MAX;
     client->expected[at] = (struct expected){*act, client->sent + client->out.len, client->n_expected - 1};
+    client->expected[at].act.is_decided = is_decided(client);
 }
 
 #define NUMBER_ROOM 24
