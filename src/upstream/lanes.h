@@ -35,8 +35,9 @@
 #define LANES_GONE_NS (10 * NS_PER_S)    /* how long a client that has closed its side is waited for */
 #define LANES_SHUT_MAX                                                                                                 \
     8 /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
-#define LANES_AGAIN_MAX 40 /* connections closed by Redis in a second before it is taken for away */
-#define LANES_NO_RESET 8   /* logins whose lanes are known not to be reset */
+#define LANES_AGAIN_MAX                                                                                                \
+    40 /* connections closed by Redis in a second, or while none is let in, before it is taken for away */
+#define LANES_NO_RESET 8 /* logins whose lanes are known not to be reset */
 
 struct lanes_ops {
     /* Redis does not accept this login any more: who came in by it must go. */
@@ -69,8 +70,9 @@ struct lanes {
     enum err why_none; /* why the last one who asked got none, if not for that; else ERR_NONE */
     bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */
     unsigned n_shut;   /* connections closed while they were greeted, and none since that was good */
-    uint64_t again_ns; /* since when the next is counted: a second at most */
+    uint64_t again_ns; /* since when n_again is counted: a second, or until one is let in if that takes longer */
     unsigned n_again;  /* connections that were tried again at once, without any back-off */
+    bool has_let_in;   /* since again_ns one was ready */
     uint32_t n_broken; /* ready lanes that Redis, or whatever is between, has ended */
     bool is_closing;
     struct login *no_reset[LANES_NO_RESET]; /* held; the newest in place of the oldest */
