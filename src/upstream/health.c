@@ -56,6 +56,7 @@ static void on_ready(struct lane *lane, bool needs_auth)
     count_set(&lanes->base.counts.is_down, 0);
     lanes->is_garbled = false;
     lanes->n_shut = 0;
+    lanes->has_let_in = true;
     backoff_reset(&lanes->backoff);
 }
 
@@ -105,9 +106,10 @@ static bool may_try_again(struct lanes *lanes, const struct lane *lane)
     if (!is_clients((enum lane_role)lane->role) || lane->greeted_ns == 0 || lane->end != END_LOST)
         return false;
     uint64_t now_ns = clock_ns();
-    if (now_ns - lanes->again_ns > NS_PER_S) {
+    if (lanes->has_let_in && now_ns - lanes->again_ns > NS_PER_S) {
         lanes->again_ns = now_ns;
         lanes->n_again = 0;
+        lanes->has_let_in = false;
     }
     return lanes->down == ERR_NONE && lanes->n_again++ < AGAIN_MAX;
 }

@@ -49,8 +49,9 @@ struct lanes {
     enum err why_none; /* why the last rider that asked got none, if not for that; else ERR_NONE */
     bool is_garbled;   /* what came last in place of a greeting's answer was no RESP */
     unsigned n_shut;   /* connections closed while they were greeted, and none since that was good */
-    uint64_t again_ns; /* since when n_again is counted: a second at most */
+    uint64_t again_ns; /* since when n_again is counted: a second, or until one is let in if that takes longer */
     unsigned n_again;  /* connections that were tried again at once, without any back-off */
+    bool has_let_in;   /* since again_ns one was ready */
     struct login *no_reset[LANES_NO_RESET]; /* one reference each; the newest in place of the oldest */
     unsigned next_no_reset;
 };

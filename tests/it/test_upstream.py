@@ -1,6 +1,7 @@
 """Redis goes away, comes back, wants a password, is full, or is not what weir serves."""
 
 import socket
+import threading
 import time
 
 import pytest
@@ -10,6 +11,7 @@ from kit.resp import Closed, Conn, Error, encode, pipeline
 UNAVAILABLE = Error("UPSTREAM unavailable")
 AT_ONCE = 1.0
 BACK_WITHIN = 3.0
+SLOWLY = 0.03  # seconds; faster, and weir would have tried forty times in a second
 LANES = ["shared", "private"]
 
 
@@ -147,6 +149,32 @@ def test_something_else_answers(farm):
         weir.wait_ready()
         with weir.connect() as a:
             assert a.call("PING") == UNAVAILABLE
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_who_waits_is_told_where_each_connection_ends_slowly(lanes, farm):
+    """No faster than weir may try again for ever: nobody was let in, so that it is no short trouble."""
+    with socket.create_server(("127.0.0.1", free_port())) as server:
+        weir = farm.weir("%s:%d" % server.getsockname(), lanes=lanes, workers=1)
+        over = threading.Event()
+
+        def shut():
+            """As a Redis that wants a certificate: the connection is good, and then ends."""
+            while not over.is_set():
+                conn, _ = server.accept()
+                conn.recv(1)
+                time.sleep(SLOWLY)
+                conn.close()
+
+        thread = threading.Thread(target=shut)
+        thread.start()
+        try:
+            with weir.connect() as conn:
+                assert conn.call("SET", "k", "v") == UNAVAILABLE
+        finally:
+            over.set()
+            socket.create_connection(server.getsockname()).sendall(b"x")
+            thread.join()
 
 
 # ---- passwords ----

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts build/weir with conf/weir.conf on 127.0.0.1:$PORT (6380), in front of $UPSTREAM (host:port or unix:/path)
+# Starts build/weir ($WEIR) with conf/weir.conf on 127.0.0.1:$PORT (6380), in front of $UPSTREAM (host:port or unix:/path)
 # or, without one, of a private redis-server that keeps nothing. Operators have HTTP on 127.0.0.1:$ADMIN_PORT (9380; another
 # one where that is taken) and a socket. Ctrl-C stops both.
 set -euo pipefail
@@ -13,17 +13,19 @@ if answers "$port"; then
     exit 1
 fi
 
-folder=$(mktemp -d "${TMPDIR:-/tmp}/weir-run.XXXXXX")
-redis_pid='' weir_pid=''
+folder='' redis_pid='' weir_pid=''
 stop() {
-    trap - EXIT INT TERM
+    # The signal may come twice: to the whole job, and from make.
+    trap '' HUP INT TERM
+    trap - EXIT
     # SIGINT: at once, without waiting for clients.
     [ -z "$weir_pid" ] || { kill -INT "$weir_pid" 2>/dev/null && wait "$weir_pid" 2>/dev/null; } || true
     [ -z "$redis_pid" ] || { kill "$redis_pid" 2>/dev/null && wait "$redis_pid" 2>/dev/null; } || true
-    rm -rf "$folder"
+    [ -z "$folder" ] || rm -rf "$folder"
 }
 trap stop EXIT
-trap 'exit 0' INT TERM
+trap 'exit 0' HUP INT TERM
+folder=$(mktemp -d "${TMPDIR:-/tmp}/weir-run.XXXXXX")
 
 # wait_for PID NAME COMMAND...: until the command succeeds, while the process lives, at most 10 s
 wait_for() {
@@ -52,7 +54,7 @@ sed -E -e "s|^listen[[:space:]]*=.*|listen = 127.0.0.1:$port|" -e "s|^upstream[[
     conf/weir.conf >"$folder/weir.conf"
 while answers "$admin_port"; do admin_port=$((admin_port + 1)); done
 printf '\n[admin]\nlisten = 127.0.0.1:%s\nsocket = %s/admin.sock\n' "$admin_port" "$folder" >>"$folder/weir.conf"
-setsid build/weir -c "$folder/weir.conf" </dev/null &
+setsid "${WEIR:-build/weir}" -c "$folder/weir.conf" </dev/null &
 weir_pid=$!
 wait_for "$weir_pid" weir answers "$port"
 
