@@ -1,8 +1,8 @@
 /*
  * The policies of one configuration, in file order.
  *
- * Policies are built in place, then bound to a command table, then never change. A set for another table shares all
- * but the binds with the set it was made from, which it holds on to.
+ * Policies are built, then bound to a command table, then immutable. A set for another table shares everything but the
+ * binds with the set it was made from, on which it keeps a reference.
  */
 #include "limit/policy.h"
 
