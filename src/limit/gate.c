@@ -222,7 +222,7 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     verdict->counted = 0;
     verdict->is_shadowed = false;
     verdict->turn.n = 0;
-    if (ask->turn)
+    if (ask->turn != NULL)
         verdict->turn = *ask->turn;
     if (!binds)
         return GATE_PASS;
@@ -259,7 +259,7 @@ static void leave_place(const struct kept_place *place, struct tally *tallies)
 void gate_leave(const struct turn *turn, struct tally *tallies)
 {
     for (unsigned i = 0; i < turn->n; i++)
-        if (turn->places[i].holder)
+        if (turn->places[i].holder != NULL)
             leave_place(&turn->places[i], tallies);
 }
 

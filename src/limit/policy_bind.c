@@ -33,7 +33,7 @@ static bool is_asked(const struct limit *limit, const struct command_table *tabl
 static void bind_limit(struct policy *policy, size_t index, const struct command_table *table)
 {
     const struct limit *limit = &policy->limits[index];
-    bool is_control = limit->class && class_is_control(limit->class, table);
+    bool is_control = limit->class != NULL && class_is_control(limit->class, table);
     uint64_t bit = UINT64_C(1) << index;
     for (size_t id = 0; id < policy->n_binds; id++) {
         const struct command *command = command_table_row(table, id);
@@ -64,6 +64,6 @@ void policy_bind(struct policy *policy, const struct command_table *table, bool 
     policy->shadows = is_shadow ? all : policy->of_action[OVER_SHADOW];
     policy->is_plain = policy->shadows == 0 && policy->of_unit[UNIT_COMMANDS] == all &&
                        policy->of_scope[PER_SUBJECT] == all && policy->of_action[OVER_REFUSE] == all;
-    if (policy->record && (policy->is_joint || !policy->is_plain))
+    if (policy->record != NULL && (policy->is_joint || !policy->is_plain))
         atomic_store_explicit(&policy->record->is_locked, true, memory_order_relaxed);
 }

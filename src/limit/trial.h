@@ -53,17 +53,17 @@ static inline struct queue trial_queue(const struct trial *trial, const struct l
 /* The subject first, then the policy: always in this order. A connection's funnels belong to one thread: no lock. */
 static inline void holders_lock(const struct account *account)
 {
-    if (account->holders[PER_SUBJECT])
+    if (account->holders[PER_SUBJECT] != NULL)
         subject_lock(account->holders[PER_SUBJECT]);
-    if (account->holders[PER_POLICY])
+    if (account->holders[PER_POLICY] != NULL)
         subject_lock(account->holders[PER_POLICY]);
 }
 
 static inline void holders_unlock(const struct account *account)
 {
-    if (account->holders[PER_POLICY])
+    if (account->holders[PER_POLICY] != NULL)
         subject_unlock(account->holders[PER_POLICY]);
-    if (account->holders[PER_SUBJECT])
+    if (account->holders[PER_SUBJECT] != NULL)
         subject_unlock(account->holders[PER_SUBJECT]);
 }
 
@@ -148,7 +148,7 @@ static inline void trial_note_admitted(const struct trial *trial, unsigned index
 /* It passes: charge all limits of the set, except those on bytes, which are charged later. */
 static inline void trial_charge(const struct trial *trial, uint64_t limits)
 {
-    for (; trial->tallies && limits; limits &= limits - 1) {
+    for (; trial->tallies != NULL && limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = trial_limit(trial, i);
         if (unit_is_bytes((enum unit)limit->unit))

@@ -53,7 +53,7 @@ struct quota_memory {
     int64_t reset_ns[QUOTA_RATES_MAX];
 };
 
-/* A row: the functions of a family. FAMILY_HOLDING has only the first two: quota_reply_holding does the rest. */
+/* A row: the functions of a family. FAMILY_PARTS has only the first three, FAMILY_HOLDING the first two. */
 struct reading {
     unsigned (*numbers)(const struct quota_ask *ask);
     bool (*is_sane)(const struct quota_ask *ask, const int64_t *numbers, uint64_t n);
