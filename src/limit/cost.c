@@ -10,7 +10,7 @@
 #include "limit/own.h"
 #include "limit/rate.h"
 
-/* What a cost is multiplied by; a word behind it says so. */
+/* What a cost is multiplied by, as the word after it says. */
 enum cost_per { PER_CALL, PER_KEY, PER_COST, COST_PERS };
 static const char *const cost_pers[COST_PERS] = {"", "per key", "per cost"};
 

@@ -132,7 +132,7 @@ static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const 
     return longest_ns;
 }
 
-/* By the limit that refused, and how long until it would not. */
+/* Set the verdict: the limit that refused, and how long until it would not. */
 static enum gate refuse(const struct trial *trial, const struct limit *limit, uint64_t wait_ns, bool is_shadow,
                         struct verdict *verdict)
 {
@@ -192,7 +192,7 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
     return GATE_PASS;
 }
 
-/* To limits that are only counted? */
+/* In the eyes of limits in shadow mode. */
 static bool owes_bytes(const struct policy *policy)
 {
     return ((policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & policy->shadows) != 0;

@@ -1,6 +1,6 @@
 #include "limit/gate_places.h"
 
-/* The place that it has in that queue; NULL: none. */
+/* The place that the command has in the limit's queue; NULL: none. */
 static struct kept_place *place_with(struct turn *turn, const struct limit *limit)
 {
     for (unsigned i = 0; i < turn->n; i++)

@@ -15,13 +15,13 @@
 #include "base/why.h"
 #include "limit/cost.h"
 
-#define POLICIES_MAX 1024 /* each client is matched against them one by one */
+#define POLICIES_MAX 1024 /* clients are matched by linear search */
 
 struct policies {
     _Atomic uint32_t references;
     struct policies *origin; /* who owns the classes, limits and matches; NULL: this set does */
     struct classes *classes;
-    struct policy **policies; /* each by itself: pointers stand while more are added */
+    struct policy **policies; /* allocated one by one, so that pointers stay valid while more are added */
     size_t count;
     struct costs costs;
     bool is_shadow;
@@ -183,7 +183,7 @@ bool policy_can_match(const struct policy *policy)
     return policy->n_matches > 0 || strcmp(policy->name, default_name) == 0;
 }
 
-/* What a limit may do to class control: it delays and closes, it never refuses. */
+/* A limit on class control may delay or close, never refuse. */
 static bool suits_control(const struct limit *limit, char *why, size_t why_size)
 {
     if (limit->action != OVER_REFUSE && limit->action != OVER_DENY)

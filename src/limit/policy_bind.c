@@ -9,7 +9,7 @@
 #include "limit/keys.h"
 #include "limit/policy.h"
 
-/* Is the limit asked when a command wants to pass? The others are asked at other moments. */
+/* Is the limit asked when a command wants to pass? (Others are asked at connects, logins ...) */
 static bool is_asked(const struct limit *limit, const struct command_table *table, const struct command *command)
 {
     switch ((enum unit)limit->unit) {
@@ -54,7 +54,7 @@ void policy_bind(struct policy *policy, const struct command_table *table, bool 
     memset(policy->of_unit, 0, sizeof policy->of_unit);
     memset(policy->of_scope, 0, sizeof policy->of_scope);
     memset(policy->of_action, 0, sizeof policy->of_action);
-    /* Not by what binds together under this table: workers that change tables at different moments must agree. */
+    /* Independent of the table: workers that change tables at different moments must agree. */
     policy->is_joint = policy->n_limits > 1;
     uint64_t all = 0;
     for (size_t i = 0; i < policy->n_limits; i++) {

@@ -79,7 +79,7 @@ bool subject_is_overflow(const struct subject *subject)
 
 /* ---- funnels that came late ---- */
 
-/* A few more than there are slots, for slots mostly come together. */
+/* A few more than there are slots now: slots mostly come in groups. */
 static struct more_funnels *more_new(uint16_t first, uint16_t n_slots, void *(*zalloc)(size_t count, size_t size))
 {
     uint16_t n = (uint16_t)(n_slots - first + MORE_FUNNELS);
@@ -134,7 +134,7 @@ struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
 
 /* ---- debts ---- */
 
-/* What whoever is made anew owes there, at least: the overflow's debt never shrinks but by time. */
+/* What a new subject would owe there, at least: the overflow's debt shrinks only by time. */
 static uint64_t fresh_word(const struct subject *subject, size_t slot)
 {
     const struct subject *overflow = subject->record->overflow;
@@ -169,7 +169,7 @@ bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint
     return true;
 }
 
-/* Debts alone: calls and connections are counted where they are. */
+/* Only debts: gauges stay with the subject that counted them. */
 static void inherit(struct subject *heir, const struct funnel *funnels, size_t first, size_t n, uint64_t now_ns)
 {
     for (size_t i = 0; i < n && first + i < heir->n_funnels; i++)
@@ -186,7 +186,7 @@ void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
         inherit(heir, more->funnels, more->first, more->n, now_ns);
 }
 
-/* A number of calls or connections is no debt: it stays. Only a time can lie in the future. */
+/* A gauge is no debt, and stays. Only a time can lie in the future. */
 static void forgive_funnels(struct funnel *funnels, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -43,7 +43,7 @@ struct subjects {
     struct shard shards[SHARDS];
 };
 
-/* What a subject is found by. */
+/* The key of the table. */
 struct wanted {
     struct record *record;
     struct slice name;
@@ -112,7 +112,8 @@ static bool is_wanted(const struct subject *subject, const struct wanted *wanted
 void subject_put(struct subjects *subjects, struct subject *subject)
 {
     (void)subjects;
-    atomic_fetch_sub_explicit(&subject->holders, 1, memory_order_release); /* its charges are seen by who forgets it */
+    atomic_fetch_sub_explicit(&subject->holders, 1,
+                              memory_order_release); /* so that whoever forgets it sees its charges */
 }
 
 /* ---- one shard, under its lock ---- */

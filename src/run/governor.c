@@ -45,8 +45,8 @@ static char *copy_text(const char *text)
 #define BYTES_PER_BYTE 64     /* of the file: a line of few words becomes a limit with all that it needs */
 
 /*
- * What reads and builds a configuration does not look whether it gets memory: base/mem.h. So it is asked for before,
- * all that could be needed. False: what runs must go on as it is.
+ * Reading and building a configuration uses base/mem.h, which never fails: so check before that there is memory for all
+ * of it. False: there is not, and nothing may change.
  */
 static bool has_memory(const struct governor *g)
 {
@@ -65,7 +65,7 @@ static void note_memory(struct governor *g, size_t given_before)
 
 /* ---- errors ---- */
 
-/* What a configuration being built is told; only the first error goes back to whoever asked. */
+/* Collects what building a configuration reports; the client gets only the first error. */
 struct complaints {
     bool is_logged;
     char *first;
@@ -181,7 +181,7 @@ void governor_reload(struct governor *g)
 
 /* ---- single lines ---- */
 
-/* Run with what `next`, a copy of what runs, has become; takes it over. NULL, or an error. */
+/* Use `next`, a changed copy of `running`, from now on; takes it over. Returns NULL, or an error (heap). */
 static char *run_with(struct governor *g, struct config_file *next)
 {
     struct complaints complaints = {0};
@@ -218,7 +218,7 @@ static char *set(struct governor *g, struct order *order)
         return error;
     struct slice value = split_trim(slice_str(order->expression));
     char *expression = mem_strndup(value.at, value.len);
-    char *policy = mem_strndup(name.section.at, name.section.len); /* the rules it is part of may go */
+    char *policy = mem_strndup(name.section.at, name.section.len); /* the rules that own it may be freed */
     char *before = config_file_value(&g->running, &name);
     name.section = slice_str(policy);
     error = change(g, &name, expression);
@@ -231,7 +231,7 @@ static char *set(struct governor *g, struct order *order)
     return error;
 }
 
-/* A limit has one algorithm: lines of another make room for it. */
+/* A limit has one algorithm: remove lines of another. */
 static void replace_named(struct config_file *file, const struct line_name *name, const char *value)
 {
     struct line_name other = *name;

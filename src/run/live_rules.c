@@ -33,7 +33,7 @@ static unsigned fit_clients(struct live_rules *live, unsigned asked)
     return live->max_clients;
 }
 
-/* A whole file brings it anew, but whether there is one is settled at the start. */
+/* The password may change by a reload, but not whether there is one. */
 static char *password_of(const struct live_rules *live, const struct config *config)
 {
     if (live->start->rules.upstream_password == NULL)
@@ -41,13 +41,13 @@ static char *password_of(const struct live_rules *live, const struct config *con
     return config->rules.upstream_password != NULL ? config->rules.upstream_password : live->rules->upstream_password;
 }
 
-/* Only a whole file brings new contexts; and a listener speaks TLS until a restart, whatever the file says now. */
+/* TLS contexts change only by a reload; whether a listener uses TLS only by a restart. */
 static struct tls_context *kept(struct tls_context *fresh, struct tls_context *running)
 {
     return fresh != NULL ? fresh : running;
 }
 
-/* Limits of the same names count on; of what has another algorithm now keys begin anew when they are asked. */
+/* Named limits keep their tallies; keys of limits with another algorithm begin anew when they are asked. */
 static void inherit(struct live_rules *live, struct named *fresh, bool is_reload)
 {
     named_inherit(fresh, live->rules->named);
