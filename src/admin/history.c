@@ -63,7 +63,7 @@ static void push_quantile(float *points, const struct histo *histo, double q)
     push(points, (double)histo_quantile_ns(histo, q) / NS_IN_S);
 }
 
-/* What has come since `before`, which then becomes what is `now`. */
+/* What was added since *before, which then becomes *now. */
 static struct histo since(struct histo *before, const struct histo *now)
 {
     struct histo recent = *now;
@@ -122,8 +122,8 @@ static struct decided decided(const struct snapshot_limit *limit)
 }
 
 /*
- * Tracks in the order of the snapshot's limits, which a reload may have changed; new ones begin with what is now. False:
- * out of memory.
+ * Tracks in the order of the snapshot's limits, which a reload may have changed; new ones begin with what is now.
+ * False: out of memory.
  */
 static bool match(struct history *history, const struct snapshot *s)
 {
@@ -156,7 +156,7 @@ static void push_limit(struct track *track, const struct snapshot_limit *limit, 
     track->at_point = now;
 }
 
-/* What is allowed is one holder's where all share one funnel, or where there is but one to share it. */
+/* How much of the limit is used, by what passes now: only where there is one funnel, per policy or of one subject. */
 static void set_use(struct snapshot_limit *limit)
 {
     bool is_one = strcmp(limit->scope, "policy") == 0 || (limit->subjects == 1 && strcmp(limit->scope, "subject") == 0);

@@ -19,7 +19,7 @@ static bool is_port(struct slice text)
     return text.len == 0 || text.at[0] == ':';
 }
 
-/* Where `c` is in the text first, else its length. */
+/* The index of the first `c` in the text, else its length. */
 static size_t find(struct slice text, char c)
 {
     const char *at = text.len > 0 ? memchr(text.at, c, text.len) : NULL;

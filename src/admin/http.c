@@ -18,12 +18,12 @@
 #include "base/num.h"
 #include "base/signals.h"
 
-#define GUESTS_MANY (HTTP_GUESTS / 2)   /* from here on each has but little time */
+#define GUESTS_MANY (HTTP_GUESTS / 2)   /* with more connections than this each gets less time */
 #define GUEST_NS (10 * NS_PER_S)        /* for a request and its answer */
 #define HURRIED_GUEST_NS (1 * NS_PER_S) /* the same when there are many */
 #define GUEST_IDLE_S 10
 #define GUEST_BYTES 8192         /* of memory for the head of a request, and of the answer */
-#define STALE_NS (10 * NS_PER_S) /* a snapshot so old says that the main thread hangs */
+#define STALE_NS (10 * NS_PER_S) /* a snapshot as old as this: the main thread hangs */
 
 struct guest {
     struct list in_http;
@@ -37,7 +37,7 @@ struct http {
     int fd;      /* the listening socket */
     char *hosts; /* names by which it may be asked for */
     bool is_quiesced;
-    pthread_mutex_t lock;    /* for the rest; held for moments only */
+    pthread_mutex_t lock;    /* protects the rest; held briefly */
     struct snapshot *latest; /* NULL: none yet */
     struct list guests;
     size_t n_guests;
@@ -51,7 +51,7 @@ struct answer {
     struct text text;
     unsigned status;
     const char *type;
-    char nonce[2 * NONCE_BYTES + 1]; /* "": the answer is no page that has a style or a script */
+    char nonce[2 * NONCE_BYTES + 1]; /* "": the response has no style and no script */
 };
 
 #define TYPE_PLAIN "text/plain; charset=utf-8"
@@ -96,7 +96,7 @@ static void show_metrics(struct answer *answer, const struct snapshot *snapshot,
     metrics_write(&answer->text, snapshot, SHEET_TEXT, only);
 }
 
-/* False: it is wanted in a way that is not understood. */
+/* False: the query is not understood. */
 static bool find_history(struct MHD_Connection *connection, uint64_t *after)
 {
     const char *wanted = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "history");
@@ -171,7 +171,7 @@ static struct snapshot *latest(struct http *http)
 
 /* ---- requests ---- */
 
-/* Without a Host it is no browser that asks. */
+/* A request without Host does not come from a browser. */
 static bool is_meant(const struct http *http, struct MHD_Connection *connection)
 {
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
@@ -237,7 +237,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
     return result;
 }
 
-/* At once, when the head has been read: a body that follows is not. */
+/* Answer when the header has been read; a body is not read. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
                                   const char *version, const char *upload, size_t *upload_size, void **context)
 {
@@ -261,7 +261,7 @@ static void come(struct http *http, struct MHD_Connection *connection, void **co
     int fd = info != NULL ? info->connect_fd : -1;
     struct guest *guest = calloc(1, sizeof *guest);
     if (guest == NULL) {
-        shutdown(fd, SHUT_RDWR); /* nobody would see that it is slow */
+        shutdown(fd, SHUT_RDWR); /* a closed connection is not slow */
         return;
     }
     guest->fd = fd;
@@ -273,7 +273,7 @@ static void come(struct http *http, struct MHD_Connection *connection, void **co
     *context = guest;
 }
 
-/* The descriptor is still open: nobody can have got the same one. */
+/* The descriptor is still open, so its number has not been reused. */
 static void go(struct http *http, void **context)
 {
     struct guest *guest = *context;

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-/* Does what is written last begin an object, a list, or all of it? */
+/* Is the next member the first of an object or list, or of the whole? */
 static bool is_at_start(const struct text *out)
 {
     return out->len == 0 || out->at[out->len - 1] == '{' || out->at[out->len - 1] == '[';

@@ -304,7 +304,7 @@ static void put_events(struct page *p)
 static const struct slot {
     const char *name;
     void (*put)(struct page *page);
-    void (*figure)(struct text *out, double value); /* or how the newest value of a series is written */
+    void (*figure)(struct text *out, double value); /* or: how to write the newest value of a series */
     enum series series;
 } slots[] = {
     {"nonce", .put = put_nonce},

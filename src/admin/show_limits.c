@@ -36,7 +36,7 @@ void show_rates(struct sheet *s)
         put_real(s, LABELS({"rule", s->snapshot->limits[i].rule}), s->snapshot->limits[i].per_s);
 }
 
-/* Of each rule one of its numbers. */
+/* One number for each rule. */
 static void put_each(struct sheet *s, uint64_t (*number)(const struct snapshot_limit *limit))
 {
     for (size_t i = 0; i < n_rules(s); i++)

@@ -3,7 +3,7 @@
  */
 #include "admin/show.h"
 
-/* Each node's, from where it is among its own counts. */
+/* For each node, the counter at this offset of its counts. */
 static void put_counts(struct sheet *s, size_t at)
 {
     for (size_t i = 0; i < s->snapshot->n_nodes; i++) {

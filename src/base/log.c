@@ -18,8 +18,8 @@
 
 enum { TO_FILE, TO_STDERR, SINKS };
 
-static struct log_sink *sinks[SINKS]; /* changed only while there is one thread */
-static uint64_t lost_before;          /* by sinks that have gone */
+static struct log_sink *sinks[SINKS]; /* changed only while no other thread runs */
+static uint64_t lost_before;          /* lines lost by sinks that were freed */
 static _Atomic enum log_level threshold = LOG_INFO;
 static _Atomic enum log_format current = LOG_AS_TEXT;
 
@@ -42,7 +42,7 @@ static void give(const char *line, size_t len)
 {
     if (sinks[TO_FILE] == NULL && sinks[TO_STDERR] == NULL) {
         if (write(STDERR_FILENO, line, len) < 0)
-            return; /* nowhere left to say it */
+            return; /* there is nowhere to report that */
     }
     for (size_t i = 0; i < SINKS; i++)
         if (sinks[i] != NULL)
@@ -68,7 +68,7 @@ void log_at(enum log_site site, enum log_level level, const char *format, ...)
     give(line, log_form(line, log_current_format(), &entry));
 }
 
-/* ---- where it goes ---- */
+/* ---- sinks ---- */
 
 const char *log_open(const char *path, bool to_stderr)
 {

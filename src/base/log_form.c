@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-#define TAIL_ROOM 64 /* for what stands behind the message */
+#define TAIL_ROOM 64 /* room for what follows the message */
 
 static size_t stamp(char *out, size_t size, struct timespec at)
 {
@@ -16,7 +16,7 @@ static size_t stamp(char *out, size_t size, struct timespec at)
     return len + (size_t)snprintf(out + len, size - len, ".%03ldZ", at.tv_nsec / 1000000);
 }
 
-/* For a terminal: what could do something to it is shown as '?'. */
+/* For a terminal: control characters are shown as '?'. */
 static size_t put_plain(char *out, size_t room, struct slice text)
 {
     size_t len = 0;

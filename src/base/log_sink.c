@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "base/signals.h"
 
-#define BATCH_BYTES 4096 /* as much as a pipe takes in one piece */
+#define BATCH_BYTES 4096 /* what a pipe takes in one piece */
 #define FILE_MODE 0640
 
 _Static_assert(BATCH_BYTES >= LOG_LINE_MAX, "a batch holds a line at least");
@@ -28,16 +28,16 @@ _Static_assert(BATCH_BYTES >= LOG_LINE_MAX, "a batch holds a line at least");
 struct log_sink {
     char *path; /* NULL: a descriptor that was there before */
     int fd;
-    bool is_mid_line; /* the file ends in half a line. This and fd: the thread's */
-    bool is_failing;  /* and the last write went wrong */
+    bool is_mid_line; /* the file ends in the middle of a line. Used by the thread only, as is fd */
+    bool is_failing;  /* the last write failed */
     pthread_t thread;
 
-    pthread_mutex_t lock; /* for all below */
+    pthread_mutex_t lock; /* protects all below */
     pthread_cond_t filled;
-    pthread_cond_t settled; /* nothing is left to write, or the thread has ended */
+    pthread_cond_t settled; /* signalled when everything is written, or the thread has ended */
     size_t head, used;
-    uint64_t untold; /* lines lost that nobody has been told of */
-    uint64_t lost;   /* ever */
+    uint64_t untold; /* lost lines that no line of the log has reported yet */
+    uint64_t lost;   /* since the start */
     bool is_overflowing;
     bool is_writing;
     bool must_reopen, must_end, has_ended;
@@ -71,7 +71,7 @@ static size_t ring_take(struct log_sink *sink, char batch[BATCH_BYTES])
 
 /* ---- writing ---- */
 
-/* Returns how much of it was written before something went wrong. */
+/* Returns how many bytes were written before an error. */
 static size_t write_all(int fd, const char *bytes, size_t len)
 {
     size_t done = 0;
@@ -89,7 +89,7 @@ static size_t write_all(int fd, const char *bytes, size_t len)
     return done;
 }
 
-/* The file cannot say it itself. Once for each spell of failing. */
+/* Report the failure on stderr, since the file cannot be written; once until a write succeeds again. */
 static void complain(struct log_sink *sink, int error)
 {
     if (sink->path != NULL && !sink->is_failing)
@@ -128,7 +128,7 @@ static bool tell(struct log_sink *sink, uint64_t lost)
     return write_lines(sink, line, log_form(line, log_current_format(), &entry)) == 0;
 }
 
-/* Under the lock, which is given up meanwhile. */
+/* Called under the lock, which is released while writing. */
 static void tell_untold(struct log_sink *sink)
 {
     uint64_t lost = sink->untold;

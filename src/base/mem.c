@@ -17,7 +17,7 @@ static _Noreturn void die(size_t size)
     abort();
 }
 
-/* What allocators may answer NULL for is not asked of them: nothing is one byte. */
+/* Allocators may return NULL for 0 bytes: so 1 is asked for. */
 static size_t total(size_t count, size_t size)
 {
     size_t bytes;
@@ -74,7 +74,7 @@ size_t mem_given(void)
 
 bool mem_would_give(size_t bytes)
 {
-    void *volatile memory = malloc(bytes); /* volatile: a pair that does nothing could be left out */
+    void *volatile memory = malloc(bytes); /* volatile: else the compiler may drop the unused malloc and free */
     free(memory);
     return memory != NULL;
 }

@@ -6,7 +6,7 @@
 #include "base/near.h"
 
 #define NAME_MAX_BYTES 64
-#define EDITS_MAX 3 /* beyond this a guess is noise */
+#define EDITS_MAX 3 /* more edits than that: a guess would be noise */
 
 static size_t least(size_t a, size_t b)
 {

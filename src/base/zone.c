@@ -15,7 +15,7 @@
 #define HEADER_BYTES 44
 #define TYPE_BYTES 6
 #define TIMES_MAX 10000
-#define OFFSET_MOST_S (26 * 3600) /* RFC 9636: clocks are from UTC at most so far */
+#define OFFSET_MOST_S (26 * 3600) /* RFC 9636: the largest offsets from UTC */
 
 struct turn {
     int64_t at_s;
@@ -43,7 +43,7 @@ static int64_t number_at(const char *at, size_t size)
     return (int64_t)number;
 }
 
-/* How many there are of what, in the order of the header. */
+/* The counts in a header, in its order. */
 enum { IS_UT, IS_STANDARD, LEAPS, TIMES, TYPES, CHARS, COUNTS };
 
 struct block {
@@ -181,7 +181,7 @@ uint64_t zone_id(const struct zone *zone)
     return zone != NULL ? zone->id : 0;
 }
 
-/* How many turns have been made. */
+/* How many turns there have been by then. */
 static size_t turns_until(const struct zone *zone, int64_t unix_s)
 {
     size_t low = 0, high = zone->n;

@@ -122,7 +122,7 @@ static void say_unknown(struct slice name, char *why, size_t why_size)
 
 /* ---- its file ---- */
 
-/* How many bytes; -1: it cannot be read, as errno says, or is no file of a zone. */
+/* The file's size; -1: it cannot be read (errno), or is not a zone's file. */
 static ssize_t read_file(const char *path, char *out, size_t size)
 {
     size_t len = 0;

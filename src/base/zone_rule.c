@@ -98,7 +98,7 @@ static bool take_turn(struct slice *rest, struct zone_turn *turn)
     return !take_char(rest, '/') || take_time(rest, TURN_HOURS, &turn->time_s);
 }
 
-/* POSIX counts what is to be added to local time: to the west. */
+/* POSIX gives what to add to local time: positive is west. */
 static bool take_offset(struct slice *rest, int32_t *east_s)
 {
     int32_t west_s;
@@ -150,7 +150,7 @@ struct event {
     int32_t offset_s; /* from then on */
 };
 
-/* Of years around, in their order. Where summer time begins as it ends, it goes on. */
+/* Turns of the years around, in order. Where summer time begins when it ends, it goes on. */
 static void add_event(struct event *events, unsigned *n, struct event event, bool is_begin)
 {
     unsigned i = (*n)++;
@@ -175,7 +175,7 @@ int32_t zone_rule_offset(const struct zone_rule *rule, int64_t unix_s, int64_t *
         add_event(events, &n, (struct event){begin_s, rule->summer_s}, true);
         add_event(events, &n, (struct event){end_s, rule->standard_s}, false);
     }
-    int32_t offset_s = events[1].offset_s; /* each turn is the other one's opposite */
+    int32_t offset_s = events[1].offset_s; /* before a turn the clock is what the other turn made it */
     for (unsigned i = 0; i < n && events[i].at_s <= unix_s; i++)
         offset_s = events[i].offset_s;
     for (unsigned i = n; i > 0 && events[i - 1].at_s > unix_s; i--)

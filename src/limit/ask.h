@@ -1,5 +1,5 @@
 /*
- * What is asked at the gate (whose funnels, how much of each unit, since when), and what becomes of it.
+ * The arguments of the gate (whose funnels, how much of each unit, when), and its result.
  */
 #ifndef WEIR_LIMIT_ASK_H
 #define WEIR_LIMIT_ASK_H
@@ -14,21 +14,21 @@
 
 #define GATE_NEVER INT64_MAX
 
-/* Whose funnels a decision is about: one holder for each scope, NULL where the policy has no limit of that scope. */
+/* Whose funnels a decision charges: for each scope the holder; NULL where the policy has no limit of that scope. */
 struct account {
     const struct policy *policy;
     struct subject *holders[SCOPE_COUNT];
 };
 
 /*
- * Which limits are asked: all; those on the calls and bytes of a connection; or the others. The two apart, where the
- * key of a command says that it is for somebody else than its connection's subject.
+ * Which limits are asked: all; those on calls in flight and bytes of the connection; or the others. The latter two are
+ * asked apart where a command's key names another subject than the connection's.
  */
 enum part { PART_ALL, PART_CONNECTION, PART_COMMAND };
 
-#define TURN_PLACES 4 /* of more queues at once a command keeps no place: there it goes when there is room */
+#define TURN_PLACES 4 /* in further queues a command keeps no place: it passes there when there is room */
 
-/* The places that a command has, in the queues of the limits that delay it; of each limit one. */
+/* The places of one command in the queues of the limits that delay it: at most one for each limit. */
 struct turn {
     unsigned n;
     struct kept_place places[TURN_PLACES];
@@ -39,42 +39,42 @@ struct turn {
         [0 ... UNIT_COUNT - 1] = 1                                                                                     \
     }
 
-/* For ask.amount: 1 of each unit. Of bytes too: one must fit, the rest is owed when it has passed. */
+/* For ask.amount: 1 of each unit. Of bytes too: one must fit, and the rest is charged when it has passed. */
 static inline const uint64_t *one_of_each(void)
 {
     static const uint64_t ones[UNIT_COUNT] = ONE_OF_EACH;
     return ones;
 }
 
-/* What wants to pass. */
+/* A command that wants to pass. */
 struct ask {
     const struct command *command;
     enum part part;
-    const uint64_t *amount; /* how much of each unit it takes: UNIT_COUNT of them */
+    const uint64_t *amount; /* how much of each unit it takes: UNIT_COUNT numbers */
     uint64_t now_ns;
-    uint64_t headed_ns;  /* since when it is the next of its connection */
-    bool may_wait;       /* its connection can be held; else a limit that delays refuses */
-    uint32_t waited_for; /* 1 + the id of the limit that has delayed it, when its place there has come; 0: none has */
-    const struct turn *turn; /* the places that it has had; NULL: none is known */
-    bool blocks;             /* it may wait in Redis, though not all of its name do: then it is not in flight */
-    bool is_dry;             /* decide; charge and count nothing */
+    uint64_t headed_ns;      /* since when it is the next of its connection */
+    bool may_wait;           /* its connection can be held; else a limit that delays refuses it */
+    uint32_t waited_for;     /* asked again: 1 + the id of the limit whose queue it has waited in; 0: first time */
+    const struct turn *turn; /* asked again: the turn of the last verdict; NULL: none */
+    bool blocks;             /* this call may block in Redis (XREAD BLOCK): not counted as in flight */
+    bool is_dry;             /* only decide: charge and count nothing */
 };
 
 enum gate { GATE_PASS, GATE_WAIT, GATE_REFUSE, GATE_CLOSE, GATE_DENY };
 
-/* Which calls in flight are counted, so that gate_calls_end can take them away again; and what is not owed. */
+/* What the gate has counted for a call, to be given back to it (gate_calls_end, gate_owe_bytes). */
 enum {
-    COUNTED = 1 << 0,
-    COUNTED_SHADOW = 1 << 1,
-    SHADOW_REFUSED = 1 << 2, /* limits that are only counted would have refused it: they owe nothing for its bytes */
+    COUNTED = 1 << 0,        /* in flight, by limits that are enforced */
+    COUNTED_SHADOW = 1 << 1, /* in flight, by limits in shadow mode */
+    SHADOW_REFUSED = 1 << 2, /* limits in shadow mode would have refused it: its bytes are not charged to them */
 };
 
 struct verdict {
-    const struct limit *limit; /* that made it wait, or refused with the longest wait */
-    struct turn turn;          /* GATE_WAIT: its places; in the queues of bytes, which are not known yet, it has none */
-    int64_t wait_ns;  /* GATE_WAIT: until it may go, or could have gone. Else until the same would pass; GATE_NEVER */
-    uint8_t counted;  /* GATE_PASS: COUNTED* */
-    bool is_shadowed; /* GATE_PASS, but limits that are only counted would not have let it */
+    const struct limit *limit; /* that delays it, or of those that refuse it the one with the longest wait */
+    struct turn turn;          /* GATE_WAIT: its places; queues of limits on bytes have none */
+    int64_t wait_ns;           /* GATE_WAIT: until it may go. Refused: until the same would pass, or GATE_NEVER */
+    uint8_t counted;           /* GATE_PASS: COUNTED* */
+    bool is_shadowed;          /* GATE_PASS, but a limit in shadow mode would have stopped it */
 };
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/civil.h"
 
-/* No zone's clock is further ahead of UTC. */
+/* The most that a zone's clock is ahead of UTC. */
 #define AHEAD_MOST_S (26 * 3600)
 
 static const struct slice words[CALENDARS] = {[CALENDAR_NONE] = {"", 0},
@@ -41,7 +41,7 @@ static int64_t first_day(enum calendar calendar, int64_t unit)
     return calendar == CALENDAR_MONTH ? civil_month_day(unit) : unit;
 }
 
-/* The first moment at which the zone's clock shows the midnight of this unit, or later. */
+/* The first moment at which local time is the first midnight of this window, or later. */
 static int64_t begin_of(enum calendar calendar, const struct zone *zone, int64_t unit)
 {
     int64_t midnight_s = first_day(calendar, unit) * CIVIL_DAY_S;
@@ -54,7 +54,7 @@ static int64_t begin_of(enum calendar calendar, const struct zone *zone, int64_t
     }
 }
 
-/* Where clocks go back over midnight the date is one behind for a while, and its window over already. */
+/* Where clocks go back over midnight the date is one behind for a while, though its window is over. */
 static int64_t unit_at(enum calendar calendar, const struct zone *zone, int64_t now_s)
 {
     int64_t until_s;

@@ -199,7 +199,7 @@ bool class_has(const struct class *class, const struct command_table *table, con
     return has;
 }
 
-/* Row 0 does not count: a class holds it or not whatever commands there are. */
+/* Row 0 does not count: it stands for unknown commands. */
 bool class_is_control(const struct class *class, const struct command_table *table)
 {
     bool has_any = false;

@@ -48,7 +48,7 @@ static bool is_class_name(struct slice s)
 
 /* ---- defining ---- */
 
-/* Could evaluating `from` come to `to`? */
+/* Does `from` use `to`, directly or through other classes? */
 static bool reaches(const struct class *from, const struct class *to)
 {
     if (from == to)
@@ -70,7 +70,7 @@ static bool is_taken(struct slice name)
     return slice_starts(name, SLICE("cmd."));
 }
 
-/* The class in which `name` was taken for a command before there was a class of that name; NULL: none. */
+/* A class defined earlier in which `name` was taken for a command, since no class had that name yet; NULL: none. */
 static const struct class *early_user(const struct classes *classes, struct slice name)
 {
     if (class_is_command(name))
@@ -84,7 +84,7 @@ static const struct class *early_user(const struct classes *classes, struct slic
     return NULL;
 }
 
-/* The class of that name, made if need be; NULL: the name cannot be a class's, or comes too late. */
+/* The class of that name, made if need be; NULL: no valid name for a class, or used as a command's already. */
 static struct class *class_get(struct classes *classes, struct slice name, struct why why)
 {
     struct class *class = classes_lookup(classes, name);

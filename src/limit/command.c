@@ -33,7 +33,7 @@ struct command_table {
     size_t n_slots; /* a power of two */
     char *categories[CATEGORIES_MAX];
     size_t n_categories;
-    bool has_orphans; /* some subcommand came when its container was not there */
+    bool has_orphans; /* a subcommand was added before its container */
 };
 
 struct fact {
@@ -217,7 +217,7 @@ static size_t row_get(struct command_table *table, const struct key *key)
     return id;
 }
 
-/* Categories past the last bit are forgotten; Redis itself has no room for them. */
+/* Categories beyond the last bit are dropped; Redis itself has no room for more. */
 static uint64_t category_bit(struct command_table *table, struct slice name)
 {
     size_t bit = 0;
@@ -240,7 +240,7 @@ static bool begins(struct slice name, struct slice container)
     return slice_eq_nocase(slice_of(name.at, container.len), container);
 }
 
-/* Asked for each pair of names: most have no bar there. */
+/* Called for each pair of names; most have no '|' at that position. */
 static bool is_within(const struct slice *name, const struct slice *container)
 {
     return name->len > container->len && name->at[container->len] == '|' && begins(*name, *container);
@@ -305,7 +305,7 @@ const char *command_kind_name(enum command_kind kind)
     return names[kind];
 }
 
-/* A name too long to be looked up is left out: it travels as an unknown command. */
+/* A name too long to be looked up is left out: it counts as an unknown command. */
 static void put(struct command_table *table, const struct command_info *info)
 {
     struct key key;
@@ -366,7 +366,7 @@ static void put_fact(struct command_table *table, const struct fact *fact)
     put(table, &info);
 }
 
-/* What is known of a command that Redis has not listed: the fact, or no more than its name. */
+/* A command that Redis has not listed: what commands.def says, or only its name. */
 static void put_known(struct command_table *table, struct slice name)
 {
     if (command_by_name(table, name) != NULL)
@@ -397,7 +397,7 @@ static void put_subcommands(struct command_table *table, struct slice container)
     }
 }
 
-/* What is weir's own stays as it is, even if some module of Redis has a command of that name. */
+/* weir's own commands stay as they are, even if a module has a command of that name. */
 void command_table_add(struct command_table *table, const struct command_info *info)
 {
     if (own_find(info->name) != NULL)
@@ -422,7 +422,9 @@ static void put_own(struct command_table *table, size_t i)
     table->rows[command_by_name(table, slice_str(own->name))->id].own = (uint8_t)(i + 1);
 }
 
-/* Besides row 0 a new table holds what weir acts on itself, whether or not Redis lists it (6.2 does not list QUIT). */
+/*
+ * A new table has row 0 and the commands that weir must know, whether or not Redis lists them (6.2 does not list QUIT).
+ */
 struct command_table *command_table_new(void)
 {
     struct command_table *table = mem_zalloc(1, sizeof *table);

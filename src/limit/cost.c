@@ -10,7 +10,7 @@
 #include "limit/own.h"
 #include "limit/rate.h"
 
-/* What a cost is multiplied by; a word behind it says so. */
+/* What a cost is multiplied by, as the word after it says. */
 enum cost_per { PER_CALL, PER_KEY, PER_COST, COST_PERS };
 static const char *const cost_pers[COST_PERS] = {"", "per key", "per cost"};
 
@@ -44,7 +44,7 @@ static const struct class *costly(struct classes *classes, const struct command_
                                   char *why, size_t why_size)
 {
     char text[COMMAND_NAME_MAX + sizeof "cmd."];
-    if (what.len > COMMAND_NAME_MAX || !command_by_name(known, what))
+    if (what.len > COMMAND_NAME_MAX || command_by_name(known, what) == NULL)
         return class_find(classes, what, why, why_size);
     int len = snprintf(text, sizeof text, "cmd.%.*s", (int)what.len, what.at);
     return class_find(classes, slice_of(text, (size_t)len), why, why_size);
@@ -54,7 +54,7 @@ bool costs_add(struct costs *costs, struct classes *classes, const struct comman
                struct slice cost, char *why, size_t why_size)
 {
     struct cost parsed = {.class = costly(classes, table, what, why, why_size)};
-    if (!parsed.class || !parse_cost(cost, &parsed, why, why_size))
+    if (parsed.class == NULL || !parse_cost(cost, &parsed, why, why_size))
         return false;
     if (costs->n == UINT16_MAX - 1)
         return why_set(why, why_size, "there are already %zu costs", costs->n);

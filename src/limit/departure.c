@@ -57,8 +57,8 @@ uint64_t departure_until(const struct departure *departure, const struct queue_p
 }
 
 /*
- * What goes is charged as if it had begun a little earlier: by what more than the burst takes, for which it has waited,
- * and by the slack as far as the burst does not make up for that.
+ * What leaves is charged as if it had begun a little earlier: by what it takes beyond the burst, since it has waited
+ * for that, and by the slack, as far as the burst does not cover that.
  */
 static uint64_t earliest_ns(const struct queue_place *place, uint64_t now_ns)
 {

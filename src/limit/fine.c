@@ -11,7 +11,7 @@
 
 typedef unsigned __int128 wide;
 
-/* Unit k is due. */
+/* When unit k is due. */
 static uint64_t due_ns(const struct rate *rate, uint64_t k)
 {
     return (uint64_t)(((wide)k * rate->period_ns + rate->count - 1) / rate->count);
@@ -29,14 +29,14 @@ static uint64_t next_unit(const struct rate *rate, uint64_t at_ns)
     return (uint64_t)(((wide)at_ns * rate->count + rate->period_ns - 1) / rate->period_ns);
 }
 
-/* The unit that a word in the future stands for; of one that another rate has left behind, the next. */
+/* The unit that a word in the future stands for; the next one, if the word is from another rate. */
 static uint64_t unit_of(const struct rate *rate, uint64_t tat_ns)
 {
     uint64_t k = last_unit(rate, tat_ns - 1) + 1;
     return due_ns(rate, k) == tat_ns ? k : next_unit(rate, tat_ns);
 }
 
-/* The last of `cost` units taken now; of more than take RATE_LONGEST_NS, of so many. */
+/* The last of `cost` units taken now; at most as many as RATE_LONGEST_NS takes. */
 static uint64_t end_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t cost)
 {
     uint64_t most = last_unit(rate, RATE_LONGEST_NS);
@@ -68,7 +68,7 @@ uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64
     return wait_ns(rate, funnel_word(funnel), now_ns, cost);
 }
 
-/* Make of the word what it becomes, unless somebody else has changed it: then *tat_ns is what he has made of it. */
+/* Replace the word, unless another thread has changed it: then *tat_ns is its new value. */
 static bool move(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
 {
     return atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_relaxed,

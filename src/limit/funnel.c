@@ -1,7 +1,7 @@
 /* Works out a rate's numbers once, so that a take needs one multiplication and no division. */
 #include "limit/funnel.h"
 
-#define ROUNDED_NS 100 /* less than one in a hundred is lost by rounding such an interval up */
+#define ROUNDED_NS 100 /* rounding such an interval up loses less than 1 % */
 
 static uint64_t four_fifths(uint64_t ns)
 {
@@ -14,7 +14,7 @@ static uint64_t exact_burst_ns(const struct rate *rate)
     return (uint64_t)((unsigned __int128)rate->burst * rate->period_ns / rate->count);
 }
 
-/* Would whole nanoseconds a unit lose too much? Of more than one unit a nanosecond there is nothing else. */
+/* Would whole nanoseconds for a unit lose too much? A rate of more than one unit a nanosecond is always fine. */
 static bool needs_fine(const struct rate *rate)
 {
     return rate->interval_ns < ROUNDED_NS && rate->count <= rate->period_ns && rate->period_ns % rate->count != 0;

@@ -132,7 +132,7 @@ static uint64_t overlong_wait(const struct trial *trial, uint64_t delays, const 
     return longest_ns;
 }
 
-/* By the limit that refused, and how long until it would not. */
+/* Set the verdict: the limit that refused, and how long until it would not. */
 static enum gate refuse(const struct trial *trial, const struct limit *limit, uint64_t wait_ns, bool is_shadow,
                         struct verdict *verdict)
 {
@@ -192,7 +192,7 @@ static enum gate decide(const struct trial *asked, uint64_t limits, bool is_shad
     return GATE_PASS;
 }
 
-/* To limits that are only counted? */
+/* In the eyes of limits in shadow mode. */
 static bool owes_bytes(const struct policy *policy)
 {
     return ((policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT]) & policy->shadows) != 0;
@@ -222,7 +222,7 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     verdict->counted = 0;
     verdict->is_shadowed = false;
     verdict->turn.n = 0;
-    if (ask->turn)
+    if (ask->turn != NULL)
         verdict->turn = *ask->turn;
     if (!binds)
         return GATE_PASS;
@@ -259,7 +259,7 @@ static void leave_place(const struct kept_place *place, struct tally *tallies)
 void gate_leave(const struct turn *turn, struct tally *tallies)
 {
     for (unsigned i = 0; i < turn->n; i++)
-        if (turn->places[i].holder)
+        if (turn->places[i].holder != NULL)
             leave_place(&turn->places[i], tallies);
 }
 

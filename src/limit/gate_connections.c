@@ -1,6 +1,4 @@
-/*
- * Connections, as they are made, become another subject's, and end; and whether one may try to log in.
- */
+/* Limits on connections, when they begin, change their subject, and end; and on failed logins. */
 #include "limit/gate.h"
 #include "limit/trial.h"
 

@@ -1,6 +1,4 @@
-/*
- * What is known of a command only once it has passed: its bytes, and when it is answered.
- */
+/* What is charged after a command has passed: its bytes, and the end of its being in flight. */
 #include "limit/gate.h"
 #include "limit/trial.h"
 

@@ -1,6 +1,6 @@
 #include "limit/gate_places.h"
 
-/* The place that it has in that queue; NULL: none. */
+/* The place that the command has in the limit's queue; NULL: none. */
 static struct kept_place *place_with(struct turn *turn, const struct limit *limit)
 {
     for (unsigned i = 0; i < turn->n; i++)
@@ -16,7 +16,7 @@ uint64_t gate_places_had(const struct trial *trial, uint64_t delays)
     for (; delays; delays &= delays - 1) {
         uint16_t id = trial_limit(trial, lowest(delays))->id;
         bool has_had = trial->ask->waited_for == id + 1U;
-        for (unsigned i = 0; turn && i < turn->n; i++)
+        for (unsigned i = 0; turn != NULL && i < turn->n; i++)
             has_had |= turn->places[i].id == id;
         had |= has_had ? delays & -delays : 0;
     }
@@ -39,13 +39,13 @@ static struct kept_place take_place(const struct trial *trial, unsigned index)
 /* Of a dry decision nothing is kept, and bytes are not known yet. */
 static void keep_place(const struct trial *trial, unsigned index, struct turn *turn)
 {
-    if (trial->tallies && limit_has_places(trial_limit(trial, index)) && turn->n < TURN_PLACES)
+    if (trial->tallies != NULL && limit_has_places(trial_limit(trial, index)) && turn->n < TURN_PLACES)
         turn->places[turn->n++] = take_place(trial, index);
 }
 
 void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn)
 {
-    for (; trial->tallies && delays; delays &= delays - 1) {
+    for (; trial->tallies != NULL && delays; delays &= delays - 1) {
         const struct limit *limit = trial_limit(trial, lowest(delays));
         if (!limit_has_places(limit))
             continue;
@@ -55,7 +55,7 @@ void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn 
         if ((trial->had & delays & -delays) == 0)
             place = take_place(trial, lowest(delays));
         else
-            place = own && own->holder ? *own : queue_last(&queue, trial_units(trial, limit));
+            place = own != NULL && own->holder != NULL ? *own : queue_last(&queue, trial_units(trial, limit));
         (void)queue_look(&place);
         queue_go(&place, trial->ask->now_ns);
     }
@@ -73,7 +73,7 @@ static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *
     enum gate gate = GATE_PASS;
     for (uint64_t had = trial->had; had; had &= had - 1) {
         struct kept_place *place = place_with(&verdict->turn, trial_limit(trial, lowest(had)));
-        if (!place || !place->holder)
+        if (place == NULL || place->holder == NULL)
             continue;
         bool is_moved = queue_look(place);
         uint64_t until_ns = queue_until(place);
@@ -90,9 +90,9 @@ static FUNNEL_RARE enum gate wait_on(const struct trial *trial, struct verdict *
 /* Its places have come, and it waits in the other queues: it goes before all who wait there. */
 static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others, struct turn *turn)
 {
-    for (uint64_t had = trial->tallies ? trial->had : 0; had; had &= had - 1) {
+    for (uint64_t had = trial->tallies != NULL ? trial->had : 0; had; had &= had - 1) {
         struct kept_place *place = place_with(turn, trial_limit(trial, lowest(had)));
-        if (place && place->holder)
+        if (place != NULL && place->holder != NULL)
             queue_keep(place);
     }
     for (; others; others &= others - 1)

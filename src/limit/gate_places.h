@@ -1,5 +1,5 @@
 /*
- * The places of one command in the queues of the limits that delay it: when it waits, keeps them, and goes.
+ * The places of one command in the queues of the limits that delay it: taking them, keeping them, leaving.
  */
 #ifndef WEIR_LIMIT_GATE_PLACES_H
 #define WEIR_LIMIT_GATE_PLACES_H
@@ -9,16 +9,16 @@
 #include "limit/ask.h"
 #include "limit/trial.h"
 
-/* Those of the limits that delay with which it has had its place, or has waited. */
+/* Which of `delays` (limits, as bits) it has a place with already, or has waited for. */
 uint64_t gate_places_had(const struct trial *trial, uint64_t delays);
 
 /*
- * Is it to wait in one of these queues? Beforehand it has a place in the longest alone: the others must not count it
- * before it can go.
+ * GATE_WAIT: it must wait in one of the queues of `delays`. It takes a place in the longest one only: the others are
+ * not charged before it can go.
  */
 enum gate gate_places_wait(const struct trial *trial, uint64_t delays, struct verdict *verdict);
 
-/* What is not charged yet is; and it goes. */
+/* It goes: charge the limits in `delays` that are not charged yet, and leave all queues. */
 void gate_places_depart(const struct trial *trial, uint64_t delays, struct turn *turn);
 
 #endif

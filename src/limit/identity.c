@@ -105,7 +105,7 @@ static bool parse_source(struct slice text, enum kind *kind, uint8_t *prefix, ch
     return parse_prefix(text, after, kind, prefix, why, why_size);
 }
 
-/* A source that an earlier one leaves nothing to name. */
+/* A source that is never used, since an earlier one always gives a name. */
 static bool is_covered(const struct identity *identity, enum kind kind)
 {
     for (size_t i = 0; i < identity->count; i++) {

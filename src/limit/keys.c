@@ -22,7 +22,7 @@ struct layout {
 
 static const struct layout nothing;
 
-#define NO_STEP UINT32_MAX /* where the other keys are is told by the words between them alone: of KEYS_PARTS */
+#define NO_STEP UINT32_MAX /* KEYS_PARTS: where the other keys are depends on the words between them */
 
 /* ---- the arguments, in order; argv_walk would trust the request to be whole ---- */
 
@@ -31,10 +31,10 @@ struct args {
     const char *end;
     uint32_t next;
     uint32_t argc;
-    bool is_cut; /* an argument that is announced was looked for, and is not wholly there */
+    bool is_cut; /* an announced argument was looked for, and is not wholly in the bytes */
 };
 
-/* The number of the header line at `at`, which is left behind its LF. False: the line is not there, or not whole. */
+/* Read the header line at `at`, and go behind it. False: there is none, or it is incomplete. */
 static bool header_take(struct args *args, char type, uint64_t *number)
 {
     if (args->at == args->end || *args->at != type)
@@ -48,7 +48,7 @@ static bool header_take(struct args *args, char type, uint64_t *number)
     return true;
 }
 
-/* The next argument. False: there is none, or it is not wholly there; then so it stays. */
+/* The next argument. False, from then on: there is none, or it is incomplete. */
 static bool args_next(struct args *args, struct slice *arg)
 {
     uint64_t len;
@@ -85,7 +85,7 @@ static bool args_at(struct args *args, uint32_t index, struct slice *arg)
     return false;
 }
 
-/* Are all arguments there? Passes them. */
+/* Walk over all arguments. Are they complete? */
 static bool args_are_whole(struct args *args)
 {
     struct slice arg;
@@ -215,7 +215,7 @@ static struct layout parts(const struct command *command, struct args *args)
     return layout;
 }
 
-/* A list whose KEYS is not in sight is no single key. */
+/* Without KEYS in the bytes it may still be a list, not a single key. */
 static struct layout migrate(const struct command *command, struct args *args)
 {
     struct slice key;
@@ -244,7 +244,7 @@ static struct layout slotted(const struct command *command, struct args *args)
 
 /* ---- what is out of sight ---- */
 
-/* At most so many keys, whatever the arguments are that are not there. */
+/* The most keys there can be, whatever the missing arguments are. */
 static uint32_t at_most(const struct command *command, uint32_t argc)
 {
     uint32_t behind = argc > command->keys_arg + UINT32_C(1) ? argc - command->keys_arg - 1 : 0;

@@ -18,7 +18,7 @@ struct entry {
     uint8_t scope;
     uint16_t position;
     uint16_t slot;
-    uint16_t departures; /* the first of its departure's slots; NOWHERE: it has never had places */
+    uint16_t departures; /* first slot of its departure's words; NOWHERE: it never needed them */
 };
 
 struct ledger {
@@ -74,7 +74,7 @@ static struct entry *find(struct ledger *ledger, const struct record *record, st
     return NULL;
 }
 
-/* So many next to one another, of holders of that scope. NOWHERE: there are too many. */
+/* Allocate n adjacent slots for that scope; the first of them. NOWHERE: there are too many. */
 static uint16_t add_slots(struct record *record, uint8_t scope, uint16_t n)
 {
     uint16_t first = atomic_load_explicit(&record->slots[scope], memory_order_relaxed);

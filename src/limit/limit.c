@@ -1,4 +1,4 @@
-/* What the words of a limit mean, and which of them go together: tables, and one reader for all units. */
+/* Tables of the words of a limit and which of them go together, and one parser for all units. */
 #include "limit/limit.h"
 
 #include <inttypes.h>
@@ -65,7 +65,7 @@ enum unit unit_find(struct slice what)
 
 /* ---- reading ---- */
 
-/* What has been read of a limit, and where a mistake is reported. */
+/* The state of parsing one limit. */
 struct draft {
     struct slice text;
     enum unit unit;

@@ -1,4 +1,4 @@
-/* The terms of a policy's match: each looks at one thing known of a client, and what is unknown never matches. */
+/* The terms of a policy's match: each compares one fact of a client; an unknown fact never matches. */
 #include <stdlib.h>
 
 #include "base/glob.h"

@@ -6,7 +6,7 @@
 
 enum network_fault network_parse(struct network *network, struct slice text)
 {
-    struct slice address, prefix = text; /* its place is NULL when there is no '/' */
+    struct slice address, prefix = text; /* .at is NULL when there is no '/' */
     split_next(&prefix, '/', &address);
     if (!ip_parse(address, &network->ip))
         return NETWORK_NO_ADDRESS;

@@ -41,7 +41,7 @@ const struct own *own_find(struct slice name)
 
 /* ---- what a call counts for ---- */
 
-/* As redis-cell reads numbers, with a sign or zeros in front; what is no number, or less than 1, counts as 1. */
+/* As redis-cell parses numbers: a sign or leading zeros are allowed. Anything else, and less than 1, counts as 1. */
 static uint64_t units_of(struct slice text)
 {
     uint64_t units = 0;

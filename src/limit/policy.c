@@ -1,8 +1,8 @@
 /*
  * The policies of one configuration, in file order.
  *
- * Policies are built in place, then bound to a command table, then never change. A set for another table shares all
- * but the binds with the set it was made from, which it holds on to.
+ * Policies are built, then bound to a command table, then immutable. A set for another table shares everything but the
+ * binds with the set it was made from, on which it keeps a reference.
  */
 #include "limit/policy.h"
 
@@ -15,13 +15,13 @@
 #include "base/why.h"
 #include "limit/cost.h"
 
-#define POLICIES_MAX 1024 /* each client is matched against them one by one */
+#define POLICIES_MAX 1024 /* clients are matched by linear search */
 
 struct policies {
     _Atomic uint32_t references;
     struct policies *origin; /* who owns the classes, limits and matches; NULL: this set does */
     struct classes *classes;
-    struct policy **policies; /* each by itself: pointers stand while more are added */
+    struct policy **policies; /* allocated one by one, so that pointers stay valid while more are added */
     size_t count;
     struct costs costs;
     bool is_shadow;
@@ -62,10 +62,10 @@ void policies_put(struct policies *policies)
     if (atomic_fetch_sub_explicit(&policies->references, 1, memory_order_acq_rel) > 1)
         return;
     for (size_t i = 0; i < policies->count; i++)
-        policy_free(policies->policies[i], !policies->origin);
+        policy_free(policies->policies[i], policies->origin == NULL);
     free(policies->policies);
-    costs_fini(&policies->costs, !policies->origin);
-    if (policies->origin)
+    costs_fini(&policies->costs, policies->origin == NULL);
+    if (policies->origin != NULL)
         policies_put(policies->origin);
     else
         classes_free(policies->classes);
@@ -183,7 +183,7 @@ bool policy_can_match(const struct policy *policy)
     return policy->n_matches > 0 || strcmp(policy->name, default_name) == 0;
 }
 
-/* What a limit may do to class control: it delays and closes, it never refuses. */
+/* A limit on class control may delay or close, never refuse. */
 static bool suits_control(const struct limit *limit, char *why, size_t why_size)
 {
     if (limit->action != OVER_REFUSE && limit->action != OVER_DENY)
@@ -214,7 +214,7 @@ static void label(struct limit *limit, const struct policy *policy, struct slice
 
 static bool is_denied(const struct policy *policy, const struct class *class)
 {
-    for (size_t i = 0; class && i < policy->n_limits; i++)
+    for (size_t i = 0; class != NULL && i < policy->n_limits; i++)
         if (policy->limits[i].class == class && policy->limits[i].action == OVER_DENY)
             return true;
     return false;
@@ -243,13 +243,13 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
     struct slice part;
     enum unit unit = unit_find(what);
     const struct class *class = unit == UNIT_COMMANDS ? class_find(policies->classes, what, why, why_size) : NULL;
-    if (unit == UNIT_COMMANDS && !class)
+    if (unit == UNIT_COMMANDS && class == NULL)
         return false;
     if (is_denied(policy, class))
         return why_set(why, why_size, "deny stands alone: it lets nothing pass");
-    bool is_control = class && class_is_control(class, table);
+    bool is_control = class != NULL && class_is_control(class, table);
     uint16_t before = count_of_line(policy, unit, class);
-    bool is_alone = before == 0 && !memchr(expression.at, ',', expression.len);
+    bool is_alone = before == 0 && memchr(expression.at, ',', expression.len) == NULL;
     while (split_next(&expression, ',', &part)) {
         if (policy->n_limits + count == POLICY_MAX_LIMITS)
             return why_set(why, why_size, "policy %s has more than %d limits", policy->name, POLICY_MAX_LIMITS);
@@ -272,10 +272,10 @@ bool policies_enroll(struct policies *policies, struct ledger *ledger)
     for (size_t i = 0; i < policies->count; i++) {
         struct policy *policy = policies->policies[i];
         policy->record = ledger_record(ledger, slice_str(policy->name));
-        for (size_t j = 0; policy->record && j < policy->n_limits; j++)
+        for (size_t j = 0; policy->record != NULL && j < policy->n_limits; j++)
             if (!ledger_enter(ledger, policy->record, limit_line(&policy->limits[j]), &policy->limits[j]))
                 return false;
-        if (!policy->record)
+        if (policy->record == NULL)
             return false;
     }
     return true;
@@ -304,7 +304,7 @@ void policies_bind(struct policies *policies, const struct command_table *table)
 
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table)
 {
-    struct policies *origin = policies->origin ? policies->origin : policies;
+    struct policies *origin = policies->origin != NULL ? policies->origin : policies;
     struct policies *copy = policies_new(origin->classes);
     copy->origin = policies_get(origin);
     copy->costs = (struct costs){.at = origin->costs.at, .n = origin->costs.n};

@@ -1,8 +1,8 @@
 /*
- * A policy: an immutable set of limits for the subjects that match it; and the set of all policies of a configuration.
+ * A policy: the limits for the subjects that match it; and the set of all policies of a configuration.
  *
- * Built by one thread from lines of the configuration, then only read. Counted, because clients and subjects hold on
- * to it across a reload.
+ * Built by one thread from lines of the configuration, then immutable. The set is reference-counted: clients keep it
+ * across a reload until they are bound to the next.
  */
 #ifndef WEIR_LIMIT_POLICY_H
 #define WEIR_LIMIT_POLICY_H
@@ -26,25 +26,25 @@ struct policy {
     uint16_t index; /* in its set */
     uint16_t n_limits;
     uint16_t n_matches;
-    bool is_admin; /* whom it binds may use the operator's commands */
+    bool is_admin; /* admin = yes: clients it binds may use the operators' commands */
     struct limit *limits;
     struct match *matches;
     struct record *record; /* in the ledger */
 
-    /* ---- made by policies_bind; in each set bit i stands for limits[i] ---- */
-    uint64_t *binds; /* per command id: what is asked when the command wants to pass */
+    /* ---- made by policies_bind: sets of limits, bit i standing for limits[i] ---- */
+    uint64_t *binds; /* by command id: the limits that are asked when the command wants to pass */
     size_t n_binds;
     uint64_t of_unit[UNIT_COUNT];
     uint64_t of_scope[SCOPE_COUNT];
     uint64_t of_action[ACTION_COUNT];
-    uint64_t shadows; /* only counted: `over shadow`, and in mode shadow all */
+    uint64_t shadows; /* in shadow mode: `over shadow`, or with mode = shadow all */
     bool is_joint;    /* more than one limit: decisions need the subject's lock */
-    bool is_plain;    /* every limit counts the subject's commands and refuses */
+    bool is_plain;    /* every limit is on the subject's commands, and refuses */
 };
 
 struct policies; /* in file order; owns its policies and the classes they use */
 
-/* `classes` is owned by the set from here on. */
+/* Takes over `classes`. One reference. */
 struct policies *policies_new(struct classes *classes);
 struct policies *policies_get(struct policies *policies);
 void policies_put(struct policies *policies);
@@ -56,7 +56,7 @@ struct policy *policies_add(struct policies *policies, struct slice name, char *
 __attribute__((warn_unused_result)) bool policy_add_match(struct policy *policy, struct slice terms, char *why,
                                                           size_t why_size);
 
-/* Can it bind anybody? One without a match cannot, `default` excepted. */
+/* Can it bind anybody? It needs a match, unless it is `default`. */
 bool policy_can_match(const struct policy *policy);
 
 /*
@@ -67,7 +67,7 @@ __attribute__((warn_unused_result)) bool policy_add_limits(struct policies *poli
                                                            const struct command_table *table, struct slice what,
                                                            struct slice expression, char *why, size_t why_size);
 
-/* Of the whole set: nothing is refused, closed or delayed, only counted. Before policies_bind. */
+/* mode = shadow: nothing is refused, closed or delayed, only counted. To be set before policies_bind. */
 void policies_set_shadow(struct policies *policies, bool is_shadow);
 bool policies_is_shadow(const struct policies *policies);
 
@@ -78,34 +78,34 @@ __attribute__((warn_unused_result)) bool policies_add_cost(struct policies *poli
 uint64_t policies_cost(const struct policies *policies, const struct command *command, struct slice request,
                        uint32_t argc);
 
-/* Find a slot and an id for every limit. False: there have been too many since the start. Once, before sharing. */
+/* Give every limit its slot and id: once, before the set is shared. False: too many limits since the start. */
 __attribute__((warn_unused_result)) bool policies_enroll(struct policies *policies, struct ledger *ledger);
 
 /*
- * Work out which limits bind which command of `table`. A command of class control is bound only by a limit whose class
- * is control through and through. Called for each new set or new table, before it is shared; a set serves one table.
+ * Work out which limits bind which command of `table`. A command of class control is bound only by limits for which
+ * class_is_control holds. Once for each set, before it is shared; for another table use policies_rebind.
  */
 void policies_bind(struct policies *policies, const struct command_table *table);
 
-/* The same for one policy of such a set. */
+/* The same for one policy of the set. */
 void policy_bind(struct policy *policy, const struct command_table *table, bool is_shadow);
 
-/* A copy with its own binds, for a new command table; one reference. */
+/* A copy of the set that is bound to another command table; one reference. */
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table);
 
 /* The first policy whose match holds, else the one named `default`, else NULL: unlimited. */
 const struct policy *policies_match(const struct policies *policies, const struct facts *facts);
 
-/* Does any of them look at the key of a command? Then it is to be matched for each command anew. */
+/* Does a match of any policy look at a command's key? Then policies_match is called for each command. */
 bool policies_match_keys(const struct policies *policies);
 
 /* Does any of them limit connections, or connects? */
 bool policies_limit_connections(const struct policies *policies);
 
-/* The policy of that name, in any case; NULL: there is none. */
+/* The policy of that name; case does not matter. NULL: none. */
 const struct policy *policies_find(const struct policies *policies, struct slice name);
 
-/* The classes that its limits are made of. */
+/* The classes that its limits use. */
 const struct classes *policies_classes(const struct policies *policies);
 
 size_t policies_count(const struct policies *policies);

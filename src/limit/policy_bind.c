@@ -9,7 +9,7 @@
 #include "limit/keys.h"
 #include "limit/policy.h"
 
-/* Is the limit asked when a command wants to pass? The others are asked at other moments. */
+/* Is the limit asked when a command wants to pass? (Others are asked at connects, logins ...) */
 static bool is_asked(const struct limit *limit, const struct command_table *table, const struct command *command)
 {
     switch ((enum unit)limit->unit) {
@@ -33,7 +33,7 @@ static bool is_asked(const struct limit *limit, const struct command_table *tabl
 static void bind_limit(struct policy *policy, size_t index, const struct command_table *table)
 {
     const struct limit *limit = &policy->limits[index];
-    bool is_control = limit->class && class_is_control(limit->class, table);
+    bool is_control = limit->class != NULL && class_is_control(limit->class, table);
     uint64_t bit = UINT64_C(1) << index;
     for (size_t id = 0; id < policy->n_binds; id++) {
         const struct command *command = command_table_row(table, id);
@@ -54,7 +54,7 @@ void policy_bind(struct policy *policy, const struct command_table *table, bool 
     memset(policy->of_unit, 0, sizeof policy->of_unit);
     memset(policy->of_scope, 0, sizeof policy->of_scope);
     memset(policy->of_action, 0, sizeof policy->of_action);
-    /* Not by what binds together under this table: workers that change tables at different moments must agree. */
+    /* Independent of the table: workers that change tables at different moments must agree. */
     policy->is_joint = policy->n_limits > 1;
     uint64_t all = 0;
     for (size_t i = 0; i < policy->n_limits; i++) {
@@ -64,6 +64,6 @@ void policy_bind(struct policy *policy, const struct command_table *table, bool 
     policy->shadows = is_shadow ? all : policy->of_action[OVER_SHADOW];
     policy->is_plain = policy->shadows == 0 && policy->of_unit[UNIT_COMMANDS] == all &&
                        policy->of_scope[PER_SUBJECT] == all && policy->of_action[OVER_REFUSE] == all;
-    if (policy->record && (policy->is_joint || !policy->is_plain))
+    if (policy->record != NULL && (policy->is_joint || !policy->is_plain))
         atomic_store_explicit(&policy->record->is_locked, true, memory_order_relaxed);
 }

@@ -82,7 +82,7 @@ struct kept_place queue_last(const struct queue *queue, uint64_t units)
     return place_in(queue, at, units, false);
 }
 
-/* By how much it has been moved since then; an operator's LIMIT FORGIVE may have made the words 0. */
+/* By how much the place has been moved since place->at was right. LIMIT FORGIVE may have set the words to 0. */
 static uint64_t moved_by(const struct kept_place *place, const struct departure *departure)
 {
     uint64_t shift_ns = departure_shift(departure, place->is_ahead);

@@ -153,7 +153,7 @@ static bool parse_fraction(struct slice text, bool is_bytes, uint64_t *count, ui
     return *count <= INT64_MAX;
 }
 
-/* What is counted, and how many periods it is for. */
+/* The count, and for how many periods it is. */
 static bool parse_amount_count(struct slice text, bool is_bytes, uint64_t *count, uint64_t *parts, char *why,
                                size_t why_size)
 {
@@ -198,7 +198,7 @@ bool rate_parse_amount(struct slice text, bool is_bytes, uint64_t *count, uint64
     return true;
 }
 
-/* "1month", "days": what is meant is the calendar's, which has no number. */
+/* For "1month" or "days": the calendar window that was meant. */
 static enum calendar nearly_calendar(struct slice period)
 {
     take_digits(&period);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Of four bits at once: what they make of a remainder that is otherwise 0, by the polynomial 0x1021. */
+/* For four bits at a time: their remainder by the polynomial 0x1021. */
 static const uint16_t remainders[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
                                         0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
 

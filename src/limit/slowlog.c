@@ -32,7 +32,7 @@ void slowlog_free(struct slowlog *slowlog)
     free(slowlog);
 }
 
-/* The newest but i. */
+/* The i-th newest entry; 0 is the newest. */
 static struct slow_entry *entry_at(const struct slowlog *slowlog, size_t i)
 {
     return &slowlog->entries[(slowlog->next_id - 1 - i) % slowlog->room];

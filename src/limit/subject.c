@@ -34,7 +34,7 @@ static struct subject *new_outside(struct record *record, enum scope scope, stru
 {
     uint16_t n_funnels = record_slots(record, scope);
     void *memory = zalloc(1, subject_bytes(name.len, n_funnels));
-    if (!memory)
+    if (memory == NULL)
         return NULL;
     struct subject *subject = subject_init(memory, record, name, n_funnels);
     subject->scope = (uint8_t)scope;
@@ -53,8 +53,8 @@ struct subject *subject_new_lasting(struct record *record, enum scope scope, str
 
 void subject_free_detached(struct subject *subject)
 {
-    struct more_funnels *more = subject ? atomic_load(&subject->more) : NULL;
-    while (more) {
+    struct more_funnels *more = subject != NULL ? atomic_load(&subject->more) : NULL;
+    while (more != NULL) {
         struct more_funnels *next = atomic_load(&more->next);
         free(more);
         more = next;
@@ -79,12 +79,12 @@ bool subject_is_overflow(const struct subject *subject)
 
 /* ---- funnels that came late ---- */
 
-/* A few more than there are slots, for slots mostly come together. */
+/* A few more than there are slots now: slots mostly come in groups. */
 static struct more_funnels *more_new(uint16_t first, uint16_t n_slots, void *(*zalloc)(size_t count, size_t size))
 {
     uint16_t n = (uint16_t)(n_slots - first + MORE_FUNNELS);
     struct more_funnels *more = zalloc(1, sizeof *more + n * sizeof(struct funnel));
-    if (more) {
+    if (more != NULL) {
         more->first = first;
         more->n = n;
     }
@@ -98,9 +98,9 @@ static bool grow(struct subject *subject, void *(*zalloc)(size_t count, size_t s
     uint16_t first = subject->n_funnels;
     while (first < n_slots) {
         struct more_funnels *more = atomic_load_explicit(link, memory_order_acquire);
-        if (!more) {
+        if (more == NULL) {
             struct more_funnels *made = more_new(first, n_slots, zalloc);
-            if (!made)
+            if (made == NULL)
                 return false;
             if (atomic_compare_exchange_strong_explicit(link, &more, made, memory_order_acq_rel, memory_order_acquire))
                 more = made;
@@ -126,24 +126,24 @@ void subject_grow_lasting(struct subject *subject)
 struct funnel *subject_late_funnel(struct subject *subject, uint16_t slot)
 {
     struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
-    while (more && slot >= more->first + more->n)
+    while (more != NULL && slot >= more->first + more->n)
         more = atomic_load_explicit(&more->next, memory_order_acquire);
-    assert(more);
+    assert(more != NULL);
     return &more->funnels[slot - more->first];
 }
 
 /* ---- debts ---- */
 
-/* What whoever is made anew owes there, at least: the overflow's debt never shrinks but by time. */
+/* What a new subject would owe there, at least: the overflow's debt shrinks only by time. */
 static uint64_t fresh_word(const struct subject *subject, size_t slot)
 {
     const struct subject *overflow = subject->record->overflow;
     if (slot < overflow->n_funnels)
         return funnel_word(&overflow->funnels[slot]);
     struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
-    while (more && slot >= (size_t)more->first + more->n)
+    while (more != NULL && slot >= (size_t)more->first + more->n)
         more = atomic_load_explicit(&more->next, memory_order_acquire);
-    return more ? funnel_word(&more->funnels[slot - more->first]) : 0;
+    return more != NULL ? funnel_word(&more->funnels[slot - more->first]) : 0;
 }
 
 static bool owe_nothing(const struct subject *subject, const struct funnel *funnels, size_t first, size_t n,
@@ -163,13 +163,13 @@ bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint
     if (!owe_nothing(subject, subject->funnels, 0, subject->n_funnels, which, now_ns))
         return false;
     struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
-    for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
+    for (; more != NULL; more = atomic_load_explicit(&more->next, memory_order_acquire))
         if (!owe_nothing(subject, more->funnels, more->first, more->n, which, now_ns))
             return false;
     return true;
 }
 
-/* Debts alone: calls and connections are counted where they are. */
+/* Only debts: gauges stay with the subject that counted them. */
 static void inherit(struct subject *heir, const struct funnel *funnels, size_t first, size_t n, uint64_t now_ns)
 {
     for (size_t i = 0; i < n && first + i < heir->n_funnels; i++)
@@ -182,11 +182,11 @@ void subject_inherit_overflow(struct subject *heir, uint64_t now_ns)
     const struct subject *overflow = heir->record->overflow;
     inherit(heir, overflow->funnels, 0, overflow->n_funnels, now_ns);
     struct more_funnels *more = atomic_load_explicit(&overflow->more, memory_order_acquire);
-    for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
+    for (; more != NULL; more = atomic_load_explicit(&more->next, memory_order_acquire))
         inherit(heir, more->funnels, more->first, more->n, now_ns);
 }
 
-/* A number of calls or connections is no debt: it stays. Only a time can lie in the future. */
+/* A gauge is no debt, and stays. Only a time can lie in the future. */
 static void forgive_funnels(struct funnel *funnels, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -199,7 +199,7 @@ void subject_forgive(struct subject *subject)
     subject_lock(subject);
     forgive_funnels(subject->funnels, subject->n_funnels);
     struct more_funnels *more = atomic_load_explicit(&subject->more, memory_order_acquire);
-    for (; more; more = atomic_load_explicit(&more->next, memory_order_acquire))
+    for (; more != NULL; more = atomic_load_explicit(&more->next, memory_order_acquire))
         forgive_funnels(more->funnels, more->n);
     subject_unlock(subject);
 }

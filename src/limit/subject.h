@@ -63,7 +63,7 @@ static inline struct funnel *subject_funnel(struct subject *subject, uint16_t sl
 
 struct slice subject_name(const struct subject *subject);
 
-/* Is it the one of its policy for whom there was no room? */
+/* Is it its policy's overflow subject? */
 bool subject_is_overflow(const struct subject *subject);
 
 void subject_wait_for_lock(struct subject *subject);
@@ -81,22 +81,21 @@ static inline void subject_unlock(struct subject *subject)
 
 /* ---- for the table of them ---- */
 
-/* What one takes, but for funnels made later. */
+/* The size of a subject; funnels added later not counted. */
 size_t subject_bytes(size_t name_len, uint16_t n_funnels);
 
-/* In `memory`, zeroed and of subject_bytes; held once. */
+/* Make one in `memory`, which is zeroed and has subject_bytes; one reference. */
 struct subject *subject_init(void *memory, struct record *record, struct slice name, uint16_t n_funnels);
 void subject_hold(struct subject *subject);
 
-/* Which subjects may go: those without debt; or, where places are wanted, all that would owe as much if made anew. */
+/* Which subjects may be dropped: those without debt; or, to make room, all that a new one would owe as much as. */
 enum forgetting { FORGET_EMPTY, FORGET_OWING_NO_MORE };
 
-/* Does nobody hold it, and may it go? Law 5: only what equals a fresh one. */
+/* Has it no references, and may it be dropped? */
 bool subject_is_forgettable(struct subject *subject, enum forgetting which, uint64_t now_ns);
 
 /*
- * It owes what its policy's overflow subject owes: it may have spent there what it has spent, for anybody could have
- * been there.
+ * A new subject owes what its policy's overflow subject owes, since its connections may have used that one before.
  */
 void subject_inherit_overflow(struct subject *heir, uint64_t now_ns);
 

@@ -43,7 +43,7 @@ struct subjects {
     struct shard shards[SHARDS];
 };
 
-/* What a subject is found by. */
+/* The key of the table. */
 struct wanted {
     struct record *record;
     struct slice name;
@@ -66,7 +66,7 @@ struct subjects *subjects_new(size_t max)
 
 static void free_chain(struct subject *subject)
 {
-    while (subject) {
+    while (subject != NULL) {
         struct subject *next = subject->next;
         subject_free_detached(subject);
         subject = next;
@@ -112,7 +112,8 @@ static bool is_wanted(const struct subject *subject, const struct wanted *wanted
 void subject_put(struct subjects *subjects, struct subject *subject)
 {
     (void)subjects;
-    atomic_fetch_sub_explicit(&subject->holders, 1, memory_order_release); /* its charges are seen by who forgets it */
+    atomic_fetch_sub_explicit(&subject->holders, 1,
+                              memory_order_release); /* so that whoever forgets it sees its charges */
 }
 
 /* ---- one shard, under its lock ---- */
@@ -125,7 +126,7 @@ static struct subject **bucket_of(const struct shard *shard, uint64_t hash)
 static struct subject *find(const struct shard *shard, const struct wanted *wanted)
 {
     struct subject *subject = shard->n_buckets > 0 ? *bucket_of(shard, wanted->hash) : NULL;
-    while (subject && !is_wanted(subject, wanted))
+    while (subject != NULL && !is_wanted(subject, wanted))
         subject = subject->next;
     return subject;
 }
@@ -145,11 +146,11 @@ static bool make_room(struct shard *shard)
     struct shard grown = *shard;
     grown.n_buckets = shard->n_buckets > 0 ? 2 * shard->n_buckets : 1;
     grown.buckets = calloc(grown.n_buckets, sizeof(struct subject *));
-    if (!grown.buckets)
+    if (grown.buckets == NULL)
         return shard->n_buckets > 0; /* longer chains, nothing worse */
     for (size_t i = 0; i < shard->n_buckets; i++) {
         struct subject *next;
-        for (struct subject *subject = shard->buckets[i]; subject; subject = next) {
+        for (struct subject *subject = shard->buckets[i]; subject != NULL; subject = next) {
             next = subject->next;
             link_in(&grown, subject);
         }
@@ -166,7 +167,7 @@ static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting wh
 {
     struct subject **link = &shard->buckets[shard->hand];
     size_t dropped = 0;
-    while (*link && dropped < most) {
+    while (*link != NULL && dropped < most) {
         struct subject *subject = *link;
         if (!subject_is_forgettable(subject, which, now_ns)) {
             link = &subject->next;
@@ -216,9 +217,9 @@ static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns
 }
 
 /*
- * Forget one subject and take over its room. Subjects that owe only what they inherited from the overflow subject may go
- * too: if they stayed as long as that debt lasts, they alone could keep the table full, and the debt be renewed for ever.
- * Each search starts in the shard after the last one's.
+ * Forget one subject and take over its room. Subjects that owe only what they inherited from the overflow subject may
+ * go too: if they stayed as long as that debt lasts, they alone could keep the table full, and the debt be renewed for
+ * ever. Each search starts in the shard after the last one's.
  */
 static bool take_over_room(struct subjects *subjects, uint64_t now_ns)
 {
@@ -262,7 +263,7 @@ static struct subject *make(struct subjects *subjects, struct shard *shard, cons
 {
     uint16_t n_funnels = record_slots(wanted->record, PER_SUBJECT);
     void *memory = make_room(shard) ? calloc(1, subject_bytes(wanted->name.len, n_funnels)) : NULL;
-    if (!memory) {
+    if (memory == NULL) {
         give_back_room(subjects);
         return NULL;
     }
@@ -282,7 +283,7 @@ static struct subject *find_or_make(struct subjects *subjects, struct shard *sha
 {
     pthread_mutex_lock(&shard->lock);
     struct subject *subject = find(shard, wanted);
-    if (subject) {
+    if (subject != NULL) {
         subject_hold(subject);
     } else {
         forget_some(subjects, shard, now_ns);
@@ -299,7 +300,7 @@ static struct subject *find_or_make_on(struct subjects *subjects, struct shard *
 {
     pthread_mutex_lock(&shard->lock);
     struct subject *subject = find(shard, wanted); /* another thread may have been faster */
-    if (subject) {
+    if (subject != NULL) {
         subject_hold(subject);
         give_back_room(subjects);
     } else {
@@ -324,9 +325,9 @@ struct subject *subject_try_get(struct subjects *subjects, struct record *record
     struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
-    if (!subject && is_relief_due(subjects, now_ns) && take_over_room(subjects, now_ns))
+    if (subject == NULL && is_relief_due(subjects, now_ns) && take_over_room(subjects, now_ns))
         subject = find_or_make_on(subjects, shard, &wanted, now_ns);
-    return subject ? grown(subjects, subject) : NULL;
+    return subject != NULL ? grown(subjects, subject) : NULL;
 }
 
 struct subject *subject_get(struct subjects *subjects, struct record *record, struct slice name, uint64_t now_ns)
@@ -335,11 +336,11 @@ struct subject *subject_get(struct subjects *subjects, struct record *record, st
     struct wanted wanted = {record, name, hash_bytes(subjects->key, name)};
     struct shard *shard = &subjects->shards[wanted.hash % SHARDS];
     struct subject *subject = find_or_make(subjects, shard, &wanted, now_ns);
-    if (!subject && take_over_room(subjects, now_ns))
+    if (subject == NULL && take_over_room(subjects, now_ns))
         subject = find_or_make_on(subjects, shard, &wanted, now_ns);
-    if (subject)
+    if (subject != NULL)
         subject = grown(subjects, subject);
-    return subject ? subject : overflow_get(subjects, record);
+    return subject != NULL ? subject : overflow_get(subjects, record);
 }
 
 /* ---- by name alone ---- */
@@ -347,7 +348,7 @@ struct subject *subject_get(struct subjects *subjects, struct record *record, st
 /* The next in the chain that is called so, under whatever policy. */
 static struct subject *next_named(struct subject *subject, uint64_t hash, struct slice name)
 {
-    while (subject && !(subject->hash == hash && slice_eq(subject_name(subject), name)))
+    while (subject != NULL && !(subject->hash == hash && slice_eq(subject_name(subject), name)))
         subject = subject->next;
     return subject;
 }
@@ -358,10 +359,10 @@ struct subject *subject_find(struct subjects *subjects, struct slice name)
     struct shard *shard = &subjects->shards[hash % SHARDS];
     pthread_mutex_lock(&shard->lock);
     struct subject *subject = shard->n_buckets > 0 ? next_named(*bucket_of(shard, hash), hash, name) : NULL;
-    if (subject)
+    if (subject != NULL)
         subject_hold(subject);
     pthread_mutex_unlock(&shard->lock);
-    return subject ? grown(subjects, subject) : NULL;
+    return subject != NULL ? grown(subjects, subject) : NULL;
 }
 
 size_t subjects_forgive(struct subjects *subjects, struct slice name)

@@ -174,7 +174,7 @@ static void index_put(struct table *table, size_t counter)
     table->slots[slot] = (uint8_t)(counter + 1);
 }
 
-/* Frees a slot, and moves up behind it whoever would not be found any more. */
+/* Free a slot, and move entries behind it up that would not be found any more. */
 static void index_take(struct table *table, size_t counter)
 {
     size_t hole = first_slot(table->names[counter].hash);
@@ -212,7 +212,7 @@ static size_t smallest(const struct table *table)
     return i;
 }
 
-/* Space-Saving's step: a counter for somebody new. */
+/* The step of Space-Saving: the smallest counter becomes a newcomer's. */
 static size_t claim(struct table *table, const struct key *key)
 {
     size_t i = table->n;
@@ -284,7 +284,7 @@ static int by_sum(const void *one, const void *other)
     return by_name(one, other);
 }
 
-/* Copies out what one table counts; adds its floor, which is what somebody not in it may have come to at most. */
+/* Copy the counters of one table; add its floor, the most that a subject missing from it can have. */
 static size_t copy(struct top *top, enum top_by by, uint64_t now_ns, struct found *out, double *floors)
 {
     const struct table *table = &top->tables[by];
@@ -302,7 +302,7 @@ static size_t copy(struct top *top, enum top_by by, uint64_t now_ns, struct foun
     return n;
 }
 
-/* Adds up neighbours of one name. Returns how many are left. */
+/* Add up neighbours with the same name. Returns how many entries remain. */
 static size_t fold(struct found *found, size_t n)
 {
     size_t kept = 0;
@@ -317,7 +317,7 @@ static size_t fold(struct found *found, size_t n)
     return kept;
 }
 
-/* A sum that stays the same is fed at ln 2 of it every half-life. To the nearest whole. */
+/* The rate that keeps a sum constant is ln 2 of it every half-life; rounded. */
 static uint64_t per_s(double sum)
 {
     double rate = sum * LN2 * 1e9 / (double)TOP_HALF_LIFE_NS + 0.5;

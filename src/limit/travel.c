@@ -56,7 +56,7 @@ static const struct travel *find_star(struct slice name)
     return find(slice_str(star));
 }
 
-/* Of what nobody has looked at. */
+/* For commands without a row. */
 static struct travel stranger(uint16_t flags)
 {
     return (struct travel){
@@ -68,7 +68,7 @@ static struct travel stranger(uint16_t flags)
     };
 }
 
-/* A server may have something else of that name, or of that name have made something else. */
+/* A server may have a different command of that name. */
 static bool is_plain_data(uint16_t flags)
 {
     const uint16_t data = CMD_READONLY | CMD_WRITE;

@@ -8,7 +8,7 @@ uint64_t trial_wait_ahead(const struct trial *trial, const struct limit *limit)
 
 void trial_count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow)
 {
-    if (!trial->tallies)
+    if (trial->tallies == NULL)
         return;
     struct tally *tally = &trial->tallies[limit->id];
     tally_add(is_shadow ? &tally->shadowed : what == GATE_WAIT ? &tally->delayed : &tally->refused, 1);

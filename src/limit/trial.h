@@ -1,7 +1,7 @@
 /*
- * A decision being made: what the limits say of it, one by one, and what it charges them.
+ * One decision of the gate: asks limits one by one, and charges them.
  *
- * For the gate alone (gate*.c), under the locks of the decision. Inline, but for what is rare.
+ * For gate*.c only, under the locks of the decision. Inline, except for what is rare.
  */
 #ifndef WEIR_LIMIT_TRIAL_H
 #define WEIR_LIMIT_TRIAL_H
@@ -20,10 +20,10 @@ struct trial {
     const struct account *account;
     const struct ask *ask;
     struct tally *tallies; /* NULL: nothing is charged or counted */
-    uint64_t had;          /* the limits that delay with which it has had its place; in the others it goes ahead */
+    uint64_t had;          /* limits (bits) that it has a place with already; in the others' queues it is put ahead */
 };
 
-/* The index of the first limit of a set that is not empty. */
+/* The index of the first limit in a set (a word of bits), which is not empty. */
 static inline unsigned lowest(uint64_t bits)
 {
     return (unsigned)__builtin_ctzll(bits);
@@ -50,20 +50,20 @@ static inline struct queue trial_queue(const struct trial *trial, const struct l
     return (struct queue){trial->account->holders[limit->scope], limit};
 }
 
-/* The subject first, then the policy: everybody in the same order. A connection's funnels are one thread's. */
+/* The subject first, then the policy: always in this order. A connection's funnels belong to one thread: no lock. */
 static inline void holders_lock(const struct account *account)
 {
-    if (account->holders[PER_SUBJECT])
+    if (account->holders[PER_SUBJECT] != NULL)
         subject_lock(account->holders[PER_SUBJECT]);
-    if (account->holders[PER_POLICY])
+    if (account->holders[PER_POLICY] != NULL)
         subject_lock(account->holders[PER_POLICY]);
 }
 
 static inline void holders_unlock(const struct account *account)
 {
-    if (account->holders[PER_POLICY])
+    if (account->holders[PER_POLICY] != NULL)
         subject_unlock(account->holders[PER_POLICY]);
-    if (account->holders[PER_SUBJECT])
+    if (account->holders[PER_SUBJECT] != NULL)
         subject_unlock(account->holders[PER_SUBJECT]);
 }
 
@@ -74,14 +74,14 @@ static inline void verdict_set(struct verdict *verdict, const struct limit *limi
     verdict->wait_ns = is_gauge ? 0 : wait_ns < GATE_NEVER ? (int64_t)wait_ns : GATE_NEVER;
 }
 
-/* It has passed and is charged. */
+/* After a charge: count it if the limit is nearly used up. */
 static inline void tally_note_near(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, struct tally *tallies)
 {
     if (funnel_is_near(&limit->rate, tat_ns, now_ns))
         tally_add(&tallies[limit->id].near, 1);
 }
 
-/* So many more, or fewer, at this moment. */
+/* Add n to, or take n from, all gauges in the set `limits`. */
 static inline void gauges_add(const struct account *account, uint64_t limits, uint64_t n)
 {
     for (; n > 0 && limits; limits &= limits - 1)
@@ -94,12 +94,13 @@ static inline void gauges_take(const struct account *account, uint64_t limits, u
         gauge_take(funnel_at(account, lowest(limits)), n);
 }
 
-#define TRIAL_FULL 1 /* the wait for a number to fall: nobody knows how long; anything else that refuses waits longer */
+#define TRIAL_FULL                                                                                                     \
+    1 /* ns to wait for a full gauge, which is unknown: the least, so that any other limit's wait counts */
 
-/* Until it could go from the head of the limit's queue; 0: now. */
+/* How long, in ns, it would wait at the head of the limit's queue; 0: it can go now. */
 FUNNEL_RARE uint64_t trial_wait_ahead(const struct trial *trial, const struct limit *limit);
 
-/* Until it passes this limit; 0: now. */
+/* How long, in ns, until it passes this limit; 0: now. */
 static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
 {
     const struct limit *limit = trial_limit(trial, index);
@@ -113,7 +114,7 @@ static inline uint64_t trial_wait(const struct trial *trial, unsigned index)
     return funnel_ask(funnel, &limit->rate, trial->ask->now_ns, trial_units(trial, limit));
 }
 
-/* The longest wait of all, and the limit that it is for; 0 when all pass, and then *slowest stays as it is. */
+/* The longest wait for a limit of the set, and which limit that is; 0: it passes all, and *slowest is unchanged. */
 static inline uint64_t trial_longest_wait(const struct trial *trial, uint64_t limits, const struct limit **slowest)
 {
     uint64_t longest_ns = 0;
@@ -135,7 +136,7 @@ static inline bool funnel_at_is_near(const struct limit *limit, const struct fun
     return funnel_is_near(&limit->rate, funnel_word(funnel), now_ns);
 }
 
-/* So many units of it have been charged to this limit. */
+/* Count that so many units were charged to the limit. */
 static inline void trial_note_admitted(const struct trial *trial, unsigned index, uint64_t units)
 {
     const struct limit *limit = trial_limit(trial, index);
@@ -144,10 +145,10 @@ static inline void trial_note_admitted(const struct trial *trial, unsigned index
         tally_add(&trial->tallies[limit->id].near, 1);
 }
 
-/* It passes these: what they count is charged, but bytes, which are not known yet. */
+/* It passes: charge all limits of the set, except those on bytes, which are charged later. */
 static inline void trial_charge(const struct trial *trial, uint64_t limits)
 {
-    for (; trial->tallies && limits; limits &= limits - 1) {
+    for (; trial->tallies != NULL && limits; limits &= limits - 1) {
         unsigned i = lowest(limits);
         const struct limit *limit = trial_limit(trial, i);
         if (unit_is_bytes((enum unit)limit->unit))
@@ -164,7 +165,7 @@ static inline void trial_charge(const struct trial *trial, uint64_t limits)
     }
 }
 
-/* The limit has delayed or refused it, or would have. */
+/* Count that the limit has delayed or refused it (`what`), or in shadow mode would have. */
 void trial_count(const struct trial *trial, const struct limit *limit, enum gate what, bool is_shadow);
 
 #endif

@@ -53,7 +53,7 @@ void alarm_stop(struct alarms *alarms, struct alarm *alarm)
 
 static void on_timer(uv_timer_t *timer);
 
-/* For the first that is due; rounded up, and looked at again when it fires: the timer counts whole milliseconds. */
+/* Start the timer for the first alarm; rounded up to whole milliseconds, and checked again when it fires. */
 static void arm(struct alarms *alarms)
 {
     if (alarms->n == 0) {
@@ -116,7 +116,7 @@ void alarms_release(struct alarms *alarms, size_t n)
     alarms->reserved -= n;
 }
 
-/* What has gone off leaves room in the heap for what is set meanwhile, which is no more. */
+/* Alarms that went off leave room in the heap, and each may set only itself again. */
 void alarms_ring(struct alarms *alarms)
 {
     size_t n = alarms->n;

@@ -24,7 +24,7 @@ static void mark_dirty(struct link *link)
         list_push(&link_loop(link)->dirty[link->rank], &link->dirty);
 }
 
-/* Remembered, and told by on_end at the next flush: the caller is in the middle of something. */
+/* Remember an error for on_end at the next flush: the caller must not be called back now. */
 static void fail_later(struct link *link, int error)
 {
     link->error = (int16_t)error;
@@ -40,7 +40,7 @@ static int wanted_events(const struct link *link)
     return (link->is_paused ? 0 : UV_READABLE) | (link->is_full ? UV_WRITABLE : 0);
 }
 
-/* Poll for what is wanted and for nothing else. */
+/* Poll for exactly the events that are wanted. */
 static void poll_anew(struct link *link)
 {
     int events = wanted_events(link);
@@ -78,7 +78,7 @@ static ssize_t receive(const struct link *link, char *at, size_t room)
     return read(link->fd, at, room);
 }
 
-/* Is there something to read that the socket will not tell of again? Then the next flush does. */
+/* Is there input that no event of the socket will announce? Then read it at the next flush. */
 static bool has_unread(const struct link *link)
 {
     return link_tls(link) != NULL && link->state == LINK_OPEN && !link->is_paused && tls_has_news(link_tls(link));
@@ -101,10 +101,10 @@ static void read_end(struct link *link)
 {
     link->is_eof = true;
     link_pause(link);
-    link->ops->on_end(link, UV_EOF); /* the other direction may still be open */
+    link->ops->on_end(link, UV_EOF); /* we may still write */
 }
 
-/* Bounded work: whoever keeps sending lets the others have their turn, and is polled for again. */
+/* Bounded work: a peer that keeps sending is read again after the others, by polling. */
 static void read_share(struct link *link)
 {
     size_t share = LINK_READ_SHARE;
@@ -112,7 +112,7 @@ static void read_share(struct link *link)
         size_t room;
         char *at = room_for(link, &room);
         if (link->state != LINK_OPEN)
-            return; /* there is no memory for what it sends */
+            return; /* out of memory for input */
         ssize_t n = receive(link, at, room);
         if (n < 0) {
             read_failed(link, errno);
@@ -133,7 +133,7 @@ static void read_share(struct link *link)
         mark_dirty(link);
 }
 
-/* It stays polled for until something comes: most are resumed before that. */
+/* Readable events stay polled until one comes: most links are resumed before that. */
 void link_pause(struct link *link)
 {
     if (link->state != LINK_OPEN || link->is_paused)
@@ -165,7 +165,7 @@ static ssize_t write_pieces(const struct link *link, const struct slice *pieces,
     return n == 1 ? write(link->fd, iov->iov_base, iov->iov_len) : writev(link->fd, iov, (int)n);
 }
 
-/* Returns how much of it the socket has taken, or a negative libuv error. */
+/* Returns how many bytes the socket has taken, or a negative libuv error. */
 static ssize_t send_pieces(struct link *link, const struct slice *pieces, unsigned n)
 {
     ssize_t sent = write_pieces(link, pieces, n);
@@ -195,7 +195,7 @@ static void shut(struct link *link)
     shutdown(link->fd, SHUT_WR);
 }
 
-/* What TLS has waiting that no event tells of. */
+/* Read what TLS still holds: no event announces it. */
 static void catch_up(struct link *link)
 {
     if (link->state == LINK_SHAKING)
@@ -235,7 +235,7 @@ void link_flush(struct link *link)
         shut(link);
 }
 
-/* Large output goes out at once when nothing is ahead of it: no copy. Returns what is left. */
+/* Write large output at once, without a copy, when nothing is pending before it. Returns how much is left. */
 static size_t write_direct(struct link *link, const char *data, size_t n)
 {
     struct slice piece = slice_of(data, n);
@@ -308,7 +308,7 @@ static bool take_tls(struct link *link, struct tls_context *tls)
 
 static void set_option(const struct link *link, int level, int name, int value)
 {
-    setsockopt(link->fd, level, name, &value, sizeof value); /* it works without, only less well */
+    setsockopt(link->fd, level, name, &value, sizeof value); /* an optional option: failure does not matter */
 }
 
 static void opened(struct link *link)
@@ -399,7 +399,7 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
 void link_part(struct link *link)
 {
     if (!link->is_unix)
-        set_option(link, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes wait for the end, and travel with it */
+        set_option(link, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
     link->is_parting = true;
     mark_dirty(link);
 }
@@ -427,7 +427,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct link *link = container_of(poll, struct link, poll);
     if (status != 0) {
-        /* The socket has an error, which the next call on it tells. libuv polls no more. */
+        /* The socket has an error, which the next system call reports. libuv has stopped polling. */
         link->polled = 0;
         events = UV_READABLE | UV_WRITABLE;
     }
@@ -488,7 +488,7 @@ void link_peer(const struct link *link, struct sockaddr_storage *out)
 {
     socklen_t length = sizeof *out;
     memset(out, 0, sizeof *out);
-    bool has_none = link->is_unix || link->state == LINK_CLOSED; /* its descriptor may be another's by now */
+    bool has_none = link->is_unix || link->state == LINK_CLOSED; /* its descriptor number may have been reused */
     if (has_none || getpeername(link->fd, (struct sockaddr *)out, &length) != 0)
         out->ss_family = AF_UNSPEC;
 }

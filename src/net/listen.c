@@ -79,7 +79,7 @@ static void accept_failed(struct listener *listener, int error)
     listener->on_accept(listener, -error);
 }
 
-/* 0: at most `most` connections were taken; else the errno that says that there are no descriptors left. */
+/* Accept at most `most` connections. 0, or the errno that says that there are no descriptors left. */
 static int accept_some(struct listener *listener, int most)
 {
     for (int i = 0; i < most; i++) {
@@ -90,7 +90,7 @@ static int accept_some(struct listener *listener, int most)
             return errno;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return 0;
-        } /* else that one connection is broken (ECONNABORTED ...): on to the next */
+        } /* else only that connection is broken (ECONNABORTED ...): go on with the next */
     }
     return 0;
 }
@@ -106,7 +106,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 void listener_accept_rest(struct listener *listener)
 {
-    (void)accept_some(listener, BACKLOG + 1); /* there cannot be more, but for those that come meanwhile */
+    (void)accept_some(listener, BACKLOG + 1); /* the queue cannot be longer, but for those that come meanwhile */
 }
 
 int listener_start(struct listener *listener, struct loop *loop, int fd, bool is_unix,

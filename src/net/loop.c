@@ -7,7 +7,7 @@
 #include "net/link.h"
 #include "net/tls.h"
 
-#define TRIM_BYTES 1048576 /* less is not worth the walk through the heap */
+#define TRIM_BYTES 1048576 /* less is not worth a walk through the heap by malloc_trim */
 #define TRIM_MS 1000
 
 static void flush_rank(struct list *dirty)
@@ -106,7 +106,7 @@ void loop_init(struct loop *loop)
     uv_timer_init(&loop->uv, &loop->trim);
     uv_prepare_start(&loop->before_poll, on_before_poll);
     uv_check_start(&loop->after_poll, on_after_poll);
-    /* These serve the others and must not keep the loop alive. */
+    /* These handles must not keep the loop alive. */
     uv_unref((uv_handle_t *)&loop->before_poll);
     uv_unref((uv_handle_t *)&loop->after_poll);
     uv_unref((uv_handle_t *)&loop->not_idle);

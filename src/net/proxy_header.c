@@ -88,7 +88,7 @@ static enum scan_result take_line(struct proxy_header *header, char byte)
 
 enum { COMMAND_LOCAL = 0x20, COMMAND_PROXY = 0x21 };
 
-/* Over streams: what is said of datagrams cannot be true of this connection. */
+/* Streams only: a header about datagrams cannot be true of this connection. */
 enum { FAMILY_NONE = 0x00, FAMILY_TCP4 = 0x11, FAMILY_TCP6 = 0x21, FAMILY_UNIX = 0x31 };
 
 struct family {
@@ -106,7 +106,7 @@ static const struct family *find_family(uint8_t code)
     return NULL;
 }
 
-/* The fixed part is here. */
+/* The fixed part has arrived. */
 static enum scan_result begin_block(struct proxy_header *header)
 {
     const uint8_t *bytes = (const uint8_t *)header->bytes;
@@ -157,7 +157,7 @@ static void read_addresses(struct proxy_header *header)
     header->port = ntohs(port);
 }
 
-/* The fixed part has been judged. */
+/* The fixed part has been checked. */
 static enum scan_result take_block(struct proxy_header *header, const char *data, size_t n, size_t *used)
 {
     size_t kept = (size_t)(header->wanted - header->filled);

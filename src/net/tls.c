@@ -15,10 +15,10 @@
 #include "net/tls_name.h"
 
 #define WHY_ROOM 256
-#define FETCH_LEAST 4096 /* bytes asked of the socket, however little room the caller has */
+#define FETCH_LEAST 4096 /* how many bytes to read from the socket at once, whatever the caller asks for */
 #define WRITE_PIECES (TLS_AHEAD / CHUNK_BYTES + 4)
 
-/* ---- what OpenSSL sees of the connection: memory ---- */
+/* ---- the BIO: OpenSSL's view of the connection ---- */
 
 static int on_bio_read(BIO *bio, char *out, int room)
 {
@@ -54,7 +54,7 @@ static long on_bio_ctrl(BIO *bio, int what, long number, void *arg)
     return what == BIO_CTRL_FLUSH;
 }
 
-static BIO_METHOD *method; /* one for all; made once, it stays */
+static BIO_METHOD *method; /* one BIO method for all; made once, never freed */
 
 static void make_method(void)
 {
@@ -85,10 +85,10 @@ static void set_why(struct tls *tls, const char *what, const char *detail)
     char text[WHY_ROOM];
     snprintf(text, sizeof text, "%s%s", what, detail);
     free(tls->why);
-    tls->why = strdup(text); /* out of memory: nothing is said */
+    tls->why = strdup(text); /* out of memory: `why` stays NULL */
 }
 
-/* OpenSSL has failed for good; its queue of errors is empty again, as every call expects. */
+/* OpenSSL has failed for good. Empties its error queue, as the next call expects. */
 static void broke(struct tls *tls)
 {
     unsigned long error = ERR_peek_last_error();
@@ -123,7 +123,7 @@ static ssize_t fetch(struct tls *tls, int fd, size_t want)
     return n;
 }
 
-/* The scratch memory is about to be somebody else's. */
+/* Before other connections use the scratch memory: keep what is left of `fed`. */
 static void keep(struct tls *tls)
 {
     if (tls->fed.len > 0 && !tls->is_ended && !tls->is_broken &&
@@ -134,7 +134,7 @@ static void keep(struct tls *tls)
     tls->fed = slice_of(NULL, 0);
 }
 
-/* Write what is encrypted. False with errno: the socket is broken; that it takes no more is no error. */
+/* Write encrypted output. False with errno: the socket is broken. That it takes no more is not an error. */
 static bool send_sealed(struct tls *tls, int fd)
 {
     struct slice pieces[WRITE_PIECES];
@@ -197,7 +197,7 @@ static bool has_input(const struct tls *tls)
     return tls->fed.len > 0 || tls->kept.bytes > 0 || SSL_pending(tls->ssl) > 0;
 }
 
-/* As much as there is and has room. */
+/* Decrypt as much as there is and fits. */
 static size_t decrypt(struct tls *tls, char *at, size_t room)
 {
     size_t got = 0;
@@ -220,7 +220,7 @@ static size_t decrypt(struct tls *tls, char *at, size_t room)
     return got;
 }
 
-/* The same with what the socket has; as read(), but 0 is nothing. */
+/* The same after reading from the socket; as read(), but 0 means nothing. */
 static ssize_t decrypt_more(struct tls *tls, int fd, char *at, size_t room)
 {
     size_t got = decrypt(tls, at, room);
@@ -230,7 +230,7 @@ static ssize_t decrypt_more(struct tls *tls, int fd, char *at, size_t room)
             want = sizeof tls->scratch->in;
         ssize_t n = fetch(tls, fd, want);
         if (n <= 0 && got > 0)
-            break; /* the socket says it again */
+            break; /* the next read() reports it again */
         if (n <= 0)
             return n == 0 ? fail(ECONNRESET) : -1;
         got += decrypt(tls, at + got, room - got);
@@ -246,7 +246,7 @@ ssize_t tls_read(struct tls *tls, int fd, char *at, size_t room)
     if (got < 0)
         return -1;
     keep(tls);
-    (void)!send_sealed(tls, fd); /* answers of TLS' own; if the socket is broken, writing tells */
+    (void)!send_sealed(tls, fd); /* TLS' own answers; if the socket is broken the next write reports it */
     if (got > 0)
         return got;
     if (tls->is_broken)
@@ -281,7 +281,7 @@ static struct slice take(struct cursor *cursor, size_t most)
     return taken;
 }
 
-/* What goes into one record: of one piece if that fills it or is the last, else gathered from several. */
+/* The content of the next record: from one piece if that fills it or is the last, else copied from several. */
 static struct slice next_record(struct tls *tls, struct cursor *cursor)
 {
     struct slice first = take(cursor, TLS_RECORD);
@@ -340,7 +340,7 @@ void tls_end(struct tls *tls, int fd)
 
 /* ---- its life ---- */
 
-/* Whom the certificate of the other side must name. */
+/* Set the name that the peer's certificate must have. */
 static bool expect(SSL *ssl, const char *name)
 {
     if (name == NULL || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1)

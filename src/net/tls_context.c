@@ -15,16 +15,16 @@
 #include "base/mem.h"
 
 #define WHY_ROOM 320
-#define SESSION_WORD "weir" /* sessions of another program's are not resumed */
+#define SESSION_WORD "weir" /* sessions of another program are not resumed */
 
 struct tls_context {
     _Atomic unsigned holders;
     enum tls_side side;
     SSL_CTX *ssl;
-    char *server_name; /* NULL: nobody's is checked */
+    char *server_name; /* NULL: names are not verified */
 };
 
-/* A context on its way. */
+/* A context that is being made. */
 struct making {
     const struct tls_settings *settings;
     SSL_CTX *ssl;
@@ -42,7 +42,7 @@ void tls_settings_fini(struct tls_settings *settings)
 
 /* ---- what is wrong ---- */
 
-/* OpenSSL's own words for what failed last; its queue is empty again. */
+/* OpenSSL's text for the last error; empties its error queue. */
 static const char *last_reason(void)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -72,7 +72,7 @@ __attribute__((format(printf, 3, 4))) static void odd(struct making *m, enum tls
     m->say(m->arg, false, which, why);
 }
 
-/* NULL: it cannot be opened, and that has been said. */
+/* NULL: it cannot be opened; reported. */
 static BIO *open_file(struct making *m, enum tls_setting which)
 {
     const char *path = m->settings->texts[which];
@@ -113,7 +113,7 @@ static void use_cert(struct making *m)
         wrong(m, TLS_CERT, "%s holds no certificate in PEM that can be used: %s", path, last_reason());
 }
 
-/* There is nobody to ask. */
+/* For encrypted keys: there is nobody to ask for a passphrase. */
 static int no_passphrase(char *out, int size, int is_writing, void *arg)
 {
     (void)out;
@@ -131,7 +131,7 @@ static void warn_of_others(struct making *m)
         odd(m, TLS_KEY, "other users can read %s: chmod 600 it", path);
 }
 
-/* True without a certificate: that has been said. */
+/* True also without a certificate: that has been reported. */
 static bool fits(struct making *m, EVP_PKEY *key)
 {
     const X509 *cert = SSL_CTX_get0_certificate(m->ssl);
@@ -211,7 +211,7 @@ static void set_manners(struct making *m, enum tls_side side)
     /* An idle connection owns no buffers. */
     SSL_CTX_set_mode(m->ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_verify(m->ssl, verify_mode(m->settings, side), NULL);
-    /* Sessions are in the clients' tickets, whose keys are this context's and go with it. */
+    /* Sessions are kept in tickets by the clients; their keys end with this context. */
     SSL_CTX_set_session_cache_mode(m->ssl, SSL_SESS_CACHE_OFF);
     if (side == TLS_CONNECT)
         return;

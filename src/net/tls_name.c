@@ -4,7 +4,7 @@
 #include <openssl/x509v3.h>
 #include <string.h>
 
-/* Another program's idea of where the name ends must be the same as ours. */
+/* Every program must agree where the name ends. */
 static const char *fault(const unsigned char *text, int len)
 {
     if (len <= 0)
@@ -27,7 +27,7 @@ static bool take(const unsigned char *text, int len, char **name, const char **w
     return *why == NULL;
 }
 
-/* NULL: there is none of the kinds that name somebody. */
+/* NULL: not one of the kinds that are used. */
 static const ASN1_STRING *first_alternative(const GENERAL_NAMES *names)
 {
     for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {

@@ -75,7 +75,7 @@ static bool has_slash(struct slice word)
     return word.len > 0 && memchr(word.at, '/', word.len) != NULL;
 }
 
-/* All that is left, or all up to the next key: options that the algorithm takes, and rates if there may be any. */
+/* Read the rest, or as far as the next key: options that the algorithm takes, and rates if it has any. */
 static bool take_options(struct reading *reading, bool with_rates, bool *has_more)
 {
     struct slice word;
@@ -136,7 +136,7 @@ static bool read_rated(struct reading *reading)
 
 /* ---- several keys ---- */
 
-/* Options are the whole call's from here on, where they were those of its one key. */
+/* From here on options belong to the whole call, no longer to its one key. */
 static bool add_part(struct reading *reading)
 {
     if (reading->ask->n_parts == QUOTA_PARTS_MAX)
@@ -200,7 +200,7 @@ static bool read_check(struct reading *reading)
     return end_options(reading) && (reading->ask->n_parts == 0 || end_parts(reading));
 }
 
-/* The algorithm of a part: one that a command of its own has. */
+/* The algorithm of a part: only those that have a command. */
 static bool take_algorithm(struct reading *reading)
 {
     struct slice word;
@@ -251,7 +251,7 @@ static bool is_exact(__int128 number)
     return number > -QUOTA_MOST && number < QUOTA_MOST - 1;
 }
 
-/* redis-cell's numbers: what it computes without a look at the range must be within it here. */
+/* redis-cell's numbers: what it computes without checking the range must be in range here. */
 static bool make_cell(struct reading *reading, const int64_t numbers[4])
 {
     int64_t max_burst = numbers[0], count = numbers[1], period_s = numbers[2], quantity = numbers[3];

@@ -4,15 +4,15 @@
 #include "base/clock.h"
 #include "quota/outcome.h"
 
-#define RETRY_NS ((int64_t)NS_PER_S) /* nobody knows; not never, which -1 would say */
+#define RETRY_NS ((int64_t)NS_PER_S) /* unknown; -1 would mean never */
 
-/* What changes how it is decided is Redis' alone. */
+/* Options that change how it is decided need Redis. */
 static bool is_plain(const struct quota_ask *ask)
 {
     return ask->mode == QUOTA_TAKE && !ask->counts_all && !ask->is_first && ask->cost > 0;
 }
 
-/* Nobody is asked: let through, or not, as this rule would be. */
+/* Not counted: allow or deny, with the fields of an outcome by this rule. */
 static struct quota_outcome unasked(const struct decision *call, const struct quota_rule *rule, bool is_denied)
 {
     return (struct quota_outcome){
@@ -46,7 +46,7 @@ static enum away decide_one(const struct decision *call, const struct quota_sett
 
 /* ---- several ---- */
 
-/* Which of them say so, as bits. */
+/* The parts with this when-down, as bits. */
 static uint8_t saying(const struct decision *call, enum quota_when_down when_down)
 {
     unsigned bits = 0;

@@ -59,7 +59,7 @@ static uint16_t *find_slot(const struct batch *batch, struct slice key, uint64_t
     return &batch->index[i];
 }
 
-/* Entries move when there are more: their lists are told. */
+/* Entries have moved in memory: repair their lists. */
 static void relink(struct list *moved, const struct list *old)
 {
     if (moved->next == old) {
@@ -95,7 +95,7 @@ static bool grow(struct batch *batch)
     return true;
 }
 
-/* Each token is one of its own: such calls are never one with a count. */
+/* Calls with tokens never become one entry with a count. */
 static bool can_join(const struct batch *batch)
 {
     return batch->algorithm->joining == QUOTA_JOINED;
@@ -151,7 +151,10 @@ static bool share_a_key(const struct decision *call, const struct decision *othe
     return false;
 }
 
-/* Would a call on several keys that joins an entry overtake one that asks about a key of its, in those from `behind` on? */
+/*
+ * Would a call on several keys that joins an entry overtake one that asks about a key of its, in those from `behind`
+ * on?
+ */
 static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *call, uint64_t bits)
 {
     for (uint32_t i = behind; bits != 0 && i < batch->n; i++)

@@ -47,7 +47,7 @@ static void put_keys(struct decision *call, char *at, struct slice prefix)
     call->key = slice_of(start, (size_t)(at - start));
 }
 
-/* False: the system has no random numbers. */
+/* False: getrandom failed. */
 static bool make_token(struct decision *call)
 {
     static const char hex[] = "0123456789abcdef";
@@ -97,7 +97,7 @@ static void put_parts(struct decision *call, char *at, struct slice prefix)
         call->parts[i].shown = put_key(&at, SLICE(""), call->parts[i].shown);
 }
 
-/* What of the request is needed later. */
+/* Copy what is needed of the request. */
 static void keep(struct decision *call, const struct quota_ask *ask, struct slice prefix)
 {
     char *at = call->text;
@@ -170,7 +170,7 @@ static bool is_named(const struct asked *asked)
     return asked->ask.name.at != NULL || asked->ask.is_named;
 }
 
-/* Of all that is put into a call's text. */
+/* The size of a call's text. */
 static size_t text_room(const struct asked *asked, struct slice request, struct slice prefix)
 {
     size_t room = request.len + 1;
@@ -195,7 +195,7 @@ static void take_penalty(const struct named_limit *limit, struct quota_ask *ask)
         ask->penalty = limit->penalty;
 }
 
-/* What the operator has said of the limits that it asks. False: no memory. */
+/* Apply the settings of the named limits that it asks. False: out of memory. */
 static bool take_limits(struct decision *call, const struct asked *asked, enum quota_when_down otherwise)
 {
     unsigned n = asked->ask.n_parts;
@@ -257,7 +257,8 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     if (call->ask.rule.n_rates > 0)
         take_penalty(asked.limits[0], &call->ask);
     call->database = asked.ask.is_raw ? context->database : 0;
-    call->ask.wait_ns = call->is_shadow ? 0 : call->ask.wait_ns; /* who is not limited need not wait */
+    call->ask.wait_ns =
+        call->is_shadow ? 0 : call->ask.wait_ns; /* a limit in shadow mode lets it pass without waiting */
     return call;
 }
 

@@ -7,7 +7,7 @@
 #include "quota/outcome.h"
 #include "quota/numbers.h"
 
-#define SENT_WORK_US (2 * BATCH_WORK_US) /* one that Redis does, and one that it finds when it has done that */
+#define SENT_WORK_US (2 * BATCH_WORK_US) /* two: one that Redis works on, and one that waits in its socket meanwhile */
 #define LOOK_BACK_MAX 16 /* batches that a call is compared with: applications have few kinds of calls */
 
 /* ---- asking ---- */
@@ -115,7 +115,7 @@ static void fail_batch(const struct exchange *exchange, struct batch *batch, str
     batch_free(batch);
 }
 
-/* Who was refused by Redis has its words, of which no more than a line is shown. */
+/* Fail an entry with Redis' error text, at most one line of it. */
 static void fail_with(const struct exchange *exchange, struct batch_entry *entry, struct slice error)
 {
     char line[256] = "-";
@@ -141,7 +141,7 @@ static void answer_entry(struct exchange *exchange, const struct batch *batch, s
         fail_entry(exchange, entry, amiss, false);
 }
 
-/* How many the script is to answer. */
+/* How many entries the script must answer. */
 static size_t numbers_of(const struct batch *batch)
 {
     size_t n = 0;
@@ -152,7 +152,7 @@ static size_t numbers_of(const struct batch *batch)
     return n;
 }
 
-/* All of it is looked at before anything of it is believed. */
+/* The whole answer is checked before any of it is used. */
 static void answer_batch(struct exchange *exchange, struct batch *batch, struct slice text)
 {
     struct answer answer;
@@ -200,7 +200,7 @@ static struct batch *take_sent(struct exchange *exchange)
     return batch;
 }
 
-/* Takes ownership. One that cannot go has failed as a whole. */
+/* Send a batch, taking ownership. If it cannot be sent all its calls fail. */
 static void send_batch(struct exchange *exchange, struct batch *batch)
 {
     batch->sent_ns = script_conn_now_ns(&exchange->conn);
@@ -232,7 +232,7 @@ static void on_reply(struct script_conn *conn, struct slice reply)
     else
         answer_batch(exchange, batch, reply);
     if (!list_is_empty(&exchange->open))
-        script_conn_wake(conn); /* what had to stay may go */
+        script_conn_wake(conn); /* batches held back may go now */
 }
 
 /* ---- the connection ---- */
@@ -257,7 +257,7 @@ static void on_lost(struct script_conn *conn)
         script_conn_wake(conn);
 }
 
-/* Does something that has been sent, and that asks another script, concern this key? */
+/* Has a batch with another script been sent that asks about this key? */
 static bool is_asked_about(const struct exchange *exchange, enum script script, struct slice key, uint64_t hash)
 {
     for (const struct list *at = exchange->sent.next; at != &exchange->sent; at = at->next) {
@@ -276,13 +276,13 @@ static bool asks_only(const struct exchange *exchange, enum script script)
     return true;
 }
 
-/* Redis has as much before it as others are to wait for: the next one goes when one of those has been answered. */
+/* Redis has enough to do: the next batch goes when one of those has been answered. */
 static bool is_enough(const struct exchange *exchange, const struct batch *batch)
 {
     return !list_is_empty(&exchange->sent) && exchange->sent_us + batch_work_us(batch) > SENT_WORK_US;
 }
 
-/* What has been sent might be missing its script, and be sent again behind this, which does not. */
+/* A sent batch may get NOSCRIPT and be sent again, behind this one: then this would overtake it. */
 static bool must_stay(const struct exchange *exchange, const struct batch *batch)
 {
     struct slice key;
@@ -314,7 +314,7 @@ static void send_open(struct exchange *exchange)
     }
 }
 
-/* What has gathered in this turn goes out. */
+/* Send what was gathered in this turn. */
 static void on_change(struct script_conn *conn)
 {
     struct exchange *exchange = container_of(conn, struct exchange, conn);

@@ -17,7 +17,7 @@
 #include "quota/question.h"
 
 #define SHARDS 16
-#define CHAINS 1024     /* of a shard: a chain of some eight keys when its memory is full */
+#define CHAINS 1024     /* chains of a shard: some eight keys in each when its memory is full */
 #define FORGET_CHAINS 2 /* looked at for each newcomer: more than come */
 #define US_PER_S 1000000
 #define RELIEF_CHAINS 64 /* when there is no room: some 500 keys, 50 us at worst */
@@ -34,7 +34,7 @@ struct count {
 struct key {
     struct key *next; /* in its chain */
     uint64_t hash;
-    uint64_t over_ns; /* when nothing of it counts any more, monotonic */
+    uint64_t over_ns; /* until when any of it counts, monotonic */
     struct penalty_state penalty;
     uint32_t len;
     uint8_t kind, n_counts;
@@ -106,7 +106,7 @@ static void add_bytes(struct shard *shard, size_t bytes)
     atomic_store_explicit(&shard->bytes, shard->bytes + bytes, memory_order_relaxed);
 }
 
-/* Take it out of its chain, and let it go. */
+/* Remove it from its chain and free it. */
 static void drop(struct shard *shard, struct key **link)
 {
     struct key *key = *link;
@@ -184,7 +184,7 @@ static bool has_same_steps(const struct key *key, const struct quota_rule *rule)
     return true;
 }
 
-/* The limit has other rates than before: what those that stay have counted goes over. */
+/* The limit's rates have changed: carry over the counts of those that stay. */
 static void inherit(struct key *key, const struct key *before)
 {
     for (unsigned i = 0; i < key->n_counts; i++)
@@ -319,7 +319,7 @@ static int64_t retry_of(const struct key *key, const struct count *count, int64_
     return wait > 0 && count->start_us + wait > unix_us ? count->start_us + wait - unix_us : 0;
 }
 
-/* us until it holds nothing. */
+/* us until the window is empty. */
 static int64_t reset_of(const struct key *key, const struct count *count, int64_t unix_us)
 {
     if (count->current > 0)
@@ -338,7 +338,7 @@ static void read_windows(struct key *key, const struct quota_ask *ask, struct lo
     }
 }
 
-/* What the call takes if it is granted, and the times behind it. */
+/* Count the call if it is granted, and set the times after it. */
 static void charge_windows(struct key *key, const struct quota_ask *ask, struct local_time time, bool is_charged,
                            int64_t *numbers)
 {
@@ -427,7 +427,7 @@ static int64_t penalty_left(const struct key *key, uint64_t now_ns)
     return key->penalty.until > now_ns ? (int64_t)(key->penalty.until - now_ns) : 0;
 }
 
-/* Can it pass before the wait of the call is over? A funnel that is asked alone has taken that into account. */
+/* Can it pass before its WAIT is over? A single funnel has taken WAIT into account already. */
 static bool can_wait(const struct quota_ask *ask, const struct quota_ask *part, const int64_t *numbers)
 {
     struct quota_outcome own;

@@ -260,7 +260,7 @@ void option_next_part(struct reading *reading)
     reading->n_drafts = 0;
 }
 
-/* What is owed beyond the burst is held in numbers that have an end. */
+/* Debt beyond the burst is bounded (QUOTA_DEBT_MOST). */
 static bool is_payable(const struct quota_ask *ask)
 {
     bool owes_more = ask->mode == QUOTA_FORCE || ask->mode == QUOTA_BORROW;
@@ -293,7 +293,7 @@ bool option_suit(const struct quota_ask *ask, char *why, size_t why_size)
                    QUOTA_LOG_MAX);
 }
 
-/* What was said of all, for one of them. */
+/* Copy options given for all keys into one part. */
 static void share(const struct quota_ask *ask, struct quota_ask *part)
 {
     part->mode = ask->mode;

@@ -14,7 +14,7 @@ static void settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t
     quota_reading(ask)->settle(ask, numbers, granted, refused, memory);
 }
 
-/* Refused, though by the numbers nothing stands against the next call: it may come again at once. */
+/* Refused, though the numbers have room for the next call: it may come again at once. */
 static void deny_anyhow(const struct quota_ask *ask, struct quota_outcome *outcome)
 {
     *outcome = (struct quota_outcome){.is_limited = true, .limit = ask->rule.rates[0].limit, .retry_ns = 1};
@@ -46,7 +46,7 @@ static void hold_back(const struct quota_hold *hold, struct quota_outcome *outco
     outcome->reset_ns = outcome->reset_ns > hold->left_ns ? outcome->reset_ns : hold->left_ns;
 }
 
-/* Refused by a penalty, and perhaps by a rate: the longer of them is told. */
+/* Refused by a penalty, and maybe by a rate: the longer wait is reported. */
 static void deny_held(const struct quota_ask *ask, const struct quota_memory *memory, const struct quota_hold *hold,
                       struct quota_outcome *outcome)
 {
@@ -111,7 +111,7 @@ bool quota_holds_are_sane(const struct quota_ask *ask, const int64_t *numbers, c
 
 /* ---- one of many calls ---- */
 
-/* How one of several keys stands behind the k-th call, of which so many have been granted. */
+/* The outcome for one of several keys after the k-th call, when so many have been granted. */
 static void part_outcome(const struct quota_ask *part, const int64_t *numbers, const struct quota_hold *hold,
                          uint64_t granted, uint64_t k, bool is_granted, struct quota_outcome *outcome)
 {
@@ -134,7 +134,7 @@ static int64_t longest_first(const struct quota_outcome *outcome)
     return outcome->retry_ns < 0 ? QUOTA_NEVER : outcome->retry_ns;
 }
 
-/* Is the one told rather than the other? Who refuses for longest, or who has the least remaining; no shadow. */
+/* Is `one` reported rather than the other: refused for longer, or less remaining? Never a shadow. */
 static bool is_rather(const struct quota_ask *ask, bool is_granted, const struct quota_outcome *one,
                       const struct quota_outcome *other)
 {

@@ -73,7 +73,10 @@ static size_t index_of(const struct overrides *overrides, struct slice key)
     return low;
 }
 
-/* Those of `before` that are not over, and not this key's, or not without an end; with room for one more. */
+/*
+ * Copy the entries of `before` that have not expired, without this key's or without those that have no end; with room
+ * for one more.
+ */
 static struct overrides *copy(const struct overrides *before, struct slice key, bool only_timed, uint64_t now_ns)
 {
     size_t count = overrides_count(before);

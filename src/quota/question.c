@@ -32,7 +32,7 @@ unsigned quota_ask_work_us(const struct quota_ask *ask)
     return work_us;
 }
 
-/* Far more than there can be to give back is as much as that. */
+/* Giving back more than there can be is the same as giving back that. */
 static int64_t inc_of(const struct quota_rate *rate, int64_t units)
 {
     __int128 inc = (__int128)units * rate->step;
@@ -106,7 +106,7 @@ static void add_numbered(struct letters *letters, char letter, int64_t number)
     letters->len += emit_header(letters->text + letters->len, letter, number) - 2; /* without the line end */
 }
 
-/* What follows where it is limited, as prelude.lua has it. */
+/* The penalty for a call that is limited, as prelude.lua reads it. */
 static void add_penalty(struct letters *letters, const struct quota_ask *ask)
 {
     if (ask->penalty.first_ms == 0 || ask->is_peek)
@@ -192,7 +192,7 @@ static void put_calendar(struct wording *words, const struct quota_ask *ask, enu
 static void put_windows(const struct quota_ask *ask, struct slice channel, struct wording *words)
 {
     (void)channel;
-    put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* what is asked with COST 0 is a look */
+    put_number(words, ask->cost != 0 ? quota_charge(ask) : 1); /* COST 0 only looks */
     put_number(words, ask->rule.n_rates);
     for (unsigned i = 0; i < ask->rule.n_rates; i++) {
         const struct quota_rate *rate = &ask->rule.rates[i];

@@ -133,7 +133,7 @@ static bool can_wait(const struct decision *call, uint64_t now_ns, int64_t wait_
     return wait_ns >= 0 && now_ns + (uint64_t)wait_ns <= call->until_ns;
 }
 
-/* Its turn has not come, and its client does not wait for it: never a yes before its time. */
+/* It must not wait for its turn any more: refuse it, for it must not pass before its time. */
 static void reply_too_late(struct decision *call, const struct quota_outcome *outcome)
 {
     struct quota_outcome late = *outcome;
@@ -144,7 +144,7 @@ static void reply_too_late(struct decision *call, const struct quota_outcome *ou
     reply(call, &late);
 }
 
-/* Let through, or not: now, or when it is its turn, or tried again when the window has moved on. */
+/* Finish the call, or let it wait: for its turn, or to ask again when the window has moved. */
 static void decide(struct decision *call, const struct quota_outcome *outcome)
 {
     uint64_t now_ns = now_of(call->quota);
@@ -196,26 +196,26 @@ static void done_without(struct decision *call, struct slice error)
 
 /* ---- asking ---- */
 
-/* It may let through what has been denied, or have it told otherwise, also what stands behind it in the same turn. */
+/* Remembered denials may be wrong after this call, also for calls behind it in the same turn. */
 static bool makes_room(const struct quota_ask *ask)
 {
     return ask->rule.kind == QUOTA_RESET || ask->rule.kind == QUOTA_BAN || ask->rule.kind == QUOTA_UNBAN ||
            ask->mode == QUOTA_CREDIT || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
 }
 
-/* What is remembered of a key is true no longer, on any worker. */
+/* Forget remembered denials of a key, on all workers. */
 static void note_pass(struct quota *quota, uint64_t hash)
 {
     atomic_fetch_add_explicit(&quota->settings->passes[hash % QUOTA_PASSES], 1, memory_order_acq_rel);
 }
 
-/* Nor is what is remembered of any key. */
+/* Forget all remembered denials, on all workers. */
 static void forget_denials(struct quota *quota)
 {
     atomic_fetch_add_explicit(&quota->settings->resets, 1, memory_order_acq_rel);
 }
 
-/* Whose windows are the calendar's has to be told which there are now. */
+/* For calendar windows: the time by which they are computed. */
 static void note_time(struct decision *call)
 {
     bool has_calendar = quota_has_calendar(&call->ask.rule);
@@ -247,7 +247,7 @@ static void ask(struct decision *call, uint64_t hash)
         forget_denials(quota);
 }
 
-/* From memory. Not behind what is asked about the key just then: that comes first, and may charge it. */
+/* Answer from memory; not while a question about the key is under way, which comes first and may charge it. */
 static bool recall(const struct decision *call, uint64_t hash, struct quota_outcome *outcome)
 {
     const struct quota *quota = call->quota;
@@ -280,7 +280,7 @@ static void on_alarm(struct alarm *alarm)
 {
     struct decision *call = container_of(alarm, struct decision, alarm);
     if (call->has_turn && now_of(call->quota) < alarm->due_ns)
-        wait_until(call, alarm->due_ns); /* whoever woke it: a turn is never early */
+        wait_until(call, alarm->due_ns); /* a turn never comes early, whoever woke the call */
     else if (call->has_turn)
         done(call);
     else
@@ -289,7 +289,7 @@ static void on_alarm(struct alarm *alarm)
 
 /* ---- answers ---- */
 
-/* Nobody is there any more to hold what has been acquired. */
+/* The client has gone: release what ACQUIRE got for it. */
 static void give_place_back(struct decision *call)
 {
     call->ask.rule.kind = QUOTA_RELEASE;
@@ -410,7 +410,7 @@ static const struct exchange_ops exchange_ops = {
 
 /* ---- calls ---- */
 
-/* Where releases are told: the prefix may be another since the last reload. */
+/* The channel for releases; limit-prefix may have changed by a reload. */
 static void name_channel(struct quota *quota, struct slice prefix)
 {
     char channel[PREFIX_CHANNEL_ROOM];

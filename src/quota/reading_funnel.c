@@ -57,7 +57,7 @@ static void pour(const struct quota_ask *ask, const int64_t *numbers, uint64_t g
     }
 }
 
-/* Let through, and `debts` are what it has left: of the one with least remaining, when it is its turn. */
+/* It passes, leaving `debts`: the outcome is by the rate with the least remaining, for the time when its turn comes. */
 static void funnel_allow(const struct quota_ask *ask, const int64_t *debts, struct quota_outcome *outcome)
 {
     int64_t wait_ns = 0;

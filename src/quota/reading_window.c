@@ -35,7 +35,7 @@ static bool window_is_sane(const struct quota_ask *ask, const int64_t *numbers, 
     return numbers[GRANTED] >= 0 && (uint64_t)numbers[GRANTED] <= n;
 }
 
-/* The script has said it. */
+/* The script returns it. */
 static uint64_t window_granted(const struct quota_ask *ask, const int64_t *numbers, uint64_t n)
 {
     (void)ask;
@@ -65,7 +65,7 @@ static void window_tell(const struct quota_ask *ask, const int64_t *numbers, uin
     }
 }
 
-/* What a script has said of one window's next call. */
+/* When the next call passes one window, by the script's numbers. */
 static int64_t window_retry(int64_t retry_us)
 {
     return retry_us < 0 ? QUOTA_NEVER : ns_of_us(retry_us);
@@ -94,7 +94,7 @@ static bool window_recall(const struct quota_memory *memory, const struct quota_
     return longest_ns > 0;
 }
 
-/* Refused calls that count fill a window up; when room is to be again is told as it is behind the last of them. */
+/* Refused calls that count fill the window; the times are those after the last of them. */
 static void window_settle(const struct quota_ask *ask, const int64_t *numbers, uint64_t granted, uint64_t refused,
                           struct quota_memory *memory)
 {

@@ -50,7 +50,7 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct release_listener *listener = release_listener_of(rider);
     const struct lane *lane = rider->lane;
-    while (n > 0 && rider->lane == lane) { /* nobody waiting any more, it is let go */
+    while (n > 0 && rider->lane == lane) { /* no call waits any more: give up the lane */
         size_t used;
         enum scan_result result = reply_scan(&listener->scan, data, n, &used);
         if (result == SCAN_BAD || !bytes_add(&listener->frame, slice_of(data, used), FRAME_MAX)) {
@@ -87,7 +87,7 @@ static void subscribe(struct release_listener *listener)
     lane_send(listener->base.rider.lane, &listener->base.rider, out, emit_array(out, words, 2));
 }
 
-/* While anybody waits. Without Redis they are told when they try again. */
+/* As long as a call waits. If Redis is away they learn it when they ask again. */
 static void open_if_needed(struct release_listener *listener)
 {
     if (list_is_empty(&listener->waiting) || listener->base.is_open)

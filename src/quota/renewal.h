@@ -1,8 +1,8 @@
 /*
- * When the operator has given a limit another algorithm: the keys that a call finds with the former one's state are
- * deleted, one after the other, and the call is asked again.
+ * When the operator has given a named limit another algorithm: keys in which a call finds the former algorithm's state
+ * are deleted, one after the other, and then the call is asked again.
  *
- * Meanwhile the call asks for the deletion of one of its keys. Whoever begins, or goes on, asks.
+ * Meanwhile the decision is changed into one that deletes one of its keys; the caller sends it.
  */
 #ifndef WEIR_QUOTA_RENEWAL_H
 #define WEIR_QUOTA_RENEWAL_H
@@ -13,19 +13,19 @@
 #include "quota/decision.h"
 #include "quota/outcome.h"
 
-/* Does this error say that a key of its limit has another algorithm's state? Once for each call. */
+/* Does this error say that a key of its named limit holds another algorithm's state? True only once for each call. */
 bool renewal_is_due(const struct decision *call, struct slice error);
 
-/* For a call that only looks, which deletes nothing: what it would find once the key is gone. */
+/* For PEEK, which deletes nothing: the outcome that it would have if the key did not exist. */
 void renewal_look(const struct decision *call, struct quota_outcome *outcome);
 
-/* The call asks for the deletion of its key, or the first of them. */
+/* Change the call into the deletion of its key, or of the first of them. */
 void renewal_begin(struct decision *call);
 
-/* That has been answered: the call asks for the deletion of the next; behind the last what it asked before. */
+/* After that has been answered: change it into the deletion of the next key; after the last, back into what it was. */
 void renewal_go_on(struct decision *call, bool is_deleted);
 
-/* It has failed: the call is again what it was. */
+/* After a failure: change it back into what it was. */
 void renewal_end(struct decision *call);
 
 #endif

@@ -121,7 +121,7 @@ static bool is_before(struct slice a, struct slice b)
     return order < 0 || (order == 0 && a.len < b.len);
 }
 
-/* The command's category that comes after `last` in the alphabet: Redis lists them in no order. */
+/* The next category of the command after `last`, alphabetically: Redis lists them in no order. */
 static bool next_category(const struct command_table *table, const struct command *command, struct slice last,
                           struct slice *next)
 {
@@ -245,7 +245,7 @@ static void tallied(struct build *out, const struct limit *limit, struct tally *
     number(out, "shadowed", sum(tallies, n_workers, limit->id, offsetof(struct tally, shadowed)));
 }
 
-/* Rates of single keys, and for how long; -1: until they are taken back. */
+/* Rates of single keys, and how long they last; -1: until they are removed. */
 static void list_overrides(struct build *out, const struct overrides *overrides, uint64_t now_ns)
 {
     build_bulk_str(out, "overrides");

@@ -9,10 +9,10 @@
 #include "resp/emit.h"
 
 #define AGAIN_NS (500 * NS_PER_MS) /* Redis lets weir in no sooner for being asked more often */
-#define LOST_MAX 2                 /* in a row, while scripts are loaded: somebody may be killing connections */
-#define REPLY_MAX (4 << 20)        /* far more than any answer to what is asked */
+#define LOST_MAX 2                 /* losses in a row while scripts are loaded, after which waiting calls fail */
+#define REPLY_MAX (4 << 20)        /* far more than any reply to a script */
 
-/* It goes alone: from who is not let in Redis takes no long one, and closes the connection instead of saying why. */
+/* Sent alone: from clients that are not logged in Redis takes no long requests, and closes instead of answering. */
 #define FIRST 0
 
 static struct script_conn *conn_of(struct rider *rider)
@@ -60,7 +60,7 @@ static bool has_shas(const struct script_conn *conn)
     return conn->n_loads == SCRIPT_COUNT;
 }
 
-/* Whoever needs it next begins with the first script again. */
+/* The next script_conn_find begins with the first script again. */
 static void refuse(struct script_conn *conn)
 {
     conn->n_sent = 0;
@@ -70,7 +70,7 @@ static void refuse(struct script_conn *conn)
     conn->ops->on_unloaded(conn);
 }
 
-/* Whether Redis lets weir in, and takes scripts. */
+/* The reply to the first script: does Redis let weir in? */
 static void keep_first(struct script_conn *conn, struct slice reply)
 {
     keep_refusal(conn, reply);
@@ -134,7 +134,7 @@ static void forget(struct script_conn *conn)
         conn->n_loads = 0;
 }
 
-/* Again and again before the scripts are there: who waits for them is not to wait for ever. */
+/* Lost again and again while scripts are loaded: fail the calls that wait. */
 static void on_lost(struct rider *rider)
 {
     struct script_conn *conn = conn_of(rider);
@@ -221,7 +221,7 @@ static bool load(struct script_conn *conn, enum script script)
     return is_sent;
 }
 
-/* The first by itself, and the others once it has been taken. */
+/* Send the first script by itself, the others once Redis has taken it. */
 static bool load_next(struct script_conn *conn)
 {
     unsigned end = conn->is_let_in ? SCRIPT_COUNT : FIRST + 1;

@@ -16,7 +16,7 @@
 
 #define PATTERN_MAX 256 /* a longer one is for nobody's names */
 
-/* What is asked, and what of the reply has not been taken yet. */
+/* The state: the request, and the part of the reply not read yet. */
 struct splice {
     struct argv_walk words; /* behind the subcommand */
     struct slice rest;
@@ -128,7 +128,7 @@ static bool all_info(struct splice *splice)
     return true;
 }
 
-/* As many elements as Redis gives its own, where it has been asked for one of them too. */
+/* As many elements as Redis gives its own commands, if the reply has one of these. */
 static int64_t usual_elements(struct slice entries)
 {
     struct slice entry;
@@ -197,7 +197,7 @@ static bool all_docs(struct splice *splice)
     return true;
 }
 
-/* Does the next pair tell of `name`? */
+/* Is the next pair about `name`? */
 static bool is_next(struct slice rest, struct slice name)
 {
     struct slice key;
@@ -335,7 +335,7 @@ static bool count(struct splice *splice)
 
 /* ---- COMMAND GETKEYS, GETKEYSANDFLAGS ---- */
 
-/* By its first two words: a container is told by its subcommand, if there is one. */
+/* Find the command by its first two words. */
 static const struct own *find_call(const struct splice *splice, struct argv_walk words)
 {
     struct slice name;

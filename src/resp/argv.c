@@ -11,7 +11,7 @@
 #include "resp/emit.h"
 #include "resp/plain.h"
 
-/* The number of a header line of this type, which is passed. False: there is none, or it is negative. */
+/* Read a header line of this type and its number. False: there is none, or it is negative. */
 static bool header_take(struct argv_walk *walk, char type, uint64_t *number)
 {
     if (walk->at == walk->end || *walk->at != type)
@@ -35,7 +35,7 @@ void argv_walk_init(struct argv_walk *walk, struct slice request)
         walk->left = (uint32_t)count;
 }
 
-/* What is no bulk ends the walk, and so does one that is not all there. */
+/* Whatever is not a complete bulk ends the walk. */
 bool argv_next(struct argv_walk *walk, struct slice *arg)
 {
     uint64_t len;
@@ -51,7 +51,7 @@ bool argv_next(struct argv_walk *walk, struct slice *arg)
     return true;
 }
 
-/* What isspace knows in the C locale. */
+/* As isspace in the C locale. */
 static bool is_blank(char byte)
 {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
@@ -89,7 +89,7 @@ static char unescape(char byte)
     }
 }
 
-/* One byte of what stands in quotes of kind `quote`, its escape undone. `line` is not empty. */
+/* Take one byte inside quotes of kind `quote`, unescaped. `line` is not empty. */
 static char quoted_byte(struct slice *line, char quote)
 {
     const char *p = line->at;

@@ -1,4 +1,4 @@
-/* Writes RESP: nothing is written behind the bytes that are returned. */
+/* Nothing is written behind the bytes that are counted in the result. */
 #include "resp/emit.h"
 
 #include <string.h>

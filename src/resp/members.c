@@ -35,7 +35,7 @@ static const char *take_header(struct members *members, const char *at, const ch
     return next;
 }
 
-/* A push is not one of them. */
+/* A member has been read (pushes in between do not count). */
 static void note_member(struct members *members)
 {
     uint32_t kept = members->n < MEMBERS_KEPT ? members->n : MEMBERS_KEPT;

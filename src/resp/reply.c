@@ -21,8 +21,8 @@ enum shape {
     SHAPE_TEXT,      /* any bytes up to the CR */
     SHAPE_WORD,      /* a line whose every byte is checked */
     SHAPE_INTEGER,   /* a number, and that is all */
-    SHAPE_BULK,      /* a number of bytes, then they */
-    SHAPE_AGGREGATE, /* a number of elements, then they */
+    SHAPE_BULK,      /* a number of bytes, then the bytes */
+    SHAPE_AGGREGATE, /* a number of elements, then the elements */
 };
 
 struct type {
@@ -37,10 +37,10 @@ static const struct type types[256] = {
     ['_'] = {.shape = SHAPE_WORD},
     ['#'] = {.shape = SHAPE_WORD},
     [','] = {.shape = SHAPE_WORD},
-    ['('] = {.shape = SHAPE_TEXT}, /* Redis puts whatever a script calls a big number here */
+    ['('] = {.shape = SHAPE_TEXT}, /* Redis passes on whatever a script calls a big number */
     [':'] = {.shape = SHAPE_INTEGER},
     ['$'] = {.shape = SHAPE_BULK, .least = -1},
-    ['!'] = {.shape = SHAPE_BULK, .least = 1}, /* no error is without a word */
+    ['!'] = {.shape = SHAPE_BULK, .least = 1}, /* an error line is never empty */
     ['='] = {.shape = SHAPE_BULK, .least = 4}, /* "txt:" */
     ['*'] = {.shape = SHAPE_AGGREGATE, .least = -1, .each = 1},
     ['~'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 1},
@@ -49,7 +49,7 @@ static const struct type types[256] = {
     ['|'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 2},
 };
 
-/* How much of a word has come. */
+/* Of a word whose bytes are checked: how much has arrived. */
 enum word { WORD_EMPTY, WORD_WHOLE, WORD_BROKEN };
 
 static inline const struct type *type_of(const struct reply_scan *scan)
@@ -95,7 +95,7 @@ static enum word word_after(enum word word, char type, char byte)
         return word == WORD_EMPTY && (byte == 't' || byte == 'f') ? WORD_WHOLE : WORD_BROKEN;
     case ',':
         return is_digit || (byte != '\0' && strchr("+-.eEinfa", byte) != NULL) ? WORD_WHOLE : WORD_BROKEN;
-    default: /* '_' has nothing to say */
+    default: /* '_' has no content */
         return WORD_BROKEN;
     }
 }
@@ -183,7 +183,7 @@ static bool aggregate(struct reply_scan *scan)
     return true;
 }
 
-/* Only the one element of a frame that is not inside another, nor in an attribute, names the frame. */
+/* The kind of a frame is the type of its top element; attributes do not count. */
 static inline bool type_byte(struct reply_scan *scan, struct cursor *c)
 {
     if (c->at == c->end)
@@ -199,7 +199,7 @@ static inline bool type_byte(struct reply_scan *scan, struct cursor *c)
     return true;
 }
 
-/* One element, from wherever it was left; of an aggregate the header only. */
+/* Go on with one element; of an aggregate only the header. */
 static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase phase)
 {
     switch (phase) {
@@ -236,7 +236,7 @@ static inline bool element(struct reply_scan *scan, struct cursor *c, enum phase
     return false;
 }
 
-/* A line of any bytes that is at hand, from behind its type. */
+/* A whole line in memory, of any bytes, after its type byte. */
 static inline const char *text_at_hand(const char *at, const char *end)
 {
     const char *cr = find_cr(at, end);
@@ -253,7 +253,7 @@ static inline const char *bulk_at_hand(const char *at, const char *end)
     return is_null ? at + strlen("$-1\r\n") : NULL;
 }
 
-/* A text, an integer or a bulk that is at hand. Returns what follows it, or NULL. */
+/* A whole status, error, integer or bulk in memory. Returns where it ends, or NULL. */
 static inline const char *leaf_at_hand(const char *at, const char *end)
 {
     uint32_t number;

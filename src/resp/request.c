@@ -12,7 +12,7 @@
 #include "resp/plain.h"
 
 enum phase {
-    PHASE_START, /* what the last frame left in the scan is stale from the next byte on */
+    PHASE_START, /* between frames: the scan still describes the last one until the next byte */
     PHASE_INLINE,
     PHASE_COUNT, /* inside "*2\r" */
     PHASE_COUNT_LF,
@@ -68,7 +68,7 @@ static bool inline_line(struct request_scan *scan, struct cursor *c)
     return lf != NULL ? true : wait_in(scan, PHASE_INLINE);
 }
 
-/* Behind its type byte. No header follows one that was negative or no number, so those two are still false. */
+/* After the type byte. `negative` and `not_number` are false: a header with either would have ended the scan. */
 static inline void header_start(struct request_scan *scan)
 {
     scan->line = 1;
@@ -172,7 +172,7 @@ static inline void locate(struct request_scan *scan, uint32_t arg, uint64_t off,
         scan->args[arg] = (struct scan_arg){.off = (uint32_t)off, .len = (uint32_t)len};
 }
 
-/* One argument, from wherever it was left. */
+/* Go on with one argument. */
 static bool argument(struct request_scan *scan, struct cursor *c, const struct request_limits *limits, enum phase phase)
 {
     switch (phase) {
@@ -250,7 +250,7 @@ static enum scan_result request_scan_stepwise(struct request_scan *scan, const s
     return SCAN_FRAME;
 }
 
-/* A multibulk request that is at hand. Returns what follows it, or NULL: then what is in the scan is stale. */
+/* A whole multibulk request in memory. Returns where it ends; or NULL, and the scan is to be reset. */
 static inline const char *request_at_hand(struct request_scan *scan, const struct request_limits *limits,
                                           const char *begin, const char *end)
 {

@@ -147,7 +147,7 @@ void address_print(const struct address *address, char *out, size_t size)
         snprintf(out, size, "%s%s:%u", tls, address->host, (unsigned)address->port);
 }
 
-/* ---- as the system has them ---- */
+/* ---- endpoints ---- */
 
 static const char *resolve_unix(const struct address *address, struct endpoint *out)
 {

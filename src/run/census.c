@@ -123,7 +123,7 @@ static void take_worker(struct snapshot *s, const struct front *front)
     s->upstream_pauses += count_read(&traffic[RANK_LANE].pauses);
 }
 
-/* The numbers are not of one moment: fewer may seem to have come than gone. */
+/* The counters are not read at one moment: more may seem to have been closed than accepted. */
 static uint64_t open_now(const struct listener_counts *counts)
 {
     uint64_t gone =
@@ -134,7 +134,7 @@ static uint64_t open_now(const struct listener_counts *counts)
     return came > gone ? came - gone : 0;
 }
 
-/* Port 0 may be given twice: names of metrics may not. */
+/* Port 0 may be configured twice, but names in metrics must differ. */
 static void name_listener(struct snapshot *s, size_t l, const char *name)
 {
     snprintf(s->listeners[l].name, sizeof s->listeners[l].name, "%s", name);

@@ -25,7 +25,7 @@ struct loading {
 
 /* ---- [weir] and [admin] ---- */
 
-/* A key's name, if it is one to propose in the section in question. */
+/* The name of a key, if it may be suggested for this section. */
 static struct slice key_name(const void *arg, size_t i)
 {
     const enum section_kind *section = arg;
@@ -108,7 +108,7 @@ static struct slice commands_name(const void *arg, size_t i)
     return SLICE("commands");
 }
 
-/* The first class named in `terms` that is still to be defined; NULL when all can be understood now. */
+/* The first class named in `terms` that is not defined yet; NULL: none. */
 static const struct section *awaited(const struct loading *l, const struct section *section, struct slice terms)
 {
     struct slice term;
@@ -122,7 +122,7 @@ static const struct section *awaited(const struct loading *l, const struct secti
     return NULL;
 }
 
-/* The first line of the class that names a class still to be defined. */
+/* The first line of the class that names a class not defined yet. */
 static const struct entry *awaiting_entry(const struct loading *l, const struct section *section,
                                           const struct section **other)
 {
@@ -155,7 +155,7 @@ static void define_class(struct loading *l, struct section *section)
     section->is_done = true;
 }
 
-/* The next class that is still to be defined and, with `is_ready`, waits for no other; NULL if there is none. */
+/* The next class that is not defined yet and, with `is_ready`, names only defined ones; NULL: none. */
 static struct section *next_class(const struct loading *l, bool is_ready)
 {
     const struct section *other;

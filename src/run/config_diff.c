@@ -16,7 +16,7 @@ static bool is_key_section(enum section_kind kind)
     return kind == SECTION_WEIR || kind == SECTION_ADMIN;
 }
 
-/* What holds for that name: its lines, else its default, else "". Heap. */
+/* The value for that name: its lines, else its default, else "". Heap. */
 static char *value_of(const struct config_file *file, const struct line_name *name)
 {
     char *value = config_file_value(file, name);
@@ -132,7 +132,7 @@ static void add_word(char *text, size_t size, const char *section, const char *w
     snprintf(text + len, size - len, "%s%s%s", len > 0 ? ", " : "", section, word);
 }
 
-/* Whether there is a password is settled at the start; which one it is, is not. */
+/* A reload may change the password, but not whether there is one. */
 static bool must_stay(const struct difference *difference)
 {
     bool is_password = strcmp(difference->what, "upstream-password-file") == 0;

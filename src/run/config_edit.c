@@ -50,7 +50,7 @@ void config_file_copy(struct config_file *copy, const struct config_file *file)
     }
 }
 
-/* ---- asking ---- */
+/* ---- finding ---- */
 
 /* `text`, a comma if there is anything before, and `more`. */
 static char *join(char *text, struct slice more)
@@ -110,7 +110,7 @@ static void set_value(struct entry *entry, const char *value)
     entry->value = copy_text(value);
 }
 
-/* Of the lines of that name `keep` remain; *first is the first of them. */
+/* Remove the lines of that name but for the first `keep`; *first is the first of them. */
 static size_t thin_out(struct config_file *file, const struct line_name *name, size_t keep, struct entry **first)
 {
     size_t n = 0, found = 0;

@@ -11,7 +11,7 @@
 #include "base/split.h"
 #include "run/inifile.h"
 
-#define ERRORS_MAX 100 /* beyond this the file is something else, not a configuration with mistakes */
+#define ERRORS_MAX 100 /* a file with more errors is something else, not a configuration */
 #define LINE_ROOM 1024
 #define PLACE_ROOM 512
 #define WHY_ROOM 160
@@ -179,7 +179,7 @@ void config_file_fini(struct config_file *f)
     f->n_sections = f->n_entries = 0;
 }
 
-/* ---- looking ---- */
+/* ---- finding ---- */
 
 const struct entry *config_file_next(const struct config_file *f, enum section_kind kind, const struct entry *previous)
 {

@@ -101,7 +101,7 @@ static bool has_tls_listen(const struct config *config)
     return false;
 }
 
-/* What is set for a side that speaks no TLS does nothing: better said than believed. */
+/* Settings for a side that does not use TLS have no effect: warn about them. */
 static void warn_useless(const struct loading *l, const char *what)
 {
     for (size_t i = 0; i < TLS_SETTINGS; i++) {

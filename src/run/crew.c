@@ -9,23 +9,23 @@
 struct crew {
     struct worker **workers;
     unsigned n_workers;
-    unsigned generation; /* of what was handed out last */
+    unsigned generation; /* of the tables that were handed out last */
     struct worker_ops ops;
     void (*carry_out)(void *arg, struct order *order);
     void *arg;
-    uv_async_t stirred;  /* a worker has reported something */
-    struct list carried; /* orders that have been carried out, and wait for every worker */
+    uv_async_t stirred;  /* woken when a worker has reported something */
+    struct list carried; /* orders carried out, which wait until every worker has adopted the tables */
     void (*on_stage)(void *arg, enum worker_stage stage); /* NULL: it does not drain */
     void *stage_arg;
-    enum worker_stage told_stage; /* the last one that on_stage was called for */
-    unsigned pokes;               /* how often each worker was asked for a sign of life */
+    enum worker_stage told_stage; /* the last stage that on_stage was called for */
+    unsigned pokes;               /* how often each worker was poked */
 
-    pthread_mutex_t lock; /* for the two below */
-    struct list given;    /* orders that have just come */
-    bool is_stopping;     /* nobody is listening any more */
+    pthread_mutex_t lock; /* protects the two below */
+    struct list given;    /* new orders */
+    bool is_stopping;     /* orders are no longer taken */
 };
 
-/* ---- what all workers share ---- */
+/* ---- settings ---- */
 
 void crew_settings_init(struct front_settings *settings, const struct config *config)
 {
@@ -146,7 +146,7 @@ static void on_stirred(uv_async_t *async)
     if (list_is_empty(&crew->carried)) {
         carry_out(crew);
         return_carried(crew);
-    } /* else the last worker to adopt will stir again */
+    } /* else it is done when the last worker has adopted the tables */
     tell_stages(crew);
 }
 

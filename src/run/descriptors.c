@@ -4,9 +4,10 @@
 
 #include "base/log.h"
 
-#define PROCESS_FILES 32 /* the main thread's loop and connections, the log, files that are read */
-#define WORKER_FILES 20  /* a worker's loop, and its lanes: shared by a few users, doors, spares, LIMIT's own */
-#define PRIVATE_SHARE 8  /* with shared lanes one in so many clients has a lane of its own at a time */
+#define PROCESS_FILES 32 /* for the main thread's loop and connections, the log, files being read */
+#define WORKER_FILES                                                                                                   \
+    20 /* for each worker: its loop; shared lanes of a few users, doors, spares, and script connections */
+#define PRIVATE_SHARE 8 /* with shared lanes: one in so many clients has a private lane at a time */
 
 static rlim_t need(const struct descriptors *wanted, rlim_t clients)
 {

@@ -6,8 +6,8 @@
 #include "base/log.h"
 
 /*
- * How long the silent may stay, and then those who have been told to go: long enough for a command that is on its way,
- * short enough for whoever waits for weir to stop.
+ * How long silent clients may stay, and then those who have been told to go: long enough for a command that is on its
+ * way, short enough for whoever waits for weir to stop.
  */
 #define TICK_MS 1000
 #define TICKS_IN_TIMEOUT 10

@@ -4,7 +4,7 @@
 
 #include "limit/gate.h"
 
-/* Where it looks. */
+/* The sources. */
 struct look {
     struct subjects *tables[2];
     uint64_t now_ns;
@@ -20,7 +20,7 @@ static void raise_to(struct snapshot_limit *limit, double used, struct slice who
     snprintf(limit->fullest, sizeof limit->fullest, "%.*s", (int)who.len, who.at);
 }
 
-/* Of one holder's funnel: 1 when nothing more would pass, beyond that it is in debt. */
+/* How much of a funnel is used: 1 when nothing more would pass; above 1 it is in debt. */
 static double used_of(const struct account *account, unsigned index, uint64_t now_ns)
 {
     const struct limit *limit = &account->policy->limits[index];
@@ -30,7 +30,7 @@ static double used_of(const struct account *account, unsigned index, uint64_t no
     return (double)standing.reset_after_ns / (double)rate_span_ns(&limit->rate, limit->rate.burst);
 }
 
-/* Where one passes at a time the funnel is always full for a while: that says nothing. */
+/* With a burst of 1 the funnel is full after every command: that says nothing. */
 static bool says_something(const struct limit *limit, enum scope scope)
 {
     return limit->scope == scope && limit->action != OVER_DENY && limit->rate.burst > 1;
@@ -55,7 +55,7 @@ static void look_at_subject(const struct look *look, struct subjects *table, str
     subject_put(table, subject);
 }
 
-/* A limit on all commands is used as fast as its subject sends them, also where they never come many at once. */
+/* For a limit on all commands the subject's rate counts too, since its commands may come one by one. */
 static void look_at_rate(const struct look *look, struct slice name, uint64_t per_s)
 {
     for (unsigned i = 0; i < look->policy->n_limits; i++) {

@@ -45,14 +45,14 @@ static char *copy_text(const char *text)
 #define BYTES_PER_BYTE 64     /* of the file: a line of few words becomes a limit with all that it needs */
 
 /*
- * What reads and builds a configuration does not look whether it gets memory: base/mem.h. So it is asked for before,
- * all that could be needed. False: what runs must go on as it is.
+ * Reading and building a configuration uses base/mem.h, which never fails: so check before that there is memory for all
+ * of it. False: there is not, and nothing may change.
  */
 static bool has_memory(const struct governor *g)
 {
     struct stat file;
     size_t bytes = 2 * g->bytes + SPARE_BYTES;
-    if (g->path && stat(g->path, &file) == 0 && file.st_size > 0)
+    if (g->path != NULL && stat(g->path, &file) == 0 && file.st_size > 0)
         bytes += BYTES_PER_BYTE * (size_t)file.st_size;
     return mem_would_give(bytes);
 }
@@ -65,7 +65,7 @@ static void note_memory(struct governor *g, size_t given_before)
 
 /* ---- errors ---- */
 
-/* What a configuration being built is told; only the first error goes back to whoever asked. */
+/* Collects what building a configuration reports; the client gets only the first error. */
 struct complaints {
     bool is_logged;
     char *first;
@@ -76,7 +76,7 @@ static void on_complaint(void *arg, bool is_error, const char *line)
     struct complaints *complaints = arg;
     if (complaints->is_logged)
         log_line(is_error ? LOG_ERROR : LOG_WARN, "%s", line);
-    if (is_error && !complaints->first)
+    if (is_error && complaints->first == NULL)
         complaints->first = copy_text(line);
 }
 
@@ -123,11 +123,11 @@ static char *read_again(struct governor *g)
 {
     struct complaints complaints = {.is_logged = true};
     struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
-    if (!g->path)
+    if (g->path == NULL)
         return copy_text("weir was started without a file (-c FILE)");
     struct config *config = config_read(&file, g->builtin);
-    char *why = config ? adopt_or_say(g, config, true) : complaints.first;
-    if (config && !why)
+    char *why = config != NULL ? adopt_or_say(g, config, true) : complaints.first;
+    if (config != NULL && why == NULL)
         take_over(g, &file);
     drop_file(&file);
     config_free(config);
@@ -149,7 +149,7 @@ static char *reload(struct governor *g, struct order *order)
     char *why = read_again(g);
     g->reloads.is_last_bad = why != NULL;
     g->reloads.bad += why != NULL;
-    if (!why) {
+    if (why == NULL) {
         g->reloads.good++;
         g->reloads.last_good_unix_ms = clock_unix_ms();
         log_event(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->path);
@@ -181,16 +181,16 @@ void governor_reload(struct governor *g)
 
 /* ---- single lines ---- */
 
-/* Run with what `next`, a copy of what runs, has become; takes it over. NULL, or an error. */
+/* Use `next`, a changed copy of `running`, from now on; takes it over. Returns NULL, or an error (heap). */
 static char *run_with(struct governor *g, struct config_file *next)
 {
     struct complaints complaints = {0};
     next->report = on_complaint;
     next->arg = &complaints;
     struct config *config = config_build(next, g->builtin, CONFIG_LIVE);
-    char *why = config ? adopt_or_say(g, config, false) : complaints.first;
+    char *why = config != NULL ? adopt_or_say(g, config, false) : complaints.first;
     config_free(config);
-    if (!why) {
+    if (why == NULL) {
         drop_file(&g->running);
         g->running = *next;
         return NULL;
@@ -214,24 +214,24 @@ static char *set(struct governor *g, struct order *order)
 {
     struct line_name name;
     char *error = order_line(order, g->live.rules->policies, &name);
-    if (error)
+    if (error != NULL)
         return error;
     struct slice value = split_trim(slice_str(order->expression));
     char *expression = mem_strndup(value.at, value.len);
-    char *policy = mem_strndup(name.section.at, name.section.len); /* the rules it is part of may go */
+    char *policy = mem_strndup(name.section.at, name.section.len); /* the rules that own it may be freed */
     char *before = config_file_value(&g->running, &name);
     name.section = slice_str(policy);
     error = change(g, &name, expression);
-    if (!error)
+    if (error == NULL)
         log_event(g->journal, LOG_INFO, "set", "[policy %s] %s = %s (before: %s)", policy, order->what, expression,
-                  before ? before : "none");
+                  before != NULL ? before : "none");
     free(policy);
     free(before);
     free(expression);
     return error;
 }
 
-/* A limit has one algorithm: lines of another make room for it. */
+/* A limit has one algorithm: remove lines of another. */
 static void replace_named(struct config_file *file, const struct line_name *name, const char *value)
 {
     struct line_name other = *name;
@@ -248,7 +248,7 @@ static char *set_limit(struct governor *g, struct order *order)
     struct line_name name;
     struct slice value;
     char *error = order_named_line(order, g->live.rules->named, &name, &value);
-    if (error)
+    if (error != NULL)
         return error;
     struct config_file next;
     char *text = mem_strndup(value.at, value.len);
@@ -256,9 +256,9 @@ static char *set_limit(struct governor *g, struct order *order)
     config_file_copy(&next, &g->running);
     replace_named(&next, &name, text);
     error = run_with(g, &next);
-    if (!error)
+    if (error == NULL)
         log_event(g->journal, LOG_INFO, "set", "[limit %s] %.*s = %s (before: %s)", order->policy, (int)name.key.len,
-                  name.key.at, text, before ? before : "none");
+                  name.key.at, text, before != NULL ? before : "none");
     free(before);
     free(text);
     return error;
@@ -268,13 +268,13 @@ static char *unset(struct governor *g, struct order *order)
 {
     struct line_name name;
     char *error = order_line(order, g->live.rules->policies, &name);
-    if (error)
+    if (error != NULL)
         return error;
     char *policy = mem_strndup(name.section.at, name.section.len);
     char *before = config_file_value(&g->running, &name);
     name.section = slice_str(policy);
-    error = before ? change(g, &name, NULL) : order_error("policy %s has no limit %s", policy, order->what);
-    if (!error)
+    error = before != NULL ? change(g, &name, NULL) : order_error("policy %s has no limit %s", policy, order->what);
+    if (error == NULL)
         log_event(g->journal, LOG_INFO, "unset", "[policy %s] %s removed (before: %s)", policy, order->what, before);
     free(policy);
     free(before);
@@ -285,7 +285,7 @@ static char *set_key(struct governor *g, struct order *order)
 {
     struct named *next;
     char *error = order_key_set(order, g->live.rules->named, clock_ns(), g->journal, &next);
-    if (!error)
+    if (error == NULL)
         live_rules_set_named(&g->live, next);
     return error;
 }
@@ -294,7 +294,7 @@ static char *unset_key(struct governor *g, struct order *order)
 {
     struct named *next;
     char *error = order_key_unset(order, g->live.rules->named, clock_ns(), g->journal, &next);
-    if (!error)
+    if (error == NULL)
         live_rules_set_named(&g->live, next);
     return error;
 }
@@ -305,7 +305,7 @@ static char *set_mode(struct governor *g, struct order *order)
     if (!order_is_one_line(order->expression))
         return order_error("a mode is enforce or shadow");
     char *error = change(g, &name, order->expression);
-    if (!error)
+    if (error == NULL)
         log_event(g->journal, LOG_INFO, "mode", "mode = %s",
                   policies_is_shadow(g->live.rules->policies) ? "shadow" : "enforce");
     return error;
@@ -317,16 +317,16 @@ static char *compare(struct governor *g, struct order *order)
 {
     struct complaints complaints = {0};
     struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
-    if (!g->path)
+    if (g->path == NULL)
         return order_error("weir was started without a file (-c FILE): there is nothing to compare with");
     struct config *config = config_read(&file, g->builtin);
-    if (config) {
+    if (config != NULL) {
         struct differences d = config_diff(&g->running, &file);
         order_key_differences(g->live.rules->named, clock_ns(), &d);
         order->differences = d.at;
         order->n_differences = d.count;
     }
-    char *error = config ? NULL : order_error("the file cannot be compared: %s", complaints.first);
+    char *error = config != NULL ? NULL : order_error("the file cannot be compared: %s", complaints.first);
     free(complaints.first);
     drop_file(&file);
     config_free(config);

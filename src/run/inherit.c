@@ -27,10 +27,10 @@ struct found {
 struct inherited {
     struct found *sockets;
     size_t n;
-    int predecessor; /* where it is answered; -1: there is none */
+    int predecessor; /* the socket to the old process; -1: there is none */
 };
 
-/* ---- what the environment says ---- */
+/* ---- the environment ---- */
 
 static void forget_environment(void)
 {
@@ -39,7 +39,7 @@ static void forget_environment(void)
         unsetenv(names[i]);
 }
 
-/* A listening stream socket, as only those can be used. */
+/* Is it a listening stream socket? Only those can be used. */
 static bool adopt(struct found *found, int fd)
 {
     int type = 0, listens = 0;
@@ -86,7 +86,7 @@ struct inherited *inherit_find(void)
     return NULL;
 }
 
-/* ---- whose is which ---- */
+/* ---- which socket is for which address ---- */
 
 static bool is_same_ip(const struct endpoint *a, const struct endpoint *b)
 {
@@ -97,7 +97,7 @@ static bool is_same_ip(const struct endpoint *a, const struct endpoint *b)
     return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
 }
 
-/* Is the socket at `bound` what `wanted` asks for? Port 0 is any. */
+/* Is the socket bound to `wanted`? Port 0 is any port. */
 static bool is_wanted(const struct endpoint *bound, const struct endpoint *wanted)
 {
     if (bound->address.ss_family != wanted->address.ss_family)

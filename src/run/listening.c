@@ -14,13 +14,13 @@
 
 _Static_assert(LISTENS_MAX < ENTRANCES_MAX, "each address and the operators' socket has a number of its own");
 
-#define ONLY_THE_OWNER 0177 /* what the mode of the operators' socket is not */
+#define ONLY_THE_OWNER 0177 /* bits that the mode of the operators' socket must not have */
 
 /* One address, as configured. */
 struct place {
     char text[ADDRESS_TEXT];
     const char *path; /* of a unix socket's file that is to be removed; NULL: none */
-    dev_t device;     /* which file that is: by now it may be another's */
+    dev_t device;     /* identifies that file: it may have been replaced since */
     ino_t inode;
     struct entrance entrance;
     struct heirloom *sockets;
@@ -50,7 +50,7 @@ static void say_cannot_listen(const char *where, bool is_admin, int error)
     log_error("cannot listen on %s: %s%s", where, error == EADDRINUSE ? "it is in use" : strerror(error), remedy);
 }
 
-/* No thread has been started yet: the mask is the process' own for a moment. */
+/* No thread has been started yet, so the process' umask can be changed for a moment. */
 static int open_socket(struct endpoint *at, bool is_admin)
 {
     if (!is_admin)
@@ -74,7 +74,7 @@ static void watch(struct listening *l, unsigned worker, int fd, const struct pla
     watched->openings[watched->n++] = (struct opening){fd, &place->entrance};
 }
 
-/* Every inherited socket is somebody's to accept from: connections may be waiting in it. */
+/* Every inherited socket must be accepted from: connections may be waiting in it. */
 static void take_inherited(struct listening *l, struct place *place, struct endpoint *at, struct inherited *inherited)
 {
     int fd;
@@ -87,7 +87,7 @@ static void take_inherited(struct listening *l, struct place *place, struct endp
     }
 }
 
-/* Can there be another socket at the same address? */
+/* Can several sockets be bound to the address (SO_REUSEPORT)? */
 static bool has_peers(const struct place *place)
 {
     int is_shared = 0;
@@ -122,7 +122,7 @@ static void note_file(struct place *place)
     }
 }
 
-/* Unless it is no more the file that was made here. */
+/* Remove the file, if it is still the one made here. */
 static void remove_file(struct place *place)
 {
     struct stat file;
@@ -156,7 +156,7 @@ static bool listen_on(struct listening *l, size_t i, const struct listen *listen
         log_error("cannot listen on %s: %s", place->text, why);
     place->path = address->is_unix ? address->host : NULL;
     if (why != NULL || !open_for_all(l, place, &at, inherited)) {
-        place->path = NULL; /* it may be a file of somebody else's */
+        place->path = NULL; /* it may be somebody else's file */
         return false;
     }
     note_file(place);

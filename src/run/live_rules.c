@@ -11,9 +11,9 @@ static void install(struct live_rules *live, struct rules *rules)
 {
     struct rules *before = live->rules;
     live->rules = rules;
-    if (live->on_change)
+    if (live->on_change != NULL)
         live->on_change(live->arg);
-    if (before)
+    if (before != NULL)
         rules_put(before);
 }
 
@@ -25,7 +25,7 @@ static unsigned fit_clients(struct live_rules *live, unsigned asked)
         .lanes_private = live->start->lanes_private,
         .workers = live->start->workers,
         .listens = (unsigned)live->start->n_listens,
-        .others = live->start->admin_listen.host ? HTTP_GUESTS : 0,
+        .others = live->start->admin_listen.host != NULL ? HTTP_GUESTS : 0,
     };
     if (live->asked_clients != asked)
         live->max_clients = descriptors_fit(&wanted);
@@ -33,21 +33,21 @@ static unsigned fit_clients(struct live_rules *live, unsigned asked)
     return live->max_clients;
 }
 
-/* A whole file brings it anew, but whether there is one is settled at the start. */
+/* The password may change by a reload, but not whether there is one. */
 static char *password_of(const struct live_rules *live, const struct config *config)
 {
-    if (!live->start->rules.upstream_password)
+    if (live->start->rules.upstream_password == NULL)
         return NULL;
-    return config->rules.upstream_password ? config->rules.upstream_password : live->rules->upstream_password;
+    return config->rules.upstream_password != NULL ? config->rules.upstream_password : live->rules->upstream_password;
 }
 
-/* Only a whole file brings new contexts; and a listener speaks TLS until a restart, whatever the file says now. */
+/* TLS contexts change only by a reload; whether a listener uses TLS only by a restart. */
 static struct tls_context *kept(struct tls_context *fresh, struct tls_context *running)
 {
-    return fresh ? fresh : running;
+    return fresh != NULL ? fresh : running;
 }
 
-/* Limits of the same names count on; of what has another algorithm now keys begin anew when they are asked. */
+/* Named limits keep their tallies; keys of limits with another algorithm begin anew when they are asked. */
 static void inherit(struct live_rules *live, struct named *fresh, bool is_reload)
 {
     named_inherit(fresh, live->rules->named);
@@ -65,12 +65,12 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, bool
 {
     if (!policies_enroll(config->rules.policies, live->ledger))
         return false;
-    if (live->rules)
+    if (live->rules != NULL)
         inherit(live, config->rules.named, is_reload);
     struct rules model = config->rules;
     model.max_clients = fit_clients(live, config->rules.max_clients);
     model.upstream_password = password_of(live, config);
-    if (live->rules) {
+    if (live->rules != NULL) {
         if (networks_are_none(&model.proxies))
             model.proxies = live->rules->proxies;
         model.tls = kept(model.tls, live->rules->tls);

@@ -1,8 +1,7 @@
 /*
- * The rules that run: made of a configuration and the command table, each time one of them has changed.
+ * The running rules: made from a configuration and the command table, anew whenever one of them changes.
  *
- * Debts and counts of limits go on in the new rules (limit/ledger.h), and so does what a configuration may not change
- * while weir runs. Main thread.
+ * New rules keep the debts and counts of limits (limit/ledger.h), and whatever needs a restart to change. Main thread.
  */
 #ifndef WEIR_RUN_LIVE_RULES_H
 #define WEIR_RUN_LIVE_RULES_H
@@ -22,9 +21,9 @@ struct live_rules {
     struct rules *rules;            /* one reference; NULL: none yet */
     struct ledger *ledger;
     struct journal *journal;
-    unsigned asked_clients;       /* max-clients as configured, and */
-    unsigned max_clients;         /* as it fits */
-    void (*on_change)(void *arg); /* the rules or the table are others; NULL: nobody is told */
+    unsigned asked_clients;       /* max-clients as configured */
+    unsigned max_clients;         /* as many of them as descriptors allow */
+    void (*on_change)(void *arg); /* called when the rules or the table have been replaced; may be NULL */
     void *arg;
 };
 
@@ -33,16 +32,16 @@ void live_rules_init(struct live_rules *live, const struct config *start, struct
 void live_rules_fini(struct live_rules *live);
 
 /*
- * Let a configuration run; it is the whole file, or what ran with another line. False: there have been too many limits
- * since the start.
+ * Make and use the rules of a configuration: that of the whole file (is_reload), or of a changed line. False: too many
+ * limits since the start; nothing has changed.
  */
 __attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *live, const struct config *config,
                                                           bool is_reload);
 
-/* The same with another command table; takes over the reference. */
+/* Use another command table; takes over the reference. */
 void live_rules_rebind(struct live_rules *live, struct command_table *commands);
 
-/* The same with other rates of single keys; takes over `named`. */
+/* Use other overrides; takes over `named`. */
 void live_rules_set_named(struct live_rules *live, struct named *named);
 
 #endif

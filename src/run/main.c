@@ -49,7 +49,7 @@ static void print_help(void)
           stdout);
 }
 
-/* Leaves the process for options that only print, and for bad ones. */
+/* Exits for options that only print, and for bad ones. */
 static struct options parse(int argc, char **argv)
 {
     static const struct option names[] = {
@@ -128,7 +128,7 @@ static int run(const struct options *options, struct command_table *builtin, con
 int main(int argc, char **argv)
 {
     char path[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1); /* later another file may be there */
+    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1); /* later the file may have been replaced */
     path[len < 0 ? 0 : len] = '\0';
     const struct program program = {len > 0 ? path : argv[0], argv};
     struct options options = parse(argc, argv);

@@ -7,7 +7,7 @@
 #include "run/log_event.h"
 
 #define LOOK_MS 100
-#define SHARE_MIN_BYTES 16384 /* of unread replies: everybody may have so many */
+#define SHARE_MIN_BYTES 16384 /* bytes of unread replies that every client may have */
 
 static uint64_t worker_bytes(const struct front *front)
 {
@@ -33,7 +33,7 @@ uint64_t memory_used(const struct memory *memory)
     return used + subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
 }
 
-/* Half of the limit for all unread replies together: who holds more than its part of that holds much. */
+/* All unread replies together may take half of the limit: a client with more than its share of that has many. */
 static uint64_t share(const struct memory *memory)
 {
     unsigned n = n_clients(memory);

@@ -13,7 +13,7 @@
 #include "run/order_line.h"
 
 #define WHY_ROOM 256
-#define NAMED_DROPPED 16 /* of what a change drops; the others are counted */
+#define NAMED_DROPPED 16 /* how many dropped overrides are logged one by one; the others are counted */
 #define SHOWN 200        /* bytes of a key in a line of the log */
 
 /* ---- words ---- */
@@ -36,7 +36,7 @@ static char *check_key(struct slice key)
     return key.len <= QUOTA_KEY_MAX ? NULL : order_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
-/* When they end; 0: when they are taken back. */
+/* Parse when they end; 0: when they are removed. */
 static char *read_end(const struct order *order, uint64_t now_ns, uint64_t *until_ns)
 {
     char why[WHY_ROOM];
@@ -128,7 +128,7 @@ char *order_key_unset(const struct order *order, const struct named *named, uint
 
 /* ---- changes of the configuration ---- */
 
-/* Those of `before` that `kept` has not. */
+/* Log the overrides of `before` that `kept` does not have. */
 static void name_dropped(const struct named_limit *before, const struct overrides *kept, uint64_t now_ns,
                          struct journal *journal)
 {

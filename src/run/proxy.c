@@ -23,7 +23,7 @@
 #include "run/watch.h"
 #include "run/watchdog.h"
 
-#define LOOK_MS 1000 /* between two looks at what limits do, and two snapshots of it */
+#define LOOK_MS 1000 /* between two looks at the limits' tallies, and between two snapshots */
 
 enum { ON_TERM, ON_INT, ON_HUP, ON_USR1, ON_USR2, SIGNALS };
 
@@ -51,10 +51,10 @@ struct proxy {
     struct watchdog watchdog;
     struct drain drain;
     struct memory memory;
-    struct upgrade upgrade;       /* a process that is to take over from this one */
-    struct succession succession; /* a process that this one takes over from */
+    struct upgrade upgrade;       /* starting a process that takes over from this one */
+    struct succession succession; /* taking over from an older process */
     bool is_wait_over;            /* for the upstream, at the start */
-    bool is_stopping;             /* a signal or a successor says so */
+    bool is_stopping;             /* a signal or a successor has asked for it */
     bool is_closing;              /* close_main has begun */
 };
 
@@ -86,7 +86,7 @@ static void on_table(void *arg, struct command_table *table)
     governor_on_table(proxy->governor, table);
 }
 
-/* start_controls waits no longer: the upstream is known, or weir stops before it is. */
+/* End the waiting in start_controls: the upstream is known, or weir stops before. */
 static void end_wait(struct proxy *proxy)
 {
     proxy->is_wait_over = true;
@@ -183,8 +183,8 @@ static void close_main(void *arg)
 }
 
 /*
- * The way of a stop: a weir that has not begun to serve leaves its start (serve closes everything); one that serves drains, and
- * then close_main ends workers and main loop alike; at once is close_main without the draining.
+ * The way of a stop: a weir that has not begun to serve leaves its start (serve closes everything); one that serves
+ * drains, and then close_main ends workers and main loop alike; at once is close_main without the draining.
  */
 static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
 {
@@ -198,7 +198,7 @@ static void stop(struct proxy *proxy, bool is_at_once, bool has_successor)
         drain_begin(&proxy->drain, &proxy->loop, has_successor);
 }
 
-/* SIGINT is somebody who waits for it; so is who says SIGTERM a second time. */
+/* SIGINT, and a second SIGTERM: somebody waits, so stop at once. */
 static void on_stop(uv_signal_t *handle, int number)
 {
     struct proxy *proxy = handle->data;
@@ -290,7 +290,7 @@ static void watch_signals(struct proxy *proxy)
 
 /* ---- the workers ---- */
 
-/* The references remain those of their owners. */
+/* Without references of its own. */
 static struct tables tables_now(const struct proxy *proxy)
 {
     return (struct tables){.commands = governor_commands(proxy->governor),
@@ -352,7 +352,7 @@ static void end_workers(struct proxy *proxy)
 
 /* ---- the life of the process ---- */
 
-/* From a predecessor, if there is one: it serves clients better as long as this process has no upstream. */
+/* Not from a predecessor while this process has no upstream; then the old one goes on serving. True: begin to serve. */
 static bool can_take_over(struct proxy *proxy)
 {
     if (proxy->succession.fd < 0)

@@ -16,9 +16,9 @@
 
 static bool is_held; /* the main thread's */
 
-/* ---- the wire ---- */
+/* ---- sending ---- */
 
-/* A path, or "@name" for an abstract one. Its length; 0: it is none. */
+/* Make the address from a path, or "@name" for an abstract one. Its length; 0: invalid. */
 static socklen_t find(const char *name, struct sockaddr_un *to)
 {
     size_t len = name != NULL ? strlen(name) : 0;
@@ -56,7 +56,7 @@ void sd_notify_hold(bool is_held_now)
     is_held = is_held_now;
 }
 
-/* ---- how weir stands ---- */
+/* ---- the status ---- */
 
 void sd_notify_tell(struct sd_notify *notify, const struct census *census)
 {
@@ -75,7 +75,7 @@ void sd_notify_tell(struct sd_notify *notify, const struct census *census)
     memcpy(notify->last_status, words, sizeof words);
 }
 
-/* systemd from 253 on reads the time (Type=notify-reload); older ones do not mind it. */
+/* systemd reads the time from 253 on (Type=notify-reload); older ones ignore it. */
 void sd_notify_reloading(const struct sd_notify *notify)
 {
     if (notify->has_been_ready)

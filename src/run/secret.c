@@ -38,7 +38,7 @@ static bool check_line(const char *line, size_t len, char *why, size_t why_size)
 
 static bool read_line(int fd, char **secret, char *why, size_t why_size)
 {
-    char text[SECRET_MAX + 3]; /* the longest password, its CRLF, and one byte that tells it is too long */
+    char text[SECRET_MAX + 3]; /* the longest password, its CRLF, and a byte to notice that it is too long */
     ssize_t got = read_all(fd, text, sizeof text);
     if (got < 0)
         return why_set(why, why_size, "the file cannot be read: %s", strerror(errno));

@@ -9,11 +9,11 @@
 
 #include "base/log.h"
 
-#define STANDARD_FDS 3 /* stay as they are; then the socket pair, then the sockets */
+#define STANDARD_FDS 3 /* descriptors 0 to 2 stay; then the socket pair, then the listening sockets */
 
 /* ---- what the new process gets ---- */
 
-/* Is it meant for this process, or an answer to what is new? */
+/* Is this variable not to be passed on: meant for this process only, or set anew? */
 static bool is_ours(const char *variable)
 {
     static const char *const names[] = {"WATCHDOG_PID=", UPGRADE_PID "=", UPGRADE_SOCKETS "="};
@@ -23,7 +23,9 @@ static bool is_ours(const char *variable)
     return false;
 }
 
-/* The strings remain the environment's, and the two more the caller's; the array is to be freed. NULL: out of memory. */
+/*
+ * The strings remain the environment's, and the two more the caller's; the array is to be freed. NULL: out of memory.
+ */
 static char **environment_with(char *one, char *other)
 {
     size_t n = 0, kept = 0;
@@ -68,7 +70,7 @@ static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct h
     return all;
 }
 
-/* ---- how it fares ---- */
+/* ---- the new process' progress ---- */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -102,7 +104,7 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
 
 static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 {
-    static char byte; /* all that comes, and it says nothing but that it comes */
+    static char byte; /* the one byte that is ever sent; its value does not matter */
     (void)handle;
     (void)size;
     *buf = uv_buf_init(&byte, 1);
@@ -179,7 +181,7 @@ void upgrade_close(struct upgrade *upgrade)
 
 /* ---- the new process' side ---- */
 
-/* Nothing is ever sent here: this is the end. */
+/* The old process never sends anything: this is the end of the connection. */
 static void on_end(uv_poll_t *poll, int status, int events)
 {
     struct succession *succession = poll->data;
@@ -193,7 +195,7 @@ void succession_serve(struct succession *succession, struct loop *loop)
 {
     if (succession->fd < 0)
         return;
-    (void)!write(succession->fd, "", 1); /* the predecessor may have gone: then the end comes at once */
+    (void)!write(succession->fd, "", 1); /* the old process may have gone: then the end comes at once */
     uv_poll_init(&loop->uv, &succession->poll, succession->fd);
     succession->poll.data = succession;
     succession->is_waiting = true;

@@ -14,7 +14,7 @@
 
 #define LINE_ROOM 256
 
-/* What a limit may do that is told. */
+/* What is logged of a limit. */
 static const struct kind {
     const char *name;
     const char *begins;
@@ -29,7 +29,7 @@ static const struct kind {
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
 struct spell {
-    uint64_t told;     /* the sum that has been told */
+    uint64_t told;     /* the sum that has been logged */
     uint64_t since_ns; /* of the last line */
     bool is_on;
 };

@@ -6,10 +6,12 @@
 #include "run/sd_notify.h"
 
 #define US_PER_MS 1000
-/* A worker has one of these parts of the watchdog's time to answer; two are as often as sd_watchdog_enabled(3) advises. */
+/*
+ * A worker has one of these parts of the watchdog's time to answer; two are as often as sd_watchdog_enabled(3) advises.
+ */
 #define PARTS 4
 
-/* Meant for this process? Without $WATCHDOG_PID it is for whoever reads it. */
+/* The watchdog's time in us, if it is meant for this process; without $WATCHDOG_PID it is. 0: none. */
 static int64_t watchdog_us(void)
 {
     int64_t pid = environment_number("WATCHDOG_PID", INT64_MAX);

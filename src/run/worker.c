@@ -11,11 +11,11 @@
 #include "base/signals.h"
 #include "net/listen.h"
 
-/* What the worker has been told and has not heard yet; under the lock. */
+/* What the main thread has put in and the worker has not taken yet; under the lock. */
 struct inbox {
     pthread_mutex_t lock;
     struct tables tables; /* rules: NULL when there are none */
-    struct list orders;   /* that have been carried out */
+    struct list orders;   /* orders that have been carried out */
     uint64_t tick_ms;     /* of clients that leave; 0: they may stay */
     unsigned pokes;
     bool must_accept_rest;
@@ -37,9 +37,9 @@ struct worker {
     _Atomic int stage; /* enum worker_stage */
 };
 
-/* ---- who comes in ---- */
+/* ---- accepting ---- */
 
-/* May whoever has connected to the operators' socket use it? Weir's own user may, and root. */
+/* May the process at the other end use the operators' socket? weir's own user may, and root. */
 static bool is_operator(int fd)
 {
     struct ucred peer;
@@ -79,7 +79,7 @@ static void start_listeners(struct worker *worker)
     }
 }
 
-/* ---- what it is told ---- */
+/* ---- the inbox ---- */
 
 static void adopt(struct worker *worker, const struct tables *tables)
 {
@@ -261,7 +261,7 @@ void worker_stop(struct worker *worker)
     uv_async_send(&worker->told);
 }
 
-/* Orders that came back too late belong to clients that have gone. */
+/* Orders that were answered too late: their clients have gone. */
 static void drop_orders(struct list *orders)
 {
     while (!list_is_empty(orders)) {

@@ -7,7 +7,7 @@
 #define FRESH_NS NS_PER_S       /* a lane that breaks sooner, and was never used, counts as not opened */
 #define STALL_NS (1 * NS_PER_S) /* how long calls may wait behind a reply that is not read */
 #define SHUT_MAX 8   /* connections closed while they are greeted, as those of a deleted user are: then Redis is away */
-#define AGAIN_MAX 40 /* connections closed by Redis in a second before it is taken for away */
+#define AGAIN_MAX 40 /* connections closed by Redis in a second, or while none is let in, before it is taken for away */
 
 static bool is_clients(enum lane_role role)
 {
