@@ -348,14 +348,23 @@ static bool is_on_link(const struct fault *fault)
            fault->strike == blind_client || fault->strike == hit_operator;
 }
 
+/* When it moved last; if it has not yet, the start. */
+static uint64_t moved_ns(const struct meter *meter)
+{
+    return meter->bytes > 0 ? meter->last_ns : SIM_START_NS;
+}
+
+static uint64_t moved_step(const struct meter *meter)
+{
+    return meter->bytes > 0 ? meter->last_step : 0;
+}
+
 static void note(const struct fault *fault, uint64_t us, uint64_t pick)
 {
     const struct meter *meter = meter_of(fault->meter);
-    bool has_moved = meter->bytes > 0;
     struct line line = {.party = SCENARIO_FAULTS,
-                        .numbers = {fault->meter, meter->bytes, has_moved ? world.now_ns - meter->last_ns : 0,
-                                    has_moved ? world.steps - meter->last_step : 0, world.now_ns - SIM_START_NS, us,
-                                    pick}};
+                        .numbers = {fault->meter, meter->bytes, world.now_ns - moved_ns(meter),
+                                    world.steps - moved_step(meter), world.now_ns - SIM_START_NS, us, pick}};
     snprintf(line.name, sizeof line.name, "%s", fault->name);
     scenario_note_line(&line);
 }
@@ -408,10 +417,10 @@ static void arm(const struct line *line)
     const struct meter *meter = meter_of((enum fault_meter)line->numbers[OF_METER]);
     if (meter->bytes < line->numbers[OF_BYTES])
         return;
-    bool is_exact = meter->bytes == line->numbers[OF_BYTES] && meter->bytes > 0;
+    bool is_exact = meter->bytes == line->numbers[OF_BYTES];
     faults.is_armed = true;
-    faults.armed_ns = is_exact ? meter->last_ns : world.now_ns;
-    faults.armed_step = is_exact ? meter->last_step : world.steps;
+    faults.armed_ns = is_exact ? moved_ns(meter) : world.now_ns;
+    faults.armed_step = is_exact ? moved_step(meter) : world.steps;
 }
 
 /*
@@ -449,7 +458,8 @@ static void look_again(void)
 
 static void on_next_again(struct bell *bell)
 {
-    (void)bell; /* faults_look does it */
+    (void)bell;
+    look_again();
 }
 
 void faults_start(void)

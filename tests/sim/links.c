@@ -290,6 +290,17 @@ static void note(const struct link_fault *fault)
     scenario_note_line(&line);
 }
 
+/* It happens in the next step if all its bytes have been: again so long after those. */
+static void note_from_now(struct conn *conn, struct link_fault fault, bool is_next)
+{
+    const struct pipe *pipe = pipe_of(conn, fault.to_weir);
+    if (is_next) {
+        fault.wait_ns = world.now_ns - pipe->moved_ns;
+        fault.wait_steps = world.steps + 1 - pipe->moved_step;
+    }
+    note(&fault);
+}
+
 static struct link_fault fault_on(struct conn *conn, bool to_weir, unsigned kind)
 {
     return (struct link_fault){
@@ -325,7 +336,7 @@ void links_strike(struct conn *conn, uint64_t us, uint64_t pick)
     fault.pick = pick / 65536;
     fault.us = us;
     fault.upto += ahead;
-    note(&fault);
+    note_from_now(conn, fault, ahead == 0);
     links_add(&fault);
     on_marked(conn, fault.to_weir);
 }
