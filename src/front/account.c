@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "front/gather.h"
 #include "front/session.h"
 #include "limit/keys.h"
 
@@ -82,7 +83,7 @@ static void free_meter(struct client *client)
 static struct facts arrival_facts(const struct client *client)
 {
     struct facts facts = {.tls = link_tls_name(&client->link)};
-    facts.ip = proxied_address(client).ip;
+    facts.ip = client_address(client).ip;
     facts.listener = slice_str(client_entrance(client)->listener);
     return facts;
 }
@@ -227,6 +228,16 @@ bool account_is_hidden(const struct client *client, const struct request *reques
 
 /* ---- coming, changing, going ---- */
 
+void account_turn_away(struct client *client)
+{
+    if (client_is_closed(client))
+        return;
+    gather_drop(client);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_RATE], 1);
+    client_answer(client, err_text(ERR_MAX_CLIENTS));
+    client_leave_for(client, CLOSED_LIMIT);
+}
+
 static bool counts_connections(const struct policy *policy)
 {
     return policy != NULL && (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
@@ -303,6 +314,14 @@ bool account_identify(struct client *client)
     if (old != NULL)
         subject_put(front->settings->subjects, old);
     return is_welcome;
+}
+
+bool account_change(struct client *client)
+{
+    if (account_identify(client))
+        return true;
+    account_turn_away(client);
+    return false;
 }
 
 void account_unmoor(struct client *client)

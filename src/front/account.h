@@ -31,8 +31,14 @@ struct meter {
     struct link *link;        /* the client's, to be woken */
 };
 
+/* It is one connection too many: it reads so, instead of what has been gathered, and leaves. */
+void account_turn_away(struct client *client);
+
 /* Who the client is has become known, or has changed. False: it is one too many; or out of memory, and closed. */
 bool account_identify(struct client *client);
+
+/* The same, and one too many is turned away. */
+bool account_change(struct client *client);
 
 /*
  * The rules change: before that account_unmoor, then account_moor under the new ones, which out of memory closes it.

@@ -8,7 +8,6 @@
 
 #include "front/client.h"
 #include "front/request.h"
-#include "front/route.h"
 #include "limit/counts.h"
 
 /* A whole reply. */

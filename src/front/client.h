@@ -16,15 +16,15 @@
 #include "base/chain.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/log_site.h"
 #include "base/slice.h"
-#include "front/proxied.h"
 #include "front/front.h"
 #include "front/intake.h"
 #include "front/queued.h"
 #include "front/replies.h"
 #include "front/reply_mode.h"
-#include "front/timeouts.h"
 #include "front/transaction.h"
+#include "limit/ip.h"
 #include "net/link.h"
 #include "resp/scan.h"
 #include "upstream/lane.h"
@@ -51,6 +51,12 @@ struct passage {
 struct ending {
     struct probe probe;
     struct client *client;
+};
+
+/* Where a client speaks from; ip has family 0 on a unix socket. */
+struct client_address {
+    struct ip ip;
+    uint16_t port;
 };
 
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
@@ -82,14 +88,11 @@ struct gather;
 struct login_step;
 struct meter;
 
-/* What Redis remembers of a client, so that its lane cannot be anybody else's. */
-enum {
-    HOLD_WATCH = 1 << 0,
-    HOLD_TRACKING = 1 << 1,
-    HOLD_NO_EVICT = 1 << 2,
-    HOLD_NO_TOUCH = 1 << 3,
-    HOLD_PINNED = 1 << 4, /* for good: others may name it by its id, or weir does not know what it did */
-    HOLD_RESET = 1 << 5,  /* it has been reset for its owner, who has not been told yet */
+/* Of one client, for front/timeouts.h. */
+struct waited_for {
+    struct list in_list; /* timeouts.handshakes or timeouts.unfinished */
+    uint32_t since_ms;   /* there; it wraps, so that only differences say anything */
+    uint32_t looked_ms;  /* the same: when it was looked at; front->clients is in this order */
 };
 
 struct client {
@@ -144,6 +147,18 @@ struct client {
     bool is_overdue : 1;       /* ... and has not, for a while */
 };
 
+/* What is done by parts above the client: front.client_ops, given at the start. */
+struct client_ops {
+    /* Who is closed, and why, for the log. */
+    void (*log_closed)(const struct client *client, enum log_site site, const char *why);
+    /* A reply of weir's own, behind what Redis is still to decide for it (client_extra()->n_asked > 0). */
+    void (*answer_behind)(struct client *client, struct slice reply);
+    /* Nothing more is taken from it: its connection ends once all is answered. */
+    void (*on_leaving)(struct client *client);
+    /* It has just been closed: each part gives back what it holds for it. */
+    void (*on_close)(struct client *client);
+};
+
 static inline const struct entrance *client_entrance(const struct client *client)
 {
     return client->front->entrances[client->entrance];
@@ -156,26 +171,37 @@ static inline const struct extra *client_extra(const struct client *client)
     return client->extra != NULL ? client->extra : &nothing;
 }
 
-/* To change. NULL: there was no memory, and the client is closed. And back to none. */
+/* To change. NULL: there was no memory, and the client is closed. */
 __attribute__((warn_unused_result)) struct extra *client_need_extra(struct client *client);
-void client_drop_extra(struct client *client);
 
-/* For front: begin with an accepted connection; takes over `client`, zeroed heap memory. False: it was no use. */
-__attribute__((warn_unused_result)) bool client_open(struct client *client, struct front *front, int fd,
-                                                     const struct entrance *entrance);
-
-/* Where it comes from is known: it is one of the clients now, unless there are too many. */
-void client_admit(struct client *client);
-
-/* It goes on in TLS, of which `n` bytes have come already; it is admitted when the handshake is over. */
-void client_secure(struct client *client, const char *data, size_t n);
+/* The same; out of memory it goes on. */
+struct extra *client_want_extra(struct client *client);
 
 /* No request is taken until an answer has come. And it has: what waits is taken at the end of the turn. */
 void client_hold(struct client *client);
 void client_go_on(struct client *client);
 
+/* Where it comes from: as its proxy has announced, or else its peer. */
+struct client_address client_address(const struct client *client);
+
+/* Has it sent bytes that wait? */
+static inline bool client_has_more(const struct client *client)
+{
+    const struct intake *in = client->intake;
+    return in != NULL && (in->has_frame || in->scanned < in->filled);
+}
+
 /* Output of any kind; may close the client when it is more than output-limit. */
 void client_output(struct client *client, const char *data, size_t n);
+
+/* The same as an outlet (see replies_flush): false once it is closed. */
+bool client_put_out(void *client, const char *data, size_t n);
+
+/* `more` bytes are waiting for it besides its output: it is closed if all is more than output-limit. */
+void client_limit_unread(struct client *client, uint64_t more);
+
+/* Is there something that it has to hear before it leaves? */
+bool client_is_owed(const struct client *client);
 
 /* weir's own reply, in its place: after all earlier calls, and inside no message. */
 void client_answer(struct client *client, struct slice reply);
@@ -183,11 +209,11 @@ void client_answer(struct client *client, struct slice reply);
 /* The same for the reply to what Redis has decided: nothing that was asked before it is left unanswered. */
 void client_answer_now(struct client *client, struct slice reply);
 
+/* What it has queued since MULTI will not be carried out, or has been. */
+void client_forget_queued(struct client *client);
+
 /* What Redis said against it, if it did, has been told. */
 void client_forget_refusal(struct client *client);
-
-/* It is one connection too many: it reads so, instead of what has been gathered, and leaves. */
-void client_turn_away(struct client *client);
 
 /* Take nothing more; close when everything is answered and sent. */
 void client_leave(struct client *client);

@@ -325,12 +325,6 @@ void feed_end(struct client *client)
         abandon_passage(client);
 }
 
-bool feed_has_more(const struct client *client)
-{
-    const struct intake *in = client->intake;
-    return in != NULL && (in->has_frame || in->scanned < in->filled);
-}
-
 void feed_free(struct client *client)
 {
     free_intake(client);

@@ -25,9 +25,6 @@ void feed_stall(struct client *client, bool is_stalled);
 /* Nothing more will come: a large request that is under way ends in the middle, also one that had waited until now. */
 void feed_end(struct client *client);
 
-/* Are there bytes that wait? */
-bool feed_has_more(const struct client *client);
-
 void feed_free(struct client *client);
 
 #endif

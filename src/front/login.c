@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/account.h"
-#include "front/effect.h"
+#include "front/holds.h"
 #include "front/lane_choice.h"
 #include "front/session.h"
 #include "upstream/lend.h"
@@ -119,9 +119,7 @@ static bool tell_lane(struct client *client, struct login *login)
 
 static void refuse_lane(struct client *client, const char *why)
 {
-    char name[SESSION_TEXT];
-    session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: %s", name, why);
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
     login_end(client);
     lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
@@ -143,11 +141,20 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 
 /* ---- a request ---- */
 
+/* False: as that it is one too many, and is leaving; or there was no memory, and it is closed. */
+static bool become(struct client *client, struct login *login)
+{
+    if (session_log_in(client, login))
+        return account_change(client);
+    client_close_starved(client);
+    return false;
+}
+
 static enum login_result pass(struct client *client, struct login_step *step)
 {
     bool has_lane = client->has_private_lane && client->rider.lane != NULL;
     step->stage = STAGE_PASSED;
-    if (!session_log_in(client, step->question.login))
+    if (!become(client, step->question.login))
         return LOGIN_GONE;
     if (!has_lane)
         return LOGIN_PASSED;
@@ -233,7 +240,7 @@ void login_queue(struct client *client, const struct hello *hello)
 
 static void let_go_on(struct client *client)
 {
-    effect_forget_queued(client);
+    client_forget_queued(client);
     login_end(client);
     client_go_on(client);
 }
@@ -249,8 +256,8 @@ static bool may_change_lane(const struct client *client)
 /* On its lane, which must say +OK to the same login, too. */
 static void stay(struct client *client, struct login_step *step)
 {
-    effect_forget_queued(client);
-    if (!session_log_in(client, step->question.login))
+    client_forget_queued(client);
+    if (!become(client, step->question.login))
         return;
     step->stage = STAGE_ON_LANE;
     step->is_behind_exec = true;
@@ -270,16 +277,17 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
     bool must_stay = !may_change_lane(client);
     if (!must_stay) {
         lane_choice_leave(client);
-        effect_release(client);
+        holds_end(client);
     }
     if (!session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued))) {
         client_close_starved(client);
         return;
     }
-    session_hold(client);
+    if (session_hold(client))
+        lane_choice_note_name(client);
     if (must_stay)
         stay(client, step_of(question));
-    else if (session_log_in(client, question->login))
+    else if (become(client, question->login))
         let_go_on(client);
 }
 
@@ -297,6 +305,6 @@ void login_after_exec(struct client *client, bool is_carried_out)
         return;
     }
     lane_choice_abandon(client);
-    effect_release(client);
+    holds_end(client);
     let_go_on(client);
 }

@@ -12,6 +12,14 @@
 #include "limit/hello.h"
 #include "limit/keys.h"
 
+/* What becomes of a request. */
+enum route {
+    ROUTE_TAKEN,   /* it is on its way, or has been answered */
+    ROUTE_WAIT,    /* not yet; the client's link will be woken */
+    ROUTE_STOP,    /* the client takes nothing more */
+    ROUTE_GOES_ON, /* within route: the next step is to be taken */
+};
+
 struct request {
     const struct command *command;
     struct slice bytes; /* as multibulk; of a large request the beginning */

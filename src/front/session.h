@@ -1,7 +1,8 @@
 /*
  * A client's session: who it is, in which protocol and database.
  *
- * Who it is changes in session_log_in and session_reset and nowhere else: front/login.h says when. Redis judges SELECT,
+ * Who it is changes in session_log_in and session_reset and nowhere else: front/login.h says when. Whose limits bind it then
+ * is asked by who has called them (account_change). Redis judges SELECT,
  * the protocol of HELLO and CLIENT SETNAME where they travel; what they ask for is noted when they are sent and holds
  * once they have been answered well.
  */
@@ -50,8 +51,8 @@ bool session_is_anonymous(const struct client *client);
 bool session_must_log_in(const struct client *client);
 
 /*
- * Redis has said at the door that it is who this login says. False: as that it is one too many, and is leaving; or there
- * was no memory, and it is closed.
+ * Redis has said at the door that it is who this login says; account_change follows. False: out of memory, and it is who it
+ * was.
  */
 __attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login);
 
@@ -62,22 +63,19 @@ __attribute__((warn_unused_result)) bool session_log_in(struct client *client, s
 __attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol, bool has_name,
                                                      struct slice name);
 
-/* What it has asked for holds. */
-void session_hold(struct client *client);
+/* What it has asked for holds. True: it is called otherwise than before. */
+bool session_hold(struct client *client);
 
-/* That has been answered, or a SELECT of database `argument`. */
-void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply);
+/* The same on the lane that it has, which has changed along. */
+bool session_take_asked(struct client *client);
 
-/* A SELECT in a transaction has been carried out. False: out of memory, and it is closed. */
+/* It is in that database. False: out of memory. */
 __attribute__((warn_unused_result)) bool session_select(struct client *client, uint32_t database);
 
 /* It comes in this epoch. */
 void session_begin(struct client *client);
 
-/*
- * Back to what a new connection in this epoch is, but for the library. It may be one too many as that, and is leaving
- * then.
- */
+/* Back to what a new connection in this epoch is, but for the library; account_change follows. */
 void session_reset(struct client *client);
 
 /* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */
@@ -86,6 +84,9 @@ void session_print_address(const struct client *client, char *out);
 /* The client for the log: its address, and its user if it has one ("10.1.2.3:4711 user:alice"). */
 #define SESSION_TEXT 512
 void session_print(const struct client *client, char *out);
+
+/* A line of the log: the client is closed, and why. */
+void session_log_closed(const struct client *client, enum log_site site, const char *why);
 
 void session_free(struct client *client);
 

@@ -7,11 +7,11 @@
 #include "base/num.h"
 #include "front/account.h"
 #include "front/catalog.h"
-#include "front/effect.h"
-#include "front/library.h"
+#include "front/holds.h"
 #include "front/login.h"
 #include "front/proof.h"
 #include "front/session.h"
+#include "front/setinfo.h"
 #include "front/timing.h"
 #include "resp/argv.h"
 #include "resp/emit.h"
@@ -117,7 +117,7 @@ bool special_break_multi(struct client *client, struct lane *lane)
 static bool send_raw(struct client *client, struct lane *lane, const struct request *request)
 {
     if (!client->is_raw) {
-        effect_be_raw(client);
+        holds_be_raw(client);
         lane_set_raw(lane);
     }
     lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
@@ -266,7 +266,7 @@ static void note_queued(struct client *client, const struct request *request, en
 {
     struct queued *queued = &client->extra->queued;
     if (request->command->pins || is_session(effect) || is_mark(effect))
-        effect_pin(client);
+        holds_pin(client);
     if (request->command->id == 0)
         call->flags |= CALL_LOOK; /* is it there? */
     if (admits(request, effect))
@@ -339,7 +339,7 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     call->effect = (uint8_t)transaction_send(&client->transaction, effect);
     call->argument = argument_of(request, effect);
     if (request->command->pins)
-        effect_pin(client);
+        holds_pin(client);
     proof_note_sent(client, request, call);
     if (call->effect != EFFECT_NONE || request->command->id == 0)
         call->flags |= CALL_LOOK;
@@ -375,7 +375,7 @@ static bool note_asked(struct client *client, const struct lane *lane, const str
     case EFFECT_SELECT:
         return session_ask(client, 0, false, SLICE(""));
     case EFFECT_LIBRARY:
-        return library_note(client, request);
+        return setinfo_note(client, request);
     default:
         return true;
     }
@@ -463,7 +463,7 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
         return send_tracking(client, lane, request);
     /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
     if (effect == EFFECT_LIBRARY)
-        library_send(client, lane, request);
+        setinfo_send(client, lane, request);
     else if (effect == EFFECT_NAME && !client->has_private_lane && hello_is_name(request->args[1]))
         lane_send(lane, rider, REQUEST(no_name_request));
     else if (reply_mode_is_off(&client->reply_mode) && transaction_is_open(&client->transaction) &&
@@ -481,7 +481,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (client->has_private_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
         return false;
 
-    if (client->has_private_lane && !is_later && library_is_asked(request) && !library_tell(client, lane))
+    if (client->has_private_lane && !is_later && setinfo_is_asked(request) && !setinfo_tell(client, lane))
         return false;
 
     if ((!is_later || effect == EFFECT_LIBRARY) && !note_asked(client, lane, request, effect))
@@ -531,10 +531,7 @@ static bool ignore(struct client *client)
 
 static void close_hidden(struct client *client)
 {
-    char name[SESSION_TEXT];
-    session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: it logs in where its replies cannot be told apart",
-           name);
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "it logs in where its replies cannot be told apart");
     client_close_for(client, CLOSED_PROTOCOL);
 }
 
