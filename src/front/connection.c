@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "front/account.h"
+#include "front/binding.h"
 #include "front/decisions.h"
 #include "front/effect.h"
 #include "front/feed.h"
@@ -222,7 +223,7 @@ static void on_close(struct client *client)
     if (extra->order != NULL)
         extra->order->client = NULL;
     decisions_cancel(client);
-    account_leave(client);
+    binding_leave(client);
     front_leave(client->front, client_entrance(client));
     client_drain_left(client->front);
     count_add(&client->front->counts.listeners[client_entrance(client)->index].closed[client->reason], 1);
@@ -321,7 +322,7 @@ static void admit(struct client *client)
 {
     session_begin(client);
     client_drain_came(client);
-    (void)account_change(client);
+    (void)binding_change(client);
 }
 
 static void handshake_failed(struct client *client, const char *why)

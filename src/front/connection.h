@@ -1,6 +1,6 @@
 /*
- * A client's two sides: what its own connection calls (bytes, room, its end) and what its lane calls (replies, answers, the
- * lane's end), and what each part of front does when the client leaves and is closed.
+ * A client's two sides: what its own connection calls (bytes, room, its end) and what its lane calls (replies,
+ * answers, the lane's end), and what each part of front does when the client leaves and is closed.
  *
  * It stands above those parts, which know of a client only what client.h has.
  */

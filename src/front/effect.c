@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "front/account.h"
+#include "front/binding.h"
 #include "front/catalog.h"
 #include "front/holds.h"
 #include "front/login.h"
@@ -35,7 +35,7 @@ static void end_asked(struct client *client, enum effect effect, uint32_t databa
         return;
     if (effect != EFFECT_SELECT && session_take_asked(client))
         lane_choice_note_name(client);
-    (void)account_change(client);
+    (void)binding_change(client);
 }
 
 /* In which database the client is now. False: it is leaving, for that is not known; or out of memory, and closed. */

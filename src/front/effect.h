@@ -1,5 +1,6 @@
 /*
- * What the answers to special requests mean for their client's state: where it may go on, and whether it goes on at all.
+ * What the answers to special requests mean for their client's state: where it may go on, and whether it goes on at
+ * all.
  */
 #ifndef WEIR_FRONT_EFFECT_H
 #define WEIR_FRONT_EFFECT_H

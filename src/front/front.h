@@ -76,7 +76,7 @@ struct last_refusal {
     char text[REFUSAL_ROOM];
 };
 
-/* Of the slow log. */
+/* Of the slow log: how many entries this worker adds. */
 struct slow {
     uint64_t since_ns; /* of this second */
     unsigned n;        /* entries in it */

@@ -1,6 +1,6 @@
 /*
- * What is known of the libraries that clients use: names and versions, each kept once for all clients of a worker that say
- * the same.
+ * What is known of the libraries that clients use: names and versions, each kept once for all clients of a worker that
+ * say the same.
  */
 #ifndef WEIR_FRONT_LIBRARY_H
 #define WEIR_FRONT_LIBRARY_H

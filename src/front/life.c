@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/ladder.h"
-#include "front/account.h"
+#include "front/binding.h"
 #include "front/client.h"
 #include "front/connection.h"
 #include "front/decisions.h"
@@ -166,7 +166,7 @@ static void for_each_client(struct front *front, void (*act)(struct client *clie
 void front_adopt(struct front *front, const struct tables *tables)
 {
     assert(topology_home(tables->topology) == topology_home(front->topology));
-    for_each_client(front, account_unmoor);
+    for_each_client(front, binding_unmoor);
     if (tables->commands != front->commands)
         front->slow.table_ns = front->loop->now_ns;
     command_table_put(front->commands);
@@ -180,7 +180,7 @@ void front_adopt(struct front *front, const struct tables *tables)
     adopt_password(front);
     adopt_room(front);
     front->last_refusal.limit = NULL;
-    for_each_client(front, account_moor);
+    for_each_client(front, binding_moor);
     alarms_ring(&front->alarms);
     timeouts_adopt(front);
 }

@@ -5,9 +5,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "front/account.h"
+#include "front/binding.h"
 #include "front/holds.h"
 #include "front/lane_choice.h"
+#include "front/login_attempt.h"
 #include "front/session.h"
 #include "upstream/lend.h"
 
@@ -54,7 +55,7 @@ void login_end(struct client *client)
 /* Others from its address may have failed while it waited for its turn. */
 static bool may_ask(struct question *question)
 {
-    return account_may_login_still(step_of(question)->client);
+    return login_attempt_may_still(step_of(question)->client);
 }
 
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
@@ -65,7 +66,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     if (reply.len > 0 && reply.at[0] == '-')
         step->reply = strndup(reply.at, reply.len);
     if (judgement == JUDGED_FALSE && reply.len > 10 && memcmp(reply.at, "-WRONGPASS", 10) == 0)
-        account_login_failed(step->client);
+        login_attempt_failed(step->client);
     link_wake(&step->client->link);
 }
 
@@ -145,7 +146,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 static bool become(struct client *client, struct login *login)
 {
     if (session_log_in(client, login))
-        return account_change(client);
+        return binding_change(client);
     client_close_starved(client);
     return false;
 }

@@ -15,8 +15,8 @@ struct client;
 void proxied_begin(struct client *client);
 
 /*
- * While client->is_announcing. Returns how many of the bytes were the header's. When it has ended in them the client is no
- * longer announcing, and is yet to be admitted. It may be closed.
+ * While client->is_announcing. Returns how many of the bytes were the header's. When it has ended in them the client
+ * is no longer announcing, and is yet to be admitted. It may be closed.
  */
 size_t proxied_take(struct client *client, const char *data, size_t n);
 

@@ -1,5 +1,6 @@
 /*
- * Where a request goes: to a lane, or nowhere because it is answered here.
+ * Where a request goes: to a lane, or nowhere because weir answers it. The long way, of every request that express
+ * leaves.
  */
 #ifndef WEIR_FRONT_ROUTE_H
 #define WEIR_FRONT_ROUTE_H
