@@ -4,8 +4,10 @@
 
 #include "base/err.h"
 #include "front/account.h"
-#include "front/effect.h"
+#include "front/binding.h"
+#include "front/holds.h"
 #include "front/lane_choice.h"
+#include "front/login_attempt.h"
 #include "front/session.h"
 #include "front/special.h"
 #include "front/timing.h"
@@ -90,7 +92,7 @@ enum route answer_error(struct client *client, struct lane *lane, struct request
 /* Too many logins from its address have failed. */
 bool answer_is_barred(struct client *client, const struct request *request)
 {
-    return request_logs_in(request) && !account_may_login(client);
+    return request_logs_in(request) && !login_attempt_may(client);
 }
 
 enum route answer_barred(struct client *client, const struct request *request)
@@ -193,7 +195,7 @@ static enum route end_subscriptions(struct client *client)
     call->flags = CALL_MUTE | CALL_LOOK;
     call->arrived_ns = 0;
     lane_send(lane, &client->rider, request, sizeof request - 1);
-    effect_bind(client, HOLD_RESET);
+    holds_add(client, HOLD_RESET);
     lane_choice_wait_for_idle(client);
     return ROUTE_WAIT;
 }
@@ -206,12 +208,14 @@ static enum route reset(struct client *client)
 {
     if (client->has_private_lane)
         lane_choice_leave(client);
-    effect_release(client);
+    holds_end(client);
     reply_mode_end_off(&client->reply_mode);
     transaction_reset(&client->transaction);
     lane_choice_end_refused(client);
-    effect_forget_queued(client);
+    client_forget_queued(client);
     session_reset(client);
+    lane_choice_note_name(client);
+    (void)binding_change(client);
     if (client->is_leaving)
         return ROUTE_STOP; /* as who it is now it is one connection too many, and has been told */
     return answer_with(client, SLICE("+RESET\r\n"));

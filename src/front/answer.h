@@ -8,7 +8,6 @@
 
 #include "front/client.h"
 #include "front/request.h"
-#include "front/route.h"
 #include "limit/counts.h"
 
 /* A whole reply. */
@@ -26,30 +25,30 @@ enum route answer_text(struct client *client, struct request *request, const cha
 /* What SUBSCRIBE begins with for it, as Redis' error has it. */
 const char *answer_subscriber_kinds(const struct client *client);
 
-/* It may only subscribe, unsubscribe and so on. */
+/* The error for what a subscriber may not send in RESP2. */
 enum route answer_subscribed(struct client *client, struct request *request);
 
-/* On the short way: it is beyond a limit. */
+/* For express: the request is beyond a limit. */
 enum route answer_over(struct client *client, const struct verdict *verdict);
 
-/* Ask the gate. ROUTE_GOES_ON: it has passed; otherwise it waits, or has been answered. */
+/* Ask the gate. ROUTE_GOES_ON: the request has passed and is charged; otherwise it waits, or has been answered. */
 enum route answer_unless_passed(struct client *client, struct lane *lane, struct request *request,
                                 struct verdict *verdict);
 
 /* The same before a lane is opened for it, which charges nothing. ROUTE_GOES_ON: a lane is worth while. */
 enum route answer_refusal(struct client *client, struct request *request);
 
-/* Have too many logins from its address failed? Then it is told so, and leaves. */
+/* Is it a login, and have too many from this address failed? answer_barred: the client is told so, and leaves. */
 bool answer_is_barred(struct client *client, const struct request *request);
 enum route answer_barred(struct client *client, const struct request *request);
 
 enum route answer_quit(struct client *client);
 
-/* Is it one that concerns the session alone, and that weir answers? */
+/* Does the request concern the session alone (RESET, CLIENT GETNAME), so that weir answers it? */
 bool answer_is_ours(const struct client *client, enum effect effect);
 enum route answer_ours(struct client *client, struct request *request, enum effect effect);
 
-/* What has become of it, for metrics and the slow log. */
+/* What has become of the request, for metrics and the slow log. */
 void answer_count(struct client *client, const struct request *request, enum counted_result result);
 
 #endif

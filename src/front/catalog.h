@@ -1,5 +1,5 @@
 /*
- * Redis' answers to COMMAND, which name weir's own commands too once they reach the client.
+ * COMMAND: Redis' answer is gathered, and weir's own commands are added to it on its way to the client.
  */
 #ifndef WEIR_FRONT_CATALOG_H
 #define WEIR_FRONT_CATALOG_H
@@ -10,7 +10,7 @@
 /* COMMAND in any form is being sent: nothing more is taken until its answer has been seen. */
 void catalog_ask(struct client *client, struct slice request);
 
-/* It has been answered. */
+/* COMMAND has been answered: the client gets the answer with weir's commands in it, and goes on. */
 void catalog_answered(struct client *client);
 
 #endif

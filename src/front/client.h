@@ -1,10 +1,22 @@
 /*
- * A client, from accept to close: its connection, the requests it has sent and not yet had taken, the replies it waits
- * for.
+ * A client: one connection to weir, the requests that it has sent and weir has not taken yet, and the replies that are
+ * still to reach it. Two queues, one each way; between them the lane has a third, of calls:
  *
- * Requests are taken one at a time and in order; while the next one cannot go yet (a lane is not ready, an answer must
- * come first) the client is held: its bytes wait in `intake`, reading stops when that is full, and whatever it waits
- * for wakes its link.
+ *   client's socket --> intake --> taken, one at a time --> lane's calls, oldest first --> Redis
+ *                       bytes;     by the short way or         the newest may be marked:      |
+ *                       at most    the long one                CALL_ENDS_RUN                  |
+ *                       INTAKE_MAX                                                            |
+ *   client's socket <-- link.out <-- replies <------------------------------------------------+
+ *                       bytes;       what came before its turn, and weir's own
+ *                       output-limit replies; idle while only one lane answers
+ *
+ * Requests are taken in order. While the next one cannot go yet (a lane is not ready, an answer must come first) the
+ * client is held: its bytes wait in `intake`, and when that is full its socket is not read. Whatever it waits for
+ * wakes its link, and at the end of the turn the next request is tried again.
+ *
+ * Here is what every part of front may do with a client: answer it, hold it, close it. What its socket and its lane
+ * call is in front/connection.h, above those parts. A client belongs to its worker's thread; its memory goes in the
+ * close callback.
  */
 #ifndef WEIR_FRONT_CLIENT_H
 #define WEIR_FRONT_CLIENT_H
@@ -16,15 +28,15 @@
 #include "base/chain.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/log_site.h"
 #include "base/slice.h"
-#include "front/proxied.h"
 #include "front/front.h"
 #include "front/intake.h"
 #include "front/queued.h"
 #include "front/replies.h"
 #include "front/reply_mode.h"
-#include "front/timeouts.h"
 #include "front/transaction.h"
+#include "limit/ip.h"
 #include "net/link.h"
 #include "resp/scan.h"
 #include "upstream/lane.h"
@@ -39,42 +51,52 @@
 #define SHARED_CALLS_FEW 16 /* unanswered calls that are no flood, however long it goes on */
 #define HEAVY_NS (10 * NS_PER_S)
 
-/* A request that is too large to gather, on its way. */
+/* A request that is too large to gather, on its way: from its first bytes to its last. */
 struct passage {
     struct request_scan scan;
-    uint8_t counted; /* as the request's */
+    uint8_t counted; /* as in struct request */
     bool is_refused; /* its bytes are thrown away */
-    bool is_skipped; /* CLIENT REPLY SKIP came just before */
+    bool is_skipped; /* CLIENT REPLY SKIP came just before: its reply is thrown away */
 };
 
-/* What is done for a client that has ended its side while a command of its may block. */
+/* A client has ended its side while one of its commands may block: is that so? See upstream/prober.h. */
 struct ending {
     struct probe probe;
     struct client *client;
 };
 
+/* Where a client speaks from; ip has family 0 on a unix socket. */
+struct client_address {
+    struct ip ip;
+    uint16_t port;
+};
+
 /* What few clients ever need: made when one first does, so that the many idle ones stay small. */
 struct extra {
     struct passage *passage; /* NULL: no large request is passing */
-    struct replies replies;  /* not idle: weir's own are among those of its lane ... */
-    struct reply_source own; /* ... which is this source */
+    struct replies replies;  /* not idle: replies of weir's own wait for earlier ones of the lane ... */
+    struct reply_source own; /* ... which is this source: rider.lane, whichever that is */
     struct ending *ending;   /* NULL: none */
-    char *refusal;           /* what Redis said when a lane for it could not be opened; NULL: nothing */
-    struct order *order;     /* that it waits for; NULL: none */
-    struct list asked;       /* struct decision: what Redis decides for it */
-    uint32_t n_asked;
-    uint64_t heavy_until_ns; /* takes much at a time: has a lane of its own until then; 0: not */
+    char *refusal;           /* Redis' error when a lane for the client could not be opened; heap; NULL: none */
+    struct order *order;     /* the client waits for its result; the main thread's; NULL: none */
+    struct list asked;       /* struct decision: LIMIT calls that Redis decides, oldest first */
+    uint32_t n_asked;        /* how many */
+    uint64_t heavy_until_ns; /* it sends or reads much at a time: a private lane until then; 0: no */
     struct gather *gather;   /* NULL: replies are passed on as they come */
     struct queued queued;
-    struct login_step *login;    /* what it waits for at the door; NULL: nothing */
-    struct lease kept;           /* on the private lane that it had last */
-    struct proxy_header *header; /* being read; NULL: none, or it is whole */
-    bool is_announced;           /* by that header: */
+    struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */
+    struct lease kept;           /* on the private lane that the client had last */
+    struct proxy_header *header; /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
+    bool is_announced;           /* that header said where the client speaks from: */
     struct client_address announced;
 };
 
-/* What is known of the size of the values that a client reads: nothing, soon something, they are not huge. */
-enum reader { READER_NEW, READER_ASKS, READER_KNOWN };
+/* What is known of the size of the values that a client reads on shared lanes. */
+enum reader {
+    READER_NEW,   /* nothing */
+    READER_ASKS,  /* its first read is on its way, and the next waits for the answer */
+    READER_KNOWN, /* that was not huge */
+};
 
 struct session;
 struct proxy_header;
@@ -82,14 +104,11 @@ struct gather;
 struct login_step;
 struct meter;
 
-/* What Redis remembers of a client, so that its lane cannot be anybody else's. */
-enum {
-    HOLD_WATCH = 1 << 0,
-    HOLD_TRACKING = 1 << 1,
-    HOLD_NO_EVICT = 1 << 2,
-    HOLD_NO_TOUCH = 1 << 3,
-    HOLD_PINNED = 1 << 4, /* for good: others may name it by its id, or weir does not know what it did */
-    HOLD_RESET = 1 << 5,  /* it has been reset for its owner, who has not been told yet */
+/* Of one client, for front/timeouts.h. */
+struct waited_for {
+    struct list in_list; /* timeouts.handshakes or timeouts.unfinished */
+    uint32_t since_ms;   /* there; it wraps, so that only differences say anything */
+    uint32_t looked_ms;  /* the same: when it was looked at; front->clients is in this order */
 };
 
 struct client {
@@ -98,26 +117,26 @@ struct client {
     struct front *front;
     struct list in_front;
     struct waited_for waited_for;
-    struct intake *intake;      /* NULL: nothing is waiting */
-    struct extra *extra;        /* NULL: it has needed nothing of that yet; see client_extra */
-    struct session *session;    /* NULL: nothing but the address is known */
+    struct intake *intake;      /* bytes that wait; NULL: none */
+    struct extra *extra;        /* NULL: nothing of that has been needed; see client_extra */
+    struct session *session;    /* NULL: as it connected: no login, RESP2, database 0 */
     struct subject *subject;    /* never NULL from admission to close */
-    const struct policy *bound; /* NULL: unlimited */
+    const struct policy *bound; /* the policy that binds it; NULL: unlimited */
     struct meter *meter;        /* NULL: its limits need none */
-    struct lease shared;        /* on the lane of its session */
-    uint32_t epoch;             /* in which it came; see node_epoch */
-    uint32_t n_commands;        /* for LIMIT TOP, since it was told last */
-    uint32_t n_refused;
-    uint32_t n_bytes;
-    uint32_t n_broken;      /* commons.n_broken when wrote_elsewhere began */
-    uint16_t greeted_bytes; /* sent before its first command that is not of class control */
-    uint8_t silent_looks;   /* since bytes passed last, either way: see front/timeouts.c ... */
-    uint8_t holds;          /* HOLD_*: why its private lane is still needed */
+    struct lease shared;        /* on the shared lane of its session */
+    uint32_t epoch;             /* of its node, when it came; see node_epoch */
+    uint32_t n_commands;        /* for LIMIT TOP, since binding_tell_top: commands, ... */
+    uint32_t n_refused;         /* ... those refused, ... */
+    uint32_t n_bytes;           /* ... and bytes both ways */
+    uint32_t n_broken;          /* commons.n_broken when wrote_elsewhere began */
+    uint16_t greeted_bytes;     /* bytes sent before its first command that is not of class control */
+    uint8_t silent_looks;       /* looks of front/timeouts.c since bytes passed last, either way ... */
+    uint8_t holds;              /* HOLD_*: why its private lane is still needed */
     struct reply_mode reply_mode;
     struct transaction transaction;
     uint8_t entrance;          /* its number, see client_entrance */
     uint8_t reason;            /* enum ending_reason: why it is leaving */
-    bool was_active : 1;       /* ... or since the last look */
+    bool was_active : 1;       /* ... bytes have passed since the last look */
     uint8_t reader : 2;        /* enum reader: what it has read on shared lanes */
     bool wrote_elsewhere : 1;  /* it may have written on another lane than the one that it has now */
     bool is_unproven : 1;      /* ... and has asked WAIT of this one all the same */
@@ -132,16 +151,28 @@ struct client {
     bool is_stalled : 1;       /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
     bool is_held : 1;          /* no request is taken until an answer has come */
     bool is_leaving : 1;       /* nothing more is taken; closed when all is answered and sent */
-    bool is_eof : 1;
-    bool is_announcing : 1; /* the header that says who it is has not come whole: see front/proxied.h */
-    bool is_raw : 1;
+    bool is_eof : 1;           /* it has ended its side */
+    bool is_announcing : 1;    /* the header that says who it is has not come whole: see front/proxied.h */
+    bool is_raw : 1;           /* its replies cannot be told apart any more: they pass as bytes */
     bool overflows : 1;        /* it shares a subject until there is room for its own */
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
-    bool counts_bytes_out : 1; /* its policy has limits on them */
+    bool counts_bytes_out : 1; /* its policy has limits on bytes of replies */
     bool counts_calls : 1;     /* and on calls in flight */
-    bool is_fresh : 1;         /* has come, or its handshake has ended, since weir looked who may be let go */
-    bool is_parted : 1;        /* has been told that nothing more will come; it may go by itself ... */
-    bool is_overdue : 1;       /* ... and has not, for a while */
+    bool is_fresh : 1;         /* it came, or ended its handshake, since front/drain.c last looked who may be let go */
+    bool is_parted : 1;        /* weir stops: it has been sent the end of weir's side, and may close its own ... */
+    bool is_overdue : 1;       /* ... and has not, for one tick of front/drain.c */
+};
+
+/* What is done by parts above the client: front.client_ops, given at the start. */
+struct client_ops {
+    /* Who is closed, and why, for the log. */
+    void (*log_closed)(const struct client *client, enum log_site site, const char *why);
+    /* A reply of weir's own, behind what Redis is still to decide for it (client_extra()->n_asked > 0). */
+    void (*answer_behind)(struct client *client, struct slice reply);
+    /* Nothing more is taken from it: its connection ends once all is answered. */
+    void (*on_leaving)(struct client *client);
+    /* It has just been closed: each part gives back what it holds for it. */
+    void (*on_close)(struct client *client);
 };
 
 static inline const struct entrance *client_entrance(const struct client *client)
@@ -149,33 +180,50 @@ static inline const struct entrance *client_entrance(const struct client *client
     return client->front->entrances[client->entrance];
 }
 
-/* To look at; never NULL. */
+/* To read only; never NULL. */
 static inline const struct extra *client_extra(const struct client *client)
 {
     static const struct extra nothing;
     return client->extra != NULL ? client->extra : &nothing;
 }
 
-/* To change. NULL: there was no memory, and the client is closed. And back to none. */
+/* To change; made when first needed. NULL: out of memory, and the client is closed. */
 __attribute__((warn_unused_result)) struct extra *client_need_extra(struct client *client);
-void client_drop_extra(struct client *client);
 
-/* For front: begin with an accepted connection; takes over `client`, zeroed heap memory. False: it was no use. */
-__attribute__((warn_unused_result)) bool client_open(struct client *client, struct front *front, int fd,
-                                                     const struct entrance *entrance);
+/* The same; NULL: out of memory, and the client goes on without. */
+struct extra *client_want_extra(struct client *client);
 
-/* Where it comes from is known: it is one of the clients now, unless there are too many. */
-void client_admit(struct client *client);
-
-/* It goes on in TLS, of which `n` bytes have come already; it is admitted when the handshake is over. */
-void client_secure(struct client *client, const char *data, size_t n);
-
-/* No request is taken until an answer has come. And it has: what waits is taken at the end of the turn. */
+/*
+ * No request is taken until an answer has come; client_go_on: it has, and those that wait are taken at the end of the
+ * turn.
+ */
 void client_hold(struct client *client);
 void client_go_on(struct client *client);
 
-/* Output of any kind; may close the client when it is more than output-limit. */
+/* Where the client speaks from: as its proxy has announced, or else its peer. */
+struct client_address client_address(const struct client *client);
+
+/* Do bytes of the client wait that are not a part of a request alone? */
+static inline bool client_has_more(const struct client *client)
+{
+    const struct intake *in = client->intake;
+    return in != NULL && (in->has_frame || in->scanned < in->filled);
+}
+
+/* Send bytes to the client. It is closed when what it has not read is more than output-limit. */
 void client_output(struct client *client, const char *data, size_t n);
+
+/* The same as an outlet (see replies_flush): false once it is closed. */
+bool client_put_out(void *client, const char *data, size_t n);
+
+/*
+ * `more` bytes wait for the client besides its output and its replies: with all of them more than output-limit closes
+ * it.
+ */
+void client_limit_unread(struct client *client, uint64_t more);
+
+/* Does a call of the client's, or the message that is being read, come before it may leave? */
+bool client_is_owed(const struct client *client);
 
 /* weir's own reply, in its place: after all earlier calls, and inside no message. */
 void client_answer(struct client *client, struct slice reply);
@@ -183,16 +231,18 @@ void client_answer(struct client *client, struct slice reply);
 /* The same for the reply to what Redis has decided: nothing that was asked before it is left unanswered. */
 void client_answer_now(struct client *client, struct slice reply);
 
-/* What Redis said against it, if it did, has been told. */
+/* What the client has queued since MULTI will not be carried out, or has been. */
+void client_forget_queued(struct client *client);
+
+/* Redis' error (extra.refusal), if there is one, has been told to the client. */
 void client_forget_refusal(struct client *client);
 
-/* It is one connection too many: it reads so, instead of what has been gathered, and leaves. */
-void client_turn_away(struct client *client);
-
-/* Take nothing more; close when everything is answered and sent. */
+/* Take no more requests; close when all is answered and sent. */
 void client_leave(struct client *client);
 
-/* The same for one that nothing is owed, because weir stops; closed when it closes. */
+/*
+ * The same because weir stops, for a client that nothing is owed: it reads the end of weir's side, and closes its own.
+ */
 void client_part(struct client *client);
 
 void client_close(struct client *client);
@@ -202,10 +252,10 @@ void client_leave_for(struct client *client, enum ending_reason reason);
 void client_close_for(struct client *client, enum ending_reason reason);
 bool client_is_closed(const struct client *client);
 
-/* What it needs to go on the system has no memory for: closed, counted and told of. Safe on one that is closed. */
+/* Out of memory: the client is closed, counted and named in the log. Safe on one that is closed. */
 void client_close_starved(struct client *client);
 
-/* It takes much at a time: for a while it has a lane of its own, if there is memory to note that. */
+/* The client sends or reads much at a time: a private lane for HEAVY_NS, if there is memory to note that. */
 void client_note_heavy(struct client *client);
 
 #endif

@@ -23,10 +23,13 @@ void decisions_answer_behind(struct client *client, struct slice reply);
 /* For quota_new. */
 void decisions_done(struct decision *call);
 
-/* The client has ended its side: it need not wait. False: it is waiting now, and cannot be waited for. */
+/*
+ * The client has ended its side: no call of its waits longer. False: one is waiting now, so the client is to be
+ * closed.
+ */
 bool decisions_hurry(struct client *client);
 
-/* The client is closed. */
+/* The client is closed: its calls are forgotten; what is on its way is decided for nobody. */
 void decisions_cancel(struct client *client);
 
 #endif

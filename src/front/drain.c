@@ -1,6 +1,7 @@
 #include "front/drain.h"
 
 #include "front/client.h"
+#include "front/holds.h"
 
 /* ---- one client ---- */
 

@@ -2,10 +2,10 @@
  * How clients leave when weir stops: each between two commands, so that none loses a reply.
  *
  * Who sends something is let go with the reply to it, in the same packet, and so cannot send the next command to a
- * connection that is about to close. Who has sent nothing for one tick is let go then; who has only come meanwhile, or is
- * still shaking hands, has a whole tick more from there, for its first command is on its way. Who is in the middle of
- * something (a command that blocks, MULTI, a subscription, half a request) stays until that is over, or until the front
- * is closed. Whoever has been let go has a tick to go by itself.
+ * connection that is about to close. Who has sent nothing for one tick is let go then; who has only come meanwhile, or
+ * is still shaking hands, has a whole tick more from there, for its first command is on its way. Who is in the middle
+ * of something (a command that blocks, MULTI, a subscription, half a request) stays until that is over, or until the
+ * front is closed. Whoever has been let go has a tick to go by itself.
  */
 #ifndef WEIR_FRONT_DRAIN_H
 #define WEIR_FRONT_DRAIN_H

@@ -3,61 +3,39 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "front/binding.h"
 #include "front/catalog.h"
+#include "front/holds.h"
 #include "front/login.h"
 #include "front/lane_choice.h"
 #include "front/proof.h"
 #include "front/session.h"
-#include "upstream/lend.h"
-
-void effect_be_raw(struct client *client)
-{
-    client->is_raw = true;
-    transaction_drop(&client->transaction);
-    effect_pin(client);
-}
-
-void effect_pin(struct client *client)
-{
-    client->holds |= HOLD_PINNED;
-    if (!client->has_private_lane || client->rider.lane == NULL)
-        return;
-    client->rider.lane->is_spent = true;
-    lend_list(client->rider.lane);
-}
-
-void effect_bind(struct client *client, uint8_t what)
-{
-    client->holds |= what;
-}
-
-void effect_release(struct client *client)
-{
-    client->holds = 0;
-}
-
-static void hold(struct client *client, uint8_t what, bool is_on)
-{
-    client->holds = (uint8_t)(is_on ? client->holds | what : client->holds & ~what);
-}
-
-/* DISCARD, or what ends the transaction otherwise. */
-void effect_forget_queued(struct client *client)
-{
-    if (client->extra != NULL)
-        queued_forget(&client->extra->queued);
-}
 
 /* What a transaction has made of it weir cannot tell: it would go on as somebody else than Redis takes it for. */
 static void lose_track(struct client *client)
 {
-    char name[SESSION_TEXT];
-    session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: a transaction does not tell which database it chose",
-           name);
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a transaction does not tell which database it chose");
     lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
+}
+
+/* False: out of memory, and it is closed. */
+static bool select_database(struct client *client, uint32_t database)
+{
+    if (session_select(client, database))
+        return true;
+    client_close_starved(client);
+    return false;
+}
+
+/* HELLO, CLIENT SETNAME or SELECT has been answered well: what it has asked for holds. */
+static void end_asked(struct client *client, enum effect effect, uint32_t database)
+{
+    if (effect == EFFECT_SELECT && !select_database(client, database))
+        return;
+    if (effect != EFFECT_SELECT && session_take_asked(client))
+        lane_choice_note_name(client);
+    (void)binding_change(client);
 }
 
 /* In which database the client is now. False: it is leaving, for that is not known; or out of memory, and closed. */
@@ -69,7 +47,7 @@ static bool end_selects(struct client *client)
         return true;
     switch (members_last_ok(queued->selects, queued->n, &database)) {
     case MEMBERS_ONE:
-        return session_select(client, database);
+        return select_database(client, database);
     case MEMBERS_NONE:
         return true;
     case MEMBERS_UNKNOWN:
@@ -80,7 +58,7 @@ static bool end_selects(struct client *client)
 }
 
 /* EXEC has been answered: in which protocol the client speaks now, in which database, and who it is. */
-static void end_queue(struct client *client, bool is_carried_out, const struct glimpse *reply)
+static void end_queue(struct client *client, bool is_carried_out)
 {
     const struct queued *queued = &client_extra(client)->queued;
     bool has_hello = queued_has_hello(queued);
@@ -95,10 +73,10 @@ static void end_queue(struct client *client, bool is_carried_out, const struct g
     }
     client->rider.lane->is_unsure = false; /* what can be read of HELLO it does, and the rest nothing */
     if (has_hello && is_carried_out && session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued)))
-        session_answered(client, EFFECT_HELLO, 0, reply);
+        end_asked(client, EFFECT_HELLO, 0);
     else if (has_hello && is_carried_out)
         client_close_starved(client);
-    effect_forget_queued(client);
+    client_forget_queued(client);
     if (!is_waited_for)
         return;
     client_go_on(client);
@@ -110,7 +88,7 @@ static void end_silence(struct client *client)
     client_go_on(client);
     if (!client->rider.lane->is_raw)
         return;
-    effect_be_raw(client);
+    holds_be_raw(client);
     reply_mode_end_off(&client->reply_mode);
 }
 
@@ -126,7 +104,7 @@ static void judge_unknown(struct client *client, const struct glimpse *reply)
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
         if (glimpse_starts(reply, harmless[i]))
             return;
-    effect_pin(client);
+    holds_pin(client);
 }
 
 static void end_urgent(struct client *client)
@@ -175,38 +153,38 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         transaction_answered(&client->transaction, EFFECT_MULTI, is_ok);
         break;
     case EFFECT_EXEC:
-        hold(client, HOLD_WATCH, false); /* however it ends */
+        holds_set(client, HOLD_WATCH, false); /* however it ends */
         client->rider.lane->is_telling = false;
         note_pause(client, call, is_ok);
-        end_queue(client, is_ok && glimpse_type(reply) == '*' && !glimpse_starts(reply, SLICE("*-")), reply);
+        end_queue(client, is_ok && glimpse_type(reply) == '*' && !glimpse_starts(reply, SLICE("*-")));
         if ((call->flags & CALL_TAIL) != 0)
             end_silence(client);
         break;
     case EFFECT_DISCARD:
         transaction_answered(&client->transaction, EFFECT_DISCARD, is_ok);
         if (is_ok) {
-            effect_forget_queued(client);
+            client_forget_queued(client);
             client->rider.lane->is_unsure = false; /* no HELLO has been carried out */
         }
-        hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
+        holds_set(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
         break;
     case EFFECT_WATCH:
-        hold(client, HOLD_WATCH, is_ok || (client->holds & HOLD_WATCH) != 0);
+        holds_set(client, HOLD_WATCH, is_ok || (client->holds & HOLD_WATCH) != 0);
         break;
     case EFFECT_UNWATCH:
-        hold(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
+        holds_set(client, HOLD_WATCH, !is_ok && (client->holds & HOLD_WATCH) != 0);
         break;
     case EFFECT_TRACKING:
         if (is_ok)
-            hold(client, HOLD_TRACKING, call->argument != 0);
+            holds_set(client, HOLD_TRACKING, call->argument != 0);
         break;
     case EFFECT_NO_EVICT:
         if (is_ok)
-            hold(client, HOLD_NO_EVICT, call->argument != 0);
+            holds_set(client, HOLD_NO_EVICT, call->argument != 0);
         break;
     case EFFECT_NO_TOUCH:
         if (is_ok)
-            hold(client, HOLD_NO_TOUCH, call->argument != 0);
+            holds_set(client, HOLD_NO_TOUCH, call->argument != 0);
         break;
     case EFFECT_LIBRARY:
         if (!is_ok && call->argument != 0)
@@ -223,7 +201,8 @@ void effect_apply(struct client *client, const struct call *call, const struct g
     case EFFECT_HELLO:
     case EFFECT_SELECT:
     case EFFECT_NAME:
-        session_answered(client, (enum effect)call->effect, call->argument, reply);
+        if (is_ok)
+            end_asked(client, (enum effect)call->effect, call->argument);
         client_go_on(client);
         break;
     default:

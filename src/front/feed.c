@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "front/account.h"
+#include "front/binding.h"
 #include "front/express.h"
 #include "front/lane_choice.h"
 #include "front/route.h"
@@ -268,7 +269,7 @@ void feed(struct client *client, const char *data, size_t n)
     if (client_is_closed(client))
         return;
     note_begun(client, is_another);
-    account_tell_top(client);
+    binding_tell_top(client);
     adjust_reading(client);
 }
 
@@ -305,7 +306,7 @@ void feed_again(struct client *client)
         bool is_another = client->intake->taken > 0;
         compact(client);
         note_begun(client, is_another);
-        account_tell_top(client);
+        binding_tell_top(client);
     }
     adjust_reading(client);
 }
@@ -323,12 +324,6 @@ void feed_end(struct client *client)
 {
     if (client_extra(client)->passage != NULL)
         abandon_passage(client);
-}
-
-bool feed_has_more(const struct client *client)
-{
-    const struct intake *in = client->intake;
-    return in != NULL && (in->has_frame || in->scanned < in->filled);
 }
 
 void feed_free(struct client *client)

@@ -10,23 +10,20 @@
 
 #include "front/client.h"
 
-/* More has come. */
+/* `n` bytes have come from the client's socket. */
 void feed(struct client *client, const char *data, size_t n);
 
 /* Where the next read goes, *room its size; NULL: into the loop's buffer. */
 char *feed_room(struct client *client, size_t *room);
 
-/* What had to wait may be able to go now. */
+/* The client's link was woken: the request that waits is tried again. */
 void feed_again(struct client *client);
 
-/* Read and take nothing more of it, or go on. */
+/* Read and take nothing more from the client (memory is short), or go on. */
 void feed_stall(struct client *client, bool is_stalled);
 
 /* Nothing more will come: a large request that is under way ends in the middle, also one that had waited until now. */
 void feed_end(struct client *client);
-
-/* Are there bytes that wait? */
-bool feed_has_more(const struct client *client);
 
 void feed_free(struct client *client);
 

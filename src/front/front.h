@@ -76,15 +76,18 @@ struct last_refusal {
     char text[REFUSAL_ROOM];
 };
 
-/* Of the slow log. */
+/* Of the slow log: how many entries this worker adds. */
 struct slow {
     uint64_t since_ns; /* of this second */
     unsigned n;        /* entries in it */
     uint64_t table_ns; /* when the command table last became another */
 };
 
+struct client_ops;
+
 struct front {
     struct loop *loop;
+    const struct client_ops *client_ops;
     struct front_settings *settings;
     struct command_table *commands;
     struct rules *rules; /* its policies are bound to `commands` */
@@ -128,32 +131,10 @@ static inline void front_count(struct front *front, const struct command *comman
     count_add(&front->counts.commands[command->kind][result], 1);
 }
 
-/* Takes over the references of `tables`. `index` is the worker's among settings->n_workers. */
-void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
-                const struct tables *tables);
-
-/* A connection was accepted. `entrance` lives as long as the front. */
-void front_accept(struct front *front, int fd, const struct entrance *entrance);
-
-/* Somebody wants in, and the system has no descriptor for it. */
-void front_accept_failed(struct front *front, const struct entrance *entrance);
-
 /* A client that was accepted has gone. */
 void front_leave(struct front *front, const struct entrance *entrance);
 
-/* Other tables; takes over the references. They bind the next command of every client. The home node stays the same. */
-void front_adopt(struct front *front, const struct tables *tables);
-
 /* Is the Redis behind older than 7.0, which words some errors otherwise? */
 bool front_is_before_7(const struct front *front);
-
-/* An order has been carried out, or not; takes it over. */
-void front_order_done(struct front *front, struct order *order);
-
-/* Close every client and every lane; asynchronous. */
-void front_close(struct front *front);
-
-/* After the loop has ended. */
-void front_fini(struct front *front);
 
 #endif

@@ -26,7 +26,7 @@ struct gather {
  */
 void gather_begin(struct client *client, struct slice request);
 
-/* For client: keep these bytes. False: they are not to be kept. */
+/* For connection: keep these bytes of a reply. False: they are to be passed on, after what was gathered. */
 __attribute__((warn_unused_result)) bool gather_take(struct client *client, const char *data, size_t n);
 
 /* What has been gathered; empty when nothing is being gathered. */

@@ -2,7 +2,6 @@
 
 #include "base/num.h"
 #include "front/account.h"
-#include "front/feed.h"
 #include "front/proof.h"
 #include "front/session.h"
 #include "resp/emit.h"
@@ -244,7 +243,7 @@ static void leave_urgent(struct client *client)
 /* It has just been lent, for a request that is still here: it may wait until the lane has got its name. */
 static bool is_about_to_use(const struct client *client)
 {
-    return client->is_lane_new && feed_has_more(client);
+    return client->is_lane_new && client_has_more(client);
 }
 
 void lane_choice_release(struct client *client)

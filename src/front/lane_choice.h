@@ -28,10 +28,10 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
 /* Wake the client when all its calls are answered. */
 void lane_choice_wait_for_idle(struct client *client);
 
-/* Leave its private lane as it is, which closes it: what it still had in flight is not answered. */
+/* The client leaves its private lane as it is, which closes the lane: calls in flight there are not answered. */
 void lane_choice_abandon(struct client *client);
 
-/* The same for one that is to be nobody's again: nothing is in flight on it. */
+/* The same with nothing in flight: the lane may be reset and lent to another. */
 void lane_choice_leave(struct client *client);
 
 /*
@@ -40,7 +40,7 @@ void lane_choice_leave(struct client *client);
  */
 void lane_choice_withdraw(struct client *client);
 
-/* Give its private lane back if nothing needs it any more. */
+/* Give the client's private lane back if nothing needs it any more. */
 void lane_choice_release(struct client *client);
 
 /* A request goes to the lane that was found for it: on a shared one the size of what it reads is asked first. */
@@ -50,16 +50,16 @@ static inline void lane_choice_note_read(struct client *client, const struct com
         client->reader = READER_ASKS;
 }
 
-/* And it has been sent. */
+/* The request has been sent there. */
 void lane_choice_note_sent(struct client *client);
 
-/* What it reads on shared lanes may be huge, as it was just now: its next read is answered first again. */
+/* A huge value came on a shared lane: the client's next read is answered before another goes there. */
 void lane_choice_note_huge(struct client *client);
 
-/* It is called otherwise than before: the lane that it has now bears the new name, and any that it had before another. */
+/* The client has another name (CLIENT SETNAME, HELLO): a private lane that it has bears it, an earlier one does not. */
 void lane_choice_note_name(struct client *client);
 
-/* The lane it waited for could not be opened; and it has been told. */
+/* The lane that the client waited for could not be opened; lane_choice_end_refused: it has been told. */
 void lane_choice_note_refused(struct client *client);
 void lane_choice_end_refused(struct client *client);
 

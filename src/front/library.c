@@ -3,22 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/client.h"
-#include "front/session.h"
-#include "resp/argv.h"
-#include "resp/emit.h"
-#include "upstream/own_words.h"
-
 #define LOOKED_AT 64 /* of those known, which are tried before another copy is made */
 
-/* ---- what is known ---- */
-
-static struct slice name_of(const struct library *library)
+struct slice library_name(const struct library *library)
 {
     return library != NULL ? slice_of(library->text, library->name_len) : slice_of("", 0);
 }
 
-static struct slice version_of(const struct library *library)
+struct slice library_version(const struct library *library)
 {
     return library != NULL ? slice_of(library->text + library->name_len, library->version_len) : slice_of("", 0);
 }
@@ -36,7 +28,7 @@ static struct library *find(struct list *known, struct slice name, struct slice 
     unsigned looked_at = 0;
     for (struct list *at = known->next; at != known && looked_at < LOOKED_AT; at = at->next, looked_at++) {
         struct library *library = container_of(at, struct library, in_known);
-        if (slice_eq(name_of(library), name) && slice_eq(version_of(library), version))
+        if (slice_eq(library_name(library), name) && slice_eq(library_version(library), version))
             return library;
     }
     return NULL;
@@ -60,8 +52,8 @@ static struct library *make(struct list *known, struct slice name, struct slice 
 bool library_change(struct list *known, struct library **held, bool is_version, struct slice value)
 {
     struct library *old = *held;
-    struct slice name = is_version ? name_of(old) : value;
-    struct slice version = is_version ? value : version_of(old);
+    struct slice name = is_version ? library_name(old) : value;
+    struct slice version = is_version ? value : library_version(old);
     struct library *library = NULL;
     if (name.len + version.len > 0) {
         library = find(known, name, version);
@@ -74,111 +66,4 @@ bool library_change(struct list *known, struct library **held, bool is_version, 
     library_put(old);
     *held = library;
     return true;
-}
-
-/* ---- CLIENT SETINFO ---- */
-
-enum word { WORD_NAME, WORD_VERSION, WORD_NEITHER };
-
-static enum word word_of(struct slice word)
-{
-    if (slice_is_word(word, SLICE("lib-name")))
-        return WORD_NAME;
-    return slice_is_word(word, SLICE("lib-ver")) ? WORD_VERSION : WORD_NEITHER;
-}
-
-/* As Redis would take it. */
-static bool is_text(struct slice value)
-{
-    for (size_t i = 0; i < value.len; i++)
-        if (value.at[i] < '!' || value.at[i] > '~')
-            return false;
-    return value.len <= LIBRARY_TEXT_MAX;
-}
-
-/* `client` is how CLIENT is spelled: as weir's own word, or as the client's. */
-static void send_setinfo(struct lane *lane, const struct rider *rider, struct slice client, struct slice word,
-                         struct slice value)
-{
-    const struct slice words[] = {client, SLICE("SETINFO"), word, value};
-    char out[LIBRARY_TEXT_MAX + 64 + 5 * EMIT_HEADER_MAX];
-    lane_send(lane, rider, out, emit_array(out, words, 4));
-}
-
-/* Does the lane stay the client's, or may nobody else have it in any case? */
-static bool is_for_good(const struct client *client, const struct lane *lane)
-{
-    return client->has_private_lane &&
-           (lane->is_spent || transaction_is_open(&client->transaction) || client->front->settings->lanes_private);
-}
-
-/* Redis says whether the client may, and whether it is well put; the lane is left as nobody's. */
-static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
-{
-    struct slice ours = word_of(word) == WORD_NAME ? SLICE("weir") : SLICE(WEIR_VERSION);
-    send_setinfo(lane, &client->rider, SLICE("CLIENT"), word, client->has_private_lane ? SLICE("") : ours);
-}
-
-/* The words of CLIENT SETINFO; is it well put? */
-static bool read_setinfo(const struct request *request, struct slice words[4], enum word *word)
-{
-    struct argv_walk walk;
-    argv_walk_init(&walk, request->bytes);
-    for (size_t i = 0; i < 4 && argv_next(&walk, &words[i]); i++)
-        ;
-    *word = word_of(words[2]);
-    return request->argc == 4 && *word != WORD_NEITHER && is_text(words[3]);
-}
-
-bool library_note(struct client *client, const struct request *request)
-{
-    struct slice words[4] = {{NULL, 0}};
-    enum word word;
-    bool is_good = read_setinfo(request, words, &word);
-    return !is_good || session_set_library(client, word == WORD_VERSION, words[3]);
-}
-
-void library_send(struct client *client, struct lane *lane, const struct request *request)
-{
-    struct slice words[4] = {{NULL, 0}};
-    enum word word;
-    bool is_good = read_setinfo(request, words, &word);
-    bool is_as_it_is = !is_good || is_for_good(client, lane);
-    calls_newest(&lane->calls)->argument = is_good; /* if it is refused all the same, no lane is told */
-    if (is_as_it_is && client->has_private_lane)
-        lane->has_library = lane->is_spent = true;
-    if (!is_as_it_is)
-        send_stand_in(client, lane, words[2]);
-    else
-        lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
-}
-
-/* ---- telling ---- */
-
-bool library_is_asked(const struct request *request)
-{
-    return request->command->pins || slice_eq(slice_str(request->command->name), SLICE("client|list"));
-}
-
-static bool tell(struct client *client, struct lane *lane, struct slice word, struct slice value)
-{
-    if (value.len == 0)
-        return true;
-    struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0);
-    if (call == NULL)
-        return false;
-    call->flags = CALL_MUTE;
-    call->arrived_ns = 0;
-    send_setinfo(lane, &client->rider, SLICE(OWN_CLIENT), word, value);
-    return true;
-}
-
-bool library_tell(struct client *client, struct lane *lane)
-{
-    const struct library *library = session_library(client);
-    if (library == NULL || lane->has_library)
-        return true;
-    lane->has_library = lane->is_spent = true;
-    return tell(client, lane, SLICE("lib-name"), name_of(library)) &&
-           tell(client, lane, SLICE("lib-ver"), version_of(library));
 }

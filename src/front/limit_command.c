@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "base/why.h"
-#include "front/account.h"
 #include "front/answer.h"
+#include "front/payer.h"
 #include "front/session.h"
 #include "limit/own.h"
 #include "quota/quota.h"
@@ -157,7 +157,7 @@ static void about(struct client *client, struct build *out, struct slice other, 
                                void *arg),
                   void *arg)
 {
-    struct report_subject subject = {.account = account_of(client), .name = subject_name(client->subject)};
+    struct report_subject subject = {.account = payer_of(client), .name = subject_name(client->subject)};
     struct subjects *table;
     if (!has_other) {
         tell(client, out, &subject, arg);
@@ -202,7 +202,7 @@ static void tell_explained(struct client *client, struct build *out, const struc
     const struct request *request = arg;
     struct report_subject explained = *subject;
     if (subject->account.holders[PER_SUBJECT] == client->subject)
-        explained.account = account_for(client, request);
+        explained.account = payer_for(client, request);
     if (explained.account.holders[PER_SUBJECT] != NULL)
         explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
     uint64_t amount[UNIT_COUNT] = ONE_OF_EACH;

@@ -28,4 +28,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
 /* Is it an operator's, whose client is one for its user's sake? Then that must still be its user. */
 bool limit_command_needs_proof(const struct client *client, const struct request *request);
 
+/* An order has been carried out, or not; takes it over. */
+void front_order_done(struct front *front, struct order *order);
+
 #endif

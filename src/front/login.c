@@ -5,9 +5,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "front/account.h"
-#include "front/effect.h"
+#include "front/binding.h"
+#include "front/holds.h"
 #include "front/lane_choice.h"
+#include "front/login_attempt.h"
 #include "front/session.h"
 #include "upstream/lend.h"
 
@@ -54,7 +55,7 @@ void login_end(struct client *client)
 /* Others from its address may have failed while it waited for its turn. */
 static bool may_ask(struct question *question)
 {
-    return account_may_login_still(step_of(question)->client);
+    return login_attempt_may_still(step_of(question)->client);
 }
 
 static void on_judged(struct question *question, enum judgement judgement, struct slice reply)
@@ -65,7 +66,7 @@ static void on_judged(struct question *question, enum judgement judgement, struc
     if (reply.len > 0 && reply.at[0] == '-')
         step->reply = strndup(reply.at, reply.len);
     if (judgement == JUDGED_FALSE && reply.len > 10 && memcmp(reply.at, "-WRONGPASS", 10) == 0)
-        account_login_failed(step->client);
+        login_attempt_failed(step->client);
     link_wake(&step->client->link);
 }
 
@@ -119,9 +120,7 @@ static bool tell_lane(struct client *client, struct login *login)
 
 static void refuse_lane(struct client *client, const char *why)
 {
-    char name[SESSION_TEXT];
-    session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: %s", name, why);
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, why);
     login_end(client);
     lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
@@ -143,11 +142,20 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
 
 /* ---- a request ---- */
 
+/* False: as that it is one too many, and is leaving; or there was no memory, and it is closed. */
+static bool become(struct client *client, struct login *login)
+{
+    if (session_log_in(client, login))
+        return binding_change(client);
+    client_close_starved(client);
+    return false;
+}
+
 static enum login_result pass(struct client *client, struct login_step *step)
 {
     bool has_lane = client->has_private_lane && client->rider.lane != NULL;
     step->stage = STAGE_PASSED;
-    if (!session_log_in(client, step->question.login))
+    if (!become(client, step->question.login))
         return LOGIN_GONE;
     if (!has_lane)
         return LOGIN_PASSED;
@@ -233,7 +241,7 @@ void login_queue(struct client *client, const struct hello *hello)
 
 static void let_go_on(struct client *client)
 {
-    effect_forget_queued(client);
+    client_forget_queued(client);
     login_end(client);
     client_go_on(client);
 }
@@ -249,8 +257,8 @@ static bool may_change_lane(const struct client *client)
 /* On its lane, which must say +OK to the same login, too. */
 static void stay(struct client *client, struct login_step *step)
 {
-    effect_forget_queued(client);
-    if (!session_log_in(client, step->question.login))
+    client_forget_queued(client);
+    if (!become(client, step->question.login))
         return;
     step->stage = STAGE_ON_LANE;
     step->is_behind_exec = true;
@@ -270,16 +278,17 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
     bool must_stay = !may_change_lane(client);
     if (!must_stay) {
         lane_choice_leave(client);
-        effect_release(client);
+        holds_end(client);
     }
     if (!session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued))) {
         client_close_starved(client);
         return;
     }
-    session_hold(client);
+    if (session_hold(client))
+        lane_choice_note_name(client);
     if (must_stay)
         stay(client, step_of(question));
-    else if (session_log_in(client, question->login))
+    else if (become(client, question->login))
         let_go_on(client);
 }
 
@@ -297,6 +306,6 @@ void login_after_exec(struct client *client, bool is_carried_out)
         return;
     }
     lane_choice_abandon(client);
-    effect_release(client);
+    holds_end(client);
     let_go_on(client);
 }

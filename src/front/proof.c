@@ -1,6 +1,6 @@
 #include "front/proof.h"
 
-#include "front/effect.h"
+#include "front/holds.h"
 #include "quota/prefix.h"
 #include "upstream/lane.h"
 
@@ -20,7 +20,7 @@ void proof_note_lane(struct client *client, struct lane *lane)
     if (!lane->is_covered || proof_is_lost(client))
         return;
     client->wrote_elsewhere = client->is_unproven = lane->is_covered = false;
-    effect_pin(client);
+    holds_pin(client);
 }
 
 static bool is_one_of(struct slice name, const struct slice *names, size_t n)
@@ -46,7 +46,7 @@ static void note_wait(struct client *client, const struct request *request, stru
     call->argument = ANSWER_REDIS;
     if (!client->wrote_elsewhere)
         return;
-    effect_pin(client);
+    holds_pin(client);
     client->is_unproven = true;
     client_hold(client);
     call->argument = ANSWER_NOTHING;

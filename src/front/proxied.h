@@ -8,26 +8,16 @@
 #define WEIR_FRONT_PROXIED_H
 
 #include <stddef.h>
-#include <stdint.h>
-
-#include "limit/ip.h"
 
 struct client;
-
-/* Where a client speaks from; ip has family 0 on a unix socket. */
-struct client_address {
-    struct ip ip;
-    uint16_t port;
-};
-
-/* As announced, or else its own. */
-struct client_address proxied_address(const struct client *client);
 
 /* It has just connected: wait for its header, or close it if it is not to be believed. */
 void proxied_begin(struct client *client);
 
-/* While client->is_announcing. Returns how many of the bytes were the header's, or TLS' behind it; when the header
- * ends in them and TLS does not begin, the client has been admitted. It may be closed. */
+/*
+ * While client->is_announcing. Returns how many of the bytes were the header's. When it has ended in them the client
+ * is no longer announcing, and is yet to be admitted. It may be closed.
+ */
 size_t proxied_take(struct client *client, const char *data, size_t n);
 
 #endif

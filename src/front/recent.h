@@ -31,7 +31,8 @@ static inline bool recent_is_plain(const struct command *command)
 }
 
 /*
- * `name` lies in memory of which RECENT_NAME_ROOM bytes from its beginning may be read. NULL: it is not plain, or is too long.
+ * `name` lies in memory of which RECENT_NAME_ROOM bytes from its beginning may be read. NULL: it is not plain, or is
+ * too long.
  */
 static inline const struct command *recent_find(struct recent *recent, const struct command_table *table,
                                                 struct slice name)

@@ -6,15 +6,17 @@
  *              \__ run _____/  \_ run _______/ \ run     requests beside one another that one lane answers are a run;
  *               ^ its turn           what weir says      weir's own replies stand behind the run before them
  *
- * A queue of runs. What comes for the first of them, whose turn it is, passes to the client without being copied, however
- * large it is; what comes for another is kept with it until its turn: early. Frames that answer nothing (messages, pushes)
- * of a lane without a run pass as soon as no frame of another lane is half sent.
+ * A queue of runs. What comes for the first of them, whose turn it is, passes to the client without being copied,
+ * however large it is; what comes for another is kept with it until its turn: early. Frames that answer nothing
+ * (messages, pushes) of a lane without a run pass as soon as no frame of another lane is half sent.
  *
  * How many replies a run has is not counted here. The lane's queue knows it: the last call of a run is marked there
- * (CALL_ENDS_RUN), and replies_end follows its answer. A lane that is lost takes the client with it, so no run ends otherwise.
+ * (CALL_ENDS_RUN), and replies_end follows its answer. A lane that is lost takes the client with it, so no run ends
+ * otherwise.
  *
  * With nothing to be put in order there are no runs at all, and nothing of this is called: see replies_are_idle.
- * Memory is the pool's (base/chain.h), and counts there; its owner holds replies_bytes to what a client may leave unread.
+ * Memory is the pool's (base/chain.h), and counts there; its owner holds replies_bytes to what a client may leave
+ * unread.
  */
 #ifndef WEIR_FRONT_REPLIES_H
 #define WEIR_FRONT_REPLIES_H
@@ -85,8 +87,9 @@ static inline uint64_t replies_bytes(const struct replies *replies)
 }
 
 /*
- * What is asked from here on `source` answers: a new run, unless the newest is its already and nothing stands behind that.
- * If all was idle, `is_in_frame` tells that a part of a frame of the source's has been sent. False: out of memory.
+ * What is asked from here on `source` answers: a new run, unless the newest is its already and nothing stands behind
+ * that. If all was idle, `is_in_frame` tells that a part of a frame of the source's has been sent. False: out of
+ * memory.
  */
 __attribute__((warn_unused_result)) bool replies_begin(struct replies *replies, struct reply_source *source,
                                                        bool is_in_frame);
@@ -104,8 +107,8 @@ enum replies_verdict {
 };
 
 /*
- * `n` bytes have come from the source: a piece of its stream that ends where a frame does if `is_whole`, and does not reach
- * beyond the end of a frame that answers nothing.
+ * `n` bytes have come from the source: a piece of its stream that ends where a frame does if `is_whole`, and does not
+ * reach beyond the end of a frame that answers nothing.
  */
 __attribute__((warn_unused_result)) enum replies_verdict replies_take(struct replies *replies,
                                                                       struct reply_source *source, const char *data,

@@ -12,6 +12,14 @@
 #include "limit/hello.h"
 #include "limit/keys.h"
 
+/* What becomes of a request. */
+enum route {
+    ROUTE_TAKEN,   /* it is on its way, or has been answered */
+    ROUTE_WAIT,    /* not yet; the client's link will be woken */
+    ROUTE_STOP,    /* the client takes nothing more */
+    ROUTE_GOES_ON, /* within route: the next step is to be taken */
+};
+
 struct request {
     const struct command *command;
     struct slice bytes; /* as multibulk; of a large request the beginning */
@@ -33,7 +41,10 @@ static inline bool request_effect_is_known(const struct request *request)
     return !request->is_large || effect == EFFECT_EXEC || effect == EFFECT_WATCH || effect == EFFECT_ADMIT;
 }
 
-/* Would it change who the client is, what it is called or whom it points at, unseen? Then it must not travel. */
+/*
+ * Is it large, and would it change the client's user, name or tracking, which weir cannot read then? It must not
+ * travel.
+ */
 static inline bool request_is_unseen(const struct request *request)
 {
     enum effect effect = (enum effect)request->command->effect;
@@ -66,14 +77,14 @@ static inline bool request_blocks_by_option(const struct request *request, bool 
     return sight == KEYS_SEEN || (sight == KEYS_HIDDEN && if_hidden);
 }
 
-/* Does it say that it may wait in Redis? */
+/* May it wait in Redis, as far as its arguments are at hand? */
 static inline bool request_blocks(const struct request *request)
 {
     bool is_optional = keys_may_block(request->command);
     return request->command->blocks && (!is_optional || request_blocks_by_option(request, false));
 }
 
-/* May it wait in Redis, for all that is seen of it? */
+/* The same, and yes where the argument that says so is not at hand. */
 static inline bool request_may_block(const struct request *request)
 {
     bool is_optional = keys_may_block(request->command);

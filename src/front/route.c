@@ -11,6 +11,8 @@
 #include "front/login.h"
 #include "front/limit_command.h"
 #include "front/lane_choice.h"
+#include "front/meter.h"
+#include "front/payer.h"
 #include "front/proof.h"
 #include "front/request.h"
 #include "front/session.h"
@@ -157,7 +159,7 @@ static enum route run_own(struct client *client, struct request *request)
 static enum route ask_gate(struct client *client, struct lane *lane, struct request *request)
 {
     struct verdict verdict;
-    bool has_waited = account_is_waiting(client);
+    bool has_waited = meter_is_waiting(client);
     enum route result = answer_unless_passed(client, lane, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
@@ -287,7 +289,7 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
     char unknown[UNKNOWN_ROOM];
     if (request_is_unseen(request))
         return answer_error(client, lane, request, SLICE("-ERR the arguments are too long\r\n"));
-    if (account_is_hidden(client, request))
+    if (payer_is_hidden(client, request))
         return answer_error(client, lane, request, SLICE("-ERR the key comes too late: limits depend on it\r\n"));
     if (unknown_by_luck(request->name))
         return answer_error(client, lane, request, unknown_command(request, front_is_before_7(client->front), unknown));

@@ -1,20 +1,14 @@
 /*
- * Where a request goes: to a lane, or nowhere because it is answered here.
+ * Where a request goes: to a lane, or nowhere because weir answers it. The long way, of every request that express
+ * leaves.
  */
 #ifndef WEIR_FRONT_ROUTE_H
 #define WEIR_FRONT_ROUTE_H
 
 #include "base/slice.h"
 #include "front/client.h"
-#include "limit/gate.h"
+#include "front/request.h"
 #include "resp/scan.h"
-
-enum route {
-    ROUTE_TAKEN,   /* it is on its way, or has been answered */
-    ROUTE_WAIT,    /* not yet; the client's link will be woken */
-    ROUTE_STOP,    /* the client takes nothing more */
-    ROUTE_GOES_ON, /* within route: the next step is to be taken */
-};
 
 /* A whole request: `bytes` as it came, located by `scan`. */
 __attribute__((warn_unused_result)) enum route route_request(struct client *client, const struct request_scan *scan,

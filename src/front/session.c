@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/account.h"
-#include "front/lane_choice.h"
+#include "base/log.h"
 #include "upstream/login.h"
 
 struct text {
@@ -43,13 +42,11 @@ static bool set_text(struct text *text, struct slice value)
     return true;
 }
 
-/* NULL: there was no memory, and the client is closed. */
+/* NULL: out of memory. */
 static struct session *need_session(struct client *client)
 {
     if (client->session == NULL && (client->session = calloc(1, sizeof *client->session)) != NULL)
         client->session->protocol = 2;
-    if (client->session == NULL)
-        client_close_starved(client);
     return client->session;
 }
 
@@ -167,17 +164,18 @@ bool session_ask(struct client *client, uint8_t protocol, bool has_name, struct 
 
 /* ---- what holds ---- */
 
-void session_hold(struct client *client)
+bool session_hold(struct client *client)
 {
     struct session *session = client->session;
+    bool has_other_name = session->has_asked_name;
     session->protocol = session->asked_protocol;
     if (session->has_asked_name) {
         free(session->name.at);
         session->name = session->asked_name;
         session->asked_name = (struct text){NULL, 0};
-        lane_choice_note_name(client);
     }
     session->has_asked_name = false;
+    return has_other_name;
 }
 
 /* All that is memory of its own, but for what it has said of its library. */
@@ -198,15 +196,6 @@ static void change_lane(struct client *client)
     }
 }
 
-static bool session_changed(struct client *client)
-{
-    change_lane(client);
-    if (account_identify(client))
-        return true;
-    client_turn_away(client);
-    return false;
-}
-
 bool session_log_in(struct client *client, struct login *login)
 {
     struct session *session = need_session(client);
@@ -215,7 +204,8 @@ bool session_log_in(struct client *client, struct login *login)
     login_get(login);
     login_put(session->login);
     session->login = login;
-    return session_changed(client);
+    change_lane(client);
+    return true;
 }
 
 void session_begin(struct client *client)
@@ -231,19 +221,14 @@ void session_reset(struct client *client)
         *session = (struct session){.protocol = 2, .library = session->library};
     }
     session_begin(client);
-    lane_choice_note_name(client);
-    (void)session_changed(client);
+    change_lane(client);
 }
 
-void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply)
+bool session_take_asked(struct client *client)
 {
-    if (glimpse_type(reply) == '-')
-        return;
-    if (effect == EFFECT_SELECT)
-        client->session->database = argument;
-    else
-        session_hold(client);
-    (void)session_changed(client);
+    bool has_other_name = session_hold(client);
+    change_lane(client);
+    return has_other_name;
 }
 
 bool session_select(struct client *client, uint32_t database)
@@ -258,7 +243,7 @@ bool session_select(struct client *client, uint32_t database)
 
 void session_print_address(const struct client *client, char *out)
 {
-    struct client_address address = proxied_address(client);
+    struct client_address address = client_address(client);
     char ip[IP_TEXT_MAX];
     if (address.ip.family == 0)
         snprintf(out, SESSION_TEXT, "unix");
@@ -275,6 +260,13 @@ void session_print(const struct client *client, char *out)
     struct slice user = login_user(client->session->login);
     size_t len = strlen(out);
     snprintf(out + len, SESSION_TEXT - len, " user:%.*s", (int)(user.len < 128 ? user.len : 128), user.at);
+}
+
+void session_log_closed(const struct client *client, enum log_site site, const char *why)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(site, LOG_WARN, "client %s is closed: %s", name, why);
 }
 
 void session_free(struct client *client)

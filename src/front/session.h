@@ -1,9 +1,10 @@
 /*
  * A client's session: who it is, in which protocol and database.
  *
- * Who it is changes in session_log_in and session_reset and nowhere else: front/login.h says when. Redis judges SELECT,
- * the protocol of HELLO and CLIENT SETNAME where they travel; what they ask for is noted when they are sent and holds
- * once they have been answered well.
+ * Who it is changes in session_log_in and session_reset and nowhere else: front/login.h says when. Whose limits bind
+ * it then is asked by who has called them (binding_change). Redis judges SELECT, the protocol of HELLO and CLIENT
+ * SETNAME where they travel; what they ask for is noted when they are sent and holds once they have been answered
+ * well.
  */
 #ifndef WEIR_FRONT_SESSION_H
 #define WEIR_FRONT_SESSION_H
@@ -37,21 +38,21 @@ void session_forget_library(struct client *client);
 /* As in Redis: in RESP2 a subscribed client could take a reply for a message. */
 bool session_may_only_subscribe(const struct client *client);
 
-/* By which it has logged in; NULL: it has not. */
+/* By which the client has logged in; NULL: it has not. */
 struct login *session_login(const struct client *client);
 
-/* Has it come in by this login? */
+/* Is the client in by this login? NULL: by none. */
 bool session_has_login(const struct client *client, const struct login *login);
 
-/* Would Redis answer it NOAUTH? */
+/* Would Redis answer the client -NOAUTH? */
 bool session_is_anonymous(const struct client *client);
 
 /* The same of a request that is refused for it; whether a password is still wanted is then asked of Redis. */
 bool session_must_log_in(const struct client *client);
 
 /*
- * Redis has said at the door that it is who this login says. False: as that it is one too many, and is leaving; or there
- * was no memory, and it is closed.
+ * Redis has said at the door that it is who this login says; binding_change follows. False: out of memory, and it is
+ * who it was.
  */
 __attribute__((warn_unused_result)) bool session_log_in(struct client *client, struct login *login);
 
@@ -62,22 +63,19 @@ __attribute__((warn_unused_result)) bool session_log_in(struct client *client, s
 __attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol, bool has_name,
                                                      struct slice name);
 
-/* What it has asked for holds. */
-void session_hold(struct client *client);
+/* What session_ask has noted holds. True: the client has another name. */
+bool session_hold(struct client *client);
 
-/* That has been answered, or a SELECT of database `argument`. */
-void session_answered(struct client *client, enum effect effect, uint32_t argument, const struct glimpse *reply);
+/* The same, and Redis has changed the lane along. */
+bool session_take_asked(struct client *client);
 
-/* A SELECT in a transaction has been carried out. False: out of memory, and it is closed. */
+/* The client is in that database. False: out of memory. */
 __attribute__((warn_unused_result)) bool session_select(struct client *client, uint32_t database);
 
-/* It comes in this epoch. */
+/* The client has come: its epoch is the node's of now. */
 void session_begin(struct client *client);
 
-/*
- * Back to what a new connection in this epoch is, but for the library. It may be one too many as that, and is leaving
- * then.
- */
+/* Back to what a new connection in this epoch is, but for the library; binding_change follows. */
 void session_reset(struct client *client);
 
 /* "10.1.2.3:4711", "[::1]:4711", or "unix", into SESSION_TEXT bytes. */
@@ -86,6 +84,9 @@ void session_print_address(const struct client *client, char *out);
 /* The client for the log: its address, and its user if it has one ("10.1.2.3:4711 user:alice"). */
 #define SESSION_TEXT 512
 void session_print(const struct client *client, char *out);
+
+/* A line of the log: the client is closed, and why. */
+void session_log_closed(const struct client *client, enum log_site site, const char *why);
 
 void session_free(struct client *client);
 

@@ -7,17 +7,16 @@
 #include "base/num.h"
 #include "front/account.h"
 #include "front/catalog.h"
-#include "front/effect.h"
-#include "front/library.h"
+#include "front/holds.h"
 #include "front/login.h"
+#include "front/login_attempt.h"
 #include "front/proof.h"
+#include "front/rewrite.h"
 #include "front/session.h"
+#include "front/setinfo.h"
 #include "front/timing.h"
 #include "resp/argv.h"
-#include "resp/emit.h"
-#include "upstream/owned.h"
 
-#define NOBODYS_ID "9223372036854775807"
 #define REQUEST(words) words, sizeof(words) - 1
 
 static const char refused_request[] = "*1\r\n$12\r\nWEIR.REFUSED\r\n";
@@ -117,7 +116,7 @@ bool special_break_multi(struct client *client, struct lane *lane)
 static bool send_raw(struct client *client, struct lane *lane, const struct request *request)
 {
     if (!client->is_raw) {
-        effect_be_raw(client);
+        holds_be_raw(client);
         lane_set_raw(lane);
     }
     lane_send(lane, &client->rider, request->bytes.at, request->bytes.len);
@@ -266,7 +265,7 @@ static void note_queued(struct client *client, const struct request *request, en
 {
     struct queued *queued = &client->extra->queued;
     if (request->command->pins || is_session(effect) || is_mark(effect))
-        effect_pin(client);
+        holds_pin(client);
     if (request->command->id == 0)
         call->flags |= CALL_LOOK; /* is it there? */
     if (admits(request, effect))
@@ -279,7 +278,7 @@ static void note_queued(struct client *client, const struct request *request, en
         client_close_starved(client);
     queued_add(queued);
     if (request->hello != NULL && request->hello->has_auth) {
-        account_login_failed(client); /* nobody will look for its answer in what EXEC answers */
+        login_attempt_failed(client); /* nobody will look for its answer in what EXEC answers */
         login_queue(client, request->hello);
     }
 }
@@ -339,7 +338,7 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     call->effect = (uint8_t)transaction_send(&client->transaction, effect);
     call->argument = argument_of(request, effect);
     if (request->command->pins)
-        effect_pin(client);
+        holds_pin(client);
     proof_note_sent(client, request, call);
     if (call->effect != EFFECT_NONE || request->command->id == 0)
         call->flags |= CALL_LOOK;
@@ -356,12 +355,6 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         client_hold(client);
 }
 
-/* A shared lane stays what it is: where strangers all are, none of them may ask for another protocol. 0: as before. */
-static uint8_t asked_protocol(const struct lane *lane, const struct hello *hello)
-{
-    return lane->role == LANE_SHARED && hello->protocol != 0 ? lane->key.protocol : hello->protocol;
-}
-
 /* What it asks for is noted before its call is, which cannot be taken back. False: out of memory. */
 static bool note_asked(struct client *client, const struct lane *lane, const struct request *request,
                        enum effect effect)
@@ -369,86 +362,16 @@ static bool note_asked(struct client *client, const struct lane *lane, const str
     const struct hello *hello = request->hello;
     switch (effect) {
     case EFFECT_HELLO:
-        return session_ask(client, asked_protocol(lane, hello), hello->has_name, hello->name);
+        return session_ask(client, rewrite_protocol(lane, hello), hello->has_name, hello->name);
     case EFFECT_NAME:
         return session_ask(client, 0, true, request->args[1]);
     case EFFECT_SELECT:
         return session_ask(client, 0, false, SLICE(""));
     case EFFECT_LIBRARY:
-        return library_note(client, request);
+        return setinfo_note(client, request);
     default:
         return true;
     }
-}
-
-/* In weir's own words, and without a login: that has been settled. A name is on no lane but its owner's. */
-static bool send_hello(struct client *client, struct lane *lane, const struct hello *hello)
-{
-    const bool has_name = hello->has_name && client->has_private_lane;
-    uint8_t protocol = asked_protocol(lane, hello);
-    char small[4 * EMIT_HEADER_MAX + 64];
-    char *out = has_name ? malloc(sizeof small + hello->name.len) : small; /* a shared lane waits for it for certain */
-    if (out == NULL)
-        return false;
-    const struct slice words[] = {SLICE("HELLO"), protocol == 3 ? SLICE("3") : SLICE("2"), SLICE("SETNAME"),
-                                  hello->name};
-    size_t n = protocol == 0 ? 1 : has_name ? 4 : 2;
-    lane_send(lane, &client->rider, out, emit_array(out, words, n));
-    if (out != small)
-        free(out);
-    return true;
-}
-
-/* It will be refused for what is wrong with it, and not log anybody in before, as Redis below 7.2 would. */
-static bool send_wrong_hello(struct client *client, struct lane *lane, const struct hello *hello)
-{
-    struct slice words[1 + sizeof hello->wrong / sizeof hello->wrong[0]] = {SLICE("HELLO")};
-    size_t room = sizeof "HELLO" + EMIT_HEADER_MAX;
-    for (size_t i = 0; i < hello->n_wrong; i++) {
-        words[1 + i] = hello->wrong[i];
-        room += hello->wrong[i].len + 2 + EMIT_HEADER_MAX;
-    }
-    char *out = malloc(room + EMIT_HEADER_MAX + 2);
-    if (out == NULL)
-        return false;
-    lane_send(lane, &client->rider, out, emit_array(out, words, 1U + hello->n_wrong));
-    free(out);
-    return true;
-}
-
-/* CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}: which words are ids. */
-static bool is_id(const struct slice *words, uint32_t i)
-{
-    uint32_t at = 3;
-    while (at < i) {
-        bool is_redirect = slice_is_word(words[at], SLICE("redirect"));
-        if (is_redirect && at + 1 == i)
-            return true;
-        at += is_redirect || slice_is_word(words[at], SLICE("prefix")) ? 2 : 1;
-    }
-    return false;
-}
-
-/* Nobody points at another's lane: an id that is none of his own application's becomes one that nobody has. */
-static bool send_tracking(struct client *client, struct lane *lane, const struct request *request)
-{
-    const struct lane_key key = session_key(client, lane_node(lane));
-    struct slice *words = malloc(request->argc * sizeof *words);
-    char *out = malloc(request->bytes.len + request->argc * (EMIT_HEADER_MAX + sizeof NOBODYS_ID));
-    struct argv_walk walk;
-    bool is_good = words != NULL && out != NULL;
-    argv_walk_init(&walk, request->bytes);
-    for (uint32_t i = 0; is_good && i < request->argc && argv_next(&walk, &words[i]); i++) {
-        int64_t id;
-        if (is_id(words, i) && num_parse(words[i], &id) && id != 0 &&
-            !owned_point(lane_node(lane)->owned, id, key.login))
-            words[i] = SLICE(NOBODYS_ID);
-    }
-    if (is_good)
-        lane_send(lane, &client->rider, out, emit_array(out, words, request->argc));
-    free(words);
-    free(out);
-    return is_good;
 }
 
 static bool send_bytes(struct client *client, struct lane *lane, const struct request *request)
@@ -456,14 +379,14 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
     enum effect effect = request_effect(request);
     struct rider *rider = &client->rider;
     if (effect == EFFECT_HELLO && !transaction_is_open(&client->transaction))
-        return send_hello(client, lane, request->hello);
+        return rewrite_hello(client, lane, request->hello);
     if (effect == EFFECT_HELLO && request->hello->n_wrong > 0)
-        return send_wrong_hello(client, lane, request->hello);
+        return rewrite_wrong_hello(client, lane, request->hello);
     if (effect == EFFECT_TRACKING)
-        return send_tracking(client, lane, request);
+        return rewrite_tracking(client, lane, request);
     /* Nobody's name belongs on a lane for all; Redis is asked for leave all the same. */
     if (effect == EFFECT_LIBRARY)
-        library_send(client, lane, request);
+        setinfo_send(client, lane, request);
     else if (effect == EFFECT_NAME && !client->has_private_lane && hello_is_name(request->args[1]))
         lane_send(lane, rider, REQUEST(no_name_request));
     else if (reply_mode_is_off(&client->reply_mode) && transaction_is_open(&client->transaction) &&
@@ -481,7 +404,7 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
     if (client->has_private_lane && is_looked_at(client, request) && !lane_vouch(lane, &client->rider))
         return false;
 
-    if (client->has_private_lane && !is_later && library_is_asked(request) && !library_tell(client, lane))
+    if (client->has_private_lane && !is_later && setinfo_is_asked(request) && !setinfo_tell(client, lane))
         return false;
 
     if ((!is_later || effect == EFFECT_LIBRARY) && !note_asked(client, lane, request, effect))
@@ -531,10 +454,7 @@ static bool ignore(struct client *client)
 
 static void close_hidden(struct client *client)
 {
-    char name[SESSION_TEXT];
-    session_print(client, name);
-    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN, "client %s is closed: it logs in where its replies cannot be told apart",
-           name);
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "it logs in where its replies cannot be told apart");
     client_close_for(client, CLOSED_PROTOCOL);
 }
 

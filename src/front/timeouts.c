@@ -1,8 +1,8 @@
 #include "front/timeouts.h"
 
 #include "base/log.h"
-#include "front/account.h"
 #include "front/client.h"
+#include "front/meter.h"
 #include "front/session.h"
 
 #define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
@@ -82,7 +82,7 @@ static void on_handshake_late(struct alarm *alarm)
 static bool is_hindered(const struct client *client)
 {
     return client->link.is_paused || client->is_held || !list_is_empty(&client->rider.waiting) ||
-           account_is_waiting(client);
+           meter_is_waiting(client);
 }
 
 static void close_late_request(struct client *client)

@@ -25,13 +25,6 @@ struct timeouts {
     struct alarm handshake, request, idle;
 };
 
-/* Of one client. */
-struct waited_for {
-    struct list in_list; /* handshakes or unfinished */
-    uint32_t since_ms;   /* there; it wraps, so that only differences say anything */
-    uint32_t looked_ms;  /* the same: when it was looked at; front->clients is in this order */
-};
-
 void timeouts_init(struct front *front);
 void timeouts_close(struct front *front); /* asynchronous, as the loop is closed */
 void timeouts_fini(struct front *front);

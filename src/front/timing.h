@@ -1,8 +1,8 @@
 /*
  * How long a client's commands take: where each begins and ends, and which of them belong in the slow log.
  *
- * A command begins when it is the next of its connection: when it was read, or when what came before it let it. What may
- * wait in Redis, and what weir cannot tell the end of, is not measured.
+ * A command begins when it is the next of its connection: when it was read, or when what came before it let it. What
+ * may wait in Redis, and what weir cannot tell the end of, is not measured.
  */
 #ifndef WEIR_FRONT_TIMING_H
 #define WEIR_FRONT_TIMING_H
@@ -26,7 +26,7 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
 /* weir has answered the client's next request. */
 void timing_local(struct client *client, uint32_t tag);
 
-/* A LIMIT command has been decided: one with arrived_ns. */
+/* A LIMIT command has been decided; measured unless its arrived_ns is 0. */
 void timing_decided(struct client *client, const struct decision *call);
 
 #endif

@@ -15,7 +15,7 @@
 #define UNKNOWN_SHOWN 128 /* bytes of a name, and of a command's arguments, that Redis repeats */
 #define UNKNOWN_ROOM (3 * UNKNOWN_SHOWN + 128)
 
-/* Could a name be found that is not the whole of it? */
+/* Does the name hold a NUL, so that Redis may run the part before it? */
 static inline bool unknown_by_luck(struct slice name)
 {
     return memchr(name.at, '\0', name.len) != NULL;

@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
+#include "front/life.h"
+#include "front/limit_command.h"
 #include "net/listen.h"
 
 /* What the main thread has put in and the worker has not taken yet; under the lock. */

@@ -1,0 +1,190 @@
+#include "front/binding.h"
+
+#include "base/err.h"
+#include "front/facts.h"
+#include "front/gather.h"
+#include "front/meter.h"
+#include "front/payer.h"
+
+/* The client reads that it is one connection too many, instead of what has been gathered, and leaves. */
+static void turn_away(struct client *client)
+{
+    if (client_is_closed(client))
+        return;
+    gather_drop(client);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_RATE], 1);
+    client_answer(client, err_text(ERR_MAX_CLIENTS));
+    client_leave_for(client, CLOSED_LIMIT);
+}
+
+static bool counts_connections(const struct policy *policy)
+{
+    return policy != NULL && (policy->of_unit[UNIT_CONNECTIONS] | policy->of_unit[UNIT_CONNECTS]) != 0;
+}
+
+/* Who it is to be from now on; the old one is still held. False: out of memory, and it is who it was. */
+static bool find_subject(struct client *client)
+{
+    struct front *front = client->front;
+    const struct rules *rules = front->rules;
+    struct facts facts = facts_of(client);
+    char name[SUBJECT_NAME_MAX];
+    size_t len = identity_subject(&rules->identity, &facts, name);
+    const struct policy *policy = client_entrance(client)->is_admin ? NULL : policies_match(rules->policies, &facts);
+    struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
+    bool is_keyed = !client_entrance(client)->is_admin &&
+                    (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));
+    if (!meter_make_funnels(client, policy) || (counts_connections(policy) && meter_make(client) == NULL))
+        return false;
+    const struct subject *old = client->subject;
+    client->bound = policy;
+    client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
+    if (client->subject != old)
+        meter_forget_places(client);
+    client->overflows = subject_is_overflow(client->subject);
+    client->is_keyed = is_keyed;
+    client->counts_bytes_out = policy != NULL && policy->of_unit[UNIT_BYTES_OUT] != 0;
+    client->counts_calls = policy != NULL && policy->of_unit[UNIT_INFLIGHT] != 0;
+    return true;
+}
+
+/* The connection and its calls in flight count for nobody any more. */
+static void detach(struct client *client, const struct account *account)
+{
+    struct meter *meter = client->meter;
+    if (meter == NULL || account->policy == NULL)
+        return;
+    gate_disconnect(account, meter->connected);
+    gate_calls_end(account, meter->counted, meter->counted_shadow);
+    meter->connected = 0;
+}
+
+static void attach_calls(struct client *client, const struct account *account)
+{
+    if (client->meter != NULL && account->policy != NULL)
+        gate_calls_begin(account, client->meter->counted, client->meter->counted_shadow);
+}
+
+/* False: it is one too many; or out of memory, and closed. */
+static bool identify(struct client *client)
+{
+    struct front *front = client->front;
+    struct subject *old = client->subject;
+    struct account before = {0};
+    struct verdict verdict = {0};
+    binding_tell_top(client);
+    if (old != NULL)
+        before = payer_of(client);
+    const struct policy *old_policy = client->bound;
+    if (!find_subject(client)) {
+        client_close_starved(client);
+        return false;
+    }
+    bool is_same = old != NULL && client->subject == old && client->bound == old_policy;
+    bool is_welcome = true;
+    if (!is_same) {
+        detach(client, &before);
+        struct account now = payer_of(client);
+        if (counts_connections(now.policy)) {
+            is_welcome = gate_connect(&now, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
+            client->meter->connected = verdict.counted;
+        }
+        attach_calls(client, &now);
+    }
+    if (old != NULL)
+        subject_put(front->settings->subjects, old);
+    return is_welcome;
+}
+
+bool binding_change(struct client *client)
+{
+    if (identify(client))
+        return true;
+    turn_away(client);
+    return false;
+}
+
+void binding_unmoor(struct client *client)
+{
+    if (client->subject == NULL)
+        return; /* it is not admitted yet */
+    binding_tell_top(client);
+    struct account before = payer_of(client);
+    detach(client, &before);
+    payer_let_keyed_go(client);
+}
+
+void binding_moor(struct client *client)
+{
+    struct subject *old = client->subject;
+    if (old == NULL)
+        return;
+    if (!find_subject(client)) {
+        client->bound = NULL; /* the old rules may be gone, and it counts nothing any more */
+        client_close_starved(client);
+        return;
+    }
+    struct account now = payer_of(client);
+    if (now.policy != NULL && now.policy->of_unit[UNIT_CONNECTIONS] != 0)
+        client->meter->connected = gate_reconnect(&now);
+    attach_calls(client, &now);
+    subject_put(client->front->settings->subjects, old);
+}
+
+/*
+ * Whoever shares a subject for want of room has its own as soon as there is one, which another connection may have had
+ * made: else it had two to spend from. Its connection and its calls go with it, counted, not asked.
+ */
+void binding_leave_overflow(struct client *client)
+{
+    struct front *front = client->front;
+    struct subject *shared = client->subject;
+    struct facts facts = facts_of(client);
+    char name[SUBJECT_NAME_MAX];
+    size_t len = identity_subject(&front->rules->identity, &facts, name);
+    struct subject *own =
+        subject_try_get(front->settings->subjects, shared->record, slice_of(name, len), front->loop->now_ns);
+    if (own == NULL)
+        return;
+    binding_tell_top(client);
+    const struct account before = payer_of(client);
+    detach(client, &before);
+    client->subject = own;
+    client->overflows = false;
+    const struct account now = payer_of(client);
+    if (now.policy != NULL && now.policy->of_unit[UNIT_CONNECTIONS] != 0)
+        client->meter->connected = gate_reconnect(&now);
+    attach_calls(client, &now);
+    subject_put(front->settings->subjects, shared);
+}
+
+void binding_leave(struct client *client)
+{
+    if (client->subject == NULL) {
+        meter_free(client); /* it was to be admitted */
+        return;
+    }
+    meter_leave_queue(client);
+    binding_unmoor(client);
+    subject_put(client->front->settings->subjects, client->subject);
+    client->subject = NULL;
+    client->bound = NULL; /* whatever of it is still under way is charged to nobody */
+    client->is_keyed = client->counts_bytes_out = client->counts_calls = false;
+    meter_free(client);
+}
+
+/* ---- LIMIT TOP ---- */
+
+void binding_tell_top(struct client *client)
+{
+    struct front *front = client->front;
+    const struct subject *subject = client->subject;
+    if (subject == NULL || client_entrance(client)->is_admin || (client->n_commands == 0 && client->n_bytes == 0))
+        return;
+    const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes};
+    for (unsigned by = 0; by < TOP_BY_COUNT; by++)
+        if (amounts[by] > 0)
+            top_add(front->top, (enum top_by)by, slice_str(subject->record->name), subject_name(subject), subject->hash,
+                    amounts[by], front->loop->now_ns);
+    client->n_commands = client->n_refused = client->n_bytes = 0;
+}

@@ -1,0 +1,476 @@
+#include "front/connection.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "front/account.h"
+#include "front/binding.h"
+#include "front/decisions.h"
+#include "front/effect.h"
+#include "front/feed.h"
+#include "front/gather.h"
+#include "front/lane_choice.h"
+#include "front/login.h"
+#include "front/memory_pressure.h"
+#include "front/proxied.h"
+#include "front/session.h"
+#include "front/timing.h"
+#include "upstream/stall.h"
+
+static struct client *client_of_link(struct link *link)
+{
+    return container_of(link, struct client, link);
+}
+
+static struct client *client_of_rider(struct rider *rider)
+{
+    return container_of(rider, struct client, rider);
+}
+
+/* ---- from its lane ---- */
+
+static void put_in_order(struct client *client, const struct rider *rider, const char *data, size_t n)
+{
+    struct extra *extra = client->extra;
+    switch (replies_take(&extra->replies, &extra->own, data, n, !rider->lane->is_in_frame)) {
+    case REPLIES_PASS:
+        client_output(client, data, n);
+        break;
+    case REPLIES_KEPT:
+        client_limit_unread(client, 0);
+        break;
+    case REPLIES_FULL:
+        client_close_starved(client);
+        break;
+    }
+    if (!client_is_closed(client))
+        replies_flush(&extra->replies, client_put_out, client);
+}
+
+static void on_run_end(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    struct extra *extra = client->extra;
+    replies_end(&extra->replies, &extra->own);
+    replies_flush(&extra->replies, client_put_out, client);
+}
+
+static void on_bytes(struct rider *rider, const char *data, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (client->is_leaving && !client_is_owed(client))
+        return;
+    account_bytes_out(client, n, rider->counted);
+    if (client_is_closed(client))
+        return;
+    timeouts_note_active(client);
+    /* A message of which a part has gone out already goes on. */
+    if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
+        return;
+    if (replies_are_idle(&client_extra(client)->replies))
+        client_output(client, data, n);
+    else
+        put_in_order(client, rider, data, n);
+    /* A slow reader stops its own lane, and Redis sees what it would see without weir; so does who must read slowly. */
+    rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
+    if (client->has_private_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
+        stall_begin(rider->lane);
+}
+
+static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
+{
+    effect_apply(client_of_rider(rider), call, reply);
+}
+
+static void on_counted(struct rider *rider, uint8_t counted)
+{
+    account_answered(client_of_rider(rider), counted);
+}
+
+static void on_unread(struct rider *rider, uint64_t bytes)
+{
+    if (!rider->is_paying)
+        client_limit_unread(client_of_rider(rider), bytes);
+}
+
+static void on_refused(struct rider *rider, struct slice reply)
+{
+    struct client *client = client_of_rider(rider);
+    lane_choice_note_refused(client);
+    client_forget_refusal(client);
+    struct extra *extra = reply.len > 0 ? client_want_extra(client) : NULL;
+    if (extra != NULL) /* else, or without memory, weir's own words do */
+        extra->refusal = strndup(reply.at, reply.len);
+}
+
+static void on_transaction(struct rider *rider, const char *data, size_t n)
+{
+    struct members *selects = client_extra(client_of_rider(rider))->queued.selects;
+    if (selects != NULL)
+        members_feed(selects, data, n);
+}
+
+static void on_heavy(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    client_note_heavy(client);
+    lane_choice_note_huge(client);
+}
+
+static void on_blocking(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_CLIENT_CLOSED, LOG_WARN,
+           "client %s is closed before output-limit: other clients wait behind a reply that it does not read", name);
+    client_close_for(client, CLOSED_BUFFER);
+}
+
+static void on_lost(struct rider *rider)
+{
+    client_close_for(client_of_rider(rider), CLOSED_UPSTREAM);
+}
+
+/* An address stands for all who come from it, whoever they say they are. */
+static struct room_share share(const struct rider *rider)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    const struct hash_key key = client->front->settings->share_key;
+    struct client_address address = client_address(client);
+    char ip[IP_TEXT_MAX];
+    struct slice text = slice_of(ip, address.ip.family != 0 ? ip_print(&address.ip, ip) : 0);
+    return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
+}
+
+/*
+ * A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be
+ * judged.
+ */
+static void audit(const struct rider *rider, const struct lane *lane)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    const struct lane_key key = session_key(client, lane_node(lane));
+    if (lane->role == LANE_PRIVATE) {
+        assert(client->has_private_lane);
+    } else {
+        assert(lane->role == LANE_SHARED && !client->has_private_lane);
+        assert(login_eq(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
+        assert(lane_key_eq(&lane->key, &key) || client->is_held);
+        assert(!lane_key_eq(&lane->key, &key) || client->is_held || rider->lane == lane);
+    }
+}
+
+static const struct rider_ops rider_ops = {
+    .on_bytes = on_bytes,
+    .on_run_end = on_run_end,
+    .on_answer = on_answer,
+    .on_transaction = on_transaction,
+    .on_counted = on_counted,
+    .on_timed = timing_answered,
+    .on_refused = on_refused,
+    .on_heavy = on_heavy,
+    .on_unread = on_unread,
+    .on_blocking = on_blocking,
+    .on_lost = on_lost,
+    .share = share,
+    .audit = audit,
+    .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
+};
+
+/* ---- leaving ---- */
+
+/*
+ * Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end.
+ */
+static void finish_when_answered(struct client *client)
+{
+    if (client_is_owed(client)) {
+        client->rider.wants_idle = true;
+        return;
+    }
+    if (client_extra(client)->n_asked > 0)
+        return;
+    if (client->has_private_lane)
+        lane_choice_abandon(client);
+    link_finish(&client->link);
+}
+
+static void drop_leases(struct client *client)
+{
+    lease_drop(&client->shared);
+    if (client->extra != NULL)
+        lease_drop(&client->extra->kept);
+}
+
+static void on_close(struct client *client)
+{
+    struct lane *lane = client->rider.lane;
+    if (lane != NULL && (client->has_private_lane || client->rider.in_flight > 0))
+        lane_forget(lane, &client->rider);
+    drop_leases(client);
+    login_end(client);
+    list_take(&client->rider.waiting);
+    timeouts_leave(client);
+    memory_pressure_forget(client);
+    if (client->rider.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    const struct extra *extra = client_extra(client);
+    if (extra->ending != NULL)
+        prober_cancel(&extra->ending->probe);
+    if (extra->order != NULL)
+        extra->order->client = NULL;
+    decisions_cancel(client);
+    binding_leave(client);
+    front_leave(client->front, client_entrance(client));
+    client_drain_left(client->front);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].closed[client->reason], 1);
+}
+
+static void drop_extra(struct client *client)
+{
+    if (client->extra == NULL)
+        return;
+    replies_clear(&client->extra->replies);
+    gather_drop(client);
+    free(client->extra->passage);
+    free(client->extra->ending);
+    free(client->extra->refusal);
+    free(client->extra->header);
+    queued_forget(&client->extra->queued);
+    free(client->extra);
+    client->extra = NULL;
+}
+
+static void on_closed(struct link *link)
+{
+    struct client *client = client_of_link(link);
+    feed_free(client);
+    drop_leases(client); /* it may have been closed while it was looking for a lane */
+    drop_extra(client);
+    session_free(client);
+    free(client);
+}
+
+/* ---- the end of what it sends ---- */
+
+/* Is a command of its in Redis that may block? */
+static bool may_wait_in_redis(const struct client *client)
+{
+    return client->has_private_lane && client->rider.lane != NULL && lane_may_wait(client->rider.lane);
+}
+
+/*
+ * What Redis has not answered by now blocks; on a connection of its own the client would be gone. Where it has answered
+ * the client has what follows answered too.
+ */
+static void on_probe_over(struct probe *probe)
+{
+    struct client *client = container_of(probe, struct ending, probe)->client;
+    if (!may_wait_in_redis(client))
+        return;
+    client->is_leaving =
+        true; /* nothing behind it is carried out: its answer would stand where this one's is missing */
+    lane_choice_abandon(client);
+    link_finish(&client->link);
+}
+
+/* A command of a client that has gone must not wait in Redis: it could take an element for nobody. */
+static void end_waiting(struct client *client)
+{
+    if (!may_wait_in_redis(client))
+        return;
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL)
+        return;
+    if (extra->ending == NULL) {
+        extra->ending = malloc(sizeof *extra->ending);
+        if (extra->ending == NULL) {
+            client_close_starved(client);
+            return;
+        }
+        extra->ending->client = client;
+        extra->ending->probe.on_over = on_probe_over;
+        list_init(&extra->ending->probe.in_prober);
+    }
+    struct lane *lane = prober_start(&nodes_row_of(client->rider.lane)->prober, &extra->ending->probe);
+    if (lane != NULL)
+        lane_wait(lane, &client->rider);
+}
+
+/* All was taken and the peer sends no more. */
+static void check_eof(struct client *client)
+{
+    if (!client->is_eof || client_is_closed(client))
+        return;
+    feed_end(client);
+    end_waiting(client);
+    if (!decisions_hurry(client) || account_waits_long(client))
+        client_close(client);
+    if (client->is_leaving || client_is_closed(client))
+        return;
+    if (!client_has_more(client) && !client->is_held && !client->rider.wants_idle)
+        client_leave(client);
+}
+
+/* ---- the connection ---- */
+
+/* Where it comes from is known: it is one of the clients now, unless there are too many. */
+static void admit(struct client *client)
+{
+    session_begin(client);
+    client_drain_came(client);
+    (void)binding_change(client);
+}
+
+static void handshake_failed(struct client *client, const char *why)
+{
+    char name[SESSION_TEXT];
+    session_print(client, name);
+    log_at(LOG_SITE_TLS, LOG_WARN, "client %s on %s is closed: no TLS: %s", name, client_entrance(client)->listener,
+           why);
+    count_add(&client->front->counts.listeners[client_entrance(client)->index].rejected[REJECTED_TLS], 1);
+    client_close_for(client, CLOSED_HANDSHAKE);
+}
+
+/* It goes on in TLS, of which `n` bytes have come already; it is admitted when the handshake is over. */
+static void secure(struct client *client, const char *data, size_t n)
+{
+    timeouts_begin_handshake(client);
+    if (!link_secure(&client->link, client->front->rules->tls, data, n))
+        handshake_failed(client, "out of memory");
+}
+
+/* Of `n` bytes behind the header of its proxy: returns how many of them are requests. */
+static size_t begin_behind_header(struct client *client, const char *data, size_t n)
+{
+    if (client_entrance(client)->is_tls) {
+        secure(client, data, n);
+        return 0;
+    }
+    admit(client);
+    return n;
+}
+
+static void on_data(struct link *link, const char *data, size_t n)
+{
+    struct client *client = client_of_link(link);
+    timeouts_note_active(client);
+    if (client->is_announcing) {
+        size_t used = proxied_take(client, data, n);
+        data += used;
+        n -= used;
+        if (!client->is_announcing && !client_is_closed(client))
+            n = begin_behind_header(client, data, n);
+    }
+    if (n > 0 && !client_is_closed(client))
+        feed(client, data, n);
+    if (client->front->drain.is_on)
+        client_drain_look(client);
+}
+
+static char *on_room(struct link *link, size_t *room)
+{
+    return feed_room(client_of_link(link), room);
+}
+
+/* Does it read, and may it? Then a lane that has been stopped for it goes on. */
+static void catch_up(struct client *client)
+{
+    client->rider.is_paying = account_is_paying(client, UNIT_BYTES_OUT);
+    if (!client->rider.is_paying && (client->has_private_lane || client->rider.in_flight > 0))
+        lane_catch_up(&client->rider);
+}
+
+static void on_wake(struct link *link)
+{
+    struct client *client = client_of_link(link);
+    if (client_is_closed(client))
+        return;
+    if (client->rider.is_paying && !client->link.is_congested)
+        catch_up(client);
+    if (client->is_parted)
+        return;
+    if (client->is_leaving) {
+        finish_when_answered(client);
+        check_eof(client);
+        return;
+    }
+    lane_choice_release(client);
+    feed_again(client);
+    check_eof(client);
+    if (client->front->drain.is_on)
+        client_drain_look(client);
+}
+
+static void on_end(struct link *link, int status)
+{
+    struct client *client = client_of_link(link);
+    if (status != UV_EOF || client->is_raw || client->is_parted || client->is_announcing) {
+        client_close(client);
+        return;
+    }
+    client->is_eof = client->rider.is_gone = true;
+    nodes_sweep(&client->front->nodes);
+    check_eof(client);
+}
+
+static void on_drained(struct link *link)
+{
+    struct client *client = client_of_link(link);
+    if (client->rider.absorbed > 0)
+        stall_absorbed(&client->front->nodes.commons, &client->rider);
+    catch_up(client);
+}
+
+/* The handshake of TLS has ended. */
+static void on_connected(struct link *link, int status)
+{
+    struct client *client = client_of_link(link);
+    timeouts_end_handshake(client);
+    if (status == 0)
+        admit(client);
+    else
+        handshake_failed(client, link_why(link, status));
+}
+
+static const struct link_ops link_ops = {
+    .on_connected = on_connected,
+    .on_room = on_room,
+    .on_data = on_data,
+    .on_end = on_end,
+    .on_wake = on_wake,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+const struct client_ops connection_client_ops = {
+    .log_closed = session_log_closed,
+    .answer_behind = decisions_answer_behind,
+    .on_leaving = finish_when_answered,
+    .on_close = on_close,
+};
+
+bool client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
+{
+    client->front = front;
+    client->entrance = entrance->number;
+    client_drain_came(client);
+    client->rider.ops = &rider_ops;
+    list_init(&client->rider.waiting);
+    list_init(&client->in_front);
+    if (link_adopt(&client->link, front->loop, RANK_CLIENT, fd, entrance->is_unix, &link_ops) != 0) {
+        free(client);
+        return false;
+    }
+    timeouts_enter(client);
+    if (entrance->has_proxy_header)
+        proxied_begin(client);
+    else if (entrance->is_tls)
+        secure(client, "", 0);
+    else
+        admit(client);
+    return true;
+}

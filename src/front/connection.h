@@ -1,0 +1,24 @@
+/*
+ * A client's two sides: what its own connection calls (bytes, room, its end) and what its lane calls (replies,
+ * answers, the lane's end), and what each part of front does when the client leaves and is closed.
+ *
+ * It stands above those parts, which know of a client only what client.h has.
+ */
+#ifndef WEIR_FRONT_CONNECTION_H
+#define WEIR_FRONT_CONNECTION_H
+
+#include <stdbool.h>
+
+#include "front/client.h"
+
+/* For front.client_ops. */
+extern const struct client_ops connection_client_ops;
+
+/*
+ * Begin with an accepted connection; takes over `client`, zeroed heap memory. False: it could not be taken over, and is
+ * closed.
+ */
+__attribute__((warn_unused_result)) bool client_open(struct client *client, struct front *front, int fd,
+                                                     const struct entrance *entrance);
+
+#endif

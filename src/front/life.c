@@ -1,0 +1,209 @@
+#include "front/life.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/ladder.h"
+#include "front/binding.h"
+#include "front/client.h"
+#include "front/connection.h"
+#include "front/decisions.h"
+#include "front/session.h"
+
+static bool is_full(struct front *front)
+{
+    struct front_settings *settings = front->settings;
+    unsigned before = atomic_fetch_add_explicit(&settings->clients, 1, memory_order_relaxed);
+    if (before < front->rules->max_clients)
+        return false;
+    atomic_fetch_sub_explicit(&settings->clients, 1, memory_order_relaxed);
+    return true;
+}
+
+static bool is_short_of_memory(const struct front *front)
+{
+    return atomic_load_explicit(&front->settings->memory_pressure.step, memory_order_relaxed) >= LADDER_REFUSE;
+}
+
+/* A client that has been let in did not come to be one, or has gone. */
+static void leave(struct front *front, const struct entrance *entrance)
+{
+    front_leave(front, entrance);
+    client_drain_left(front);
+}
+
+/* Without a handshake there is nothing to say in TLS. */
+static void turn_away(int fd, const struct entrance *entrance, enum err reason)
+{
+    struct slice text = err_text(reason);
+    if (!entrance->is_tls)
+        (void)!send(fd, text.at, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(fd);
+}
+
+void front_accept_failed(struct front *front, const struct entrance *entrance)
+{
+    count_add(&front->counts.listeners[entrance->index].accept_errors, 1);
+}
+
+void front_accept(struct front *front, int fd, const struct entrance *entrance)
+{
+    front->loop->now_ns = clock_ns();
+    struct listener_counts *counts = &front->counts.listeners[entrance->index];
+    front->entrances[entrance->number] = entrance;
+    count_add(&counts->accepted, 1);
+    if (!entrance->is_admin && is_full(front)) {
+        count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
+        turn_away(fd, entrance, ERR_MAX_CLIENTS);
+        return;
+    }
+    if (!entrance->is_admin && is_short_of_memory(front)) {
+        count_add(&counts->rejected[REJECTED_MEMORY], 1);
+        leave(front, entrance);
+        turn_away(fd, entrance, ERR_MAX_CLIENTS);
+        return;
+    }
+    struct client *client = calloc(1, sizeof *client);
+    if (client != NULL && client_open(client, front, fd, entrance))
+        return;
+    count_add(&counts->closed[CLOSED_BY_CLIENT], 1);
+    leave(front, entrance);
+    if (client == NULL)
+        turn_away(fd, entrance, ERR_OUT_OF_MEMORY);
+}
+
+static void on_login_refused(void *arg, const struct login *login)
+{
+    struct front *front = arg;
+    struct list *next;
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        struct client *client = container_of(at, struct client, in_front);
+        next = at->next;
+        if (session_has_login(client, login))
+            client_close_for(client, CLOSED_UPSTREAM);
+    }
+}
+
+/* At other nodes than the home node no client is in an earlier epoch than the node's (session_key). */
+static bool has_epoch(void *arg, const struct node *node, uint32_t epoch)
+{
+    struct front *front = arg;
+    if (node != front_home_node(front))
+        return false;
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
+        const struct client *client = container_of(at, struct client, in_front);
+        if (client->epoch == epoch && session_has_login(client, NULL))
+            return true;
+    }
+    return false;
+}
+
+static void on_written(struct loop *loop)
+{
+    struct front *front = loop->owner;
+    answered_written(&front->answered, &front->counts.times, loop->written_ns);
+}
+
+static const struct lanes_ops lanes_ops = {.on_login_refused = on_login_refused, .has_epoch = has_epoch};
+
+static void adopt_room(struct front *front)
+{
+    atomic_store_explicit(&front->nodes.commons.upstream->room.asked, front->rules->max_lanes, memory_order_relaxed);
+}
+
+/* New lanes of weir's own log in with the password that the rules have. */
+static void adopt_password(struct front *front)
+{
+    const char *password = front->rules->upstream_password;
+    const struct login *login = front->nodes.commons.login;
+    if (password != NULL && (login == NULL || !slice_eq(login_password(login), slice_str(password))))
+        nodes_set_login(&front->nodes, front->settings->upstream_user, slice_str(password));
+}
+
+void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
+                const struct tables *tables)
+{
+    memset(front, 0, sizeof *front);
+    front->loop = loop;
+    loop->on_written = on_written;
+    loop->owner = front;
+    front->settings = settings;
+    front->client_ops = &connection_client_ops;
+    front->commands = tables->commands;
+    front->rules = tables->rules;
+    front->topology = tables->topology;
+    slowlog_keep(settings->slowlog, front->rules->slow_entries);
+    front->tallies = settings->tallies[index];
+    front->top = settings->tops[index];
+    front->worker = worker;
+    list_init(&front->clients);
+    list_init(&front->libraries);
+    alarms_init(&front->alarms, loop, 0);
+    alarms_init(&front->turns, loop, 0);
+    timeouts_init(front);
+    client_drain_init(front);
+    nodes_init(&front->nodes, loop, front->topology, !settings->lanes_private, &lanes_ops, front);
+    adopt_password(front);
+    adopt_room(front);
+    nodes_start(&front->nodes);
+    front->quota = quota_new(&front_home(front)->lanes, &front->turns, &settings->quota, decisions_done);
+}
+
+static void for_each_client(struct front *front, void (*act)(struct client *client))
+{
+    struct list *next;
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        next = at->next; /* it may be closed */
+        act(container_of(at, struct client, in_front));
+    }
+}
+
+void front_adopt(struct front *front, const struct tables *tables)
+{
+    assert(topology_home(tables->topology) == topology_home(front->topology));
+    for_each_client(front, binding_unmoor);
+    if (tables->commands != front->commands)
+        front->slow.table_ns = front->loop->now_ns;
+    command_table_put(front->commands);
+    rules_put(front->rules);
+    topology_put(front->topology);
+    front->commands = tables->commands;
+    front->rules = tables->rules;
+    front->topology = tables->topology;
+    slowlog_keep(front->settings->slowlog, front->rules->slow_entries);
+    memset(&front->recent, 0, sizeof front->recent);
+    adopt_password(front);
+    adopt_room(front);
+    front->last_refusal.limit = NULL;
+    for_each_client(front, binding_moor);
+    alarms_ring(&front->alarms);
+    timeouts_adopt(front);
+}
+
+void front_close(struct front *front)
+{
+    client_drain_close(front);
+    while (!list_is_empty(&front->clients))
+        client_close_for(container_of(front->clients.next, struct client, in_front), CLOSED_DRAIN);
+    quota_free(front->quota);
+    alarms_close(&front->alarms);
+    alarms_close(&front->turns);
+    timeouts_close(front);
+    nodes_close(&front->nodes);
+}
+
+void front_fini(struct front *front)
+{
+    alarms_fini(&front->alarms);
+    alarms_fini(&front->turns);
+    timeouts_fini(front);
+    nodes_fini(&front->nodes);
+    command_table_put(front->commands);
+    rules_put(front->rules);
+    topology_put(front->topology);
+}

@@ -1,0 +1,28 @@
+/*
+ * The life of a front: it begins with its worker, lets clients in, adopts other tables, closes them all, and ends.
+ */
+#ifndef WEIR_FRONT_LIFE_H
+#define WEIR_FRONT_LIFE_H
+
+#include "front/front.h"
+
+/* Takes over the references of `tables`. `index` is the worker's among settings->n_workers. */
+void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
+                const struct tables *tables);
+
+/* A connection was accepted. `entrance` lives as long as the front. */
+void front_accept(struct front *front, int fd, const struct entrance *entrance);
+
+/* Somebody wants in, and the system has no descriptor for it. */
+void front_accept_failed(struct front *front, const struct entrance *entrance);
+
+/* Other tables; takes over the references. They bind the next command of every client. The home node stays the same. */
+void front_adopt(struct front *front, const struct tables *tables);
+
+/* Close every client and every lane; asynchronous. */
+void front_close(struct front *front);
+
+/* After the loop has ended. */
+void front_fini(struct front *front);
+
+#endif

@@ -1,0 +1,129 @@
+#include "front/meter.h"
+
+#include <stdlib.h>
+
+#define METER_ALARMS 3
+
+/* A limit delays its command no longer. */
+static void on_turn(struct alarm *delay)
+{
+    link_wake(container_of(delay, struct meter, delay)->link);
+}
+
+/* It owes no more than it may. */
+static void on_paid_in(struct alarm *payment)
+{
+    link_wake(container_of(payment, struct meter, payments[0])->link);
+}
+
+static void on_paid_out(struct alarm *payment)
+{
+    link_wake(container_of(payment, struct meter, payments[1])->link);
+}
+
+/* With room for its alarms. NULL: out of memory. */
+struct meter *meter_make(struct client *client)
+{
+    if (client->meter != NULL)
+        return client->meter;
+    struct meter *meter = calloc(1, sizeof *meter);
+    if (meter == NULL || !alarms_reserve(&client->front->alarms, METER_ALARMS)) {
+        free(meter);
+        return NULL;
+    }
+    meter->delay.on_due = on_turn;
+    meter->payments[0].on_due = on_paid_in;
+    meter->payments[1].on_due = on_paid_out;
+    meter->link = &client->link;
+    client->meter = meter;
+    return meter;
+}
+
+/* NULL: there was no memory, and the client is closed. */
+struct meter *meter_need(struct client *client)
+{
+    struct meter *meter = meter_make(client);
+    if (meter == NULL)
+        client_close_starved(client);
+    return meter;
+}
+
+void meter_free(struct client *client)
+{
+    struct meter *meter = client->meter;
+    client->meter = NULL;
+    if (meter == NULL)
+        return;
+    alarm_stop(&client->front->alarms, &meter->delay);
+    for (int i = 0; i < 2; i++)
+        alarm_stop(&client->front->alarms, &meter->payments[i]);
+    alarms_release(&client->front->alarms, METER_ALARMS);
+    while (meter->owns != NULL) {
+        struct subject *own = meter->owns;
+        meter->owns = own->next;
+        subject_free_detached(own);
+    }
+    free(meter);
+}
+
+/* ---- the connection's own funnels ---- */
+
+bool meter_has_funnels(const struct policy *policy)
+{
+    return policy != NULL && policy->of_scope[PER_CONNECTION] != 0;
+}
+
+/* The connection's own funnels under that policy. NULL: not made yet. */
+struct subject *meter_funnels(const struct client *client, const struct policy *policy)
+{
+    struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
+    while (own != NULL && own->record != policy->record)
+        own = own->next;
+    return own;
+}
+
+/* They are made once, so that going to and fro refills nothing. False: out of memory. */
+bool meter_make_funnels(struct client *client, const struct policy *policy)
+{
+    if (!meter_has_funnels(policy))
+        return true;
+    struct subject *own = meter_funnels(client, policy);
+    if (own != NULL)
+        return subject_grow(own);
+    own = meter_make(client) != NULL ? subject_new_detached(policy->record, PER_CONNECTION) : NULL;
+    if (own == NULL)
+        return false;
+    own->next = client->meter->owns;
+    client->meter->owns = own;
+    return true;
+}
+
+/* ---- waiting for a turn ---- */
+
+bool meter_is_waiting(const struct client *client)
+{
+    return client->meter != NULL && client->meter->headed_ns != 0;
+}
+
+/* The holders of its places may be let go. What it has been charged is known still. */
+void meter_forget_places(struct client *client)
+{
+    struct turn *turn = client->meter != NULL ? &client->meter->turn : NULL;
+    for (unsigned i = 0; turn != NULL && i < turn->n; i++)
+        turn->places[i].holder = NULL;
+}
+
+/* Its turn is used, or spent. */
+void meter_forget_turn(struct client *client)
+{
+    if (client->meter != NULL)
+        client->meter->turn.n = 0;
+}
+
+/* It will not go: nor does it need its turn. */
+void meter_leave_queue(struct client *client)
+{
+    if (client->meter != NULL)
+        gate_leave(&client->meter->turn, client->front->tallies);
+    meter_forget_turn(client);
+}

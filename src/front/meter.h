@@ -1,0 +1,58 @@
+/*
+ * What only those clients need whose limits are more than a count of their commands: funnels of their own, calls in
+ * flight that are counted, the turn that a delayed command waits for, bytes that are owed.
+ */
+#ifndef WEIR_FRONT_METER_H
+#define WEIR_FRONT_METER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/client.h"
+#include "limit/gate.h"
+#include "limit/policy.h"
+#include "limit/subject.h"
+#include "net/alarms.h"
+
+/* Made when first needed; client.meter. */
+struct meter {
+    struct subject *owns;     /* the connection's own funnels, one holder for each policy it has met; linked by next */
+    struct subject *keyed;    /* held: the last that a command's key has named; NULL: none */
+    uint8_t connected;        /* COUNTED*: by which limits on connections this one is counted */
+    uint32_t counted;         /* calls in flight that limits on them count */
+    uint32_t counted_shadow;  /* and those that limits in shadow would */
+    uint32_t waited_for;      /* id of the limit that delays the next command, plus 1; see struct ask */
+    struct turn turn;         /* its places in queues; n 0: none */
+    uint64_t headed_ns;       /* since when its next command is the next, while a limit delays it; 0: none does */
+    struct alarm delay;       /* set while a limit delays it */
+    struct alarm payments[2]; /* set while it owes so many bytes, in and out, that what can be stopped is */
+    struct link *link;        /* the client's, to be woken */
+};
+
+/* With room for its alarms. NULL: out of memory; from meter_need then the client is closed. */
+struct meter *meter_make(struct client *client);
+struct meter *meter_need(struct client *client);
+
+/* With all that it has; safe where there is none. */
+void meter_free(struct client *client);
+
+/* Has the policy limits for each connection apart? */
+bool meter_has_funnels(const struct policy *policy);
+
+/* The connection's own funnels under that policy. NULL: not made yet. */
+struct subject *meter_funnels(const struct client *client, const struct policy *policy);
+
+/* Make them where the policy has such limits: once, so that going to and fro refills nothing. False: out of memory. */
+__attribute__((warn_unused_result)) bool meter_make_funnels(struct client *client, const struct policy *policy);
+
+/* Is its next command one that a limit delays? */
+bool meter_is_waiting(const struct client *client);
+
+/* The holders of its places in queues may be let go; what it has been charged is known still. */
+void meter_forget_places(struct client *client);
+
+/* Its turn is used, or spent. Or it will not go, and needs no turn. */
+void meter_forget_turn(struct client *client);
+void meter_leave_queue(struct client *client);
+
+#endif
