@@ -265,9 +265,11 @@ def test_modes_and_an_upstream_that_is_away(farm):
     assert "<li>Not ready: upstream 127.0.0.1:" in get(weir, "/")[2]
 
 
-def test_while_it_drains(weir):
+def test_the_page_says_that_weir_drains(farm, redis):
+    """For as long as somebody is in the middle of something."""
+    weir = farm.weir(redis, sections=ADMIN, drain_timeout="1h")
     with weir.connect() as conn:
-        conn.call("MULTI")
+        conn.call("SUBSCRIBE", "c")
         weir.signal(signal.SIGTERM)
         wait_until(lambda: page_of(weir).fields["mode"] == "draining", "the page says so")
         assert stats(weir)["draining"] is True
