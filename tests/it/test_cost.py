@@ -66,7 +66,7 @@ def fill(redis, key, spread_ms=10_000):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_one_call(conn, redis, name):
+def test_one_call_is_short_and_stores_little(conn, redis, name):
     """One key, small, that ends with its longest window (two of them, where two are kept)."""
     command, lives_ms = CALLS[name]
     key = "k" * 1024
@@ -121,7 +121,7 @@ def test_several_long_logs(conn, redis):
     assert calls == 1 and usec < MOST_US
 
 
-def test_many_holders(conn, redis):
+def test_many_holders_cost_no_more_than_few(conn, redis):
     """As many as there can be, also when they are all over."""
     key = fresh("held")
     now = int(time.time() * 1000)

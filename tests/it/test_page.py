@@ -207,7 +207,7 @@ def test_a_limit_that_is_nearly_used_up(farm, redis):
     assert limit["throttled"] == 0
 
 
-def test_history(weir):
+def test_history_has_a_point_for_each_step(weir):
     def points(after):
         found = stats(weir, after)
         return found["history"], found
