@@ -184,7 +184,7 @@ test: ## install what is missing, then everything CI runs: check, unit, tsan, it
 unit: $(UNIT_BINS) ## unit tests under ASan and UBSan
 	@tests/tools/run-units.sh $(UNIT_BINS)
 
-it: build/asan/weir build/asan/sim_redis ## integration tests against build/asan/weir (or WEIR=path; K=expression picks tests)
+it: build/asan/weir build/asan/sim_redis ## integration tests against build/asan/weir (or WEIR=path; K=expression picks tests, SLOW=30 tells which cost most)
 	@tests/tools/run-it.sh
 
 asan: build/asan/weir ## build weir with ASan and UBSan

@@ -172,7 +172,7 @@ def test_bounds_around_turns(zones, name):
                     assert zones.bounds(name, kind, t) == bounds(name, kind, t), (name, kind, t)
 
 
-def test_bounds_anywhere(zones):
+def test_bounds_of_any_zone_are_right_anywhere_in_time(zones):
     """Any zone there is, at any time."""
     rng = random.Random(13)
     names = sorted(n for n in zoneinfo.available_timezones() if n[0].isupper())

@@ -103,7 +103,7 @@ def test_each_library_is_pointed_at_weir_as_printed(weir, node_modules):
     assert done.stdout == "PONG PONG\n", done.stdout + done.stderr
 
 
-def test_redis_py(weir, monkeypatch):
+def test_redis_py_waits_as_the_page_says(weir, monkeypatch):
     names = {}
     exec(file_of_page("patiently.py"), names)
     patiently, waits, forgives = names["patiently"], [], []
@@ -133,7 +133,7 @@ def test_redis_py(weir, monkeypatch):
 
 
 @pytest.mark.parametrize("library", ["ioredis", "redis"])
-def test_node(weir, library, node_modules, tmp_path):
+def test_node_waits_as_the_page_says(weir, library, node_modules, tmp_path):
     file = tmp_path / "patiently.js"
     file.write_text(file_of_page(file.name))
     argv = ["node", NODE_SOURCES / "patiently.js", str(weir.address[1]), library, file]
@@ -143,7 +143,7 @@ def test_node(weir, library, node_modules, tmp_path):
     assert "ok in a pipeline the others run\n" in done.stdout
 
 
-def test_hiredis(weir, tmp_path):
+def test_hiredis_waits_as_the_page_says(weir, tmp_path):
     (tmp_path / "patiently.c").write_text(file_of_page("patiently.c"))
     (tmp_path / "main.c").write_text(MAIN_C)
     argv = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Dpoll=on_wait", "main.c", "-lhiredis", "-o", "main"]

@@ -38,7 +38,7 @@ def test_py_strings_and_collections(client):
         client.incr("k")
 
 
-def test_py_pipeline(client):
+def test_py_pipeline_is_answered_in_order(client):
     pipe = client.pipeline(transaction=False)
     for i in range(1000):
         pipe.set(f"p:{i}", i)
@@ -51,7 +51,7 @@ def test_py_pipeline(client):
     assert isinstance(replies[2001], redis_py.ResponseError)
 
 
-def test_py_transaction(client):
+def test_py_transaction_fails_when_what_it_watches_changes(client):
     assert client.pipeline().set("k", 1).incr("k").get("k").execute() == [True, 2, "2"]
     other = another(client)
     with client.pipeline() as pipe:
@@ -81,7 +81,7 @@ def test_py_transactions_of_many_threads(client):
     assert client.get("n") == "40"
 
 
-def test_py_pubsub(client):
+def test_py_pubsub_hears_channels_and_patterns(client):
     pubsub = client.pubsub(ignore_subscribe_messages=True)
     pubsub.subscribe("c1", "c2")
     pubsub.psubscribe("d*")
@@ -119,7 +119,7 @@ def test_py_blocking_pops(client):
     assert client.brpoplpush("q", "r") == "v"
 
 
-def test_py_scripts(client):
+def test_py_scripts_are_loaded_again_when_redis_forgot_them(client):
     add = client.register_script("return redis.call('INCRBY', KEYS[1], ARGV[1])")
     assert [add(["n"], [5]), add(["n"], [5])] == [5, 10]
     client.script_flush()
@@ -130,7 +130,7 @@ def test_py_scripts(client):
     assert pipe.execute() == [16, "16"]
 
 
-def test_py_scan(client):
+def test_py_scan_finds_every_key_and_member(client):
     client.mset({f"scan:{i}": i for i in range(2000)})
     assert set(client.scan_iter("scan:*", count=100)) == {f"scan:{i}" for i in range(2000)}
     client.sadd("set", *range(2000))
@@ -172,7 +172,7 @@ def test_py_locks_and_streams(client):
     assert client.xack("x", "g", "1-1") == 1
 
 
-def test_py_monitor(client):
+def test_py_monitor_sees_what_others_say(client):
     with client.monitor() as monitor:
         another(client).set("watched", "yes")
         while monitor.next_command()["command"] != "SET watched yes":
@@ -184,7 +184,7 @@ def test_py_monitor(client):
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("library", ["ioredis", "redis"])
-def test_node(library, resp, weir, node_modules):
+def test_node_does_what_an_application_does(library, resp, weir, node_modules):
     argv = ["node", str(NODE_SOURCES / f"{library}.js"), str(weir.address[1]), str(resp)]
     env = {**os.environ, "NODE_PATH": str(node_modules)}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)

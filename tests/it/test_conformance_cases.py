@@ -167,6 +167,6 @@ def random_parts(rng):
 
 @pytest.mark.parametrize("number", range(rounds(25)))
 @pytest.mark.parametrize("make", [random_rates, random_penalties, random_calendar, random_warmup, random_parts])
-def test_random_calls(clocked, make, number):
+def test_random_calls_are_answered_as_the_reference_does(clocked, make, number):
     with clocked.connect() as conn:
         assert run.hold(conn, [make(random.Random(number))], COMMAND, say=pytest.fail) == 0

@@ -180,7 +180,7 @@ def from_redis(pair, groups):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("proto", [2, 3])
 @pytest.mark.parametrize("lanes", LANES)
-def test_same_bytes(lanes, proto, form, pair, groups, from_redis):
+def test_every_command_is_answered_with_the_bytes_of_redis(lanes, proto, form, pair, groups, from_redis):
     _, behind, weirs = pair
     different = []
     for title, requests in groups.items():
@@ -228,7 +228,7 @@ def test_same_bytes_of_a_flow(flow, lanes, proto, pair):
     same_as_redis(pair[2][lanes], pair[1], script)
 
 
-def test_pfselftest(pair):
+def test_pfselftest_is_let_through(pair):
     with pair[2]["shared"].connect() as conn:
         assert conn.ask("PFSELFTEST", "PING") == ["OK", "PONG"]
 

@@ -86,7 +86,7 @@ def runbook(alert):
     return section[1].strip()
 
 
-def test_a_day(farm, own_redis):
+def test_a_day_of_an_operator(farm, own_redis):
     weir = farm.weir(own_redis, sections=POLICY % "20/s burst 5", identity="name, ip", drain_timeout="15s", workers=2)
     with Tenant(weir) as tenant:
         # who is throttled, and why: on the page, in the statistics, at the console

@@ -3,6 +3,10 @@
 None early is what is asserted to the microsecond; late is what a busy machine makes, and bounded loosely.
 """
 
+import contextlib
+import os
+import select
+import signal
 import socket
 import time
 
@@ -10,8 +14,9 @@ import pytest
 from kit.crowd import RST
 from kit.harness import MODE_IDS, MODES, wait_until
 from kit.limits import OPERATOR, limit_of, login, order, passed, refusal, tallies
-from kit.resp import Error, encode, pipeline
+from kit.resp import TIMEOUT, Error, encode, pipeline
 
+UNIX = "unix:{folder}/weir.sock"
 LATE = 3.0  # seconds that a loaded machine may add
 
 
@@ -57,17 +62,50 @@ def test_a_burst_on_one_connection(limited, redis):
     assert redis.call("LRANGE", "l", 0, -1) == [b"%d" % i for i in range(100)]
 
 
+@contextlib.contextmanager
+def asleep(weir):
+    """What is sent meanwhile over a unix socket is all there when weir wakes up, in this order, however busy the machine is."""
+    weir.signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, weir.child.pid, os.WSTOPPED)
+    try:
+        yield
+    finally:
+        weir.signal(signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def order_of_replies(conns):
+    """These connections in the order in which something comes for them, which the kernel knows even for who looks late."""
+    by_fd = {conn.sock.fileno(): conn for conn in conns}
+    with select.epoll() as epoll:
+        for fd in by_fd:
+            epoll.register(fd, select.EPOLLIN | select.EPOLLONESHOT)
+        yield (by_fd[epoll.poll(TIMEOUT, maxevents=1)[0][0]] for _ in conns)
+
+
+def is_in_order(pushed, redis, passing=0):
+    """What goes one after the other is carried out so. Where Redis is slow to answer, weir has two connections to it, and
+    which of two commands Redis reads first is its own affair then. Timers that are late by more than lies between two
+    commands let as many as `passing` pass each other."""
+    n_lanes = redis.call("CLIENT", "LIST").count(b" cmd=rpush ")
+    order = sorted(pushed)
+    return all(abs(order.index(i) - at) <= passing for at, i in enumerate(pushed)) or n_lanes > 1
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_burst_on_many_connections(workers, farm, redis):
     """The first goes and a hundred may wait; all others are refused at once."""
-    weir = farm.weir(redis, workers=workers, sections="[policy default]\nwrite = 100/s over delay 1s\n" + OPERATOR)
+    sections = "[policy default]\nwrite = 100/s over delay 1s\n" + OPERATOR
+    weir = farm.weir(redis, workers=workers, sections=sections, listen=UNIX)
     conns = [weir.connect() for _ in range(150)]
     for conn in conns:
         conn.call("GET", "k")
-    start = time.monotonic()
-    for i, conn in enumerate(conns):
-        conn.send(encode("RPUSH", "l", i))
-    sent = time.monotonic() - start
+    with asleep(weir):
+        for i, conn in enumerate(conns):
+            conn.send(encode("RPUSH", "l", i))
+        start = time.monotonic()
+    wait_until(lambda: counted(weir) == 150, "all have been asked")
+    decided = time.monotonic() - start
     replies = []
     for conn in conns:
         replies.append(conn.read())
@@ -75,33 +113,35 @@ def test_a_burst_on_many_connections(workers, farm, redis):
         assert time.monotonic() >= start + (went - 1) * 0.01 or limit_of(replies[-1]), "early"
     took = time.monotonic() - start
     waited = passed(replies)
-    assert 101 <= waited <= 101 + 100 * min(took, sent + LATE)
-    assert took >= (waited - 1) * 0.01 and took < 1 + sent + LATE
+    assert 101 <= waited <= 101 + 100 * decided
+    assert took >= (waited - 1) * 0.01 and took < 1 + decided + LATE
     retries = [refusal(reply)[1] for reply in replies if limit_of(reply)]
     assert all(0 < retry <= 10 * len(retries) for retry in retries)
     (_, admitted, delayed, refused, _), = tallies(weir)
     assert (admitted, refused) == (waited, 150 - waited)
-    assert delayed >= waited - 1 - 100 * sent
+    assert delayed >= waited - 1 - 100 * decided
     if workers == 1:
-        pushed = [int(i) for i in redis.call("LRANGE", "l", 0, -1)]
-        assert pushed == sorted(pushed)
+        assert is_in_order([int(i) for i in redis.call("LRANGE", "l", 0, -1)], redis, passing=5)
     close_all(conns)
 
 
-def test_the_one_too_many_is_refused_at_once(queue):
-    conns = [queue.connect() for _ in range(7)]
+def test_the_one_too_many_is_refused_at_once(farm, redis):
+    """The first goes, four wait, and the sixth hears of it before the second goes."""
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nwrite = 4/s over delay 1s\n" + OPERATOR, listen=UNIX)
+    conns = [weir.connect() for _ in range(6)]
     for conn in conns:
         conn.call("GET", "k")
-    start = time.monotonic()
-    for i, conn in enumerate(conns[:6]):
-        conn.send(encode("RPUSH", "l", i))
-        wait_until(lambda i=i: counted(queue) == i + 1, "it has been asked")
+    with order_of_replies(conns) as came:
+        with asleep(weir):
+            for i, conn in enumerate(conns):
+                conn.send(encode("RPUSH", "l", i))
+            start = time.monotonic()
+        assert conns[5] in (next(came), next(came)), "it did not wait"
     limit, retry = refusal(conns[5].read())
-    assert time.monotonic() - start < 1, "it did not wait"
     assert limit == "default/write" and 0 < retry <= 250
-    for i, (at, reply) in enumerate(arrivals(conns[:5])):
-        assert reply == i + 1
-        assert at >= start + i * 0.25, "early"
+    came = arrivals(conns[:5])
+    assert all(at >= start + i * 0.25 for i, (at, _) in enumerate(came)), "early"
+    assert is_in_order([reply for _, reply in came], redis)
     close_all(conns)
 
 

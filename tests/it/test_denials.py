@@ -176,12 +176,16 @@ def test_the_same_counts_with_and_without_memory(redis, farm):
     keys = [fresh(), fresh() + "x" * 200]
     with weir.connect() as conn:
         counts = dict.fromkeys(keys, 0)
-        before = clock_us(redis)
-        while clock_us(redis) - before < 600_000:
+        passing, room = 0, 10.0  # of the law, for who asks as often: all that a slow machine leaves
+        before = then = clock_us(redis)
+        while then - before < 600_000:
             replies = decisions(conn, *[f"LIMIT FUNNEL {key} 100/s BURST 10" for key in keys])
             for key, reply in zip(keys, replies):
                 counts[key] += reply.limited == 0
-    assert abs(counts[keys[0]] - counts[keys[1]]) <= 2 and counts[keys[0]] >= 60, counts
+            now = clock_us(redis)
+            passing, room = passing + (room >= 1), min(10, room - (room >= 1) + (now - then) / 10_000)
+            then = now
+    assert abs(counts[keys[0]] - counts[keys[1]]) <= 2 and counts[keys[0]] >= passing * 6 / 7, (counts, passing)
 
 
 # ---- batches ----

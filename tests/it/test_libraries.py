@@ -179,13 +179,13 @@ def test_py_after_a_restart(lanes, servers):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_node_caching(lanes, servers, script):
+def test_node_caches_and_hears_of_changes(lanes, servers, script):
     with script("tracking.js", servers[1](lanes)) as run:
         run.finish()
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_py_caching(lanes, servers):
+def test_py_caches_and_hears_of_changes(lanes, servers):
     """redis-py speaks RESP2: invalidations come as messages on a second connection."""
     weir = servers[1](lanes)
     listener, reader, writer = (session(weir, i) for i in range(3))
@@ -205,7 +205,7 @@ def test_py_caching(lanes, servers):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_node_clusters(lanes, servers, script):
+def test_node_cluster_clients_are_told_that_it_is_none(lanes, servers, script):
     with script("cluster.js", servers[1](lanes)) as run:
         run.finish()
 
@@ -224,7 +224,7 @@ def cli(request, servers):
     return run
 
 
-def test_cli_commands(cli, servers):
+def test_cli_says_what_it_says_of_redis(cli, servers):
     assert cli("SET", "k", "v") == "OK\n" and cli("GET", "k") == "v\n"
     assert cli("-3", "HGETALL", "none") == "\n"
     assert cli("--user", "joe", "--pass", "secret", "--no-auth-warning", "-n", "3", "ACL", "WHOAMI") == "joe\n"

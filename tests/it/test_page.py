@@ -207,7 +207,7 @@ def test_a_limit_that_is_nearly_used_up(farm, redis):
     assert limit["throttled"] == 0
 
 
-def test_history(weir):
+def test_history_has_a_point_for_each_step(weir):
     def points(after):
         found = stats(weir, after)
         return found["history"], found
@@ -265,9 +265,11 @@ def test_modes_and_an_upstream_that_is_away(farm):
     assert "<li>Not ready: upstream 127.0.0.1:" in get(weir, "/")[2]
 
 
-def test_while_it_drains(weir):
+def test_the_page_says_that_weir_drains(farm, redis):
+    """For as long as somebody is in the middle of something."""
+    weir = farm.weir(redis, sections=ADMIN, drain_timeout="1h")
     with weir.connect() as conn:
-        conn.call("MULTI")
+        conn.call("SUBSCRIBE", "c")
         weir.signal(signal.SIGTERM)
         wait_until(lambda: page_of(weir).fields["mode"] == "draining", "the page says so")
         assert stats(weir)["draining"] is True

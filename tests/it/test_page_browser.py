@@ -131,7 +131,7 @@ def test_pause_filter_and_order(browser, weir, load):
     assert browser.complaints() == []
 
 
-def test_keyboard(browser, weir):
+def test_the_keyboard_reaches_everything_and_shows_where_it_is(browser, weir):
     open_page(browser, weir)
     wait_live(browser)
     passed = []
@@ -150,7 +150,7 @@ def test_keyboard(browser, weir):
     assert browser.complaints() == []
 
 
-def test_without_javascript(browser, weir, load):
+def test_without_javascript_the_page_loads_itself_again(browser, weir, load):
     wait_until(lambda: "script&#62;" in get(weir, "/")[2], "the evil name is on the page", 20)
     open_page(browser, weir, script=False)
     assert browser.text("[data-f=mode]") == "enforce" and browser.text("[data-f=live]").startswith("as of 2")

@@ -211,7 +211,7 @@ def test_a_stale_unix_socket_is_replaced(farm, redis):
         assert a.call("PING") == "PONG"
 
 
-def test_several_listeners(farm, redis):
+def test_each_of_several_listeners_serves(farm, redis):
     weir = farm.weir(redis, listen="127.0.0.1:0, unix:{folder}/weir.sock, 127.0.0.1:0, [::1]:0")
     assert len(weir.addresses) == 4
     for i, address in enumerate(weir.addresses):

@@ -330,7 +330,7 @@ def haproxy(farm):
 
 @pytest.mark.skipif(not HAPROXY, reason="haproxy is not installed")
 @pytest.mark.parametrize("option", ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options unique-id,crc32c"])
-def test_behind_haproxy(option, make, haproxy):
+def test_behind_haproxy_the_clients_address_counts(option, make, haproxy):
     weir = make("[policy here]\nmatch = ip:127.0.0.2\nread = 3/d\n" + ADMIN)
     proxy = haproxy(weir, option)
 

@@ -68,5 +68,5 @@ def joe(redis):
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_scripts(seed, weir, redis, joe):
+def test_random_scripts_have_the_replies_of_redis(seed, weir, redis, joe):
     same_as_redis(weir, redis, random_steps(seed))

@@ -559,7 +559,7 @@ NODE_CASES = {
 
 
 @pytest.mark.parametrize("library, case", [(library, case) for library in NODE_CASES for case in NODE_CASES[library]])
-def test_node(library, case, weir, node_modules, tmp_path):
+def test_node_recipes_do_what_the_page_says(library, case, weir, node_modules, tmp_path):
     (code,) = [step.text for step in story(PAGE) if isinstance(step, File) and step.name == f"limits-{library}.js"]
     (tmp_path / "limits.js").write_text(code)
     options = json.dumps(NODE_CASES[library][case])
@@ -578,7 +578,7 @@ def py_clients(weir):
     return [redis_py.Redis(*weir.address, **protocol) for protocol in protocols]
 
 
-def test_py(weir):
+def test_py_recipes_do_what_the_page_says(weir):
     allowed_all = new(LIBRARIES).allowed_all
     for i, client in enumerate(py_clients(weir)):
         assert allowed_all(client, [f"ann{i}"] * 6 + [f"bob{i}"]) == [True] * 5 + [False, True]
@@ -587,7 +587,7 @@ def test_py(weir):
         client.close()
 
 
-def test_py_maps():
+def test_py_recipes_read_replies_that_are_maps():
     """What redis-py 8 makes of a reply."""
 
     class Client:

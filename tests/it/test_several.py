@@ -79,7 +79,7 @@ def test_who_refuses_is_named(weir, redis, protocol):
         assert counts(weir)["org"] == (6, 2, 4, 0, 0)
 
 
-def test_unnamed_ones(weir, protocol):
+def test_several_unnamed_limits_are_charged_together_or_not_at_all(weir, protocol):
     with speaking(weir.connect(), protocol) as conn:
         a, b = fresh("a"), fresh("b")
         call = f"LIMIT ALL FIXED {a} 3/100d 9/200d AND SLIDING {b} 5/100d APPROX COST 2 AND BUCKET AND 9/h BURST 20"

@@ -40,7 +40,7 @@ def compare(real, plays, order=lambda steps, i, n: True):
 
 
 @pytest.mark.parametrize("batch", range(0, SEQUENCES, BATCH))
-def test_random_sequences(real, batch):
+def test_random_sequences_are_answered_as_by_redis(real, batch):
     seeds = range(FIRST_SEED + batch, FIRST_SEED + min(batch + BATCH, SEQUENCES))
     compare(real, [(f"seed {seed}", Sequence(seed).make()) for seed in seeds], is_ordered)
 
@@ -190,7 +190,7 @@ def test_whose_time_is_over(real):
     ])  # fmt: skip
 
 
-def test_pause(real):
+def test_pause_holds_back_whom_redis_holds_back(real):
     compare_whole(real, [
         ("open", 0), ("open", 1), ("open", 2),
         commands(0, "CLIENT PAUSE 60 WRITE"),
@@ -221,7 +221,7 @@ def test_script_that_does_not_end(real):
     assert got[0].endswith(b"+PONG\r\n")
 
 
-def test_strangers(real):
+def test_strangers_are_let_in_as_by_redis(real):
     compare(real, [("strangers", [
         ("open", 0),
         commands(0, "ACL SETUSER ann on >p1 ~s* &c* +@all -@dangerous", "CONFIG SET requirepass p1"),
@@ -291,7 +291,7 @@ def names_of(info):
 
 
 @pytest.mark.skipif(twins.version() // 100 != 700, reason="the rows are those of 7.0")
-def test_command_table(real):
+def test_its_command_table_is_that_of_redis(real):
     steps = [("open", 0), commands(0, "COMMAND")]
     first_id, began_us, got = real.play(steps)
     ((_, shown),) = twins.play_model([(first_id, began_us, steps)], real.peer)

@@ -45,7 +45,7 @@ def some_key(dice):
     return bytes(dice.choices(letters, k=dice.randrange(12)))
 
 
-def test_keys(slots, cluster):
+def test_keys_have_the_slots_that_redis_gives_them(slots, cluster):
     dice = random.Random(SEED)
     keys = [some_key(dice) for _ in range(KEYS)]
     wanted = [str(cluster.call("CLUSTER", "KEYSLOT", key)) for key in keys]
@@ -95,7 +95,7 @@ def told_by(cluster, command):
     return "crossing" if len(found) > 1 else str(*found)
 
 
-def test_commands(slots, cluster):
+def test_commands_have_the_slots_that_redis_gives_them(slots, cluster):
     dice = random.Random(SEED)
     commands = [some_command(dice) for _ in range(COMMANDS)]
     wanted = [told_by(cluster, command) for command in commands]

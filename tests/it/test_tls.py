@@ -50,13 +50,13 @@ def connect(tls_weir, redis, ca):
 # ---- clients ----
 
 
-def test_redis_cli(tls_weir, redis, ca):
+def test_redis_cli_speaks_tls_to_weir(tls_weir, redis, ca):
     argv = ["redis-cli", "--tls", "--cacert", ca.cert, "-h", "localhost", "-p", tls_weir.address[1]]
     done = subprocess.run([*map(str, argv)], input="SET k v\nGET k\n", capture_output=True, text=True, timeout=30)
     assert done.stdout == "OK\nv\n", done
 
 
-def test_redis_py(tls_weir, redis, ca):
+def test_redis_py_speaks_tls_to_weir(tls_weir, redis, ca):
     host, port = "localhost", tls_weir.address[1]
     client = redis_py.Redis(host, port, ssl=True, ssl_ca_certs=str(ca.cert), socket_timeout=10, decode_responses=True)
     assert client.set("k", "v") and client.get("k") == "v"
@@ -76,7 +76,7 @@ def test_redis_py(tls_weir, redis, ca):
 
 
 @pytest.mark.parametrize("library", ["ioredis", "redis"])
-def test_node(library, tls_weir, redis, ca, node_modules):
+def test_node_speaks_tls_to_weir(library, tls_weir, redis, ca, node_modules):
     argv = ["node", str(NODE_SOURCES / f"{library}.js"), str(tls_weir.address[1]), "3"]
     env = {**os.environ, "NODE_PATH": str(node_modules), "CA": str(ca.cert)}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120)

@@ -71,7 +71,7 @@ def port():
         yield held.getsockname()[1]
 
 
-def test_the_tutorial(farm, tmp_path, port):
+def test_the_tutorial_prints_what_it_shows(farm, tmp_path, port):
     real = {"127.0.0.1:6379": farm.redis().upstream, "6380": port, "9380": 0, "/tmp/weir-tutorial": tmp_path}
     with Shell(tmp_path, real, WEIR.parent) as typist:
         typist.tell(story("docs/tutorial.md"))

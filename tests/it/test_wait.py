@@ -167,7 +167,7 @@ def test_the_silenced_hear_nothing_of_it(farm, pair):
         assert [a.read(), a.read(), a.read()] == ["OK", "OK", 1]
 
 
-def test_waitaof(farm, pair):
+def test_waitaof_counts_what_its_client_wrote(farm, pair):
     redis = pair.redis
     if str(redis.call("WAITAOF", 0, 0, 0)).startswith("ERR unknown command"):
         pytest.skip("this Redis has no WAITAOF, which came with 7.2")

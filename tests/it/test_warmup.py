@@ -122,7 +122,7 @@ def test_a_run_is_guavas(warm, interval, warmup):
     assert passed > 300 and refused > 300
 
 
-def test_warming_up(warm):
+def test_a_cold_limit_begins_slowly(warm):
     """Ten a second, cold: the first 25 take 5 s, the first interval nearly three times the last; then it is ten a second."""
     interval, warmup, now, turns = 10**8, 5 * NS, NOW, []
     for _ in range(60):
@@ -185,7 +185,7 @@ def test_rates_beside_each_other(warm):
     assert (len(value) - 1) // RECORD < 8
 
 
-def test_other_keys(warm):
+def test_a_key_of_something_else_is_refused(warm):
     for value in (b"g", b"b" + b"x" * 19, b"w1:1", b"g" + b"x" * 32):
         warm.conn.call("SET", "k", value)
         assert warm.call("k", NOW, 10**8, 1, NS)[:2] == [[WRONG, 0], value]

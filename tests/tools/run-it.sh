@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the integration tests against $WEIR (build/asan/weir). K: an expression for pytest -k. JOBS: parallel workers; most
 # tests wait most of their time, so there are two for each processor. HUNT=n: n times as many rounds of random things.
-# Counts go to $TALLY when that is set.
+# SLOW=n: the n tests that cost most are told of (kit/costs.py). Counts go to $TALLY when that is set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -20,6 +20,7 @@ if [ -z "${K:-}" ]; then
     wait
 fi
 
+[ -z "${SLOW:-}" ] || export SLOW PYTHONPATH=$PWD/tests/it${PYTHONPATH:+:$PYTHONPATH} PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -p kit.costs"
 report=build/it.xml
 rm -f "$report"
 status=0
