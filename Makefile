@@ -255,6 +255,7 @@ check-layers: # no include points up a layer, or closes a circle in its folder
 	@tests/tools/check-layers
 
 check-keys: # code, docs and sample configuration name the same keys
+	@tests/tools/key-tables
 	@tests/tools/check-keys
 
 check-metrics: # code and docs name the same metrics

@@ -6,6 +6,7 @@
 #include "front/meter.h"
 #include "front/payer.h"
 #include "front/session.h"
+#include "limit/amount.h"
 
 #define TOP_BYTES_LATEST (1 << 20)
 #define GREETING_MAX 4096 /* what a client says before it asks for anything is a few lines */
@@ -158,11 +159,6 @@ static bool has_delays(const struct account *account)
     return account->policy != NULL && account->policy->of_action[OVER_DELAY] != 0;
 }
 
-/* Where a policy wants more of a request than one of each unit. */
-struct amounts {
-    uint64_t of[UNIT_COUNT];
-};
-
 /* What the gate is asked for one request. `amounts` is room that lives as long as the result. */
 static struct ask ask_for(const struct client *client, const struct request *request, const struct account *own,
                           const struct account *account, struct amounts *amounts)
@@ -170,10 +166,8 @@ static struct ask ask_for(const struct client *client, const struct request *req
     uint64_t now_ns = client->front->loop->now_ns;
     struct ask ask = {.command = request->command, .amount = one_of_each(), .now_ns = now_ns, .headed_ns = now_ns};
     ask.blocks = request_blocks(request);
-    if (account->policy != NULL && account->policy->of_unit[UNIT_COST] != 0) {
-        *amounts = (struct amounts){ONE_OF_EACH};
-        amounts->of[UNIT_COST] =
-            policies_cost(client->front->rules->policies, request->command, request->bytes, request->argc);
+    if (account->policy != NULL && account->policy->is_measured) {
+        amounts_take(amounts, client->front->rules->policies, request->command, request->bytes, request->argc);
         ask.amount = amounts->of;
     }
     if (has_delays(account) || has_delays(own)) {

@@ -10,6 +10,7 @@
 #include "front/answer.h"
 #include "front/payer.h"
 #include "front/session.h"
+#include "limit/amount.h"
 #include "limit/own.h"
 #include "quota/quota.h"
 #include "quota/report.h"
@@ -205,11 +206,11 @@ static void tell_explained(struct client *client, struct build *out, const struc
         explained.account = payer_for(client, request);
     if (explained.account.holders[PER_SUBJECT] != NULL)
         explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
-    uint64_t amount[UNIT_COUNT] = ONE_OF_EACH;
-    amount[UNIT_COST] = policies_cost(front->rules->policies, request->command, request->bytes, request->argc);
+    struct amounts amounts;
+    amounts_take(&amounts, front->rules->policies, request->command, request->bytes, request->argc);
     const struct ask ask = {
         .command = request->command,
-        .amount = amount,
+        .amount = amounts.of,
         .now_ns = front->loop->now_ns,
         .headed_ns = front->loop->now_ns,
         .may_wait = true,

@@ -5,37 +5,12 @@
  */
 #include "limit/class.h"
 
+#include "base/choice.h"
+#include "base/split.h"
+#include "limit/limit.h"
 #include "limit/term.h"
 
 #define CLASS_NAME_MAX 32
-
-/* ---- texts ---- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static struct slice trim(struct slice s)
-{
-    while (s.len > 0 && is_blank(*s.at))
-        s = slice_after(s, 1);
-    while (s.len > 0 && is_blank(s.at[s.len - 1]))
-        s.len--;
-    return s;
-}
-
-/* Cut the next item of a comma-separated list off `rest`; false after the last. */
-static bool next_item(struct slice *rest, struct slice *item)
-{
-    if (rest->at == NULL)
-        return false;
-    const char *comma = rest->len > 0 ? memchr(rest->at, ',', rest->len) : NULL;
-    size_t len = comma != NULL ? (size_t)(comma - rest->at) : rest->len;
-    *item = trim(slice_of(rest->at, len));
-    *rest = comma != NULL ? slice_after(*rest, len + 1) : slice_of(NULL, 0);
-    return true;
-}
 
 static bool is_class_name(struct slice s)
 {
@@ -61,13 +36,9 @@ static bool reaches(const struct class *from, const struct class *to)
 
 static bool is_taken(struct slice name)
 {
-    static const char *const taken[] = {"all",           "read",      "write",    "control",     "cost",
-                                        "bytes-in",      "bytes-out", "inflight", "connections", "connects",
-                                        "auth-failures", "match",     "admin"};
-    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
-        if (slice_eq_nocase(slice_str(taken[i]), name))
-            return true;
-    return slice_starts(name, SLICE("cmd."));
+    static const char *const taken[] = {"all", "read", "write", "control", "match", "admin", NULL};
+    return taken[choice_find(taken, name)] != NULL || unit_find(name) != UNIT_COMMANDS ||
+           slice_starts(name, SLICE("cmd."));
 }
 
 /* A class defined earlier in which `name` was taken for a command, since no class had that name yet; NULL: none. */
@@ -124,7 +95,7 @@ static bool define_term(const struct classes *classes, struct class *class, stru
 {
     struct term term;
     bool takes_away = slice_starts(text, SLICE("-"));
-    struct slice word = takes_away ? trim(slice_after(text, 1)) : text;
+    struct slice word = takes_away ? split_trim(slice_after(text, 1)) : text;
     if (word.len == 0)
         return why_refuse(why, "a command, category or class is missing %s", takes_away ? "after '-'" : "in the list");
     if (takes_away && class->n_terms == 0)
@@ -145,7 +116,7 @@ bool class_define(struct classes *classes, struct slice name, struct slice terms
         return false;
     struct slice text;
     struct slice rest = terms.at != NULL ? terms : SLICE("");
-    while (next_item(&rest, &text))
+    while (split_next(&rest, ',', &text))
         if (!define_term(classes, class, text, reason))
             return false;
     return true;

@@ -14,22 +14,23 @@
 
 static const struct unit_row {
     const char *name;
-    uint8_t scopes;  /* BIT(enum scope) */
-    uint8_t actions; /* BIT(enum action) */
-    uint8_t initial; /* enum action without `over` */
+    const char *noun; /* what a limit on it decides about: one of them */
+    uint8_t scopes;   /* BIT(enum scope) */
+    uint8_t actions;  /* BIT(enum action) */
+    uint8_t initial;  /* enum action without `over` */
 } units[UNIT_COUNT] = {
 #define ANYBODY (BIT(PER_SUBJECT) | BIT(PER_CONNECTION) | BIT(PER_POLICY))
 #define ANYHOW (BIT(OVER_REFUSE) | BIT(OVER_DELAY) | BIT(OVER_CLOSE) | BIT(OVER_SHADOW))
 #define AT_ONCE (BIT(OVER_REFUSE) | BIT(OVER_CLOSE) | BIT(OVER_SHADOW))
 #define MANY (BIT(PER_SUBJECT) | BIT(PER_POLICY))
-    [UNIT_COMMANDS] = {"commands", ANYBODY, ANYHOW, OVER_REFUSE},
-    [UNIT_COST] = {"cost", ANYBODY, ANYHOW, OVER_REFUSE},
-    [UNIT_BYTES_IN] = {"bytes-in", ANYBODY, ANYHOW, OVER_REFUSE},
-    [UNIT_BYTES_OUT] = {"bytes-out", ANYBODY, ANYHOW, OVER_REFUSE},
-    [UNIT_INFLIGHT] = {"inflight", ANYBODY, AT_ONCE, OVER_REFUSE},
-    [UNIT_CONNECTIONS] = {"connections", MANY, AT_ONCE, OVER_CLOSE},
-    [UNIT_CONNECTS] = {"connects", MANY, AT_ONCE, OVER_CLOSE},
-    [UNIT_AUTH_FAILURES] = {"auth-failures", BIT(PER_SUBJECT), BIT(OVER_CLOSE) | BIT(OVER_SHADOW), OVER_CLOSE},
+    [UNIT_COMMANDS] = {"commands", "command", ANYBODY, ANYHOW, OVER_REFUSE},
+    [UNIT_COST] = {"cost", "command", ANYBODY, ANYHOW, OVER_REFUSE},
+    [UNIT_BYTES_IN] = {"bytes-in", "command", ANYBODY, ANYHOW, OVER_REFUSE},
+    [UNIT_BYTES_OUT] = {"bytes-out", "command", ANYBODY, ANYHOW, OVER_REFUSE},
+    [UNIT_INFLIGHT] = {"inflight", "command", ANYBODY, AT_ONCE, OVER_REFUSE},
+    [UNIT_CONNECTIONS] = {"connections", "connection", MANY, AT_ONCE, OVER_CLOSE},
+    [UNIT_CONNECTS] = {"connects", "connection", MANY, AT_ONCE, OVER_CLOSE},
+    [UNIT_AUTH_FAILURES] = {"auth-failures", "login", BIT(PER_SUBJECT), BIT(OVER_CLOSE) | BIT(OVER_SHADOW), OVER_CLOSE},
 };
 
 static const char *const scopes[SCOPE_COUNT] = {"subject", "connection", "policy"};
@@ -38,6 +39,11 @@ static const char *const actions[ACTION_COUNT] = {"refuse", "delay", "close", "s
 struct slice unit_name(enum unit unit)
 {
     return slice_str(units[unit].name);
+}
+
+const char *unit_noun(enum unit unit)
+{
+    return units[unit].noun;
 }
 
 struct slice scope_name(enum scope scope)

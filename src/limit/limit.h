@@ -15,8 +15,10 @@
 
 /* What is counted. */
 enum unit {
+    /* a rate of what each command takes when it wants to pass (limit/amount.h) */
     UNIT_COMMANDS, /* of a class */
     UNIT_COST,
+    /* known at other moments */
     UNIT_BYTES_IN,    /* charged after they have passed, so there can be debt */
     UNIT_BYTES_OUT,   /* the same */
     UNIT_INFLIGHT,    /* calls not answered yet: a gauge, no rate */
@@ -59,6 +61,15 @@ struct slice action_name(enum action action);
 /* The unit for the left side of a policy's line; UNIT_COMMANDS (of a class) when it names no other unit. */
 enum unit unit_find(struct slice what);
 
+/* What a limit on it decides about, one of them: "command", "connection" ... */
+const char *unit_noun(enum unit unit);
+
+/* Does each command take some of it when it wants to pass? */
+static inline bool unit_is_taken(enum unit unit)
+{
+    return unit < UNIT_BYTES_IN;
+}
+
 /* Does it limit a number at one moment (in flight, connections) rather than a rate? */
 static inline bool unit_is_gauge(enum unit unit)
 {
@@ -76,7 +87,7 @@ static inline bool unit_is_bytes(enum unit unit)
  */
 static inline bool limit_has_places(const struct limit *limit)
 {
-    return limit->action == OVER_DELAY && (limit->unit == UNIT_COMMANDS || limit->unit == UNIT_COST);
+    return limit->action == OVER_DELAY && unit_is_taken((enum unit)limit->unit);
 }
 
 /*

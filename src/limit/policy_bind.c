@@ -6,28 +6,19 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "limit/amount.h"
 #include "limit/keys.h"
 #include "limit/policy.h"
 
 /* Is the limit asked when a command wants to pass? (Others are asked at connects, logins ...) */
 static bool is_asked(const struct limit *limit, const struct command_table *table, const struct command *command)
 {
-    switch ((enum unit)limit->unit) {
-    case UNIT_COMMANDS:
+    enum unit unit = (enum unit)limit->unit;
+    if (unit == UNIT_COMMANDS)
         return class_has(limit->class, table, command);
-    case UNIT_INFLIGHT:
+    if (unit == UNIT_INFLIGHT)
         return !command->blocks || keys_may_block(command); /* while they block they are not in flight */
-    case UNIT_COST:
-    case UNIT_BYTES_IN:
-    case UNIT_BYTES_OUT:
-        return true;
-    case UNIT_CONNECTIONS:
-    case UNIT_CONNECTS:
-    case UNIT_AUTH_FAILURES:
-    case UNIT_COUNT:
-        break;
-    }
-    return false;
+    return unit_is_taken(unit) || unit_is_bytes(unit);
 }
 
 static void bind_limit(struct policy *policy, size_t index, const struct command_table *table)
@@ -41,6 +32,7 @@ static void bind_limit(struct policy *policy, size_t index, const struct command
         if (!is_exempt && is_asked(limit, table, command))
             policy->binds[id] |= bit;
     }
+    policy->is_measured |= amount_varies((enum unit)limit->unit);
     policy->of_unit[limit->unit] |= bit;
     policy->of_scope[limit->scope] |= bit;
     policy->of_action[limit->action] |= bit;
@@ -54,6 +46,7 @@ void policy_bind(struct policy *policy, const struct command_table *table, bool 
     memset(policy->of_unit, 0, sizeof policy->of_unit);
     memset(policy->of_scope, 0, sizeof policy->of_scope);
     memset(policy->of_action, 0, sizeof policy->of_action);
+    policy->is_measured = false;
     /* Independent of the table: workers that change tables at different moments must agree. */
     policy->is_joint = policy->n_limits > 1;
     uint64_t all = 0;

@@ -22,17 +22,6 @@ static const char *const keys[][TLS_SETTINGS] = {
 
 /* ---- words ---- */
 
-bool tls_auth_parse(struct slice value, enum tls_auth *auth, char *why, size_t why_size)
-{
-    static const char *const words[] = {[TLS_AUTH_NO] = "no", [TLS_AUTH_OPTIONAL] = "optional", [TLS_AUTH_YES] = "yes"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (slice_eq_nocase(value, slice_str(words[i]))) {
-            *auth = (enum tls_auth)i;
-            return true;
-        }
-    return why_set(why, why_size, "\"%.*s\" is neither no nor optional nor yes", WHY_SLICE(value));
-}
-
 bool tls_protocols_parse(struct slice value, struct tls_settings *settings, char *why, size_t why_size)
 {
     struct slice word;

@@ -9,8 +9,6 @@
 #include "run/config_file.h"
 
 /* False: `why` says what is wrong. */
-__attribute__((warn_unused_result)) bool tls_auth_parse(struct slice value, enum tls_auth *auth, char *why,
-                                                        size_t why_size);
 __attribute__((warn_unused_result)) bool tls_protocols_parse(struct slice value, struct tls_settings *settings,
                                                              char *why, size_t why_size);
 

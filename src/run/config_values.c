@@ -6,11 +6,10 @@
 #include <unistd.h>
 
 #include "admin/host.h"
+#include "base/choice.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/split.h"
 #include "base/why.h"
-#include "limit/rate.h"
 #include "limit/slowlog.h"
 #include "quota/prefix.h"
 #include "run/address.h"
@@ -19,78 +18,54 @@
 #include "run/secret.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define WORKERS_MAX 256
 #define USER_MAX 255
 #define ADDRESS_TEXT 512
 
-/* ---- numbers, bytes, times ---- */
+/* ---- numbers ---- */
 
-typedef bool (*parse_number)(struct slice text, uint64_t *number, char *why, size_t why_size);
+static void keep(const struct config_key *key, struct config *config, uint64_t number)
+{
+    void *member = (char *)config + key->offset;
+    switch (key->size) {
+    case sizeof(bool):
+        *(bool *)member = number != 0;
+        break;
+    case sizeof(unsigned):
+        *(unsigned *)member = (unsigned)number;
+        break;
+    case sizeof(uint64_t):
+        *(uint64_t *)member = number;
+        break;
+    default:
+        abort(); /* the table itself is wrong */
+    }
+}
 
-static bool parse_bounded(const struct config_key *key, parse_number parse, struct slice value, uint64_t *number,
-                          char *why, size_t why_size)
+static bool parse_bounded(const struct config_key *key, struct slice value, uint64_t *number, char *why,
+                          size_t why_size)
 {
     uint64_t least, most;
-    if (!parse(value, number, why, why_size) || !parse(slice_str(key->least), &least, why, why_size) ||
-        !parse(slice_str(key->most), &most, why, why_size))
+    if (!key->parse(value, number, why, why_size) || !key->parse(slice_str(key->least), &least, why, why_size) ||
+        !key->parse(slice_str(key->most), &most, why, why_size))
         return false;
     if (*number < least || *number > most)
         return why_set(why, why_size, "must be from %s to %s", key->least, key->most);
     return true;
 }
 
-static void *member(const struct config_key *key, struct config *config)
+static bool is_word_of(const struct config_key *key, const char *word)
 {
-    return (char *)config + key->offset;
+    return key->words != NULL && key->words[choice_find(key->words, slice_str(word))] != NULL;
 }
 
-enum key_result key_count(const struct config_key *key, struct config *config, struct slice value, char *why,
-                          size_t why_size)
+enum key_result key_number(const struct config_key *key, struct config *config, struct slice value, char *why,
+                           size_t why_size)
 {
-    uint64_t number;
-    if (!parse_bounded(key, rate_parse_count, value, &number, why, why_size))
+    uint64_t number = 0;
+    bool is_zero = slice_eq(value, SLICE("0")) && is_word_of(key, "0");
+    if (!is_zero && !parse_bounded(key, value, &number, why, why_size))
         return KEY_BAD;
-    *(unsigned *)member(key, config) = (unsigned)number;
-    return KEY_SET;
-}
-
-enum key_result key_subjects(const struct config_key *key, struct config *config, struct slice value, char *why,
-                             size_t why_size)
-{
-    uint64_t number;
-    if (!parse_bounded(key, rate_parse_count, value, &number, why, why_size))
-        return KEY_BAD;
-    *(size_t *)member(key, config) = number;
-    return KEY_SET;
-}
-
-enum key_result key_bytes(const struct config_key *key, struct config *config, struct slice value, char *why,
-                          size_t why_size)
-{
-    uint64_t bytes;
-    if (!parse_bounded(key, rate_parse_bytes, value, &bytes, why, why_size))
-        return KEY_BAD;
-    *(size_t *)member(key, config) = bytes;
-    return KEY_SET;
-}
-
-enum key_result key_time(const struct config_key *key, struct config *config, struct slice value, char *why,
-                         size_t why_size)
-{
-    uint64_t ns;
-    if (!parse_bounded(key, rate_parse_time, value, &ns, why, why_size))
-        return KEY_BAD;
-    *(uint64_t *)member(key, config) = ns;
-    return KEY_SET;
-}
-
-/* 0: none. */
-enum key_result key_timeout(const struct config_key *key, struct config *config, struct slice value, char *why,
-                            size_t why_size)
-{
-    if (!slice_eq(value, SLICE("0")))
-        return key_time(key, config, value, why, why_size);
-    *(uint64_t *)member(key, config) = 0;
+    keep(key, config, number);
     return KEY_SET;
 }
 
@@ -99,28 +74,21 @@ enum key_result key_slow(const struct config_key *key, struct config *config, st
                          size_t why_size)
 {
     if (!slice_eq_nocase(value, SLICE("off")))
-        return key_timeout(key, config, value, why, why_size);
-    config->rules.slow_ns = SLOWLOG_OFF;
-    return KEY_SET;
-}
-
-/* 0: none. */
-enum key_result key_bytes_or_none(const struct config_key *key, struct config *config, struct slice value, char *why,
-                                  size_t why_size)
-{
-    if (!slice_eq(value, SLICE("0")))
-        return key_bytes(key, config, value, why, why_size);
-    *(size_t *)member(key, config) = 0;
+        return key_number(key, config, value, why, why_size);
+    keep(key, config, SLOWLOG_OFF);
     return KEY_SET;
 }
 
 enum key_result key_workers(const struct config_key *key, struct config *config, struct slice value, char *why,
                             size_t why_size)
 {
+    uint64_t most;
     if (!slice_eq_nocase(value, SLICE("cores")))
-        return key_count(key, config, value, why, why_size);
+        return key_number(key, config, value, why, why_size);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    config->workers = cores < 1 ? 1 : cores > WORKERS_MAX ? WORKERS_MAX : (unsigned)cores;
+    if (!key->parse(slice_str(key->most), &most, why, why_size))
+        return KEY_BAD;
+    keep(key, config, cores < 1 ? 1 : (uint64_t)cores > most ? most : (uint64_t)cores);
     return KEY_SET;
 }
 
@@ -221,39 +189,6 @@ enum key_result key_password_file(const struct config_key *key, struct config *c
     return result;
 }
 
-enum key_result key_clients_as(const struct config_key *key, struct config *config, struct slice value, char *why,
-                               size_t why_size)
-{
-    (void)key;
-    config->clients_as_upstream = slice_eq_nocase(value, SLICE("upstream"));
-    if (config->clients_as_upstream || slice_eq_nocase(value, SLICE("client")))
-        return KEY_SET;
-    why_set(why, why_size, "\"%.*s\" is neither client nor upstream", WHY_SLICE(value));
-    return KEY_BAD;
-}
-
-enum key_result key_lanes(const struct config_key *key, struct config *config, struct slice value, char *why,
-                          size_t why_size)
-{
-    (void)key;
-    config->lanes_private = slice_eq_nocase(value, SLICE("private"));
-    if (config->lanes_private || slice_eq_nocase(value, SLICE("shared")))
-        return KEY_SET;
-    why_set(why, why_size, "\"%.*s\" is neither shared nor private", WHY_SLICE(value));
-    return KEY_BAD;
-}
-
-enum key_result key_mode(const struct config_key *key, struct config *config, struct slice value, char *why,
-                         size_t why_size)
-{
-    (void)key;
-    config->is_shadow = slice_eq_nocase(value, SLICE("shadow"));
-    if (config->is_shadow || slice_eq_nocase(value, SLICE("enforce")))
-        return KEY_SET;
-    why_set(why, why_size, "\"%.*s\" is neither enforce nor shadow", WHY_SLICE(value));
-    return KEY_BAD;
-}
-
 enum key_result key_limit_prefix(const struct config_key *key, struct config *config, struct slice value, char *why,
                                  size_t why_size)
 {
@@ -265,32 +200,22 @@ enum key_result key_limit_prefix(const struct config_key *key, struct config *co
     return KEY_SET;
 }
 
-enum key_result key_cell(const struct config_key *key, struct config *config, struct slice value, char *why,
+enum key_result key_word(const struct config_key *key, struct config *config, struct slice value, char *why,
                          size_t why_size)
 {
-    static const char *const words[] = {
-        [QUOTA_CELL_PREFIX] = "prefix", [QUOTA_CELL_RAW] = "raw", [QUOTA_CELL_OFF] = "off"};
-    (void)key;
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (slice_eq_nocase(value, slice_str(words[i]))) {
-            config->rules.cell = (enum quota_cell)i;
-            return KEY_SET;
-        }
-    why_set(why, why_size, "\"%.*s\" is neither prefix nor raw nor off", WHY_SLICE(value));
-    return KEY_BAD;
+    unsigned index;
+    if (!choice_take(key->words, value, &index, why, why_size))
+        return KEY_BAD;
+    keep(key, config, index);
+    return KEY_SET;
 }
 
 enum key_result key_when_down(const struct config_key *key, struct config *config, struct slice value, char *why,
                               size_t why_size)
 {
-    (void)key;
-    bool is_known = named_parse_when_down(value, &config->rules.when_down);
-    if (is_known && config->rules.when_down != QUOTA_DOWN_LOCAL)
-        return KEY_SET;
-    if (is_known)
-        why_set(why, why_size, "local is for named limits alone: give it as when-down in a [limit NAME]");
-    else
-        why_set(why, why_size, "\"%.*s\" is neither error nor allow nor deny", WHY_SLICE(value));
+    if (!slice_eq_nocase(value, SLICE("local")))
+        return key_word(key, config, value, why, why_size);
+    why_set(why, why_size, "local is for named limits alone: give it as when-down in a [limit NAME]");
     return KEY_BAD;
 }
 
@@ -426,32 +351,6 @@ enum key_result key_log(const struct config_key *key, struct config *config, str
     return KEY_SET;
 }
 
-enum key_result key_log_format(const struct config_key *key, struct config *config, struct slice value, char *why,
-                               size_t why_size)
-{
-    (void)key;
-    for (int i = 0; i < LOG_FORMATS; i++)
-        if (slice_eq_nocase(value, slice_str(log_format_name((enum log_format)i)))) {
-            config->log_format = (enum log_format)i;
-            return KEY_SET;
-        }
-    why_set(why, why_size, "\"%.*s\" is neither text nor logfmt nor json", WHY_SLICE(value));
-    return KEY_BAD;
-}
-
-enum key_result key_log_level(const struct config_key *key, struct config *config, struct slice value, char *why,
-                              size_t why_size)
-{
-    (void)key;
-    for (int i = 0; i < LOG_LEVELS; i++)
-        if (slice_eq_nocase(value, slice_str(log_level_name((enum log_level)i)))) {
-            config->log_level = (enum log_level)i;
-            return KEY_SET;
-        }
-    why_set(why, why_size, "\"%.*s\" is neither debug nor info nor warn nor error", WHY_SLICE(value));
-    return KEY_BAD;
-}
-
 /* ---- TLS ---- */
 
 enum key_result key_text(const struct config_key *key, struct config *config, struct slice value, char *why,
@@ -459,15 +358,8 @@ enum key_result key_text(const struct config_key *key, struct config *config, st
 {
     (void)why;
     (void)why_size;
-    *(char **)member(key, config) = mem_strndup(value.at, value.len);
+    *(char **)(void *)((char *)config + key->offset) = mem_strndup(value.at, value.len);
     return KEY_SET;
-}
-
-enum key_result key_tls_auth(const struct config_key *key, struct config *config, struct slice value, char *why,
-                             size_t why_size)
-{
-    (void)key;
-    return tls_auth_parse(value, &config->tls_settings.auth, why, why_size) ? KEY_SET : KEY_BAD;
 }
 
 enum key_result key_tls_protocols(const struct config_key *key, struct config *config, struct slice value, char *why,
@@ -475,15 +367,4 @@ enum key_result key_tls_protocols(const struct config_key *key, struct config *c
 {
     (void)key;
     return tls_protocols_parse(value, &config->tls_settings, why, why_size) ? KEY_SET : KEY_BAD;
-}
-
-enum key_result key_tls_verify(const struct config_key *key, struct config *config, struct slice value, char *why,
-                               size_t why_size)
-{
-    (void)key;
-    config->upstream_tls_settings.is_unverified = slice_eq_nocase(value, SLICE("no"));
-    if (config->upstream_tls_settings.is_unverified || slice_eq_nocase(value, SLICE("yes")))
-        return KEY_SET;
-    why_set(why, why_size, "\"%.*s\" is neither yes nor no", WHY_SLICE(value));
-    return KEY_BAD;
 }

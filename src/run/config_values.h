@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/slice.h"
 #include "run/config.h"
@@ -20,29 +21,35 @@ struct config_key;
 typedef enum key_result config_setter(const struct config_key *key, struct config *config, struct slice value,
                                       char *why, size_t why_size);
 
-/* A row of the table. */
+/* Reads a number as it is written in a file; false: `why` is the error. */
+typedef bool config_number(struct slice text, uint64_t *number, char *why, size_t why_size);
+
+/* A row of the table (config_keys.def). */
 struct config_key {
     const char *name;
+    const char *about;        /* what it is for; `so` is a word of the file */
     const char *initial;      /* the default, as in a file; NULL: none */
     config_setter *set;       /* NULL: a key of older versions, without effect */
-    size_t offset;            /* of the member of struct config, for numbers */
-    const char *least, *most; /* bounds, as in a file */
+    const char *form;         /* of its values, in a few words; NULL: they are `words` */
+    config_number *parse;     /* of a number; else NULL */
+    const char *least, *most; /* its bounds, as in a file */
+    const char *const *words; /* that may stand instead; ends with NULL; NULL: none */
+    size_t offset, size;      /* of the member of struct config; the setter knows others */
     bool is_list;
     bool is_admin;      /* in [admin] */
     bool needs_restart; /* a reload does not change it */
     bool names_file;    /* names a file, or how one is used: files are read only with CONFIG_WHOLE */
 };
 
-/* numbers, bytes, times */
-config_setter key_count, key_subjects, key_bytes, key_time, key_timeout, key_slow, key_bytes_or_none, key_workers;
+/* numbers; the word 0 is kept as 0 */
+config_setter key_number, key_slow, key_workers;
+/* one of the row's words; its index is kept */
+config_setter key_word, key_when_down;
+/* the text itself */
+config_setter key_text;
 /* addresses */
 config_setter key_listen, key_proxies, key_upstream, key_admin_listen, key_admin_socket, key_admin_host;
-/* words */
-config_setter key_user, key_password_file, key_clients_as, key_lanes, key_mode, key_limit_prefix, key_when_down,
-    key_cell, key_identity, key_prefix;
-/* the log */
-config_setter key_log, key_log_format, key_log_level;
-/* TLS */
-config_setter key_text, key_tls_auth, key_tls_protocols, key_tls_verify;
+/* words of their own */
+config_setter key_user, key_password_file, key_limit_prefix, key_identity, key_prefix, key_log, key_tls_protocols;
 
 #endif

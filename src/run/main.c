@@ -13,6 +13,7 @@
 #include "net/tls_context.h"
 #include "run/config_build.h"
 #include "run/config_file.h"
+#include "run/config_help.h"
 #include "run/proxy.h"
 #include "upstream/control.h"
 
@@ -38,6 +39,7 @@ static void print_help(void)
           "  -c FILE     read the configuration from FILE; without it weir listens on 127.0.0.1:6380,\n"
           "              forwards to 127.0.0.1:6379 and limits nothing\n"
           "  -t          check the configuration, print every error, and exit: 0 if it is good, 1 if not\n"
+          "  --keys      print the keys of the sections [weir] and [admin], what they mean, and their defaults\n"
           "  --version   print the versions of weir and of the libraries it uses\n"
           "  --help      print this\n"
           "\n"
@@ -52,8 +54,10 @@ static void print_help(void)
 /* Exits for options that only print, and for bad ones. */
 static struct options parse(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"version", no_argument, NULL, 'v'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"version", no_argument, NULL, 'v'},
+                                          {"keys", no_argument, NULL, 'k'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     struct options options = {NULL, false};
     int option;
     while ((option = getopt_long(argc, argv, "c:th", names, NULL)) != -1) {
@@ -66,6 +70,9 @@ static struct options parse(int argc, char **argv)
             break;
         case 'v':
             print_version();
+            exit(0);
+        case 'k':
+            config_help_print(stdout);
             exit(0);
         case 'h':
             print_help();

@@ -67,37 +67,17 @@ static uint64_t sum(const struct watch *watch, uint16_t id, const struct kind *k
     return total;
 }
 
-/* What a limit of this unit decides about. */
-static const char *noun(enum unit unit, bool is_one)
-{
-    switch (unit) {
-    case UNIT_CONNECTIONS:
-    case UNIT_CONNECTS:
-        return is_one ? "connection" : "connections";
-    case UNIT_AUTH_FAILURES:
-        return is_one ? "login" : "logins";
-    case UNIT_COMMANDS:
-    case UNIT_COST:
-    case UNIT_BYTES_IN:
-    case UNIT_BYTES_OUT:
-    case UNIT_INFLIGHT:
-    case UNIT_COUNT:
-        break;
-    }
-    return is_one ? "command" : "commands";
-}
-
 /* took_ns is 0 when it begins. */
 static void tell(const struct watch *watch, const struct limit *limit, const struct kind *kind, uint64_t n,
                  uint64_t took_ns)
 {
     char line[LINE_ROOM];
-    const char *what = noun((enum unit)limit->unit, n == 1);
+    const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
     if (took_ns == 0)
-        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s so far", limit->label, kind->begins, n, what);
+        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far", limit->label, kind->begins, n, what, many);
     else
-        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s in %" PRIu64 " s", limit->label, kind->did, n, what,
-                 (took_ns + NS_PER_S / 2) / NS_PER_S);
+        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s", limit->label, kind->did, n, what,
+                 many, (took_ns + NS_PER_S / 2) / NS_PER_S);
     watch->say(watch->arg, LOG_INFO, kind->name, line);
 }
 

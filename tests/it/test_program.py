@@ -31,8 +31,17 @@ def test_version_names_weir_and_its_libraries():
 def test_help_names_every_option():
     done = run_weir("--help")
     assert done.returncode == 0
-    for option in ("-c FILE", "-t", "--version", "--help"):
+    for option in ("-c FILE", "-t", "--keys", "--version", "--help"):
         assert option in done.stdout
+
+
+def test_keys_prints_a_configuration_of_comments(tmp_path):
+    done = run_weir("--keys")
+    assert done.returncode == 0
+    assert "; count from 1 to 256, or cores; needs a restart\n;workers = cores\n" in done.stdout
+    # With every default in force it is a good configuration still.
+    defaults = re.sub(r"^;([a-z-]+ = )", r"\1", done.stdout, flags=re.M)
+    assert run_weir("-t", "-c", write(tmp_path, defaults)).returncode == 0
 
 
 @pytest.mark.parametrize("argv", [["--nonsense"], ["weir.conf"], ["-c"]], ids=" ".join)

@@ -16,9 +16,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "limit/slowlog.h"
 #include "run/config_build.h"
 #include "run/config_diff.h"
 #include "run/config_edit.h"
+#include "run/config_help.h"
 #include "run/config_keys.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -551,6 +553,50 @@ static void test_every_key(void **state)
     config_free(config);
 }
 
+/* The words of a row stand in the order of the enum that they are kept as. */
+static void test_words_mean_what_their_enum_says(void **state)
+{
+    char text[256];
+    (void)state;
+    for (int level = 0; level < LOG_LEVELS; level++)
+        for (int format = 0; format < LOG_FORMATS; format++) {
+            snprintf(text, sizeof text, "[weir]\nlog-level = %s\nlog-format = %s\n",
+                     log_level_name((enum log_level)level), log_format_name((enum log_format)format));
+            struct config *config = load_text(text);
+            assert_int_equal(config->log_level, level);
+            assert_int_equal(config->log_format, format);
+            config_free(config);
+        }
+    struct config *config =
+        load_text("[weir]\ncl-throttle = raw\nlimit-when-down = deny\nlanes = private\nmode = shadow\n"
+                  "tls-auth-clients = optional\nupstream-tls-verify = no\nslowlog-log-slower-than = off\n");
+    assert_int_equal(config->rules.cell, QUOTA_CELL_RAW);
+    assert_int_equal(config->rules.when_down, QUOTA_DOWN_DENY);
+    assert_true(config->lanes_private && config->is_shadow && config->upstream_tls_settings.is_unverified);
+    assert_int_equal(config->tls_settings.auth, TLS_AUTH_OPTIONAL);
+    assert_int_equal(config->rules.slow_ns, SLOWLOG_OFF);
+    config_free(config);
+}
+
+static void test_the_printed_keys_are_a_good_configuration(void **state)
+{
+    char *text = NULL;
+    size_t len = 0;
+    (void)state;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    config_help_print(out);
+    fclose(out);
+    for (size_t i = 0; i < config_keys_count(); i++)
+        assert_true(config_key_is_dead(config_key_at(i)) == (strstr(text, config_key_name(config_key_at(i))) == NULL));
+    assert_non_null(strstr(text, "\n; time from 1ms to 1d, 0 or off\n;slowlog-log-slower-than = 10ms\n"));
+    assert_non_null(strstr(text, "\n; client or upstream; needs a restart\n;clients-as = client\n"));
+    struct config *config = load_text(text);
+    assert_non_null(config);
+    config_free(config);
+    free(text);
+}
+
 static void test_classes_and_policies(void **state)
 {
     (void)state;
@@ -862,6 +908,8 @@ int main(void)
         cmocka_unit_test(test_no_file),
         cmocka_unit_test(test_empty_files),
         cmocka_unit_test(test_every_key),
+        cmocka_unit_test(test_words_mean_what_their_enum_says),
+        cmocka_unit_test(test_the_printed_keys_are_a_good_configuration),
         cmocka_unit_test(test_classes_and_policies),
         cmocka_unit_test(test_every_kind_of_limit),
         cmocka_unit_test(test_unknown_commands_are_warnings),
