@@ -137,7 +137,7 @@ static int hunt(const struct options *options)
         is_good = (options->walks ? walk_seed : run_seed)(options, options->seed + n++);
     } while (is_good && (options->seconds > 0 ? time(NULL) < end : n < options->seeds));
     is_good = apart_end() && is_good;
-    if (options->walks || n > 1)
+    if (options->walks || options->seconds > 0)
         memory_tell();
     return is_good ? 0 : 1;
 }
