@@ -19,7 +19,9 @@
 #include "limit/record.h"
 
 #define LEDGER_POLICIES_MAX 4096
+#ifndef LEDGER_LIMITS_MAX /* a build may have fewer: see the Makefile */
 #define LEDGER_LIMITS_MAX 16384
+#endif
 #define LEDGER_SLOTS_MAX 1024 /* of one policy and scope */
 
 /* The decisions of one limit on one worker: written by the worker, read by any thread. */

@@ -13,7 +13,9 @@
 #include "base/slice.h"
 #include "quota/outcome.h"
 
+#ifndef DENIALS_SLOTS /* a build may have fewer: see the Makefile */
 #define DENIALS_SLOTS 4096
+#endif
 #define DENIALS_KEY_MAX 128 /* longer keys are not remembered */
 
 struct denials;

@@ -168,13 +168,33 @@ size_t arena_size(const void *memory)
     return memory != NULL ? head_of(memory)->size : 0;
 }
 
+/* What was taken last of the large stretch can grow where it is. */
+static bool grow_last(const char *data, size_t before, size_t room)
+{
+    struct stretch *stretch = &arena->large;
+    if (before < LARGE || room < before || data + before != stretch->used || (size_t)(stretch->end - data) < room)
+        return false;
+    stretch->used += room - before;
+    if (stretch->touched < stretch->used)
+        stretch->touched = stretch->used;
+    return true;
+}
+
 bool arena_resize(void *memory, size_t size)
 {
     struct head *head = head_of(memory);
     size_t room;
-    if (size == 0 || head->skipped > 0 || class_of(size, &room) != head->class)
+    size_t before;
+    if (size == 0 || size >= (UINT64_C(1) << LARGEST_BITS) || head->skipped > 0)
         return false;
+    uint32_t class = class_of(size, &room);
+    if (class != head->class) {
+        (void)class_of(head->size, &before);
+        if (!grow_last((const char *)memory, before, room))
+            return false;
+    }
     head->size = size;
+    head->class = class;
     return true;
 }
 

@@ -190,6 +190,7 @@ void client_shut(struct client *client);
 
 void say_begin(struct client *client, unsigned words);
 void say_word(struct client *client, struct slice word);
+void say_letters(struct client *client, char letter, size_t n); /* a word of one letter, so many times */
 __attribute__((format(printf, 2, 3))) void say_text(struct client *client, const char *format, ...);
 /* As it is. */
 void say_raw(struct client *client, const char *data, size_t n);

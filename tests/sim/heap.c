@@ -52,43 +52,42 @@ bool heap_is_counted(void)
 
 /* In place of the C library's: what the program is linked with, and every library, takes memory here. */
 
-static void *take(void *memory)
+static void count(int64_t size)
 {
-    size_t size = arena_size(memory);
-    taken += size;
-    weirs += is_weirs_turn ? (int64_t)size : 0;
-    if (memory == NULL)
+    taken += (size_t)size;
+    weirs += is_weirs_turn ? size : 0;
+}
+
+static void *take(void *memory, size_t size)
+{
+    if (memory != NULL)
+        count((int64_t)size);
+    else
         errno = ENOMEM;
     return memory;
 }
 
-static void give(void *memory)
-{
-    size_t size = arena_size(memory);
-    taken -= size;
-    weirs -= is_weirs_turn ? (int64_t)size : 0;
-}
-
 void *malloc(size_t size)
 {
-    return take(arena_take(size));
+    return take(arena_take(size), size);
 }
 
-void *calloc(size_t count, size_t size)
+void *calloc(size_t n, size_t size)
 {
     size_t bytes;
-    return take(__builtin_mul_overflow(count, size, &bytes) ? NULL : arena_take_zeroed(bytes));
+    bool is_too_much = __builtin_mul_overflow(n, size, &bytes);
+    return take(is_too_much ? NULL : arena_take_zeroed(bytes), bytes);
 }
 
 void free(void *memory)
 {
-    give(memory);
+    count(-(int64_t)arena_size(memory));
     arena_give(memory);
 }
 
 static void *move(void *memory, size_t size)
 {
-    void *other = take(arena_take(size));
+    void *other = malloc(size);
     size_t before = arena_size(memory);
     if (other == NULL)
         return NULL;
@@ -105,15 +104,16 @@ void *realloc(void *memory, size_t size)
         free(memory);
         return NULL;
     }
-    give(memory);
-    bool is_done = arena_resize(memory, size);
-    (void)take(memory);
-    return is_done ? memory : move(memory, size);
+    size_t before = arena_size(memory);
+    if (!arena_resize(memory, size))
+        return move(memory, size);
+    count((int64_t)size - (int64_t)before);
+    return memory;
 }
 
 void *memalign(size_t alignment, size_t size)
 {
-    return take(arena_take_aligned(alignment, size));
+    return take(arena_take_aligned(alignment, size), size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)

@@ -8,6 +8,7 @@
 #include "tests/sim/ops_exact.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -281,9 +282,9 @@ struct question {
     struct own_key *keys[EXACT_PARTS];
     const struct reply *reply;
     struct heard heard;
-    struct guesses after[EXACT_PARTS];
     uint32_t first_moment, last_moment; /* that explain it; of the first key */
     bool is_explained, is_seen;
+    struct guesses after[EXACT_PARTS]; /* of the said parts; large: what is behind n is not written */
 };
 
 static void try_one(struct question *q, struct exact_key *keys, const struct heard_at *moment, uint32_t i, bool is_told)
@@ -498,7 +499,16 @@ static bool is_hurried(const struct client *client, const struct said *said)
 static const char *judge_said(struct client *client, const struct act *act, const struct reply *reply,
                               const struct said *said, struct own_key *const *keys)
 {
-    struct question q = {.said = said, .act = act, .reply = reply, .heard.is_hurried = client->has_shut};
+    struct question q;
+    memset(&q, 0, offsetof(struct question, after));
+    q.said = said;
+    q.act = act;
+    q.reply = reply;
+    q.heard.is_hurried = client->has_shut;
+    for (unsigned k = 0; k < said->n_parts; k++) {
+        q.after[k].n = 0;
+        q.after[k].is_full = false;
+    }
     memcpy(q.keys, keys, said->n_parts * sizeof q.keys[0]);
     if (reply->type != '-' && !said_read(said, reply, client->session.is_resp3, q.heard.fields, &q.heard.refused_by))
         return "it is no decision of that form";

@@ -31,20 +31,16 @@ static void fit(const struct client *client, struct act *act)
 
 static void say_large(struct client *client, const struct act *act)
 {
-    char *word = mem_alloc(size_of(act));
-    memset(word, letter_of(act), size_of(act));
-    say_word(client, slice_of(word, size_of(act)));
-    free(word);
+    say_letters(client, letter_of(act), size_of(act));
 }
 
 static const char *judge_large(const struct reply *reply, size_t size, char letter)
 {
     if (reply->type != '$' || reply->is_nil || reply->text.len != size)
         return "not as long as it must be";
-    for (size_t i = 0; i < size; i++)
-        if (reply->text.at[i] != letter)
-            return "not the letters that it must be";
-    return NULL;
+    const char *text = reply->text.at;
+    bool is_same = size == 0 || (text[0] == letter && memcmp(text, text + 1, size - 1) == 0);
+    return is_same ? NULL : "not the letters that it must be";
 }
 
 static void say_large_echo(struct client *client, struct act *act)

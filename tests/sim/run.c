@@ -140,7 +140,7 @@ static void look_at_waiting(void)
 /* Softly: what comes between two looks of weir's comes on top of it, and what it has at the start. */
 static void look_at_memory(void)
 {
-    if (!regime_says("memory-limit = 4mb\n") || heap_weirs_bytes() < WEIRS_START_BYTES + 2 * (INT64_C(4) << 20))
+    if (heap_weirs_bytes() < WEIRS_START_BYTES + 2 * (INT64_C(4) << 20) || !regime_says("memory-limit = 4mb\n"))
         return;
     run_blame("run", "much more memory than its limit");
     run_fail(0, "weir has %" PRId64 " bytes of memory, and may have 4 MB beside what it starts with",

@@ -55,6 +55,17 @@ void say_word(struct client *client, struct slice word)
     append(&client->out, "\r\n", 2);
 }
 
+void say_letters(struct client *client, char letter, size_t n)
+{
+    say_header(client, '$', n);
+    char *at = bytes_reserve(&client->out, n, SIZE_MAX);
+    if (at == NULL)
+        abort();
+    memset(at, letter, n);
+    client->out.len += n;
+    append(&client->out, "\r\n", 2);
+}
+
 void say_text(struct client *client, const char *format, ...)
 {
     char word[WORD_MAX];
