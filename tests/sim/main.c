@@ -19,22 +19,22 @@ struct options {
 
 static void print_help(void)
 {
-    fputs(
-        "usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--fail-site K | --fail-sites] [--trace] [--record FILE]\n"
-        "       sim --replay FILE [--trace]\n"
-        "       sim --shrink FILE\n"
-        "\n"
-        "  --seed N       the first seed; the same seed and steps are the same run, byte for byte\n"
-        "  --steps M      commands of clients in a run\n"
-        "  --seeds K      so many seeds, this one and the next; the first that fails ends it\n"
-        "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
-        "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
-        "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
-        "  --trace        print every event\n"
-        "  --record FILE  keep a failed run there as a scenario\n"
-        "  --replay FILE  run a scenario\n"
-        "  --shrink FILE  take away from a scenario that fails what it does not need to fail\n",
-        stdout);
+    fputs("usage: sim [--seed N] [--steps M] [--seeds K | --seconds T] [--fail-site K | --fail-sites] [--trace]\n"
+          "           [--record FILE]\n"
+          "       sim --replay FILE [--trace]\n"
+          "       sim --shrink FILE\n"
+          "\n"
+          "  --seed N       the first seed; the same seed and steps are the same run, byte for byte\n"
+          "  --steps M      commands of clients in a run\n"
+          "  --seeds K      so many seeds, this one and the next; the first that fails ends it\n"
+          "  --seconds T    go on with the next seeds for so long; the first that fails ends it\n"
+          "  --fail-site K  memory is refused once: where the run comes to its Kth place that asks for some, from 0\n"
+          "  --fail-sites   the same for each place that a seed comes to, one run after the other\n"
+          "  --trace        print every event\n"
+          "  --record FILE  keep a failed run there as a scenario\n"
+          "  --replay FILE  run a scenario\n"
+          "  --shrink FILE  take away from a scenario that fails what it does not need to fail\n",
+          stdout);
 }
 
 static struct options parse(int argc, char **argv)
