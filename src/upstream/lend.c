@@ -86,7 +86,8 @@ static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, st
 /* Whom Redis did not know it told no id; who has logged in may want to be named by it. */
 static bool lacks_id(const struct lane *lane, const struct lane_key *key)
 {
-    return lane->id == 0 && lane->key.login == NULL && key->login != NULL;
+    bool is_strangers = lane->key.login == NULL && (lane->key.epoch & EPOCH_NEEDS_AUTH) != 0;
+    return lane->id == 0 && is_strangers && key->login != NULL;
 }
 
 /*

@@ -77,10 +77,11 @@ static bool stops(const struct armed *armed)
     return armed->fault.wait_ns == 0 && armed->fault.wait_steps == 0;
 }
 
-/* The next byte of that direction after which something happens. */
+/* The next byte of that direction after which something happens. Who waits to go on beyond the last such is woken. */
 static void set_mark(struct conn *conn, bool to_weir)
 {
     struct pipe *pipe = pipe_of(conn, to_weir);
+    uint64_t before = pipe->mark;
     pipe->mark = UINT64_MAX;
     pipe->is_stop = false;
     for (size_t i = 0; i < links.n; i++) {
@@ -92,7 +93,8 @@ static void set_mark(struct conn *conn, bool to_weir)
         pipe->mark = armed->fault.upto > pipe->moved ? armed->fault.upto : pipe->moved;
         pipe->is_stop = stops(armed) || armed->state == LINK_LASTS;
     }
-    conn_stir(conn);
+    if (pipe->mark > before)
+        conn_stir(conn);
 }
 
 static void on_bell(struct bell *bell)

@@ -19,11 +19,15 @@ enum { STREAM_MEMORY = 6 };
 #define PLACES_MAX 1024
 #define PATIENCE_NS UINT64_C(10000000) /* a step that is replayed may not come */
 
+extern const char __executable_start;
+
 /* Open addressing. */
 struct place {
     uintptr_t at; /* 0: free */
     uint32_t number;
     uint32_t refused;
+    uint64_t asked_ns; /* it was asked there then, and */
+    uint64_t asked;    /* in that moment so often */
 };
 
 struct places {
@@ -80,20 +84,49 @@ static bool is_weirs(void)
     return world.current != NULL && world.current->is_weirs && run.phase == RUN_ACTS && run.commands > 0;
 }
 
-static void count(void)
+static void count(struct place *place)
 {
     memory.nth = memory.step == world.steps ? memory.nth + 1 : 1;
     memory.step = world.steps;
     memory.asked++;
+    place->asked = place->asked_ns == world.now_ns ? place->asked + 1 : 1;
+    place->asked_ns = world.now_ns;
 }
 
-/* At that step as many asked before; or it never came, and now is as good. */
-static bool is_refused_again(void)
+static uint64_t offset_of(uintptr_t address)
+{
+    return address - (uintptr_t)&__executable_start;
+}
+
+static bool refuses(const void *caller);
+
+/* By it is known whether places are still where they were. */
+static uint64_t build(void)
+{
+    return offset_of((uintptr_t)refuses);
+}
+
+/* What is in such a line's numbers. */
+enum { OF_STEP, OF_TIME, OF_NTH, OF_PLACE, OF_ASKED, OF_BUILD };
+
+/* The same place asks as often in that moment, or next after it; of another build: at that step as many asked before. */
+static bool is_same(const uint64_t *numbers, const struct place *place)
+{
+    uint64_t now_ns = world.now_ns - SIM_START_NS;
+    if (numbers[OF_BUILD] == build())
+        return numbers[OF_PLACE] == offset_of(place->at) &&
+               (now_ns > numbers[OF_TIME] || (now_ns == numbers[OF_TIME] && place->asked >= numbers[OF_ASKED]));
+    return world.steps > numbers[OF_STEP] || (world.steps == numbers[OF_STEP] && memory.nth >= numbers[OF_NTH]);
+}
+
+/* Or it never came, and now is as good. */
+static bool is_refused_again(const struct place *place)
 {
     const struct line *line = scenario_peek(SCENARIO_MEMORY);
-    if (line == NULL ||
-        (world.steps < line->numbers[0] && world.now_ns - SIM_START_NS < line->numbers[1] + PATIENCE_NS) ||
-        (world.steps == line->numbers[0] && memory.nth < line->numbers[2]))
+    if (line == NULL)
+        return false;
+    bool is_late = world.now_ns - SIM_START_NS >= line->numbers[OF_TIME] + PATIENCE_NS;
+    if (!is_late && !is_same(line->numbers, place))
         return false;
     scenario_take(SCENARIO_MEMORY);
     return true;
@@ -114,7 +147,10 @@ static void note_refused(struct place *place)
     char text[64];
     int n = snprintf(text, sizeof text, "no memory, place %" PRIu32, place->number);
     trace_note(TRACE_FAULT, 0, text, (size_t)n);
-    const struct line line = {SCENARIO_MEMORY, "refused", {world.steps, world.now_ns - SIM_START_NS, memory.nth}};
+    const struct line line = {
+        SCENARIO_MEMORY,
+        "refused",
+        {world.steps, world.now_ns - SIM_START_NS, memory.nth, offset_of(place->at), place->asked, build()}};
     scenario_note_line(&line);
     place->refused++;
     memory.refused++;
@@ -127,8 +163,8 @@ static bool refuses(const void *caller)
     uint32_t known = memory.places.n;
     struct place *place = find(&memory.places, (uintptr_t)caller);
     struct place *also = shared != NULL ? find(&shared->places, (uintptr_t)caller) : NULL;
-    count();
-    bool is_refused = scenario_is_replayed() ? is_refused_again() : is_chosen(place, memory.places.n > known);
+    count(place);
+    bool is_refused = scenario_is_replayed() ? is_refused_again(place) : is_chosen(place, memory.places.n > known);
     if (is_refused)
         note_refused(place);
     if (also != NULL)
@@ -172,12 +208,10 @@ uint32_t memory_places(void)
 /* The function, file and line of a place, as the debug information has them. */
 static void tell_place(const struct place *place)
 {
-    extern const char __executable_start;
     char program[512], command[600], where[256];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
-    snprintf(command, sizeof command, "addr2line -fspe '%s' 0x%zx 2>&1", program,
-             (size_t)(place->at - 1 - (uintptr_t)&__executable_start));
+    snprintf(command, sizeof command, "addr2line -fspe '%s' 0x%zx 2>&1", program, (size_t)(offset_of(place->at) - 1));
     FILE *pipe = popen(command, "r");
     if (pipe != NULL && fgets(where, sizeof where, pipe) != NULL)
         printf("  never refused: %s", where);

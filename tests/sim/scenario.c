@@ -194,8 +194,8 @@ static bool read_line(struct scenario *scenario, const char *text)
                &line->numbers[2]) == 4)
         return true;
     line->party = SCENARIO_MEMORY;
-    if (sscanf(text, "memory %" SCNu64 " %" SCNu64 " %" SCNu64, &line->numbers[0], &line->numbers[1],
-               &line->numbers[2]) == 3)
+    if (sscanf(text, "memory %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &line->numbers[0],
+               &line->numbers[1], &line->numbers[2], &line->numbers[3], &line->numbers[4], &line->numbers[5]) >= 3)
         return true;
     return read_link(line, text) || read_fault(line, text);
 }
@@ -244,7 +244,8 @@ static void write_line(FILE *file, const struct line *line)
     else if (line->party == SCENARIO_OPERATOR)
         fprintf(file, "operate %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->name, n[0], n[1], n[2]);
     else if (line->party == SCENARIO_MEMORY)
-        fprintf(file, "memory %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n[0], n[1], n[2]);
+        fprintf(file, "memory %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n[0], n[1],
+                n[2], n[3], n[4], n[5]);
     else
         fprintf(file, "act %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", line->party, line->name, n[0], n[1],
                 n[2]);

@@ -9,7 +9,8 @@
  *     link client 3 2 > 170 0 0 reset 20 7       of the second connection of client 3, after byte 170 to weir
  *     fault redis 3100 50 2 1500 redis_down 20 7 when weir had sent Redis 3100 bytes, 50 ns and 2 steps later, or else
  *                                  1500 ns after the start, this went wrong, for 20 us
- *     memory 79 1600 3             at step 79, 1600 ns after the start, weir was refused what it asked for as the third
+ *     memory 79 1600 3 512 2 64    at step 79, 1600 ns after the start, weir was refused what it asked for as the third; in a
+ *                                  build of this mark, 64, when the place at 512 asked for the second time in that moment
  */
 #ifndef WEIR_SIM_SCENARIO_H
 #define WEIR_SIM_SCENARIO_H
