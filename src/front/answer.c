@@ -12,7 +12,6 @@
 #include "front/special.h"
 #include "front/timing.h"
 #include "limit/refusal.h"
-#include "resp/build.h"
 #include "resp/emit.h"
 #include "upstream/own_words.h"
 
@@ -101,6 +100,16 @@ enum route answer_barred(struct client *client, const struct request *request)
     client_answer(client, SLICE("-ERR too many failed logins, try again later\r\n"));
     client_leave_for(client, CLOSED_LIMIT);
     return ROUTE_STOP;
+}
+
+void answer_built(struct client *client, struct build *out)
+{
+    if (out->is_broken)
+        client_close_starved(client);
+    else
+        client_answer(client, slice_of(out->at, out->len));
+    reply_mode_take(&client->reply_mode);
+    build_fini(out);
 }
 
 enum route answer_text(struct client *client, struct request *request, const char *text)

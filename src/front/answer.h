@@ -9,6 +9,7 @@
 #include "front/client.h"
 #include "front/request.h"
 #include "limit/counts.h"
+#include "resp/build.h"
 
 /* A whole reply. */
 enum route answer_with(struct client *client, struct slice reply);
@@ -19,7 +20,10 @@ enum route answer_with(struct client *client, struct slice reply);
  */
 enum route answer_error(struct client *client, struct lane *lane, struct request *request, struct slice reply);
 
-/* The same, from the error's text. */
+/* A reply that weir has built, which is freed. Broken for want of memory it closes the client. */
+void answer_built(struct client *client, struct build *out);
+
+/* An error reply, from its text. */
 enum route answer_text(struct client *client, struct request *request, const char *text);
 
 /* What SUBSCRIBE begins with for it, as Redis' error has it. */

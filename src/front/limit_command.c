@@ -8,6 +8,8 @@
 #include "base/num.h"
 #include "base/why.h"
 #include "front/answer.h"
+#include "front/limit_words.h"
+#include "front/orders.h"
 #include "front/payer.h"
 #include "front/session.h"
 #include "limit/amount.h"
@@ -20,29 +22,7 @@
 #include "resp/emit.h"
 
 #define ROWS_MAX 128 /* of TOP */
-#define WORDS_MAX 64 /* of a command to be explained, and of an expression */
 #define OUT_OF_MEMORY SLICE("ERR out of memory")
-
-/* ---- the request's words ---- */
-
-struct words {
-    struct slice at[WORDS_MAX];
-    size_t n;
-};
-
-static void read_words(struct words *words, struct slice request)
-{
-    struct argv_walk walk;
-    argv_walk_init(&walk, request);
-    words->n = 0;
-    while (words->n < WORDS_MAX && argv_next(&walk, &words->at[words->n]))
-        words->n++;
-}
-
-static bool is_word(const struct words *words, size_t i, const char *text)
-{
-    return i < words->n && slice_eq_nocase(words->at[i], slice_str(text));
-}
 
 /* ---- who may ---- */
 
@@ -86,7 +66,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
                        "-NOPERM this command is for operators: a policy with admin = yes, or the admin socket");
     else if (request->is_large)
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR the arguments are too long");
-    else if (request->argc > WORDS_MAX && !quota_decides(request->command))
+    else if (request->argc > LIMIT_WORDS_MAX && !quota_decides(request->command))
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR too many arguments");
     else if (transaction_is_open(&client->transaction))
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR LIMIT is not allowed in transactions");
@@ -103,7 +83,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
 /* ---- answering at once ---- */
 
 /* The word that is wrong; behind the last one something is missing. */
-static void syntax_error(struct build *out, const struct words *words, size_t i)
+static void syntax_error(struct build *out, const struct limit_words *words, size_t i)
 {
     char text[160];
     int len = i < words->n ? snprintf(text, sizeof text, "ERR syntax error, unexpected '%.*s'", WHY_SLICE(words->at[i]))
@@ -113,7 +93,7 @@ static void syntax_error(struct build *out, const struct words *words, size_t i)
 }
 
 /* A positive count in its place, or `otherwise`. False: it is none. */
-static bool take_count(const struct words *words, size_t i, size_t otherwise, size_t *n)
+static bool take_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n)
 {
     int64_t number;
     *n = otherwise;
@@ -181,10 +161,10 @@ static void tell_status(struct client *client, struct build *out, const struct r
     report_status(out, client->front->rules->policies, subject, client->front->loop->now_ns);
 }
 
-static void status(struct client *client, const struct words *words, struct build *out)
+static void status(struct client *client, const struct limit_words *words, struct build *out)
 {
-    if (words->n != 2 && !(words->n == 4 && is_word(words, 2, "for")))
-        syntax_error(out, words, !is_word(words, 2, "for") ? 2 : words->n < 4 ? 3 : 4);
+    if (words->n != 2 && !(words->n == 4 && limit_word_is(words, 2, "for")))
+        syntax_error(out, words, !limit_word_is(words, 2, "for") ? 2 : words->n < 4 ? 3 : 4);
     else
         about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
 }
@@ -220,10 +200,10 @@ static void tell_explained(struct client *client, struct build *out, const struc
 }
 
 /* LIMIT EXPLAIN command [arg ...] [FOR subject] */
-static void explain(struct client *client, const struct words *words, struct build *out)
+static void explain(struct client *client, const struct limit_words *words, struct build *out)
 {
     size_t n = words->n - 2;
-    bool has_other = n >= 3 && is_operator(client) && is_word(words, words->n - 2, "for");
+    bool has_other = n >= 3 && is_operator(client) && limit_word_is(words, words->n - 2, "for");
     if (has_other)
         n -= 2;
     size_t room = EMIT_HEADER_MAX * (n + 1);
@@ -253,21 +233,21 @@ static bool take_by(struct slice word, enum top_by *by)
 }
 
 /* LIMIT TOP [n] [BY what] */
-static void top(struct client *client, const struct words *words, struct build *out)
+static void top(struct client *client, const struct limit_words *words, struct build *out)
 {
     const struct front_settings *settings = client->front->settings;
     enum top_by by = TOP_COMMANDS;
     size_t n = 10;
     size_t i = 2;
-    if (i < words->n && !is_word(words, i, "by") && !take_count(words, i++, n, &n)) {
+    if (i < words->n && !limit_word_is(words, i, "by") && !take_count(words, i++, n, &n)) {
         build_error(out, SLICE("ERR value is not an integer or out of range"));
         return;
     }
-    bool has_by = words->n == i + 2 && is_word(words, i, "by");
-    bool is_of_keys = has_by && is_word(words, i + 1, "limited");
+    bool has_by = words->n == i + 2 && limit_word_is(words, i, "by");
+    bool is_of_keys = has_by && limit_word_is(words, i + 1, "limited");
     n = n < ROWS_MAX ? n : ROWS_MAX;
     if (i < words->n && !is_of_keys && !(has_by && take_by(words->at[i + 1], &by)))
-        syntax_error(out, words, !is_word(words, i, "by") ? i : words->n > i + 2 ? i + 2 : i + 1);
+        syntax_error(out, words, !limit_word_is(words, i, "by") ? i : words->n > i + 2 ? i + 2 : i + 1);
     else if (is_of_keys)
         report_top_limited(out, settings->quota.limited, n, client->front->loop->now_ns);
     else
@@ -275,7 +255,7 @@ static void top(struct client *client, const struct words *words, struct build *
 }
 
 /* LIMIT LOG [n] */
-static void tell_log(struct client *client, const struct words *words, struct build *out)
+static void tell_log(struct client *client, const struct limit_words *words, struct build *out)
 {
     size_t n;
     if (words->n > 3)
@@ -287,12 +267,12 @@ static void tell_log(struct client *client, const struct words *words, struct bu
 }
 
 /* LIMIT SLOWLOG subcommand [count] */
-static void tell_slow(struct client *client, const struct words *words, struct build *out)
+static void tell_slow(struct client *client, const struct limit_words *words, struct build *out)
 {
     slow_report(out, client->front->settings->slowlog, words->at + 2, words->n - 2);
 }
 
-static void list(struct client *client, const struct words *words, struct build *out)
+static void list(struct client *client, const struct limit_words *words, struct build *out)
 {
     const struct front_settings *settings = client->front->settings;
     (void)words;
@@ -301,14 +281,14 @@ static void list(struct client *client, const struct words *words, struct build 
                 client->front->loop->now_ns);
 }
 
-static void help(struct client *client, const struct words *words, struct build *out)
+static void help(struct client *client, const struct limit_words *words, struct build *out)
 {
     (void)client;
     (void)words;
     report_help(out);
 }
 
-static void forgive(struct client *client, const struct words *words, struct build *out)
+static void forgive(struct client *client, const struct limit_words *words, struct build *out)
 {
     const struct front_settings *settings = client->front->settings;
     size_t n =
@@ -318,7 +298,7 @@ static void forgive(struct client *client, const struct words *words, struct bui
 }
 
 /* LIMIT MODE alone */
-static void mode(struct client *client, const struct words *words, struct build *out)
+static void mode(struct client *client, const struct limit_words *words, struct build *out)
 {
     (void)words;
     build_bulk_str(out, policies_is_shadow(client->front->rules->policies) ? "shadow" : "enforce");
@@ -326,160 +306,23 @@ static void mode(struct client *client, const struct words *words, struct build 
 
 /* ---- carried out by the main thread ---- */
 
-/* The words from `first` to `end`, as they would stand behind the '=' of a line. NULL: out of memory. */
-static char *joined(const struct words *words, size_t first, size_t end)
-{
-    size_t len = 0;
-    for (size_t i = first; i < end; i++)
-        len += words->at[i].len + 1;
-    char *text = malloc(len + 1);
-    char *at = text;
-    if (text == NULL)
-        return NULL;
-    for (size_t i = first; i < end; i++) {
-        memcpy(at, words->at[i].at, words->at[i].len);
-        at += words->at[i].len;
-        *at++ = ' ';
-    }
-    at[at > text ? -1 : 0] = '\0';
-    return text;
-}
-
-/* One word alone, whatever its bytes. */
-static void take_word(struct order *order, char **to, struct slice word)
-{
-    char *text = malloc(word.len + 1);
-    order->is_starved |= text == NULL;
-    *to = text;
-    if (text == NULL)
-        return;
-    memcpy(text, word.at, word.len);
-    text[word.len] = '\0';
-}
-
-/*
- * LIMIT SET LIMIT name line ... FOR key [EX time]: read from the end, where a line has no such word. How many words are in
- * front of FOR; all of them when it is about no key.
- */
-static size_t take_tail(struct order *order, const struct words *words)
-{
-    size_t n = words->n;
-    bool has_time = n >= 9 && is_word(words, n - 2, "ex") && is_word(words, n - 4, "for");
-    if (!has_time && !(n >= 7 && is_word(words, n - 2, "for")))
-        return n;
-    size_t at = has_time ? n - 4 : n - 2;
-    order->kind = ORDER_SET_KEY;
-    take_word(order, &order->key, words->at[at + 1]);
-    order->key_len = words->at[at + 1].len;
-    if (has_time)
-        take_word(order, &order->lives, words->at[n - 1]);
-    return at;
-}
-
-static void take_rest(struct order *order, const struct words *words, size_t end)
-{
-    order->expression = joined(words, 4, end);
-    order->is_starved |= order->expression == NULL;
-}
-
-/* Out of memory it is starved already. */
-static void fill(struct order *order, const struct words *words)
-{
-    enum order_kind kind = order->kind;
-    if (kind == ORDER_SET || kind == ORDER_UNSET) {
-        take_word(order, &order->policy, words->at[2]);
-        take_word(order, &order->what, words->at[3]);
-    }
-    if (kind == ORDER_SET)
-        take_rest(order, words, words->n);
-    if (kind == ORDER_SET_LIMIT) {
-        take_word(order, &order->policy, words->at[3]);
-        take_rest(order, words, take_tail(order, words));
-    }
-    if (kind == ORDER_UNSET_KEY) {
-        take_word(order, &order->policy, words->at[3]);
-        take_word(order, &order->key, words->at[5]);
-        order->key_len = words->at[5].len;
-    }
-    if (kind == ORDER_MODE)
-        take_word(order, &order->expression, words->at[2]);
-}
-
-static void give(struct client *client, enum order_kind kind, const struct words *words, struct build *out)
-{
-    struct extra *extra = client_need_extra(client);
-    struct order *order = extra != NULL ? order_new(kind) : NULL;
-    if (order != NULL)
-        fill(order, words);
-    if (order == NULL || order->is_starved) {
-        build_error(out, OUT_OF_MEMORY);
-        order_free(order);
-        return;
-    }
-    order->client = client;
-    extra->order = order;
-    client_hold(client);
-    client->front->settings->give(client->front->worker, order);
-}
-
 /* LIMIT UNSET LIMIT name FOR key */
-static void unset_key(struct client *client, const struct words *words, struct build *out)
+static void unset_key(struct client *client, const struct limit_words *words, struct build *out)
 {
-    if (words->n == 6 && is_word(words, 2, "limit") && is_word(words, 4, "for"))
-        give(client, ORDER_UNSET_KEY, words, out);
+    if (words->n == 6 && limit_word_is(words, 2, "limit") && limit_word_is(words, 4, "for"))
+        orders_give(client, ORDER_UNSET_KEY, words, out);
     else
-        syntax_error(out, words, !is_word(words, 2, "limit") || !is_word(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6);
-}
-
-static void tell_differences(struct build *out, const struct order *order)
-{
-    build_array(out, order->n_differences);
-    for (size_t i = 0; i < order->n_differences; i++) {
-        build_map(out, 4);
-        const char *const fields[] = {"section", order->differences[i].section, "what", order->differences[i].what,
-                                      "running", order->differences[i].running, "file", order->differences[i].file};
-        for (size_t j = 0; j < sizeof fields / sizeof fields[0]; j++)
-            build_bulk_str(out, fields[j]);
-    }
-}
-
-static void reply(struct client *client, struct build *out)
-{
-    if (out->is_broken)
-        client_close_starved(client);
-    else
-        client_answer(client, slice_of(out->at, out->len));
-    reply_mode_take(&client->reply_mode);
-    build_fini(out);
-}
-
-void front_order_done(struct front *front, struct order *order)
-{
-    (void)front;
-    struct client *client = order->client;
-    if (client != NULL) {
-        struct build out;
-        build_init(&out, session_protocol(client) == 3);
-        client->extra->order = NULL;
-        if (order->is_starved)
-            build_error(&out, OUT_OF_MEMORY);
-        else if (order->error != NULL)
-            build_error(&out, slice_str(order->error));
-        else if (order->kind == ORDER_DIFF)
-            tell_differences(&out, order);
-        else
-            build_status(&out, SLICE("OK"));
-        reply(client, &out);
-        client_go_on(client);
-    }
-    order_free(order);
+        syntax_error(out, words,
+                     !limit_word_is(words, 2, "limit") || !limit_word_is(words, 4, "for") ? 4
+                     : words->n < 6                                                       ? 5
+                                                                                          : 6);
 }
 
 /* ---- which is which ---- */
 
 static const struct {
     const char *name;
-    void (*tell)(struct client *client, const struct words *words, struct build *out); /* NULL: an order */
+    void (*tell)(struct client *client, const struct limit_words *words, struct build *out); /* NULL: an order */
     enum order_kind order;
 } subcommands[] = {
     {"help", help, 0},
@@ -497,20 +340,20 @@ static const struct {
     {"reload", NULL, ORDER_RELOAD},
 };
 
-static void run(struct client *client, const struct words *words, struct build *out)
+static void run(struct client *client, const struct limit_words *words, struct build *out)
 {
     for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++) {
-        if (!is_word(words, 1, subcommands[i].name))
+        if (!limit_word_is(words, 1, subcommands[i].name))
             continue;
         bool is_order = subcommands[i].tell == NULL;
         if (is_order && subcommands[i].order == ORDER_MODE && words->n == 2)
             mode(client, words, out);
-        else if (is_order && subcommands[i].order == ORDER_SET && is_word(words, 2, "limit"))
-            give(client, ORDER_SET_LIMIT, words, out);
+        else if (is_order && subcommands[i].order == ORDER_SET && limit_word_is(words, 2, "limit"))
+            orders_give(client, ORDER_SET_LIMIT, words, out);
         else if (is_order && subcommands[i].order == ORDER_UNSET && words->n > 4)
             unset_key(client, words, out);
         else if (is_order)
-            give(client, subcommands[i].order, words, out);
+            orders_give(client, subcommands[i].order, words, out);
         else
             subcommands[i].tell(client, words, out);
         return;
@@ -520,12 +363,12 @@ static void run(struct client *client, const struct words *words, struct build *
 void limit_command_run(struct client *client, const struct request *request)
 {
     struct build out;
-    struct words words;
-    read_words(&words, request->bytes);
+    struct limit_words words;
+    limit_words_read(&words, request->bytes);
     build_init(&out, session_protocol(client) == 3);
     run(client, &words, &out);
     if (client_extra(client)->order == NULL)
-        reply(client, &out);
+        answer_built(client, &out);
     else
         build_fini(&out);
 }

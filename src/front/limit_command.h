@@ -1,6 +1,6 @@
 /*
- * weir's own commands (LIMIT ...) on their way: who may use them, and what is answered at once or carried out
- * elsewhere.
+ * weir's own commands (LIMIT ...) that no script decides: who may use them, and what weir answers at once. What the main
+ * thread carries out is in front/orders.h, what Redis decides in front/decisions.h.
  */
 #ifndef WEIR_FRONT_LIMIT_COMMAND_H
 #define WEIR_FRONT_LIMIT_COMMAND_H
@@ -27,8 +27,5 @@ size_t limit_command_check(const struct client *client, const struct request *re
 
 /* Is it an operator's, whose client is one for its user's sake? Then that must still be its user. */
 bool limit_command_needs_proof(const struct client *client, const struct request *request);
-
-/* An order has been carried out, or not; takes it over. */
-void front_order_done(struct front *front, struct order *order);
 
 #endif

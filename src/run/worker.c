@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/signals.h"
 #include "front/life.h"
-#include "front/limit_command.h"
+#include "front/orders.h"
 #include "net/listen.h"
 
 /* What the main thread has put in and the worker has not taken yet; under the lock. */

@@ -1,0 +1,143 @@
+#include "front/orders.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/answer.h"
+#include "front/session.h"
+
+#define OUT_OF_MEMORY SLICE("ERR out of memory")
+
+/* ---- given ---- */
+
+/* The words from `first` to `end`, as they would stand behind the '=' of a line. NULL: out of memory. */
+static char *joined(const struct limit_words *words, size_t first, size_t end)
+{
+    size_t len = 0;
+    for (size_t i = first; i < end; i++)
+        len += words->at[i].len + 1;
+    char *text = malloc(len + 1);
+    char *at = text;
+    if (text == NULL)
+        return NULL;
+    for (size_t i = first; i < end; i++) {
+        memcpy(at, words->at[i].at, words->at[i].len);
+        at += words->at[i].len;
+        *at++ = ' ';
+    }
+    at[at > text ? -1 : 0] = '\0';
+    return text;
+}
+
+/* One word alone, whatever its bytes. */
+static void take_word(struct order *order, char **to, struct slice word)
+{
+    char *text = malloc(word.len + 1);
+    order->is_starved |= text == NULL;
+    *to = text;
+    if (text == NULL)
+        return;
+    memcpy(text, word.at, word.len);
+    text[word.len] = '\0';
+}
+
+/*
+ * LIMIT SET LIMIT name line ... FOR key [EX time]: read from the end, where a line has no such word. How many words are in
+ * front of FOR; all of them when it is about no key.
+ */
+static size_t take_tail(struct order *order, const struct limit_words *words)
+{
+    size_t n = words->n;
+    bool has_time = n >= 9 && limit_word_is(words, n - 2, "ex") && limit_word_is(words, n - 4, "for");
+    if (!has_time && !(n >= 7 && limit_word_is(words, n - 2, "for")))
+        return n;
+    size_t at = has_time ? n - 4 : n - 2;
+    order->kind = ORDER_SET_KEY;
+    take_word(order, &order->key, words->at[at + 1]);
+    order->key_len = words->at[at + 1].len;
+    if (has_time)
+        take_word(order, &order->lives, words->at[n - 1]);
+    return at;
+}
+
+static void take_rest(struct order *order, const struct limit_words *words, size_t end)
+{
+    order->expression = joined(words, 4, end);
+    order->is_starved |= order->expression == NULL;
+}
+
+/* Out of memory it is starved already. */
+static void fill(struct order *order, const struct limit_words *words)
+{
+    enum order_kind kind = order->kind;
+    if (kind == ORDER_SET || kind == ORDER_UNSET) {
+        take_word(order, &order->policy, words->at[2]);
+        take_word(order, &order->what, words->at[3]);
+    }
+    if (kind == ORDER_SET)
+        take_rest(order, words, words->n);
+    if (kind == ORDER_SET_LIMIT) {
+        take_word(order, &order->policy, words->at[3]);
+        take_rest(order, words, take_tail(order, words));
+    }
+    if (kind == ORDER_UNSET_KEY) {
+        take_word(order, &order->policy, words->at[3]);
+        take_word(order, &order->key, words->at[5]);
+        order->key_len = words->at[5].len;
+    }
+    if (kind == ORDER_MODE)
+        take_word(order, &order->expression, words->at[2]);
+}
+
+void orders_give(struct client *client, enum order_kind kind, const struct limit_words *words, struct build *out)
+{
+    struct extra *extra = client_need_extra(client);
+    struct order *order = extra != NULL ? order_new(kind) : NULL;
+    if (order != NULL)
+        fill(order, words);
+    if (order == NULL || order->is_starved) {
+        build_error(out, OUT_OF_MEMORY);
+        order_free(order);
+        return;
+    }
+    order->client = client;
+    extra->order = order;
+    client_hold(client);
+    client->front->settings->give(client->front->worker, order);
+}
+
+/* ---- carried out ---- */
+
+static void tell_differences(struct build *out, const struct order *order)
+{
+    build_array(out, order->n_differences);
+    for (size_t i = 0; i < order->n_differences; i++) {
+        build_map(out, 4);
+        const char *const fields[] = {"section", order->differences[i].section, "what", order->differences[i].what,
+                                      "running", order->differences[i].running, "file", order->differences[i].file};
+        for (size_t j = 0; j < sizeof fields / sizeof fields[0]; j++)
+            build_bulk_str(out, fields[j]);
+    }
+}
+
+void front_order_done(struct front *front, struct order *order)
+{
+    (void)front;
+    struct client *client = order->client;
+    if (client != NULL) {
+        struct build out;
+        build_init(&out, session_protocol(client) == 3);
+        client->extra->order = NULL;
+        if (order->is_starved)
+            build_error(&out, OUT_OF_MEMORY);
+        else if (order->error != NULL)
+            build_error(&out, slice_str(order->error));
+        else if (order->kind == ORDER_DIFF)
+            tell_differences(&out, order);
+        else
+            build_status(&out, SLICE("OK"));
+        answer_built(client, &out);
+        client_go_on(client);
+    }
+    order_free(order);
+}

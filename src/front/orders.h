@@ -1,0 +1,22 @@
+/*
+ * LIMIT commands that the main thread carries out (front/order.h): made into orders, and answered when these come
+ * back. Until then the client is held.
+ */
+#ifndef WEIR_FRONT_ORDERS_H
+#define WEIR_FRONT_ORDERS_H
+
+#include "front/client.h"
+#include "front/limit_words.h"
+#include "front/order.h"
+#include "resp/build.h"
+
+/* Give an order made of the command's words; extra.order is set. Out of memory `out` is the error reply instead. */
+void orders_give(struct client *client, enum order_kind kind, const struct limit_words *words, struct build *out);
+
+/*
+ * The order has been carried out, or not: its client is answered and goes on, if it is still there. Takes over the
+ * order.
+ */
+void front_order_done(struct front *front, struct order *order);
+
+#endif
