@@ -17,6 +17,12 @@ def port():
     return free_port()
 
 
+def hear_signals():
+    """What is ignored when a shell starts (nohup's SIGHUP) it cannot trap."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.fixture
 def script(port, tmp_path):
     """What make run runs, with all that it writes in tmp_path/tmp."""
@@ -24,7 +30,14 @@ def script(port, tmp_path):
     env = {**os.environ, "PORT": str(port), "ADMIN_PORT": str(free_port()), "TMPDIR": str(tmp_path / "tmp")}
     argv = ["bash", REPO / "tests/tools/run.sh"]
     with open(tmp_path / "said", "wb") as said:
-        child = subprocess.Popen(argv, env={**env, "WEIR": str(WEIR)}, stdout=said, stderr=said, start_new_session=True)
+        child = subprocess.Popen(
+            argv,
+            env={**env, "WEIR": str(WEIR)},
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+            preexec_fn=hear_signals,
+        )
     wait_until(lambda: "Ctrl-C" in (tmp_path / "said").read_text() or child.poll() is not None, "it serves", SECONDS)
     assert child.poll() is None, (tmp_path / "said").read_text()
     yield child
