@@ -154,7 +154,13 @@ static const char *judge_take(struct round *round, uint64_t read_ns, bool is_lim
     return NULL;
 }
 
-static const char *judge_waiter(struct round *round, bool is_limited)
+/* A client may leave what it has been told unread for long: it was told no later than what came last. */
+static uint64_t told_ns(const struct client *client)
+{
+    return client->conn != NULL ? client->conn->to_host.last_ns : world.now_ns;
+}
+
+static const char *judge_waiter(const struct client *client, struct round *round, bool is_limited)
 {
     bool is_held = round->stage == ROUND_HELD && is_sure(round);
     uint64_t free_ns = round->free_ns;
@@ -162,7 +168,7 @@ static const char *judge_waiter(struct round *round, bool is_limited)
     round->waiting_ns = round->free_ns = 0;
     if (!is_limited && is_held)
         return "a place that somebody has";
-    return free_ns != 0 && is_served() && !round->is_upset && !run.plan.has_slow && world.now_ns > free_ns + LATE_NS
+    return free_ns != 0 && is_served() && !round->is_upset && !run.plan.has_slow && told_ns(client) > free_ns + LATE_NS
                ? "a place stands free, and who waits is not told"
                : NULL;
 }
@@ -184,7 +190,6 @@ static const char *judge_part(struct client *client, const struct act *act, cons
     struct round *round = &rounds[act->a % CLIENTS_MAX];
     struct reply limited, token;
     bool is_known = round->number == act->c;
-    (void)client;
     if (act->b == PART_LEAVE)
         return is_known ? judge_leave(round, reply) : NULL;
     if (!limit_field(reply, 0, 5, &limited) || !limit_field(reply, 1, 5, &token) || limited.type != ':')
@@ -192,7 +197,7 @@ static const char *judge_part(struct client *client, const struct act *act, cons
     if (!is_known)
         return NULL;
     return act->b == PART_TAKE ? judge_take(round, act->read_ns, limited.number != 0, token.text)
-                               : judge_waiter(round, limited.number != 0);
+                               : judge_waiter(client, round, limited.number != 0);
 }
 
 /* ---- who has gone ---- */
