@@ -255,6 +255,7 @@ void lane_choice_release(struct client *client)
 void lane_choice_note_sent(struct client *client)
 {
     client->is_lane_new = false;
+    client->rider.wants_idle |= client->has_private_lane && client->rider.in_flight > 0 && !is_strict(client);
 }
 
 void lane_choice_note_name(struct client *client)
@@ -396,7 +397,6 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         proof_note_lane(client, *found);
         if (!client->is_dressed && !is_for_select_alone(client, request) && !dress(client, *found))
             return LANE_NONE;
-        client->rider.wants_idle |= !is_strict(client);
     }
     return LANE_FOUND;
 }

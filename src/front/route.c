@@ -74,16 +74,18 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
         return out_of_memory(client);
     if (client_is_closed(client))
         return ROUTE_STOP;
-    lane_choice_note_sent(client);
     if (client->has_private_lane)
         note_lane(client, lane, request);
     if (may_write(request->command))
         proof_note_write(client);
-    if (!is_plain)
+    if (!is_plain) {
+        lane_choice_note_sent(client);
         return ROUTE_TAKEN;
+    }
     lane_count_sent(&client->rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     if (!note_call(client, lane, request))
         return out_of_memory(client);
+    lane_choice_note_sent(client);
     if (transaction_is_open(&client->transaction))
         queued_add(&client->extra->queued);
     lane_gather(lane, &client->rider, request->bytes.at, request->bytes.len);
@@ -336,8 +338,11 @@ static enum route forward(struct client *client, struct request *request)
     }
     if (!is_asked) {
         enum route result = ask_gate(client, lane, request);
-        if (result != ROUTE_GOES_ON)
+        if (result != ROUTE_GOES_ON) {
+            if (result == ROUTE_TAKEN && client->has_private_lane && client->rider.in_flight == 0)
+                link_wake(&client->link); /* it does not need that lane after all */
             return result;
+        }
     }
     login_end(client);
     return send_on(client, lane, request);

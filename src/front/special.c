@@ -447,7 +447,6 @@ static bool hides_login(const struct client *client, const struct request *reque
 /* Nothing is sent, so nothing will be answered. */
 static bool ignore(struct client *client)
 {
-    client->rider.wants_idle = false;
     reply_mode_take(&client->reply_mode);
     return true;
 }

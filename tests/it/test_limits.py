@@ -5,6 +5,7 @@ Rates are per hour wherever the count of commands matters: what passes is then t
 
 import re
 import selectors
+import socket
 import time
 
 import pytest
@@ -561,3 +562,13 @@ def test_no_window_admits_too_much(farm, redis):
         for j in range(i, len(sent), 7):
             assert j - i + 1 <= burst + rate * (came[j] - sent[i]) + 1e-6
     assert len(sent) > rate
+
+
+def test_who_is_refused_last_and_ends_is_let_go(limited_in_every_mode):
+    """On a connection of its own to Redis, where nothing is on its way any more: nothing else would wake it."""
+    weir = limited_in_every_mode(KEYED)
+    with weir.connect() as a:
+        assert a.ask("WATCH k", "GET k") == ["OK", None]
+        assert limit_of(a.call("GET", "k")) == "default/keyed"
+        a.sock.shutdown(socket.SHUT_WR)
+        assert a.sock.recv(1) == b""
