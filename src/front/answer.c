@@ -204,7 +204,6 @@ static enum route end_subscriptions(struct client *client)
     call->flags = CALL_MUTE | CALL_LOOK;
     call->arrived_ns = 0;
     lane_send(lane, &client->rider, request, sizeof request - 1);
-    lane->is_stirred = false; /* as after lane_settle */
     holds_add(client, HOLD_RESET);
     lane_choice_wait_for_idle(client);
     return ROUTE_WAIT;
@@ -258,10 +257,6 @@ bool answer_is_ours(const struct client *client, enum effect effect)
 enum route answer_ours(struct client *client, struct request *request, enum effect effect)
 {
     struct verdict verdict;
-    if (effect == EFFECT_RESET && !listens(client))
-        client_settle(client); /* its lane is left */
-    if (client_is_closed(client))
-        return ROUTE_STOP;
     if (effect == EFFECT_RESET && is_busy(client)) {
         lane_choice_wait_for_idle(client);
         return ROUTE_WAIT;

@@ -110,21 +110,6 @@ bool client_is_owed(const struct client *client)
            (client->has_private_lane && client->rider.lane != NULL && client->rider.lane->ends_run);
 }
 
-/* What the own lane may push behind its last reply. */
-static bool may_be_pushed(const struct client *client)
-{
-    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
-    return lane != NULL && lane_is_ready(lane) && lane->is_stirred && !lane->is_raw && deliver_passes_pushes(lane);
-}
-
-void client_settle(struct client *client)
-{
-    bool is_between = !client->is_raw && !client->rider.is_sending && client_extra(client)->passage == NULL;
-    bool voids = transaction_is_open(&client->transaction) && !client->is_leaving;
-    if (is_between && !voids && may_be_pushed(client) && !lane_settle(client->rider.lane, &client->rider))
-        client_close_starved(client);
-}
-
 void client_answer(struct client *client, struct slice reply)
 {
     if (reply_mode_is_deaf(&client->reply_mode))
@@ -142,9 +127,6 @@ void client_answer_now(struct client *client, struct slice reply)
         client_close(client);
         return;
     }
-    client_settle(client);
-    if (client_is_closed(client))
-        return;
     if (client->rider.in_flight == 0 && !is_in_message(client)) {
         client_output(client, reply.at, reply.len);
         return;
@@ -189,9 +171,6 @@ void client_leave(struct client *client)
     if (client_is_closed(client))
         return;
     client->is_leaving = true;
-    client_settle(client); /* for whom is deaf: else his last answer has asked */
-    if (client_is_closed(client))
-        return;
     link_resume(&client->link); /* what it still sends is thrown away, but its end must be heard */
     client->front->client_ops->on_leaving(client);
 }

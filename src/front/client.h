@@ -225,9 +225,6 @@ void client_limit_unread(struct client *client, uint64_t more);
 /* Does a call of the client's, or the message that is being read, come before it may leave? */
 bool client_is_owed(const struct client *client);
 
-/* What Redis pushes behind its last reply comes before weir's next one, and before the client's end. */
-void client_settle(struct client *client);
-
 /* weir's own reply, in its place: after all earlier calls, and inside no message. */
 void client_answer(struct client *client, struct slice reply);
 

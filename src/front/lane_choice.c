@@ -227,8 +227,6 @@ void lane_choice_leave(struct client *client)
 
 void lane_choice_withdraw(struct client *client)
 {
-    if (client->rider.lane != NULL)
-        client->rider.lane->is_stirred = false; /* no question has a place behind half a request */
     if (client->rider.in_flight > 0)
         lane_withdraw(&client->rider);
 }

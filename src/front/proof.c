@@ -69,7 +69,6 @@ static void wait_answered(struct client *client, const struct call *call, bool i
     if (call->argument == ANSWER_REDIS)
         return;
     client_go_on(client);
-    client->rider.lane->is_stirred = false; /* as after lane_settle: Redis has answered, and has nothing to push */
     if (!is_error && call->argument != ANSWER_NOTHING)
         client_answer_now(client, call->argument == ANSWER_WAIT ? no_replica : no_disk_no_replica);
 }

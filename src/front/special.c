@@ -106,9 +106,7 @@ static struct call *send_muted(struct client *client, struct lane *lane, const c
 
 bool special_break_multi(struct client *client, struct lane *lane)
 {
-    bool is_sent = send_muted(client, lane, REQUEST(refused_request)) != NULL;
-    lane->is_stirred = false; /* as after lane_settle */
-    return is_sent;
+    return send_muted(client, lane, REQUEST(refused_request)) != NULL;
 }
 
 /*

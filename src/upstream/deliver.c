@@ -412,11 +412,6 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
     return lane->take(lane, p, end);
 }
 
-bool deliver_passes_pushes(const struct lane *lane)
-{
-    return may_push(lane) && wants_push(lane);
-}
-
 bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider)
 {
     bool is_heard = lane->take == take_plain || (lane->take == take_special && !lane->is_muted);

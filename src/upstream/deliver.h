@@ -14,9 +14,6 @@
  */
 const char *deliver(struct lane *lane, const char *p, const char *end);
 
-/* May its owner hear a push that answers no call? */
-bool deliver_passes_pushes(const struct lane *lane);
-
 /* Has of a frame that this rider hears a part come, and been passed on? */
 bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider);
 

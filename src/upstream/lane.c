@@ -236,7 +236,7 @@ void lane_send(struct lane *lane, const struct rider *rider, const char *data, s
     if (lane_is_closed(lane))
         return;
     audit(lane, rider);
-    lane->is_used = lane->is_stirred = true;
+    lane->is_used = true;
     outbox_send(&lane->base->commons->outbox, &lane->link, data, n);
 }
 
@@ -245,7 +245,7 @@ void lane_gather(struct lane *lane, const struct rider *rider, const char *data,
     if (n == 0 || lane_is_closed(lane))
         return;
     audit(lane, rider);
-    lane->is_used = lane->is_stirred = true;
+    lane->is_used = true;
     outbox_gather(&lane->base->commons->outbox, &lane->link, data, n);
 }
 
@@ -264,19 +264,6 @@ bool lane_vouch(struct lane *lane, struct rider *rider)
     lane->is_suspect = false;
     lane->base->ops->on_watched(lane);
     lane_send(lane, rider, request, nonce_request(&lane->nonce, request));
-    return true;
-}
-
-bool lane_settle(struct lane *lane, struct rider *rider)
-{
-    static const char request[] = "*1\r\n$12\r\nWEIR.SETTLED\r\n";
-    struct call *call = lane_call_special(lane, rider, FLOW_ONE, 1, 0);
-    if (call == NULL)
-        return false;
-    call->flags = CALL_MUTE;
-    call->arrived_ns = 0;
-    lane_send(lane, rider, request, sizeof request - 1);
-    lane->is_stirred = false;
     return true;
 }
 

@@ -148,7 +148,6 @@ struct lane {
     bool is_unsure;     /* its protocol may not be its key's: HELLO was queued in MULTI */
     bool is_retry;      /* opened in place of one that was closed */
     bool is_used;       /* its present user has sent something on it */
-    bool is_stirred;    /* something has been sent since lane_settle: a push may follow the last reply */
     bool is_lent;       /* it has had another owner, and is greeted anew for this one */
     bool is_covered;    /* it speaks for all that Redis had been sent before it was ready */
     bool is_spare;      /* shared, for when the one in use takes no more calls */
@@ -317,13 +316,6 @@ void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_las
  * lane_must_settle: one nonce at a time.
  */
 __attribute__((warn_unused_result)) bool lane_vouch(struct lane *lane, struct rider *rider);
-
-/*
- * All that Redis writes behind the last reply comes before what the rider is told next: a command that no server has is
- * asked, and nobody hears its answer. Only on its own lane, between two requests; inside MULTI it voids the
- * transaction. False: out of memory.
- */
-__attribute__((warn_unused_result)) bool lane_settle(struct lane *lane, struct rider *rider);
 
 /* The answer to what was just sent says who somebody is: unless it comes within so long, the lane is closed. */
 void lane_must_answer(struct lane *lane, uint64_t within_ns);
