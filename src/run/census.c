@@ -155,13 +155,29 @@ static void take_listeners(struct snapshot *s, const struct census *census)
 
 /* ---- the rest ---- */
 
+/* Clients' lanes to it that are greeted. */
+static uint64_t count_ready(const struct lane_counts *counts)
+{
+    return count_read(&counts->lists[LIST_SHARED]) + count_read(&counts->lists[LIST_PRIVATE]);
+}
+
+/*
+ * A control connection that is turned away tells of weir's own rights, or of maxclients: while clients have lanes the
+ * node is up. One that cannot connect, or gets no answer, tells that it is away, whatever lanes are still open.
+ */
 static bool is_node_up(const struct census *census, size_t row)
 {
+    if (census->controls == NULL || node_is_barred(census->topology->rows[row].node))
+        return false;
     uint64_t down = 0;
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
-        down += count_read(&crew_front(census->crew, w)->nodes.rows[row].lanes.base.counts.is_down);
-    return census->controls != NULL && controls_is_up(census->controls, row) &&
-           !node_is_barred(census->topology->rows[row].node) && down == 0;
+    uint64_t ready = 0;
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
+        const struct lane_counts *counts = &crew_front(census->crew, w)->nodes.rows[row].lanes.base.counts;
+        down += count_read(&counts->is_down);
+        ready += count_ready(counts);
+    }
+    return down == 0 &&
+           (controls_is_up(census->controls, row) || (ready > 0 && controls_is_turned_away(census->controls, row)));
 }
 
 /* The first node that is not up; NULL: all are. */

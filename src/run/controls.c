@@ -103,6 +103,11 @@ bool controls_is_up(const struct controls *controls, size_t row)
     return control_is_up(controls->rows[row].control);
 }
 
+bool controls_is_turned_away(const struct controls *controls, size_t row)
+{
+    return control_is_turned_away(controls->rows[row].control);
+}
+
 /* What is closed asynchronously owns itself, and says nothing more. */
 void controls_close(struct controls *controls)
 {

@@ -30,6 +30,8 @@ struct control {
     bool is_open; /* the link is in use */
     bool is_settled;
     bool is_lost; /* said in the log */
+    bool was_up;  /* at any time */
+    bool is_turned_away;
     bool is_closing;
 };
 
@@ -65,6 +67,7 @@ static void retry_later(struct control *control)
 
 static void lose(struct control *control, const char *why)
 {
+    control->is_turned_away = false;
     if (!control->is_lost)
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
     control->is_lost = true;
@@ -168,6 +171,7 @@ static void settled_well(struct control *control)
     if (control->is_lost)
         log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s: the control connection is back", control->node->text);
     control->is_lost = false;
+    control->was_up = true;
     settle(control);
 }
 
@@ -215,8 +219,10 @@ static void take_frame(struct control *control, struct slice frame)
     }
     steps[control->step].judge(control, reply);
     control_reply_free(reply);
-    if (link_is_closed(&control->link))
+    if (link_is_closed(&control->link)) {
+        control->is_turned_away = true;
         return;
+    }
     control->step++;
     next_step(control);
 }
@@ -245,7 +251,10 @@ static void on_data(struct link *link, const char *data, size_t n)
 
 static void on_end(struct link *link, int status)
 {
-    lose(control_of(link), status == UV_EOF ? "it closed the connection" : link_why(link, status));
+    struct control *control = control_of(link);
+    bool is_greeting = control->step < N_STEPS && status != UV_ETIMEDOUT;
+    lose(control, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+    control->is_turned_away = is_greeting;
 }
 
 static void forget_password(struct control *control)
@@ -324,6 +333,11 @@ struct control *control_open(struct loop *loop, struct node *node, const struct 
 bool control_is_up(const struct control *control)
 {
     return control->is_open && !link_is_closed(&control->link) && control->step >= N_STEPS;
+}
+
+bool control_is_turned_away(const struct control *control)
+{
+    return control->was_up && control->is_turned_away;
 }
 
 #define TEXT_OF(number) #number

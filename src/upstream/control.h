@@ -46,6 +46,12 @@ const char *control_reader_version(void);
 /* Has it greeted its node, and not lost it since? */
 bool control_is_up(const struct control *control);
 
+/*
+ * Was it up before, and has its node, when it was last tried, refused or closed it? Then the node is there, though not
+ * for weir's own user, or not for one connection more.
+ */
+bool control_is_turned_away(const struct control *control);
+
 /* Asynchronous; frees itself. No callback comes after it. */
 void control_close(struct control *control);
 

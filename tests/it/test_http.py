@@ -186,6 +186,42 @@ def test_readiness_follows_the_upstream(farm, lanes):
         assert value(metrics(weir), "weir_upstream_errors_total", upstream=redis.upstream, reason="closed") >= 1
 
 
+def check_still_ready(weir, redis):
+    """weir's own connection has failed; clients are served all the same, until Redis is killed."""
+    wait_until(lambda: "the control connection failed" in weir.log(), "control connection lost")
+    wait_until(lambda: get(weir, "/readyz")[0] == 200, "ready without it")
+    assert value(metrics(weir), "weir_upstream_up", upstream=redis.upstream) == 1
+    with weir.connect() as conn:
+        assert conn.call("SET", "k", "v") == "OK"
+    redis.kill()
+    wait_until(lambda: get(weir, "/readyz")[0] == 503, "not ready")
+    assert value(metrics(weir), "weir_upstream_up", upstream=redis.upstream) == 0
+
+
+def test_ready_while_clients_are_served_though_weirs_own_user_is_gone(farm, redis, tmp_path):
+    redis.call("ACL", "SETUSER", "weir", "on", ">old", "~*", "&*", "+@all")
+    password = tmp_path / "password"
+    password.write_text("old\n")
+    password.chmod(0o600)
+    weir = farm.weir(redis, workers=1, upstream_user="weir", upstream_password_file=password, sections=ADMIN)
+    with weir.connect() as conn:
+        assert conn.call("SET", "k", "v") == "OK"
+        redis.call("ACL", "DELUSER", "weir")
+        check_still_ready(weir, redis)
+
+
+def test_ready_while_clients_are_served_though_redis_takes_no_more_connections(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, sections=ADMIN)
+    with redis.connect() as own, weir.connect() as conn:
+        assert conn.call("SET", "k", "v") == "OK"
+        listed = own.call("CLIENT", "LIST").splitlines()
+        control = [line for line in listed if b" cmd=command" in line][0]
+        assert own.call("CONFIG", "SET", "maxclients", "1") == "OK"
+        own.call("CLIENT", "KILL", "ID", control.split()[0][3:])
+        check_still_ready(weir, redis)
+
+
 def test_readiness_without_an_upstream_from_the_start(farm):
     weir = farm.weir(f"127.0.0.1:{free_port()}", sections=ADMIN)
     status, _, body = get(weir, "/readyz")
