@@ -198,7 +198,8 @@ def check_still_ready(weir, redis):
     assert value(metrics(weir), "weir_upstream_up", upstream=redis.upstream) == 0
 
 
-def test_ready_while_clients_are_served_though_weirs_own_user_is_gone(farm, redis, tmp_path):
+def test_ready_while_clients_are_served_though_weirs_own_user_is_gone(farm, tmp_path):
+    redis = farm.redis()
     redis.call("ACL", "SETUSER", "weir", "on", ">old", "~*", "&*", "+@all")
     password = tmp_path / "password"
     password.write_text("old\n")
