@@ -5,11 +5,12 @@
  * call to read and one to write a batch, one epoll registration for a connection's life), and notes the processor time
  * of other processes (-p) at the two ends of the very stretch that it measures. One line of JSON says what came out.
  * With -C every connection is closed when it has had each kind of request answered once: an operation is such a life.
+ * With -R requests go when they are due (plan.h), answered or not.
  *
  * Invariant: a connection has `awaited` replies to come, and [sent, sent_end) of its batch still to write; when both
- * are nothing it is given its next batch or, once the run is over, none.
+ * are nothing it is given its next batch or, once the run is over, none. With -R the `unsent` requests that are due
+ * follow as soon as the batch before is written.
  */
-#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,11 +18,13 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -30,13 +33,15 @@
 #include "batches.h"
 #include "cpu.h"
 #include "histogram.h"
+#include "options.h"
+#include "plan.h"
 #include "resp/scan.h"
 #include "stream.h"
 
 #define READ_BYTES ((size_t)256 << 10)
 #define EVENTS 512
-#define PIDS_MAX 8
 #define PATIENCE_NS (20 * NS_PER_S) /* without any reply: something hangs */
+#define TURN_NS (100 * NS_PER_MS)   /* the longest that is waited for something to happen */
 #define LOST_MAX 1000
 #define CHURN_SOURCES 16 /* addresses on 127/8, so that ports are not used up */
 
@@ -45,8 +50,10 @@ struct conn {
     bool wants_write;
     unsigned kind; /* with -C: which request it has sent last */
     unsigned awaited;
+    unsigned unsent; /* with -R: due, and not begun to write */
     const char *sent, *sent_end;
     uint64_t sent_ns;
+    struct dues dues; /* with -R: of all that is not answered, unsent or not */
     struct reply_scan scan;
 };
 
@@ -54,28 +61,19 @@ struct counts {
     uint64_t replies, errors, lives, lost, bytes;
 };
 
-struct options {
-    struct sockaddr_in to;
-    unsigned conns, pipeline;
-    double seconds, warm_up;
-    uint64_t count; /* replies after which the run is over; 0: time decides */
-    bool is_resp3, is_tls, is_churn;
-    long pids[PIDS_MAX];
-    unsigned n_pids;
-    struct recipe recipe;
-};
-
-static struct options options = {
-    .conns = 1, .pipeline = 1, .seconds = 1, .warm_up = 0.2, .recipe = {.keys = 1000, .value_bytes = 16, .seed = 1}};
+static struct options options;
 static struct batches batches;
 static struct conn *conns;
-static struct counts now, before_window; /* since the start */
-static struct histogram took;            /* in the window */
+static struct plan plan;                               /* with -R */
+static struct counts now, before_window, after_window; /* since the start */
+static struct histogram took;                          /* in the window; with -R: of what was due in it */
+static struct histogram late;                          /* with -R: from when a request was due to when it was sent */
 static char first_error[128];
 static char read_buffer[READ_BYTES];
 static int poller;
 static bool is_measuring, is_over;
-static unsigned n_busy; /* connections with replies to come */
+static uint64_t window_from_ns = UINT64_MAX, window_to_ns = UINT64_MAX;
+static uint64_t n_awaited; /* replies to come, of all connections */
 static uint64_t last_reply_ns;
 
 static void conn_start(struct conn *conn);
@@ -90,12 +88,16 @@ static void conn_watch(struct conn *conn, int how, bool wants_write)
         err(1, "epoll_ctl");
 }
 
-/* So that a life's port is not one that has only just been used. */
-static void bind_elsewhere(int fd)
+/* With -C: so that a life's port is not one that has only just been used. */
+static struct in_addr next_source(void)
 {
     static unsigned turn;
-    struct sockaddr_in from = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK + turn++ % CHURN_SOURCES)};
+    return (struct in_addr){.s_addr = htonl(INADDR_LOOPBACK + turn++ % CHURN_SOURCES)};
+}
+
+static void bind_to(int fd, struct in_addr source)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr = source};
     int on = 1;
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     if (bind(fd, (struct sockaddr *)&from, sizeof from) < 0)
@@ -133,8 +135,8 @@ static void conn_open(struct conn *conn)
     if (fd < 0)
         err(1, "socket");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (options.is_churn)
-        bind_elsewhere(fd);
+    if (options.is_churn || options.from.s_addr)
+        bind_to(fd, options.is_churn ? next_source() : options.from);
     if (connect(fd, (struct sockaddr *)&options.to, sizeof options.to) < 0 && errno != EINPROGRESS)
         err(1, "connect");
     *conn = (struct conn){0};
@@ -147,6 +149,8 @@ static void conn_open(struct conn *conn)
 static void conn_reopen(struct conn *conn)
 {
     stream_close(&conn->stream);
+    n_awaited -= conn->awaited;
+    dues_fini(&conn->dues);
     conn_open(conn);
     conn_start(conn);
 }
@@ -155,8 +159,6 @@ static void conn_lose(struct conn *conn)
 {
     if (++now.lost > LOST_MAX)
         errx(1, "connections are being closed: %s", first_error[0] ? first_error : strerror(errno));
-    if (conn->awaited > 0)
-        n_busy--;
     conn_reopen(conn);
 }
 
@@ -183,10 +185,10 @@ static void conn_send(struct conn *conn, uint64_t now_ns)
     size_t len;
     conn->sent = batches_next(&batches, &len);
     conn->sent_end = conn->sent + len;
-    conn->awaited = options.pipeline;
+    conn->awaited += options.pipeline;
+    n_awaited += options.pipeline;
     if (!options.is_churn || conn->kind == 0)
         conn->sent_ns = now_ns;
-    n_busy++;
     conn_write(conn);
 }
 
@@ -199,7 +201,7 @@ static void conn_send_kind(struct conn *conn, uint64_t now_ns)
 
 static void conn_start(struct conn *conn)
 {
-    if (is_over)
+    if (is_over || options.rate > 0)
         return;
     if (options.is_churn)
         conn_send_kind(conn, clock_ns());
@@ -207,10 +209,29 @@ static void conn_start(struct conn *conn)
         conn_send(conn, clock_ns());
 }
 
+/* With -R: what is due, as far as the socket takes it. */
+static void conn_send_due(struct conn *conn, uint64_t now_ns)
+{
+    for (; conn->unsent > 0 && conn->sent == conn->sent_end && !is_over; conn->unsent--)
+        conn_send(conn, now_ns);
+}
+
+/* With -R: all that is due by now. */
+static void send_due(uint64_t now_ns)
+{
+    for (uint64_t due_ns; (due_ns = plan_next_ns(&plan)) <= now_ns; plan_step(&plan)) {
+        struct conn *conn = &conns[plan.conn];
+        dues_push(&conn->dues, due_ns);
+        conn->unsent++;
+        if (is_measuring)
+            histogram_add(&late, now_ns - due_ns, 1);
+        conn_send_due(conn, now_ns);
+    }
+}
+
 /* All replies of the batch are there. */
 static void conn_done(struct conn *conn, uint64_t now_ns)
 {
-    n_busy--;
     if (options.is_churn && ++conn->kind < recipe_kinds(&options.recipe)) {
         conn_send_kind(conn, now_ns);
         return;
@@ -255,6 +276,20 @@ static unsigned count_replies(struct conn *conn, const char *at, size_t n)
     return replies;
 }
 
+static void note_times(struct conn *conn, unsigned replies, uint64_t now_ns)
+{
+    if (options.rate == 0) {
+        if (is_measuring && !options.is_churn)
+            histogram_add(&took, now_ns - conn->sent_ns, replies);
+        return;
+    }
+    for (unsigned i = 0; i < replies; i++) {
+        uint64_t due_ns = dues_pop(&conn->dues);
+        if (due_ns >= window_from_ns && due_ns < window_to_ns)
+            histogram_add(&took, now_ns - due_ns, 1);
+    }
+}
+
 static void conn_read(struct conn *conn)
 {
     ssize_t n = stream_recv(&conn->stream, read_buffer, sizeof read_buffer);
@@ -275,23 +310,26 @@ static void conn_read(struct conn *conn)
     now.bytes += (uint64_t)n;
     now.replies += replies;
     conn->awaited -= replies;
+    n_awaited -= replies;
     if (replies == 0)
         return;
     last_reply_ns = now_ns;
-    if (is_measuring && !options.is_churn)
-        histogram_add(&took, now_ns - conn->sent_ns, replies);
-    if (conn->awaited == 0)
+    note_times(conn, replies, now_ns);
+    if (conn->awaited == 0 && options.rate == 0)
         conn_done(conn, now_ns);
 }
 
-static void turn(int timeout_ms)
+static void turn(uint64_t timeout_ns)
 {
     struct epoll_event events[EVENTS];
-    int n = epoll_wait(poller, events, EVENTS, timeout_ms);
+    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / NS_PER_S), .tv_nsec = (long)(timeout_ns % NS_PER_S)};
+    int n = epoll_pwait2(poller, events, EVENTS, &timeout, NULL);
     for (int i = 0; i < n; i++) {
         struct conn *conn = events[i].data.ptr;
-        if (events[i].events & EPOLLOUT)
+        if (events[i].events & EPOLLOUT) {
             conn_write(conn);
+            conn_send_due(conn, clock_ns());
+        }
         if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
             conn_read(conn);
     }
@@ -314,6 +352,15 @@ static struct moment moment_now(void)
     return moment;
 }
 
+/* How long there is nothing due: the time it took to send what was due counts. */
+static uint64_t until_next_ns(uint64_t from_ns)
+{
+    uint64_t next_ns = plan_next_ns(&plan), now_ns = next_ns > from_ns ? clock_ns() : from_ns;
+    if (next_ns <= now_ns)
+        return 0;
+    return next_ns - now_ns < TURN_NS ? next_ns - now_ns : TURN_NS;
+}
+
 static void go_until(uint64_t until_ns)
 {
     /* A turn's clock is enough: the window is measured, not assumed. */
@@ -323,7 +370,12 @@ static void go_until(uint64_t until_ns)
             return;
         if (now_ns > last_reply_ns + PATIENCE_NS)
             errx(1, "no reply for %" PRIu64 " s", (uint64_t)(PATIENCE_NS / NS_PER_S));
-        turn(100);
+        uint64_t wait_ns = TURN_NS;
+        if (options.rate > 0) {
+            send_due(now_ns);
+            wait_ns = until_next_ns(now_ns);
+        }
+        turn(wait_ns);
     }
 }
 
@@ -332,27 +384,42 @@ static void finish(void)
 {
     is_over = true;
     uint64_t give_up_ns = clock_ns() + PATIENCE_NS;
-    while (n_busy > 0 && clock_ns() < give_up_ns)
-        turn(100);
+    while (n_awaited > 0 && clock_ns() < give_up_ns)
+        turn(TURN_NS);
+}
+
+static void print_list(const char *name, const struct moment *from, const struct moment *to, size_t field)
+{
+    printf("\"%s\": [", name);
+    for (unsigned i = 0; i < options.n_pids; i++) {
+        uint64_t before, after;
+        memcpy(&before, (const char *)&from->cpu[i] + field, sizeof before);
+        memcpy(&after, (const char *)&to->cpu[i] + field, sizeof after);
+        printf("%s%" PRIu64, i ? ", " : "", after - before);
+    }
+    printf("], ");
+}
+
+static double quantile_us(const struct histogram *histogram, double q)
+{
+    return (double)histogram_quantile(histogram, q) / (double)NS_PER_US;
 }
 
 static void report(const struct moment *from, const struct moment *to)
 {
+    const struct counts *after = &after_window, *before = &before_window;
     double seconds = (double)(to->ns - from->ns) / (double)NS_PER_S;
-    uint64_t ops = options.is_churn ? now.lives - before_window.lives : now.replies - before_window.replies;
+    uint64_t ops = options.is_churn ? after->lives - before->lives : after->replies - before->replies;
     printf("{\"seconds\": %.6f, \"ops\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"lost\": %" PRIu64
            ", \"bytes\": %" PRIu64 ", ",
-           seconds, ops, now.errors - before_window.errors, now.lost - before_window.lost,
-           now.bytes - before_window.bytes);
-    printf("\"p50_us\": %.2f, \"p99_us\": %.2f, \"own_cpu_ns\": %" PRIu64 ", ",
-           (double)histogram_quantile(&took, 0.5) / 1e3, (double)histogram_quantile(&took, 0.99) / 1e3,
-           to->own.ran_ns - from->own.ran_ns);
-    printf("\"cpu_ns\": [");
-    for (unsigned i = 0; i < options.n_pids; i++)
-        printf("%s%" PRIu64, i ? ", " : "", to->cpu[i].ran_ns - from->cpu[i].ran_ns);
-    printf("], \"waited_ns\": [");
-    for (unsigned i = 0; i < options.n_pids; i++)
-        printf("%s%" PRIu64, i ? ", " : "", to->cpu[i].waited_ns - from->cpu[i].waited_ns);
+           seconds, ops, after->errors - before->errors, after->lost - before->lost, after->bytes - before->bytes);
+    printf("\"p50_us\": %.2f, \"p99_us\": %.2f, \"late_p99_us\": %.2f, ", quantile_us(&took, 0.5),
+           quantile_us(&took, 0.99), quantile_us(&late, 0.99));
+    printf("\"own_cpu_ns\": %" PRIu64 ", ", to->own.ran_ns - from->own.ran_ns);
+    print_list("cpu_ns", from, to, offsetof(struct cpu, ran_ns));
+    print_list("waited_ns", from, to, offsetof(struct cpu, waited_ns));
+    printf("\"replies_in_all\": %" PRIu64 ", \"bytes_in_all\": %" PRIu64 ", \"first_error\": \"%s\"}\n", now.replies,
+           now.bytes, first_error);
 }
 
 static void run(void)
@@ -364,110 +431,31 @@ static void run(void)
     for (unsigned i = 0; i < options.conns; i++)
         conn_open(&conns[i]);
     uint64_t start_ns = last_reply_ns = clock_ns();
+    if (options.rate > 0)
+        plan_init(&plan, options.rate, options.conns, options.recipe.seed, start_ns);
     for (unsigned i = 0; i < options.conns; i++)
         conn_start(&conns[i]);
-    go_until(start_ns + (uint64_t)(options.warm_up * (double)NS_PER_S));
+    uint64_t from_ns = start_ns + (uint64_t)(options.warm_up * (double)NS_PER_S);
+    go_until(options.begin_ns > from_ns ? options.begin_ns : from_ns);
     before_window = now;
     is_measuring = true;
     struct moment from = moment_now();
+    window_from_ns = from.ns;
     go_until(options.count ? UINT64_MAX : from.ns + (uint64_t)(options.seconds * (double)NS_PER_S));
     struct moment to = moment_now();
+    window_to_ns = to.ns;
+    after_window = now;
     is_measuring = false;
-    report(&from, &to);
     finish();
-    printf("], \"replies_in_all\": %" PRIu64 ", \"bytes_in_all\": %" PRIu64 ", \"first_error\": \"%s\"}\n", now.replies,
-           now.bytes, first_error);
-}
-
-/* ---- options ---- */
-
-static void usage(void)
-{
-    fprintf(
-        stderr,
-        "usage: drive [-c CONNECTIONS] [-P PIPELINE] [-s SECONDS] [-w WARM_UP_SECONDS] [-n REPLIES] [-k KEYS]\n"
-        "             [-v VALUE_BYTES] [-S SEED] [-3] [-T] [-C] [-p PID]... IP:PORT WORD... [+ WORD...]\n"
-        "  \"{k}\" in a word is a random key's number, a word \"{v}\" the value; -3 speaks RESP3, -T TLS; -C: connect, ask\n"
-        "  each request once, close, and again; -p: also measure that process\n");
-    exit(2);
-}
-
-static struct sockaddr_in address_of(const char *text)
-{
-    char host[64];
-    unsigned port;
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    if (sscanf(text, "%63[^:]:%u", host, &port) != 2 || inet_pton(AF_INET, host, &address.sin_addr) != 1)
-        errx(2, "%s is not IP:PORT", text);
-    address.sin_port = htons((uint16_t)port);
-    return address;
-}
-
-static void read_option(int letter)
-{
-    struct recipe *recipe = &options.recipe;
-    switch (letter) {
-    case 'c':
-        options.conns = (unsigned)strtoul(optarg, NULL, 10);
-        break;
-    case 'P':
-        options.pipeline = (unsigned)strtoul(optarg, NULL, 10);
-        break;
-    case 's':
-        options.seconds = strtod(optarg, NULL);
-        break;
-    case 'w':
-        options.warm_up = strtod(optarg, NULL);
-        break;
-    case 'n':
-        options.count = strtoull(optarg, NULL, 10);
-        break;
-    case 'k':
-        recipe->keys = (uint32_t)strtoul(optarg, NULL, 10);
-        break;
-    case 'v':
-        recipe->value_bytes = strtoul(optarg, NULL, 10);
-        break;
-    case 'S':
-        recipe->seed = strtoull(optarg, NULL, 10);
-        break;
-    case '3':
-        options.is_resp3 = true;
-        break;
-    case 'T':
-        streams_use_tls();
-        options.is_tls = true;
-        break;
-    case 'C':
-        options.is_churn = true;
-        break;
-    case 'p':
-        if (options.n_pids == PIDS_MAX)
-            errx(2, "at most %d processes", PIDS_MAX);
-        options.pids[options.n_pids++] = strtol(optarg, NULL, 10);
-        break;
-    default:
-        usage();
-    }
+    report(&from, &to);
 }
 
 int main(int argc, char **argv)
 {
-    int letter;
-    while ((letter = getopt(argc, argv, "+c:P:s:w:n:k:v:S:3TCp:")) != -1)
-        read_option(letter);
-    if (argc - optind < 2 || options.conns == 0 || options.pipeline == 0)
-        usage();
-    options.to = address_of(argv[optind]);
-    options.recipe.words = argv + optind + 1;
-    options.recipe.n_words = argc - optind - 1;
-    if (options.is_churn && options.is_tls)
-        errx(2, "-C and -T cannot be combined");
-    if (options.is_churn)
-        options.pipeline = 1;
-    if (options.count > 0)
-        options.warm_up = 0;
-    options.recipe.per_batch = options.pipeline;
+    options = options_read(argc, argv);
+    prctl(PR_SET_TIMERSLACK, 1); /* ns: what is due goes on time */
+    if (options.is_tls)
+        streams_use_tls();
     batches_init(&batches, &options.recipe);
     run();
     return 0;
