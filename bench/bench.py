@@ -22,12 +22,14 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import costs
 import ratios
 from cells import CELLS
-from rig import DRIVE, PEERS, REPO, VARIANTS, WEIR, Failed, Rig
+from machine import is_realtime, noise
+from rig import DRIVE, PEERS, REPO, VARIANTS, WEIR, Failed, Rig, merge
 
 RESULTS = Path(os.environ.get("BENCH_RESULTS", REPO / "build/bench/results.json"))
 DOCS = REPO / "docs/performance.md"
@@ -68,22 +70,46 @@ class Bench:
         self.broken = []  # (cell, what an endpoint could not do)
 
     def cell(self, cell):
-        """endpoint -> its samples. An endpoint that cannot do the cell has none."""
-        names = [n for n in self.rig.endpoints if n not in VARIANTS or n in cell.also]
-        found = {name: [] for name in names}
-        for turn in range(self.args.rounds):
-            for name in names[turn % len(names) :] + names[: turn % len(names)]:
-                if turn > 0 and not found[name]:
+        """endpoint -> its samples, one for each round. An endpoint that cannot do the cell has none."""
+        found = {n: [] for n in self.rig.endpoints if n not in VARIANTS or n in cell.also}
+        able, thrown = list(found), 0
+        while (turn := len(found[able[0]])) < self.args.rounds:
+            samples = self.round(cell, able, turn)
+            why = noise(samples.values(), self.rig.is_first)
+            if why and thrown < self.args.rounds:
+                thrown += 1
+                print(f"  {cell.name}: round {turn + 1} is thrown away and measured again: {why}", flush=True)
+                continue
+            for name, sample in samples.items():
+                found[name].append(sample)
+            able = list(samples)
+        return {name: found[name] if name in able else [] for name in found}
+
+    def round(self, cell, names, turn):
+        """endpoint -> its sample, made of slices in which all take their turn, another first each time."""
+        load = cell.load
+        if cell.share:
+            load = replace(load, rate=round(cell.share * self.slowest(load, names)))
+        slices = {name: [] for name in names}
+        for part in range(self.args.slices):
+            first = (turn + part) % len(names)
+            for name in names[first:] + names[:first]:
+                if name not in slices:
                     continue
                 try:
-                    how = {"seconds": self.args.seconds, "seed": turn + 1}
-                    found[name].append(self.rig.measure(self.rig.endpoints[name], cell.load, **how))
+                    how = {"seconds": self.args.seconds / self.args.slices, "seed": turn * self.args.slices + part + 1}
+                    slices[name].append(self.rig.measure(self.rig.endpoints[name], load, **how))
                 except Failed as failed:
                     self.broken.append((cell.name, str(failed)))
-                    found[name].clear()
+                    del slices[name]
                     if name in NEEDED:
                         raise
-        return found
+        return {name: merge(parts) for name, parts in slices.items()}
+
+    def slowest(self, load, names):
+        """Requests per second of the slowest of the proxies: all of them can do it, so that all do the same work."""
+        proxies = [self.rig.endpoints[name] for name in names if self.rig.endpoints[name].pid]
+        return min(self.rig.measure(proxy, load, seconds=self.args.seconds / 2)["ops_s"] for proxy in proxies)
 
     def run(self, cells):
         done = self.results["cells"]
@@ -142,6 +168,8 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="only cells with a figure to reach, shorter")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, help=f"of each measurement ({SECONDS}; quick {QUICK_SECONDS})")
+    parser.add_argument("--slices", type=int, default=3, help="that each is made of, all endpoints in turn (3)")
+    parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
     parser.add_argument("--again", type=int, help="how often a cell is repeated whose rounds disagree (2; quick 0)")
     parser.add_argument("--extra", nargs=3, action="append", default=[], metavar=("NAME", "HOST:PORT", "PID"))
     parser.add_argument("--redis-port", type=int, help="so that an extra endpoint can be put in front of it")
@@ -172,7 +200,8 @@ def main():
     results = json.loads(RESULTS.read_text()) if args.resume and RESULTS.exists() else {"cells": {}}
     extras = [an_extra(*extra) for extra in args.extra]
     load = Path("/proc/loadavg").read_text().split()[0]
-    with Rig(("weir", *PEERS, *VARIANTS), args.redis_port, extras) as rig:
+    names = ("weir", *PEERS, *VARIANTS)
+    with Rig(names, args.redis_port, extras, is_realtime(args.realtime)) as rig:
         rig.fill()
         results["meta"] = {
             **results.get("meta", {}),
@@ -182,7 +211,7 @@ def main():
             "rounds": args.rounds,
             "seconds": args.seconds,
             "cores": str(rig.cores),
-            "load": load,
+            "load": load + (", everything measured came before it" if rig.is_first else ""),
         }
         print(f"{results['meta']['versions']}\n{results['meta']['machine']}; {rig.cores}; load {load}", flush=True)
         bench = Bench(rig, args, results)

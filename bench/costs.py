@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from cells import CELLS
-from rig import PEERS, REPO, Endpoint, Failed, Grind, dial, encode, make_weir, rss_bytes, wait_until
+from machine import rss_bytes
+from rig import PEERS, REPO, Endpoint, Failed, Grind, dial, encode, make_weir, wait_until
 
 IDLE = 9500
 IDLE_WHATS = ("idle", "after one SET and GET", "after all asked at once")
@@ -167,7 +168,7 @@ def settle(pid):
 def idle_connections(rig):
     """On fresh processes: what earlier cells have left behind in pools would hide it."""
     kept, found = dict(rig.endpoints), {}
-    for name in ("weir", *PEERS):
+    for name in [name for name in ("weir", *PEERS) if name in kept]:
         found[name] = idle_of(rig, name)
         print(f"  {name:12} " + ", ".join(f"{what} {value:.0f}" for what, value in found[name].items()), flush=True)
     rig.endpoints = kept

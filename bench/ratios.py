@@ -107,9 +107,12 @@ def show_cell(name, cell):
             line += "  " + "; ".join(str(ratio(cell, what, "weir", endpoint)) for what in SHOWN)
         print(line)
     samples = [sample for samples in cell.values() for sample in samples]
+    if any(sample["rate"] for sample in samples):
+        rate, late = median(samples, "rate"), median(samples, "late_us")
+        print(f"  {short(rate)} requests a second were due; 1 % were sent more than {short(late)} us late (medians)")
     others, waited = (statistics.median(sample[what] for sample in samples) for what in ("others", "waited"))
     if others > 0.1:
-        noise = f"other work took {others:.1f} processor seconds of each measurement, and Redis and the proxy waited"
+        noise = f"other work had {others:.1f} processors, and Redis and the proxy waited"
         print(f"  noise: {noise} {waited:.0%} of its time for their cores (medians)", flush=True)
 
 

@@ -3,8 +3,8 @@
 import contextlib
 import json
 import os
-import resource
 import socket
+import statistics
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -15,9 +15,11 @@ os.environ.setdefault("WEIR", str(REPO / "build/weir"))
 os.environ["PATH"] += os.pathsep + "/usr/sbin"  # where Debian keeps the peers
 sys.path.insert(0, str(REPO / "tests/it"))
 
+import redis_benchmark  # noqa: E402
 from kit.harness import WEIR, Process, Redis, Weir, free_port, wait_until  # noqa: E402
 from kit.resp import Closed, Conn, dial, encode  # noqa: E402
 from kit.tls import Authority  # noqa: E402
+from machine import FIRST, SECOND, Cores, Stretch, missing, pin, put_first, raise_open_files  # noqa: E402
 
 DRIVE = Path(os.environ.get("DRIVE", REPO / "build/release/drive"))
 MAX_CLIENTS = 20000
@@ -35,37 +37,6 @@ READS_PASS = f"[policy default]\nread = {PLENTY}\nall = {PLENTY}\nwrite = 1/1d\n
 
 class Failed(Exception):
     """An endpoint cannot do what a cell asks for."""
-
-
-# ---- cores ----
-
-
-class Cores:
-    """Redis on one core, the proxies on another, the driver on what is left; with two cores, on whichever is free."""
-
-    def __init__(self):
-        self.all = sorted(os.sched_getaffinity(0))
-        self.redis = self.all[-1:]
-        self.proxy = self.all[:1]
-        self.two_workers = self.all[:2] if len(self.all) >= 4 else self.proxy
-        middle = self.all[2:-1] if len(self.all) >= 4 else self.all[1:-1]
-        self.driver = middle or self.all
-
-    def __str__(self):
-        if len(self.all) == 1:
-            return "one core for everything: throughput says nothing"
-        names = ("redis", "proxy", "two_workers", "driver")
-        return ", ".join(f"{name.replace('_', ' ')} on {','.join(map(str, getattr(self, name)))}" for name in names)
-
-
-def pin(pid, cores):
-    for task in os.listdir(f"/proc/{pid}/task"):
-        os.sched_setaffinity(int(task), cores)
-
-
-def raise_open_files():
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 # ---- servers ----
@@ -218,21 +189,29 @@ class Load:
     flags: tuple = ()
     errors: dict = field(default_factory=dict, hash=False)  # endpoint -> which share of its replies is to be errors
     reply_bytes: int = 0  # of each operation; 0: not looked at
+    rate: float = 0  # requests per second, when they are due and not when others are answered; 0: as fast as it goes
+    driver: str = "drive"  # or redis-benchmark
 
 
 class Rig:
     """A redis-server and everything in front of it, for as long as a with block lasts."""
 
-    def __init__(self, names=("weir", *PEERS), port=None, extras=()):
+    def __init__(self, names=("weir", *PEERS), port=None, extras=(), is_first=False):
         raise_open_files()
         self.cores = Cores()
+        self.is_first = is_first  # before all other work of the machine
+        self.pace = {}  # of redis-benchmark
         self.servers = []
         self.redis = Redis("--maxclients", str(MAX_CLIENTS), "--protected-mode", "no")
         self.redis.port = port
         self.start(self.redis, self.cores.redis)
         self.endpoints = {"direct": Endpoint("direct", self.redis.address)}
         try:
+            absent = missing(PEERS)
             for name in names:
+                if name.split()[0].rstrip(",") in absent:
+                    print(f"{name} is not installed: left out")
+                    continue
                 self.add(name)
             for name, address, pid in extras:
                 pin(pid, self.cores.proxy)
@@ -253,6 +232,8 @@ class Rig:
         if isinstance(server, Weir):
             server.wait_ready()
         pin(server.child.pid, cores)
+        if self.is_first:
+            put_first(server.child.pid)
         return server
 
     def add(self, name):
@@ -275,41 +256,66 @@ class Rig:
             for size, keys in KEYS.items():
                 for number in range(keys):
                     conn.call("SET", f"get{size}:{number:07}", b"v" * size)
+            for number in range(KEYS[16]):
+                conn.call("SET", redis_benchmark.KEY % (16, number), b"v" * 16)
 
-    def drive(self, endpoint, load, *, seconds=1.0, warm_up=0.15, count=None, seed=1):
+    def pids_of(self, endpoint):
+        """Of Redis, and of what is before it."""
+        return [pid for pid in (self.redis.child.pid, endpoint.pid) if pid]
+
+    def drive(self, endpoint, load, **how):
         """What the driver says."""
-        host, port = endpoint.address
-        argv = [DRIVE, "-c", load.clients, "-P", load.pipeline, "-k", load.keys, "-v", load.size, "-S", seed]
-        argv += ["-s", seconds, "-w", warm_up, *(("-n", count) if count else ()), *load.flags]
-        argv += ["-T"] if endpoint.is_tls else []
-        for pid in filter(None, (self.redis.child.pid, endpoint.pid)):
-            argv += ["-p", pid]
-        run = subprocess.Popen(
-            [*map(str, argv), f"{socket.gethostbyname(host)}:{port}", *load.words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, self.cores.driver),
-        )
+        run = self.start_drive(endpoint, load, **how)
         out, complaint = run.communicate()
         if run.returncode:
             raise Failed(f"{endpoint.name}: {complaint.strip()}")
         return json.loads(out)
 
+    def start_drive(self, endpoint, load, *, seconds=1.0, warm_up=0.15, count=None, seed=1, more=()):
+        host, port = endpoint.address
+        argv = [DRIVE, "-c", load.clients, "-P", load.pipeline, "-k", load.keys, "-v", load.size, "-S", seed]
+        argv += ["-s", seconds, "-w", warm_up, *(("-n", count) if count else ()), *load.flags, *more]
+        argv += [*(("-R", load.rate) if load.rate else ()), *(("-T",) if endpoint.is_tls else ())]
+        for pid in self.pids_of(endpoint):
+            argv += ["-p", pid]
+        argv = [*map(str, argv), f"{socket.gethostbyname(host)}:{port}", *load.words]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(argv, preexec_fn=self.become_driver, **pipes)
+
+    def become_driver(self, priority=FIRST):
+        os.sched_setaffinity(0, self.cores.driver)
+        if self.is_first:
+            put_first(0, priority)
+
+    def become_redis_benchmark(self):
+        self.become_driver(SECOND)  # once it has asked for all it spins, and must not keep a server from its core
+
+    def ask(self, endpoint, load, *, seconds, **how):
+        """What the cell's driver says."""
+        if load.driver == "drive":
+            return self.drive(endpoint, load, seconds=seconds, **how)
+        pace = self.pace.get((endpoint.name, load), redis_benchmark.PACE)
+        try:
+            count, pids = round(pace * seconds), self.pids_of(endpoint)
+            said = redis_benchmark.run(endpoint.address, load, count, pids, self.become_redis_benchmark)
+        except subprocess.CalledProcessError as error:
+            raise Failed(f"{endpoint.name}: {error.stderr.strip()}") from error
+        self.pace[endpoint.name, load] = said["ops"] / said["seconds"]
+        return said
+
     def measure(self, endpoint, load, *, seconds, **how):
-        """One sample: a cell's figures for one endpoint in one round."""
+        """One sample: a cell's figures for one endpoint, from one run of the driver."""
         if load.clients * load.size >= 10 * SIZES["1 MiB"]:
             seconds = max(seconds, 1.0)  # else what is under way is too great a part of what passes
         for _ in range(TRIES):
-            commands, busy = int(self.redis.info("total_commands_processed")), machine_busy_s()
-            said = self.drive(endpoint, load, seconds=seconds, **how)
-            busy = machine_busy_s() - busy
+            commands, stretch = int(self.redis.info("total_commands_processed")), Stretch(self.pids_of(endpoint))
+            said = self.ask(endpoint, load, seconds=seconds, **how)
+            others, stolen = stretch.disturbance()
             commands = int(self.redis.info("total_commands_processed")) - commands
             if said["ops"] or not said["replies_in_all"]:
                 break
         check(endpoint, load, said)
         redis_ns, proxy_ns = (*said["cpu_ns"], 0)[:2]
-        ours_s = (redis_ns + proxy_ns + said["own_cpu_ns"]) / 1e9 * (seconds + 0.15) / said["seconds"]
         seconds, ops = said["seconds"], said["ops"]
         if load.reply_bytes >= LARGE:  # the window's ends cut replies: it counts what has come of them
             ops = said["bytes"] / load.reply_bytes
@@ -317,6 +323,8 @@ class Rig:
             "ops_s": ops / seconds,
             "p50_us": said["p50_us"],
             "p99_us": said["p99_us"],
+            "rate": load.rate,
+            "late_us": said["late_p99_us"],  # p99 of how much later than planned the driver sent
             "proxy_us": proxy_ns / 1e3 / ops if endpoint.pid else None,
             "redis_us": redis_ns / 1e3 / ops,
             "driver_us": said["own_cpu_ns"] / 1e3 / ops,
@@ -324,8 +332,28 @@ class Rig:
             "redis_busy": redis_ns / 1e9 / seconds,
             "reached": commands / said["replies_in_all"],  # how many commands Redis has seen for each reply
             "waited": sum(said["waited_ns"]) / 1e9 / seconds,  # how long Redis and the proxy waited for their cores
-            "others": max(0.0, busy - ours_s),  # processor seconds that others took meanwhile, roughly
+            "others": others,  # how many processors others had, roughly
+            "stolen": stolen,  # how many the host did not give
         }
+
+
+PER_OPERATION = ("proxy_us", "redis_us", "driver_us", "reached")
+
+
+def merge(slices):
+    """One sample of several of the same endpoint, as if they had been one run: times are their medians."""
+    ops = [part["ops_s"] for part in slices]
+    merged = {}
+    for what in slices[0]:
+        values = [part[what] for part in slices]
+        if values[0] is None:
+            merged[what] = None
+        elif what in PER_OPERATION:
+            merged[what] = sum(value * n for value, n in zip(values, ops)) / sum(ops)
+        else:
+            middle = statistics.median if what in ("p50_us", "p99_us", "late_us") else statistics.fmean
+            merged[what] = middle(values)
+    return merged
 
 
 def check(endpoint, load, said):
@@ -337,17 +365,3 @@ def check(endpoint, load, said):
         raise Failed(f"{endpoint.name}: {said['errors']} errors in {replies} replies: {said['first_error']}")
     if load.reply_bytes and not wanted and said["bytes_in_all"] != said["replies_in_all"] * load.reply_bytes:
         raise Failed(f"{endpoint.name}: {said['bytes_in_all']} bytes in {said['replies_in_all']} replies")
-
-
-def machine_busy_s():
-    """Processor seconds that the machine has worked since it started, idle and stolen time left out."""
-    with open("/proc/stat") as stat:
-        user, nice, system, _, _, irq, softirq = map(int, stat.readline().split()[1:8])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_bytes(pid):
-    with contextlib.suppress(StopIteration):
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024
-    return 0
