@@ -10,7 +10,7 @@ from pathlib import Path
 FIRST = 5  # the priority of what is measured, where it comes before all ordinary processes (SCHED_FIFO)
 SECOND = 1  # of neighbours, who then come after it and still before the machine's other work
 OTHERS_MAX = 0.15  # processors that others may have meanwhile, or a round is thrown away
-STOLEN_MAX = 0.02  # processors that the host may keep to itself meanwhile
+STOLEN_MAX = 0.1  # processors that the host may keep to itself meanwhile
 
 
 # ---- cores ----
@@ -90,9 +90,10 @@ def cpu_ns(pid):
     """(processor time a process has had, how long it waited for more), all its threads together."""
     sums = [0, 0]
     for task in tasks(pid):
-        ran, waited, _ = map(int, Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split())
-        sums[0] += ran
-        sums[1] += waited
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            ran, waited, _ = map(int, Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split())
+            sums[0] += ran
+            sums[1] += waited
     return tuple(sums)
 
 
