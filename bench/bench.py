@@ -116,14 +116,17 @@ class Bench:
         for cell in cells:
             if cell.name in done and self.args.resume:
                 continue
-            found = self.cell(cell)
-            for _ in range(self.args.again):
-                if ratios.cell_agrees(found):
-                    break
-                found = self.cell(cell)
-            done[cell.name] = found
+            done[cell.name] = self.agreed(cell)
             self.keep()
-            ratios.show_cell(cell.name, found)
+            ratios.show_cell(cell.name, done[cell.name])
+
+    def agreed(self, cell):
+        """endpoint -> its samples: of the first try whose rounds agree, or of the last."""
+        for _ in range(self.args.again + 1):
+            found = self.cell(cell)
+            if ratios.cell_agrees(found):
+                break
+        return found
 
     def count(self):
         """What needs no rounds."""
@@ -153,8 +156,12 @@ def report(results, into_docs):
     path.write_text(text)
     print(f"\nAll tables: {path}")
     if into_docs:
-        before, _, rest = DOCS.read_text().partition(BEGIN)
-        DOCS.write_text(f"{before}{BEGIN}\n{text}{END}{rest.partition(END)[2]}")
+        put_into_docs(text, BEGIN, END)
+
+
+def put_into_docs(text, begin, end):
+    before, _, rest = DOCS.read_text().partition(begin)
+    DOCS.write_text(f"{before}{begin}\n{text}{end}{rest.partition(end)[2]}")
 
 
 def an_extra(name, address, pid):

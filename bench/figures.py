@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""The figures that weir is to reach, in one table: what is asked, what was measured, and whether that is enough.
+
+    bench/figures.py                    all of them, about ten minutes
+    bench/figures.py tenants memory     these parts; the table shows the others as they were last measured
+    bench/figures.py --realtime         before the machine's other work: needs root
+    bench/figures.py --report [--docs]  the table again, or into docs/performance.md
+
+Each part is what a program of its own measures in more detail: neighbours (fairness.py), tenants (tenants.py), cells
+(bench.py), limit (limit.py) and memory (bench.py). Rows are kept in build/bench/figures.json.
+
+This measures and does not judge: it exits with 0. docs/performance.md says how each row is measured.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+
+import bench
+import costs
+import fairness
+import limit
+import machine
+import ratios
+import tenants
+from cells import CELLS, HEADLINES, IDLE_HEADLINES
+from kit.harness import Farm
+from rig import DRIVE, PEERS, Rig
+
+FIGURES = bench.RESULTS.with_name("figures.json")
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+HEAD = ("where", "asked", "measured", "")
+VERDICTS = {"reached": "ok", "NOT reached": "missed"}
+# kind of neighbour -> what p99 beside it may be: of p99 without neighbours, and of Redis' beside the same
+NEIGHBOURS = {
+    "flood": (2.0, 1.0),
+    "1,000 connections": (2.0, 1.0),
+    "slow readers": (2.0, 1.0),
+    "64 MiB values": (None, 1.1),
+    "64 MiB, anew": (None, 1.1),
+}
+
+
+def p99_row(kind, what, values, bound):
+    """Quantiles of single rounds differ more than sums do: their median counts, and the spread is shown."""
+    middle = ratios.Ratio(values)
+    shown = f"{ratios.short(middle.median)} ({middle.spread})"
+    verdict = "ok" if round(middle.median, 2) <= bound else "missed"
+    return f"100 quiet clients beside: {kind}", f"p99 / {what} <= {bound:g}", shown, verdict
+
+
+def neighbours(args):
+    how = argparse.Namespace(
+        kinds=list(NEIGHBOURS), rounds=args.rounds, seconds=args.seconds, elsewhere=False, realtime=args.realtime
+    )
+    with contextlib.closing(Farm()) as farm:
+        measured = fairness.Bench(farm, how)
+        measured.run()
+        measured.print()
+    for kind, (of_quiet, of_redis) in NEIGHBOURS.items():
+        if of_quiet:
+            yield p99_row(kind, "p99 without", measured.series["weir", kind].ratio, of_quiet)
+        yield p99_row(kind, "p99 on Redis alone", measured.beside_redis(kind), of_redis)
+
+
+def two_tenants(args):
+    with Rig((), is_first=args.realtime) as rig:
+        found = tenants.measure(rig, args.rounds, args.seconds)
+    tenants.show(found)
+    yield from tenants.rows(found)
+
+
+def goal_rows(results, goals):
+    for goal in goals:
+        where, asked, shown, verdict = ratios.goal_row(results, goal)
+        yield where, asked, shown, VERDICTS.get(verdict, verdict)
+
+
+def cells(args):
+    """Each cell as bench.py measures it."""
+    wanted = {goal.cell for goal in HEADLINES}
+    variants = dict.fromkeys(name for goal in HEADLINES for name in (goal.who, goal.versus) if name in bench.VARIANTS)
+    how = argparse.Namespace(rounds=args.rounds, seconds=args.seconds, slices=args.slices, again=args.again)
+    results = {"cells": {}}
+    with Rig(("weir", *PEERS, *variants), is_first=args.realtime) as rig:
+        rig.fill()
+        measuring = bench.Bench(rig, how, results)
+        for cell in CELLS:
+            if cell.name in wanted:
+                results["cells"][cell.name] = measuring.agreed(cell)
+                ratios.show_cell(cell.name, results["cells"][cell.name])
+    yield from goal_rows(results, HEADLINES)
+
+
+def funnel(args):
+    cases = [case for case in limit.CASES if case.name == "random P1"]
+    with Rig((), is_first=args.realtime) as rig:
+        limit.add_weir(rig, "weir")
+        found = limit.measure(rig, args.rounds, args.seconds, cases=cases)
+    for name, asked, shown, verdict in limit.verdicts(found):
+        asked = asked.replace("direct", "EVALSHA of the script, direct")
+        yield f"LIMIT FUNNEL {name}", asked, shown, VERDICTS.get(verdict, verdict)
+
+
+def memory(_):
+    with Rig(()) as rig:
+        results = {"idle": {"weir": costs.idle_of(rig, "weir")}}
+    yield from goal_rows(results, IDLE_HEADLINES)
+
+
+PARTS = {"neighbours": neighbours, "tenants": two_tenants, "cells": cells, "limit": funnel, "memory": memory}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all without")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.6, help="of each measurement (0.6)")
+    parser.add_argument("--slices", type=int, default=3, help="that a cell's measurement is made of (3)")
+    parser.add_argument("--again", type=int, default=1, help="how often a cell is repeated whose rounds disagree (1)")
+    parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
+    parser.add_argument("--report", action="store_true", help="measure nothing")
+    parser.add_argument("--docs", action="store_true", help="put the table into docs/performance.md")
+    args = parser.parse_args()
+    unknown = [part for part in args.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}")
+    args.realtime = not args.report and machine.is_realtime(args.realtime)
+    return args
+
+
+def measured_with(args):
+    first = ", before all other work of the machine" if args.realtime else ""
+    return (
+        f"measured on {time.strftime('%Y-%m-%d')} with {bench.versions()}; {bench.machine()}; {args.rounds} rounds of "
+        f"{args.seconds:g} s{first}"
+    )
+
+
+def measure(args, kept):
+    for part in args.parts or PARTS:
+        print(f"\n==== {part}", flush=True)
+        kept[part] = {"how": measured_with(args), "rows": list(PARTS[part](args))}
+        FIGURES.parent.mkdir(parents=True, exist_ok=True)
+        FIGURES.write_text(json.dumps(kept, indent=1))
+
+
+def markdown(kept):
+    """How all was measured, where it is the same for all; the table."""
+    hows = dict.fromkeys(kept[part]["how"] for part in PARTS if part in kept)
+    said = [how if len(hows) == 1 else f"{', '.join(p for p in PARTS if p in kept and kept[p]['how'] == how)}: {how}"
+            for how in hows]
+    rows = [row for part in PARTS for row in kept.get(part, {"rows": []})["rows"]]
+    return "\n".join(f"{one[0].upper()}{one[1:]}.\n" for one in said) + "\n" + ratios.table(HEAD, rows) + "\n"
+
+
+def main():
+    args = arguments()
+    if not DRIVE.exists():
+        sys.exit(f"{DRIVE} is missing: make bench-figures builds it")
+    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    if not args.report:
+        measure(args, kept)
+    print()
+    for row in (row for part in PARTS for row in kept.get(part, {"rows": []})["rows"]):
+        print("  {:58} {:52} {:22} {}".format(*row))
+    if args.docs:
+        bench.put_into_docs(markdown(kept), BEGIN, END)
+
+
+if __name__ == "__main__":
+    main()
