@@ -240,8 +240,16 @@ bench-lend: build/weir ## scripts and transactions beside another build, WEIR_BE
 bench-micro: build/release/micro ## single steps in instructions and nanoseconds, beside the committed figures
 	@/usr/bin/python3 bench/micro.py $(BENCH)
 
-bench-fairness: build/weir ## how long ordinary clients wait beside difficult ones, and what memory does (about 2 min)
-	@/usr/bin/python3 bench/fairness.py
+bench-figures: ## the figures that weir is to reach, in one table: asked, measured, ok or missed (about 10 min; BENCH=options)
+	@bench/deps.sh
+	@$(MAKE) --no-print-directory build/weir build/release/drive
+	@/usr/bin/python3 bench/figures.py $(BENCH)
+
+bench-tenants: build/weir build/release/drive ## two tenants of one Redis, one with 100 x the connections (BENCH=options)
+	@/usr/bin/python3 bench/tenants.py $(BENCH)
+
+bench-fairness: build/weir build/release/drive ## how long ordinary clients wait beside difficult ones, and what memory does (about 3 min; BENCH=options of fairness.py)
+	@/usr/bin/python3 bench/fairness.py $(BENCH)
 	@/usr/bin/python3 bench/memory.py
 
 soak: build/asan/weir ## the crossing test with a fault every second for T=60 seconds (LANES=private, WEIR=path)
@@ -328,4 +336,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

@@ -27,9 +27,10 @@ from pathlib import Path
 
 import costs
 import ratios
+import rounds
 from cells import CELLS
-from machine import is_realtime, noise
-from rig import DRIVE, PEERS, REPO, VARIANTS, WEIR, Failed, Rig, merge
+from machine import end_when_told, is_realtime
+from rig import DRIVE, PEERS, REPO, VARIANTS, WEIR, Rig
 
 RESULTS = Path(os.environ.get("BENCH_RESULTS", REPO / "build/bench/results.json"))
 DOCS = REPO / "docs/performance.md"
@@ -71,40 +72,22 @@ class Bench:
 
     def cell(self, cell):
         """endpoint -> its samples, one for each round. An endpoint that cannot do the cell has none."""
-        found = {n: [] for n in self.rig.endpoints if n not in VARIANTS or n in cell.also}
-        able, thrown = list(found), 0
-        while (turn := len(found[able[0]])) < self.args.rounds:
-            samples = self.round(cell, able, turn)
-            why = noise(samples.values(), self.rig.is_first)
-            if why and thrown < self.args.rounds:
-                thrown += 1
-                print(f"  {cell.name}: round {turn + 1} is thrown away and measured again: {why}", flush=True)
-                continue
-            for name, sample in samples.items():
-                found[name].append(sample)
-            able = list(samples)
-        return {name: found[name] if name in able else [] for name in found}
+        able = [n for n in self.rig.endpoints if n not in VARIANTS or n in cell.also]
 
-    def round(self, cell, names, turn):
-        """endpoint -> its sample, made of slices in which all take their turn, another first each time."""
-        load = cell.load
-        if cell.share:
-            load = replace(load, rate=round(cell.share * self.slowest(load, names)))
-        slices = {name: [] for name in names}
-        for part in range(self.args.slices):
-            first = (turn + part) % len(names)
-            for name in names[first:] + names[:first]:
-                if name not in slices:
-                    continue
-                try:
-                    how = {"seconds": self.args.seconds / self.args.slices, "seed": turn * self.args.slices + part + 1}
-                    slices[name].append(self.rig.measure(self.rig.endpoints[name], load, **how))
-                except Failed as failed:
-                    self.broken.append((cell.name, str(failed)))
-                    del slices[name]
-                    if name in NEEDED:
-                        raise
-        return {name: merge(parts) for name, parts in slices.items()}
+        def cannot(name, failed):
+            self.broken.append((cell.name, str(failed)))
+            able.remove(name)
+            if name in NEEDED:
+                raise failed
+
+        def measure(number):
+            load = cell.load
+            if cell.share:
+                load = replace(load, rate=round(cell.share * self.slowest(load, able)))
+            loads = {name: load for name in able}
+            return rounds.sliced(self.rig, loads, number, self.args.seconds, self.args.slices, cannot)
+
+        return rounds.by_name(rounds.kept(self.args.rounds, self.rig.is_first, measure, cell.name))
 
     def slowest(self, load, names):
         """Requests per second of the slowest of the proxies: all of them can do it, so that all do the same work."""
@@ -135,7 +118,7 @@ class Bench:
         results["meta"]["counter"] = how
         print(f"\nSystem calls per request ({how})")
         names = [name for name in self.rig.endpoints if name not in VARIANTS]
-        results["calls"] = costs.count_calls(self.rig, count, names) if count else {}
+        results["calls"] = costs.count_calls(self.rig, count, names, results["cells"]) if count else {}
         self.keep()
         print("\nInstructions per request")
         results["instructions"] = costs.instructions_per_get(self.rig, RESULTS.parent / "callgrind.out")
@@ -175,7 +158,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="only cells with a figure to reach, shorter")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, help=f"of each measurement ({SECONDS}; quick {QUICK_SECONDS})")
-    parser.add_argument("--slices", type=int, default=3, help="that each is made of, all endpoints in turn (3)")
+    parser.add_argument("--slices", type=int, help="that each is made of, all endpoints in turn (3; quick 1)")
     parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
     parser.add_argument("--again", type=int, help="how often a cell is repeated whose rounds disagree (2; quick 0)")
     parser.add_argument("--extra", nargs=3, action="append", default=[], metavar=("NAME", "HOST:PORT", "PID"))
@@ -187,6 +170,7 @@ def arguments():
     parser.add_argument("--list", action="store_true", help="the names of all cells")
     args = parser.parse_args()
     args.seconds = args.seconds or (QUICK_SECONDS if args.quick else SECONDS)
+    args.slices = args.slices or (1 if args.quick else 3)
     args.again = args.again if args.again is not None else 0 if args.quick else 2
     return args
 
@@ -207,6 +191,7 @@ def main():
     results = json.loads(RESULTS.read_text()) if args.resume and RESULTS.exists() else {"cells": {}}
     extras = [an_extra(*extra) for extra in args.extra]
     load = Path("/proc/loadavg").read_text().split()[0]
+    end_when_told()
     names = ("weir", *PEERS, *VARIANTS)
     with Rig(names, args.redis_port, extras, is_realtime(args.realtime)) as rig:
         rig.fill()

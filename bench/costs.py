@@ -5,9 +5,11 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from cells import CELLS
@@ -72,17 +74,26 @@ def one_batch(rig, endpoint, load):
     return said
 
 
-def count_calls(rig, count, names):
+def loads_to_count(cells):
+    """cell -> what is sent in it: where it is a part of what can be done, as much as was sent in the cells measured."""
+    loads = {name: BY_NAME[name].load for name in CALL_CELLS}
+    for cell in filter(lambda cell: cell.share, CELLS):
+        if rates := [sample["rate"] for samples in cells.get(cell.name, {}).values() for sample in samples]:
+            loads[cell.name] = replace(cell.load, rate=round(statistics.median(rates)))
+    return loads
+
+
+def count_calls(rig, count, names, cells):
     """
     cell -> endpoint -> system calls per request; of Redis itself where there is nothing between. What connecting needs
     and what is done without requests is no part of a request: a run of one batch that is as long is taken away.
     """
     calls = {}
-    for name in CALL_CELLS:
-        load, calls[name] = BY_NAME[name].load, {}
+    for name, load in loads_to_count(cells).items():
+        calls[name] = {}
         for endpoint in (rig.endpoints[n] for n in names):
             pid = endpoint.pid or rig.redis.child.pid
-            some, a = count(pid, lambda: one_batch(rig, endpoint, load))
+            some, a = count(pid, lambda: one_batch(rig, endpoint, replace(load, rate=0)))
             many, b = count(pid, lambda: rig.drive(endpoint, load, seconds=CALL_SECONDS, warm_up=0))
             calls[name][endpoint.name] = (many - some) / (b["replies_in_all"] - a["replies_in_all"])
         print(f"  {name:22}" + ", ".join(f"{n} {c:.2f}" for n, c in calls[name].items()), flush=True)

@@ -43,6 +43,7 @@ import machine  # noqa: E402
 from kit.harness import Farm  # noqa: E402
 from kit.resp import CHUNK, Conn, dial, encode  # noqa: E402
 from neighbours import DRIVE, HUGE, KINDS, MIB, PIECE, neighbours, processes  # noqa: E402
+from rounds import kept  # noqa: E402
 
 CLIENTS = 100
 PERIOD = 1 / 20
@@ -161,21 +162,20 @@ class Series:
     def __init__(self):
         self.p50, self.p99, self.quiet, self.ratio, self.lost = [], [], [], [], 0
 
-    def forget_last(self):
-        for figures in (self.p50, self.p99, self.quiet, self.ratio):
-            figures.pop()
-
-    def add(self, beside, quiet):
-        took, lost = beside
-        self.p50.append(quantile(took, 0.5))
-        self.p99.append(quantile(took, 0.99))
-        self.quiet.append(quantile([one for took, _ in quiet for one in took], 0.99))
+    def add(self, sample):
+        self.p50.append(quantile(sample["took"], 0.5))
+        self.p99.append(quantile(sample["took"], 0.99))
+        self.quiet.append(quantile(sample["quiet"], 0.99))
         self.ratio.append(self.p99[-1] / self.quiet[-1])
-        self.lost += lost
+        self.lost += sample["lost"]
 
     def cells(self):
         median = statistics.median
         return f"{median(self.p50):6.2f} {median(self.quiet):6.2f} {median(self.p99):7.2f}  {spread(self.ratio):19}"
+
+
+def worst(*samples):
+    return {what: max(sample[what] for sample in samples) for what in ("others", "stolen")}
 
 
 def peak_rss(weir, reset=False):
@@ -222,41 +222,35 @@ class Bench:
             machine.put_first(self.ordinary.pid)
 
     def measure(self, endpoint, seconds, neighbours=()):
-        """What the ordinary clients say. What others had of the machine meanwhile is kept."""
+        """What the ordinary clients say, and what others had of the machine meanwhile."""
         servers = [server.child.pid for server in self.servers]
         stretch = machine.Stretch([*servers, self.ordinary.pid, *neighbours])
         self.orders.send((endpoint, seconds))
-        said = self.orders.recv()
+        took, lost = self.orders.recv()
         others, stolen = stretch.disturbance()
-        self.disturbances.append({"others": others, "stolen": stolen})
-        return said
+        return {"took": took, "lost": lost, "others": others, "stolen": stolen}
 
-    def round(self):
+    def round(self, number):
+        """(endpoint, kind) -> what was measured beside those neighbours, and the quiet stretches around it."""
+        samples = {}
         for endpoint, (_, theirs) in self.endpoints.items():
-            quiet = [self.measure(endpoint, self.args.seconds / 2)]
+            quiet = self.measure(endpoint, self.args.seconds / 2)
             for kind in self.args.kinds:
                 peak_rss(self.weir, reset=True)
                 with neighbours(kind, theirs, self.args.realtime) as pids:
                     beside = self.measure(endpoint, self.args.seconds, pids)
                 if endpoint == "weir":
                     self.peak[kind] = max(self.peak.get(kind, 0), peak_rss(self.weir))
-                quiet.append(self.measure(endpoint, self.args.seconds / 2))
-                self.series[endpoint, kind].add(beside, quiet[-2:])
+                before, quiet = quiet, self.measure(endpoint, self.args.seconds / 2)
+                around = {**beside, "quiet": before["took"] + quiet["took"]}
+                samples[endpoint, kind] = {**around, **worst(before, beside, quiet)}
+        print(f"round {number + 1} of {self.args.rounds}", file=sys.stderr)
+        return samples
 
     def run(self):
-        done = thrown = 0
-        while done < self.args.rounds:
-            self.disturbances = []
-            self.round()
-            why = machine.noise(self.disturbances, self.args.realtime)
-            if why and thrown < self.args.rounds:
-                thrown += 1
-                print(f"round {done + 1} is thrown away and measured again: {why}", file=sys.stderr)
-                for series in self.series.values():
-                    series.forget_last()
-                continue
-            done += 1
-            print(f"round {done} of {self.args.rounds}", file=sys.stderr)
+        for samples in kept(self.args.rounds, self.args.realtime, self.round, "neighbours"):
+            for which, sample in samples.items():
+                self.series[which].add(sample)
         self.orders.send(None)
         self.ordinary.join()
 
@@ -297,6 +291,7 @@ def main():
     if not DRIVE.exists():
         sys.exit(f"{DRIVE} is missing: make bench-fairness builds it")
     args = arguments()
+    machine.end_when_told()
     with contextlib.closing(Farm()) as farm:
         bench = Bench(farm, args)
         bench.run()

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import ratios
 from kit import harness
-from machine import is_realtime
+from machine import end_when_told, is_realtime
 from rig import REPO, Conn, Endpoint, Failed, Load, Rig, make_weir
+from rounds import by_name, kept, sliced
 
 SCRIPT = (REPO / "bench/gcra.lua").read_text()
 KEYS = 100_000
@@ -63,22 +64,25 @@ def add_weir(rig, name):
     rig.endpoints[name] = Endpoint(name, server.address, server.child.pid)
 
 
-def measure(rig, rounds, seconds, is_rehearsal=False, cases=CASES):
+def measure(rig, rounds, seconds, slices=3, is_rehearsal=False, cases=CASES):
     """case -> endpoint -> samples. A rehearsal asks weir what it asks Redis."""
     with rig.redis.connect() as conn:
         sha = conn.call("SCRIPT", "LOAD", SCRIPT).decode()
     if not is_rehearsal:
         agree(rig, sha)
-    names = list(rig.endpoints)
-    found = {case.name: {name: [] for name in names} for case in cases}
+    found = {}
     for case in cases:
-        for turn in range(rounds):
-            for name in names if turn % 2 else reversed(names):
-                load = case.load("direct" if is_rehearsal else name, sha)
-                sample = rig.measure(rig.endpoints[name], load, seconds=seconds, seed=turn + 1)
-                found[case.name][name].append(sample)
+        loads = {name: case.load("direct" if is_rehearsal else name, sha) for name in rig.endpoints}
+        samples = kept(
+            rounds, rig.is_first, lambda number: sliced(rig, loads, number, seconds, slices, give_up), case.name
+        )
+        found[case.name] = by_name(samples)
         ratios.show_cell(f"LIMIT {case.name}", found[case.name])
     return found
+
+
+def give_up(_, failed):
+    raise failed
 
 
 def verdicts(found):
@@ -103,13 +107,14 @@ def main():
     parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
     parser.add_argument("--rehearse", action="store_true", help="EVALSHA through weir too: the bench itself, not LIMIT")
     args = parser.parse_args()
+    end_when_told()
     with Rig((), is_first=is_realtime(args.realtime)) as rig:
         add_weir(rig, "weir")
         if BEFORE:
             harness.WEIR = Path(BEFORE).resolve()
             add_weir(rig, "before")
         try:
-            found = measure(rig, args.rounds, args.seconds, args.rehearse)
+            found = measure(rig, args.rounds, args.seconds, is_rehearsal=args.rehearse)
         except Failed as failed:
             raise SystemExit(f"{failed}\nDoes this weir know LIMIT FUNNEL?")
     print()

@@ -1,14 +1,18 @@
 """The machine that is measured on: its cores, whose turn comes first, and what else it does meanwhile."""
 
 import contextlib
+import ctypes
 import os
 import resource
 import shutil
+import signal
+import sys
 import time
 from pathlib import Path
 
 FIRST = 5  # the priority of what is measured, where it comes before all ordinary processes (SCHED_FIFO)
 SECOND = 1  # of neighbours, who then come after it and still before the machine's other work
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 OTHERS_MAX = 0.15  # processors that others may have meanwhile, or a round is thrown away
 STOLEN_MAX = 0.1  # processors that the host may keep to itself meanwhile
 
@@ -73,6 +77,16 @@ def put_first(pid, priority=FIRST):
     """A process, 0 for this one: from now on it runs whenever it wants to, before all that has a lower priority."""
     for task in tasks(pid or os.getpid()):
         os.sched_setscheduler(task, os.SCHED_FIFO, os.sched_param(priority))
+
+
+def end_when_told():
+    """SIGTERM ends this process as an error would: what it has started is ended too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def end_with_parent():
+    """However the parent ends: what comes before all other work must not be forgotten."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 # ---- what has been used ----

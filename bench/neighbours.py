@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import random
 import select
+import signal
 import socket
 import threading
 import time
@@ -15,7 +16,7 @@ from kit.resp import CHUNK, Closed, encode
 
 DRIVE = Path(os.environ.get("DRIVE", Path(__file__).resolve().parents[1] / "build/release/drive"))
 ADDRESS = "127.0.1.1"  # where they come from
-WARM_UP = {"64 MiB values": 0.7}  # until they have set and got once
+WARM_UP = {"64 MiB values": 0.7, "1,000 connections": 0.7}  # until they have set and got once; are all connected
 WARM_UP_ELSE = 0.2  # seconds for the neighbours to become difficult
 MIB = 1 << 20
 HUGE = 64 * MIB
@@ -194,6 +195,8 @@ KINDS = {
 
 
 def neighbour_process(kind, address, is_realtime):
+    machine.end_with_parent()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setpriority(os.PRIO_PROCESS, 0, 19)
     if is_realtime:
         machine.put_first(0, machine.SECOND)

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import socket
-import statistics
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ import redis_benchmark  # noqa: E402
 from kit.harness import WEIR, Process, Redis, Weir, free_port, wait_until  # noqa: E402
 from kit.resp import Closed, Conn, dial, encode  # noqa: E402
 from kit.tls import Authority  # noqa: E402
-from machine import FIRST, SECOND, Cores, Stretch, missing, pin, put_first, raise_open_files  # noqa: E402
+from machine import FIRST, SECOND, Cores, Stretch, end_with_parent, missing, pin, put_first, raise_open_files  # noqa: E402
 
 DRIVE = Path(os.environ.get("DRIVE", REPO / "build/release/drive"))
 MAX_CLIENTS = 20000
@@ -283,6 +282,7 @@ class Rig:
         return subprocess.Popen(argv, preexec_fn=self.become_driver, **pipes)
 
     def become_driver(self, priority=FIRST):
+        end_with_parent()
         os.sched_setaffinity(0, self.cores.driver)
         if self.is_first:
             put_first(0, priority)
@@ -335,25 +335,6 @@ class Rig:
             "others": others,  # how many processors others had, roughly
             "stolen": stolen,  # how many the host did not give
         }
-
-
-PER_OPERATION = ("proxy_us", "redis_us", "driver_us", "reached")
-
-
-def merge(slices):
-    """One sample of several of the same endpoint, as if they had been one run: times are their medians."""
-    ops = [part["ops_s"] for part in slices]
-    merged = {}
-    for what in slices[0]:
-        values = [part[what] for part in slices]
-        if values[0] is None:
-            merged[what] = None
-        elif what in PER_OPERATION:
-            merged[what] = sum(value * n for value, n in zip(values, ops)) / sum(ops)
-        else:
-            middle = statistics.median if what in ("p50_us", "p99_us", "late_us") else statistics.fmean
-            merged[what] = middle(values)
-    return merged
 
 
 def check(endpoint, load, said):

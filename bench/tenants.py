@@ -9,17 +9,17 @@ answered in the same stretch of time: through weir, which is to serve them by tu
 
 import argparse
 import json
-import subprocess
 import time
 
 import ratios
 from cells import Load
 from kit.harness import run_weir
-from machine import is_realtime
+from machine import Stretch, end_when_told, is_realtime
 from rig import Endpoint, Failed, Rig, make_weir
+from rounds import by_name, kept, turns
 
 MANY, FEW = ("127.0.1.1", 1000), ("127.0.1.2", 10)  # address, connections
-VALUE_BYTES = 128 << 10  # some tens of microseconds of Redis' time
+VALUE_BYTES = 256 << 10  # some tens of microseconds of Redis' time
 WARM_UP = 1.0  # seconds until a thousand connections are open and served by turns
 BUSY = 0.9  # of its core: below it Redis is not what the tenants share
 
@@ -56,6 +56,7 @@ def said_by(endpoint, drive):
 
 def sample(rig, endpoint, seconds):
     """How many commands a second of the few and of the many are answered, in the same seconds."""
+    stretch = Stretch(rig.pids_of(endpoint))
     at_ns = time.monotonic_ns() + round(WARM_UP * 1e9)
     drives = [start(rig, endpoint, tenant, at_ns, seconds) for tenant in (MANY, FEW)]
     try:
@@ -64,9 +65,18 @@ def sample(rig, endpoint, seconds):
         for drive in drives:
             drive.kill()
             drive.wait()
+    others, stolen = stretch.disturbance()
     many_s, few_s = (said["ops"] / said["seconds"] for said in (many, few))
     busy = many["cpu_ns"][0] / 1e9 / many["seconds"]
-    return {"few": few_s, "many": many_s, "p99_us": few["p99_us"], "busy": busy, "share": few_s / max(1, many_s)}
+    return {
+        "few": few_s,
+        "many": many_s,
+        "share": few_s / max(1, many_s),
+        "p99_us": few["p99_us"],
+        "busy": busy,
+        "others": others,
+        "stolen": stolen,
+    }
 
 
 def measure(rig, rounds, seconds):
@@ -78,13 +88,11 @@ def measure(rig, rounds, seconds):
         add(rig, WEIGHTED, WEIGHTS)
     else:
         print("two tenants, 3:1: skipped, this weir does not know `weight` in a policy")
-    found = {name: [] for name in rig.endpoints}
-    for turn in range(rounds):
-        names = list(found)
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
-            found[name].append(sample(rig, rig.endpoints[name], seconds))
-    return found
+
+    def one_round(number):
+        return {name: sample(rig, rig.endpoints[name], seconds) for name in turns(list(rig.endpoints), number)}
+
+    return by_name(kept(rounds, rig.is_first, one_round, "two tenants"))
 
 
 def show(found):
@@ -121,6 +129,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
     parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
     args = parser.parse_args()
+    end_when_told()
     with Rig((), is_first=is_realtime(args.realtime)) as rig:
         found = measure(rig, args.rounds, args.seconds)
     show(found)

@@ -1,0 +1,70 @@
+"""Rounds: in each of them all endpoints take their turn, and one that the machine has disturbed is measured again."""
+
+import statistics
+
+from machine import noise
+from rig import Failed
+
+PER_OPERATION = ("proxy_us", "redis_us", "driver_us", "reached")
+TIMES = ("p50_us", "p99_us", "late_us")
+
+
+def turns(names, number):
+    """The names in the order of this round, which begins with another one than the last."""
+    first = number % len(names)
+    return names[first:] + names[:first]
+
+
+def kept(count, is_first, measure, what):
+    """
+    What measure(number) gave, for each of `count` rounds: name -> sample. A round in which others had too much of the
+    machine is thrown away and measured again; at most `count` of them, for on some machines there is no other time.
+    """
+    rounds, thrown = [], 0
+    while len(rounds) < count:
+        samples = measure(len(rounds))
+        why = noise(samples.values(), is_first)
+        if why and thrown < count:
+            thrown += 1
+            print(f"  {what}: round {len(rounds) + 1} is thrown away and measured again: {why}", flush=True)
+            continue
+        rounds.append(samples)
+    return rounds
+
+
+def by_name(rounds):
+    """name -> its samples. Who could not take part in all rounds has none."""
+    return {name: [samples[name] for samples in rounds] if name in rounds[-1] else [] for name in rounds[0]}
+
+
+def sliced(rig, loads, number, seconds, slices, cannot):
+    """
+    One round: endpoint -> its sample. Each measurement is made of slices in which all endpoints take their turn, so that
+    what holds for one run of the driver by chance, such as who shares a core with whom, is not taken for the endpoint's.
+    An endpoint that fails has no sample; cannot(endpoint, why) is told.
+    """
+    parts = {name: [] for name in loads}
+    for part in range(slices):
+        for name in turns(list(parts), number + part):
+            how = {"seconds": seconds / slices, "seed": number * slices + part + 1}
+            try:
+                parts[name].append(rig.measure(rig.endpoints[name], loads[name], **how))
+            except Failed as failed:
+                cannot(name, failed)
+                del parts[name]
+    return {name: merge(slices) for name, slices in parts.items()}
+
+
+def merge(slices):
+    """One sample of several of the same endpoint, as if they had been one run; of quantiles it is their median."""
+    ops = [part["ops_s"] for part in slices]
+    merged = {}
+    for what, first in slices[0].items():
+        values = [part[what] for part in slices]
+        if first is None:
+            merged[what] = None
+        elif what in PER_OPERATION:
+            merged[what] = sum(value * n for value, n in zip(values, ops)) / sum(ops)
+        else:
+            merged[what] = (statistics.median if what in TIMES else statistics.fmean)(values)
+    return merged
