@@ -103,11 +103,11 @@ class Bench:
             self.keep()
             ratios.show_cell(cell.name, done[cell.name])
 
-    def agreed(self, cell):
+    def agreed(self, cell, agrees=ratios.cell_agrees):
         """endpoint -> its samples: of the first try whose rounds agree, or of the last."""
         for _ in range(self.args.again + 1):
             found = self.cell(cell)
-            if ratios.cell_agrees(found):
+            if agrees(found):
                 break
         return found
 

@@ -26,7 +26,7 @@ import limit
 import machine
 import ratios
 import tenants
-from cells import CELLS, HEADLINES, IDLE_HEADLINES
+from cells import HEADLINES, IDLE_HEADLINES
 from kit.harness import Farm
 from rig import DRIVE, PEERS, Rig
 
@@ -81,18 +81,17 @@ def goal_rows(results, goals):
 
 def cells(args):
     """Each cell as bench.py measures it."""
-    wanted = {goal.cell for goal in HEADLINES}
+    wanted = dict.fromkeys(goal.cell for goal in HEADLINES)
     variants = dict.fromkeys(name for goal in HEADLINES for name in (goal.who, goal.versus) if name in bench.VARIANTS)
     how = argparse.Namespace(rounds=args.rounds, seconds=args.seconds, slices=args.slices, again=args.again)
-    results = {"cells": {}}
     with Rig(("weir", *PEERS, *variants), is_first=args.realtime) as rig:
         rig.fill()
-        measuring = bench.Bench(rig, how, results)
-        for cell in CELLS:
-            if cell.name in wanted:
-                results["cells"][cell.name] = measuring.agreed(cell)
-                ratios.show_cell(cell.name, results["cells"][cell.name])
-    yield from goal_rows(results, HEADLINES)
+        measuring = bench.Bench(rig, how, {})
+        for name in wanted:
+            goals = [goal for goal in HEADLINES if goal.cell == name]
+            found = measuring.agreed(costs.BY_NAME[name], lambda found: ratios.goals_agree(found, goals))
+            ratios.show_cell(name, found)
+            yield from goal_rows({"cells": {name: found}}, goals)
 
 
 def funnel(args):
@@ -121,7 +120,7 @@ def arguments():
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all without")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="of each measurement (0.6)")
-    parser.add_argument("--slices", type=int, default=3, help="that a cell's measurement is made of (3)")
+    parser.add_argument("--slices", type=int, default=6, help="that a cell's measurement is made of (6)")
     parser.add_argument("--again", type=int, default=1, help="how often a cell is repeated whose rounds disagree (1)")
     parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
     parser.add_argument("--report", action="store_true", help="measure nothing")
@@ -145,9 +144,11 @@ def measured_with(args):
 def measure(args, kept):
     for part in args.parts or PARTS:
         print(f"\n==== {part}", flush=True)
-        kept[part] = {"how": measured_with(args), "rows": list(PARTS[part](args))}
-        FIGURES.parent.mkdir(parents=True, exist_ok=True)
-        FIGURES.write_text(json.dumps(kept, indent=1))
+        kept[part] = {"how": measured_with(args), "rows": []}
+        for row in PARTS[part](args):
+            kept[part]["rows"].append(row)
+            FIGURES.parent.mkdir(parents=True, exist_ok=True)
+            FIGURES.write_text(json.dumps(kept, indent=1))
 
 
 def markdown(kept):

@@ -15,6 +15,7 @@ SECOND = 1  # of neighbours, who then come after it and still before the machine
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 OTHERS_MAX = 0.15  # processors that others may have meanwhile, or a round is thrown away
 STOLEN_MAX = 0.1  # processors that the host may keep to itself meanwhile
+UNSTEADY_MAX = 1.5  # how much more processor time the same work may take in one slice of a round than in another
 
 
 # ---- cores ----
@@ -135,13 +136,17 @@ class Stretch:
 
 
 def noise(samples, is_first):
-    """Why what was measured is to be measured again, or nothing. Who comes first is not kept waiting by others."""
+    """Why what was measured is to be measured again, or nothing. Who comes first is not kept waiting by others; but others in
+    the same caches, or on the other half of a core, show as work that takes longer."""
     others = max((sample["others"] for sample in samples), default=0)
     stolen = max((sample["stolen"] for sample in samples), default=0)
     if stolen > STOLEN_MAX:
         return f"the host kept {stolen:.2f} processors to itself"
     if others > OTHERS_MAX and not is_first:
         return f"others used {others:.2f} processors"
+    unsteady = max((sample.get("unsteady", 1) for sample in samples), default=1)
+    if unsteady > UNSTEADY_MAX:
+        return f"the same work took {unsteady:.1f} x the processor time from one moment to the next"
     return ""
 
 

@@ -90,6 +90,12 @@ def cell_agrees(cell):
     return all(one.agrees for one in ratios if one)
 
 
+def goals_agree(cell, goals):
+    """Do the rounds agree on what is asked of the cell?"""
+    values = [ratio(cell, goal.what, goal.who, goal.versus) for goal in goals if goal.versus]
+    return all(value.agrees for value in values if value)
+
+
 # ---- on the terminal ----
 
 

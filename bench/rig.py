@@ -306,7 +306,7 @@ class Rig:
     def measure(self, endpoint, load, *, seconds, **how):
         """One sample: a cell's figures for one endpoint, from one run of the driver."""
         if load.clients * load.size >= 10 * SIZES["1 MiB"]:
-            seconds = max(seconds, 0.5)  # else what is under way is too great a part of what passes
+            seconds = max(seconds, 0.3)  # else what is under way is too great a part of what passes
         for _ in range(TRIES):
             commands, stretch = int(self.redis.info("total_commands_processed")), Stretch(self.pids_of(endpoint))
             said = self.ask(endpoint, load, seconds=seconds, **how)

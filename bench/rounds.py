@@ -5,6 +5,7 @@ import statistics
 from machine import noise
 from rig import Failed
 
+WARM_UP = 0.3  # seconds, of all slices of a measurement together
 PER_OPERATION = ("proxy_us", "redis_us", "driver_us", "reached")
 TIMES = ("p50_us", "p99_us", "late_us")
 
@@ -46,7 +47,7 @@ def sliced(rig, loads, number, seconds, slices, cannot):
     parts = {name: [] for name in loads}
     for part in range(slices):
         for name in turns(list(parts), number + part):
-            how = {"seconds": seconds / slices, "seed": number * slices + part + 1}
+            how = {"seconds": seconds / slices, "warm_up": WARM_UP / slices, "seed": number * slices + part + 1}
             try:
                 parts[name].append(rig.measure(rig.endpoints[name], loads[name], **how))
             except Failed as failed:
@@ -67,4 +68,6 @@ def merge(slices):
             merged[what] = sum(value * n for value, n in zip(values, ops)) / sum(ops)
         else:
             merged[what] = (statistics.median if what in TIMES else statistics.fmean)(values)
+    work = [part["proxy_us"] or part["redis_us"] for part in slices]
+    merged["unsteady"] = max(work) / min(work)
     return merged

@@ -67,7 +67,7 @@ def sample(rig, endpoint, seconds):
             drive.wait()
     others, stolen = stretch.disturbance()
     many_s, few_s = (said["ops"] / said["seconds"] for said in (many, few))
-    busy = many["cpu_ns"][0] / 1e9 / many["seconds"]
+    busy = (many["cpu_ns"][0] + many["waited_ns"][0]) / 1e9 / many["seconds"]  # running, or ready to run
     return {
         "few": few_s,
         "many": many_s,
