@@ -2,12 +2,13 @@
 """The figures that weir is to reach, in one table: what is asked, what was measured, and whether that is enough.
 
     bench/figures.py                    all of them, about ten minutes
-    bench/figures.py tenants memory     these parts; the table shows the others as they were last measured
+    bench/figures.py tenants 'GET 16 B' the parts whose names begin so; the others are shown as they were last measured
+    bench/figures.py --list             their names
     bench/figures.py --realtime         before the machine's other work: needs root
     bench/figures.py --report [--docs]  the table again, or into docs/performance.md
 
-Each part is what a program of its own measures in more detail: neighbours (fairness.py), tenants (tenants.py), cells
-(bench.py), limit (limit.py) and memory (bench.py). Rows are kept in build/bench/figures.json.
+Each part is what a program of its own measures in more detail: neighbours (fairness.py), tenants (tenants.py), the cells
+of bench.py by their names, limit (limit.py) and memory (bench.py). Rows are kept in build/bench/figures.json.
 
 This measures and does not judge: it exits with 0. docs/performance.md says how each row is measured.
 """
@@ -15,9 +16,12 @@ This measures and does not judge: it exits with 0. docs/performance.md says how 
 import argparse
 import contextlib
 import json
+import os
 import statistics
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 
 import bench
 import costs
@@ -79,19 +83,17 @@ def goal_rows(results, goals):
         yield where, asked, shown, VERDICTS.get(verdict, verdict)
 
 
-def cells(args):
-    """Each cell as bench.py measures it."""
-    wanted = dict.fromkeys(goal.cell for goal in HEADLINES)
-    variants = dict.fromkeys(name for goal in HEADLINES for name in (goal.who, goal.versus) if name in bench.VARIANTS)
+def cell(name, args):
+    """As bench.py measures it."""
+    goals = [goal for goal in HEADLINES if goal.cell == name]
+    variants = dict.fromkeys(who for goal in goals for who in (goal.who, goal.versus) if who in bench.VARIANTS)
     how = argparse.Namespace(rounds=args.rounds, seconds=args.seconds, slices=args.slices, again=args.again)
+    wanted = replace(costs.BY_NAME[name], also=tuple(variants))
     with Rig(("weir", *PEERS, *variants), is_first=args.realtime) as rig:
         rig.fill()
-        measuring = bench.Bench(rig, how, {})
-        for name in wanted:
-            goals = [goal for goal in HEADLINES if goal.cell == name]
-            found = measuring.agreed(costs.BY_NAME[name], lambda found: ratios.goals_agree(found, goals))
-            ratios.show_cell(name, found)
-            yield from goal_rows({"cells": {name: found}}, goals)
+        found = bench.Bench(rig, how, {}).agreed(wanted, lambda found: ratios.goals_agree(found, goals))
+    ratios.show_cell(name, found)
+    yield from goal_rows({"cells": {name: found}}, goals)
 
 
 def funnel(args):
@@ -112,39 +114,48 @@ def memory(args):
     yield from goal_rows({"idle": {"weir": middle}}, IDLE_HEADLINES)
 
 
-PARTS = {"neighbours": neighbours, "tenants": two_tenants, "cells": cells, "limit": funnel, "memory": memory}
+PARTS = {
+    "neighbours": neighbours,
+    "tenants": two_tenants,
+    **{goal.cell: partial(cell, goal.cell) for goal in HEADLINES},
+    "limit": funnel,
+    "memory": memory,
+}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all without")
+    parser.add_argument("parts", nargs="*", help="how the names of parts begin; all without")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="of each measurement (0.6)")
     parser.add_argument("--slices", type=int, default=6, help="that a cell's measurement is made of (6)")
     parser.add_argument("--again", type=int, default=1, help="how often a cell is repeated whose rounds disagree (1)")
     parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
+    parser.add_argument("--list", action="store_true", help="the names of all parts")
     parser.add_argument("--report", action="store_true", help="measure nothing")
     parser.add_argument("--docs", action="store_true", help="put the table into docs/performance.md")
     args = parser.parse_args()
-    unknown = [part for part in args.parts if part not in PARTS]
+    unknown = [start for start in args.parts if not any(part.startswith(start) for part in PARTS)]
     if unknown:
         parser.error(f"no such part: {', '.join(unknown)}")
+    args.parts = [part for part in PARTS if not args.parts or part.startswith(tuple(args.parts))]
     args.realtime = not args.report and machine.is_realtime(args.realtime)
     return args
 
 
-def measured_with(args):
+def measured_with():
+    return f"Measured on {time.strftime('%Y-%m-%d')} with {bench.versions()}; {bench.machine()}."
+
+
+def measured_how(args):
     first = ", before all other work of the machine" if args.realtime else ""
-    return (
-        f"measured on {time.strftime('%Y-%m-%d')} with {bench.versions()}; {bench.machine()}; {args.rounds} rounds of "
-        f"{args.seconds:g} s{first}"
-    )
+    return f"{args.rounds} rounds of {args.seconds:g} s{first}; the machine's load was {os.getloadavg()[0]:.0f}"
 
 
 def measure(args, kept):
-    for part in args.parts or PARTS:
+    for part in args.parts:
         print(f"\n==== {part}", flush=True)
-        kept[part] = {"how": measured_with(args), "rows": []}
+        kept[part] = {"with": measured_with(), "how": measured_how(args), "rows": []}
         for row in PARTS[part](args):
             kept[part]["rows"].append(row)
             FIGURES.parent.mkdir(parents=True, exist_ok=True)
@@ -152,16 +163,20 @@ def measure(args, kept):
 
 
 def markdown(kept):
-    """How all was measured, where it is the same for all; the table."""
-    hows = dict.fromkeys(kept[part]["how"] for part in PARTS if part in kept)
-    said = [how if len(hows) == 1 else f"{', '.join(p for p in PARTS if p in kept and kept[p]['how'] == how)}: {how}"
-            for how in hows]
-    rows = [row for part in PARTS for row in kept.get(part, {"rows": []})["rows"]]
-    return "\n".join(f"{one[0].upper()}{one[1:]}.\n" for one in said) + "\n" + ratios.table(HEAD, rows) + "\n"
+    """What was measured with, and how each part; the table."""
+    parts = {part: kept[part] for part in PARTS if part in kept}
+    said = list(dict.fromkeys(one["with"] for one in parts.values()))
+    hows = dict.fromkeys(one["how"] for one in parts.values())
+    said += [f"- {', '.join(part for part, one in parts.items() if one['how'] == how)}: {how}." for how in hows]
+    rows = [row for one in parts.values() for row in one["rows"]]
+    return "\n".join(said) + "\n\n" + ratios.table(HEAD, rows) + "\n"
 
 
 def main():
     args = arguments()
+    if args.list:
+        print("\n".join(args.parts))
+        return
     if not DRIVE.exists():
         sys.exit(f"{DRIVE} is missing: make bench-figures builds it")
     kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}

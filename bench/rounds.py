@@ -1,6 +1,7 @@
 """Rounds: in each of them all endpoints take their turn, and one that the machine has disturbed is measured again."""
 
 import statistics
+import time
 
 from machine import noise
 from rig import Failed
@@ -23,7 +24,10 @@ def kept(count, is_first, measure, what):
     """
     rounds, thrown = [], 0
     while len(rounds) < count:
+        began = time.monotonic()
         samples = measure(len(rounds))
+        if is_first:
+            time.sleep(time.monotonic() - began)  # as long again for who stood still meanwhile
         why = noise(samples.values(), is_first)
         if why and thrown < count:
             thrown += 1
