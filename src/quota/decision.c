@@ -254,7 +254,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
         decision_free(call);
         return NULL;
     }
-    if (call->ask.rule.n_rates > 0)
+    if (quota_is_rated(&call->ask))
         take_penalty(asked.limits[0], &call->ask);
     call->database = asked.ask.is_raw ? context->database : 0;
     call->ask.wait_ns =

@@ -251,7 +251,7 @@ static void ask(struct decision *call, uint64_t hash)
 static bool recall(const struct decision *call, uint64_t hash, struct quota_outcome *outcome)
 {
     const struct quota *quota = call->quota;
-    return call->ask.rule.n_rates > 0 &&
+    return quota_is_rated(&call->ask) &&
            denials_find(quota->denials, call->key, hash, call->database, quota_changes(quota->settings, hash),
                         now_of(quota), &call->ask, outcome) &&
            !exchange_concerns(&quota->exchange, call->key, hash);
@@ -351,7 +351,7 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
     if (quota_is_decision(&asked) && !asked.is_peek && has_changed(&asked, numbers, holds, n))
         note_charged(quota, &asked, entry);
-    if (asked.rule.n_rates > 0 && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
+    if (quota_is_rated(&asked) && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
         denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes, batch->sent_ns, &memory);
     if (makes_room(&asked))
         forget_denials(quota);
