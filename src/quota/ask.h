@@ -77,6 +77,12 @@ static inline bool quota_is_decision(const struct quota_ask *ask)
     return quota_is_rated(ask) || ask->n_parts > 0;
 }
 
+/* Does it ask for a place, which a token holds from then on? */
+static inline bool quota_takes_place(const struct quota_ask *ask)
+{
+    return quota_algorithm(ask->rule.kind)->takes_place;
+}
+
 /* Does it pass whatever the debt? COST 0 does; redis-cell's quantity 0 only when there is no more debt than allowed. */
 static inline bool quota_is_sure(const struct quota_ask *ask)
 {

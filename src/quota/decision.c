@@ -249,7 +249,7 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     }
     keep(call, &asked.ask, prefix);
     (void)zone_get(call->ask.rule.zone);
-    if (call->ask.rule.kind == QUOTA_ACQUIRE && !make_token(call)) {
+    if (quota_takes_place(&call->ask) && !make_token(call)) {
         build_error(error, SLICE("ERR the system has no random numbers"));
         decision_free(call);
         return NULL;
