@@ -10,6 +10,12 @@ static void on_turn(struct alarm *delay)
     link_wake(container_of(delay, struct meter, delay)->link);
 }
 
+/* Its places may have been moved back meanwhile. */
+static uint64_t turn_by_now(struct alarm *delay)
+{
+    return gate_turn_due(&container_of(delay, struct meter, delay)->turn);
+}
+
 /* It owes no more than it may. */
 static void on_paid_in(struct alarm *payment)
 {
@@ -32,6 +38,7 @@ struct meter *meter_make(struct client *client)
         return NULL;
     }
     meter->delay.on_due = on_turn;
+    meter->delay.due_by_now = turn_by_now;
     meter->payments[0].on_due = on_paid_in;
     meter->payments[1].on_due = on_paid_out;
     meter->link = &client->link;

@@ -247,6 +247,22 @@ enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
     return gate;
 }
 
+uint64_t gate_turn_due(struct turn *turn)
+{
+    uint64_t due_ns = 0;
+    for (unsigned i = 0; i < turn->n; i++) {
+        struct kept_place *place = &turn->places[i];
+        if (place->holder == NULL)
+            continue;
+        subject_lock(place->holder);
+        (void)queue_look(place);
+        uint64_t until_ns = queue_until(place);
+        subject_unlock(place->holder);
+        due_ns = until_ns > due_ns ? until_ns : due_ns;
+    }
+    return due_ns;
+}
+
 /* The overflow's debt never shrinks: subjects that owed no more were forgotten. */
 static void leave_place(const struct kept_place *place, struct tally *tallies)
 {

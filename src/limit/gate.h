@@ -50,6 +50,9 @@ __attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *p
 __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct account *account, uint64_t now_ns,
                                                               struct tally *tallies, struct verdict *verdict);
 
+/* When a command that waits may go, as its places stand now; they are brought up to date. 0: it has none. */
+uint64_t gate_turn_due(struct turn *turn);
+
 /*
  * A command that was waiting will not go. A place at the end of its queue is given back; one with others behind it
  * stays charged, since their times are already fixed.

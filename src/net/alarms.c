@@ -67,9 +67,16 @@ static void arm(struct alarms *alarms)
     uv_timer_start(&alarms->timer, on_timer, wait_ms, 0);
 }
 
+/* Let the first one go off, unless it has been put off. */
 static void ring_first(struct alarms *alarms)
 {
     struct alarm *alarm = alarms->heap[1];
+    uint64_t due_ns = alarm->due_by_now != NULL ? alarm->due_by_now(alarm) : alarm->due_ns;
+    if (due_ns > alarm->due_ns) {
+        alarm->due_ns = due_ns;
+        sink(alarms, 1);
+        return;
+    }
     alarm_stop(alarms, alarm);
     alarm->on_due(alarm);
 }

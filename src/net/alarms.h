@@ -18,6 +18,11 @@ struct alarm {
     uint64_t due_ns;
     size_t index;                        /* in the heap, from 1; 0: not set */
     void (*on_due)(struct alarm *alarm); /* called once it is no longer set; may set it again */
+    /*
+     * NULL; or asked when its time has come: when is it due, as things stand now? If that is later it goes off then, so
+     * that alarms go off in the order of these times, however late the timer is.
+     */
+    uint64_t (*due_by_now)(struct alarm *alarm);
 };
 
 struct alarms {

@@ -1,6 +1,7 @@
 #include "quota/algorithm.h"
 
 enum { UNNAMED, NAMED };
+enum { NO_PLACE, TAKES_PLACE };
 
 /* Within a row DECISION and the options stand for their bits. */
 enum {
@@ -15,7 +16,7 @@ enum {
 };
 
 static const struct quota_algorithm rows[QUOTA_KINDS] = {
-#define ALGORITHM(id, name_, command, options_, family_, script_, word_, naming, joining_, work, rate)                 \
+#define ALGORITHM(id, name_, command, options_, family_, script_, word_, naming, joining_, place, work, rate)          \
     [QUOTA_##id] = {.name = (name_),                                                                                   \
                     .word = (word_),                                                                                   \
                     .script = SCRIPT_##script_,                                                                        \
@@ -24,7 +25,8 @@ static const struct quota_algorithm rows[QUOTA_KINDS] = {
                     .joining = QUOTA_##joining_,                                                                       \
                     .work_us = (work),                                                                                 \
                     .rate_us = (rate),                                                                                 \
-                    .is_named = (naming) == NAMED},
+                    .is_named = (naming) == NAMED,                                                                     \
+                    .takes_place = (place) == TAKES_PLACE},
 #include "quota/algorithms.def"
 #undef ALGORITHM
 };

@@ -61,6 +61,7 @@ struct quota_algorithm {
     uint8_t joining;          /* enum quota_joining */
     uint8_t work_us, rate_us; /* how long Redis is busy with a key, at worst, and with each of its rates besides */
     bool is_named;            /* a [limit NAME] can have it */
+    bool takes_place;         /* a call gets a token, which holds a place in the key from then on */
 };
 
 const struct quota_algorithm *quota_algorithm(uint8_t kind);

@@ -64,10 +64,23 @@ struct quota_ask {
     bool is_raw;                  /* use the key without a prefix, in the client's database; set by the caller */
 };
 
-/* Does it ask for a decision by rates? */
+/* Is it one key, on which only rates decide? Its family tells, not its rates: holders may have some, too. */
+static inline bool quota_is_rated(const struct quota_ask *ask)
+{
+    uint8_t family = quota_algorithm(ask->rule.kind)->family;
+    return family == FAMILY_FUNNEL || family == FAMILY_WARM || family == FAMILY_WINDOW;
+}
+
+/* Do only rates decide, on one key or on several? Then it has outcomes (quota/outcome.h). */
 static inline bool quota_is_decision(const struct quota_ask *ask)
 {
-    return ask->rule.n_rates > 0 || ask->n_parts > 0;
+    return quota_is_rated(ask) || ask->n_parts > 0;
+}
+
+/* Does it ask for a place, which a token holds from then on? */
+static inline bool quota_takes_place(const struct quota_ask *ask)
+{
+    return quota_algorithm(ask->rule.kind)->takes_place;
 }
 
 /* Does it pass whatever the debt? COST 0 does; redis-cell's quantity 0 only when there is no more debt than allowed. */

@@ -36,7 +36,7 @@ static enum away count_one(const struct decision *call, const struct quota_setti
 static enum away decide_one(const struct decision *call, const struct quota_settings *settings, struct local_time time,
                             struct quota_outcome *outcome)
 {
-    if (call->ask.rule.n_rates == 0 || call->when_down == QUOTA_DOWN_ERROR)
+    if (!quota_is_rated(&call->ask) || call->when_down == QUOTA_DOWN_ERROR)
         return AWAY_ERROR;
     if (call->when_down == QUOTA_DOWN_LOCAL)
         return count_one(call, settings, time, outcome);

@@ -224,7 +224,7 @@ static bool has_counts(const struct batch *batch)
 
 static struct slice token_of(const struct decision *call)
 {
-    return call->ask.rule.kind == QUOTA_ACQUIRE ? slice_str(call->token) : call->ask.token;
+    return quota_takes_place(&call->ask) ? slice_str(call->token) : call->ask.token;
 }
 
 static size_t request_room(const struct batch *batch, struct slice script)

@@ -249,12 +249,12 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
     }
     keep(call, &asked.ask, prefix);
     (void)zone_get(call->ask.rule.zone);
-    if (call->ask.rule.kind == QUOTA_ACQUIRE && !make_token(call)) {
+    if (quota_takes_place(&call->ask) && !make_token(call)) {
         build_error(error, SLICE("ERR the system has no random numbers"));
         decision_free(call);
         return NULL;
     }
-    if (call->ask.rule.n_rates > 0)
+    if (quota_is_rated(&call->ask))
         take_penalty(asked.limits[0], &call->ask);
     call->database = asked.ask.is_raw ? context->database : 0;
     call->ask.wait_ns =

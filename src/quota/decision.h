@@ -59,11 +59,11 @@ struct decision {
     bool is_shadow;  /* its limit is in shadow mode */
     bool is_waiting; /* it was refused, and asks again later; its named limit may have changed since */
     bool is_renewed; /* its key held another algorithm's state, and was deleted for that */
-    /* While keys are being deleted for that, one after the other: its kind and rates meanwhile saved here, ... */
-    uint8_t kind, n_rates, n_renewed; /* ... of several keys how many are done, */
-    struct slice all_keys;            /* ... and `key` */
-    uint8_t refusing;                 /* several keys: bits of those that had no room */
-    void *owner;                      /* NULL: the client has gone */
+    /* While keys are being deleted for that, one after the other: its kind meanwhile saved here, ... */
+    uint8_t kind, n_renewed; /* ... of several keys how many are done, */
+    struct slice all_keys;   /* ... and `key` */
+    uint8_t refusing;        /* several keys: bits of those that had no room */
+    void *owner;             /* NULL: the client has gone */
     /* For the owner's measurements: since when it was the next of its client, how long limits made it wait, its tag. */
     uint64_t arrived_ns; /* 0: not measured */
     uint32_t waited_us;

@@ -87,7 +87,7 @@ static bool hold_is_sane(const struct quota_ask *ask, const int64_t *numbers, co
 {
     if (hold->left_ns == 0)
         return true;
-    return ask->rule.n_rates > 0 && ask->rule.kind != QUOTA_THROTTLE && hold->left_ns > 0 &&
+    return quota_is_rated(ask) && ask->rule.kind != QUOTA_THROTTLE && hold->left_ns > 0 &&
            (hold->granted == 0 || hold->granted == quota_granted(ask, numbers, n));
 }
 

@@ -73,7 +73,7 @@ void quota_reply_holding(struct build *out, const struct quota_ask *ask, const i
         build_status(out, SLICE("OK"));
         return;
     }
-    if (ask->rule.kind != QUOTA_ACQUIRE) {
+    if (!quota_takes_place(ask)) {
         build_int(out, is_granted);
         return;
     }

@@ -251,7 +251,7 @@ static void ask(struct decision *call, uint64_t hash)
 static bool recall(const struct decision *call, uint64_t hash, struct quota_outcome *outcome)
 {
     const struct quota *quota = call->quota;
-    return call->ask.rule.n_rates > 0 &&
+    return quota_is_rated(&call->ask) &&
            denials_find(quota->denials, call->key, hash, call->database, quota_changes(quota->settings, hash),
                         now_of(quota), &call->ask, outcome) &&
            !exchange_concerns(&quota->exchange, call->key, hash);
@@ -268,7 +268,7 @@ static void try(struct decision *call)
         return;
     }
     call->is_called = false;
-    if (call->ask.rule.kind == QUOTA_ACQUIRE && call->until_ns > 0)
+    if (quota_takes_place(&call->ask) && call->until_ns > 0)
         release_listener_add(&quota->listener, call);
     if (recall(call, hash, &outcome))
         decide(call, &outcome);
@@ -300,12 +300,12 @@ static void give_place_back(struct decision *call)
 static void decide_holding(struct decision *call, const int64_t *numbers)
 {
     uint64_t now_ns = now_of(call->quota);
-    bool is_acquire = call->ask.rule.kind == QUOTA_ACQUIRE;
+    bool takes_place = quota_takes_place(&call->ask);
     bool is_granted = numbers[0] > 0;
     uint64_t retry_ms = numbers[2] > 0 && numbers[2] <= RETRY_MOST_MS ? (uint64_t)numbers[2] : 1;
-    if (is_acquire && is_granted && call->owner == NULL) {
+    if (takes_place && is_granted && call->owner == NULL) {
         give_place_back(call);
-    } else if (is_acquire && !is_granted && call->owner != NULL && now_ns < call->until_ns) {
+    } else if (takes_place && !is_granted && call->owner != NULL && now_ns < call->until_ns) {
         uint64_t due_ns = call->is_called ? now_ns : now_ns + retry_ms * NS_PER_MS; /* a place came free meanwhile */
         wait_until(call, due_ns < call->until_ns ? due_ns : call->until_ns);
         release_listener_listen(&call->quota->listener, slice_str(call->quota->channel));
@@ -351,7 +351,7 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
     const struct quota_ask asked = first->ask; /* the call may end meanwhile */
     if (quota_is_decision(&asked) && !asked.is_peek && has_changed(&asked, numbers, holds, n))
         note_charged(quota, &asked, entry);
-    if (asked.rule.n_rates > 0 && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
+    if (quota_is_rated(&asked) && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
         denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes, batch->sent_ns, &memory);
     if (makes_room(&asked))
         forget_denials(quota);

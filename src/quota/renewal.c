@@ -45,11 +45,9 @@ void renewal_begin(struct decision *call)
 {
     call->is_renewed = true;
     call->kind = call->ask.rule.kind;
-    call->n_rates = call->ask.rule.n_rates;
     call->all_keys = call->key;
     call->ask.ttl_ms = 0;
     call->ask.rule.kind = QUOTA_ANEW;
-    call->ask.rule.n_rates = 0;
     call->ask.n_parts = 0;
     call->n_keys = 0;
     take_next(call);
@@ -70,7 +68,6 @@ void renewal_go_on(struct decision *call, bool is_deleted)
 void renewal_end(struct decision *call)
 {
     call->ask.rule.kind = call->kind;
-    call->ask.rule.n_rates = call->n_rates;
     call->ask.n_parts = call->n_parts;
     call->n_keys = call->n_parts;
     call->key = call->all_keys;

@@ -81,8 +81,9 @@ bool quota_rule_add(struct quota_rule *rule, const struct quota_draft *draft, ch
     if (draft->calendar != CALENDAR_NONE && rule->kind != QUOTA_FIXED)
         return why_set(why, why_size, "day, week and month are for FIXED, not %s", quota_algorithm(rule->kind)->name);
     struct quota_rate *rate = &rule->rates[rule->n_rates];
-    bool is_made = quota_is_funnel(rule->kind) ? make_funnel(draft, rate, why, why_size)
-                                               : make_window((enum quota_kind)rule->kind, draft, rate, why, why_size);
+    bool is_window = quota_algorithm(rule->kind)->family == FAMILY_WINDOW;
+    bool is_made = is_window ? make_window((enum quota_kind)rule->kind, draft, rate, why, why_size)
+                             : make_funnel(draft, rate, why, why_size);
     rule->n_rates = (uint8_t)(rule->n_rates + is_made);
     return is_made;
 }

@@ -61,6 +61,20 @@ def test_time_of_holders(conn, redis):
     wait_until(lambda: redis.call("EXISTS", f"limit:{key}") == 0, "the key ends with its last holder")
 
 
+def test_members_scored_below_0_are_no_holders(conn, redis):
+    """What else may live in such a key: it is not counted, makes nobody wait, and stays when holders are forgotten."""
+    key = fresh()
+    first, second = acquire(conn, key, 2, 30), acquire(conn, key, 2)
+    redis.call("ZADD", f"limit:{key}", -1, "other:1", -2, "other:2")
+    wait_until(lambda: acquire(conn, key, 2).limited == 0, "the first one's time is over")
+    full = acquire(conn, key, 2)
+    assert full[:4] == (1, None, 2, 2) and 90_000 < full.retry <= 100_001
+    assert release(conn, key, second.token) == 1
+    members = redis.call("ZRANGE", f"limit:{key}", 0, -1)
+    assert members[:2] == [b"other:2", b"other:1"] and len(members) == 3
+    assert f"h:{first.token}".encode() not in members
+
+
 def test_renewed_it_stays(conn):
     key = fresh()
     held = acquire(conn, key, 1, 5000)

@@ -256,6 +256,70 @@ static void who_has_waited_may_be_refused(void **state)
     assert_tally(1, 2, 0, 1, 0);
 }
 
+/* The first that rings now, as the alarms of a worker do: who has been moved meanwhile is put off. NULL: none does. */
+static struct client *ring_next(size_t n, uint64_t now_ns)
+{
+    struct client *first;
+    while ((first = first_to_ring(n))->rings_ns <= now_ns) {
+        uint64_t due_ns = gate_turn_due(&first->turn);
+        if (due_ns <= first->rings_ns)
+            return first;
+        first->rings_ns = due_ns;
+    }
+    return NULL;
+}
+
+/* Whose alarm has rung asks again. Has it gone? */
+static bool goes(struct client *client, uint64_t now_ns)
+{
+    struct ask wish = ask_of("publish", 1, now_ns);
+    wish.headed_ns = START;
+    wish.waited_for = client->waited_for;
+    wish.turn = &client->turn;
+    enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+    client->turn = verdict.turn;
+    client->rings_ns = gate == GATE_PASS ? UINT64_MAX : now_ns + (uint64_t)verdict.wait_ns;
+    return gate == GATE_PASS;
+}
+
+/* However late the alarms of a worker are, and so however many ring at once: each goes behind all that came before it. */
+static void late_alarms_keep_the_order(void **state)
+{
+    static const char *const lines[] = {"100/s over delay 1d", "100/s burst 3 over delay 1d", "1000/s over delay 1d"};
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        uint64_t dice_state = seed, now_ns = START;
+        size_t n_left = CLIENTS, next = 0;
+        tear_down(NULL);
+        set_up(NULL);
+        limit("all", lines[seed % (sizeof lines / sizeof lines[0])]);
+        open_gate();
+        while (ask("publish", 1, START) == GATE_PASS)
+            continue;
+        for (size_t i = 0; i < CLIENTS; i++) {
+            clients[i] = (struct client){.rings_ns = START + (uint64_t)verdict.wait_ns,
+                                         .waited_for = 1U + verdict.limit->id,
+                                         .turn = verdict.turn};
+            assert_int_equal(ask("publish", 1, START), GATE_WAIT);
+        }
+        while (n_left > 0) {
+            struct client *rung[CLIENTS + 1];
+            size_t n = 0;
+            now_ns += dice_below(&dice_state, 50 * MS);
+            while ((rung[n] = ring_next(CLIENTS, now_ns)) != NULL)
+                rung[n++]->rings_ns = UINT64_MAX;
+            for (size_t i = 0; i < n; i++) {
+                if (!goes(rung[i], now_ns))
+                    continue;
+                if (rung[i] != &clients[next++])
+                    fail_msg("seed %u: %zu goes, and it is %zu's turn", (unsigned)seed, (size_t)(rung[i] - clients),
+                             next - 1);
+                n_left--;
+            }
+        }
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void)
 {
@@ -264,6 +328,7 @@ int main(void)
         TEST(six_queues),
         TEST(who_has_waited_goes_ahead),
         TEST(who_has_waited_may_be_refused),
+        TEST(late_alarms_keep_the_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,8 @@
 --
 -- Stored: a sorted set of "h:" and the token, scored with the unix time in ms when its time is over. The key expires
 -- with its last holder. acquire by a holder renews; a release publishes the key to the channel, if that is not empty.
--- Who is over is not counted, and forgotten when something is written, PRUNED at a time.
+-- Who is over is not counted, and forgotten when something is written, PRUNED at a time. Holders are found by scores of 0
+-- and more: members with lower ones are neither counted nor forgotten.
 --
 -- A score is less than that by a part of a ms, and its fraction, in 1024ths, spells the time that was granted:
 -- 1 + 16 * e + m is (16 + m) / 16 * 2^e ms, rounded up.
@@ -43,15 +44,20 @@ end
 
 -- Forget who is over, and let the key expire with the last of the others.
 local function tidy(key)
-  local gone = math.min(redis.call('ZCOUNT', key, '-inf', now_text), PRUNED)
-  if gone > 0 then redis.call('ZREMRANGEBYRANK', key, 0, gone - 1) end
+  local gone = math.min(redis.call('ZCOUNT', key, '0', now_text), PRUNED)
+  if gone > 0 then
+    local first = redis.call('ZCOUNT', key, '-inf', '(0') -- the rank of the first holder
+    redis.call('ZREMRANGEBYRANK', key, first, first + gone - 1)
+  end
   local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
   if last then redis.call('PEXPIRE', key, format('%d', math.max(1, math.ceil(last) - now_ms))) end
 end
 
 -- For those whose clock went back their time begins now. An error, or nil.
 local function bring_back(key)
-  local latest, brought = redis.call('ZREVRANGE', key, 0, PRUNED - 1, 'WITHSCORES'), false
+  local from = '(' .. now_text
+  local latest = redis.call('ZREVRANGEBYSCORE', key, '+inf', from, 'WITHSCORES', 'LIMIT', 0, PRUNED)
+  local brought = false
   for j = 1, #latest, 2 do
     local code, ms = ahead(tonumber(latest[j + 1]))
     if code then
@@ -94,8 +100,8 @@ for i, key in ipairs(keys) do
         elseif max > 0 then
           local wrong = not peek and bring_back(key)
           if wrong then return wrong end
-          local rank = redis.call('ZCARD', key) - max -- of the one that makes room, when all before it are over
-          local first = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
+          -- Of the last `max` the first makes room, since all before it are over by then.
+          local first = redis.call('ZREVRANGE', key, max - 1, max - 1, 'WITHSCORES')
           local left = math.ceil(first[2]) * 1000 - now
           retry = (left + (-left) % 1000) / 1000
         else
