@@ -120,9 +120,28 @@ static void note_pause(const struct client *client, const struct call *call, boo
         node_pause(lane_node(client->rider.lane), clock_ns() + call->argument * NS_PER_MS);
 }
 
+/*
+ * Redis wants a password of it, and it does not hear that. Redis had let it in before, or it would hear: the connection
+ * that it had there is gone, and it would lose command after command, or wait for CLIENT REPLY ON for ever.
+ */
+static bool is_shut_out_unheard(const struct call *call, const struct glimpse *reply)
+{
+    return (call->flags & CALL_MUTE_ERROR) != 0 && glimpse_starts(reply, SLICE("-NOAUTH"));
+}
+
+static void leave_unheard(struct client *client)
+{
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its connection to Redis is gone, and the next wants a password");
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
 void effect_apply(struct client *client, const struct call *call, const struct glimpse *reply)
 {
     bool is_ok = glimpse_type(reply) != '-';
+    if (is_shut_out_unheard(call, reply)) {
+        leave_unheard(client);
+        return;
+    }
     switch (call->effect) {
     case EFFECT_NONE:
         if (client->is_urgent)
