@@ -10,6 +10,7 @@
 #include "front/lane_choice.h"
 #include "front/proof.h"
 #include "front/session.h"
+#include "upstream/lend.h"
 
 /* What a transaction has made of it weir cannot tell: it would go on as somebody else than Redis takes it for. */
 static void lose_track(struct client *client)
@@ -159,6 +160,9 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         break;
     case EFFECT_LOGIN:
         login_lane_answered(client, reply);
+        break;
+    case EFFECT_ID:
+        lend_list(client->rider.lane);
         break;
     case EFFECT_REPLY:
         if (is_ok)

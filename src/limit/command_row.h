@@ -50,6 +50,7 @@ enum effect {
     EFFECT_UNHEARD, /* none, but its answer is thrown away: was the client let in at all? */
     EFFECT_REPLY,  /* CLIENT REPLY ON in place of the client's own CLIENT REPLY; the argument is its enum reply_word */
     EFFECT_LOGIN,  /* AUTH on a client's own connection */
+    EFFECT_ID,     /* HELLO on a client's own connection, for the id that it tells */
     EFFECT_LOADED, /* SCRIPT LOAD on a script connection; the argument is the enum script */
 };
 
