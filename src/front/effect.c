@@ -10,6 +10,7 @@
 #include "front/lane_choice.h"
 #include "front/proof.h"
 #include "front/session.h"
+#include "upstream/lend.h"
 
 /* What a transaction has made of it weir cannot tell: it would go on as somebody else than Redis takes it for. */
 static void lose_track(struct client *client)
@@ -120,9 +121,28 @@ static void note_pause(const struct client *client, const struct call *call, boo
         node_pause(lane_node(client->rider.lane), clock_ns() + call->argument * NS_PER_MS);
 }
 
+/*
+ * Redis wants a password of it, and it does not hear that. Redis had let it in before, or it would hear: the connection
+ * that it had there is gone, and it would lose command after command, or wait for CLIENT REPLY ON for ever.
+ */
+static bool is_shut_out_unheard(const struct call *call, const struct glimpse *reply)
+{
+    return (call->flags & CALL_MUTE_ERROR) != 0 && glimpse_starts(reply, SLICE("-NOAUTH"));
+}
+
+static void leave_unheard(struct client *client)
+{
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "its connection to Redis is gone, and the next wants a password");
+    client_leave_for(client, CLOSED_UPSTREAM);
+}
+
 void effect_apply(struct client *client, const struct call *call, const struct glimpse *reply)
 {
     bool is_ok = glimpse_type(reply) != '-';
+    if (is_shut_out_unheard(call, reply)) {
+        leave_unheard(client);
+        return;
+    }
     switch (call->effect) {
     case EFFECT_NONE:
         if (client->is_urgent)
@@ -140,6 +160,9 @@ void effect_apply(struct client *client, const struct call *call, const struct g
         break;
     case EFFECT_LOGIN:
         login_lane_answered(client, reply);
+        break;
+    case EFFECT_ID:
+        lend_list(client->rider.lane);
         break;
     case EFFECT_REPLY:
         if (is_ok)

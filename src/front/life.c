@@ -144,7 +144,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     list_init(&front->clients);
     list_init(&front->libraries);
     alarms_init(&front->alarms, loop, 0);
-    alarms_init(&front->turns, loop, 0);
+    alarms_init(&front->turns, loop, QUOTA_ALARMS);
     timeouts_init(front);
     client_drain_init(front);
     nodes_init(&front->nodes, loop, front->topology, !settings->lanes_private, &lanes_ops, front);

@@ -11,6 +11,7 @@
 #include "front/login_attempt.h"
 #include "front/session.h"
 #include "upstream/lend.h"
+#include "upstream/own_words.h"
 
 enum stage {
     STAGE_ASKED,   /* the door has not spoken */
@@ -97,6 +98,30 @@ static struct login_step *ask_door(struct client *client, struct login *login, b
 
 /* ---- and on a lane of its own ---- */
 
+/* Nobody hears the answer but weir. NULL: out of memory. */
+static struct call *call_lane(struct client *client, enum effect effect)
+{
+    struct call *call = lane_call_special(client->rider.lane, &client->rider, FLOW_ONE, 1, 0);
+    if (call == NULL)
+        return NULL;
+    call->flags = CALL_MUTE | CALL_LOOK;
+    call->effect = (uint8_t)effect;
+    call->arrived_ns = 0;
+    return call;
+}
+
+/* Whom Redis did not know it told no id; who has logged in may be named by it. False: out of memory. */
+static bool ask_id(struct client *client)
+{
+    static const char request[] = "*1\r\n$5\r\n" OWN_HELLO "\r\n"; /* which needs no rights */
+    if (client->rider.lane->id != 0)
+        return true;
+    if (call_lane(client, EFFECT_ID) == NULL)
+        return false;
+    lane_send(client->rider.lane, &client->rider, request, sizeof request - 1);
+    return true;
+}
+
 /* In weir's own words, too: nobody hears the answer but weir. False: out of memory. */
 static bool tell_lane(struct client *client, struct login *login)
 {
@@ -104,18 +129,15 @@ static bool tell_lane(struct client *client, struct login *login)
     if (!lane_vouch(lane, &client->rider))
         return false;
     char *request = malloc(login_room(login));
-    struct call *call = request != NULL ? lane_call_special(lane, &client->rider, FLOW_ONE, 1, 0) : NULL;
-    if (call != NULL) {
-        call->flags = CALL_MUTE | CALL_LOOK;
-        call->effect = EFFECT_LOGIN;
-        call->arrived_ns = 0;
+    bool is_sent = request != NULL && call_lane(client, EFFECT_LOGIN) != NULL;
+    if (is_sent) {
         size_t n = login_emit(login, SLICE("AUTH"), false, request);
         lane_send(lane, &client->rider, request, n);
         explicit_bzero(request, n);
         lane_must_answer(lane, upstream_time(client->front->nodes.commons.upstream, DOORS_PATIENCE_NS));
     }
     free(request);
-    return call != NULL;
+    return is_sent && ask_id(client);
 }
 
 static void refuse_lane(struct client *client, const char *why)

@@ -340,6 +340,9 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
     if (request->command->pins)
         holds_pin(client);
     proof_note_sent(client, request, call);
+    if (call->effect == EFFECT_NONE && (call->flags & CALL_MUTE_ERROR) != 0 && request->command->id != 0 &&
+        !client->is_urgent)
+        call->effect = EFFECT_UNHEARD;
     if (call->effect != EFFECT_NONE || request->command->id == 0)
         call->flags |= CALL_LOOK;
     note_transaction(client, lane, call, before);

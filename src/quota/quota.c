@@ -487,7 +487,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->on_done = on_done;
     quota->denials = denials_new();
     exchange_init(&quota->exchange, lanes, login_get(lanes->base.commons->login), settings, &exchange_ops);
-    release_listener_init(&quota->listener, lanes, login_get(lanes->base.commons->login), try);
+    release_listener_init(&quota->listener, lanes, alarms, login_get(lanes->base.commons->login), try);
     return quota;
 }
 

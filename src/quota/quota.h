@@ -23,7 +23,9 @@ struct quota;
 /* A call is done: call->reply is its reply. The owner then calls quota_end. */
 typedef void (*quota_on_done)(struct decision *call);
 
-/* `alarms` are never rung before their time (alarms_ring). */
+#define QUOTA_ALARMS 1 /* that it needs itself; each call reserves its own */
+
+/* `alarms` are never rung before their time (alarms_ring), and have room for QUOTA_ALARMS. */
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,
                         quota_on_done on_done);
 void quota_free(struct quota *quota);

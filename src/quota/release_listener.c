@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "limit/command.h"
 #include "quota/release.h"
 #include "resp/emit.h"
 
 #define FRAME_MAX (1 << 20)
+#define AGAIN_NS (500 * NS_PER_MS) /* as script_conn.c */
 
 static struct release_listener *release_listener_of(struct rider *rider)
 {
@@ -77,27 +79,50 @@ static void forget(struct release_listener *listener)
     memset(&listener->scan, 0, sizeof listener->scan);
 }
 
+static void try_later(struct release_listener *listener)
+{
+    if (!list_is_empty(&listener->waiting) && !alarm_is_set(&listener->again))
+        alarm_set(listener->alarms, &listener->again, lanes_loop(listener->base.lanes)->now_ns + AGAIN_NS);
+}
+
 static void subscribe(struct release_listener *listener)
 {
     const struct slice words[] = {SLICE("SUBSCRIBE"), slice_str(listener->channel)};
     char out[512];
-    if (words[1].len > 256 ||
-        lane_call_special(listener->base.rider.lane, &listener->base.rider, FLOW_SUBSCRIBE, 1, 0) == NULL)
+    if (words[1].len > 256)
         return;
+    if (lane_call_special(listener->base.rider.lane, &listener->base.rider, FLOW_SUBSCRIBE, 1, 0) == NULL) {
+        try_later(listener);
+        return;
+    }
     lane_send(listener->base.rider.lane, &listener->base.rider, out, emit_array(out, words, 2));
 }
 
-/* As long as a call waits. If Redis is away they learn it when they ask again. */
-static void open_if_needed(struct release_listener *listener)
+static void subscribe_if_ready(struct release_listener *listener)
 {
-    if (list_is_empty(&listener->waiting) || listener->base.is_open)
+    struct rider *rider = &listener->base.rider;
+    if (listener->is_subscribed || rider->in_flight > 0)
         return;
-    if (!weir_lane_open(&listener->base, listener->login, LANE_SCRIPT))
-        return;
-    if (lane_is_ready(listener->base.rider.lane))
+    if (lane_is_ready(rider->lane))
         subscribe(listener);
     else
-        lane_wait(listener->base.rider.lane, &listener->base.rider);
+        lane_wait(rider->lane, rider);
+}
+
+/* As long as a call waits. */
+static void open_if_needed(struct release_listener *listener)
+{
+    if (list_is_empty(&listener->waiting))
+        return;
+    if (listener->base.is_open || weir_lane_open(&listener->base, listener->login, LANE_SCRIPT))
+        subscribe_if_ready(listener);
+    else
+        try_later(listener);
+}
+
+static void on_again(struct alarm *alarm)
+{
+    open_if_needed(container_of(alarm, struct release_listener, again));
 }
 
 static void close_lane(struct release_listener *listener)
@@ -116,9 +141,11 @@ static void on_lost(struct rider *rider)
 
 static void on_refused(struct rider *rider, struct slice reply)
 {
+    struct release_listener *listener = release_listener_of(rider);
     (void)reply;
-    weir_lane_lost(&release_listener_of(rider)->base);
-    forget(release_listener_of(rider));
+    weir_lane_lost(&listener->base);
+    forget(listener);
+    try_later(listener);
 }
 
 static const struct rider_ops rider_ops = {
@@ -131,16 +158,17 @@ static const struct rider_ops rider_ops = {
 static void on_link_wake(struct link *link)
 {
     struct release_listener *listener = container_of(link, struct release_listener, base.hollow);
-    if (listener->base.is_open && lane_is_ready(listener->base.rider.lane) && !listener->is_subscribed)
-        subscribe(listener);
+    if (listener->base.is_open && lane_is_ready(listener->base.rider.lane))
+        subscribe_if_ready(listener);
 }
 
 static const struct link_ops link_ops = {.on_wake = on_link_wake};
 
-void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct login *login,
-                           void (*on_wake)(struct decision *call))
+void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct alarms *alarms,
+                           struct login *login, void (*on_wake)(struct decision *call))
 {
-    *listener = (struct release_listener){.login = login, .on_wake = on_wake};
+    *listener =
+        (struct release_listener){.login = login, .alarms = alarms, .again.on_due = on_again, .on_wake = on_wake};
     weir_lane_init(&listener->base, lanes, &rider_ops, &link_ops);
     list_init(&listener->waiting);
 }
@@ -173,6 +201,9 @@ void release_listener_listen(struct release_listener *listener, struct slice cha
 void release_listener_remove(struct release_listener *listener, struct decision *call)
 {
     list_take(&call->in_listener);
-    if (list_is_empty(&listener->waiting) && listener->base.is_open)
+    if (!list_is_empty(&listener->waiting))
+        return;
+    alarm_stop(listener->alarms, &listener->again);
+    if (listener->base.is_open)
         close_lane(listener);
 }

@@ -2,7 +2,8 @@
  * The calls of one worker that wait until a holder releases (LIMIT ACQUIRE ... WAIT). Each release is published in
  * Redis; as long as a call waits weir is subscribed to that channel.
  *
- * A missed message only delays: each call also tries again when the first holder's time is over.
+ * A missed message only delays: each call also tries again when the first holder's time is over. Where the subscription
+ * could not be made it is tried again, a little later, and then all that wait ask once more.
  */
 #ifndef WEIR_QUOTA_RELEASE_LISTENER_H
 #define WEIR_QUOTA_RELEASE_LISTENER_H
@@ -10,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/bytes.h"
+#include "net/alarms.h"
 #include "quota/decision.h"
 #include "upstream/weir_lane.h"
 
@@ -21,12 +23,14 @@ struct release_listener {
     struct reply_scan scan;
     struct bytes frame; /* the frame being received, as far as it has come */
     bool is_subscribed;
+    struct alarms *alarms;
+    struct alarm again; /* the next try to subscribe; not set: none is needed, or one is on its way */
     void (*on_wake)(struct decision *call); /* it should ask again */
 };
 
-/* Takes over the reference on `login`. */
-void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct login *login,
-                           void (*on_wake)(struct decision *call));
+/* Takes over the reference on `login`. In `alarms` there is room for one. */
+void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct alarms *alarms,
+                           struct login *login, void (*on_wake)(struct decision *call));
 void release_listener_fini(struct release_listener *listener);
 
 /* Before the call asks: from now on releases of its key are noted, or wake it. */

@@ -95,13 +95,13 @@ static void keep_sha(struct script_conn *conn, unsigned script, struct slice rep
     conn->is_unloaded |= !take_sha(conn, script, reply);
     if (reply.len > 0 && reply.at[0] == '-')
         keep_refusal(conn, reply);
-    if (!has_shas(conn))
-        return;
-    if (conn->is_unloaded) {
+    if (conn->is_unloaded && conn->n_loads == conn->n_sent) { /* fewer than all where memory was short */
         conn->n_loads = 0;
         refuse(conn);
         return;
     }
+    if (!has_shas(conn))
+        return;
     conn->n_lost = 0;
     script_conn_wake(conn);
 }

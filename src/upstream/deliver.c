@@ -194,6 +194,12 @@ static bool check_nonce(struct lane *lane)
     return false;
 }
 
+/* Is it weir's HELLO, which is read as the greeting's is? NULL: there is no call. */
+static bool tells_id(const struct call *call)
+{
+    return call != NULL && call->effect == EFFECT_ID;
+}
+
 /* The oldest call has been answered. False: the lane is gone. */
 static bool end_call(struct lane *lane, const struct call *call)
 {
@@ -202,6 +208,8 @@ static bool end_call(struct lane *lane, const struct call *call)
         return false;
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
         node_end_epoch(lane_node(lane)); /* before anybody hears of it, and though its rider may have gone */
+    if (tells_id(call))
+        lane->id = greeting_id(bytes_slice(&lane->greeted));
     if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
         call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
     if (lane_is_closed(lane))
@@ -278,6 +286,8 @@ static bool begin_frame(struct lane *lane, struct slice head)
         return false;
     }
     glimpse_reset(&lane->glimpse);
+    if (tells_id(call))
+        lane->greeted.len = 0;
     lane->is_muted = call != NULL && !may_be_message(lane, head) && is_unheard(call, type);
     return true;
 }
@@ -304,6 +314,8 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     lane->is_in_frame = result == SCAN_MORE;
     note_progress(lane, result, used);
     const struct call *call = oldest(lane);
+    if (tells_id(call) && !bytes_add(&lane->greeted, slice_of(p, used), GREETED_MAX))
+        lane->greeted.len = 0; /* then it is not told */
     if (is_transaction(lane, call))
         call->rider->ops->on_transaction(call->rider, p, used);
     if (!lane->is_muted) {

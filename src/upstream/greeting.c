@@ -37,7 +37,7 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
                    const struct greeting_cover *cover)
 {
     *greeting = (struct greeting){.kind = (uint8_t)kind, .is_asking = key->protocol != 3};
-    bool is_again = kind == GREETING_AGAIN;
+    bool is_again = greeting_is_again(kind);
     if (is_again)
         add(greeting, STEP_RESET);
     if (cover != NULL && cover->channel != NULL) {
@@ -53,7 +53,7 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
     if (key->database != 0 && key->login != NULL)
         add(greeting, STEP_SELECT_AGAIN);
     bool is_stranger = key->login == NULL && !is_again;
-    if (key->protocol == 3 || kind == GREETING_OWNED || is_stranger)
+    if (key->protocol == 3 || kind == GREETING_OWNED || kind == GREETING_NAMED || is_stranger)
         add(greeting, STEP_HELLO);
     if (is_again)
         add(greeting, STEP_NONCE);
@@ -106,7 +106,7 @@ static size_t say_step(const struct greeting *greeting, enum step step, const st
 /* Nothing may be pending when a fresh connection logs in; of a used one the nonce at the end tells. */
 static bool must_wait(const struct greeting *greeting)
 {
-    return greeting->kind != GREETING_AGAIN && greeting->steps[greeting->said] == STEP_LOGIN &&
+    return !greeting_is_again((enum greeting_kind)greeting->kind) && greeting->steps[greeting->said] == STEP_LOGIN &&
            greeting->said != greeting->at;
 }
 
@@ -186,8 +186,9 @@ static enum greeting_verdict judge_again(struct greeting *greeting, enum step st
         is_good = glimpse_is(answer, SLICE("+OK\r\n"));
         break;
     case STEP_HELLO:
-        is_good = glimpse_type(answer) == '%';
-        break;
+        if (glimpse_type(answer) != (greeting->is_asking ? '*' : '%'))
+            return GREETING_UNCLEAN;
+        return greeting->kind == GREETING_NAMED ? GREETING_TELLS_ID : GREETING_GOOD;
     case STEP_NONCE:
         is_good = nonce_is_answered(nonce, answer);
         break;
@@ -203,7 +204,7 @@ enum greeting_verdict greeting_judge(struct greeting *greeting, const struct non
     if (greeting->at == greeting->said)
         return GREETING_UNCLEAN; /* it answers what it was not asked */
     enum step step = (enum step)greeting->steps[greeting->at++];
-    if (greeting->kind == GREETING_AGAIN)
+    if (greeting_is_again((enum greeting_kind)greeting->kind))
         return judge_again(greeting, step, nonce, answer);
     return judge_fresh(greeting, step, answer);
 }

@@ -21,7 +21,13 @@ enum greeting_kind {
     GREETING_FRESH, /* of a new connection */
     GREETING_OWNED, /* the same of a private one: HELLO is sent, too, for the connection's id */
     GREETING_AGAIN, /* of one that has had another owner */
+    GREETING_NAMED, /* the same where its id is not known yet: HELLO is sent, too */
 };
+
+static inline bool greeting_is_again(enum greeting_kind kind)
+{
+    return kind == GREETING_AGAIN || kind == GREETING_NAMED;
+}
 
 /*
  * What makes a new connection speak for all that Redis has been sent before it: WAIT and WAITAOF tell of the last
@@ -54,7 +60,7 @@ void greeting_init(struct greeting *greeting, const struct lane_key *key, enum g
 
 /*
  * The requests that can go now: heap memory of *n bytes, which holds a password. NULL: out of memory. Only while all
- * that was said is answered, and the greeting is not over. `nonce` is asked at the end of GREETING_AGAIN.
+ * that was said is answered, and the greeting is not over. `nonce` is asked at the end of a used connection's.
  */
 char *greeting_say(struct greeting *greeting, const struct lane_key *key, const struct nonce *nonce, size_t *n);
 

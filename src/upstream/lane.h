@@ -82,6 +82,7 @@ enum lane_role {
     LANE_DOOR,    /* where Redis says who a client is, and nothing else travels */
 };
 
+#define GREETED_MAX 4096 /* bytes of one answer to a greeting: HELLO's is the longest */
 #define LANE_HUGE                                                                                                      \
     262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
 
@@ -128,7 +129,7 @@ struct lane {
     int64_t id;              /* Redis' client id of a private one; 0: it has not said */
     struct room_share share; /* which counts of the room it is in */
     struct nonce nonce;      /* asked, and not answered yet */
-    struct bytes greeted;    /* the greeting's answer that is being read; of a door, the login's; heap */
+    struct bytes greeted;    /* HELLO's or the greeting's answer that is being read; of a door, the login's; heap */
     char *cover;             /* greeting_cover.channel, heap; NULL: it is to speak for no other connection */
     uint8_t state;           /* enum lane_state */
     uint8_t end;             /* enum lane_end, once it has failed */

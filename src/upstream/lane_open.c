@@ -7,8 +7,6 @@
 #include "upstream/deliver.h"
 #include "upstream/inflight.h"
 
-#define GREETED_MAX 4096 /* bytes of one answer to a greeting: HELLO's is the longest */
-
 static struct lane *lane_of(struct link *link)
 {
     return container_of(link, struct lane, link);
@@ -122,10 +120,10 @@ static bool greet(struct lane *lane, enum greeting_kind kind)
     lane->state = LANE_GREETING;
     glimpse_reset(&lane->glimpse);
     memset(&lane->scan, 0, sizeof lane->scan);
-    if (kind == GREETING_AGAIN && !nonce_draw(&lane->nonce))
+    if (greeting_is_again(kind) && !nonce_draw(&lane->nonce))
         return false;
     const struct greeting_cover cover = {lane->cover, login};
-    greeting_init(&lane->greeting, &lane->key, kind, kind == GREETING_AGAIN ? NULL : &cover);
+    greeting_init(&lane->greeting, &lane->key, kind, greeting_is_again(kind) ? NULL : &cover);
     if (greeting_is_over(&lane->greeting)) {
         become_ready(lane, false);
         return true;
@@ -237,5 +235,6 @@ bool lane_renew(struct lane *lane, const struct lane_key *key, struct rider *own
     forget_owner(lane);
     if (owner != NULL)
         owner->lane = lane;
-    return greet(lane, GREETING_AGAIN);
+    /* Whom Redis did not know it told no id; who has logged in may be named by it. */
+    return greet(lane, lane->id == 0 && key->login != NULL ? GREETING_NAMED : GREETING_AGAIN);
 }

@@ -83,18 +83,11 @@ static struct lane *open_new(struct lanes *lanes, const struct lane_key *key, st
     return lanes_open(lanes, key, LANE_PRIVATE, owner, lanes_share_of(owner));
 }
 
-/* Whom Redis did not know it told no id; who has logged in may want to be named by it. */
-static bool lacks_id(const struct lane *lane, const struct lane_key *key)
-{
-    bool is_strangers = lane->key.login == NULL && (lane->key.epoch & EPOCH_NEEDS_AUTH) != 0;
-    return lane->id == 0 && is_strangers && key->login != NULL;
-}
-
 /*
  * The one that has been kept longest, of those that their last owners do not come back to; or of all, where none can be
  * opened. NULL: there is none.
  */
-static struct lane *find_left(struct lanes *lanes, const struct lane_key *key)
+static struct lane *find_left(struct lanes *lanes)
 {
     uint64_t now_ns = clock_ns();
     bool is_full = room_is_full(lanes_room(lanes));
@@ -102,7 +95,7 @@ static struct lane *find_left(struct lanes *lanes, const struct lane_key *key)
     for (struct list *at = idle->next; at != idle; at = at->next) {
         struct lane *lane = lanes_at(at);
         bool is_left = lane->n_leases == 0 || now_ns - lane->moved_ns > LEFT_NS << lane->returns;
-        if (is_full || (is_left && !lacks_id(lane, key)))
+        if (is_full || is_left)
             return lane;
     }
     return NULL;
@@ -117,7 +110,7 @@ struct lane *lend_private(struct lanes *lanes, const struct lane_key *key, struc
     bool is_kept = last != NULL && lease_holds(last) && last->lane->in == LIST_IDLE && lanes_of(last->lane) == lanes;
     if (is_kept && lane_key_eq(&last->lane->key, key))
         return resume(last->lane, owner);
-    struct lane *left = wants_new ? NULL : find_left(lanes, key);
+    struct lane *left = wants_new ? NULL : find_left(lanes);
     return left != NULL ? renew(lanes, left, key, owner) : open_new(lanes, key, owner);
 }
 

@@ -106,6 +106,23 @@ def test_a_password_set_behind_weirs_back_holds_soon(weir, redis):
         assert conn.call("SET", "k", "v") == "OK" and conn.call(*WIDE) == "OK"
 
 
+@pytest.mark.parametrize("lanes", LANES)
+def test_who_hears_nothing_and_is_let_in_no_more_is_closed(lanes, farm, redis):
+    """Its connection to Redis is gone. The next one wants a password, of which it would hear nothing, nor of CLIENT REPLY ON."""
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    deaf = weir.connect()
+    deaf.send(encode("CLIENT", "REPLY", "OFF") + encode("SET", "deaf", "v"))
+    secret = as_admin(redis)
+    wait_until(lambda: secret.call("GET", "deaf") == b"v", "it is silent, and served")
+    by_config(secret)
+    secret.call("CLIENT", "KILL", "TYPE", "normal")
+    wait_until(lambda: all(map(is_noauth, crowd(weir, "GET k")[1])), "newcomers are judged", 3)
+    with pytest.raises((Closed, ConnectionError)):
+        deaf.send(encode("SET", "deaf", "w") + encode("CLIENT", "REPLY", "ON"))
+        deaf.read()
+    assert secret.call("GET", "deaf") == b"v"
+
+
 @pytest.mark.parametrize("behind", [False, True])
 def test_a_password_removed(behind, weir, redis):
     by_config(as_admin(weir))

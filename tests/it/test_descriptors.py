@@ -5,8 +5,9 @@ import shutil
 import time
 
 import pytest
+from kit.decisions import place
 from kit.harness import wait_until
-from kit.resp import Error
+from kit.resp import Error, encode
 from test_http import ADMIN, get, metrics, value
 
 UNAVAILABLE = Error("UPSTREAM unavailable")
@@ -26,6 +27,17 @@ class Starved:
     def __exit__(self, *_):
         self.seconds = time.monotonic() - self.since
         resource.prlimit(self.pid, resource.RLIMIT_NOFILE, self.before)
+
+
+def test_who_waits_for_a_place_hears_of_it_though_weir_could_not_listen_at_first(farm, redis):
+    weir = farm.weir(redis, workers=1)
+    holder, waiter = weir.connect(), weir.connect()
+    held = place(holder.call("LIMIT", "ACQUIRE", "one", 1, 100_000))
+    with Starved(weir):
+        waiter.send(encode("LIMIT", "ACQUIRE", "one", "1", "100000", "WAIT", "100000"))
+        wait_until(lambda: "cannot open a connection: too many open files" in weir.log(), "it cannot listen")
+    assert holder.call("LIMIT", "RELEASE", "one", held.token) == 1
+    assert place(waiter.read()).limited == 0
 
 
 def lane_errors(weir, redis):

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/links.h"
 #include "tests/sim/run.h"
 #include "tests/sim/server.h"
 
@@ -235,7 +236,7 @@ void admin_need_master(uint64_t ns, uint64_t pick)
 /* Who asks for a decision while the scripts are loaded hears what Redis has said of those. */
 bool admin_excuses(const struct act *act, const struct reply *reply)
 {
-    uint64_t late_ns = act->is_decided ? LOAD_NS : 0;
+    uint64_t late_ns = act->is_decided ? LOAD_NS + links_late_ns() : 0;
     uint64_t from_ns = act->read_ns > late_ns ? act->read_ns - late_ns : 0;
     for (unsigned need = 0; need < N_NEEDS; need++)
         for (unsigned i = 0; i < MARKS && marks[need][i] != NULL; i++)

@@ -19,6 +19,7 @@
 #include "tests/sim/trace.h"
 
 #define RETRY_NS 50000000
+#define FOLLOW_NS 1000000
 #define AWAY_NS 20000000 /* it tries again when there is no Redis */
 #define STRANGER_BULK_MAX 16384
 #define PAUSE "pause" /* in a scenario: between two things that a client does */
@@ -76,7 +77,7 @@ static void begin_life(struct client *client)
     client->intent = (struct intent){.is_in = admin_lets_in()};
     client_be_stranger(client);
     client->reads_ns = 0;
-    client->is_lost = client->has_shut = client->sees_all = client->may_be_closed = false;
+    client->follows = client->is_lost = client->has_shut = client->sees_all = client->may_be_closed = false;
 }
 
 static void dial(struct client *client)
@@ -405,12 +406,25 @@ static void act_again(struct client *client)
     }
 }
 
+static bool can_ask(const struct client *client)
+{
+    const struct session *session = &client->session;
+    bool is_silenced = is_subscriber(session) && !session->is_resp3;
+    return client->conn != NULL && !client->is_lost && session->is_in && !session->in_multi && !is_silenced &&
+           !client->intent.is_leaving;
+}
+
 static void act(struct client *client)
 {
     if (client->is_in_crowd && !client->intent.in_multi &&
         (client->intent.subscribed == 0 || client->intent.is_resp3)) {
         client->is_in_crowd = false;
         act_once(client, op_named(SLICE("auth")), random_next(&client->chance), 1, 0);
+        return;
+    }
+    if (client->follows && can_ask(client) && !client->intent.in_multi) {
+        client->follows = false;
+        act_once(client, op_named(SLICE("eval_get")), random_next(&client->chance), 0, 0);
         return;
     }
     if (place_is_due(client) && !client->is_lost && !client->intent.in_multi &&
@@ -547,18 +561,25 @@ void clients_crowd(uint64_t until_ns)
     }
 }
 
+void clients_follow(const struct client *leader)
+{
+    if (scenario_is_replayed())
+        return;
+    for (unsigned i = 0; i < n_clients; i++) {
+        struct client *client = &clients[i];
+        if (client == leader || !can_ask(client) || client->n_expected > 0)
+            continue;
+        uint64_t at_ns = world.now_ns + FOLLOW_NS + random_below(&client->chance, 20 * FOLLOW_NS);
+        client->follows = true;
+        client->acts_ns = at_ns > client->quiet_ns ? at_ns : client->quiet_ns;
+        world_wake_at(&client->party, client->acts_ns);
+    }
+}
+
 void clients_wake(void)
 {
     for (unsigned i = 0; i < n_clients; i++)
         world_wake(&clients[i].party);
-}
-
-static bool can_ask(const struct client *client)
-{
-    const struct session *session = &client->session;
-    bool is_silenced = is_subscriber(session) && !session->is_resp3;
-    return client->conn != NULL && !client->is_lost && session->is_in && !session->in_multi && !is_silenced &&
-           !client->intent.is_leaving;
 }
 
 /* NULL: nobody can ask any more. */

@@ -144,6 +144,7 @@ struct client {
     uint64_t acts_ns;   /* when it does something next */
     uint64_t reads_ns;  /* it reads nothing before */
     uint64_t quiet_ns;  /* it says nothing before, but for ... */
+    bool follows;       /* a script, as soon as it may: see clients_follow */
     bool is_in_crowd;   /* ... a login, at once */
     bool sees_all;      /* it has asked what everybody says */
     bool has_shut;      /* its side of the connection */
@@ -160,6 +161,9 @@ void clients_rest(uint64_t until_ns);
 
 /* All log in at once, and say nothing else before. */
 void clients_crowd(uint64_t until_ns);
+
+/* Soon all others that wait for nothing ask for what needs a connection of their own. */
+void clients_follow(const struct client *leader);
 
 /* All of them have something to do. */
 void clients_wake(void);

@@ -493,6 +493,8 @@ void faults_end(void)
     world_silence(&faults.over);
     world_silence(&faults.crowded);
     links_end();
+    if (run.plan.odds.fds < KERNEL_FDS_ENOUGH)
+        place_served();
     run.plan.odds.fds = KERNEL_FDS_ENOUGH;
     get_well();
     admin_rest();

@@ -42,7 +42,8 @@ struct armed {
 static struct links {
     struct armed **all;
     size_t n;
-    unsigned n_active; /* waiting or lasting */
+    unsigned n_active;  /* waiting or lasting */
+    uint64_t latest_ns; /* see links_late_ns */
 } links;
 
 const char *link_kind_name(unsigned kind)
@@ -191,6 +192,13 @@ static bool is_harmless(const struct link_fault *fault)
     return passes ? fault->us <= SHORT_US : is_clients && fault->kind != LINK_BROKEN;
 }
 
+static void note_late(const struct link_fault *fault)
+{
+    bool passes = fault->kind == LINK_LATE || fault->kind == LINK_FULL;
+    if (passes && fault->to_weir && fault->whose.side == SIDE_LANE && fault->us * 1000 > links.latest_ns)
+        links.latest_ns = fault->us * 1000;
+}
+
 static void strike(struct armed *armed)
 {
     static const int errors[] = {ECONNRESET, ETIMEDOUT, EPIPE, ENOBUFS, EHOSTUNREACH, ENOMEM};
@@ -205,6 +213,7 @@ static void strike(struct armed *armed)
     run.faults++;
     run.is_faultless = run.is_faultless && is_harmless(fault);
     place_upset(fault->us * 1000);
+    note_late(fault);
     if (fault->kind == LINK_FULL) {
         wait_until(armed, LINK_LASTS, fault->us * 1000);
         set_mark(conn, to_weir);
@@ -243,6 +252,11 @@ void links_look(void)
     for (size_t i = 0; i < links.n; i++)
         if (links.all[i]->state == LINK_WAITS || links.all[i]->state == LINK_LASTS)
             look_at(links.all[i]);
+}
+
+uint64_t links_late_ns(void)
+{
+    return links.latest_ns;
 }
 
 bool links_are_waiting(void)

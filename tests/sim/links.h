@@ -43,6 +43,9 @@ void links_look(void);
 /* Something is only waited for. */
 bool links_are_waiting(void);
 
+/* By so much what Redis has said has come to weir later, at most. */
+uint64_t links_late_ns(void);
+
 /* Nothing more happens. */
 void links_end(void);
 void links_fini(void);

@@ -23,7 +23,7 @@ static bool is_alive(const struct sim_loop *loop)
 static void wake_again(struct sim_loop *loop)
 {
     if (loop->pending != NULL || loop->n_ready > 0 || loop->n_every[IDLE] > 0 || loop->uv->closing_handles != NULL ||
-        loop->uv->stop_flag != 0)
+        loop->uv->stop_flag != 0 || uv_is_signalled(loop))
         world_wake(&loop->party);
     const struct due *first = due_first(&loop->timers);
     if (first != NULL && first->at <= UINT64_MAX / 1000000)
@@ -43,6 +43,7 @@ static void take_turn(struct party *party)
         uv_run_every(loop, CHECK);
         uv_run_closing(loop);
         loop->is_at_head = true;
+        loop->turns++;
         if (!is_alive(loop) || loop->uv->stop_flag != 0) {
             loop->has_ended = true;
             return;
@@ -53,7 +54,6 @@ static void take_turn(struct party *party)
     uv_run_every(loop, IDLE);
     uv_run_every(loop, PREPARE);
     loop->is_at_head = false;
-    loop->turns++;
     wake_again(loop);
 }
 

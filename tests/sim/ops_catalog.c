@@ -86,7 +86,7 @@ static const char *judge_number(struct client *client, int64_t number)
 {
     int64_t before = client->session.n_commands;
     client->session.n_commands = number;
-    return before == 0 || before == number || !run.is_faultless ? NULL : "not so many commands";
+    return before == 0 || before == number || !run_is_whole() ? NULL : "not so many commands";
 }
 
 static const char *judge_count(struct client *client, const struct act *act, const struct reply *reply)

@@ -257,7 +257,10 @@ static const char *judge_and_go(struct client *client, const struct act *act, co
 void place_gone(struct client *client)
 {
     for (unsigned i = 0; i < CLIENTS_MAX; i++)
-        rounds[i].has_waiter &= rounds[i].waiter != client->number;
+        if (rounds[i].has_waiter && rounds[i].waiter == client->number) {
+            rounds[i].has_waiter = false;
+            rounds[i].is_upset = true; /* whether Redis is asked for him or for the next nobody can tell */
+        }
     for (unsigned i = 0; i < n_gone; i++) {
         struct gone *gone = &all_gone[i];
         if (gone->number != client->number || gone->life != client->life || client->n_expected == 0)
@@ -313,6 +316,13 @@ void place_upset(uint64_t ns)
         rounds[i].is_upset = true;
     for (unsigned i = 0; i < n_gone; i++)
         all_gone[i].is_upset |= all_gone[i].left_ns == 0 || world.now_ns < all_gone[i].left_ns + RECOVERY_NS;
+}
+
+void place_served(void)
+{
+    for (unsigned i = 0; i < CLIENTS_MAX; i++)
+        if (rounds[i].free_ns != 0)
+            rounds[i].free_ns = world.now_ns;
 }
 
 static bool read_name(struct slice key, const char *mark, unsigned *a, unsigned *b)

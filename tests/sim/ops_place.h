@@ -12,6 +12,9 @@ void place_heard(struct slice key);
 /* Something goes wrong for so long. */
 void place_upset(uint64_t ns);
 
+/* From now on weir can be told whatever is asked of it. */
+void place_served(void);
+
 /* It has a place that somebody waits for. */
 bool place_is_due(const struct client *client);
 

@@ -116,6 +116,7 @@ static void forge_reset(struct client *client, const struct act *act)
     if (n_more > 0)
         say_own_get(client, act);
     client->acts_ns = world.now_ns + FORGER_RESTS_NS;
+    clients_follow(client); /* to whom this connection may be lent meanwhile */
 }
 
 /* It answers more than once where the server lets it: whoever comes behind must not hear it. */

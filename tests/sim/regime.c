@@ -102,7 +102,7 @@ static void write_config(const char *text, bool is_bad)
 
 void regime_reload(uint64_t pick)
 {
-    if (state.stage != STAGE_CALM)
+    if (state.stage != STAGE_CALM || run.phase == RUN_STOPS) /* weir reads nothing any more */
         return;
     unsigned next = (unsigned)(pick / 8 % run.plan.n_regimes);
     bool is_bad = pick % 8 == 7;
@@ -117,7 +117,7 @@ void regime_reload_password(void)
 {
     write_file(PASSWORD_FD, run.passwords % 2 == 0 ? PASSWORD : OTHER_PASSWORD);
     state.is_behind = state.stage != STAGE_CALM;
-    if (state.is_behind)
+    if (state.is_behind || run.phase == RUN_STOPS)
         return;
     write_config(config_of(state.next), false);
     signal_reload(state.next);
@@ -211,9 +211,11 @@ static bool has_had_turns(unsigned i, uint64_t n)
     return loop == NULL || loop->has_ended || !loop->is_running || loop->turns >= state.turns[i] + n;
 }
 
-/* It was carried out or not: the file says what is to hold, once it has been read again. */
+/* It was carried out or not: the file says what is to hold, once it has been read again; when weir stops it is not. */
 static void look_at_lost(void)
 {
+    if (run.phase == RUN_STOPS)
+        return;
     bool is_over = true;
     for (unsigned i = 0; i < LOOPS_MAX; i++)
         if (!has_had_turns(i, TURNS_LOST)) {

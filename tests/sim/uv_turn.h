@@ -17,6 +17,7 @@ static inline struct sim_loop *loop_of(const uv_loop_t *uv)
 
 void uv_run_timers(struct sim_loop *loop);
 void uv_run_signals(struct sim_loop *loop);
+bool uv_is_signalled(const struct sim_loop *loop); /* has that something to do? */
 void uv_run_asyncs(struct sim_loop *loop);
 /* All that are ready now, in any order; who still is afterwards is so again in the next turn. */
 void uv_run_polls(struct sim_loop *loop);

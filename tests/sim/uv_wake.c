@@ -83,6 +83,14 @@ void loop_signal(int number)
     world_wake(&loop_of(handle->loop)->party);
 }
 
+bool uv_is_signalled(const struct sim_loop *loop)
+{
+    for (size_t i = 0; has_caught && i < sizeof signals / sizeof signals[0]; i++)
+        if (signals[i] != NULL && signals[i]->caught_signals > 0 && loop_of(signals[i]->loop) == loop)
+            return true;
+    return false;
+}
+
 void uv_run_signals(struct sim_loop *loop)
 {
     if (!has_caught)

@@ -172,6 +172,29 @@ static void a_used_one_answers_exactly_or_is_not_clean(void **state)
     login_put(login);
 }
 
+/* One that Redis has told no id is asked for it when its next owner logs in; what is told is believed with the nonce. */
+static void a_used_one_without_an_id_is_asked_for_it(void **state)
+{
+    struct login *login = login_new(SLICE("u"), SLICE("p"));
+    struct lane_key key = key_of(login, 0, 2);
+    struct greeting greeting;
+    (void)state;
+    assert_true(nonce_draw(&nonce));
+    greeting_init(&greeting, &key, GREETING_NAMED, NULL);
+    assert_non_null(strstr(said(&greeting, &key), "rESET,aUTH u p,hELLO,WEIR.NONCE "));
+    assert_int_equal(judge(&greeting, "+RESET\r\n"), GREETING_GOOD);
+    assert_int_equal(judge(&greeting, "+OK\r\n"), GREETING_GOOD);
+    assert_int_equal(judge(&greeting, "*2\r\n$2\r\nid\r\n:7\r\n"), GREETING_TELLS_ID);
+    assert_int_equal(judge(&greeting, nonce_answer('\'')), GREETING_GOOD);
+    assert_true(greeting_is_over(&greeting));
+    greeting_init(&greeting, &key, GREETING_NAMED, NULL);
+    (void)said(&greeting, &key);
+    assert_int_equal(judge(&greeting, "+RESET\r\n"), GREETING_GOOD);
+    assert_int_equal(judge(&greeting, "+OK\r\n"), GREETING_GOOD);
+    assert_int_equal(judge(&greeting, "-NOAUTH x\r\n"), GREETING_UNCLEAN);
+    login_put(login);
+}
+
 static void nonces(void **state)
 {
     (void)state;
@@ -210,6 +233,7 @@ int main(void)
         cmocka_unit_test(what_a_fresh_one_may_hear),
         cmocka_unit_test(a_covering_one_publishes_first),
         cmocka_unit_test(a_used_one_answers_exactly_or_is_not_clean),
+        cmocka_unit_test(a_used_one_without_an_id_is_asked_for_it),
         cmocka_unit_test(nonces),
         cmocka_unit_test(ids),
     };
