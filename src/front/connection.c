@@ -107,9 +107,9 @@ static void on_refused(struct rider *rider, struct slice reply)
 
 static void on_transaction(struct rider *rider, const char *data, size_t n)
 {
-    struct members *selects = client_extra(client_of_rider(rider))->queued.selects;
-    if (selects != NULL)
-        members_feed(selects, data, n);
+    struct extra *extra = client_of_rider(rider)->extra;
+    if (extra != NULL)
+        queued_feed(&extra->queued, data, n);
 }
 
 static void on_heavy(struct rider *rider)

@@ -14,7 +14,7 @@
 /* What a transaction has made of it weir cannot tell: it would go on as somebody else than Redis takes it for. */
 static void lose_track(struct client *client)
 {
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a transaction does not tell which database it chose");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a transaction does not tell what became of its session");
     lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
 }
@@ -61,10 +61,15 @@ static bool end_selects(struct client *client)
 static void end_queue(struct client *client, bool is_carried_out)
 {
     const struct queued *queued = &client_extra(client)->queued;
-    bool has_hello = queued_has_hello(queued);
-    bool is_waited_for = queued_has_session(queued);
-    if (is_carried_out && !client->rider.lane->is_raw && !end_selects(client))
+    bool is_waited_for = queued->login != NULL || queued_has_session(queued);
+    bool is_told = is_carried_out && !client->rider.lane->is_raw;
+    if (is_told && !end_selects(client))
         return;
+    if (is_told && !queued_settle(&client->extra->queued, client->rider.lane->is_suspect)) {
+        lose_track(client);
+        return;
+    }
+    bool has_hello = queued_has_hello(queued);
     if (is_carried_out && queued->is_astray)
         transaction_note_astray(&client->transaction);
     if (queued->login != NULL) {

@@ -276,11 +276,11 @@ static void note_queued(struct client *client, const struct request *request, en
         queued_add_silent(queued, reply_word(request) == REPLY_ON || may_confirm(request));
     if (!queue(queued, request, effect))
         client_close_starved(client);
-    queued_add(queued);
     if (request->hello != NULL && request->hello->has_auth) {
         login_attempt_failed(client); /* nobody will look for its answer in what EXEC answers */
         login_queue(client, request->hello);
     }
+    queued_add(queued);
 }
 
 /* Of what EXEC answers only what follows `heard_from` is heard, without what would tell how much that is. */
