@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "front/answer.h"
 #include "front/binding.h"
 #include "front/catalog.h"
 #include "front/holds.h"
@@ -198,6 +199,12 @@ void effect_apply(struct client *client, const struct call *call, const struct g
     case EFFECT_WAIT:
     case EFFECT_WRITE:
         proof_answered(client, call, reply);
+        break;
+    case EFFECT_GETNAME:
+        if (call->argument != 0)
+            client_go_on(client);
+        if (call->argument != 0 && is_ok)
+            answer_name(client);
         break;
     case EFFECT_RESET: /* weir's own, in front of its answer to the client's: see answer.c */
         if (!glimpse_starts(reply, SLICE("+RESET")))

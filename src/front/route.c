@@ -365,8 +365,8 @@ static enum route route(struct client *client, struct request *request)
     if (transaction_is_broken(&client->transaction) && effect != EFFECT_RESET)
         return answer_broken_multi(client, request);
     transaction_end_broken(&client->transaction);
-    if (effect != EFFECT_NONE && answer_is_ours(client, effect))
-        return answer_ours(client, request, effect);
+    if (effect == EFFECT_RESET && !client->is_raw)
+        return answer_reset(client, request);
 
     if (command->flow == FLOW_OWN && !transaction_is_open(&client->transaction))
         return run_own(client, request);
