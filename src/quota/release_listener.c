@@ -28,11 +28,31 @@ static void wake(struct release_listener *listener, bool has_key, struct slice k
     }
 }
 
+/* The next connection begins anew. */
+static void forget(struct release_listener *listener)
+{
+    listener->is_subscribed = false;
+    listener->frame.len = 0;
+    memset(&listener->scan, 0, sizeof listener->scan);
+}
+
+static void close_lane(struct release_listener *listener)
+{
+    weir_lane_close(&listener->base);
+    forget(listener);
+}
+
 /* ---- what is published ---- */
 
 static void take_frame(struct release_listener *listener, struct slice frame)
 {
     struct slice key;
+    if (frame.at[0] == '-') { /* weir may not subscribe: all ask again from time to time */
+        listener->again_ns = clock_ns() + LISTENER_AGAIN_NS;
+        close_lane(listener);
+        wake(listener, false, SLICE(""));
+        return;
+    }
     switch (release_read(frame, slice_str(listener->channel), &key)) {
     case RELEASE_NOTHING:
         break;
@@ -69,14 +89,6 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 
 /* ---- the subscription ---- */
 
-/* The next connection begins anew. */
-static void forget(struct release_listener *listener)
-{
-    listener->is_subscribed = false;
-    listener->frame.len = 0;
-    memset(&listener->scan, 0, sizeof listener->scan);
-}
-
 static void subscribe(struct release_listener *listener)
 {
     const struct slice words[] = {SLICE("SUBSCRIBE"), slice_str(listener->channel)};
@@ -90,7 +102,7 @@ static void subscribe(struct release_listener *listener)
 /* As long as a call waits. If Redis is away they learn it when they ask again. */
 static void open_if_needed(struct release_listener *listener)
 {
-    if (list_is_empty(&listener->waiting) || listener->base.is_open)
+    if (list_is_empty(&listener->waiting) || listener->base.is_open || clock_ns() < listener->again_ns)
         return;
     if (!weir_lane_open(&listener->base, listener->login, LANE_SCRIPT))
         return;
@@ -98,12 +110,6 @@ static void open_if_needed(struct release_listener *listener)
         subscribe(listener);
     else
         lane_wait(listener->base.rider.lane, &listener->base.rider);
-}
-
-static void close_lane(struct release_listener *listener)
-{
-    weir_lane_close(&listener->base);
-    forget(listener);
 }
 
 static void on_lost(struct rider *rider)
@@ -159,7 +165,7 @@ void release_listener_add(struct release_listener *listener, struct decision *ca
         list_push(&listener->waiting, &call->in_listener);
 }
 
-void release_listener_listen(struct release_listener *listener, struct slice channel)
+bool release_listener_listen(struct release_listener *listener, struct slice channel)
 {
     if (listener->channel == NULL || !slice_eq(channel, slice_str(listener->channel))) {
         close_lane(listener);
@@ -168,6 +174,7 @@ void release_listener_listen(struct release_listener *listener, struct slice cha
     }
     if (listener->channel != NULL)
         open_if_needed(listener);
+    return listener->base.is_open;
 }
 
 void release_listener_remove(struct release_listener *listener, struct decision *call)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "quota/decision.h"
 #include "upstream/weir_lane.h"
 
@@ -21,6 +22,7 @@ struct release_listener {
     struct reply_scan scan;
     struct bytes frame; /* the frame being received, as far as it has come */
     bool is_subscribed;
+    uint64_t again_ns; /* not before: it was refused to subscribe; 0: it was not */
     void (*on_wake)(struct decision *call); /* it should ask again */
 };
 
@@ -32,8 +34,13 @@ void release_listener_fini(struct release_listener *listener);
 /* Before the call asks: from now on releases of its key are noted, or wake it. */
 void release_listener_add(struct release_listener *listener, struct decision *call);
 
-/* The call waits: subscribe to `channel` (copied) if that has not been done. */
-void release_listener_listen(struct release_listener *listener, struct slice channel);
+/*
+ * The call waits: subscribe to `channel` (copied) if that has not been done. False: there is no subscription to be had
+ * now, and who waits must ask again within LISTENER_AGAIN_NS.
+ */
+#define LISTENER_AGAIN_NS NS_PER_S
+__attribute__((warn_unused_result)) bool release_listener_listen(struct release_listener *listener,
+                                                                 struct slice channel);
 
 /* Safe on a call that was not added. */
 void release_listener_remove(struct release_listener *listener, struct decision *call);
