@@ -95,6 +95,8 @@ void client_limit_unread(struct client *client, uint64_t more)
 
 void client_output(struct client *client, const char *data, size_t n)
 {
+    if (client->is_dropped)
+        return;
     link_write(&client->link, data, n);
     client_limit_unread(client, 0);
 }
@@ -173,6 +175,12 @@ void client_leave(struct client *client)
     client->is_leaving = true;
     link_resume(&client->link); /* what it still sends is thrown away, but its end must be heard */
     client->front->client_ops->on_leaving(client);
+}
+
+void client_drop(struct client *client)
+{
+    client->is_dropped = true;
+    client_leave(client);
 }
 
 void client_part(struct client *client)

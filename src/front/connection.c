@@ -195,7 +195,10 @@ static void finish_when_answered(struct client *client)
         return;
     if (client->has_private_lane)
         lane_choice_abandon(client);
-    link_finish(&client->link);
+    if (client->is_dropped)
+        client_close(client);
+    else
+        link_finish(&client->link);
 }
 
 static void drop_leases(struct client *client)

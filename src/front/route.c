@@ -351,8 +351,8 @@ static enum route forward(struct client *client, struct request *request)
 static enum route route(struct client *client, struct request *request)
 {
     const struct command *command = request->command;
-    if (command->flow == FLOW_DROP) {
-        client_close(client);
+    if (command->flow == FLOW_DROP && !client->is_raw) {
+        client_drop(client);
         return ROUTE_STOP;
     }
     if (client_extra(client)->n_asked > 0 && !quota_decides(command))
