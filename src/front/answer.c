@@ -230,43 +230,28 @@ static enum route reset(struct client *client)
     return answer_with(client, SLICE("+RESET\r\n"));
 }
 
-/* No name is on a shared lane. */
-static enum route get_name(struct client *client)
-{
-    struct slice name = session_name(client);
-    struct slice none = session_protocol(client) == 3 ? SLICE("_\r\n") : SLICE("$-1\r\n");
-    if (name.len == 0)
-        return answer_with(client, none);
-    char header[EMIT_HEADER_MAX];
-    client_answer(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
-    client_answer(client, name);
-    return answer_with(client, SLICE("\r\n"));
-}
-
-/* What concerns the session alone: its name, for a client that has no lane of its own. */
-bool answer_is_ours(const struct client *client, enum effect effect)
-{
-    if (effect == EFFECT_RESET)
-        return !client->is_raw;
-    bool keeps_lane = client->has_private_lane && !client->is_urgent; /* one for an urgent call is left at once */
-    bool has_lane = keeps_lane || client->front->settings->lanes_private;
-    bool is_let_in = !session_is_anonymous(client) || session_name(client).len > 0; /* whom Redis let choose one */
-    return effect == EFFECT_GETNAME && !has_lane && is_let_in;
-}
-
-enum route answer_ours(struct client *client, struct request *request, enum effect effect)
+enum route answer_reset(struct client *client, struct request *request)
 {
     struct verdict verdict;
-    if (effect == EFFECT_RESET && is_busy(client)) {
+    if (is_busy(client)) {
         lane_choice_wait_for_idle(client);
         return ROUTE_WAIT;
     }
-    if (effect == EFFECT_RESET && listens(client))
+    if (listens(client))
         return end_subscriptions(client);
     enum route result = answer_unless_passed(client, NULL, request, &verdict);
     if (result != ROUTE_GOES_ON)
         return result;
     account_answered(client, verdict.counted);
     answer_count(client, request, RESULT_LOCAL);
-    return effect == EFFECT_RESET ? reset(client) : get_name(client);
+    return reset(client);
+}
+
+void answer_name(struct client *client)
+{
+    struct slice name = session_name(client);
+    char header[EMIT_HEADER_MAX];
+    client_answer_now(client, slice_of(header, emit_header(header, '$', (int64_t)name.len)));
+    client_answer_now(client, name);
+    client_answer_now(client, SLICE("\r\n"));
 }

@@ -1,5 +1,5 @@
 /*
- * What a request is answered in its place: a refusal, an error, or what weir says itself (QUIT, RESET, CLIENT GETNAME).
+ * What a request is answered in its place: a refusal, an error, or what weir says itself (QUIT, RESET).
  *
  * The answer stands behind all earlier ones. Inside MULTI an error voids the transaction in Redis too.
  */
@@ -48,9 +48,10 @@ enum route answer_barred(struct client *client, const struct request *request);
 
 enum route answer_quit(struct client *client);
 
-/* Does the request concern the session alone (RESET, CLIENT GETNAME), so that weir answers it? */
-bool answer_is_ours(const struct client *client, enum effect effect);
-enum route answer_ours(struct client *client, struct request *request, enum effect effect);
+enum route answer_reset(struct client *client, struct request *request);
+
+/* CLIENT GETNAME, which Redis has just let it ask, on a lane that bears no name: its name, in the place of that answer. */
+void answer_name(struct client *client);
 
 /* What has become of the request, for metrics and the slow log. */
 void answer_count(struct client *client, const struct request *request, enum counted_result result);

@@ -95,6 +95,8 @@ void client_limit_unread(struct client *client, uint64_t more)
 
 void client_output(struct client *client, const char *data, size_t n)
 {
+    if (client->is_dropped)
+        return;
     link_write(&client->link, data, n);
     client_limit_unread(client, 0);
 }
@@ -107,7 +109,7 @@ static bool is_in_message(const struct client *client)
 bool client_is_owed(const struct client *client)
 {
     return client->rider.in_flight > 0 ||
-           (client->has_private_lane && client->rider.lane != NULL && client->rider.lane->ends_run);
+           (client->has_private_lane && client->rider.lane != NULL && client->rider.lane->ends_run != RUN_GOES_ON);
 }
 
 void client_answer(struct client *client, struct slice reply)
@@ -173,6 +175,12 @@ void client_leave(struct client *client)
     client->is_leaving = true;
     link_resume(&client->link); /* what it still sends is thrown away, but its end must be heard */
     client->front->client_ops->on_leaving(client);
+}
+
+void client_drop(struct client *client)
+{
+    client->is_dropped = true;
+    client_leave(client);
 }
 
 void client_part(struct client *client)

@@ -151,6 +151,7 @@ struct client {
     bool is_stalled : 1;       /* nothing is read or taken: it holds too much memory, see front/memory_pressure.h */
     bool is_held : 1;          /* no request is taken until an answer has come */
     bool is_leaving : 1;       /* nothing more is taken; closed when all is answered and sent */
+    bool is_dropped : 1;       /* it is leaving, and hears nothing more */
     bool is_eof : 1;           /* it has ended its side */
     bool is_announcing : 1;    /* the header that says who it is has not come whole: see front/proxied.h */
     bool is_raw : 1;           /* its replies cannot be told apart any more: they pass as bytes */
@@ -239,6 +240,9 @@ void client_forget_refusal(struct client *client);
 
 /* Take no more requests; close when all is answered and sent. */
 void client_leave(struct client *client);
+
+/* The same, but nothing more is sent: close when Redis has carried out all that has been asked. */
+void client_drop(struct client *client);
 
 /*
  * The same because weir stops, for a client that nothing is owed: it reads the end of weir's side, and closes its own.

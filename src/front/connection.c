@@ -107,9 +107,9 @@ static void on_refused(struct rider *rider, struct slice reply)
 
 static void on_transaction(struct rider *rider, const char *data, size_t n)
 {
-    struct members *selects = client_extra(client_of_rider(rider))->queued.selects;
-    if (selects != NULL)
-        members_feed(selects, data, n);
+    struct extra *extra = client_of_rider(rider)->extra;
+    if (extra != NULL)
+        queued_feed(&extra->queued, data, n);
 }
 
 static void on_heavy(struct rider *rider)
@@ -195,7 +195,10 @@ static void finish_when_answered(struct client *client)
         return;
     if (client->has_private_lane)
         lane_choice_abandon(client);
-    link_finish(&client->link);
+    if (client->is_dropped)
+        client_close(client);
+    else
+        link_finish(&client->link);
 }
 
 static void drop_leases(struct client *client)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "front/answer.h"
 #include "front/binding.h"
 #include "front/catalog.h"
 #include "front/holds.h"
@@ -15,7 +16,7 @@
 /* What a transaction has made of it weir cannot tell: it would go on as somebody else than Redis takes it for. */
 static void lose_track(struct client *client)
 {
-    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a transaction does not tell which database it chose");
+    session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "a transaction does not tell what became of its session");
     lane_choice_abandon(client);
     client_leave_for(client, CLOSED_UPSTREAM);
 }
@@ -62,10 +63,15 @@ static bool end_selects(struct client *client)
 static void end_queue(struct client *client, bool is_carried_out)
 {
     const struct queued *queued = &client_extra(client)->queued;
-    bool has_hello = queued_has_hello(queued);
-    bool is_waited_for = queued_has_session(queued);
-    if (is_carried_out && !client->rider.lane->is_raw && !end_selects(client))
+    bool is_waited_for = queued->login != NULL || queued_has_session(queued);
+    bool is_told = is_carried_out && !client->rider.lane->is_raw;
+    if (is_told && !end_selects(client))
         return;
+    if (is_told && !queued_settle(&client->extra->queued, client->rider.lane->is_suspect)) {
+        lose_track(client);
+        return;
+    }
+    bool has_hello = queued_has_hello(queued);
     if (is_carried_out && queued->is_astray)
         transaction_note_astray(&client->transaction);
     if (queued->login != NULL) {
@@ -216,6 +222,12 @@ void effect_apply(struct client *client, const struct call *call, const struct g
     case EFFECT_WAIT:
     case EFFECT_WRITE:
         proof_answered(client, call, reply);
+        break;
+    case EFFECT_GETNAME:
+        if (call->argument != 0)
+            client_go_on(client);
+        if (call->argument != 0 && is_ok)
+            answer_name(client);
         break;
     case EFFECT_RESET: /* weir's own, in front of its answer to the client's: see answer.c */
         if (!glimpse_starts(reply, SLICE("+RESET")))

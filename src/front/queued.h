@@ -21,9 +21,10 @@ struct queued {
     uint32_t pause_ms;   /* of CLIENT PAUSE ... WRITE; 0: none */
     uint32_t n_silent;   /* of a silent client */
     uint32_t heard_from; /* which of them, from 1, is the first that even the silent hear of; 0: none */
-    /* Of the session: */
+    /* Of the session, and after queued_settle only what Redis has done: */
     struct login *login;     /* of the last AUTH, or HELLO ... AUTH; counted; NULL: none */
     char *name;              /* of the last HELLO ... SETNAME, or CLIENT SETNAME; heap; NULL: none */
+    struct tried *tried;     /* all of these, by their places in what EXEC will answer; heap; NULL: none */
     struct members *selects; /* each SELECT, by its database, in what EXEC will answer; heap; NULL: none */
     uint8_t protocol;        /* of the last HELLO that asks for one; 0: none */
     bool is_short;           /* the login: see struct question */
@@ -59,6 +60,16 @@ __attribute__((warn_unused_result)) bool queued_select(struct queued *queued, ui
 __attribute__((warn_unused_result)) bool queued_rename(struct queued *queued, struct slice name);
 __attribute__((warn_unused_result)) bool queued_hello(struct queued *queued, const struct hello *hello);
 __attribute__((warn_unused_result)) bool queued_log_in(struct queued *queued, const struct hello *hello);
+
+/*
+ * EXEC has carried it out, and its answer has been fed: login, name and protocol are now the last that Redis has taken.
+ * `is_forgeable`: a script may have written that answer, so of logins the last one stays, to be asked for. False: the
+ * answer does not tell.
+ */
+__attribute__((warn_unused_result)) bool queued_settle(struct queued *queued, bool is_forgeable);
+
+/* The next bytes of what answers EXEC. */
+void queued_feed(struct queued *queued, const char *data, size_t n);
 
 /* Does what was queued of protocol and name hold once EXEC has carried it out? */
 static inline bool queued_has_hello(const struct queued *queued)

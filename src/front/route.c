@@ -351,8 +351,8 @@ static enum route forward(struct client *client, struct request *request)
 static enum route route(struct client *client, struct request *request)
 {
     const struct command *command = request->command;
-    if (command->flow == FLOW_DROP) {
-        client_close(client);
+    if (command->flow == FLOW_DROP && !client->is_raw) {
+        client_drop(client);
         return ROUTE_STOP;
     }
     if (client_extra(client)->n_asked > 0 && !quota_decides(command))
@@ -365,8 +365,8 @@ static enum route route(struct client *client, struct request *request)
     if (transaction_is_broken(&client->transaction) && effect != EFFECT_RESET)
         return answer_broken_multi(client, request);
     transaction_end_broken(&client->transaction);
-    if (effect != EFFECT_NONE && answer_is_ours(client, effect))
-        return answer_ours(client, request, effect);
+    if (effect == EFFECT_RESET && !client->is_raw)
+        return answer_reset(client, request);
 
     if (command->flow == FLOW_OWN && !transaction_is_open(&client->transaction))
         return run_own(client, request);

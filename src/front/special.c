@@ -276,11 +276,11 @@ static void note_queued(struct client *client, const struct request *request, en
         queued_add_silent(queued, reply_word(request) == REPLY_ON || may_confirm(request));
     if (!queue(queued, request, effect))
         client_close_starved(client);
-    queued_add(queued);
     if (request->hello != NULL && request->hello->has_auth) {
         login_attempt_failed(client); /* nobody will look for its answer in what EXEC answers */
         login_queue(client, request->hello);
     }
+    queued_add(queued);
 }
 
 /* Of what EXEC answers only what follows `heard_from` is heard, without what would tell how much that is. */
@@ -331,6 +331,17 @@ static bool gives_name(const struct request *request, enum effect effect)
     return effect == EFFECT_NAME || (effect == EFFECT_HELLO && request->hello->has_name);
 }
 
+/* On a lane for all there is no name: Redis says whether the client may ask for its own, and weir which that is. */
+static void note_name_asked(struct client *client, const struct lane *lane, struct call *call)
+{
+    call->argument = 0;
+    if (lane->role != LANE_SHARED || session_name(client).len == 0 || (call->flags & CALL_MUTE) != 0)
+        return;
+    call->argument = 1;
+    call->flags |= CALL_MUTE_UNLESS_ERROR;
+    client_hold(client);
+}
+
 static void note_sent(struct client *client, struct lane *lane, const struct request *request, enum effect effect,
                       struct call *call)
 {
@@ -354,6 +365,8 @@ static void note_sent(struct client *client, struct lane *lane, const struct req
         call->flags |= CALL_LOOK;
     if (effect == EFFECT_COMMAND && (call->flags & CALL_MUTE) == 0)
         catalog_ask(client, request->bytes);
+    if (call->effect == EFFECT_GETNAME)
+        note_name_asked(client, lane, call);
     if (client->is_urgent || is_session(effect)) /* what follows belongs to its own database; or to another session */
         client_hold(client);
 }

@@ -82,7 +82,7 @@ bool hello_read_auth(struct hello *hello, struct slice request, char *error)
 {
     struct argv_walk walk;
     struct slice word, first;
-    *hello = (struct hello){.has_auth = true};
+    *hello = (struct hello){.has_auth = true, .is_auth = true};
     argv_walk_init(&walk, request);
     if (!argv_next(&walk, &word) || walk.left > 2 || !argv_next(&walk, &first))
         return wrong(error, "ERR syntax error");

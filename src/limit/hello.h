@@ -19,6 +19,7 @@ struct hello {
     struct slice name;
     uint8_t protocol; /* 2 or 3; 0: not given */
     bool has_auth;
+    bool is_auth;  /* it is AUTH, no HELLO */
     bool is_short; /* AUTH password: the user is `default` */
     bool has_name;
     struct slice

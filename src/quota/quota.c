@@ -19,12 +19,15 @@
 
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define MS_PER_S 1000
+#define GIVE_BACK_NS (30 * NS_PER_S)         /* for so long a place of who has gone is given back again ... */
+#define GIVE_BACK_AGAIN_NS (500 * NS_PER_MS) /* ... after so long, while Redis does not take it */
 #define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
 
 struct quota {
     struct exchange exchange;
     struct release_listener listener;
     struct alarms *alarms;
+    struct list giving_back; /* struct decision, by in_client: of clients that have gone, see give_place_back */
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
@@ -82,10 +85,12 @@ static void done(struct decision *call)
     alarm_stop(quota->alarms, &call->alarm);
     release_listener_remove(&quota->listener, call);
     call->is_done = true;
-    if (call->owner == NULL)
-        decision_free(call);
-    else
+    if (call->owner != NULL) {
         quota->on_done(call);
+        return;
+    }
+    list_take(&call->in_client);
+    decision_free(call);
 }
 
 /* An error reply, whole. */
@@ -294,7 +299,33 @@ static void give_place_back(struct decision *call)
 {
     call->ask.rule.kind = QUOTA_RELEASE;
     call->ask.token = slice_str(call->token);
+    call->until_ns = now_of(call->quota) + GIVE_BACK_NS;
+    list_push(&call->quota->giving_back, &call->in_client);
     ask(call, hash_of(call));
+}
+
+/* Redis has not taken it, as it is busy with a script or away. False: it is no such call, or enough was tried. */
+static bool give_back_later(struct decision *call)
+{
+    uint64_t again_ns = now_of(call->quota) + GIVE_BACK_AGAIN_NS;
+    if (call->owner != NULL || list_is_empty(&call->in_client) || again_ns > call->until_ns)
+        return false;
+    wait_until(call, again_ns);
+    return true;
+}
+
+/* The worker ends: those that wait are dropped, the others are the exchange's. */
+static void end_giving_back(struct quota *quota)
+{
+    struct list now;
+    list_take_all(&now, &quota->giving_back);
+    while (!list_is_empty(&now)) {
+        struct decision *call = container_of(now.next, struct decision, in_client);
+        list_take(&call->in_client);
+        alarm_stop(quota->alarms, &call->alarm);
+        if (!call->is_asking)
+            decision_free(call);
+    }
 }
 
 static void decide_holding(struct decision *call, const int64_t *numbers)
@@ -382,6 +413,8 @@ static void on_deleted(struct decision *call, int64_t n)
 
 static void on_failed(struct decision *call, struct slice error, bool is_down)
 {
+    if (give_back_later(call))
+        return;
     if (call->ask.rule.kind == QUOTA_ANEW)
         renewal_end(call);
     for (unsigned i = 0; i < call->n_parts; i++)
@@ -485,6 +518,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->alarms = alarms;
     quota->settings = settings;
     quota->on_done = on_done;
+    list_init(&quota->giving_back);
     quota->denials = denials_new();
     exchange_init(&quota->exchange, lanes, login_get(lanes->base.commons->login), settings, &exchange_ops);
     release_listener_init(&quota->listener, lanes, alarms, login_get(lanes->base.commons->login), try);
@@ -494,6 +528,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
 /* All clients have gone: what is left belongs to nobody. */
 void quota_free(struct quota *quota)
 {
+    end_giving_back(quota);
     exchange_fini(&quota->exchange);
     release_listener_fini(&quota->listener);
     denials_free(quota->denials);

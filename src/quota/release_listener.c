@@ -30,11 +30,37 @@ static void wake(struct release_listener *listener, bool has_key, struct slice k
     }
 }
 
+/* The next connection begins anew. */
+static void forget(struct release_listener *listener)
+{
+    listener->is_subscribed = false;
+    listener->frame.len = 0;
+    memset(&listener->scan, 0, sizeof listener->scan);
+}
+
+static void close_lane(struct release_listener *listener)
+{
+    weir_lane_close(&listener->base);
+    forget(listener);
+}
+
+static void try_later(struct release_listener *listener)
+{
+    if (!list_is_empty(&listener->waiting) && !alarm_is_set(&listener->again))
+        alarm_set(listener->alarms, &listener->again, lanes_loop(listener->base.lanes)->now_ns + AGAIN_NS);
+}
+
 /* ---- what is published ---- */
 
 static void take_frame(struct release_listener *listener, struct slice frame)
 {
     struct slice key;
+    if (frame.at[0] == '-') { /* weir may not subscribe: until it may, all ask again each time it has tried */
+        close_lane(listener);
+        try_later(listener);
+        wake(listener, false, SLICE(""));
+        return;
+    }
     switch (release_read(frame, slice_str(listener->channel), &key)) {
     case RELEASE_NOTHING:
         break;
@@ -71,20 +97,6 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
 
 /* ---- the subscription ---- */
 
-/* The next connection begins anew. */
-static void forget(struct release_listener *listener)
-{
-    listener->is_subscribed = false;
-    listener->frame.len = 0;
-    memset(&listener->scan, 0, sizeof listener->scan);
-}
-
-static void try_later(struct release_listener *listener)
-{
-    if (!list_is_empty(&listener->waiting) && !alarm_is_set(&listener->again))
-        alarm_set(listener->alarms, &listener->again, lanes_loop(listener->base.lanes)->now_ns + AGAIN_NS);
-}
-
 static void subscribe(struct release_listener *listener)
 {
     const struct slice words[] = {SLICE("SUBSCRIBE"), slice_str(listener->channel)};
@@ -112,7 +124,7 @@ static void subscribe_if_ready(struct release_listener *listener)
 /* As long as a call waits. */
 static void open_if_needed(struct release_listener *listener)
 {
-    if (list_is_empty(&listener->waiting))
+    if (list_is_empty(&listener->waiting) || alarm_is_set(&listener->again))
         return;
     if (listener->base.is_open || weir_lane_open(&listener->base, listener->login, LANE_SCRIPT))
         subscribe_if_ready(listener);
@@ -123,12 +135,6 @@ static void open_if_needed(struct release_listener *listener)
 static void on_again(struct alarm *alarm)
 {
     open_if_needed(container_of(alarm, struct release_listener, again));
-}
-
-static void close_lane(struct release_listener *listener)
-{
-    weir_lane_close(&listener->base);
-    forget(listener);
 }
 
 static void on_lost(struct rider *rider)

@@ -7,11 +7,22 @@ void members_init(struct members *members)
     *members = (struct members){.announced = -1};
 }
 
+static void choose(struct members *members, uint32_t at, uint32_t number, bool is_list)
+{
+    uint32_t place = members->n++ % MEMBERS_KEPT;
+    members->at[place] = at;
+    members->number[place] = number;
+    members->is_list[place] = is_list;
+}
+
 void members_choose(struct members *members, uint32_t at, uint32_t number)
 {
-    members->at[members->n % MEMBERS_KEPT] = at;
-    members->number[members->n % MEMBERS_KEPT] = number;
-    members->n++;
+    choose(members, at, number, false);
+}
+
+void members_choose_list(struct members *members, uint32_t at, uint32_t number)
+{
+    choose(members, at, number, true);
 }
 
 /* The header, "*3\r\n", is complete: members follow. */
@@ -35,12 +46,18 @@ static const char *take_header(struct members *members, const char *at, const ch
     return next;
 }
 
+static bool is_good(const struct glimpse *member, bool is_list)
+{
+    char type = glimpse_type(member);
+    return is_list ? type == '*' || type == '%' : glimpse_is(member, SLICE("+OK\r\n"));
+}
+
 /* A member has been read (pushes in between do not count). */
 static void note_member(struct members *members)
 {
     uint32_t kept = members->n < MEMBERS_KEPT ? members->n : MEMBERS_KEPT;
-    for (uint32_t i = 0; i < kept && glimpse_is(&members->glimpse, SLICE("+OK\r\n")); i++)
-        if (members->at[i] == members->n_passed) {
+    for (uint32_t i = 0; i < kept; i++)
+        if (members->at[i] == members->n_passed && is_good(&members->glimpse, members->is_list[i])) {
             members->has_ok = true;
             members->number_of_ok = members->number[i];
         }

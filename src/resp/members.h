@@ -1,5 +1,6 @@
 /*
- * Watches some members of an array that arrives in pieces, and finds the last of them that is +OK.
+ * Watches some members of an array that arrives in pieces, and finds the last of them that is +OK, or what else its
+ * command answers when it has done what it was told.
  *
  * Members are chosen before the array arrives, by index, in rising order, each with a number for the caller's use. Only
  * the last MEMBERS_KEPT of them are remembered, so the answer can be "unknown". Nothing of the array is buffered but a
@@ -18,7 +19,8 @@
 
 struct members {
     uint32_t at[MEMBERS_KEPT]; /* indexes, from 0, of the members chosen last: the n-th is in at[n % MEMBERS_KEPT] */
-    uint32_t number[MEMBERS_KEPT]; /* the caller's number for each */
+    uint32_t number[MEMBERS_KEPT]; /* the caller's number for each ... */
+    bool is_list[MEMBERS_KEPT];    /* ... and whether an array or a map is what +OK is elsewhere */
     uint32_t n;                    /* how many were chosen */
     /* the array, as far as it has arrived: */
     struct reply_scan scan;
@@ -36,6 +38,9 @@ void members_init(struct members *members);
 
 /* Choose the member at index `at`, from 0; larger than those chosen before. */
 void members_choose(struct members *members, uint32_t at, uint32_t number);
+
+/* The same; in place of +OK an array or a map is expected, as HELLO answers. */
+void members_choose_list(struct members *members, uint32_t at, uint32_t number);
 
 /* Add the next piece of the array. */
 void members_feed(struct members *members, const char *data, size_t n);

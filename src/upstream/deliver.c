@@ -20,6 +20,28 @@ static void wake_if_idle(struct rider *rider)
     link_wake(rider_link(rider));
 }
 
+/* May a push come at all? */
+static bool may_push(const struct lane *lane)
+{
+    return lane->key.protocol == 3 || lane->is_unsure;
+}
+
+/* Has anybody on this lane asked for pushes, or another connection for him? */
+static bool wants_push(const struct lane *lane)
+{
+    return lane->owner != NULL && (lane->is_watching || lane->is_spent || lane->is_suspect ||
+                                   (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
+}
+
+/* The reply that ends a run of its rider's has been passed on: what Redis has pushed behind it belongs to it. */
+static void end_run(struct lane *lane, struct rider *rider)
+{
+    if (lane->is_monitoring || (may_push(lane) && wants_push(lane)))
+        lane->ends_run = RUN_ENDS_WITH_PUSHES;
+    else
+        rider->ops->on_run_end(rider);
+}
+
 static void finish_oldest(struct lane *lane)
 {
     struct call done = *calls_oldest(&lane->calls);
@@ -33,7 +55,7 @@ static void finish_oldest(struct lane *lane)
     if (done.counted != 0)
         done.rider->ops->on_counted(done.rider, done.counted);
     if ((done.flags & CALL_ENDS_RUN) != 0)
-        done.rider->ops->on_run_end(done.rider);
+        end_run(lane, done.rider);
     wake_if_idle(done.rider);
 }
 
@@ -45,19 +67,6 @@ static void note_answered(struct lane *lane, const struct call *call, uint32_t n
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);
     tags_drop(&lane->tags, n);
-}
-
-/* May a push come at all? */
-static bool may_push(const struct lane *lane)
-{
-    return lane->key.protocol == 3 || lane->is_unsure;
-}
-
-/* Has anybody on this lane asked for pushes, or another connection for him? */
-static bool wants_push(const struct lane *lane)
-{
-    return lane->owner != NULL && (lane->is_watching || lane->is_spent || lane->is_suspect ||
-                                   (lane->is_listed && owned_is_pointed_at(lane_node(lane)->owned, lane->id)));
 }
 
 static bool is_plain(struct lane *lane)
@@ -218,17 +227,20 @@ static bool end_call(struct lane *lane, const struct call *call)
     return true;
 }
 
+static bool tell_run_end(struct lane *lane)
+{
+    lane->ends_run = RUN_GOES_ON;
+    lane->owner->ops->on_run_end(lane->owner);
+    return !lane_is_closed(lane);
+}
+
 /*
  * What answers no call has come in whole: weir's own replies may follow, and who waits for its end goes on. False: the
  * lane is gone.
  */
 static bool end_aside(struct lane *lane)
 {
-    bool ends_run = lane->ends_run;
-    lane->ends_run = false;
-    if (ends_run)
-        lane->owner->ops->on_run_end(lane->owner);
-    if (lane_is_closed(lane))
+    if (lane->ends_run == RUN_ENDS_WITH_FRAME && !tell_run_end(lane))
         return false;
     if (lane->owner != NULL)
         wake_if_idle(lane->owner);
@@ -415,12 +427,50 @@ static void choose_way(struct lane *lane, struct slice bytes)
         lane->take = take_special;
 }
 
+/* The word that a push begins with, as far as it is here: of ">3\r\n$7\r\nmessage\r\n" the third line. */
+static struct slice first_word(struct slice bytes)
+{
+    const char *end = bytes.at + bytes.len;
+    const char *word = bytes.at;
+    for (int i = 0; i < 2 && word != NULL; i++) {
+        word = memchr(word, '\n', (size_t)(end - word));
+        word = word != NULL ? word + 1 : NULL;
+    }
+    const char *cr = word != NULL ? memchr(word, '\r', (size_t)(end - word)) : NULL;
+    return cr != NULL ? slice_of(word, (size_t)(cr - word)) : slice_of("", 0);
+}
+
+/* Does a frame begin that answers no call, a push or a line of MONITOR's? Where that cannot be told yet: no. */
+static bool begins_aside(struct lane *lane, struct slice bytes)
+{
+    const struct call *call = oldest(lane);
+    bool confirms = call != NULL && (call->flow == FLOW_SUBSCRIBE || call->flow == FLOW_UNSUBSCRIBE);
+    if (bytes.at[0] != '>')
+        return lane->is_monitoring && bytes.at[0] == '+' && bytes.len > 1 && (unsigned char)(bytes.at[1] - '0') <= 9;
+    if (!confirms)
+        return true;
+    struct slice word = first_word(bytes);
+    return word.len > 0 && confirmed_count(lane, word) == NULL;
+}
+
+void deliver_end_run(struct lane *lane)
+{
+    if (lane->ends_run == RUN_ENDS_WITH_PUSHES && !lane->is_in_frame && !lane_is_closed(lane) && tell_run_end(lane))
+        wake_if_idle(lane->owner);
+}
+
 const char *deliver(struct lane *lane, const char *p, const char *end)
 {
+    const struct slice bytes = slice_of(p, (size_t)(end - p));
+    if (lane->ends_run != RUN_GOES_ON && !begins_aside(lane, bytes)) {
+        deliver_end_run(lane);
+        if (lane_is_closed(lane))
+            return NULL;
+    }
     if (lane->is_raw)
         return take_raw(lane, p, end);
     if (!lane->is_in_frame)
-        choose_way(lane, slice_of(p, (size_t)(end - p)));
+        choose_way(lane, bytes);
     return lane->take(lane, p, end);
 }
 

@@ -14,6 +14,9 @@
  */
 const char *deliver(struct lane *lane, const char *p, const char *end);
 
+/* No more has come for now: behind a reply that ends a run of the owner's weir's own replies follow. */
+void deliver_end_run(struct lane *lane);
+
 /* Has of a frame that this rider hears a part come, and been passed on? */
 bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider);
 

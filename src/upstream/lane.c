@@ -307,8 +307,9 @@ bool lane_end_run(const struct rider *rider)
         was_said = (newest->flags & CALL_ENDS_RUN) != 0;
         newest->flags |= CALL_ENDS_RUN;
     } else {
-        was_said = lane->ends_run;
-        lane->ends_run = true;
+        was_said = lane->ends_run != RUN_GOES_ON;
+        if (!was_said)
+            lane->ends_run = RUN_ENDS_WITH_FRAME;
     }
     return !was_said;
 }

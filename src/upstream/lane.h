@@ -82,6 +82,13 @@ enum lane_role {
     LANE_DOOR,    /* where Redis says who a client is, and nothing else travels */
 };
 
+/* Of what its owner hears in a row, when it is to hear of the end, as by CALL_ENDS_RUN. */
+enum run_end {
+    RUN_GOES_ON,
+    RUN_ENDS_WITH_FRAME,  /* with the unasked frame that is being read */
+    RUN_ENDS_WITH_PUSHES, /* before what next is no push: its last reply has come */
+};
+
 #define GREETED_MAX 4096 /* bytes of one answer to a greeting: HELLO's is the longest */
 #define LANE_HUGE                                                                                                      \
     262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
@@ -136,10 +143,10 @@ struct lane {
     uint8_t role;            /* enum lane_role */
     uint8_t in;              /* enum lane_list: the list it is in */
     uint8_t returns;         /* how often its owner came back to it at once, see lend.c */
+    uint8_t ends_run;        /* enum run_end */
     struct greeting greeting;
     bool is_in_frame;   /* a frame has begun to come, and not ended */
     bool is_unasked;    /* this frame began when no call was in flight */
-    bool ends_run;      /* and the owner is to hear of its end, as with CALL_ENDS_RUN */
     bool is_muted;      /* this frame is thrown away */
     bool is_watching;   /* frames that answer no call may come */
     bool is_monitoring; /* Redis has said +OK to its owner's MONITOR */

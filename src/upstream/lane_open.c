@@ -106,6 +106,7 @@ static void on_data(struct link *link, const char *data, size_t n)
         else
             p = deliver(lane, p, end);
     }
+    deliver_end_run(lane);
 }
 
 /* False: out of memory. */

@@ -482,6 +482,18 @@ def test_behind_a_password(script, lanes, guarded):
 # ---- what differs from one connection to the next, or takes more than comparing ----
 
 
+@pytest.mark.parametrize("end", [b"POST / HTTP/1.1\r\n", b"Host: x\r\n", encode("POST", "x")], ids=["POST", "Host:", "as a request"])
+def test_what_was_sent_before_an_http_request_is_carried_out(end, weir, redis):
+    """And the sender hears nothing more, as from Redis, but what was answered before."""
+    for number in range(20):
+        with weir.connect() as conn:
+            conn.send(encode("SET", "before", number) + encode("MULTI") + encode("INCR", "n") + encode("EXEC") + end + encode("DEL", "n"))
+            assert conn.read_to_end() in (b"", b"+OK\r\n")
+        wait_until(lambda: redis.call("GET", "before") == b"%d" % number, "it is set")
+        wait_until(lambda: redis.call("GET", "n") == b"%d" % (number + 1), "the transaction is carried out")
+    redis.call("DEL", "before", "n")
+
+
 def test_client_ids_stay_and_differ(weir):
     with weir.connect() as a, weir.connect() as b:
         a_id, b_id = a.call("CLIENT", "ID"), b.call("CLIENT", "ID")

@@ -6,7 +6,8 @@ import time
 import pytest
 from kit.decisions import connections, decide, fresh, place, script_calls
 from kit.harness import MODES, wait_until
-from kit.resp import Closed, pipeline
+from kit.resp import Closed, encode, pipeline
+from kit.server import at_least
 
 
 def acquire(conn, key, most=1, ttl=100_000, wait=None):
@@ -220,6 +221,50 @@ def test_it_leaves_while_it_is_asked(weir, redis):
         finally:
             admin.call("CLIENT", "UNPAUSE")
         wait_until(lambda: redis.call("EXISTS", f"limit:{key}") == 0, "all are given back")
+
+
+def test_a_place_is_given_back_though_redis_is_busy_with_a_script(farm):
+    """Redis says -BUSY to its release at first."""
+    redis = farm.redis("--busy-reply-threshold" if at_least(7) else "--lua-time-limit", "1")
+    weir = farm.weir(redis, workers=1)
+    with redis.connect() as admin, redis.connect() as busy, weir.connect() as warm, weir.connect() as conn:
+        decide(warm, f"LIMIT FUNNEL {fresh()} 1/ms")
+        admin.call("CLIENT", "PAUSE", 20_000, "WRITE")
+        conn.send(pipeline("LIMIT ACQUIRE busy 3 1000000"))
+        wait_until(lambda: redis.waiting()[0] > 0, "it is asked")
+        conn.sock.setsockopt(1, 13, struct.pack("ii", 1, 0))  # SO_LINGER: a reset
+        conn.close()
+        assert warm.call("PING") == "PONG"
+        busy.send(encode("EVAL", "while true do end", 0))
+        wait_until(lambda: redis.waiting()[0] > 1, "the script waits behind it")
+        admin.send(encode("CLIENT", "UNPAUSE"))
+        with redis.connect() as killer:
+            wait_until(lambda: "BUSY" in str(killer.call("PING")), "the script runs")
+            wait_until(lambda: "BUSY" in str(warm.call("LIMIT", "FUNNEL", fresh(), "1/ms")), "weir has heard so, too")
+            assert killer.call("SCRIPT", "KILL") == "OK"
+        wait_until(lambda: redis.call("EXISTS", "limit:busy") == 0, "it is given back")
+
+
+def test_who_waits_asks_again_while_weir_may_not_subscribe(farm, redis):
+    secret = redis.folder / "mute"
+    secret.write_text("pw")
+    secret.chmod(0o600)
+    redis.call("ACL", "SETUSER", "mute", "on", ">pw", "~*", "&*", "+@all", "-subscribe")
+    weir = farm.weir(redis, workers=1, upstream_user="mute", upstream_password_file=secret)
+    key = fresh()
+    with weir.connect() as conn, weir.connect() as other:
+        token = acquire(conn, key).token
+        other.send(pipeline(f"LIMIT ACQUIRE {key} 1 100000 WAIT 100000"))
+        asked = script_calls(redis)
+        wait_until(lambda: script_calls(redis) > asked + 1, "it asks from time to time")
+        assert release(conn, key, token) == 1
+        assert place(other.read()).limited == 0
+        held = acquire(conn, key)
+        assert held.limited == 1
+        redis.call("ACL", "SETUSER", "mute", "+subscribe")
+        other.send(pipeline(f"LIMIT ACQUIRE {key} 1 100000 WAIT 100000"))
+        wait_until(lambda: redis.waiting()[1] > 0, "it listens once it may")
+    redis.call("ACL", "DELUSER", "mute")
 
 
 def test_a_client_with_places_leaves(weir, conn, redis):

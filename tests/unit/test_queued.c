@@ -106,6 +106,71 @@ static void test_selects_stand_where_they_were_queued(void **state)
     assert_null(queued.selects);
 }
 
+/* Feed `answer`, in pieces of one byte. */
+static void feed(struct queued *queued, const char *answer)
+{
+    for (; *answer != '\0'; answer++)
+        queued_feed(queued, answer, 1);
+}
+
+/* MULTI, AUTH alice, HELLO 3 SETNAME one, CLIENT SETNAME two, AUTH bob, PING */
+static struct queued queue_session(void)
+{
+    struct queued queued = {0};
+    struct hello alice = hello_as("alice", NULL, 0);
+    struct hello bob = hello_as("bob", NULL, 0);
+    struct hello hello = hello_as(NULL, "one", 3);
+    alice.is_auth = bob.is_auth = true;
+    queued_begin(&queued);
+    assert_true(queued_log_in(&queued, &alice));
+    queued_add(&queued);
+    assert_true(queued_hello(&queued, &hello));
+    queued_add(&queued);
+    assert_true(queued_rename(&queued, SLICE("two")));
+    queued_add(&queued);
+    assert_true(queued_log_in(&queued, &bob));
+    queued_add(&queued);
+    queued_add(&queued);
+    return queued;
+}
+
+static void test_what_redis_refuses_in_exec_has_no_effect(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *answer;
+        bool is_forgeable;
+        const char *user, *name;
+        uint8_t protocol;
+    } cases[] = {
+        {"*5\r\n+OK\r\n%1\r\n+a\r\n+b\r\n+OK\r\n+OK\r\n+PONG\r\n", false, "bob", "two", 3},
+        {"*5\r\n+OK\r\n*1\r\n+a\r\n-NOPERM\r\n-WRONGPASS\r\n+PONG\r\n", false, "alice", "one", 3},
+        {"*5\r\n-WRONGPASS\r\n-NOPERM\r\n+OK\r\n+OK\r\n+PONG\r\n", false, "bob", "two", 0},
+        {"*5\r\n-WRONGPASS\r\n-NOPERM\r\n-NOPERM\r\n-WRONGPASS\r\n+OK\r\n", false, NULL, "", 0},
+        {"*5\r\n-WRONGPASS\r\n-NOPERM\r\n-NOPERM\r\n-WRONGPASS\r\n+OK\r\n", true, "bob", "", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct queued queued = queue_session();
+        feed(&queued, cases[i].answer);
+        assert_true(queued_settle(&queued, cases[i].is_forgeable));
+        assert_int_equal(queued.login != NULL, cases[i].user != NULL);
+        if (cases[i].user != NULL)
+            assert_true(slice_eq(login_user(queued.login), slice_str(cases[i].user)));
+        assert_true(slice_eq(queued_name(&queued), slice_str(cases[i].name)));
+        assert_int_equal(queued.protocol, cases[i].protocol);
+        queued_forget(&queued);
+    }
+}
+
+static void test_an_answer_that_lacks_one_tells_nothing(void **state)
+{
+    (void)state;
+    struct queued queued = queue_session();
+    feed(&queued, "*4\r\n+OK\r\n%1\r\n+a\r\n+b\r\n+OK\r\n+PONG\r\n");
+    assert_false(queued_settle(&queued, false));
+    queued_forget(&queued);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +179,8 @@ int main(void)
         cmocka_unit_test(test_what_a_silent_client_hears_begins_with_the_first_that_is_heard),
         cmocka_unit_test(test_an_answer_leaves_what_the_next_has_queued),
         cmocka_unit_test(test_selects_stand_where_they_were_queued),
+        cmocka_unit_test(test_what_redis_refuses_in_exec_has_no_effect),
+        cmocka_unit_test(test_an_answer_that_lacks_one_tells_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

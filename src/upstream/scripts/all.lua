@@ -11,6 +11,7 @@
 --   part's key is wrong, or can store no more, its first integer is the text of the error, all others are 0, and nothing is
 --   changed.
 
+local STRING_WRITES = { 'set', 'del' }
 local algorithms = { funnel = funnel, sliding = sliding, approx = approx, fixed = fixed }
 local P, parts, behind, width = tonumber(argv[4]), {}, 5, 0
 for p = 1, P do
@@ -55,6 +56,11 @@ local function decide_all(first, n, to)
     local has_penalty = tries > 0 and (part.first or part.record)
     local passing = (counts_all or fitting[p] <= granted) and fitting[p] or n -- others' refusals take no room here
     if has_penalty then changes[p] = penalties().follow(part, passing, n) or changes[p] end
+  end
+  for p, part in ipairs(parts) do
+    local key = keys[first + p - 1]
+    failed = changes[p] and (part.check and part.check(key) or not part.check and denied(key, STRING_WRITES))
+    if failed then return failed end
   end
   for p, part in ipairs(parts) do
     if part.record or inner[p] ~= values[p] then penalties().put_front(part, values[p]) end

@@ -12,6 +12,7 @@
 --   charge(n, granted, key)  what n calls change, of which so many are granted: whether there is something to be written,
 --                            and the text of an error where it cannot be. Nothing is written yet
 --   write(key, value)        writes it: nil, WRONG, or an error that ends the whole script
+--   check(key)               an error if that takes a command that Redis does not let us use; nil: it is one command
 --   tell(granted, reply, to) puts its integers behind reply[to]; zeros without `granted`
 local function decide(part, key, value, n, reply, to)
   local inner = value
@@ -28,6 +29,8 @@ local function decide(part, key, value, n, reply, to)
   if not granted then
     wrong = WRONG
   elseif changes and not wrong then
+    wrong = part.check and part.check(key)
+    if wrong then return wrong end
     if part.record or inner ~= value then penalties().put_front(part, value) end
     wrong = part.write(key, inner)
     front = nil

@@ -21,6 +21,7 @@ local now_ms = (now - now % 1000) / 1000
 local now_text = format('%d', now_ms)
 
 local op, channel = argv[4], argv[7]
+local WRITES = { op == 'release' and 'zrem' or 'zadd', 'zremrangebyrank', 'pexpire' }
 local max, ttl = tonumber(argv[5]), tonumber(argv[6])
 local over = (now + (-now) % 1000) / 1000 + (ttl or 0) -- rounded up: nobody loses a part of a millisecond
 
@@ -69,7 +70,7 @@ local function bring_back(key)
   if brought then tidy(key) end
 end
 
-local reply = {}
+local reply, wrong = {}, nil
 for i, key in ipairs(keys) do
   local member, at = 'h:' .. argv[7 + i], 3 * (i - 1)
   local last = pcall('ZREVRANGE', key, 0, 0)
@@ -77,6 +78,8 @@ for i, key in ipairs(keys) do
   if last.err or last[1] and string.sub(last[1], 1, 2) ~= 'h:' then
     reply[at + 1], reply[at + 2], reply[at + 3] = WRONG, 0, 0
   else
+    wrong = not peek and denied(key, WRITES)
+    if wrong then return wrong end
     local held = redis.call('ZCOUNT', key, '(' .. now_text, '+inf')
     local mine = tonumber(redis.call('ZSCORE', key, member))
     local holds = mine and mine > now_ms
@@ -98,7 +101,7 @@ for i, key in ipairs(keys) do
         if held < max then
           granted, held = 1, held + 1
         elseif max > 0 then
-          local wrong = not peek and bring_back(key)
+          wrong = not peek and bring_back(key)
           if wrong then return wrong end
           -- Of the last `max` the first makes room, since all before it are over by then.
           local first = redis.call('ZREVRANGE', key, max - 1, max - 1, 'WITHSCORES')

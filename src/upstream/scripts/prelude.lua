@@ -17,6 +17,18 @@ local function failure(reply)
   return { err = string.match(reply.err, '^@user_script: %d+: %-(.*)') or reply.err }
 end
 
+-- An error if Redis would not let us use one of these commands on `key`: asked before the first write of what takes several,
+-- so that what is refused in the end has changed nothing. Each is asked about once. Up to 6.2 Redis cannot be asked.
+local may, asked_about = redis.acl_check_cmd, {}
+local function denied(key, names)
+  for _, name in ipairs(may and names or {}) do
+    if not asked_about[name] and not may(name, key) then
+      return { err = format("NOPERM this user has no permissions to run the '%s' command on this key", name) }
+    end
+    asked_about[name] = true
+  end
+end
+
 -- What is stored at keys first to last: all that is ever read of strings comes from here, and goes through store(). A key
 -- of a wrong type looks absent here, so what is absent is looked at again before it counts.
 local function fetch(first, last)

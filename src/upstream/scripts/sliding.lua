@@ -210,6 +210,13 @@ local function sliding(at)
     return not peek and (adds or cost < 0 and newest)
   end
 
+  local WRITES = { 'zadd', 'zcard', 'pttl', 'pexpire', 'zremrangebyrank', 'zremrangebyscore' }
+  local RARE = { 'unlink', 'zrem' }
+
+  local function check(key)
+    return denied(key, WRITES) or (is_old or mark or part.record) and denied(key, RARE) or nil
+  end
+
   local function write(key)
     local wrong
     if adds and is_old then
@@ -235,7 +242,7 @@ local function sliding(at)
   end
 
   part = { behind = at + 2 + 2 * R, width = 1 + 3 * R,
-    look = look, charge = charge, write = write, tell = tell }
+    look = look, charge = charge, check = check, write = write, tell = tell }
   return part
 end
 local algorithm = sliding
