@@ -58,6 +58,7 @@ say = $(if $(V),,$(if $(is_silent),@,@echo "  $(1)";))
 # ---- what is built from what ----
 
 SRC     = $(wildcard src/*/*.c)
+FOLDERS = $(patsubst %/,%,$(sort $(dir $(SRC))))
 HEADERS = $(wildcard src/*/*.h)
 SCRIPTS = $(wildcard src/upstream/scripts/*.lua)
 PAGE    = $(wildcard src/admin/page/*)
@@ -285,7 +286,7 @@ check-headers: # every header compiles alone
 
 check-clang: build/clang/weir $(patsubst %,build/clang/%.seen,$(UNITS) $(SIM) $(MODEL) $(FUZZERS) $(SESSION)) # the same warnings from clang
 
-check-lint: $(SRC:%.c=build/clang/%.tidy) # clang-tidy, see .clang-tidy
+check-lint: $(FOLDERS:%=build/clang/%/tidy) # clang-tidy, see .clang-tidy
 
 # What only the tests need is looked at, and not built.
 build/clang/%.seen: % Makefile
@@ -293,10 +294,14 @@ build/clang/%.seen: % Makefile
 	@clang $(BASE) $(if $(filter tests/fuzz/%,$<),-I.) $(if $(findstring /sim/,$<),-I. $(shell pkg-config --cflags $(LUA))) -MMD -MP -MF $(@:.seen=.d) -MT $@ -fsyntax-only $<
 	@touch $@
 
-# Only what was compiled anew is looked at anew.
-build/clang/%.tidy: build/clang/%.o .clang-tidy
-	@clang-tidy --quiet $*.c -- $(BASE) $(clang_CFLAGS) 2>$@.log || { cat $@.log; exit 1; }
-	@touch $@
+# Only what was compiled anew is looked at anew. One clang-tidy takes a folder: its start costs as much as a file.
+define tidy
+build/clang/$(1)/tidy: $(call objects,clang,$(filter $(1)/%,$(SRC))) .clang-tidy
+	@clang-tidy --quiet $$(if $$(filter .clang-tidy,$$?),$(filter $(1)/%,$(SRC)),$$(patsubst build/clang/%.o,%.c,$$?)) \
+	    -- $(BASE) $(clang_CFLAGS) 2>$$@.log || { cat $$@.log; exit 1; }
+	@touch $$@
+endef
+$(foreach f,$(FOLDERS),$(eval $(call tidy,$(f))))
 
 list-checks: # for tests/tools/run-tests.sh
 	@echo $(CHECKS)

@@ -34,7 +34,8 @@ for scenario in tests/sim/seeds/*.scenario; do
     build/asan/sim --replay "$scenario" >"$keep/replay.log" 2>&1 || { tail -n 60 "$keep/replay.log"; exit 1; }
 done
 if [ $# -eq 0 ]; then
-    seq 1 100 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --seed "$1" --steps 2000 >"$2/seed-$1.log" 2>&1 ||
+    # Each process goes through 25 of the 100 seeds: to start one costs a fifth of a run.
+    seq 1 25 100 | xargs -P "$(nproc)" -I{} bash -c 'build/asan/sim --seed "$1" --seeds 25 --steps 2000 >"$2/seed-$1.log" 2>&1 ||
         { tail -n 60 "$2/seed-$1.log"; exit 1; }' _ {} "$keep"
     build/asan/sim --seed 11 --steps 1000 --fail-sites >"$keep/places.log" 2>&1 || { tail -n 60 "$keep/places.log"; exit 1; }
     rm -f "$keep"/seed-*.log

@@ -9,8 +9,9 @@ import random
 import socket
 import struct
 
-from kit.resp import CHUNK, TIMEOUT, encode
+from kit.resp import TIMEOUT, encode
 
+LONGEST = 1 << 18  # line that is read at once
 FILLER = random.Random(1).randbytes(1 << 20)
 UNAVAILABLE = b"-UPSTREAM unavailable"
 RST = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, and tell the other side so
@@ -78,7 +79,7 @@ class Client:
     async def run(self):
         while not self.crowd.over:
             try:
-                reader, writer = await asyncio.open_connection(*self.crowd.address, limit=CHUNK)
+                reader, writer = await asyncio.open_connection(*self.crowd.address, limit=LONGEST)
             except OSError as error:
                 raise AssertionError("weir takes no connections") from error
             sock = writer.get_extra_info("socket")

@@ -7,7 +7,7 @@ import select
 import socket
 
 TIMEOUT = 15.0
-CHUNK = 1 << 18
+CHUNK = 1 << 16  # malloc maps what is much larger anew each time, and most replies are small
 
 
 class Error(str):
