@@ -85,7 +85,7 @@ static void pass_plainly(struct scene *scene, uint64_t n)
     struct verdict verdict;
     while (n-- > 0) {
         scene->now_ns += STEP_NS;
-        if (!gate_ask_plainly(account->policy, account->holders[PER_SUBJECT], get, scene->now_ns, tallies, &verdict))
+        if (!gate_ask_plainly(account->policy, account->holders[PER_SUBJECT], get, 1, scene->now_ns, tallies, &verdict) == 0)
             abort();
     }
 }

@@ -41,25 +41,41 @@ bool account_is_paying(const struct client *client, enum unit unit);
 
 /*
  * For requests on the short way. Are its limits, if it has any, no more than a count of its commands? Then
- * account_pass_plainly is account_ask: true is GATE_PASS, false GATE_REFUSE.
+ * account_pass_plainly is account_ask for n of them, one after the other: that many GATE_PASS, the others GATE_REFUSE,
+ * each with *verdict.
  */
 static inline bool account_is_plain(const struct client *client)
 {
     return client->bound == NULL || client->bound->is_plain;
 }
 
-static inline bool account_pass_plainly(struct client *client, const struct command *command, struct verdict *verdict)
+static inline uint32_t account_pass_plainly(struct client *client, const struct command *command, uint32_t n,
+                                            struct verdict *verdict)
 {
     struct front *front = client->front;
-    client->n_commands++;
+    client->n_commands += n;
     if (client->bound == NULL)
-        return true;
-    bool may = gate_ask_plainly(client->bound, client->subject, command, front->loop->now_ns, front->tallies, verdict);
-    client->n_refused += !may;
-    return may;
+        return n;
+    uint32_t passed =
+        gate_ask_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict);
+    client->n_refused += n - passed;
+    return passed;
 }
 
-/* The same for its bytes, of which there are few. */
+/* The same for account_ask_refusal: true if all n are refused; else nothing has been counted. */
+static inline bool account_refuse_plainly(struct client *client, const struct command *command, uint32_t n,
+                                          struct verdict *verdict)
+{
+    struct front *front = client->front;
+    if (client->bound == NULL || (command->flags & CMD_CONTROL) != 0 ||
+        !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict))
+        return false;
+    client->n_commands += n;
+    client->n_refused += n;
+    return true;
+}
+
+/* Of those that have passed, the bytes, of which there are few. */
 static inline void account_note_bytes(struct client *client, uint32_t n)
 {
     client->n_bytes += n;

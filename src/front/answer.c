@@ -1,6 +1,7 @@
 #include "front/answer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "front/account.h"
@@ -38,16 +39,30 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
     return answer_with(client, reply);
 }
 
-/* What a client is told that is beyond a limit, or denied. Good until the next call. */
-static struct slice refusal_of(struct front *front, const struct verdict *verdict)
+/*
+ * What a client is told that is beyond a limit, or denied, as often as *n says or, if that is more than there is room
+ * for, as *n says then. Good until the next call.
+ */
+static struct slice refusals_of(struct front *front, const struct verdict *verdict, uint32_t *n)
 {
     struct last_refusal *last = &front->last_refusal;
-    if (last->limit != verdict->limit || last->wait_ns != verdict->wait_ns) {
+    int64_t wait_ms = verdict->wait_ns == GATE_NEVER ? GATE_NEVER : (int64_t)ns_to_ms_up((uint64_t)verdict->wait_ns);
+    if (last->limit != verdict->limit || last->wait_ms != wait_ms) {
         last->len = refusal_text(last->text, slice_str(front->rules->error_prefix), verdict);
         last->limit = verdict->limit;
-        last->wait_ns = verdict->wait_ns;
+        last->wait_ms = wait_ms;
+        last->copies = 1;
     }
-    return slice_of(last->text, last->len);
+    *n = *n < REFUSALS_TOLD ? *n : REFUSALS_TOLD;
+    for (; last->copies < *n; last->copies++)
+        memcpy(last->text + last->copies * last->len, last->text, last->len);
+    return slice_of(last->text, *n * last->len);
+}
+
+static struct slice refusal_of(struct front *front, const struct verdict *verdict)
+{
+    uint32_t once = 1;
+    return refusals_of(front, verdict, &once);
 }
 
 /* Beyond a limit, or denied. */
@@ -61,16 +76,23 @@ static enum route refuse_over(struct client *client, struct lane *lane, struct r
     return ROUTE_STOP;
 }
 
-enum route answer_over(struct client *client, const struct verdict *verdict)
+enum route answer_over(struct client *client, const struct verdict *verdict, uint32_t n)
 {
-    return answer_with(client, refusal_of(client->front, verdict));
+    enum route result = ROUTE_TAKEN;
+    while (n > 0 && result == ROUTE_TAKEN) {
+        uint32_t told = n;
+        struct slice replies = refusals_of(client->front, verdict, &told);
+        result = answer_with(client, replies);
+        n -= told;
+    }
+    return result;
 }
 
 void answer_count(struct client *client, const struct request *request, enum counted_result result)
 {
     front_count(client->front, request->command, result);
     if (result == RESULT_THROTTLED || result == RESULT_LOCAL || result == RESULT_ERROR)
-        timing_local(client, timing_tag(request->command, request->argc));
+        timing_local(client, timing_tag(request->command, request->argc), 1);
 }
 
 /* The gate has refused it. */

@@ -32,8 +32,8 @@ const char *answer_subscriber_kinds(const struct client *client);
 /* The error for what a subscriber may not send in RESP2. */
 enum route answer_subscribed(struct client *client, struct request *request);
 
-/* For express: the request is beyond a limit. */
-enum route answer_over(struct client *client, const struct verdict *verdict);
+/* For express: n > 0 requests are beyond a limit. */
+enum route answer_over(struct client *client, const struct verdict *verdict, uint32_t n);
 
 /* Ask the gate. ROUTE_GOES_ON: the request has passed and is charged; otherwise it waits, or has been answered. */
 enum route answer_unless_passed(struct client *client, struct lane *lane, struct request *request,

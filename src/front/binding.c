@@ -182,9 +182,7 @@ void binding_tell_top(struct client *client)
     if (subject == NULL || client_entrance(client)->is_admin || (client->n_commands == 0 && client->n_bytes == 0))
         return;
     const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes};
-    for (unsigned by = 0; by < TOP_BY_COUNT; by++)
-        if (amounts[by] > 0)
-            top_add(front->top, (enum top_by)by, slice_str(subject->record->name), subject_name(subject), subject->hash,
-                    amounts[by], front->loop->now_ns);
+    top_add_each(front->top, slice_str(subject->record->name), subject_name(subject), subject->hash, amounts,
+                 front->loop->now_ns);
     client->n_commands = client->n_refused = client->n_bytes = 0;
 }

@@ -57,7 +57,7 @@ void decisions_ask(struct client *client, const struct request *request)
     struct slice name = slice_of(request->command->name, request->command->name_len);
     struct decision *call = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
     if (call == NULL) {
-        timing_local(client, timing_tag(request->command, request->argc));
+        timing_local(client, timing_tag(request->command, request->argc), 1);
         if (error.is_broken)
             client_close_starved(client);
         else

@@ -32,69 +32,148 @@ static inline struct lane *find_lane(const struct client *client)
     return is_there ? lane : NULL;
 }
 
-/* One request of the client's that can go now; NULL: the next must go the long way, or is not here. */
-static inline const struct command *find_next(const struct client *client, const struct lane *lane,
-                                              const struct request_limits *limits, const char *at, const char *end,
-                                              const char **next, uint32_t *argc)
-{
-    struct slice name;
-    struct front *front = client->front;
-    if (lane_is_congested(lane) || client->rider.sent_bytes > SHARED_BYTES_MAX || client->reader == READER_ASKS)
-        return NULL;
-    *next = plain_request(at, end, limits, &name, argc);
-    if (*next == NULL || *next - at > LARGE_REQUEST || *next - name.at < RECENT_NAME_ROOM)
-        return NULL;
-    return recent_find(&front->recent, front->commands, name);
-}
-
-/* It has passed the gate. */
-static inline enum route note(struct client *client, struct lane *lane, const struct command *command, uint32_t argc,
-                              uint32_t n)
-{
-    struct rider *rider = &client->rider;
-    lane_choice_note_read(client, command);
-    lane_count_sent(rider, SHARED_CALLS_FEW, n);
-    if (!lane_call(lane, rider, timing_tag(command, argc))) {
-        client_close_starved(client);
-        return ROUTE_STOP;
-    }
-    account_note_bytes(client, n);
-    if (command->is_pausable)
-        proof_note_elsewhere(client);
-    front_count(client->front, command, RESULT_FORWARDED);
-    return ROUTE_TAKEN;
-}
-
-enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used)
-{
-    struct front *front = client->front;
-    struct lane *lane = is_unburdened(client) && account_is_plain(client) ? find_lane(client) : NULL;
-    const char *from = bytes.at; /* what has passed and is not yet sent begins here, ... */
-    const char *at = bytes.at;   /* ... and ends here */
-    const char *next;
+/*
+ * Requests of one command, with as many arguments, that lie one behind the other. They come at one time and are bound
+ * by the same limits, so what becomes of each can be decided for all of them at once.
+ */
+struct stretch {
+    const char *at; /* the first begins here, ... */
+    const char *end;
     const struct command *command;
     uint32_t argc;
+    uint32_t n; /* 0: the next request must go the long way, or is not here */
+};
+
+/*
+ * Bytes of a stretch with more than one request. The questions that are asked once for a stretch (does the client send more
+ * than may be under way on a shared lane?) are asked again after so many.
+ */
+#define STRETCH_BYTES 4096
+
+/* The client's next requests that are alike, and can go now to this lane; NULL: there is none yet. */
+static inline struct stretch find_stretch(const struct client *client, const struct lane *lane,
+                                          const struct request_limits *limits, const char *at, const char *end)
+{
+    struct slice name;
+    struct stretch stretch = {.at = at, .n = 0};
+    struct front *front = client->front;
+    if ((lane != NULL && lane_is_congested(lane)) || client->rider.sent_bytes > SHARED_BYTES_MAX ||
+        client->reader == READER_ASKS)
+        return stretch;
+    const char *next = plain_request(at, end, limits, &name, &stretch.argc);
+    if (next == NULL || next - at > LARGE_REQUEST || next - name.at < RECENT_NAME_ROOM)
+        return stretch;
+    stretch.command = recent_find(&front->recent, front->commands, name);
+    if (stretch.command == NULL)
+        return stretch;
+    bool goes_alone = lane != NULL && lane_choice_asks_size(client, stretch.command);
+    size_t head = plain_head(at, name);
+    do {
+        stretch.end = next;
+        stretch.n++;
+        next = goes_alone ? NULL : plain_request_like(stretch.end, end, limits, at, head, stretch.argc);
+    } while (next != NULL && next - at <= STRETCH_BYTES);
+    return stretch;
+}
+
+/* Where the first n of the stretch end. */
+static const char *end_of(const struct stretch *stretch, const struct request_limits *limits, uint32_t n)
+{
+    struct slice name;
+    uint32_t argc;
+    const char *at = stretch->at;
+    if (n == stretch->n)
+        return stretch->end;
+    for (; n > 0; n--)
+        at = plain_request(at, stretch->end, limits, &name, &argc);
+    return at;
+}
+
+/* The first n, which end there, have passed the gate. False: out of memory, the client is closed. */
+static inline bool note(struct client *client, struct lane *lane, const struct stretch *stretch, uint32_t n,
+                        const char *end)
+{
+    struct rider *rider = &client->rider;
+    uint32_t bytes = (uint32_t)(end - stretch->at);
+    lane_choice_note_read(client, stretch->command);
+    lane_count_sent(rider, SHARED_CALLS_FEW, bytes);
+    if (!lane_call(lane, rider, timing_tag(stretch->command, stretch->argc), n)) {
+        client_close_starved(client);
+        return false;
+    }
+    account_note_bytes(client, bytes);
+    if (stretch->command->is_pausable)
+        proof_note_elsewhere(client);
+    front_count_many(client->front, stretch->command, RESULT_FORWARDED, n);
+    return true;
+}
+
+/* The last n of the stretch have not. */
+static enum route refuse(struct client *client, const struct stretch *stretch, uint32_t n,
+                         const struct verdict *verdict)
+{
+    front_count_many(client->front, stretch->command, RESULT_THROTTLED, n);
+    timing_local(client, timing_tag(stretch->command, stretch->argc), n);
+    return answer_over(client, verdict, n);
+}
+
+/* What is refused needs no lane; what passes must find one before it is charged, and that is the long way. */
+static enum route refuse_without_lane(struct client *client, const struct request_limits *limits, struct slice bytes,
+                                      size_t *used)
+{
+    const char *at = bytes.at;
     enum route result = ROUTE_TAKEN;
-    *used = 0;
-    if (lane == NULL)
-        return result;
-    while (result == ROUTE_TAKEN &&
-           (command = find_next(client, lane, limits, at, bytes.at + bytes.len, &next, &argc)) != NULL) {
+    while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        if (account_pass_plainly(client, command, &verdict)) {
-            result = note(client, lane, command, argc, (uint32_t)(next - at));
-            if (result == ROUTE_STOP)
-                break; /* it is not sent: nobody would wait for its reply */
-        } else {
-            front_count(front, command, RESULT_THROTTLED);
-            timing_local(client, timing_tag(command, argc));
-            lane_gather(lane, &client->rider, from, (size_t)(at - from));
-            from = next;
-            result = answer_over(client, &verdict);
+        const struct stretch stretch = find_stretch(client, NULL, limits, at, bytes.at + bytes.len);
+        if (stretch.n == 0 || !account_refuse_plainly(client, stretch.command, stretch.n, &verdict))
+            break;
+        at = stretch.end;
+        result = refuse(client, &stretch, stretch.n, &verdict);
+    }
+    *used = (size_t)(at - bytes.at);
+    return result;
+}
+
+/* To that lane: all that passes, with refusals in between. */
+static enum route send_along(struct client *client, struct lane *lane, const struct request_limits *limits,
+                             struct slice bytes, size_t *used)
+{
+    const char *from = bytes.at; /* what has passed and is not yet sent begins here, ... */
+    const char *at = bytes.at;   /* ... and ends here */
+    enum route result = ROUTE_TAKEN;
+    while (result == ROUTE_TAKEN) {
+        struct verdict verdict;
+        const struct stretch stretch = find_stretch(client, lane, limits, at, bytes.at + bytes.len);
+        if (stretch.n == 0)
+            break;
+        uint32_t n_passed = account_pass_plainly(client, stretch.command, stretch.n, &verdict);
+        const char *passed = end_of(&stretch, limits, n_passed);
+        if (n_passed > 0 && !note(client, lane, &stretch, n_passed, passed)) {
+            result = ROUTE_STOP;
+            break; /* they are not sent: nobody would wait for their replies */
         }
-        at = next;
+        at = passed;
+        if (n_passed < stretch.n) {
+            lane_gather(lane, &client->rider, from, (size_t)(at - from));
+            from = at = stretch.end;
+            result = refuse(client, &stretch, stretch.n - n_passed, &verdict);
+        }
     }
     lane_gather(lane, &client->rider, from, (size_t)(at - from));
     *used = (size_t)(at - bytes.at);
     return result;
+}
+
+enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used)
+{
+    *used = 0;
+    if (!is_unburdened(client) || !account_is_plain(client))
+        return ROUTE_TAKEN;
+    struct lane *lane = find_lane(client);
+    if (lane != NULL)
+        return send_along(client, lane, limits, bytes, used);
+    if (!lease_holds(&client->shared))
+        return refuse_without_lane(client, limits, bytes, used);
+    return ROUTE_TAKEN;
 }

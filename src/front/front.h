@@ -69,11 +69,13 @@ struct entrance {
 };
 
 /* The last refusal, as text: who sends many commands at once is told the same many times. */
+#define REFUSALS_TOLD 16
 struct last_refusal {
     const struct limit *limit; /* NULL: none */
-    int64_t wait_ns;
-    size_t len;
-    char text[REFUSAL_ROOM];
+    int64_t wait_ms;           /* as it tells; GATE_NEVER: that it will never pass */
+    size_t len;                /* of one */
+    uint32_t copies; /* how often it is in `text`, one behind the other; at least once, at most REFUSALS_TOLD times */
+    char text[REFUSALS_TOLD * REFUSAL_ROOM];
 };
 
 /* Of the slow log: how many entries this worker adds. */
@@ -125,10 +127,16 @@ static inline struct node *front_home_node(const struct front *front)
     return lanes_node(&front_home(front)->lanes);
 }
 
-/* That has become of a command. */
+/* That has become of n commands, or of one. */
+static inline void front_count_many(struct front *front, const struct command *command, enum counted_result result,
+                                    uint32_t n)
+{
+    count_add(&front->counts.commands[command->kind][result], n);
+}
+
 static inline void front_count(struct front *front, const struct command *command, enum counted_result result)
 {
-    count_add(&front->counts.commands[command->kind][result], 1);
+    front_count_many(front, command, result, 1);
 }
 
 /* A client that was accepted has gone. */

@@ -43,10 +43,16 @@ void lane_choice_withdraw(struct client *client);
 /* Give the client's private lane back if nothing needs it any more. */
 void lane_choice_release(struct client *client);
 
-/* A request goes to the lane that was found for it: on a shared one the size of what it reads is asked first. */
+/* Is it the first request on shared lanes that reads something? Then the size of what it reads is asked first. */
+static inline bool lane_choice_asks_size(const struct client *client, const struct command *command)
+{
+    return client->reader == READER_NEW && !client->has_private_lane && (command->flags & CMD_READONLY) != 0;
+}
+
+/* A request goes to the lane that was found for it. */
 static inline void lane_choice_note_read(struct client *client, const struct command *command)
 {
-    if (client->reader == READER_NEW && !client->has_private_lane && (command->flags & CMD_READONLY) != 0)
+    if (lane_choice_asks_size(client, command))
         client->reader = READER_ASKS;
 }
 

@@ -35,7 +35,7 @@ static bool note_call(struct client *client, struct lane *lane, const struct req
 {
     uint32_t tag = timing_tag(request->command, request->argc);
     if (request->counted == 0 && client->rider.waited_us == 0)
-        return lane_call(lane, &client->rider, tag);
+        return lane_call(lane, &client->rider, tag, 1);
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call != NULL)
         call->counted = request->counted;

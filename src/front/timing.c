@@ -103,15 +103,15 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
         log_run(client, &timed);
 }
 
-void timing_local(struct client *client, uint32_t tag)
+void timing_local(struct client *client, uint32_t tag, uint32_t n)
 {
     const struct timed timed = {
         .arrived_ns = client->rider.arrived_ns,
         .answered_ns = now_ns(client),
         .waited_us = client->rider.waited_us,
-        .n = 1,
+        .n = n,
     };
-    if (note(client, &timed))
+    if (note(client, &timed)) /* of requests that are alike one entry says enough, as in log_run */
         (void)log_slow(client, &timed, tag);
 }
 

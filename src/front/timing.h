@@ -23,8 +23,8 @@ static inline uint32_t timing_tag(const struct command *command, uint32_t argc)
 /* Redis has answered n of the client's requests: for rider_ops. */
 void timing_answered(struct rider *rider, const struct call *call, uint32_t n);
 
-/* weir has answered the client's next request. */
-void timing_local(struct client *client, uint32_t tag);
+/* weir has answered the client's next n requests, which all have this tag. */
+void timing_local(struct client *client, uint32_t tag, uint32_t n);
 
 /* A LIMIT command has been decided; measured unless its arrived_ns is 0. */
 void timing_decided(struct client *client, const struct decision *call);

@@ -104,3 +104,26 @@ uint64_t fine_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
     uint64_t taken = tat_ns > now_ns ? unit_of(rate, tat_ns) : last_unit(rate, now_ns);
     return taken < full ? full - taken : 0;
 }
+
+/* What finds the funnel empty passes, and begins with the next whole unit. */
+uint64_t fine_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    bool is_empty = tat_ns <= now_ns;
+    uint64_t full = last_unit(rate, now_ns) + rate->burst;
+    uint64_t taken = is_empty ? next_unit(rate, now_ns) : unit_of(rate, tat_ns);
+    uint64_t room = taken < full ? full - taken : is_empty;
+    return room < n ? room : n;
+}
+
+uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    return after_ns(rate, tat_ns, now_ns, n);
+}
+
+uint64_t fine_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    uint64_t last = unit_of(rate, tat_ns);
+    uint64_t far = last_unit(rate, now_ns + rate->near_ns); /* the last that leaves it not near */
+    uint64_t near = last > far ? last - far : 0;
+    return near < n ? near : n;
+}

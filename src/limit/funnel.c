@@ -54,3 +54,16 @@ bool rate_init_bytes(struct rate *rate, uint64_t count, uint64_t period_ns, uint
     rate->near_ns = four_fifths(rate->burst_ns);
     return true;
 }
+
+uint64_t funnel_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    if (!funnel_is_near(rate, tat_ns, now_ns))
+        return 0;
+    if (n == 1)
+        return 1;
+    if (rate_is_fine(rate))
+        return fine_near_of(rate, tat_ns, now_ns, n);
+    uint64_t above_ns = tat_ns - (now_ns + rate->near_ns);
+    uint64_t near = (above_ns - 1) / rate->interval_ns + 1;
+    return near < n ? near : n;
+}

@@ -80,6 +80,8 @@ FUNNEL_RARE uint64_t fine_take(struct funnel *funnel, const struct rate *rate, u
 FUNNEL_RARE uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
 FUNNEL_RARE uint64_t fine_enqueue(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t cost);
 uint64_t fine_room(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns);
+FUNNEL_RARE uint64_t fine_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
+FUNNEL_RARE uint64_t fine_after(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
 
 /*
  * Take `cost` units at time `now_ns`, from any thread. 0: taken. Otherwise nothing was written, and the answer is the
@@ -103,6 +105,39 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_take(struct fu
     return 0;
 }
 
+/* How many of `n` units would pass when the word is tat_ns, if each were asked alone; not for rates of bytes. */
+static inline uint64_t funnel_fit(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n)
+{
+    if (rate_is_fine(rate))
+        return fine_fit(rate, tat_ns, now_ns, n);
+    uint64_t debt_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
+    uint64_t room_ns = debt_ns < rate->burst_ns ? rate->burst_ns - debt_ns : 0;
+    if (n <= rate->burst && n * rate->interval_ns <= room_ns)
+        return n;
+    return room_ns / rate->interval_ns;
+}
+
+/*
+ * What n calls of funnel_take for one unit at the same time do, one after the other: returns how many of them take it,
+ * which are the first ones. *tat_ns is the word then: the others' answer is funnel_wait of it. Not for rates of bytes.
+ */
+static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate *rate, uint64_t now_ns, uint64_t n,
+                                        uint64_t *tat_ns)
+{
+    uint64_t next_ns, fit;
+    *tat_ns = atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed);
+    do {
+        fit = funnel_fit(rate, *tat_ns, now_ns, n);
+        if (fit == 0)
+            return 0;
+        next_ns = rate_is_fine(rate) ? fine_after(rate, *tat_ns, now_ns, fit)
+                                     : (*tat_ns > now_ns ? *tat_ns : now_ns) + fit * rate->interval_ns;
+    } while (!atomic_compare_exchange_weak_explicit(&funnel->tat_ns, tat_ns, next_ns, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *tat_ns = next_ns;
+    return fit;
+}
+
 /* What funnel_take would answer; writes nothing. */
 __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const struct funnel *funnel,
                                                                       const struct rate *rate, uint64_t now_ns,
@@ -112,6 +147,13 @@ __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const stru
     if (cost > rate->plain_burst)
         return fine_ask(funnel, rate, now_ns, cost);
     return funnel_rule(rate, atomic_load_explicit(&funnel->tat_ns, memory_order_relaxed), now_ns, cost, &next_ns);
+}
+
+/* How long, in ns, until one unit would pass when the word is tat_ns; 0: now. */
+static inline uint64_t funnel_wait(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns)
+{
+    const struct funnel funnel = {tat_ns};
+    return funnel_ask(&funnel, rate, now_ns, 1);
 }
 
 /*
@@ -192,6 +234,10 @@ static inline bool funnel_is_near(const struct rate *rate, uint64_t tat_ns, uint
 {
     return tat_ns > now_ns + rate->near_ns;
 }
+
+/* Of the `n` units that have brought the word to tat_ns, one by one: how many left it near the limit? */
+uint64_t funnel_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
+uint64_t fine_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
 
 static inline uint64_t funnel_word(const struct funnel *funnel)
 {

@@ -46,23 +46,24 @@ bool gate_delays(const struct policy *policy, const struct command *command, enu
 
 /* ---- the short way: limits on the subject's commands, over refuse ---- */
 
-static bool refuse_plainly(const struct limit *limit, uint64_t wait_ns, struct tally *tallies, struct verdict *verdict)
+static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t n, struct tally *tallies,
+                           struct verdict *verdict)
 {
     verdict_set(verdict, limit, wait_ns);
-    tally_add(&tallies[limit->id].refused, 1);
-    return false;
+    tally_add(&tallies[limit->id].refused, n);
 }
 
-static bool pass_one(const struct limit *limit, struct subject *subject, uint64_t now_ns, struct tally *tallies,
-                     struct verdict *verdict)
+/* Returns how many of n equal commands pass. */
+static uint32_t pass_one(const struct limit *limit, struct subject *subject, uint32_t n, uint64_t now_ns,
+                         struct tally *tallies, struct verdict *verdict)
 {
-    struct funnel *funnel = subject_funnel(subject, limit->slot);
-    uint64_t wait_ns = funnel_take(funnel, &limit->rate, now_ns, 1);
-    if (wait_ns > 0)
-        return refuse_plainly(limit, wait_ns, tallies, verdict);
-    tally_add(&tallies[limit->id].admitted, 1);
-    tally_note_near(limit, funnel_word(funnel), now_ns, tallies);
-    return true;
+    uint64_t tat_ns;
+    uint32_t fit = (uint32_t)funnel_take_each(subject_funnel(subject, limit->slot), &limit->rate, now_ns, n, &tat_ns);
+    if (fit > 0)
+        tally_note_each(limit, tat_ns, now_ns, fit, tallies);
+    if (fit < n)
+        refuse_plainly(limit, funnel_wait(&limit->rate, tat_ns, now_ns), n - fit, tallies, verdict);
+    return fit;
 }
 
 /*
@@ -74,39 +75,67 @@ static bool needs_lock(const struct policy *policy)
     return policy->is_joint || atomic_load_explicit(&policy->record->is_locked, memory_order_relaxed);
 }
 
-static bool pass_several(const struct limit *limits, uint64_t binds, struct subject *subject, uint64_t now_ns,
-                         struct tally *tallies, struct verdict *verdict)
+/* Which limit lets the next command wait longest? Returns for how long; 0: it passes all. */
+static uint64_t longest_wait(const struct limit *limits, uint64_t binds, struct subject *subject, uint64_t now_ns,
+                             const struct limit **slowest)
 {
-    const struct limit *slowest = NULL;
     uint64_t longest_ns = 0;
-    subject_lock(subject);
     for (uint64_t left = binds; left; left &= left - 1) {
         const struct limit *limit = &limits[lowest(left)];
         uint64_t wait_ns = funnel_ask(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
         if (wait_ns > longest_ns) {
             longest_ns = wait_ns;
-            slowest = limit;
+            *slowest = limit;
         }
     }
-    for (uint64_t left = longest_ns == 0 ? binds : 0; left; left &= left - 1) {
-        const struct limit *limit = &limits[lowest(left)];
-        uint64_t tat_ns = funnel_charge(subject_funnel(subject, limit->slot), &limit->rate, now_ns, 1);
-        tally_add(&tallies[limit->id].admitted, 1);
-        tally_note_near(limit, tat_ns, now_ns, tallies);
-    }
-    subject_unlock(subject);
-    return longest_ns == 0 || refuse_plainly(slowest, longest_ns, tallies, verdict);
+    return longest_ns;
 }
 
-bool gate_ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
-                      uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+/* The same for several limits: as many pass as the one with the least room lets pass. */
+static uint32_t pass_several(const struct limit *limits, uint64_t binds, struct subject *subject, uint32_t n,
+                             uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+{
+    const struct limit *slowest = NULL;
+    uint64_t fit = n, longest_ns = 0;
+    subject_lock(subject);
+    for (uint64_t left = binds; left && fit > 0; left &= left - 1) {
+        const struct limit *limit = &limits[lowest(left)];
+        fit = funnel_fit(&limit->rate, funnel_word(subject_funnel(subject, limit->slot)), now_ns, fit);
+    }
+    for (uint64_t left = fit > 0 ? binds : 0; left; left &= left - 1) {
+        const struct limit *limit = &limits[lowest(left)];
+        uint64_t tat_ns = funnel_charge(subject_funnel(subject, limit->slot), &limit->rate, now_ns, fit);
+        tally_note_each(limit, tat_ns, now_ns, fit, tallies);
+    }
+    if (fit < n)
+        longest_ns = longest_wait(limits, binds, subject, now_ns, &slowest);
+    subject_unlock(subject);
+    if (slowest != NULL)
+        refuse_plainly(slowest, longest_ns, n - fit, tallies, verdict);
+    return (uint32_t)fit;
+}
+
+uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
+                          uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
     uint64_t binds = bound(policy, command);
     if (!binds)
-        return true;
+        return n;
     if (needs_lock(policy))
-        return pass_several(policy->limits, binds, subject, now_ns, tallies, verdict);
-    return pass_one(&policy->limits[lowest(binds)], subject, now_ns, tallies, verdict);
+        return pass_several(policy->limits, binds, subject, n, now_ns, tallies, verdict);
+    return pass_one(&policy->limits[lowest(binds)], subject, n, now_ns, tallies, verdict);
+}
+
+bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
+                         uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+{
+    const struct limit *slowest = NULL;
+    subject_lock(subject);
+    uint64_t wait_ns = longest_wait(policy->limits, bound(policy, command), subject, now_ns, &slowest);
+    subject_unlock(subject);
+    if (wait_ns > 0)
+        refuse_plainly(slowest, wait_ns, n, tallies, verdict);
+    return wait_ns > 0;
 }
 
 /* ---- the long way: any limits ---- */
@@ -227,7 +256,8 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
     if (!binds)
         return GATE_PASS;
     if (policy->is_plain && !ask->is_dry) {
-        bool may = gate_ask_plainly(policy, account->holders[PER_SUBJECT], ask->command, ask->now_ns, tallies, verdict);
+        struct subject *subject = account->holders[PER_SUBJECT];
+        bool may = gate_ask_plainly(policy, subject, ask->command, 1, ask->now_ns, tallies, verdict) == 1;
         return may ? GATE_PASS : GATE_REFUSE;
     }
     const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0};

@@ -37,10 +37,19 @@ __attribute__((warn_unused_result)) enum gate gate_ask(const struct account *acc
 __attribute__((warn_unused_result)) enum gate gate_ask_refusal(const struct account *account, const struct ask *ask,
                                                                struct tally *tallies, struct verdict *verdict);
 
-/* gate_ask in fewer steps, for a policy with is_plain: true is GATE_PASS, false GATE_REFUSE. */
-__attribute__((warn_unused_result)) bool gate_ask_plainly(const struct policy *policy, struct subject *subject,
-                                                          const struct command *command, uint64_t now_ns,
-                                                          struct tally *tallies, struct verdict *verdict);
+/*
+ * gate_ask in fewer steps, for a policy with is_plain, and for n > 0 commands of this row one after the other at the
+ * same time: returns how many are GATE_PASS, which are the first ones. The others are GATE_REFUSE, each with *verdict.
+ */
+__attribute__((warn_unused_result)) uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject,
+                                                              const struct command *command, uint32_t n,
+                                                              uint64_t now_ns, struct tally *tallies,
+                                                              struct verdict *verdict);
+
+/* And gate_ask_refusal: true if they are refused, all n. Else nothing was charged or counted. */
+__attribute__((warn_unused_result)) bool gate_refuse_plainly(const struct policy *policy, struct subject *subject,
+                                                             const struct command *command, uint32_t n, uint64_t now_ns,
+                                                             struct tally *tallies, struct verdict *verdict);
 
 /*
  * For a command of class control, which gate_ask does not stop for limits on bytes: does its connection owe bytes?

@@ -116,10 +116,12 @@ static void move_base(struct top *top, uint64_t half_lives)
     top->base_ns += half_lives * TOP_HALF_LIFE_NS;
 }
 
-/* Most calls of a loop turn come with the same time. */
+/* So little moves no rate by a ten-thousandth, and the weight takes longer to work out than all else. */
+#define TICK_NS NS_PER_MS
+
 static void move_to(struct top *top, uint64_t now_ns)
 {
-    if (now_ns <= top->now_ns)
+    if (now_ns < top->now_ns + TICK_NS)
         return;
     uint64_t half_lives = (now_ns - top->base_ns) / TOP_HALF_LIFE_NS;
     if (half_lives > 0)
@@ -236,20 +238,32 @@ static size_t claim(struct table *table, const struct key *key)
     return i;
 }
 
+static void add(struct table *table, const struct key *key, double amount)
+{
+    size_t i = find(table, key);
+    if (i == MISSING)
+        i = claim(table, key);
+    table->sums[i] += amount;
+}
+
+void top_add_each(struct top *top, struct slice policy, struct slice subject, uint64_t hash,
+                  const uint64_t amounts[TOP_BY_COUNT], uint64_t now_ns)
+{
+    const struct key key = {hash, cut(subject, SUBJECT_NAME_MAX), cut(policy, TOP_POLICY_MAX)};
+    pthread_mutex_lock(&top->lock);
+    move_to(top, now_ns);
+    for (int by = 0; by < TOP_BY_COUNT; by++)
+        if (amounts[by] > 0)
+            add(&top->tables[by], &key, (double)amounts[by] * top->weight);
+    pthread_mutex_unlock(&top->lock);
+}
+
 void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject, uint64_t hash, uint64_t amount,
              uint64_t now_ns)
 {
-    if (amount == 0)
-        return;
-    struct key key = {hash, cut(subject, SUBJECT_NAME_MAX), cut(policy, TOP_POLICY_MAX)};
-    struct table *table = &top->tables[by];
-    pthread_mutex_lock(&top->lock);
-    move_to(top, now_ns);
-    size_t i = find(table, &key);
-    if (i == MISSING)
-        i = claim(table, &key);
-    table->sums[i] += (double)amount * top->weight;
-    pthread_mutex_unlock(&top->lock);
+    uint64_t amounts[TOP_BY_COUNT] = {0};
+    amounts[by] = amount;
+    top_add_each(top, policy, subject, hash, amounts, now_ns);
 }
 
 /* ---- all tables together ---- */

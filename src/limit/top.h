@@ -55,6 +55,10 @@ void top_free(struct top *top);
 void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject, uint64_t hash, uint64_t amount,
              uint64_t now_ns);
 
+/* The same in every metric at once. */
+void top_add_each(struct top *top, struct slice policy, struct slice subject, uint64_t hash,
+                  const uint64_t amounts[TOP_BY_COUNT], uint64_t now_ns);
+
 /* Forget everything, in every metric. */
 void top_forget(struct top *top);
 

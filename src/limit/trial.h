@@ -74,11 +74,20 @@ static inline void verdict_set(struct verdict *verdict, const struct limit *limi
     verdict->wait_ns = is_gauge ? 0 : wait_ns < GATE_NEVER ? (int64_t)wait_ns : GATE_NEVER;
 }
 
-/* After a charge: count it if the limit is nearly used up. */
+/* After a charge that has brought the word to tat_ns: count it if the limit is nearly used up. */
 static inline void tally_note_near(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, struct tally *tallies)
 {
     if (funnel_is_near(&limit->rate, tat_ns, now_ns))
         tally_add(&tallies[limit->id].near, 1);
+}
+
+/* After a charge of n units, one by one, that has brought the word to tat_ns. */
+static inline void tally_note_each(const struct limit *limit, uint64_t tat_ns, uint64_t now_ns, uint64_t n,
+                                   struct tally *tallies)
+{
+    tally_add(&tallies[limit->id].admitted, n);
+    if (funnel_is_near(&limit->rate, tat_ns, now_ns))
+        tally_add(&tallies[limit->id].near, funnel_near_of(&limit->rate, tat_ns, now_ns, n));
 }
 
 /* Add n to, or take n from, all gauges in the set `limits`. */

@@ -62,6 +62,22 @@ static inline const char *plain_bulk(const char *at, const char *end, uint32_t *
     return is_whole ? data : NULL;
 }
 
+/* `n` whole bulks. Returns where they end, or NULL; of the first, if `first` is not NULL, its data. */
+static inline const char *plain_bulks(const char *at, const char *end, const struct request_limits *limits, uint32_t n,
+                                      struct slice *first)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t len;
+        const char *data = plain_bulk(at, end, &len);
+        if (data == NULL || *at != '$' || len > limits->bulk)
+            return NULL;
+        if (first != NULL && i == 0)
+            *first = slice_of(data, len);
+        at = data + len + CRLF_LEN;
+    }
+    return at;
+}
+
 /* A whole multibulk request of *argc > 0 arguments, of which the first is *name. Returns where it ends, or NULL. */
 static inline const char *plain_request(const char *at, const char *end, const struct request_limits *limits,
                                         struct slice *name, uint32_t *argc)
@@ -69,16 +85,44 @@ static inline const char *plain_request(const char *at, const char *end, const s
     const char *next = plain_header(at, end, argc);
     if (next == NULL || *at != '*' || *argc == 0 || *argc > limits->args)
         return NULL;
-    for (uint32_t arg = 0; arg < *argc; arg++) {
-        uint32_t len;
-        const char *data = plain_bulk(next, end, &len);
-        if (data == NULL || *next != '$' || len > limits->bulk)
-            return NULL;
-        if (arg == 0)
-            *name = slice_of(data, len);
-        next = data + len + CRLF_LEN;
-    }
-    return next;
+    return plain_bulks(next, end, limits, *argc, name);
+}
+
+/* How many bytes a request has before its second argument: its name lies in it. At least PLAIN_HEAD_MIN. */
+#define PLAIN_HEAD_MIN 8
+
+static inline size_t plain_head(const char *at, struct slice name)
+{
+    return (size_t)(name.at + name.len + CRLF_LEN - at);
+}
+
+static inline uint64_t plain_word(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* n >= PLAIN_HEAD_MIN: by words, of which the last two may overlap. */
+static inline bool plain_is_same(const char *a, const char *b, size_t n)
+{
+    const size_t last = n - sizeof(uint64_t);
+    for (size_t i = 0; i < last; i += sizeof(uint64_t))
+        if (plain_word(a + i) != plain_word(b + i))
+            return false;
+    return plain_word(a + last) == plain_word(b + last);
+}
+
+/*
+ * plain_request for a request that begins like the one at `model`, which has `argc` arguments and `head` bytes before
+ * the second. NULL also if it begins otherwise.
+ */
+static inline const char *plain_request_like(const char *at, const char *end, const struct request_limits *limits,
+                                             const char *model, size_t head, uint32_t argc)
+{
+    if ((size_t)(end - at) < head || !plain_is_same(at, model, head))
+        return NULL;
+    return plain_bulks(at + head, end, limits, argc - 1, NULL);
 }
 
 #endif

@@ -190,13 +190,14 @@ static inline void audit(const struct lane *lane, const struct rider *rider)
 }
 #endif
 
-static struct call *push(struct lane *lane, struct rider *rider, uint32_t tag)
+/* One entry, with n tags. */
+static struct call *push(struct lane *lane, struct rider *rider, uint32_t tag, uint32_t n)
 {
-    if (!tags_push(&lane->tags, tag))
+    if (!tags_push(&lane->tags, tag, n))
         return NULL;
     struct call *call = calls_push(&lane->calls);
     if (call == NULL) {
-        tags_drop_newest(&lane->tags);
+        tags_drop_newest(&lane->tags, n);
         return NULL;
     }
     if (lane->calls.tail - lane->calls.head == 1)
@@ -210,18 +211,18 @@ static struct call *push(struct lane *lane, struct rider *rider, uint32_t tag)
     return call;
 }
 
-bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag)
+bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag, uint32_t n)
 {
-    struct call *call = push(lane, rider, tag);
+    struct call *call = push(lane, rider, tag, n);
     if (call == NULL)
         return false;
-    call->n = 1;
+    call->n = n;
     return true;
 }
 
 struct call *lane_call_special(struct lane *lane, struct rider *rider, uint8_t flow, uint32_t replies, uint32_t tag)
 {
-    struct call *call = push(lane, rider, tag);
+    struct call *call = push(lane, rider, tag, 1);
     if (call == NULL)
         return NULL;
     call->flow = flow;
@@ -285,7 +286,7 @@ void lane_withdraw(struct rider *rider)
     struct calls *calls = &rider->lane->calls;
     struct call *newest = calls_at(calls, calls->tail - 1);
     assert(newest->rider == rider && (newest->flags & CALL_ENDS_RUN) == 0);
-    tags_drop_newest(&rider->lane->tags);
+    tags_drop_newest(&rider->lane->tags, 1);
     inflight_end(&rider->lane->base->counts, newest, 1);
     if (newest->flow == FLOW_ONE && newest->n > 1) {
         newest->n--; /* equal ones before it */

@@ -238,8 +238,8 @@ static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)
 }
 
 /*
- * A request of so many bytes goes to a shared lane: rider.sent_bytes is what has gone there since no more than `few`
- * calls were unanswered. Before the call is noted.
+ * Requests of so many bytes go to a shared lane: rider.sent_bytes is what has gone there since no more than `few` calls
+ * were unanswered. Before their calls are noted.
  */
 static inline void lane_count_sent(struct rider *rider, uint32_t few, uint32_t bytes)
 {
@@ -274,21 +274,26 @@ bool lane_has_others_waiting(const struct lane *lane);
 
 /* ---- requests ---- */
 
-/* Note that `rider` will send a request that is answered by one plain reply. False: out of memory. */
-__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag);
+/*
+ * Note that `rider` will send n > 0 requests with this tag, each of which is answered by one plain reply. False: out of
+ * memory, and none of them is noted.
+ */
+__attribute__((warn_unused_result)) bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag,
+                                                         uint32_t n);
 
-/* The same; it becomes one with an equal call before it that came with it. */
-__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct rider *rider, uint32_t tag)
+/* The same; they become one with an equal call before them that came with them. */
+__attribute__((warn_unused_result)) static inline bool lane_call(struct lane *lane, struct rider *rider, uint32_t tag,
+                                                                 uint32_t n)
 {
     if (!calls_is_empty(&lane->calls)) {
         struct call *last = calls_newest(&lane->calls);
-        if (last->rider == rider && call_may_grow(last) && last->n < UINT32_MAX &&
-            last->arrived_ns == rider->arrived_ns && last->sent_ns == 0 && tags_push(&lane->tags, tag)) {
-            last->n++;
+        if (last->rider == rider && call_may_grow(last) && last->n <= UINT32_MAX - n &&
+            last->arrived_ns == rider->arrived_ns && last->sent_ns == 0 && tags_push(&lane->tags, tag, n)) {
+            last->n += n;
             return true;
         }
     }
-    return lane_call_apart(lane, rider, tag);
+    return lane_call_apart(lane, rider, tag, n);
 }
 
 /* Note any other request: `replies` frames for FLOW_SUBSCRIBE, else 1. NULL: out of memory. */

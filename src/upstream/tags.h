@@ -25,11 +25,14 @@ void tags_fini(struct tags *tags);
 /* Make room for one more. False: out of memory. */
 __attribute__((warn_unused_result)) bool tags_grow(struct tags *tags);
 
-__attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint32_t tag)
+/* The same tag n times. False: out of memory, and there is none of them. */
+__attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint32_t tag, uint32_t n)
 {
-    if (tags->tail - tags->head == tags->capacity && !tags_grow(tags))
-        return false;
-    tags->ring[tags->tail++ & (tags->capacity - 1)] = tag;
+    while (tags->capacity - (tags->tail - tags->head) < n)
+        if (!tags_grow(tags))
+            return false;
+    for (; n > 0; n--)
+        tags->ring[tags->tail++ & (tags->capacity - 1)] = tag;
     return true;
 }
 
@@ -50,9 +53,9 @@ static inline void tags_drop(struct tags *tags, uint32_t n)
         tags_shed(tags);
 }
 
-static inline void tags_drop_newest(struct tags *tags)
+static inline void tags_drop_newest(struct tags *tags, uint32_t n)
 {
-    tags->tail--;
+    tags->tail -= n;
 }
 
 #endif

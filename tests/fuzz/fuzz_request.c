@@ -100,6 +100,8 @@ static void check_plain(const struct request_scan *scan, const struct request_li
         return;
     REQUIRE(result == SCAN_FRAME && (size_t)(next - at) == used);
     REQUIRE(name.at == at + scan->args[0].off && name.len == scan->args[0].len);
+    if (name.len > 0) /* what follows is alike, or is not */
+        (void)plain_request_like(next, at + n, limits, at, plain_head(at, name), argc);
 }
 
 static void digest_frame(uint64_t *sum, const struct request_scan *scan)

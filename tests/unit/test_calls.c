@@ -27,7 +27,7 @@ static void memory_is_counted_and_given_back(void **state)
         struct call *call = calls_push(&calls);
         assert_non_null(call);
         call->argument = i;
-        assert_true(tags_push(&tags, i));
+        assert_true(tags_push(&tags, i, 1));
     }
     uint64_t most = held();
     assert_in_range(most, MANY * (sizeof(struct call) + 4), 2 * MANY * (sizeof(struct call) + 4) + 1000000);
@@ -43,7 +43,7 @@ static void memory_is_counted_and_given_back(void **state)
     assert_true(calls_is_empty(&calls));
     for (uint32_t i = 0; i < 3; i++) {
         assert_non_null(calls_push(&calls));
-        assert_true(tags_push(&tags, i));
+        assert_true(tags_push(&tags, i, 1));
     }
     assert_true(held() > 0);
     calls_fini(&calls);
@@ -59,7 +59,7 @@ static void small_ones_are_kept(void **state)
     struct tags tags = {.pool = &pool};
     for (int round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < CALLS_KEEP; i++)
-            assert_true(calls_push(&calls) != NULL && tags_push(&tags, i));
+            assert_true(calls_push(&calls) != NULL && tags_push(&tags, i, 1));
         uint64_t before = held();
         for (uint32_t i = 0; i < CALLS_KEEP; i++)
             calls_pop(&calls);
@@ -84,7 +84,7 @@ static void order_is_kept(void **state)
         for (uint64_t n = dice_below(&seed, 100); n > 0; n--) {
             struct call *call = calls_push(&calls);
             call->argument = pushed;
-            assert_true(tags_push(&tags, pushed++));
+            assert_true(tags_push(&tags, pushed++, 1));
         }
         for (uint64_t n = dice_below(&seed, 110); n > 0 && popped < pushed; n--) {
             assert_int_equal(calls_oldest(&calls)->argument, popped);

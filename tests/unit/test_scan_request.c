@@ -69,17 +69,35 @@ static void check_plain(const struct request_scan *scan, const struct request_li
     assert_int_equal(name.len, scan->args[0].len);
 }
 
+/* A request that begins like the one before it is taken as plain where it would be without that. */
+static void check_alike(const struct request_limits *limits, const char *model, const char *at, size_t n)
+{
+    struct slice name, other;
+    uint32_t argc, other_argc;
+    if (plain_request(model, at + n, limits, &name, &argc) == NULL || name.len == 0)
+        return;
+    size_t head = plain_head(model, name);
+    const char *next = plain_request(at, at + n, limits, &other, &other_argc);
+    bool is_alike = next != NULL && other_argc == argc && n >= head && memcmp(at, model, head) == 0;
+    assert_ptr_equal(plain_request_like(at, at + n, limits, model, head, argc), is_alike ? next : NULL);
+}
+
 /* One piece, at the guard page. `*frame` is where the current frame begins in the input. False: refused. */
 static bool trace_piece(FILE *out, struct request_scan *scan, const struct request_limits *limits, struct slice input,
                         size_t from, size_t n, size_t *frame)
 {
     const char *piece = guard_place(&guard, input.at + from, n);
+    const char *before = NULL; /* where the frame before begins, if it lies in this piece */
     size_t off = 0;
     while (off < n) {
         size_t used = SIZE_MAX;
         enum scan_result result = request_scan(scan, limits, piece + off, n - off, &used);
-        if (from + off == *frame)
+        if (from + off == *frame) {
             check_plain(scan, limits, piece + off, n - off, result, used);
+            if (before != NULL)
+                check_alike(limits, before, piece + off, n - off);
+            before = piece + off;
+        }
         if (result == SCAN_BAD) {
             show_error(out, scan);
             return false;
