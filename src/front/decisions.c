@@ -23,18 +23,18 @@ bool decisions_can_go(struct client *client)
     return client_extra(client)->n_asked < IN_FLIGHT_MAX && call_of(client->extra->asked.prev)->until_ns == 0;
 }
 
-static void note_asked(struct client *client, struct decision *call)
+static void note_asked(struct client *client, struct decision *decision)
 {
-    list_push(&client->extra->asked, &call->in_client);
+    list_push(&client->extra->asked, &decision->in_client);
     client->extra->n_asked++;
 }
 
 /* What may wait is not measured, as what blocks in Redis is not. */
-static void start_time(const struct client *client, const struct request *request, struct decision *call)
+static void start_time(const struct client *client, const struct request *request, struct decision *decision)
 {
-    call->arrived_ns = call->ask.wait_ns == 0 ? client->rider.arrived_ns : 0;
-    call->waited_us = client->rider.waited_us;
-    call->tag = timing_tag(request->command, request->argc);
+    decision->arrived_ns = decision->ask.wait_ns == 0 ? client->rider.arrived_ns : 0;
+    decision->waited_us = client->rider.waited_us;
+    decision->tag = timing_tag(request->command, request->argc);
 }
 
 void decisions_ask(struct client *client, const struct request *request)
@@ -55,8 +55,8 @@ void decisions_ask(struct client *client, const struct request *request)
     struct build error;
     build_init(&error, context.is_resp3);
     struct slice name = slice_of(request->command->name, request->command->name_len);
-    struct decision *call = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
-    if (call == NULL) {
+    struct decision *decision = quota_begin(client->front->quota, &context, name, request->bytes, client, &error);
+    if (decision == NULL) {
         timing_local(client, timing_tag(request->command, request->argc), 1);
         if (error.is_broken)
             client_close_starved(client);
@@ -64,43 +64,43 @@ void decisions_ask(struct client *client, const struct request *request)
             client_answer(client, slice_of(error.at, error.len));
         reply_mode_take(&client->reply_mode);
     } else {
-        start_time(client, request, call);
-        call->is_muted = reply_mode_take(&client->reply_mode);
-        note_asked(client, call);
-        quota_start(call);
+        start_time(client, request, decision);
+        decision->is_muted = reply_mode_take(&client->reply_mode);
+        note_asked(client, decision);
+        quota_start(decision);
     }
     build_fini(&error);
 }
 
 void decisions_answer_behind(struct client *client, struct slice reply)
 {
-    struct decision *call = quota_answered(client->front->quota, reply, client);
-    if (call == NULL) {
+    struct decision *decision = quota_answered(client->front->quota, reply, client);
+    if (decision == NULL) {
         client_close_starved(client);
         return;
     }
-    note_asked(client, call);
+    note_asked(client, decision);
 }
 
 /* In the order in which they were asked. */
 static void answer_done(struct client *client)
 {
     while (client_extra(client)->n_asked > 0 && call_of(client->extra->asked.next)->is_done) {
-        struct decision *call = call_of(client->extra->asked.next);
-        list_take(&call->in_client);
+        struct decision *decision = call_of(client->extra->asked.next);
+        list_take(&decision->in_client);
         client->extra->n_asked--;
-        timing_decided(client, call);
-        if (call->reply.is_broken)
+        timing_decided(client, decision);
+        if (decision->reply.is_broken)
             client_close_starved(client);
-        else if (!call->is_muted)
-            client_answer_now(client, slice_of(call->reply.at, call->reply.len));
-        quota_end(call);
+        else if (!decision->is_muted)
+            client_answer_now(client, slice_of(decision->reply.at, decision->reply.len));
+        quota_end(decision);
     }
 }
 
-void decisions_done(struct decision *call)
+void decisions_done(struct decision *decision)
 {
-    struct client *client = call->owner;
+    struct client *client = decision->owner;
     answer_done(client);
     if (client_extra(client)->n_asked < IN_FLIGHT_MAX / 2 && !client_is_closed(client))
         link_wake(&client->link);
@@ -120,11 +120,11 @@ bool decisions_hurry(struct client *client)
 void decisions_cancel(struct client *client)
 {
     for (; client_extra(client)->n_asked > 0; client->extra->n_asked--) {
-        struct decision *call = call_of(client->extra->asked.next);
-        list_take(&call->in_client);
-        if (call->is_done)
-            quota_end(call);
+        struct decision *decision = call_of(client->extra->asked.next);
+        list_take(&decision->in_client);
+        if (decision->is_done)
+            quota_end(decision);
         else
-            quota_cancel(call);
+            quota_cancel(decision);
     }
 }

@@ -21,7 +21,7 @@ void decisions_ask(struct client *client, const struct request *request);
 void decisions_answer_behind(struct client *client, struct slice reply);
 
 /* For quota_new. */
-void decisions_done(struct decision *call);
+void decisions_done(struct decision *decision);
 
 /*
  * The client has ended its side: no call of its waits longer. False: one is waiting now, so the client is to be

@@ -90,6 +90,13 @@ static inline bool quota_is_sure(const struct quota_ask *ask)
            ask->mode == QUOTA_CREDIT;
 }
 
+/* May remembered denials be wrong after it, also for calls behind it in the same turn? */
+static inline bool quota_makes_room(const struct quota_ask *ask)
+{
+    return ask->rule.kind == QUOTA_RESET || ask->rule.kind == QUOTA_BAN || ask->rule.kind == QUOTA_UNBAN ||
+           ask->mode == QUOTA_CREDIT || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
+}
+
 /* How many units one try takes; PARTIAL is as many tries of one unit as it costs. */
 static inline int64_t quota_charge(const struct quota_ask *ask)
 {

@@ -13,11 +13,11 @@ static bool is_plain(const struct quota_ask *ask)
 }
 
 /* Not counted: allow or deny, with the fields of an outcome by this rule. */
-static struct quota_outcome unasked(const struct decision *call, const struct quota_rule *rule, bool is_denied)
+static struct quota_outcome unasked(const struct decision *decision, const struct quota_rule *rule, bool is_denied)
 {
     return (struct quota_outcome){
         .limit = rule->rates[0].limit,
-        .granted = is_denied ? 0 : call->ask.cost,
+        .granted = is_denied ? 0 : decision->ask.cost,
         .retry_ns = is_denied ? RETRY_NS : -1,
         .is_limited = is_denied,
     };
@@ -25,55 +25,55 @@ static struct quota_outcome unasked(const struct decision *call, const struct qu
 
 /* ---- one key ---- */
 
-static enum away count_one(const struct decision *call, const struct quota_settings *settings, struct local_time time,
-                           struct quota_outcome *outcome)
+static enum away count_one(const struct decision *decision, const struct quota_settings *settings,
+                           struct local_time time, struct quota_outcome *outcome)
 {
-    uint64_t hash = hash_bytes(settings->key, call->key);
-    bool is_counted = is_plain(&call->ask) && local_decide(settings->local, &call->ask, &hash, time, outcome);
+    uint64_t hash = hash_bytes(settings->key, decision->key);
+    bool is_counted = is_plain(&decision->ask) && local_decide(settings->local, &decision->ask, &hash, time, outcome);
     return is_counted ? AWAY_COUNTED : AWAY_ERROR;
 }
 
-static enum away decide_one(const struct decision *call, const struct quota_settings *settings, struct local_time time,
-                            struct quota_outcome *outcome)
+static enum away decide_one(const struct decision *decision, const struct quota_settings *settings,
+                            struct local_time time, struct quota_outcome *outcome)
 {
-    if (!quota_is_rated(&call->ask) || call->when_down == QUOTA_DOWN_ERROR)
+    if (!quota_is_rated(&decision->ask) || decision->when_down == QUOTA_DOWN_ERROR)
         return AWAY_ERROR;
-    if (call->when_down == QUOTA_DOWN_LOCAL)
-        return count_one(call, settings, time, outcome);
-    *outcome = unasked(call, &call->ask.rule, call->when_down == QUOTA_DOWN_DENY);
+    if (decision->when_down == QUOTA_DOWN_LOCAL)
+        return count_one(decision, settings, time, outcome);
+    *outcome = unasked(decision, &decision->ask.rule, decision->when_down == QUOTA_DOWN_DENY);
     return AWAY_UNASKED;
 }
 
 /* ---- several ---- */
 
 /* The parts with this when-down, as bits. */
-static uint8_t saying(const struct decision *call, enum quota_when_down when_down)
+static uint8_t saying(const struct decision *decision, enum quota_when_down when_down)
 {
     unsigned bits = 0;
-    for (unsigned i = 0; i < call->n_parts; i++)
-        if (call->parts[i].when_down == when_down)
+    for (unsigned i = 0; i < decision->n_parts; i++)
+        if (decision->parts[i].when_down == when_down)
             bits |= 1U << i;
     return (uint8_t)bits;
 }
 
-static enum away count_some(const struct decision *call, const struct quota_settings *settings, struct local_time time,
-                            struct quota_outcome *outcome)
+static enum away count_some(const struct decision *decision, const struct quota_settings *settings,
+                            struct local_time time, struct quota_outcome *outcome)
 {
     struct quota_ask asks[QUOTA_PARTS_MAX];
     uint64_t hashes[QUOTA_PARTS_MAX];
     uint8_t indexes[QUOTA_PARTS_MAX] = {0};
-    unsigned refusing = saying(call, QUOTA_DOWN_DENY); /* shadows */
-    struct quota_ask some = call->ask;
+    unsigned refusing = saying(decision, QUOTA_DOWN_DENY); /* shadows */
+    struct quota_ask some = decision->ask;
     some.parts = asks;
     some.n_parts = 0;
-    for (uint8_t i = 0; i < call->n_parts; i++) {
-        if (call->parts[i].when_down != QUOTA_DOWN_LOCAL)
+    for (uint8_t i = 0; i < decision->n_parts; i++) {
+        if (decision->parts[i].when_down != QUOTA_DOWN_LOCAL)
             continue;
-        if (!is_plain(&call->asks[i]))
+        if (!is_plain(&decision->asks[i]))
             return AWAY_ERROR;
-        hashes[some.n_parts] = hash_bytes(settings->key, call->asks[i].key);
+        hashes[some.n_parts] = hash_bytes(settings->key, decision->asks[i].key);
         indexes[some.n_parts] = i;
-        asks[some.n_parts++] = call->asks[i];
+        asks[some.n_parts++] = decision->asks[i];
     }
     if (!local_decide(settings->local, &some, hashes, time, outcome))
         return AWAY_ERROR;
@@ -84,26 +84,26 @@ static enum away count_some(const struct decision *call, const struct quota_sett
     return AWAY_COUNTED;
 }
 
-static enum away decide_several(const struct decision *call, const struct quota_settings *settings,
+static enum away decide_several(const struct decision *decision, const struct quota_settings *settings,
                                 struct local_time time, struct quota_outcome *outcome)
 {
-    uint8_t denying = saying(call, QUOTA_DOWN_DENY), part = 0;
-    while (part < call->n_parts && ((denying >> part & 1) == 0 || call->asks[part].is_shadow))
+    uint8_t denying = saying(decision, QUOTA_DOWN_DENY), part = 0;
+    while (part < decision->n_parts && ((denying >> part & 1) == 0 || decision->asks[part].is_shadow))
         part++;
-    bool is_denied = part < call->n_parts;
-    if (saying(call, QUOTA_DOWN_ERROR) != 0)
+    bool is_denied = part < decision->n_parts;
+    if (saying(decision, QUOTA_DOWN_ERROR) != 0)
         return AWAY_ERROR;
-    if (!is_denied && saying(call, QUOTA_DOWN_LOCAL) != 0)
-        return count_some(call, settings, time, outcome);
+    if (!is_denied && saying(decision, QUOTA_DOWN_LOCAL) != 0)
+        return count_some(decision, settings, time, outcome);
     part = is_denied ? part : 0;
-    *outcome = unasked(call, &call->asks[part].rule, is_denied);
+    *outcome = unasked(decision, &decision->asks[part].rule, is_denied);
     outcome->part = part;
     outcome->refusing = denying;
     return AWAY_UNASKED;
 }
 
-enum away away_decide(const struct decision *call, const struct quota_settings *settings, struct local_time time,
+enum away away_decide(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
                       struct quota_outcome *outcome)
 {
-    return (call->n_parts > 0 ? decide_several : decide_one)(call, settings, time, outcome);
+    return (decision->n_parts > 0 ? decide_several : decide_one)(decision, settings, time, outcome);
 }

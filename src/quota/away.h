@@ -20,7 +20,7 @@ enum away {
  * With several limits the strictest setting holds: error, then deny; else those with local are counted, all or nothing,
  * and those with allow pass.
  */
-enum away away_decide(const struct decision *call, const struct quota_settings *settings, struct local_time time,
+enum away away_decide(const struct decision *decision, const struct quota_settings *settings, struct local_time time,
                       struct quota_outcome *outcome);
 
 #endif

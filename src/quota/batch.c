@@ -131,20 +131,20 @@ bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash)
     return false;
 }
 
-static bool has_key(const struct decision *call, struct slice key)
+static bool has_key(const struct decision *decision, struct slice key)
 {
     struct slice one;
-    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    struct argv_walk keys = {decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
     while (argv_next(&keys, &one))
         if (slice_eq(one, key))
             return true;
     return false;
 }
 
-static bool share_a_key(const struct decision *call, const struct decision *other)
+static bool share_a_key(const struct decision *decision, const struct decision *other)
 {
     struct slice key;
-    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    struct argv_walk keys = {decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
     while (argv_next(&keys, &key))
         if (has_key(other, key))
             return true;
@@ -155,31 +155,31 @@ static bool share_a_key(const struct decision *call, const struct decision *othe
  * Would a call on several keys that joins an entry overtake one that asks about a key of its, in those from `behind`
  * on?
  */
-static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *call, uint64_t bits)
+static bool would_overtake(const struct batch *batch, uint32_t behind, const struct decision *decision, uint64_t bits)
 {
     for (uint32_t i = behind; bits != 0 && i < batch->n; i++)
-        if ((batch->entries[i].bits & bits) != 0 && share_a_key(call, first_call(&batch->entries[i])))
+        if ((batch->entries[i].bits & bits) != 0 && share_a_key(decision, first_call(&batch->entries[i])))
             return true;
     return false;
 }
 
-bool batch_add(struct batch *batch, struct decision *call, uint64_t hash, uint64_t bits)
+bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash, uint64_t bits)
 {
     if (batch->n == batch->room && !grow(batch))
         return false;
-    uint16_t *slot = can_join(batch) ? find_slot(batch, call->key, hash) : NULL;
-    if (slot == NULL || *slot == 0 || would_overtake(batch, *slot, call, bits)) {
+    uint16_t *slot = can_join(batch) ? find_slot(batch, decision->key, hash) : NULL;
+    if (slot == NULL || *slot == 0 || would_overtake(batch, *slot, decision, bits)) {
         struct batch_entry *entry = &batch->entries[batch->n++];
         *entry = (struct batch_entry){.hash = hash, .bits = bits};
         list_init(&entry->calls);
         if (slot != NULL)
             *slot = (uint16_t)batch->n;
-        list_push(&entry->calls, &call->in_entry);
+        list_push(&entry->calls, &decision->in_entry);
         entry->n = 1;
         return true;
     }
     struct batch_entry *entry = &batch->entries[*slot - 1];
-    list_push(&entry->calls, &call->in_entry);
+    list_push(&entry->calls, &decision->in_entry);
     entry->n++;
     return true;
 }
@@ -222,17 +222,17 @@ static bool has_counts(const struct batch *batch)
     return false;
 }
 
-static struct slice token_of(const struct decision *call)
+static struct slice token_of(const struct decision *decision)
 {
-    return quota_takes_place(&call->ask) ? slice_str(call->token) : call->ask.token;
+    return quota_takes_place(&decision->ask) ? slice_str(decision->token) : decision->ask.token;
 }
 
 static size_t request_room(const struct batch *batch, struct slice script)
 {
     size_t room = 8 * EMIT_HEADER_MAX + script.len + batch->words_len;
     for (uint32_t i = 0; i < batch->n; i++) {
-        const struct decision *call = first_call(&batch->entries[i]);
-        room += call->key.len + token_of(call).len + 3 * EMIT_HEADER_MAX;
+        const struct decision *decision = first_call(&batch->entries[i]);
+        room += decision->key.len + token_of(decision).len + 3 * EMIT_HEADER_MAX;
     }
     return room;
 }
@@ -258,10 +258,10 @@ static void write_script_call(const struct batch *batch, struct slice script, st
 
 static void write_delete(const struct batch *batch, struct writer *writer)
 {
-    const struct decision *call = first_call(&batch->entries[0]);
-    writer->at += emit_header(writer->at, '*', 1 + (int64_t)call->n_keys);
+    const struct decision *decision = first_call(&batch->entries[0]);
+    writer->at += emit_header(writer->at, '*', 1 + (int64_t)decision->n_keys);
     put_bulk(writer, SLICE("UNLINK"));
-    put(writer, call->key);
+    put(writer, decision->key);
 }
 
 bool batch_send(struct batch *batch, struct script_conn *conn)

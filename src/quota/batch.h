@@ -60,10 +60,10 @@ bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 uint64_t batch_note_key(struct batch *batch, uint64_t hash);
 
 /*
- * Add a call. `hash` is that of call->key, and `bits` are those of its keys, if there are several. It is put behind all
- * calls that ask about one of its keys. False: out of memory.
+ * Add one. `hash` is that of decision->key, and `bits` are those of its keys, if there are several. It is put behind
+ * all that ask about one of its keys. False: out of memory.
  */
-__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *call, uint64_t hash,
+__attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *decision, uint64_t hash,
                                                    uint64_t bits);
 
 static inline enum script batch_script(const struct batch *batch)

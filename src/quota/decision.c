@@ -33,42 +33,42 @@ static struct slice put_named(char **at, struct slice prefix, struct slice name,
 }
 
 /* All keys of a RESET, each as a bulk. */
-static void put_keys(struct decision *call, char *at, struct slice prefix)
+static void put_keys(struct decision *decision, char *at, struct slice prefix)
 {
     struct slice key;
     char *start = at;
-    while (argv_next(&call->ask.keys, &key)) {
+    while (argv_next(&decision->ask.keys, &key)) {
         at += emit_header(at, '$', (int64_t)(prefix.len + key.len));
         (void)put_key(&at, prefix, key);
         *at++ = '\r';
         *at++ = '\n';
-        call->n_keys++;
+        decision->n_keys++;
     }
-    call->key = slice_of(start, (size_t)(at - start));
+    decision->key = slice_of(start, (size_t)(at - start));
 }
 
 /* False: getrandom failed. */
-static bool make_token(struct decision *call)
+static bool make_token(struct decision *decision)
 {
     static const char hex[] = "0123456789abcdef";
     unsigned char bytes[16];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
     for (size_t i = 0; i < sizeof bytes; i++) {
-        call->token[2 * i] = hex[bytes[i] >> 4];
-        call->token[2 * i + 1] = hex[bytes[i] & 15];
+        decision->token[2 * i] = hex[bytes[i] >> 4];
+        decision->token[2 * i + 1] = hex[bytes[i] & 15];
     }
     return true;
 }
 
-static void init(struct decision *call, struct quota *quota, void *owner, bool is_resp3)
+static void init(struct decision *decision, struct quota *quota, void *owner, bool is_resp3)
 {
-    call->quota = quota;
-    call->owner = owner;
-    list_init(&call->in_client);
-    list_init(&call->in_entry);
-    list_init(&call->in_listener);
-    build_init(&call->reply, is_resp3);
+    decision->quota = quota;
+    decision->owner = owner;
+    list_init(&decision->in_client);
+    list_init(&decision->in_entry);
+    list_init(&decision->in_listener);
+    build_init(&decision->reply, is_resp3);
 }
 
 static size_t parted_len(const struct quota_ask *part, struct slice prefix)
@@ -77,45 +77,45 @@ static size_t parted_len(const struct quota_ask *part, struct slice prefix)
 }
 
 /* Keys of several parts, each as a bulk, and behind them those that the client has written. */
-static void put_parts(struct decision *call, char *at, struct slice prefix)
+static void put_parts(struct decision *decision, char *at, struct slice prefix)
 {
     char *start = at;
-    for (unsigned i = 0; i < call->n_parts; i++) {
-        struct quota_ask *part = &call->asks[i];
+    for (unsigned i = 0; i < decision->n_parts; i++) {
+        struct quota_ask *part = &decision->asks[i];
         at += emit_header(at, '$', (int64_t)parted_len(part, prefix));
         struct slice key =
             part->name.len > 0 ? put_named(&at, prefix, part->name, part->key) : put_key(&at, prefix, part->key);
         *at++ = '\r';
         *at++ = '\n';
-        call->parts[i].shown = call->ask.is_named ? slice_str(call->parts[i].tally->name) : part->key;
+        decision->parts[i].shown = decision->ask.is_named ? slice_str(decision->parts[i].tally->name) : part->key;
         part->key = key;
         part->name = slice_of("", 0);
     }
-    call->n_keys = call->n_parts;
-    call->key = slice_of(start, (size_t)(at - start));
-    for (unsigned i = 0; i < call->n_parts && !call->ask.is_named; i++)
-        call->parts[i].shown = put_key(&at, SLICE(""), call->parts[i].shown);
+    decision->n_keys = decision->n_parts;
+    decision->key = slice_of(start, (size_t)(at - start));
+    for (unsigned i = 0; i < decision->n_parts && !decision->ask.is_named; i++)
+        decision->parts[i].shown = put_key(&at, SLICE(""), decision->parts[i].shown);
 }
 
 /* Copy what is needed of the request. */
-static void keep(struct decision *call, const struct quota_ask *ask, struct slice prefix)
+static void keep(struct decision *decision, const struct quota_ask *ask, struct slice prefix)
 {
-    char *at = call->text;
-    call->ask = *ask;
+    char *at = decision->text;
+    decision->ask = *ask;
     if (ask->n_parts > 0) {
-        put_parts(call, at, prefix);
-        call->ask.parts = call->asks;
+        put_parts(decision, at, prefix);
+        decision->ask.parts = decision->asks;
         return;
     }
     if (ask->rule.kind == QUOTA_RESET) {
-        put_keys(call, at, prefix);
+        put_keys(decision, at, prefix);
         return;
     }
-    call->key = ask->name.len > 0 ? put_named(&at, prefix, ask->name, ask->key) : put_key(&at, prefix, ask->key);
+    decision->key = ask->name.len > 0 ? put_named(&at, prefix, ask->name, ask->key) : put_key(&at, prefix, ask->key);
     if (ask->token.len > 0)
-        call->ask.token = put_key(&at, SLICE(""), ask->token);
-    call->ask.key = call->key;
-    call->ask.name = slice_of("", 0);
+        decision->ask.token = put_key(&at, SLICE(""), ask->token);
+    decision->ask.key = decision->key;
+    decision->ask.name = slice_of("", 0);
 }
 
 /* NULL: none is named so. */
@@ -196,26 +196,26 @@ static void take_penalty(const struct named_limit *limit, struct quota_ask *ask)
 }
 
 /* Apply the settings of the named limits that it asks. False: out of memory. */
-static bool take_limits(struct decision *call, const struct asked *asked, enum quota_when_down otherwise)
+static bool take_limits(struct decision *decision, const struct asked *asked, enum quota_when_down otherwise)
 {
     unsigned n = asked->ask.n_parts;
     if (n > 0) {
-        call->asks = calloc(n, sizeof *call->asks);
-        call->parts = calloc(n, sizeof *call->parts);
-        if (call->asks == NULL || call->parts == NULL)
+        decision->asks = calloc(n, sizeof *decision->asks);
+        decision->parts = calloc(n, sizeof *decision->parts);
+        if (decision->asks == NULL || decision->parts == NULL)
             return false;
-        memcpy(call->asks, asked->parts, n * sizeof *call->asks);
-        call->n_parts = asked->ask.n_parts;
+        memcpy(decision->asks, asked->parts, n * sizeof *decision->asks);
+        decision->n_parts = asked->ask.n_parts;
     }
     for (unsigned i = 0; i < n; i++) {
-        take_limit(asked->limits[i], otherwise, &call->parts[i].tally, &call->parts[i].when_down);
-        take_penalty(asked->limits[i], &call->asks[i]);
+        take_limit(asked->limits[i], otherwise, &decision->parts[i].tally, &decision->parts[i].when_down);
+        take_penalty(asked->limits[i], &decision->asks[i]);
     }
     if (n == 0 && quota_is_decision(&asked->ask))
-        take_limit(asked->limits[0], otherwise, &call->tally, &call->when_down);
+        take_limit(asked->limits[0], otherwise, &decision->tally, &decision->when_down);
     for (unsigned i = 0; i < n; i++)
-        (void)zone_get(call->asks[i].rule.zone);
-    call->is_shadow = n == 0 && asked->limits[0] != NULL && asked->limits[0]->is_shadow;
+        (void)zone_get(decision->asks[i].rule.zone);
+    decision->is_shadow = n == 0 && asked->limits[0] != NULL && asked->limits[0]->is_shadow;
     return true;
 }
 
@@ -238,61 +238,61 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
         build_error(error, SLICE("ERR the user's name is too long for keys of its own: at most 255 bytes"));
         return NULL;
     }
-    struct decision *call = calloc(1, sizeof *call + text_room(&asked, request, prefix));
-    if (call != NULL)
-        init(call, quota, owner, context->is_resp3);
-    if (call == NULL || !take_limits(call, &asked, context->when_down)) {
-        if (call != NULL)
-            decision_free(call);
+    struct decision *decision = calloc(1, sizeof *decision + text_room(&asked, request, prefix));
+    if (decision != NULL)
+        init(decision, quota, owner, context->is_resp3);
+    if (decision == NULL || !take_limits(decision, &asked, context->when_down)) {
+        if (decision != NULL)
+            decision_free(decision);
         build_error(error, SLICE("ERR out of memory"));
         return NULL;
     }
-    keep(call, &asked.ask, prefix);
-    (void)zone_get(call->ask.rule.zone);
-    if (quota_takes_place(&call->ask) && !make_token(call)) {
+    keep(decision, &asked.ask, prefix);
+    (void)zone_get(decision->ask.rule.zone);
+    if (quota_takes_place(&decision->ask) && !make_token(decision)) {
         build_error(error, SLICE("ERR the system has no random numbers"));
-        decision_free(call);
+        decision_free(decision);
         return NULL;
     }
-    if (quota_is_rated(&call->ask))
-        take_penalty(asked.limits[0], &call->ask);
-    call->database = asked.ask.is_raw ? context->database : 0;
-    call->ask.wait_ns =
-        call->is_shadow ? 0 : call->ask.wait_ns; /* a limit in shadow mode lets it pass without waiting */
-    return call;
+    if (quota_is_rated(&decision->ask))
+        take_penalty(asked.limits[0], &decision->ask);
+    decision->database = asked.ask.is_raw ? context->database : 0;
+    decision->ask.wait_ns =
+        decision->is_shadow ? 0 : decision->ask.wait_ns; /* a limit in shadow mode lets it pass without waiting */
+    return decision;
 }
 
 struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner)
 {
-    struct decision *call = calloc(1, sizeof *call);
-    if (call == NULL)
+    struct decision *decision = calloc(1, sizeof *decision);
+    if (decision == NULL)
         return NULL;
-    init(call, quota, owner, false);
-    call->is_done = true;
-    build_raw(&call->reply, reply);
-    return call;
+    init(decision, quota, owner, false);
+    decision->is_done = true;
+    build_raw(&decision->reply, reply);
+    return decision;
 }
 
-bool decision_reserve(struct decision *call, struct alarms *alarms)
+bool decision_reserve(struct decision *decision, struct alarms *alarms)
 {
     if (!alarms_reserve(alarms, 1))
         return false;
-    call->alarms = alarms;
+    decision->alarms = alarms;
     return true;
 }
 
-void decision_free(struct decision *call)
+void decision_free(struct decision *decision)
 {
-    if (call->alarms != NULL)
-        alarms_release(call->alarms, 1);
-    build_fini(&call->reply);
-    named_tally_put(call->tally);
-    zone_put(call->ask.rule.zone);
-    for (unsigned i = 0; i < call->n_parts; i++) {
-        named_tally_put(call->parts[i].tally);
-        zone_put(call->asks[i].rule.zone);
+    if (decision->alarms != NULL)
+        alarms_release(decision->alarms, 1);
+    build_fini(&decision->reply);
+    named_tally_put(decision->tally);
+    zone_put(decision->ask.rule.zone);
+    for (unsigned i = 0; i < decision->n_parts; i++) {
+        named_tally_put(decision->parts[i].tally);
+        zone_put(decision->asks[i].rule.zone);
     }
-    free(call->parts);
-    free(call->asks);
-    free(call);
+    free(decision->parts);
+    free(decision->asks);
+    free(decision);
 }

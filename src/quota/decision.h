@@ -1,6 +1,5 @@
 /*
- * A decision: one LIMIT call of a client that Redis decides; what it asks, and how far it has come. Variables of this
- * type are called `call`; a struct call of upstream/ is something else.
+ * A decision: one LIMIT call of a client that Redis decides; what it asks, and how far it has come.
  */
 #ifndef WEIR_QUOTA_DECISION_H
 #define WEIR_QUOTA_DECISION_H
@@ -96,9 +95,9 @@ struct decision *decision_new(struct quota *quota, const struct quota_context *c
 struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner);
 
 /* Reserve room for its alarm. False: out of memory. */
-__attribute__((warn_unused_result)) bool decision_reserve(struct decision *call, struct alarms *alarms);
+__attribute__((warn_unused_result)) bool decision_reserve(struct decision *decision, struct alarms *alarms);
 
 /* It is in no list, and its alarm is not set. */
-void decision_free(struct decision *call);
+void decision_free(struct decision *decision);
 
 #endif

@@ -18,15 +18,15 @@ uint64_t exchange_hash(const struct exchange *exchange, struct slice key)
 }
 
 /* Does it ask anything about one of the call's keys? */
-static bool concerns(const struct exchange *exchange, const struct batch *batch, const struct decision *call,
+static bool concerns(const struct exchange *exchange, const struct batch *batch, const struct decision *decision,
                      uint64_t hash)
 {
     struct slice key;
-    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    struct argv_walk keys = {decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
     while (argv_next(&keys, &key))
         if (batch_concerns(batch, key, exchange_hash(exchange, key)))
             return true;
-    return call->n_keys == 0 && batch_concerns(batch, call->key, hash);
+    return decision->n_keys == 0 && batch_concerns(batch, decision->key, hash);
 }
 
 /*
@@ -34,15 +34,15 @@ static bool concerns(const struct exchange *exchange, const struct batch *batch,
  * Equal calls that give back do not travel together: each is told how windows stand behind it, not behind the last.
  */
 static struct batch *find_batch(struct exchange *exchange, const struct exchange_question *question,
-                                const struct decision *call, uint64_t hash)
+                                const struct decision *decision, uint64_t hash)
 {
     unsigned left = question->algorithm->joining == QUOTA_ALONE ? 0 : LOOK_BACK_MAX;
     for (struct list *at = exchange->open.prev; at != &exchange->open && left > 0; at = at->prev, left--) {
         struct batch *batch = container_of(at, struct batch, in_exchange);
         bool is_alike = batch_fits(batch, question->algorithm, question->words);
-        if (is_alike && call->ask.mode != QUOTA_CREDIT)
+        if (is_alike && decision->ask.mode != QUOTA_CREDIT)
             return batch;
-        if (concerns(exchange, batch, call, hash))
+        if (concerns(exchange, batch, decision, hash))
             break;
         if (is_alike)
             return batch;
@@ -53,25 +53,25 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
     return batch;
 }
 
-bool exchange_ask(struct exchange *exchange, struct decision *call, const struct exchange_question *question,
+bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct exchange_question *question,
                   uint64_t hash)
 {
-    struct batch *batch = find_batch(exchange, question, call, hash);
+    struct batch *batch = find_batch(exchange, question, decision, hash);
     if (batch == NULL)
         return false;
     uint64_t bits = 0;
     struct slice key;
-    struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+    struct argv_walk keys = {decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
     while (argv_next(&keys, &key))
         bits |= batch_note_key(batch, exchange_hash(exchange, key));
-    if (!batch_add(batch, call, hash, bits)) {
+    if (!batch_add(batch, decision, hash, bits)) {
         if (batch->n == 0) { /* it was made for this one */
             list_take(&batch->in_exchange);
             batch_free(batch);
         }
         return false;
     }
-    call->is_asking = true;
+    decision->is_asking = true;
     script_conn_wake(&exchange->conn);
     return true;
 }
@@ -96,10 +96,10 @@ static const struct slice amiss = {"-ERR the upstream has answered amiss",
 
 struct decision *exchange_take(struct batch_entry *entry)
 {
-    struct decision *call = container_of(entry->calls.next, struct decision, in_entry);
-    list_take(&call->in_entry);
-    call->is_asking = false;
-    return call;
+    struct decision *decision = container_of(entry->calls.next, struct decision, in_entry);
+    list_take(&decision->in_entry);
+    decision->is_asking = false;
+    return decision;
 }
 
 static void fail_entry(const struct exchange *exchange, struct batch_entry *entry, struct slice error, bool is_down)
@@ -172,11 +172,11 @@ static void answer_delete(struct exchange *exchange, struct batch *batch, struct
     struct slice error = slice_of(NULL, 0);
     bool is_number = answer_number(&answer, &deleted, &error) && error.at == NULL && answer_is_over(&answer);
     while (!list_is_empty(&batch->entries[0].calls)) {
-        struct decision *call = exchange_take(&batch->entries[0]);
-        if (is_number && deleted >= 0 && deleted <= (int64_t)call->n_keys)
-            exchange->ops->on_deleted(call, deleted);
+        struct decision *decision = exchange_take(&batch->entries[0]);
+        if (is_number && deleted >= 0 && deleted <= (int64_t)decision->n_keys)
+            exchange->ops->on_deleted(decision, deleted);
         else
-            exchange->ops->on_failed(call, amiss, false);
+            exchange->ops->on_failed(decision, amiss, false);
     }
     batch_free(batch);
 }
@@ -290,12 +290,12 @@ static bool must_stay(const struct exchange *exchange, const struct batch *batch
         return false;
     for (uint32_t i = 0; i < batch->n; i++) {
         const struct batch_entry *entry = &batch->entries[i];
-        const struct decision *call = container_of(entry->calls.next, struct decision, in_entry);
-        struct argv_walk keys = {call->key.at, call->key.at + call->key.len, call->n_keys};
+        const struct decision *decision = container_of(entry->calls.next, struct decision, in_entry);
+        struct argv_walk keys = {decision->key.at, decision->key.at + decision->key.len, decision->n_keys};
         while (argv_next(&keys, &key))
             if (is_asked_about(exchange, batch_script(batch), key, exchange_hash(exchange, key)))
                 return true;
-        if (call->n_keys == 0 && is_asked_about(exchange, batch_script(batch), call->key, entry->hash))
+        if (decision->n_keys == 0 && is_asked_about(exchange, batch_script(batch), decision->key, entry->hash))
             return true;
     }
     return false;

@@ -27,9 +27,9 @@ struct exchange_ops {
     void (*on_numbers)(struct exchange *exchange, const struct batch *batch, struct batch_entry *entry,
                        const int64_t *numbers, const struct quota_hold *holds);
     /* Its keys have been deleted; n of them existed. */
-    void (*on_deleted)(struct decision *call, int64_t n);
+    void (*on_deleted)(struct decision *decision, int64_t n);
     /* `error` is a whole reply. is_down: Redis is away; it was not asked, or did not answer. */
-    void (*on_failed)(struct decision *call, struct slice error, bool is_down);
+    void (*on_failed)(struct decision *decision, struct slice error, bool is_down);
 };
 
 struct exchange {
@@ -57,8 +57,8 @@ void exchange_fini(struct exchange *exchange);
 
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key);
 
-/* Ask about the call's keys at the end of this turn. `hash` is exchange_hash of call->key. False: out of memory. */
-bool exchange_ask(struct exchange *exchange, struct decision *call, const struct exchange_question *question,
+/* Ask about its keys at the end of this turn. `hash` is exchange_hash of decision->key. False: out of memory. */
+bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct exchange_question *question,
                   uint64_t hash);
 
 /* May a question about the key be unanswered (false positives are possible)? */

@@ -39,174 +39,169 @@ static uint64_t now_of(const struct quota *quota)
     return script_conn_now_ns(&quota->exchange.conn);
 }
 
-static uint64_t hash_of(const struct decision *call)
+static uint64_t hash_of(const struct decision *decision)
 {
-    return exchange_hash(&call->quota->exchange, call->key);
+    return exchange_hash(&decision->quota->exchange, decision->key);
 }
 
 /* ---- being done ---- */
 
 /* What has become of the call for one named limit. */
-static void count_for(const struct decision *call, struct named_tally *tally, struct slice key, bool is_limited,
+static void count_for(const struct decision *decision, struct named_tally *tally, struct slice key, bool is_limited,
                       bool is_shadow)
 {
     if (tally == NULL)
         return;
-    const struct quota *quota = call->quota;
+    const struct quota *quota = decision->quota;
     uint64_t now_ns = now_of(quota);
-    uint64_t ns = call->arrived_ns > 0 && now_ns > call->arrived_ns ? now_ns - call->arrived_ns : 0;
-    enum tally_result result = call->is_failed ? TALLY_ERROR
-                               : !is_limited   ? TALLY_PASSED
-                               : is_shadow     ? TALLY_SHADOWED
-                                               : TALLY_LIMITED;
+    uint64_t ns = decision->arrived_ns > 0 && now_ns > decision->arrived_ns ? now_ns - decision->arrived_ns : 0;
+    enum tally_result result = decision->is_failed ? TALLY_ERROR
+                               : !is_limited       ? TALLY_PASSED
+                               : is_shadow         ? TALLY_SHADOWED
+                                                   : TALLY_LIMITED;
     named_tally_add(tally, result, ns);
-    if (is_limited && !call->is_failed)
+    if (is_limited && !decision->is_failed)
         top_add(quota->settings->limited, TOP_REFUSED, slice_str(tally->name), key,
                 exchange_hash(&quota->exchange, key), 1, now_ns);
 }
 
 /* Of several limits each counts what it would have said alone. */
-static void count(const struct decision *call)
+static void count(const struct decision *decision)
 {
-    if (call->ask.is_peek)
+    if (decision->ask.is_peek)
         return;
-    count_for(call, call->tally, call->key, call->is_limited, call->is_shadow);
-    for (unsigned i = 0; i < call->n_parts; i++) {
-        const struct quota_ask *part = &call->asks[i];
+    count_for(decision, decision->tally, decision->key, decision->is_limited, decision->is_shadow);
+    for (unsigned i = 0; i < decision->n_parts; i++) {
+        const struct quota_ask *part = &decision->asks[i];
         if (!part->is_peek)
-            count_for(call, call->parts[i].tally, part->key, (call->refusing >> i & 1) != 0, part->is_shadow);
+            count_for(decision, decision->parts[i].tally, part->key, (decision->refusing >> i & 1) != 0,
+                      part->is_shadow);
     }
 }
 
-static void done(struct decision *call)
+static void done(struct decision *decision)
 {
-    struct quota *quota = call->quota;
-    count(call);
-    alarm_stop(quota->alarms, &call->alarm);
-    release_listener_remove(&quota->listener, call);
-    call->is_done = true;
-    if (call->owner != NULL) {
-        quota->on_done(call);
+    struct quota *quota = decision->quota;
+    count(decision);
+    alarm_stop(quota->alarms, &decision->alarm);
+    release_listener_remove(&quota->listener, decision);
+    decision->is_done = true;
+    if (decision->owner != NULL) {
+        quota->on_done(decision);
         return;
     }
-    list_take(&call->in_client);
-    decision_free(call);
+    list_take(&decision->in_client);
+    decision_free(decision);
 }
 
 /* An error reply, whole. */
-static void done_with(struct decision *call, struct slice error)
+static void done_with(struct decision *decision, struct slice error)
 {
     struct slice text = error.len > 1 ? slice_of(error.at + 1, error.len - 1) : slice_of("", 0);
     while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
         text.len--;
-    build_error(&call->reply, text.len > 0 ? text : SLICE("ERR"));
-    call->is_failed = true;
-    done(call);
+    build_error(&decision->reply, text.len > 0 ? text : SLICE("ERR"));
+    decision->is_failed = true;
+    done(decision);
 }
 
-static void note_outcome(struct decision *call, const struct quota_outcome *outcome)
+static void note_outcome(struct decision *decision, const struct quota_outcome *outcome)
 {
-    call->is_limited = outcome->is_limited;
-    call->refusing = outcome->refusing;
+    decision->is_limited = outcome->is_limited;
+    decision->refusing = outcome->refusing;
 }
 
-static void reply(struct decision *call, const struct quota_outcome *outcome)
+static void reply(struct decision *decision, const struct quota_outcome *outcome)
 {
     struct quota_outcome told = *outcome;
-    note_outcome(call, outcome);
-    if (call->n_parts > 0)
-        told.refused_by = call->parts[outcome->part].shown;
-    if (call->is_shadow && outcome->is_limited) {
+    note_outcome(decision, outcome);
+    if (decision->n_parts > 0)
+        told.refused_by = decision->parts[outcome->part].shown;
+    if (decision->is_shadow && outcome->is_limited) {
         told.is_limited = false;
-        told.granted = call->ask.cost;
+        told.granted = decision->ask.cost;
         told.retry_ns = -1;
     }
-    quota_reply(&call->reply, &call->ask, &told);
-    done(call);
+    quota_reply(&decision->reply, &decision->ask, &told);
+    done(decision);
 }
 
 /* ---- waiting ---- */
 
-static void wait_until(struct decision *call, uint64_t due_ns)
+static void wait_until(struct decision *decision, uint64_t due_ns)
 {
-    alarm_stop(call->quota->alarms, &call->alarm);
-    alarm_set(call->quota->alarms, &call->alarm, due_ns);
+    alarm_stop(decision->quota->alarms, &decision->alarm);
+    alarm_set(decision->quota->alarms, &decision->alarm, due_ns);
 }
 
-static bool can_wait(const struct decision *call, uint64_t now_ns, int64_t wait_ns)
+static bool can_wait(const struct decision *decision, uint64_t now_ns, int64_t wait_ns)
 {
-    return wait_ns >= 0 && now_ns + (uint64_t)wait_ns <= call->until_ns;
+    return wait_ns >= 0 && now_ns + (uint64_t)wait_ns <= decision->until_ns;
 }
 
 /* It must not wait for its turn any more: refuse it, for it must not pass before its time. */
-static void reply_too_late(struct decision *call, const struct quota_outcome *outcome)
+static void reply_too_late(struct decision *decision, const struct quota_outcome *outcome)
 {
     struct quota_outcome late = *outcome;
     late.is_limited = true;
     late.remaining = 0;
     late.retry_ns = outcome->wait_ns;
     late.reset_ns += outcome->wait_ns;
-    reply(call, &late);
+    reply(decision, &late);
 }
 
 /* Finish the call, or let it wait: for its turn, or to ask again when the window has moved. */
-static void decide(struct decision *call, const struct quota_outcome *outcome)
+static void decide(struct decision *decision, const struct quota_outcome *outcome)
 {
-    uint64_t now_ns = now_of(call->quota);
-    if (call->owner == NULL) {
-        note_outcome(call, outcome);
-        done(call);
+    uint64_t now_ns = now_of(decision->quota);
+    if (decision->owner == NULL) {
+        note_outcome(decision, outcome);
+        done(decision);
         return;
     }
-    if (outcome->wait_ns > 0 && call->is_hurried) {
-        reply_too_late(call, outcome);
+    if (outcome->wait_ns > 0 && decision->is_hurried) {
+        reply_too_late(decision, outcome);
         return;
     }
     if (outcome->wait_ns > 0) {
-        call->has_turn = true;
-        quota_reply(&call->reply, &call->ask, outcome);
-        wait_until(call, now_ns + (uint64_t)outcome->wait_ns);
+        decision->has_turn = true;
+        quota_reply(&decision->reply, &decision->ask, outcome);
+        wait_until(decision, now_ns + (uint64_t)outcome->wait_ns);
         return;
     }
-    bool has_place = quota_is_funnel(call->ask.rule.kind) && !outcome->is_penalised; /* or cannot have one in time */
+    bool has_place =
+        quota_is_funnel(decision->ask.rule.kind) && !outcome->is_penalised; /* or cannot have one in time */
     int64_t retry_ns = outcome->retry_ns > (int64_t)RETRY_LEAST_NS ? outcome->retry_ns : (int64_t)RETRY_LEAST_NS;
-    if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && can_wait(call, now_ns, retry_ns)) {
-        call->is_waiting = true;
-        call->ask.wait_ns = call->until_ns - now_ns - (uint64_t)retry_ns; /* what will be left of it */
-        wait_until(call, now_ns + (uint64_t)retry_ns);
+    if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place && can_wait(decision, now_ns, retry_ns)) {
+        decision->is_waiting = true;
+        decision->ask.wait_ns = decision->until_ns - now_ns - (uint64_t)retry_ns; /* what will be left of it */
+        wait_until(decision, now_ns + (uint64_t)retry_ns);
     } else {
-        reply(call, outcome);
+        reply(decision, outcome);
     }
 }
 
 /* ---- while Redis is away ---- */
 
-static void done_without(struct decision *call, struct slice error)
+static void done_without(struct decision *decision, struct slice error)
 {
-    const struct quota *quota = call->quota;
+    const struct quota *quota = decision->quota;
     const struct local_time time = {now_of(quota), (int64_t)(clock_unix_ms() * (NS_PER_MS / NS_PER_US))};
     struct quota_outcome outcome;
-    switch (away_decide(call, quota->settings, time, &outcome)) {
+    switch (away_decide(decision, quota->settings, time, &outcome)) {
     case AWAY_ERROR:
-        done_with(call, error);
+        done_with(decision, error);
         break;
     case AWAY_UNASKED:
-        reply(call, &outcome);
+        reply(decision, &outcome);
         break;
     case AWAY_COUNTED:
-        decide(call, &outcome);
+        decide(decision, &outcome);
         break;
     }
 }
 
 /* ---- asking ---- */
-
-/* Remembered denials may be wrong after this call, also for calls behind it in the same turn. */
-static bool makes_room(const struct quota_ask *ask)
-{
-    return ask->rule.kind == QUOTA_RESET || ask->rule.kind == QUOTA_BAN || ask->rule.kind == QUOTA_UNBAN ||
-           ask->mode == QUOTA_CREDIT || (ask->rule.kind == QUOTA_THROTTLE && ask->cost < 0);
-}
 
 /* Forget remembered denials of a key, on all workers. */
 static void note_pass(struct quota *quota, uint64_t hash)
@@ -221,96 +216,96 @@ static void forget_denials(struct quota *quota)
 }
 
 /* For calendar windows: the time by which they are computed. */
-static void note_time(struct decision *call)
+static void note_time(struct decision *decision)
 {
-    bool has_calendar = quota_has_calendar(&call->ask.rule);
-    for (unsigned i = 0; i < call->n_parts; i++)
-        has_calendar = has_calendar || quota_has_calendar(&call->asks[i].rule);
+    bool has_calendar = quota_has_calendar(&decision->ask.rule);
+    for (unsigned i = 0; i < decision->n_parts; i++)
+        has_calendar = has_calendar || quota_has_calendar(&decision->asks[i].rule);
     if (!has_calendar)
         return;
-    call->ask.unix_s = (int64_t)(clock_unix_ms() / MS_PER_S);
-    for (unsigned i = 0; i < call->n_parts; i++)
-        call->asks[i].unix_s = call->ask.unix_s;
+    decision->ask.unix_s = (int64_t)(clock_unix_ms() / MS_PER_S);
+    for (unsigned i = 0; i < decision->n_parts; i++)
+        decision->asks[i].unix_s = decision->ask.unix_s;
 }
 
-static void ask(struct decision *call, uint64_t hash)
+static void ask(struct decision *decision, uint64_t hash)
 {
-    struct quota *quota = call->quota;
+    struct quota *quota = decision->quota;
     char words[QUOTA_WORDS_ROOM + sizeof quota->channel];
-    struct exchange_question question = {.algorithm = quota_algorithm(call->ask.rule.kind),
+    struct exchange_question question = {.algorithm = quota_algorithm(decision->ask.rule.kind),
                                          .words = slice_of(words, 0),
-                                         .work_us = quota_ask_work_us(&call->ask)};
-    note_time(call);
+                                         .work_us = quota_ask_work_us(&decision->ask)};
+    note_time(decision);
     if (question.algorithm->script != SCRIPT_COUNT)
         question.words.len =
-            quota_ask_words(&call->ask, call->database, slice_str(quota->channel), words, &question.n_words);
-    if (!exchange_ask(&quota->exchange, call, &question, hash)) {
-        done_with(call, err_text(ERR_OUT_OF_MEMORY));
+            quota_ask_words(&decision->ask, decision->database, slice_str(quota->channel), words, &question.n_words);
+    if (!exchange_ask(&quota->exchange, decision, &question, hash)) {
+        done_with(decision, err_text(ERR_OUT_OF_MEMORY));
         return;
     }
-    if (makes_room(&call->ask))
+    if (quota_makes_room(&decision->ask))
         forget_denials(quota);
 }
 
 /* Answer from memory; not while a question about the key is under way, which comes first and may charge it. */
-static bool recall(const struct decision *call, uint64_t hash, struct quota_outcome *outcome)
+static bool recall(const struct decision *decision, uint64_t hash, struct quota_outcome *outcome)
 {
-    const struct quota *quota = call->quota;
-    return quota_is_rated(&call->ask) &&
-           denials_find(quota->denials, call->key, hash, call->database, quota_changes(quota->settings, hash),
-                        now_of(quota), &call->ask, outcome) &&
-           !exchange_concerns(&quota->exchange, call->key, hash);
+    const struct quota *quota = decision->quota;
+    return quota_is_rated(&decision->ask) &&
+           denials_find(quota->denials, decision->key, hash, decision->database, quota_changes(quota->settings, hash),
+                        now_of(quota), &decision->ask, outcome) &&
+           !exchange_concerns(&quota->exchange, decision->key, hash);
 }
 
 /* Again, or for the first time. */
-static void try(struct decision *call)
+static void try(struct decision *decision)
 {
-    struct quota *quota = call->quota;
+    struct quota *quota = decision->quota;
     struct quota_outcome outcome;
-    uint64_t hash = hash_of(call);
-    if (call->is_asking) {
-        call->is_called = true;
+    uint64_t hash = hash_of(decision);
+    if (decision->is_asking) {
+        decision->is_called = true;
         return;
     }
-    call->is_called = false;
-    if (quota_takes_place(&call->ask) && call->until_ns > 0)
-        release_listener_add(&quota->listener, call);
-    if (recall(call, hash, &outcome))
-        decide(call, &outcome);
+    decision->is_called = false;
+    if (quota_takes_place(&decision->ask) && decision->until_ns > 0)
+        release_listener_add(&quota->listener, decision);
+    if (recall(decision, hash, &outcome))
+        decide(decision, &outcome);
     else
-        ask(call, hash);
+        ask(decision, hash);
 }
 
 static void on_alarm(struct alarm *alarm)
 {
-    struct decision *call = container_of(alarm, struct decision, alarm);
-    if (call->has_turn && now_of(call->quota) < alarm->due_ns)
-        wait_until(call, alarm->due_ns); /* a turn never comes early, whoever woke the call */
-    else if (call->has_turn)
-        done(call);
+    struct decision *decision = container_of(alarm, struct decision, alarm);
+    if (decision->has_turn && now_of(decision->quota) < alarm->due_ns)
+        wait_until(decision, alarm->due_ns); /* a turn never comes early, whoever woke the call */
+    else if (decision->has_turn)
+        done(decision);
     else
-        try(call);
+        try(decision);
 }
 
 /* ---- answers ---- */
 
 /* The client has gone: release what ACQUIRE got for it. */
-static void give_place_back(struct decision *call)
+static void give_place_back(struct decision *decision)
 {
-    call->ask.rule.kind = QUOTA_RELEASE;
-    call->ask.token = slice_str(call->token);
-    call->until_ns = now_of(call->quota) + GIVE_BACK_NS;
-    list_push(&call->quota->giving_back, &call->in_client);
-    ask(call, hash_of(call));
+    decision->ask.rule.kind = QUOTA_RELEASE;
+    decision->ask.token = slice_str(decision->token);
+    decision->until_ns = now_of(decision->quota) + GIVE_BACK_NS;
+    list_push(&decision->quota->giving_back, &decision->in_client);
+    ask(decision, hash_of(decision));
 }
 
-/* Redis has not taken it, as it is busy with a script or away. False: it is no such call, or enough was tried. */
-static bool give_back_later(struct decision *call)
+/* Redis has not taken it, as it is busy with a script or away. False: it is no such decision, or enough was tried. */
+static bool give_back_later(struct decision *decision)
 {
-    uint64_t again_ns = now_of(call->quota) + GIVE_BACK_AGAIN_NS;
-    if (call->owner != NULL || list_is_empty(&call->in_client) || again_ns > call->until_ns)
+    uint64_t again_ns = now_of(decision->quota) + GIVE_BACK_AGAIN_NS;
+    if (decision->owner != NULL || list_is_empty(&decision->in_client) || again_ns > decision->until_ns)
         return false;
-    wait_until(call, again_ns);
+    wait_until(decision, again_ns);
     return true;
 }
 
@@ -320,29 +315,29 @@ static void end_giving_back(struct quota *quota)
     struct list now;
     list_take_all(&now, &quota->giving_back);
     while (!list_is_empty(&now)) {
-        struct decision *call = container_of(now.next, struct decision, in_client);
-        list_take(&call->in_client);
-        alarm_stop(quota->alarms, &call->alarm);
-        if (!call->is_asking)
-            decision_free(call);
+        struct decision *decision = container_of(now.next, struct decision, in_client);
+        list_take(&decision->in_client);
+        alarm_stop(quota->alarms, &decision->alarm);
+        if (!decision->is_asking)
+            decision_free(decision);
     }
 }
 
-static void decide_holding(struct decision *call, const int64_t *numbers)
+static void decide_holding(struct decision *decision, const int64_t *numbers)
 {
-    uint64_t now_ns = now_of(call->quota);
-    bool takes_place = quota_takes_place(&call->ask);
+    uint64_t now_ns = now_of(decision->quota);
+    bool takes_place = quota_takes_place(&decision->ask);
     bool is_granted = numbers[0] > 0;
     uint64_t retry_ms = numbers[2] > 0 && numbers[2] <= RETRY_MOST_MS ? (uint64_t)numbers[2] : 1;
-    if (takes_place && is_granted && call->owner == NULL) {
-        give_place_back(call);
-    } else if (takes_place && !is_granted && call->owner != NULL && now_ns < call->until_ns) {
-        uint64_t due_ns = call->is_called ? now_ns : now_ns + retry_ms * NS_PER_MS; /* a place came free meanwhile */
-        wait_until(call, due_ns < call->until_ns ? due_ns : call->until_ns);
-        release_listener_listen(&call->quota->listener, slice_str(call->quota->channel));
+    if (takes_place && is_granted && decision->owner == NULL) {
+        give_place_back(decision);
+    } else if (takes_place && !is_granted && decision->owner != NULL && now_ns < decision->until_ns) {
+        uint64_t due_ns = now_ns + (decision->is_called ? 0 : retry_ms * NS_PER_MS); /* called: a place came free */
+        wait_until(decision, due_ns < decision->until_ns ? due_ns : decision->until_ns);
+        release_listener_listen(&decision->quota->listener, slice_str(decision->quota->channel));
     } else {
-        quota_reply_holding(&call->reply, &call->ask, numbers, slice_str(call->token));
-        done(call);
+        quota_reply_holding(&decision->reply, &decision->ask, numbers, slice_str(decision->token));
+        done(decision);
     }
 }
 
@@ -384,54 +379,54 @@ static void on_numbers(struct exchange *exchange, const struct batch *batch, str
         note_charged(quota, &asked, entry);
     if (quota_is_rated(&asked) && holds->left_ns == 0 && quota_remember(&asked, numbers, n, &memory))
         denials_put(quota->denials, first->key, entry->hash, first->database, entry->changes, batch->sent_ns, &memory);
-    if (makes_room(&asked))
+    if (quota_makes_room(&asked))
         forget_denials(quota);
     for (uint32_t k = 0; k < n; k++) {
         struct quota_outcome outcome;
-        struct decision *call = exchange_take(entry);
+        struct decision *decision = exchange_take(entry);
         if (asked.rule.kind == QUOTA_ANEW) {
-            renewal_go_on(call, k == 0 && numbers[0] > 0);
-            ask(call, hash_of(call));
+            renewal_go_on(decision, k == 0 && numbers[0] > 0);
+            ask(decision, hash_of(decision));
             continue;
         }
         if (!quota_is_decision(&asked)) {
-            decide_holding(call, numbers);
+            decide_holding(decision, numbers);
             continue;
         }
-        quota_outcome_held(&call->ask, numbers, holds, n, k,
+        quota_outcome_held(&decision->ask, numbers, holds, n, k,
                            &outcome); /* its own: cost and step may make the same in other ways */
-        decide(call, &outcome);
+        decide(decision, &outcome);
     }
 }
 
-static void on_deleted(struct decision *call, int64_t n)
+static void on_deleted(struct decision *decision, int64_t n)
 {
-    forget_denials(call->quota);
-    build_int(&call->reply, n);
-    done(call);
+    forget_denials(decision->quota);
+    build_int(&decision->reply, n);
+    done(decision);
 }
 
-static void on_failed(struct decision *call, struct slice error, bool is_down)
+static void on_failed(struct decision *decision, struct slice error, bool is_down)
 {
-    if (give_back_later(call))
+    if (give_back_later(decision))
         return;
-    if (call->ask.rule.kind == QUOTA_ANEW)
-        renewal_end(call);
-    for (unsigned i = 0; i < call->n_parts; i++)
-        note_pass(call->quota, exchange_hash(&call->quota->exchange, call->asks[i].key));
-    note_pass(call->quota, hash_of(call)); /* nobody knows */
-    bool is_due = renewal_is_due(call, error);
-    if (is_due && call->ask.is_peek) {
+    if (decision->ask.rule.kind == QUOTA_ANEW)
+        renewal_end(decision);
+    for (unsigned i = 0; i < decision->n_parts; i++)
+        note_pass(decision->quota, exchange_hash(&decision->quota->exchange, decision->asks[i].key));
+    note_pass(decision->quota, hash_of(decision)); /* nobody knows */
+    bool is_due = renewal_is_due(decision, error);
+    if (is_due && decision->ask.is_peek) {
         struct quota_outcome outcome;
-        renewal_look(call, &outcome);
-        decide(call, &outcome);
+        renewal_look(decision, &outcome);
+        decide(decision, &outcome);
     } else if (is_due) {
-        renewal_begin(call);
-        ask(call, hash_of(call));
+        renewal_begin(decision);
+        ask(decision, hash_of(decision));
     } else if (is_down) {
-        done_without(call, error);
+        done_without(decision, error);
     } else {
-        done_with(call, error);
+        done_with(decision, error);
     }
 }
 
@@ -455,20 +450,20 @@ static void name_channel(struct quota *quota, struct slice prefix)
 struct decision *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
                              struct slice request, void *owner, struct build *error)
 {
-    struct decision *call = decision_new(quota, context, name, request, owner, error);
-    if (call == NULL)
+    struct decision *decision = decision_new(quota, context, name, request, owner, error);
+    if (decision == NULL)
         return NULL;
-    if (!decision_reserve(call, quota->alarms)) {
+    if (!decision_reserve(decision, quota->alarms)) {
         build_error(error, SLICE("ERR out of memory"));
-        decision_free(call);
+        decision_free(decision);
         return NULL;
     }
-    call->alarm.on_due = on_alarm;
-    if (call->ask.wait_ns > 0)
-        call->until_ns = now_of(quota) + call->ask.wait_ns;
-    if (quota_algorithm(call->ask.rule.kind)->family == FAMILY_HOLDING)
+    decision->alarm.on_due = on_alarm;
+    if (decision->ask.wait_ns > 0)
+        decision->until_ns = now_of(quota) + decision->ask.wait_ns;
+    if (quota_algorithm(decision->ask.rule.kind)->family == FAMILY_HOLDING)
         name_channel(quota, context->prefix);
-    return call;
+    return decision;
 }
 
 struct decision *quota_answered(struct quota *quota, struct slice reply, void *owner)
@@ -476,32 +471,32 @@ struct decision *quota_answered(struct quota *quota, struct slice reply, void *o
     return decision_answered(quota, reply, owner);
 }
 
-void quota_start(struct decision *call)
+void quota_start(struct decision *decision)
 {
-    try(call);
+    try(decision);
 }
 
-void quota_cancel(struct decision *call)
+void quota_cancel(struct decision *decision)
 {
-    call->owner = NULL;
-    list_take(&call->in_client);
-    alarm_stop(call->quota->alarms, &call->alarm);
-    release_listener_remove(&call->quota->listener, call);
-    if (!call->is_asking)
-        decision_free(call);
+    decision->owner = NULL;
+    list_take(&decision->in_client);
+    alarm_stop(decision->quota->alarms, &decision->alarm);
+    release_listener_remove(&decision->quota->listener, decision);
+    if (!decision->is_asking)
+        decision_free(decision);
 }
 
-bool quota_hurry(struct decision *call)
+bool quota_hurry(struct decision *decision)
 {
-    call->is_hurried = true;
-    call->until_ns = 0;
-    return alarm_is_set(&call->alarm);
+    decision->is_hurried = true;
+    decision->until_ns = 0;
+    return alarm_is_set(&decision->alarm);
 }
 
-void quota_end(struct decision *call)
+void quota_end(struct decision *decision)
 {
-    list_take(&call->in_client);
-    decision_free(call);
+    list_take(&decision->in_client);
+    decision_free(decision);
 }
 
 bool quota_decides(const struct command *command)

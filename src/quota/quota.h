@@ -20,8 +20,8 @@
 
 struct quota;
 
-/* A call is done: call->reply is its reply. The owner then calls quota_end. */
-typedef void (*quota_on_done)(struct decision *call);
+/* It is done: decision->reply is its reply. The owner then calls quota_end. */
+typedef void (*quota_on_done)(struct decision *decision);
 
 #define QUOTA_ALARMS 1 /* that it needs itself; each call reserves its own */
 
@@ -41,16 +41,16 @@ struct decision *quota_begin(struct quota *quota, const struct quota_context *co
 struct decision *quota_answered(struct quota *quota, struct slice reply, void *owner);
 
 /* Start it, once, after quota_begin, when the owner has it in its list. on_done may be called before this returns. */
-void quota_start(struct decision *call);
+void quota_start(struct decision *decision);
 
 /* The client has gone: no on_done. What Redis was asked stands, but what ACQUIRE gets is released. */
-void quota_cancel(struct decision *call);
+void quota_cancel(struct decision *decision);
 
 /* From now on it must not begin to wait. True: it waits already, until its alarm. */
-bool quota_hurry(struct decision *call);
+bool quota_hurry(struct decision *decision);
 
 /* Free it, after on_done, when its reply has been used. */
-void quota_end(struct decision *call);
+void quota_end(struct decision *decision);
 
 /* Is it one of the commands that Redis decides? */
 bool quota_decides(const struct command *command);

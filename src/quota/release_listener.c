@@ -22,11 +22,11 @@ static void wake(struct release_listener *listener, bool has_key, struct slice k
     struct list now;
     list_take_all(&now, &listener->waiting);
     while (!list_is_empty(&now)) {
-        struct decision *call = container_of(now.next, struct decision, in_listener);
-        list_take(&call->in_listener);
-        list_push(&listener->waiting, &call->in_listener);
-        if (!has_key || slice_eq(call->key, key))
-            listener->on_wake(call);
+        struct decision *decision = container_of(now.next, struct decision, in_listener);
+        list_take(&decision->in_listener);
+        list_push(&listener->waiting, &decision->in_listener);
+        if (!has_key || slice_eq(decision->key, key))
+            listener->on_wake(decision);
     }
 }
 
@@ -171,7 +171,7 @@ static void on_link_wake(struct link *link)
 static const struct link_ops link_ops = {.on_wake = on_link_wake};
 
 void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct alarms *alarms,
-                           struct login *login, void (*on_wake)(struct decision *call))
+                           struct login *login, void (*on_wake)(struct decision *decision))
 {
     *listener =
         (struct release_listener){.login = login, .alarms = alarms, .again.on_due = on_again, .on_wake = on_wake};
@@ -187,10 +187,10 @@ void release_listener_fini(struct release_listener *listener)
     login_put(listener->login);
 }
 
-void release_listener_add(struct release_listener *listener, struct decision *call)
+void release_listener_add(struct release_listener *listener, struct decision *decision)
 {
-    if (list_is_empty(&call->in_listener))
-        list_push(&listener->waiting, &call->in_listener);
+    if (list_is_empty(&decision->in_listener))
+        list_push(&listener->waiting, &decision->in_listener);
 }
 
 void release_listener_listen(struct release_listener *listener, struct slice channel)
@@ -204,9 +204,9 @@ void release_listener_listen(struct release_listener *listener, struct slice cha
         open_if_needed(listener);
 }
 
-void release_listener_remove(struct release_listener *listener, struct decision *call)
+void release_listener_remove(struct release_listener *listener, struct decision *decision)
 {
-    list_take(&call->in_listener);
+    list_take(&decision->in_listener);
     if (!list_is_empty(&listener->waiting))
         return;
     alarm_stop(listener->alarms, &listener->again);

@@ -25,21 +25,21 @@ struct release_listener {
     bool is_subscribed;
     struct alarms *alarms;
     struct alarm again; /* the next try to subscribe; not set: none is needed, or one is on its way */
-    void (*on_wake)(struct decision *call); /* it should ask again */
+    void (*on_wake)(struct decision *decision); /* it should ask again */
 };
 
 /* Takes over the reference on `login`. In `alarms` there is room for one. */
 void release_listener_init(struct release_listener *listener, struct lanes *lanes, struct alarms *alarms,
-                           struct login *login, void (*on_wake)(struct decision *call));
+                           struct login *login, void (*on_wake)(struct decision *decision));
 void release_listener_fini(struct release_listener *listener);
 
 /* Before the call asks: from now on releases of its key are noted, or wake it. */
-void release_listener_add(struct release_listener *listener, struct decision *call);
+void release_listener_add(struct release_listener *listener, struct decision *decision);
 
 /* The call waits: subscribe to `channel` (copied) if that has not been done. */
 void release_listener_listen(struct release_listener *listener, struct slice channel);
 
 /* Safe on a call that was not added. */
-void release_listener_remove(struct release_listener *listener, struct decision *call);
+void release_listener_remove(struct release_listener *listener, struct decision *decision);
 
 #endif

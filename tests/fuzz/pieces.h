@@ -57,4 +57,13 @@ static inline char *piece_copy(const uint8_t *from, size_t n)
     return copy;
 }
 
+/* However the input is cut, the trace of it is the same. */
+static inline void require_one_trace(uint64_t (*trace)(const uint8_t *data, size_t n, enum cut cut),
+                                     const uint8_t *data, size_t n)
+{
+    uint64_t whole = trace(data, n, CUT_NOT);
+    REQUIRE(trace(data, n, CUT_RANDOM) == whole);
+    REQUIRE(trace(data, n, CUT_BYTES) == whole);
+}
+
 #endif

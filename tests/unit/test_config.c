@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "folder_kit.h"
 #include "limit/slowlog.h"
 #include "run/config_build.h"
 #include "run/config_diff.h"
@@ -31,7 +32,6 @@ struct said {
 };
 
 static struct said said;
-static struct command_table *table;
 
 static void on_report(void *arg, bool is_error, const char *line)
 {
@@ -862,26 +862,6 @@ static void test_differences(void **state)
     differences_fini(&d);
     config_file_fini(&running);
     config_file_fini(&file);
-}
-
-/* ---- a folder for the files ---- */
-
-static char folder[] = "/tmp/weir-config-XXXXXX";
-
-static int enter_folder(void **state)
-{
-    (void)state;
-    table = command_table_builtin();
-    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
-}
-
-static int leave_folder(void **state)
-{
-    (void)state;
-    command_table_put(table);
-    unlink("weir.conf");
-    unlink("secret");
-    return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1;
 }
 
 int main(void)

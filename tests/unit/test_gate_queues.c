@@ -324,10 +324,8 @@ static void late_alarms_keep_the_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(several_queues_lose_nobody_s_time),
-        TEST(six_queues),
-        TEST(who_has_waited_goes_ahead),
-        TEST(who_has_waited_may_be_refused),
+        TEST(several_queues_lose_nobody_s_time), TEST(six_queues),
+        TEST(who_has_waited_goes_ahead),         TEST(who_has_waited_may_be_refused),
         TEST(late_alarms_keep_the_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

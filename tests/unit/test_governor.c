@@ -15,14 +15,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "folder_kit.h"
 #include "quota/ask.h"
 #include "run/config_build.h"
 #include "run/governor.h"
 
 #define FREE "[policy free]\nmatch = user:free-*\n"
 
-static char folder[] = "/tmp/weir-governor-XXXXXX";
-static struct command_table *table;
 static struct journal *journal;
 static struct config_file started_file;
 static struct config *started;
@@ -401,21 +400,6 @@ static void test_without_a_file(void **state)
     governor_reload(governor);
     assert_true(policies_is_shadow(governor_rules(governor)->policies));
     stop();
-}
-
-static int enter_folder(void **state)
-{
-    (void)state;
-    table = command_table_builtin();
-    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
-}
-
-static int leave_folder(void **state)
-{
-    (void)state;
-    command_table_put(table);
-    unlink("weir.conf");
-    return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1;
 }
 
 int main(void)
