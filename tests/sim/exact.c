@@ -53,11 +53,14 @@ void exact_age(struct exact_key *key, int64_t now_us)
         *key = (struct exact_key){0};
 }
 
-/* Until then, as far as anything counts. */
+/* Until then, as far as anything counts. A log that is to live no longer than before is given no new time. */
 static void keep(struct exact_key *key, enum exact_kind kind, int64_t lives_ms, int64_t now_us)
 {
+    bool is_as_before = kind == EXACT_SLIDING && key->kind == kind && key->end_us > now_us &&
+                        exact_ceil(key->end_us - now_us, US_PER_MS) == lives_ms;
     key->kind = kind;
-    key->end_us = now_us + lives_ms * US_PER_MS;
+    if (!is_as_before)
+        key->end_us = now_us + lives_ms * US_PER_MS;
     exact_age(key, now_us);
 }
 

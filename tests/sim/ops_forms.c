@@ -110,6 +110,8 @@ static const char *judge_hello_right(struct client *client, const struct act *ac
         return "HELLO refused";
     if (act->b != 0) {
         session->is_resp3 = act->c % 2 == 0;
+        if (client_is_doubtful(client)) /* where all strangers are, none of whom may ask for another protocol */
+            session->is_resp3 &= reply->type == '%';
         session->name = act->b;
     }
     return reply->type == (session->is_resp3 ? '%' : '*') ? NULL : "not in its protocol";
