@@ -288,6 +288,21 @@ static void stay(struct client *client, struct login_step *step)
         client_close_starved(client);
 }
 
+/* EXEC has refused it, though the login is good now: it is who it was, on the lane that it has. */
+static void stay_as_it_was(struct client *client)
+{
+    const struct queued *queued = &client->extra->queued;
+    client->rider.lane->is_unsure = false;
+    if (!session_ask(client, queued->protocol, queued->name != NULL, queued_name(queued))) {
+        client_close_starved(client);
+        return;
+    }
+    if (session_take_asked(client))
+        lane_choice_note_name(client);
+    (void)binding_change(client);
+    let_go_on(client);
+}
+
 static void on_judged_after_exec(struct question *question, enum judgement judgement, struct slice reply)
 {
     struct client *client = step_of(question)->client;
@@ -295,6 +310,10 @@ static void on_judged_after_exec(struct question *question, enum judgement judge
     (void)reply;
     if (judgement != JUDGED_TRUE) {
         refuse_lane(client, "it changed its user inside MULTI, and Redis does not take it for that user");
+        return;
+    }
+    if (queued->is_refused) {
+        stay_as_it_was(client);
         return;
     }
     bool must_stay = !may_change_lane(client);

@@ -53,7 +53,7 @@ void queued_forget(struct queued *queued)
     queued->selects = NULL;
     drop_tried(queued);
     queued->protocol = 0;
-    queued->is_short = queued->is_astray = false;
+    queued->is_short = queued->is_refused = queued->is_astray = false;
 }
 
 void queued_add_silent(struct queued *queued, bool is_heard)
@@ -163,9 +163,12 @@ void queued_feed(struct queued *queued, const char *data, size_t n)
 
 static void settle_login(struct queued *queued, enum members_answer answer, uint32_t place)
 {
+    queued->is_refused = answer == MEMBERS_NONE;
+    if (answer != MEMBERS_ONE)
+        return;
     login_put(queued->login);
-    queued->login = answer == MEMBERS_ONE ? login_get(queued->tried->login[place]) : NULL;
-    queued->is_short = answer == MEMBERS_ONE && queued->tried->is_short[place];
+    queued->login = login_get(queued->tried->login[place]);
+    queued->is_short = queued->tried->is_short[place];
 }
 
 static void settle_name(struct queued *queued, enum members_answer answer, uint32_t place)

@@ -28,6 +28,7 @@ struct queued {
     struct members *selects; /* each SELECT, by its database, in what EXEC will answer; heap; NULL: none */
     uint8_t protocol;        /* of the last HELLO that asks for one; 0: none */
     bool is_short;           /* the login: see struct question */
+    bool is_refused;         /* Redis has taken none of the logins: the last one changes nobody */
     bool is_astray;          /* CLIENT TRACKING: what comes of it only its lane knows */
 };
 
@@ -62,9 +63,9 @@ __attribute__((warn_unused_result)) bool queued_hello(struct queued *queued, con
 __attribute__((warn_unused_result)) bool queued_log_in(struct queued *queued, const struct hello *hello);
 
 /*
- * EXEC has carried it out, and its answer has been fed: login, name and protocol are now the last that Redis has taken.
- * `is_forgeable`: a script may have written that answer, so of logins the last one stays, to be asked for. False: the
- * answer does not tell.
+ * EXEC has carried it out, and its answer has been fed: login, name and protocol are now the last that Redis has taken;
+ * of logins that were all refused the last. `is_forgeable`: a script may have written that answer, so that it says
+ * nothing of logins. False: the answer does not tell.
  */
 __attribute__((warn_unused_result)) bool queued_settle(struct queued *queued, bool is_forgeable);
 

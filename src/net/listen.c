@@ -1,6 +1,7 @@
 #include "net/listen.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -61,6 +62,26 @@ int listen_open(struct endpoint *at)
     if (family != AF_UNIX)
         getsockname(fd, (struct sockaddr *)&at->address, &at->length);
     return fd;
+}
+
+/*
+ * The kernel drops SYN, not the last packet of a handshake that has begun: nobody joins the queue behind whom closing the
+ * socket would reset, and who has been dropped is refused when he sends his SYN again. Accepted connections inherit the
+ * filter, and have no such packets. A filter on a TCP socket sees its segments from the TCP header on.
+ */
+void listen_refuse(int fd)
+{
+    enum { AT_FLAGS = 13, SYN = 0x02, ACK = 0x10, ALL = 0x7fffffff };
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, AT_FLAGS),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SYN | ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, ALL),
+    };
+    const struct sock_fprog program = {sizeof steps / sizeof steps[0], steps};
+    if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0)
+        log_info("who connects in the very last moment may be reset: the system takes no socket filter");
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events);

@@ -20,6 +20,9 @@
  */
 __attribute__((warn_unused_result)) int listen_open(struct endpoint *at);
 
+/* For good, on a TCP socket: who has not connected yet does not any more; who has waits in the queue to be accepted. */
+void listen_refuse(int fd);
+
 struct listener {
     uv_poll_t poll;
     uv_timer_t pause; /* runs after accept failed for lack of descriptors (EMFILE ...) */

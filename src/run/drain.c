@@ -48,6 +48,8 @@ void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
     uv_timer_init(&loop->uv, &drain->deadline);
     drain->deadline.data = drain;
     uv_timer_start(&drain->deadline, on_deadline, drain->timeout_ns / NS_PER_MS, 0);
+    if (!has_successor)
+        listening_refuse(drain->listening);
     crew_drain(drain->crew, tick_ms(drain->timeout_ns), !has_successor, on_stage, drain);
 }
 

@@ -204,6 +204,18 @@ void listening_hand_over(struct listening *l)
         l->places[i].path = NULL;
 }
 
+/* What systemd holds it goes on holding, with its queue. */
+void listening_refuse(struct listening *l)
+{
+    for (size_t i = 0; i < l->n_places; i++) {
+        struct place *place = &l->places[i];
+        for (size_t s = 0; s < place->n_sockets; s++)
+            if (!place->entrance.is_unix && !place->sockets[s].is_systemds)
+                listen_refuse(place->sockets[s].fd);
+        remove_file(place);
+    }
+}
+
 void listening_shut(struct listening *l)
 {
     for (size_t i = 0; i < l->n_places; i++) {

@@ -124,8 +124,8 @@ def test_a_login_in_multi_right_behind_a_subscription_s_end(farm_with_users):
 
 OTHERS = ["ACL SETUSER tenant on >pw ~* &* +@all", "ACL SETUSER nameless on >pw ~* &* +@all -client|setname"]
 REFUSED = {
-    "a wrong password": ("AUTH tenant wrong", b"default", None),
-    "a wrong password in HELLO": ("HELLO 3 AUTH tenant wrong SETNAME x", b"default", None),
+    "a user that is off for a while, in HELLO": ("ACL SETUSER tenant off | HELLO 3 AUTH tenant pw SETNAME x | ACL SETUSER tenant on", b"default", None),
+    "a name beside it": ("ACL SETUSER tenant off | CLIENT SETNAME x | AUTH tenant pw | ACL SETUSER tenant on", b"default", b"x"),
     "a good one, then a wrong one": ("AUTH tenant pw | AUTH other wrong", b"tenant", None),
     "a wrong one, then a good one": ("AUTH other wrong | HELLO 2 AUTH tenant pw", b"tenant", None),
     "a user that is off for a while": ("ACL SETUSER tenant off | AUTH tenant pw | ACL SETUSER tenant on", b"default", None),
@@ -143,7 +143,7 @@ def gist(answer):
 @pytest.mark.parametrize("case", REFUSED)
 def test_of_a_session_in_a_transaction_what_redis_refuses_has_no_effect(farm, case, lanes):
     commands, user, name = REFUSED[case]
-    if at_least(7, 2) and name is None and user != b"nameless":
+    if at_least(7, 2) and user != b"nameless":
         pytest.skip("this server leaves the refusal of a login out of what EXEC answers")
     redis = farm.redis()
     for other in OTHERS:
@@ -159,6 +159,16 @@ def test_of_a_session_in_a_transaction_what_redis_refuses_has_no_effect(farm, ca
         assert ("denied by policy t" in str(limited)) == (user == b"tenant")
         assert type(conn.call("LIMIT", "FUNNEL", "k", "3/s")) is list
         assert conn.call("ACL", "WHOAMI") == user
+
+
+
+@pytest.mark.parametrize("login", [["AUTH", "tenant", "wrong"], ["HELLO", 3, "AUTH", "tenant", "wrong", "SETNAME", "x"]], ids=["AUTH", "HELLO"])
+def test_a_wrong_password_in_a_transaction_ends_the_client(farm_with_users, login):
+    weir, _ = farm_with_users
+    with weir.connect() as conn:
+        conn.send(encode("MULTI") + encode(*login) + encode("EXEC"))
+        assert [conn.read() for _ in range(2)] == ["OK", "QUEUED"]
+        assert is_ended(conn)
 
 
 # ---- the database ----

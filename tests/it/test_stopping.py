@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 from kit.harness import MODE_IDS, MODES, wait_until
-from kit.resp import Closed, encode, pipeline
+from kit.resp import Closed, Conn, encode, pipeline
 
 PATIENCE = "15s"  # of drain-timeout: beyond all that these tests need
 SILENCE = 0.5  # seconds; weir lets those go who have been silent for twice as long, which a busy machine can make of anybody
@@ -146,6 +146,38 @@ def test_who_waits_for_a_turn_gets_it(farm, redis):
         assert b.read()[0] == 0
         assert rest(a) == rest(b) == b""
     ended_well(weir)
+
+
+@pytest.mark.parametrize("is_unix", [False, True], ids=["TCP", "unix"])
+def test_who_comes_in_the_moment_of_the_stop_is_served_or_refused(is_unix, farm, redis):
+    """Whoever gets a connection reads the reply or its end, and no reset."""
+    outcomes, refused = [], (ConnectionRefusedError, FileNotFoundError)
+
+    def come(address, started):
+        started.set()
+        while True:
+            try:
+                with Conn(address) as conn:
+                    conn.send(encode("PING"))
+                    outcomes.append(conn.sock.recv(100))
+            except refused:
+                return outcomes.append("refused")
+            except OSError as error:
+                outcomes.append(error)
+
+    for _ in range(2):
+        weir = farm.weir(redis, workers=2, drain_timeout=PATIENCE, **({"listen": "unix:{folder}/s"} if is_unix else {}))
+        address, signals = weir.address, [threading.Event() for _ in range(8)]
+        crowd = [threading.Thread(target=come, args=(address, started), daemon=True) for started in signals]
+        for one, started in zip(crowd, signals):
+            one.start()
+            started.wait()
+        weir.signal(signal.SIGTERM)
+        for one in crowd:
+            one.join(30)
+        ended_well(weir)
+    assert outcomes.count("refused") == 2 * 8
+    assert set(outcomes) <= {b"", b"+PONG\r\n", "refused"}, [o for o in outcomes if isinstance(o, OSError)]
 
 
 def test_the_reply_and_the_end_come_together(patient):
