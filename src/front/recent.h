@@ -1,6 +1,6 @@
 /*
  * The commands that were looked up last, found by the eight bytes from their name on: a few instructions in place of a
- * hash. Only commands that travel as plainly as can be are in it; one worker's, and emptied with the command table.
+ * hash. It says whether they travel as plainly as can be; one worker's, and emptied with the command table.
  */
 #ifndef WEIR_FRONT_RECENT_H
 #define WEIR_FRONT_RECENT_H
@@ -18,8 +18,8 @@
 
 struct recent {
     struct {
-        uint64_t word; /* the name, zeros behind it; as it was written */
-        const struct command *command;
+        uint64_t word;                 /* the name, zeros behind it; as it was written. 0: nothing is here */
+        const struct command *command; /* NULL: it is not plain */
     } slots[RECENT_SLOTS];
 };
 
@@ -47,14 +47,12 @@ static inline const struct command *recent_find(struct recent *recent, const str
     if (name.len < sizeof word)
         word &= (UINT64_C(1) << (8 * name.len)) - 1;
     unsigned slot = (unsigned)((word * UINT64_C(0x9E3779B97F4A7C15)) >> 58);
-    if (recent->slots[slot].word == word && recent->slots[slot].command != NULL)
+    if (recent->slots[slot].word == word)
         return recent->slots[slot].command;
     const struct command *command = command_find(table, name, slice_of("", 0));
-    if (!recent_is_plain(command))
-        return NULL;
     recent->slots[slot].word = word;
-    recent->slots[slot].command = command;
-    return command;
+    recent->slots[slot].command = recent_is_plain(command) ? command : NULL;
+    return recent->slots[slot].command;
 }
 
 #endif

@@ -10,12 +10,34 @@ static const char pairs[] = "000102030405060708091011121314151617181920212223242
                             "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
                             "8081828384858687888990919293949596979899";
 
+/* As many as the bits of n tell (log10 2 is 1233 / 4096, nearly), or one more. */
 static unsigned count_digits(uint64_t n)
 {
-    unsigned count = 1;
-    for (uint64_t power = 10; count < DIGITS_MAX && n >= power; power *= 10)
-        count++;
-    return count;
+    static const uint64_t powers[DIGITS_MAX] = {
+        0,
+        UINT64_C(10),
+        UINT64_C(100),
+        UINT64_C(1000),
+        UINT64_C(10000),
+        UINT64_C(100000),
+        UINT64_C(1000000),
+        UINT64_C(10000000),
+        UINT64_C(100000000),
+        UINT64_C(1000000000),
+        UINT64_C(10000000000),
+        UINT64_C(100000000000),
+        UINT64_C(1000000000000),
+        UINT64_C(10000000000000),
+        UINT64_C(100000000000000),
+        UINT64_C(1000000000000000),
+        UINT64_C(10000000000000000),
+        UINT64_C(100000000000000000),
+        UINT64_C(1000000000000000000),
+        UINT64_C(10000000000000000000),
+    };
+    unsigned bits = 64 - (unsigned)__builtin_clzll(n | 1);
+    unsigned count = bits * 1233 >> 12;
+    return count + (n >= powers[count]);
 }
 
 size_t emit_header(char *out, char type, int64_t n)
