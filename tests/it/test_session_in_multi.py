@@ -145,17 +145,19 @@ def test_of_a_session_in_a_transaction_what_redis_refuses_has_no_effect(farm, ca
     commands, user, name = REFUSED[case]
     if at_least(7, 2) and user != b"nameless":
         pytest.skip("this server leaves the refusal of a login out of what EXEC answers")
+    if not at_least(7) and user == b"nameless":
+        pytest.skip("this server takes no subcommand away")
     redis = farm.redis()
     for other in OTHERS:
         redis.call(*other.split())
-    weir = farm.weir(redis, workers=1, lanes=lanes, identity="user", sections="[policy t]\nmatch = user:tenant\ncmd.lcs = deny\n")
+    weir = farm.weir(redis, workers=1, lanes=lanes, identity="user", sections="[policy t]\nmatch = user:tenant\ncmd.strlen = deny\n")
     with weir.connect() as conn, redis.connect() as direct:
         asked = [command.split() for command in commands.split(" | ")]
         expected = transaction(direct, *asked)
         assert list(map(gist, transaction(conn, *asked))) == list(map(gist, expected))
         assert conn.call("ACL", "WHOAMI") == direct.call("ACL", "WHOAMI") == user
         assert conn.call("CLIENT", "GETNAME") == direct.call("CLIENT", "GETNAME") == name
-        limited = conn.call("LCS", "a", "b")
+        limited = conn.call("STRLEN", "a")
         assert ("denied by policy t" in str(limited)) == (user == b"tenant")
         assert type(conn.call("LIMIT", "FUNNEL", "k", "3/s")) is list
         assert conn.call("ACL", "WHOAMI") == user
