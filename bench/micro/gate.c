@@ -27,6 +27,7 @@ static struct scene one_refused = {.lines = {{"all", NEVER}}};
 static struct scene three = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
 static struct scene three_refused = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", NEVER}}};
 static struct scene three_plainly = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
+static struct scene three_alike = {.lines = {{"read", PLENTY}, {"@string", PLENTY}, {"all", PLENTY}}};
 static struct scene mixed = {.lines = {{"read", PLENTY}, {"cost", PLENTY}, {"all", PLENTY " per connection"}}};
 static struct scene bytes = {.lines = {{"bytes-out", "1gb/s"}}};
 
@@ -85,7 +86,24 @@ static void pass_plainly(struct scene *scene, uint64_t n)
     struct verdict verdict;
     while (n-- > 0) {
         scene->now_ns += STEP_NS;
-        if (!gate_ask_plainly(account->policy, account->holders[PER_SUBJECT], get, 1, scene->now_ns, tallies, &verdict) == 0)
+        if (gate_ask_plainly(account->policy, account->holders[PER_SUBJECT], get, 1, scene->now_ns, tallies,
+                             &verdict) == 0)
+            abort();
+    }
+}
+
+/* A whole pipeline at a time. */
+#define PIPELINE 64
+
+static void pass_alike(struct scene *scene, uint64_t n)
+{
+    const struct account *account = &scene->account;
+    struct verdict verdict;
+    for (; n > 0; n -= n < PIPELINE ? n : PIPELINE) {
+        scene->now_ns += PIPELINE * STEP_NS;
+        uint32_t asked = n < PIPELINE ? (uint32_t)n : PIPELINE;
+        if (gate_ask_plainly(account->policy, account->holders[PER_SUBJECT], get, asked, scene->now_ns, tallies,
+                             &verdict) != asked)
             abort();
     }
 }
@@ -136,6 +154,7 @@ SCENE(one_refused, refuse)
 SCENE(three, pass)
 SCENE(three_refused, refuse)
 SCENE(three_plainly, pass_plainly)
+SCENE(three_alike, pass_alike)
 SCENE(mixed, pass)
 
 static void prepare_bytes(void)
@@ -151,6 +170,7 @@ const struct micro *micro_gate(void)
         {"gate/one limit, refused", prepare_one_refused, run_one_refused},
         {"gate/three limits", prepare_three, run_three},
         {"gate/three limits, plainly", prepare_three_plainly, run_three_plainly},
+        {"gate/three limits, 64 at once", prepare_three_alike, run_three_alike},
         {"gate/three limits, refused", prepare_three_refused, run_three_refused},
         {"gate/three of other kinds", prepare_mixed, run_mixed},
         {"gate/owe bytes", prepare_bytes, owe_bytes},

@@ -46,6 +46,9 @@ bool gate_delays(const struct policy *policy, const struct command *command, enu
 
 /* ---- the short way: limits on the subject's commands, over refuse ---- */
 
+/* Built twice: for a command that comes alone, where n is a constant 1, and for n of them. */
+#define FOR_EACH_N static inline __attribute__((always_inline))
+
 static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t n, struct tally *tallies,
                            struct verdict *verdict)
 {
@@ -54,16 +57,18 @@ static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t
 }
 
 /* Returns how many of n equal commands pass. */
-static uint32_t pass_one(const struct limit *limit, struct subject *subject, uint32_t n, uint64_t now_ns,
-                         struct tally *tallies, struct verdict *verdict)
+FOR_EACH_N uint32_t pass_one(const struct limit *limit, struct subject *subject, uint32_t n, uint64_t now_ns,
+                             struct tally *tallies, struct verdict *verdict)
 {
-    uint64_t tat_ns;
-    uint32_t fit = (uint32_t)funnel_take_each(subject_funnel(subject, limit->slot), &limit->rate, now_ns, n, &tat_ns);
+    struct funnel *funnel = subject_funnel(subject, limit->slot);
+    uint64_t tat_ns = 0;
+    uint64_t wait_ns = n == 1 ? funnel_take(funnel, &limit->rate, now_ns, 1) : 0;
+    uint64_t fit = n == 1 ? wait_ns == 0 : funnel_take_each(funnel, &limit->rate, now_ns, n, &tat_ns);
     if (fit > 0)
-        tally_note_each(limit, tat_ns, now_ns, fit, tallies);
+        tally_note_each(limit, n == 1 ? funnel_word(funnel) : tat_ns, now_ns, fit, tallies);
     if (fit < n)
-        refuse_plainly(limit, funnel_wait(&limit->rate, tat_ns, now_ns), n - fit, tallies, verdict);
-    return fit;
+        refuse_plainly(limit, n == 1 ? wait_ns : funnel_wait(&limit->rate, tat_ns, now_ns), n - fit, tallies, verdict);
+    return (uint32_t)fit;
 }
 
 /*
@@ -76,8 +81,8 @@ static bool needs_lock(const struct policy *policy)
 }
 
 /* Which limit lets the next command wait longest? Returns for how long; 0: it passes all. */
-static uint64_t longest_wait(const struct limit *limits, uint64_t binds, struct subject *subject, uint64_t now_ns,
-                             const struct limit **slowest)
+FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds, struct subject *subject, uint64_t now_ns,
+                                 const struct limit **slowest)
 {
     uint64_t longest_ns = 0;
     for (uint64_t left = binds; left; left &= left - 1) {
@@ -91,32 +96,40 @@ static uint64_t longest_wait(const struct limit *limits, uint64_t binds, struct 
     return longest_ns;
 }
 
-/* The same for several limits: as many pass as the one with the least room lets pass. */
-static uint32_t pass_several(const struct limit *limits, uint64_t binds, struct subject *subject, uint32_t n,
-                             uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+/* Of n commands of which the first passes: as many do as the limit with the least room lets pass. */
+FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct subject *subject, uint64_t n,
+                              uint64_t now_ns)
+{
+    for (uint64_t left = n > 1 ? binds : 0; left; left &= left - 1) {
+        const struct limit *limit = &limits[lowest(left)];
+        n = funnel_fit(&limit->rate, funnel_word(subject_funnel(subject, limit->slot)), now_ns, n);
+    }
+    return n;
+}
+
+/* pass_one for several limits. */
+FOR_EACH_N uint32_t pass_several(const struct limit *limits, uint64_t binds, struct subject *subject, uint32_t n,
+                                 uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
     const struct limit *slowest = NULL;
-    uint64_t fit = n, longest_ns = 0;
     subject_lock(subject);
-    for (uint64_t left = binds; left && fit > 0; left &= left - 1) {
-        const struct limit *limit = &limits[lowest(left)];
-        fit = funnel_fit(&limit->rate, funnel_word(subject_funnel(subject, limit->slot)), now_ns, fit);
-    }
+    uint64_t longest_ns = longest_wait(limits, binds, subject, now_ns, &slowest);
+    uint64_t fit = longest_ns > 0 ? 0 : least_fit(limits, binds, subject, n, now_ns);
     for (uint64_t left = fit > 0 ? binds : 0; left; left &= left - 1) {
         const struct limit *limit = &limits[lowest(left)];
         uint64_t tat_ns = funnel_charge(subject_funnel(subject, limit->slot), &limit->rate, now_ns, fit);
         tally_note_each(limit, tat_ns, now_ns, fit, tallies);
     }
-    if (fit < n)
+    if (fit > 0 && fit < n)
         longest_ns = longest_wait(limits, binds, subject, now_ns, &slowest);
     subject_unlock(subject);
-    if (slowest != NULL)
+    if (longest_ns > 0)
         refuse_plainly(slowest, longest_ns, n - fit, tallies, verdict);
     return (uint32_t)fit;
 }
 
-uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
-                          uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+FOR_EACH_N uint32_t ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
+                                uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
 {
     uint64_t binds = bound(policy, command);
     if (!binds)
@@ -124,6 +137,20 @@ uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject, 
     if (needs_lock(policy))
         return pass_several(policy->limits, binds, subject, n, now_ns, tallies, verdict);
     return pass_one(&policy->limits[lowest(binds)], subject, n, now_ns, tallies, verdict);
+}
+
+static __attribute__((noinline)) uint32_t ask_each(const struct policy *policy, struct subject *subject,
+                                                   const struct command *command, uint32_t n, uint64_t now_ns,
+                                                   struct tally *tallies, struct verdict *verdict)
+{
+    return ask_plainly(policy, subject, command, n, now_ns, tallies, verdict);
+}
+
+uint32_t gate_ask_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
+                          uint32_t n, uint64_t now_ns, struct tally *tallies, struct verdict *verdict)
+{
+    return n == 1 ? ask_plainly(policy, subject, command, 1, now_ns, tallies, verdict)
+                  : ask_each(policy, subject, command, n, now_ns, tallies, verdict);
 }
 
 bool gate_refuse_plainly(const struct policy *policy, struct subject *subject, const struct command *command,
@@ -257,7 +284,7 @@ enum gate gate_ask(const struct account *account, const struct ask *ask, struct 
         return GATE_PASS;
     if (policy->is_plain && !ask->is_dry) {
         struct subject *subject = account->holders[PER_SUBJECT];
-        bool may = gate_ask_plainly(policy, subject, ask->command, 1, ask->now_ns, tallies, verdict) == 1;
+        bool may = ask_plainly(policy, subject, ask->command, 1, ask->now_ns, tallies, verdict) == 1;
         return may ? GATE_PASS : GATE_REFUSE;
     }
     const struct trial trial = {account, ask, ask->is_dry ? NULL : tallies, 0};

@@ -35,7 +35,9 @@ static unsigned count_digits(uint64_t n)
         UINT64_C(1000000000000000000),
         UINT64_C(10000000000000000000),
     };
-    unsigned bits = 64 - (unsigned)__builtin_clzll(n | 1);
+    if (n < 10) /* as most are */
+        return 1;
+    unsigned bits = 64 - (unsigned)__builtin_clzll(n);
     unsigned count = bits * 1233 >> 12;
     return count + (n >= powers[count]);
 }
