@@ -453,7 +453,7 @@ const struct client_ops connection_client_ops = {
     .on_close = on_close,
 };
 
-bool client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
+void client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
 {
     client->front = front;
     client->entrance = entrance->number;
@@ -461,10 +461,7 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);
-    if (link_adopt(&client->link, front->loop, RANK_CLIENT, fd, entrance->is_unix, &link_ops) != 0) {
-        free(client);
-        return false;
-    }
+    link_adopt(&client->link, front->loop, RANK_CLIENT, fd, entrance->is_unix, &link_ops);
     timeouts_enter(client);
     if (entrance->has_proxy_header)
         proxied_begin(client);
@@ -472,5 +469,4 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
         secure(client, "", 0);
     else
         admit(client);
-    return true;
 }

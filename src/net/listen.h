@@ -10,6 +10,7 @@
 
 #include "net/link.h"
 #include "net/loop.h"
+#include "net/poller.h"
 
 #define ACCEPT_SHARE 64 /* connections accepted in one event: a connect flood must not starve connected clients */
 
@@ -21,10 +22,8 @@
 __attribute__((warn_unused_result)) int listen_open(struct endpoint *at);
 
 struct listener {
-    uv_poll_t poll;
+    struct watch watch;
     uv_timer_t pause; /* runs after accept failed for lack of descriptors (EMFILE ...) */
-    int fd;
-    bool is_unix;
     void (*on_accept)(struct listener *listener, int fd); /* fd < 0: see listener_start */
     void *arg;
 };
@@ -32,10 +31,9 @@ struct listener {
 /*
  * Accept from `fd`, which several listeners may share (unix sockets), and which stays the caller's to close. on_accept
  * gets a non-blocking descriptor, now its own; or -errno when the system is out of descriptors: then the listener
- * pauses for a while, and connections wait in the socket's queue. Returns 0 or a libuv error.
+ * pauses for a while, and connections wait in the socket's queue. Returns 0 or a negative errno.
  */
 __attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop, int fd,
-                                                       bool is_unix,
                                                        void (*on_accept)(struct listener *listener, int fd), void *arg);
 
 /* Accept every connection that is in the socket's queue now. */

@@ -18,8 +18,6 @@ static inline struct sim_loop *loop_of(const uv_loop_t *uv)
 void uv_run_timers(struct sim_loop *loop);
 void uv_run_signals(struct sim_loop *loop);
 void uv_run_asyncs(struct sim_loop *loop);
-/* All that are ready now, in any order; who still is afterwards is so again in the next turn. */
-void uv_run_polls(struct sim_loop *loop);
 void uv_run_every(struct sim_loop *loop, int kind);
 void uv_run_closing(struct sim_loop *loop);
 
@@ -28,7 +26,6 @@ void uv_go_handle(uv_handle_t *handle);   /* it is active */
 void uv_rest_handle(uv_handle_t *handle); /* it is not */
 
 /* Of a handle that is being closed. */
-void uv_end_poll(uv_poll_t *poll);
 void uv_end_signal(uv_signal_t *handle);
 void uv_forget_sent(struct sim_loop *loop, const uv_handle_t *async);
 
