@@ -297,19 +297,21 @@ static bool take_tls(struct link *link, struct tls_context *tls)
     return link_tls(link) != NULL;
 }
 
-static void set_option(const struct link *link, int level, int name, int value)
+static void set_option(int fd, int level, int name, int value)
 {
-    setsockopt(link->watch.fd, level, name, &value, sizeof value); /* an optional option: failure does not matter */
+    setsockopt(fd, level, name, &value, sizeof value); /* an optional option: failure does not matter */
+}
+
+void link_set_options(int fd)
+{
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS);
 }
 
 static void opened(struct link *link)
 {
     link->state = link_tls(link) != NULL ? LINK_SHAKING : LINK_OPEN;
-    if (!link->is_unix) {
-        set_option(link, IPPROTO_TCP, TCP_NODELAY, 1);
-        set_option(link, SOL_SOCKET, SO_KEEPALIVE, 1);
-        set_option(link, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS);
-    }
     wait_anew(link);
     if (link->out.bytes > 0)
         mark_dirty(link);
@@ -385,7 +387,7 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
 void link_part(struct link *link)
 {
     if (!link->is_unix)
-        set_option(link, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
+        set_option(link->watch.fd, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
     link->is_parting = true;
     mark_dirty(link);
 }
@@ -401,6 +403,8 @@ static void connected(struct link *link)
 {
     int error = 0;
     socklen_t length = sizeof error;
+    if (!link->is_unix)
+        link_set_options(link->watch.fd);
     getsockopt(link->watch.fd, SOL_SOCKET, SO_ERROR, &error, &length);
     if (error == 0)
         opened(link);

@@ -81,6 +81,12 @@ struct endpoint {
     socklen_t length;
 };
 
+/*
+ * The options of a TCP connection: what is written leaves at once, and a peer that is gone without a word is noticed. Of
+ * a listening socket: every connection that is accepted from then on has them (Linux' inet_csk_clone_lock copies them).
+ */
+void link_set_options(int fd);
+
 /* Take over an accepted, non-blocking socket; reading starts at once. Where the system refuses that, on_end follows. */
 void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops);
 

@@ -78,17 +78,18 @@ static void accept_failed(struct listener *listener, int error)
     listener->on_accept(listener, -error);
 }
 
-/* Accept at most `most` connections. 0, or the errno that says that there are no descriptors left. */
-static int accept_some(struct listener *listener, int most)
+/*
+ * Accept at most `most` connections; *n of them. 0: there are more, EAGAIN: there are not; or the errno that says that
+ * there are no descriptors left.
+ */
+static int accept_some(struct listener *listener, unsigned most, unsigned *n)
 {
-    for (int i = 0; i < most; i++) {
+    for (*n = 0; *n < most; ++*n) {
         int fd = accept4(listener->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             listener->on_accept(listener, fd);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EAGAIN) {
             return errno;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return 0;
         } /* else only that connection is broken (ECONNABORTED ...): go on with the next */
     }
     return 0;
@@ -98,14 +99,20 @@ static void on_readable(struct watch *watch, unsigned events)
 {
     (void)events;
     struct listener *listener = container_of(watch, struct listener, watch);
-    int error = accept_some(listener, ACCEPT_SHARE);
-    if (error != 0)
+    unsigned n;
+    int error = accept_some(listener, listener->share, &n);
+    if (error == 0)
+        listener->share = listener->share < ACCEPT_SHARE / 2 ? listener->share * 2 : ACCEPT_SHARE;
+    else if (error == EAGAIN)
+        listener->share = n > 0 ? n : 1;
+    else
         accept_failed(listener, error);
 }
 
 void listener_accept_rest(struct listener *listener)
 {
-    (void)accept_some(listener, BACKLOG + 1); /* the queue cannot be longer, but for those that come meanwhile */
+    unsigned n;
+    (void)accept_some(listener, BACKLOG + 1, &n); /* the queue cannot be longer, but for those that come meanwhile */
 }
 
 int listener_start(struct listener *listener, struct loop *loop, int fd,
@@ -113,6 +120,8 @@ int listener_start(struct listener *listener, struct loop *loop, int fd,
 {
     listener->on_accept = on_accept;
     listener->arg = arg;
+    listener->share = 1;
+    link_set_options(fd);
     watch_init(&listener->watch, loop, fd, on_readable);
     uv_timer_init(&loop->uv, &listener->pause);
     listener->pause.data = listener;

@@ -1,5 +1,6 @@
 /*
- * Listening sockets: opening them, and accepting from them, a bounded number of connections for each event.
+ * Listening sockets: opening them, and accepting from them, a bounded number of connections for each event. What is
+ * accepted has the options that the listening socket was given.
  */
 #ifndef WEIR_NET_LISTEN_H
 #define WEIR_NET_LISTEN_H
@@ -12,7 +13,7 @@
 #include "net/loop.h"
 #include "net/poller.h"
 
-#define ACCEPT_SHARE 64 /* connections accepted in one event: a connect flood must not starve connected clients */
+#define ACCEPT_SHARE 64 /* connections accepted in one event, at most: a flood must not starve connected clients */
 
 /*
  * A bound, listening, non-blocking socket, or -errno. TCP sockets are bound with SO_REUSEPORT, so that every worker
@@ -23,6 +24,8 @@ __attribute__((warn_unused_result)) int listen_open(struct endpoint *at);
 
 struct listener {
     struct watch watch;
+    unsigned
+        share; /* connections accepted in the next event: about as many as come, so that none is asked for in vain */
     uv_timer_t pause; /* runs after accept failed for lack of descriptors (EMFILE ...) */
     void (*on_accept)(struct listener *listener, int fd); /* fd < 0: see listener_start */
     void *arg;
