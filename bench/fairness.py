@@ -49,6 +49,7 @@ WARM_UP_ELSE = 0.2  # seconds for the neighbours to become difficult
 PATIENCE = 5.0  # the longest that a request is waited for
 MIB = 1 << 20
 HUGE = 64 * MIB
+FIRST = 5  # of the real-time priorities, with --first
 PIECE = b"x" * MIB
 
 processes = multiprocessing.get_context("fork")
@@ -138,6 +139,7 @@ def measure(clients, seconds):
 def ordinary_process(addresses, orders):
     """Measures whatever endpoint it is told, until it is told None."""
     gc.disable()
+    go_first(1)
     clients = {}
     for endpoint, address in addresses.items():
         clients[endpoint] = [Ordinary(address, n) for n in range(CLIENTS)]
@@ -297,8 +299,16 @@ KINDS = {
 }
 
 
+def go_first(step):
+    """Before everything else on the machine if --first was given (children inherit it): the ordinary clients, which have
+    to be on time, one step before the servers, and the neighbours one behind."""
+    if os.sched_getscheduler(0) == os.SCHED_FIFO:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIRST + step))
+
+
 def neighbour_process(kind, address):
     os.setpriority(os.PRIO_PROCESS, 0, 19)
+    go_first(-1)
     kind(address)
     threading.Event().wait()
 
@@ -424,7 +434,7 @@ def main():
         parser.error(f"no such kind: {', '.join(unknown)}")
     args.kinds = args.kinds or list(KINDS)
     if args.first:
-        os.setpriority(os.PRIO_PROCESS, 0, -10)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIRST))
 
     with contextlib.closing(Farm()) as farm:
         bench = Bench(farm, args)

@@ -152,7 +152,8 @@ static struct room_share share(const struct rider *rider)
 static void audit(const struct rider *rider, const struct lane *lane)
 {
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
-    const struct lane_key key = session_key(client, lane_node(lane));
+    struct lane_key key = session_key(client, lane_node(lane));
+    key.is_apart = lane->key.is_apart;
     if (lane->role == LANE_PRIVATE) {
         assert(client->has_private_lane);
     } else {
