@@ -286,7 +286,7 @@ static void open_on(struct link *link, struct loop *loop, enum rank rank, int fd
     link->ops = ops;
     link->rank = rank & 1;
     link->is_unix = is_unix;
-    watch_init(&link->watch, loop, fd, on_events);
+    watch_init(&link->watch, &loop->poller, fd, on_events);
     loop_hold(loop);
 }
 
@@ -324,7 +324,7 @@ void link_init_hollow(struct link *link, struct loop *loop, const struct link_op
     list_init(&link->woken);
     link->ops = ops;
     link->state = LINK_OPEN;
-    link->watch.loop = loop;
+    link->watch.poller = &loop->poller;
 }
 
 /* Go on with TLS' handshake; what the peer has sent after it is read at once. */

@@ -154,7 +154,7 @@ void link_peer(const struct link *link, struct sockaddr_storage *out);
 
 static inline struct loop *link_loop(const struct link *link)
 {
-    return link->watch.loop;
+    return container_of(link->watch.poller, struct loop, poller);
 }
 
 /* Only for the loop: read what TLS still holds (no event announces it), and write pending output once. */

@@ -122,7 +122,7 @@ int listener_start(struct listener *listener, struct loop *loop, int fd,
     listener->arg = arg;
     listener->share = 1;
     link_set_options(fd);
-    watch_init(&listener->watch, loop, fd, on_readable);
+    watch_init(&listener->watch, &loop->poller, fd, on_readable);
     uv_timer_init(&loop->uv, &listener->pause);
     listener->pause.data = listener;
     return watch_for(&listener->watch, WATCH_READABLE);

@@ -5,13 +5,12 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "net/loop.h"
-
 #define EVENTS_MAX 1024 /* told in one turn: who comes later is in the next */
 
-void watch_init(struct watch *watch, struct loop *loop, int fd, void (*on_events)(struct watch *watch, unsigned events))
+void watch_init(struct watch *watch, struct poller *poller, int fd,
+                void (*on_events)(struct watch *watch, unsigned events))
 {
-    *watch = (struct watch){.loop = loop, .on_events = on_events, .fd = fd};
+    *watch = (struct watch){.poller = poller, .on_events = on_events, .fd = fd};
 }
 
 int watch_for(struct watch *watch, unsigned events)
@@ -24,7 +23,7 @@ int watch_for(struct watch *watch, unsigned events)
     };
     /* Where nothing is waited for the kernel must not know it: it would tell of broken connections all the same. */
     int what = events == 0 ? EPOLL_CTL_DEL : watch->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-    if (epoll_ctl(watch->loop->poller.fd, what, watch->fd, &event) != 0)
+    if (epoll_ctl(watch->poller->fd, what, watch->fd, &event) != 0)
         return -errno;
     watch->events = events & (WATCH_READABLE | WATCH_WRITABLE);
     return 0;

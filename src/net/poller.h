@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct loop;
+struct poller {
+    int fd; /* the epoll instance */
+};
 
 enum { WATCH_READABLE = 1, WATCH_WRITABLE = 2 };
 
 struct watch {
-    struct loop *loop;
+    struct poller *poller;
     /* `events`: both, where the connection is broken; the next system call says how. */
     void (*on_events)(struct watch *watch, unsigned events);
     int fd;
@@ -23,7 +25,7 @@ struct watch {
 };
 
 /* The descriptor stays the caller's; nothing is waited for yet. */
-void watch_init(struct watch *watch, struct loop *loop, int fd,
+void watch_init(struct watch *watch, struct poller *poller, int fd,
                 void (*on_events)(struct watch *watch, unsigned events));
 
 /* Wait for these events and no others; 0: for nothing. Returns 0, or a negative errno: then it waits as before. */
@@ -36,10 +38,6 @@ __attribute__((warn_unused_result)) int watch_for(struct watch *watch, unsigned 
 void watch_end(struct watch *watch);
 
 /* ---- for the loop ---- */
-
-struct poller {
-    int fd; /* the epoll instance */
-};
 
 /* Beside the loop's watches, `other` is waited for: a descriptor. Returns 0 or a negative errno. */
 __attribute__((warn_unused_result)) int poller_init(struct poller *poller, int other);
