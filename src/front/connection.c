@@ -152,7 +152,8 @@ static struct room_share share(const struct rider *rider)
 static void audit(const struct rider *rider, const struct lane *lane)
 {
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
-    const struct lane_key key = session_key(client, lane_node(lane));
+    struct lane_key key = session_key(client, lane_node(lane));
+    key.is_apart = lane->key.is_apart;
     if (lane->role == LANE_PRIVATE) {
         assert(client->has_private_lane);
     } else {
@@ -456,7 +457,7 @@ const struct client_ops connection_client_ops = {
     .on_close = on_close,
 };
 
-bool client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
+void client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance)
 {
     client->front = front;
     client->entrance = entrance->number;
@@ -464,10 +465,7 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);
     list_init(&client->in_front);
-    if (link_adopt(&client->link, front->loop, RANK_CLIENT, fd, entrance->is_unix, &link_ops) != 0) {
-        free(client);
-        return false;
-    }
+    link_adopt(&client->link, front->loop, RANK_CLIENT, fd, entrance->is_unix, &link_ops);
     timeouts_enter(client);
     if (entrance->has_proxy_header)
         proxied_begin(client);
@@ -475,5 +473,4 @@ bool client_open(struct client *client, struct front *front, int fd, const struc
         secure(client, "", 0);
     else
         admit(client);
-    return true;
 }

@@ -7,18 +7,12 @@
 #ifndef WEIR_FRONT_CONNECTION_H
 #define WEIR_FRONT_CONNECTION_H
 
-#include <stdbool.h>
-
 #include "front/client.h"
 
 /* For front.client_ops. */
 extern const struct client_ops connection_client_ops;
 
-/*
- * Begin with an accepted connection; takes over `client`, zeroed heap memory. False: it could not be taken over, and is
- * closed.
- */
-__attribute__((warn_unused_result)) bool client_open(struct client *client, struct front *front, int fd,
-                                                     const struct entrance *entrance);
+/* Begin with an accepted connection; takes over `client`, zeroed heap memory. */
+void client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance);
 
 #endif

@@ -8,6 +8,13 @@
 #include "resp/plain.h"
 #include "upstream/shared.h"
 
+/* May its next read be one of many behind which others' calls come? */
+static inline bool is_no_stranger(const struct client *client)
+{
+    return client->reader == READER_KNOWN ||
+           (client->reader == READER_NEW && !shared_is_wary(&front_home(client->front)->lanes));
+}
+
 /* Nothing that the client has done before bears on a plain command of its. */
 static inline bool is_unburdened(const struct client *client)
 {
@@ -16,7 +23,7 @@ static inline bool is_unburdened(const struct client *client)
     unsigned burdens = (unsigned)client->has_private_lane | !transaction_is_none(&client->transaction) |
                        reply_mode_is_deaf(&client->reply_mode) | client->is_raw | client->is_urgent |
                        client->was_refused | client->is_keyed | client->counts_calls | client->overflows;
-    return burdens == 0 && extra->n_asked == 0 && extra->heavy_until_ns == 0 && client->reader != READER_ASKS &&
+    return burdens == 0 && extra->n_asked == 0 && extra->heavy_until_ns == 0 && is_no_stranger(client) &&
            !front->settings->lanes_private;
 }
 

@@ -280,10 +280,22 @@ void lane_choice_note_huge(struct client *client)
     client->reader = READER_NEW;
 }
 
+/* How much it reads is not known yet, and others' calls may come behind it. */
+static bool is_first_read(const struct client *client, const struct request *request)
+{
+    return client->reader == READER_NEW && (request->command->flags & CMD_READONLY) != 0;
+}
+
 static struct lane *find_shared(struct client *client, const struct request *request)
 {
     struct lanes *lanes = lanes_for(client, request);
     const struct rider *rider = &client->rider;
+    if (shared_is_wary(lanes) && is_first_read(client, request)) {
+        const struct lane_key key = session_key(client, lanes_node(lanes));
+        struct lane *apart = shared_get_apart(lanes, &key, rider);
+        if (apart != NULL)
+            return apart;
+    }
     struct lease *lease = &client->shared;
     if (lease_holds(lease) && lanes_of(lease->lane) == lanes &&
         (rider->in_flight > 0 || !shared_is_sluggish(lease->lane)))

@@ -69,12 +69,13 @@ void front_accept(struct front *front, int fd, const struct entrance *entrance)
         return;
     }
     struct client *client = calloc(1, sizeof *client);
-    if (client != NULL && client_open(client, front, fd, entrance))
+    if (client != NULL) {
+        client_open(client, front, fd, entrance);
         return;
+    }
     count_add(&counts->closed[CLOSED_BY_CLIENT], 1);
     leave(front, entrance);
-    if (client == NULL)
-        turn_away(fd, entrance, ERR_OUT_OF_MEMORY);
+    turn_away(fd, entrance, ERR_OUT_OF_MEMORY);
 }
 
 static void on_login_refused(void *arg, const struct login *login)

@@ -16,7 +16,7 @@
 
 enum link_state { LINK_CONNECTING, LINK_SHAKING, LINK_OPEN, LINK_ENDED, LINK_CLOSED };
 
-static void on_poll(uv_poll_t *poll, int status, int events);
+static void on_events(struct watch *watch, unsigned events);
 
 static void mark_dirty(struct link *link)
 {
@@ -31,25 +31,21 @@ static void fail_later(struct link *link, int error)
     mark_dirty(link);
 }
 
-static int wanted_events(const struct link *link)
+static unsigned wanted_events(const struct link *link)
 {
     if (link->state == LINK_CONNECTING)
-        return UV_WRITABLE;
+        return WATCH_WRITABLE;
     if (link->state == LINK_SHAKING)
-        return UV_READABLE | (tls_is_full(link_tls(link)) ? UV_WRITABLE : 0);
-    return (link->is_paused ? 0 : UV_READABLE) | (link->is_full ? UV_WRITABLE : 0);
+        return WATCH_READABLE | (tls_is_full(link_tls(link)) ? WATCH_WRITABLE : 0U);
+    return (link->is_paused ? 0U : WATCH_READABLE) | (link->is_full ? WATCH_WRITABLE : 0U);
 }
 
-/* Poll for exactly the events that are wanted. */
-static void poll_anew(struct link *link)
+/* Wait for exactly the events that are wanted. */
+static void wait_anew(struct link *link)
 {
-    int events = wanted_events(link);
-    if (events == link->polled)
-        return;
-    link->polled = (unsigned)events & (UV_READABLE | UV_WRITABLE);
-    int status = events != 0 ? uv_poll_start(&link->poll, events, on_poll) : uv_poll_stop(&link->poll);
-    if (status != 0)
-        fail_later(link, status);
+    int error = watch_for(&link->watch, wanted_events(link));
+    if (error != 0)
+        fail_later(link, error);
 }
 
 static void end(struct link *link, int status)
@@ -57,8 +53,7 @@ static void end(struct link *link, int status)
     if (link->state == LINK_CLOSED || link->state == LINK_ENDED)
         return;
     link->state = LINK_ENDED;
-    link->polled = 0;
-    uv_poll_stop(&link->poll);
+    watch_end(&link->watch);
     link->ops->on_end(link, status);
 }
 
@@ -74,8 +69,8 @@ static char *room_for(struct link *link, size_t *room)
 static ssize_t receive(const struct link *link, char *at, size_t room)
 {
     if (link_tls(link) != NULL)
-        return tls_read(link_tls(link), link->fd, at, room);
-    return read(link->fd, at, room);
+        return tls_read(link_tls(link), link->watch.fd, at, room);
+    return read(link->watch.fd, at, room);
 }
 
 /* Is there input that no event of the socket will announce? Then read it at the next flush. */
@@ -133,7 +128,7 @@ static void read_share(struct link *link)
         mark_dirty(link);
 }
 
-/* Readable events stay polled until one comes: most links are resumed before that. */
+/* Readable events are waited for until one comes: most links are resumed before that. */
 void link_pause(struct link *link)
 {
     if (link->state != LINK_OPEN || link->is_paused)
@@ -148,7 +143,7 @@ void link_resume(struct link *link)
     if (!link->is_paused || link->is_eof || link->state != LINK_OPEN)
         return;
     link->is_paused = false;
-    poll_anew(link);
+    wait_anew(link);
     if (has_unread(link))
         mark_dirty(link);
 }
@@ -159,10 +154,10 @@ static ssize_t write_pieces(const struct link *link, const struct slice *pieces,
 {
     struct iovec iov[WRITE_PIECES];
     if (link_tls(link) != NULL)
-        return tls_write(link_tls(link), link->fd, pieces, n);
+        return tls_write(link_tls(link), link->watch.fd, pieces, n);
     for (unsigned i = 0; i < n; i++)
         iov[i] = (struct iovec){(char *)(uintptr_t)pieces[i].at, pieces[i].len};
-    return n == 1 ? write(link->fd, iov->iov_base, iov->iov_len) : writev(link->fd, iov, (int)n);
+    return n == 1 ? write(link->watch.fd, iov->iov_base, iov->iov_len) : writev(link->watch.fd, iov, (int)n);
 }
 
 /* Returns how many bytes the socket has taken, or a negative libuv error. */
@@ -191,8 +186,8 @@ static void shut(struct link *link)
 {
     link->is_parting = false;
     if (link_tls(link) != NULL)
-        tls_end(link_tls(link), link->fd);
-    shutdown(link->fd, SHUT_WR);
+        tls_end(link_tls(link), link->watch.fd);
+    shutdown(link->watch.fd, SHUT_WR);
 }
 
 /* Read what TLS still holds: no event announces it. */
@@ -225,7 +220,7 @@ void link_flush(struct link *link)
         }
         chain_drop(&link->out, &link_loop(link)->pool, (size_t)sent);
         link->is_full = link->out.bytes > 0 || holds_output(link);
-        poll_anew(link);
+        wait_anew(link);
     }
     check_drained(link);
     bool is_all_sent = link->out.bytes == 0 && !link->is_full;
@@ -282,44 +277,42 @@ void link_wake(struct link *link)
 
 /* ---- opening and closing ---- */
 
-/* On an error the socket is closed. */
-static int open_on(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix,
-                   const struct link_ops *ops)
+static void open_on(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix,
+                    const struct link_ops *ops)
 {
     memset(link, 0, sizeof *link);
     list_init(&link->dirty);
     list_init(&link->woken);
     link->ops = ops;
     link->rank = rank & 1;
-    link->fd = fd;
     link->is_unix = is_unix;
-    int status = uv_poll_init(&loop->uv, &link->poll, fd);
-    if (status != 0)
-        close(fd);
-    return status;
+    watch_init(&link->watch, &loop->poller, fd, on_events);
+    loop_hold(loop);
 }
 
 static bool take_tls(struct link *link, struct tls_context *tls)
 {
     struct loop *loop = link_loop(link);
-    link->poll.data = tls_new(tls, &loop->pool, loop_tls_scratch(loop));
+    link->tls = tls_new(tls, &loop->pool, loop_tls_scratch(loop));
     return link_tls(link) != NULL;
 }
 
-static void set_option(const struct link *link, int level, int name, int value)
+static void set_option(int fd, int level, int name, int value)
 {
-    setsockopt(link->fd, level, name, &value, sizeof value); /* an optional option: failure does not matter */
+    setsockopt(fd, level, name, &value, sizeof value); /* an optional option: failure does not matter */
+}
+
+void link_set_options(int fd)
+{
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS);
 }
 
 static void opened(struct link *link)
 {
     link->state = link_tls(link) != NULL ? LINK_SHAKING : LINK_OPEN;
-    if (!link->is_unix) {
-        set_option(link, IPPROTO_TCP, TCP_NODELAY, 1);
-        set_option(link, SOL_SOCKET, SO_KEEPALIVE, 1);
-        set_option(link, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS);
-    }
-    poll_anew(link);
+    wait_anew(link);
     if (link->out.bytes > 0)
         mark_dirty(link);
 }
@@ -331,28 +324,27 @@ void link_init_hollow(struct link *link, struct loop *loop, const struct link_op
     list_init(&link->woken);
     link->ops = ops;
     link->state = LINK_OPEN;
-    link->poll.loop = &loop->uv;
+    link->watch.poller = &loop->poller;
 }
 
 /* Go on with TLS' handshake; what the peer has sent after it is read at once. */
 static void shake(struct link *link)
 {
-    int done = tls_shake(link_tls(link), link->fd);
+    int done = tls_shake(link_tls(link), link->watch.fd);
     if (done == 0) {
-        poll_anew(link);
+        wait_anew(link);
         return;
     }
     if (done < 0) {
         int error = uv_translate_sys_error(errno);
         link->state = LINK_ENDED;
-        link->polled = 0;
-        uv_poll_stop(&link->poll);
+        watch_end(&link->watch);
         link->ops->on_connected(link, error);
         return;
     }
     link->state = LINK_OPEN;
     link->is_full = tls_is_full(link_tls(link));
-    poll_anew(link);
+    wait_anew(link);
     link->ops->on_connected(link, 0);
     if (has_unread(link) || (link->state == LINK_OPEN && link->out.bytes > 0))
         mark_dirty(link);
@@ -367,12 +359,10 @@ bool link_secure(struct link *link, struct tls_context *tls, const char *data, s
     return true;
 }
 
-int link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops)
+void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops)
 {
-    int status = open_on(link, loop, rank, fd, is_unix, ops);
-    if (status == 0)
-        opened(link);
-    return status;
+    open_on(link, loop, rank, fd, is_unix, ops);
+    opened(link);
 }
 
 int link_connect(struct link *link, struct loop *loop, enum rank rank, const struct endpoint *to,
@@ -382,9 +372,7 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return uv_translate_sys_error(errno);
-    int status = open_on(link, loop, rank, fd, family == AF_UNIX, ops);
-    if (status != 0)
-        return status;
+    open_on(link, loop, rank, fd, family == AF_UNIX, ops);
     if (tls != NULL && !take_tls(link, tls)) {
         fail_later(link, UV_ENOMEM);
         return 0;
@@ -392,14 +380,14 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
     if (connect(fd, (const struct sockaddr *)&to->address, to->length) != 0 && errno != EINPROGRESS)
         fail_later(link, uv_translate_sys_error(errno));
     else
-        poll_anew(link);
+        wait_anew(link);
     return 0;
 }
 
 void link_part(struct link *link)
 {
     if (!link->is_unix)
-        set_option(link, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
+        set_option(link->watch.fd, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
     link->is_parting = true;
     mark_dirty(link);
 }
@@ -407,14 +395,17 @@ void link_part(struct link *link)
 bool link_has_unread(const struct link *link)
 {
     int n = 0;
-    return (link_tls(link) != NULL && tls_has_news(link_tls(link))) || (ioctl(link->fd, FIONREAD, &n) == 0 && n > 0);
+    return (link_tls(link) != NULL && tls_has_news(link_tls(link))) ||
+           (ioctl(link->watch.fd, FIONREAD, &n) == 0 && n > 0);
 }
 
 static void connected(struct link *link)
 {
     int error = 0;
     socklen_t length = sizeof error;
-    getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (!link->is_unix)
+        link_set_options(link->watch.fd);
+    getsockopt(link->watch.fd, SOL_SOCKET, SO_ERROR, &error, &length);
     if (error == 0)
         opened(link);
     if (link->state == LINK_SHAKING)
@@ -423,36 +414,23 @@ static void connected(struct link *link)
         link->ops->on_connected(link, uv_translate_sys_error(error));
 }
 
-static void on_poll(uv_poll_t *poll, int status, int events)
+static void on_events(struct watch *watch, unsigned events)
 {
-    struct link *link = container_of(poll, struct link, poll);
-    if (status != 0) {
-        /* The socket has an error, which the next system call reports. libuv has stopped polling. */
-        link->polled = 0;
-        events = UV_READABLE | UV_WRITABLE;
-    }
+    struct link *link = container_of(watch, struct link, watch);
     if (link->state == LINK_CONNECTING || link->state == LINK_SHAKING) {
         link->state == LINK_CONNECTING ? connected(link) : shake(link);
         return;
     }
     bool was_full = link->is_full;
-    if ((events & UV_WRITABLE) != 0 && was_full) {
+    if ((events & WATCH_WRITABLE) != 0 && was_full) {
         link->is_full = false;
         mark_dirty(link);
     }
-    bool is_unwanted = (events & UV_READABLE) != 0 ? link->is_paused : !was_full;
-    if ((events & UV_READABLE) != 0)
+    bool is_unwanted = (events & WATCH_READABLE) != 0 ? link->is_paused : !was_full;
+    if ((events & WATCH_READABLE) != 0)
         read_share(link);
-    if ((is_unwanted || status != 0) && link->state == LINK_OPEN)
-        poll_anew(link);
-}
-
-static void on_close(uv_handle_t *handle)
-{
-    struct link *link = container_of(handle, struct link, poll);
-    chain_clear(&link->out, &link_loop(link)->pool);
-    tls_free(link_tls(link));
-    link->ops->on_closed(link);
+    if (is_unwanted && link->state == LINK_OPEN)
+        wait_anew(link);
 }
 
 void link_close(struct link *link)
@@ -463,9 +441,17 @@ void link_close(struct link *link)
     list_take(&link->dirty);
     list_take(&link->woken);
     if (link_tls(link) != NULL)
-        tls_end(link_tls(link), link->fd);
-    uv_close((uv_handle_t *)&link->poll, on_close);
-    close(link->fd);
+        tls_end(link_tls(link), link->watch.fd);
+    watch_end(&link->watch);
+    close(link->watch.fd);
+    list_push(&link_loop(link)->closed, &link->dirty);
+}
+
+void link_bury(struct link *link)
+{
+    chain_clear(&link->out, &link_loop(link)->pool);
+    tls_free(link_tls(link));
+    link->ops->on_closed(link);
 }
 
 const char *link_why(const struct link *link, int status)
@@ -489,6 +475,6 @@ void link_peer(const struct link *link, struct sockaddr_storage *out)
     socklen_t length = sizeof *out;
     memset(out, 0, sizeof *out);
     bool has_none = link->is_unix || link->state == LINK_CLOSED; /* its descriptor number may have been reused */
-    if (has_none || getpeername(link->fd, (struct sockaddr *)out, &length) != 0)
+    if (has_none || getpeername(link->watch.fd, (struct sockaddr *)out, &length) != 0)
         out->ss_family = AF_UNSPEC;
 }

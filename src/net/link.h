@@ -52,17 +52,15 @@ struct link_ops {
 #define LINK_LOW 65536
 
 struct link {
-    /* Not a uv_stream_t: that is half as large again, and there are thousands of idle links. data: see link_tls. */
-    uv_poll_t poll;
+    struct watch watch; /* its descriptor; may wait for more events than are wanted */
+    struct tls *tls;    /* see link_tls */
     const struct link_ops *ops;
     struct chain out;
-    struct list dirty;
+    struct list dirty; /* in loop.dirty, or once it is closed in loop.closed */
     struct list woken;
-    int fd;
-    int16_t error;      /* negative libuv error that on_end reports at the next flush; 0: none */
-    uint8_t state : 3;  /* enum link_state */
-    uint8_t rank : 1;   /* enum rank */
-    uint8_t polled : 2; /* events that libuv polls for; may be more than are wanted */
+    int16_t error;     /* negative libuv error that on_end reports at the next flush; 0: none */
+    uint8_t state : 3; /* enum link_state */
+    uint8_t rank : 1;  /* enum rank */
     bool is_unix : 1;
     bool is_paused : 1;
     bool is_eof : 1;
@@ -75,7 +73,7 @@ struct link {
 /* NULL: not in TLS. */
 static inline struct tls *link_tls(const struct link *link)
 {
-    return link->poll.data;
+    return link->tls;
 }
 
 struct endpoint {
@@ -84,10 +82,13 @@ struct endpoint {
 };
 
 /*
- * Take over an accepted, non-blocking socket; reading starts at once. Returns 0, or a libuv error: fd has been closed.
+ * The options of a TCP connection: what is written leaves at once, and a peer that is gone without a word is noticed. Of
+ * a listening socket: every connection that is accepted from then on has them (Linux' inet_csk_clone_lock copies them).
  */
-__attribute__((warn_unused_result)) int link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd,
-                                                   bool is_unix, const struct link_ops *ops);
+void link_set_options(int fd);
+
+/* Take over an accepted, non-blocking socket; reading starts at once. Where the system refuses that, on_end follows. */
+void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops);
 
 /*
  * Begin TLS on a plain link that is open. `data`: bytes of the handshake that have been read already. on_connected
@@ -153,10 +154,13 @@ void link_peer(const struct link *link, struct sockaddr_storage *out);
 
 static inline struct loop *link_loop(const struct link *link)
 {
-    return (struct loop *)link->poll.loop->data;
+    return container_of(link->watch.poller, struct loop, poller);
 }
 
 /* Only for the loop: read what TLS still holds (no event announces it), and write pending output once. */
 void link_flush(struct link *link);
+
+/* Only for the loop: it has been closed, and this turn is over. Calls on_closed. */
+void link_bury(struct link *link);
 
 #endif

@@ -84,69 +84,73 @@ void listen_refuse(int fd)
         log_info("who connects in the very last moment may be reset: the system takes no socket filter");
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events);
-
 static void on_pause_over(uv_timer_t *timer)
 {
     struct listener *listener = timer->data;
-    uv_poll_start(&listener->poll, UV_READABLE, on_readable);
+    if (watch_for(&listener->watch, WATCH_READABLE) != 0)
+        uv_timer_start(timer, on_pause_over, PAUSE_MS, 0);
 }
 
 static void accept_failed(struct listener *listener, int error)
 {
     log_at(LOG_SITE_ACCEPT, LOG_WARN, "cannot accept a connection: %s", uv_strerror(-error));
-    uv_poll_stop(&listener->poll);
+    (void)!watch_for(&listener->watch, 0);
     uv_timer_start(&listener->pause, on_pause_over, PAUSE_MS, 0);
     listener->on_accept(listener, -error);
 }
 
-/* Accept at most `most` connections. 0, or the errno that says that there are no descriptors left. */
-static int accept_some(struct listener *listener, int most)
+/*
+ * Accept at most `most` connections; *n of them. 0: there are more, EAGAIN: there are not; or the errno that says that
+ * there are no descriptors left.
+ */
+static int accept_some(struct listener *listener, unsigned most, unsigned *n)
 {
-    for (int i = 0; i < most; i++) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    for (*n = 0; *n < most; ++*n) {
+        int fd = accept4(listener->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             listener->on_accept(listener, fd);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EAGAIN) {
             return errno;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return 0;
         } /* else only that connection is broken (ECONNABORTED ...): go on with the next */
     }
     return 0;
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_readable(struct watch *watch, unsigned events)
 {
     (void)events;
-    struct listener *listener = container_of(poll, struct listener, poll);
-    int error = status == 0 ? accept_some(listener, ACCEPT_SHARE) : 0;
-    if (error != 0)
+    struct listener *listener = container_of(watch, struct listener, watch);
+    unsigned n;
+    int error = accept_some(listener, listener->share, &n);
+    if (error == 0)
+        listener->share = listener->share < ACCEPT_SHARE / 2 ? listener->share * 2 : ACCEPT_SHARE;
+    else if (error == EAGAIN)
+        listener->share = n > 0 ? n : 1;
+    else
         accept_failed(listener, error);
 }
 
 void listener_accept_rest(struct listener *listener)
 {
-    (void)accept_some(listener, BACKLOG + 1); /* the queue cannot be longer, but for those that come meanwhile */
+    unsigned n;
+    (void)accept_some(listener, BACKLOG + 1, &n); /* the queue cannot be longer, but for those that come meanwhile */
 }
 
-int listener_start(struct listener *listener, struct loop *loop, int fd, bool is_unix,
+int listener_start(struct listener *listener, struct loop *loop, int fd,
                    void (*on_accept)(struct listener *listener, int fd), void *arg)
 {
-    listener->fd = fd;
-    listener->is_unix = is_unix;
     listener->on_accept = on_accept;
     listener->arg = arg;
-    int error = uv_poll_init(&loop->uv, &listener->poll, fd);
-    if (error != 0)
-        return error;
+    listener->share = 1;
+    link_set_options(fd);
+    watch_init(&listener->watch, &loop->poller, fd, on_readable);
     uv_timer_init(&loop->uv, &listener->pause);
     listener->pause.data = listener;
-    return uv_poll_start(&listener->poll, UV_READABLE, on_readable);
+    return watch_for(&listener->watch, WATCH_READABLE);
 }
 
 void listener_close(struct listener *listener)
 {
-    uv_close((uv_handle_t *)&listener->poll, NULL);
+    watch_end(&listener->watch);
     uv_close((uv_handle_t *)&listener->pause, NULL);
 }

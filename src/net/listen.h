@@ -1,5 +1,6 @@
 /*
- * Listening sockets: opening them, and accepting from them, a bounded number of connections for each event.
+ * Listening sockets: opening them, and accepting from them, a bounded number of connections for each event. What is
+ * accepted has the options that the listening socket was given.
  */
 #ifndef WEIR_NET_LISTEN_H
 #define WEIR_NET_LISTEN_H
@@ -10,8 +11,9 @@
 
 #include "net/link.h"
 #include "net/loop.h"
+#include "net/poller.h"
 
-#define ACCEPT_SHARE 64 /* connections accepted in one event: a connect flood must not starve connected clients */
+#define ACCEPT_SHARE 64 /* connections accepted in one event, at most: a flood must not starve connected clients */
 
 /*
  * A bound, listening, non-blocking socket, or -errno. TCP sockets are bound with SO_REUSEPORT, so that every worker
@@ -24,10 +26,10 @@ __attribute__((warn_unused_result)) int listen_open(struct endpoint *at);
 void listen_refuse(int fd);
 
 struct listener {
-    uv_poll_t poll;
+    struct watch watch;
+    unsigned
+        share; /* connections accepted in the next event: about as many as come, so that none is asked for in vain */
     uv_timer_t pause; /* runs after accept failed for lack of descriptors (EMFILE ...) */
-    int fd;
-    bool is_unix;
     void (*on_accept)(struct listener *listener, int fd); /* fd < 0: see listener_start */
     void *arg;
 };
@@ -35,10 +37,9 @@ struct listener {
 /*
  * Accept from `fd`, which several listeners may share (unix sockets), and which stays the caller's to close. on_accept
  * gets a non-blocking descriptor, now its own; or -errno when the system is out of descriptors: then the listener
- * pauses for a while, and connections wait in the socket's queue. Returns 0 or a libuv error.
+ * pauses for a while, and connections wait in the socket's queue. Returns 0 or a negative errno.
  */
 __attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop, int fd,
-                                                       bool is_unix,
                                                        void (*on_accept)(struct listener *listener, int fd), void *arg);
 
 /* Accept every connection that is in the socket's queue now. */

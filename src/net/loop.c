@@ -35,16 +35,54 @@ static void wake_all(struct loop *loop)
     }
 }
 
+static void close_handles(struct loop *loop)
+{
+    uv_close((uv_handle_t *)&loop->before_poll, NULL);
+    uv_close((uv_handle_t *)&loop->after_poll, NULL);
+    uv_close((uv_handle_t *)&loop->not_idle, NULL);
+    uv_close((uv_handle_t *)&loop->trim, NULL);
+}
+
+void loop_hold(struct loop *loop)
+{
+    if (loop->n_links++ == 0)
+        uv_ref((uv_handle_t *)&loop->before_poll);
+}
+
+static void release(struct loop *loop)
+{
+    if (--loop->n_links > 0)
+        return;
+    uv_unref((uv_handle_t *)&loop->before_poll);
+    if (loop->is_closing)
+        close_handles(loop);
+}
+
+/* Nothing of this turn knows the closed links any more. */
+static void bury(struct loop *loop)
+{
+    while (!list_is_empty(&loop->closed)) {
+        struct link *link = container_of(loop->closed.next, struct link, dirty);
+        list_take(&link->dirty);
+        link_bury(link);
+        release(loop);
+    }
+}
+
+static bool has_output(const struct loop *loop)
+{
+    return !list_is_empty(&loop->dirty[RANK_LANE]) || !list_is_empty(&loop->dirty[RANK_CLIENT]);
+}
+
 static bool has_work(const struct loop *loop)
 {
-    return !list_is_empty(&loop->woken) || !list_is_empty(&loop->dirty[RANK_LANE]) ||
-           !list_is_empty(&loop->dirty[RANK_CLIENT]);
+    return !list_is_empty(&loop->woken) || has_output(loop) || !list_is_empty(&loop->closed);
 }
 
 static void settle(struct loop *loop)
 {
     wake_all(loop);
-    if (has_work(loop)) {
+    if (has_output(loop)) {
         loop->writing_ns = clock_ns();
         for (int rank = 0; rank < RANK_COUNT; rank++)
             flush_rank(&loop->dirty[rank]);
@@ -52,6 +90,7 @@ static void settle(struct loop *loop)
     }
     if (loop->on_written != NULL)
         loop->on_written(loop);
+    bury(loop);
 }
 
 static void end_turn(struct loop *loop)
@@ -61,6 +100,7 @@ static void end_turn(struct loop *loop)
     loop->turn_ns = 0;
 }
 
+/* What timers and other threads' news have left is written with what links have: here only what they began. */
 static void on_after_poll(uv_check_t *check)
 {
     struct loop *loop = check->loop->data;
@@ -79,23 +119,36 @@ static void on_trim(uv_timer_t *timer)
     malloc_trim(0);
 }
 
-static void on_before_poll(uv_prepare_t *prepare)
+/* One turn. False: something of libuv's is due. */
+static bool take_turn(struct loop *loop)
 {
-    struct loop *loop = prepare->loop->data;
     if (has_work(loop))
         settle(loop);
     end_turn(loop);
-    if (loop->pool.given_back > TRIM_BYTES && !uv_is_active((uv_handle_t *)&loop->trim))
+    if (loop->pool.given_back > TRIM_BYTES && !loop->is_closing && !uv_is_active((uv_handle_t *)&loop->trim))
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
-    if (has_work(loop))
+    uv_update_time(&loop->uv);
+    int due_ms = uv_backend_timeout(&loop->uv);
+    bool is_busy = has_work(loop), is_libuvs;
+    int n = poller_wait(&loop->poller, is_busy ? 0 : due_ms, &is_libuvs);
+    if (n > 0)
+        settle(loop);
+    return !is_libuvs && due_ms != 0 && (n > 0 || is_busy);
+}
+
+static void on_before_poll(uv_prepare_t *prepare)
+{
+    struct loop *loop = prepare->loop->data;
+    uv_idle_stop(&loop->not_idle);
+    while (take_turn(loop))
+        ;
+    if (!uv_is_closing((uv_handle_t *)&loop->not_idle))
         uv_idle_start(&loop->not_idle, on_not_idle);
-    else
-        uv_idle_stop(&loop->not_idle);
 }
 
 void loop_init(struct loop *loop)
 {
-    if (uv_loop_init(&loop->uv) != 0) {
+    if (uv_loop_init(&loop->uv) != 0 || poller_init(&loop->poller, uv_backend_fd(&loop->uv)) != 0) {
         log_error("cannot create an event loop: out of file descriptors or memory");
         exit(2);
     }
@@ -114,6 +167,9 @@ void loop_init(struct loop *loop)
     for (int rank = 0; rank < RANK_COUNT; rank++)
         list_init(&loop->dirty[rank]);
     list_init(&loop->woken);
+    list_init(&loop->closed);
+    loop->n_links = 0;
+    loop->is_closing = false;
     pool_init(&loop->pool);
     loop->tls_scratch = NULL;
     loop->now_ns = clock_ns();
@@ -138,10 +194,9 @@ void loop_run(struct loop *loop)
 
 void loop_close(struct loop *loop)
 {
-    uv_close((uv_handle_t *)&loop->before_poll, NULL);
-    uv_close((uv_handle_t *)&loop->after_poll, NULL);
-    uv_close((uv_handle_t *)&loop->not_idle, NULL);
-    uv_close((uv_handle_t *)&loop->trim, NULL);
+    loop->is_closing = true;
+    if (loop->n_links == 0)
+        close_handles(loop);
 }
 
 void loop_fini(struct loop *loop)
@@ -149,6 +204,7 @@ void loop_fini(struct loop *loop)
     int left = uv_loop_close(&loop->uv);
     if (left != 0)
         log_error("an event loop was closed with handles open: this is a bug");
+    poller_fini(&loop->poller);
     pool_fini(&loop->pool);
     free(loop->read_buffer);
     free(loop->tls_scratch);

@@ -1,14 +1,18 @@
 /*
  * One thread's event loop, and the order of work in one turn of it.
  *
- * A turn is one iteration of the libuv loop: handlers only append output and mark links. After the poll, and again
- * before the next, the loop first calls on_wake of the links that asked for it, then writes each dirty lane once, then
- * each dirty client once. So what all clients sent in a turn is one write to Redis, which is made before replies are
- * written. No timer delays any output.
+ * In a turn the loop waits, and tells links and listeners what has come (net/poller.h): handlers only append output and
+ * mark links. Then it calls on_wake of the links that asked for it, writes each dirty lane once, and then each dirty
+ * client once. So what all clients sent in a turn is one write to Redis, which is made before replies are written. No
+ * timer delays any output.
+ *
+ * Timers, signals and what other threads send are libuv's. Its loop is the outer one: the turns are taken where it would
+ * begin to wait, until something of its own is due.
  */
 #ifndef WEIR_NET_LOOP_H
 #define WEIR_NET_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -17,6 +21,7 @@
 #include "base/count.h"
 #include "base/histo.h"
 #include "base/list.h"
+#include "net/poller.h"
 
 #define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
 
@@ -35,10 +40,14 @@ struct loop {
     uv_loop_t uv;
     uv_prepare_t before_poll;
     uv_check_t after_poll;
-    uv_idle_t not_idle;            /* active while work is left over, so that the poll returns at once */
+    uv_idle_t not_idle;            /* active while libuv polls, so that it returns at once */
     uv_timer_t trim;               /* calls malloc_trim soon after much memory was freed */
     struct list dirty[RANK_COUNT]; /* links with output to be written, by link.dirty */
     struct list woken;             /* links that link_wake was called on, by link.woken */
+    struct list closed;            /* links whose on_closed is still to be called, by link.dirty */
+    struct poller poller;
+    unsigned n_links; /* open, or closed and in that list: as long as there are any the loop goes on */
+    bool is_closing;  /* loop_close has been called */
     struct pool pool;
     struct traffic traffic[RANK_COUNT];
     struct histo turns;  /* how long turns that wrote something took: input that came meanwhile waited for that long */
@@ -61,6 +70,9 @@ static inline void loop_tick(struct loop *loop)
         loop->turn_ns = loop->now_ns;
 }
 
+/* A link begins to be; it has ended when its on_closed has been called. */
+void loop_hold(struct loop *loop);
+
 /* Ends the process when the system refuses a loop. */
 void loop_init(struct loop *loop);
 void loop_run(struct loop *loop);
@@ -70,7 +82,7 @@ void loop_fini(struct loop *loop);
 /* Made when it is first asked for; NULL: out of memory. */
 struct tls_scratch *loop_tls_scratch(struct loop *loop);
 
-/* Close the loop's own handles; loop_run returns once every other handle is closed too. */
+/* Close the loop's own handles; loop_run returns once every link and every other handle is closed too. */
 void loop_close(struct loop *loop);
 
 #endif

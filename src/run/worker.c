@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -72,10 +73,9 @@ static void start_listeners(struct worker *worker)
     worker->listeners = mem_zalloc(worker->n_listeners, sizeof *worker->listeners);
     for (size_t i = 0; i < worker->n_listeners; i++) {
         const struct opening *opening = &worker->openings[i];
-        int error = listener_start(&worker->listeners[i], &worker->loop, opening->fd, opening->entrance->is_unix,
-                                   on_accept, worker);
+        int error = listener_start(&worker->listeners[i], &worker->loop, opening->fd, on_accept, worker);
         if (error != 0) {
-            log_error("cannot watch a listening socket: %s", uv_strerror(error));
+            log_error("cannot watch a listening socket: %s", strerror(-error));
             exit(2);
         }
     }

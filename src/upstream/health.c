@@ -224,8 +224,10 @@ static void on_closed(struct lane *lane)
 
 static void on_huge(struct lane *lane)
 {
-    if (lane->in == LIST_SHARED)
-        (void)shared_retire(lane);
+    if (lane->in != LIST_SHARED)
+        return;
+    shared_be_wary(lane);
+    (void)shared_retire(lane);
 }
 
 static void on_stalled(struct lane *lane)

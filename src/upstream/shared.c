@@ -2,6 +2,7 @@
 
 #define SLUGGISH_NS (10 * NS_PER_MS) /* a lane silent for so long, and four round trips, gets no new calls */
 #define SPARE 2                      /* lanes of a session opened beforehand when one takes no more calls */
+#define WARY_NS (60 * NS_PER_S)      /* where one huge value is read, another soon will be */
 #define UNLEASED_MAX 16              /* lanes that nobody remembers: the oldest goes first */
 
 struct lane *shared_find(struct lanes *lanes, const struct lane_key *key)
@@ -58,6 +59,16 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const s
     return fresh;
 }
 
+struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct rider *rider)
+{
+    struct lane_key apart = *key;
+    apart.is_apart = true;
+    if (room_is_tight(lanes_room(lanes)) && shared_find(lanes, &apart) == NULL)
+        return NULL;
+    struct lane *lane = shared_get(lanes, &apart, rider);
+    return lane != NULL && lane_is_ready(lane) ? lane : NULL;
+}
+
 /* ---- retiring ---- */
 
 static unsigned count_spare(struct lanes *lanes, enum lane_list in, const struct lane_key *key)
@@ -79,6 +90,16 @@ static void keep_spares(struct lanes *lanes, const struct lane_key *key)
             return;
         lane->is_spare = true;
     }
+}
+
+void shared_be_wary(struct lane *lane)
+{
+    struct lanes *lanes = lanes_of(lane);
+    struct lane_key apart = lane->key;
+    apart.is_apart = true;
+    lanes->wary_until_ns = lanes_loop(lanes)->now_ns + WARY_NS;
+    if (shared_find(lanes, &apart) == NULL)
+        keep_spares(lanes, &apart);
 }
 
 bool shared_retire(struct lane *lane)

@@ -15,7 +15,22 @@
  */
 struct lane *shared_get(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
 
-/* The same, if there is one; opens none. */
+/*
+ * A huge reply has come on this lane, and whoever had calls behind it waits until it has passed. For a while the first
+ * reads of clients of whom nothing is known have a lane of their own, where only their like is behind them.
+ */
+void shared_be_wary(struct lane *lane);
+
+/* Is it so now? */
+static inline bool shared_is_wary(const struct lanes *lanes)
+{
+    return lanes_loop(lanes)->now_ns < lanes->wary_until_ns;
+}
+
+/* The lane for such a read, if one is ready; else one is opened, if there is room. NULL: the session's own must do. */
+struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, const struct rider *rider);
+
+/* The same as shared_get, if there is one; opens none. */
 struct lane *shared_find(struct lanes *lanes, const struct lane_key *key);
 
 /* A new one, that counts for `rider`, or for nobody (NULL). NULL as shared_get. */

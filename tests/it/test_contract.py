@@ -367,19 +367,15 @@ def test_who_leaves_is_not_kept(request_bytes, farm):
     gone_are_all(weir, redis)
 
 
-def test_a_login_that_fails_in_exec_has_no_effect(farm):
-    """From 7.2 on Redis leaves a hole in EXEC's answer, whose end never comes: its client is closed."""
+def test_a_login_that_fails_in_exec_ends_its_client(farm):
+    """From 7.2 on Redis leaves a hole in EXEC's answer."""
     redis = farm.redis()
     add_users(redis)
     weir = farm.weir(redis, workers=1)
     with weir.connect() as conn:
-        conn.sock.settimeout(10)
         conn.send(encode("MULTI") + encode("AUTH", "tenant", "wrong") + encode("EXEC") + encode("PING"))
-        if at_least(7, 2):
-            assert conn.read_to_end().startswith(b"+OK\r\n+QUEUED\r\n*1\r\n")
-            return
-        assert [conn.read() for _ in range(4)] == ["OK", "QUEUED", [WRONGPASS], "PONG"]
-        assert conn.call("ACL", "WHOAMI") == b"default"
+        conn.sock.settimeout(10)
+        assert conn.read_to_end().startswith(b"+OK\r\n+QUEUED\r\n*1\r\n")
 
 
 def test_monitor_is_answered_once(farm):

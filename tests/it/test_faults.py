@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 import time
+import uuid
 
 import pytest
 from kit.fake import Fake, hang, say_and_close
@@ -1214,6 +1215,33 @@ def test_who_pipelines_huge_values_holds_up_nobody(fake, farm):
         assert [conn.read() for conn in (first, second)] == ["rest"] * 2
         lane.send(b":2\r\n")  # until now it had something to answer, and was nobody's own
         assert other.read() == 2
+
+
+def test_after_a_huge_value_first_reads_have_a_lane_of_their_own(farm):
+    """Nobody knows what a stranger reads: only strangers are behind it. Its next read is everybody's again."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, lanes="shared")
+    redis.call("SET", "huge", "x" * 1_000_000)
+    with redis.connect() as monitor, weir.connect() as known, weir.connect() as first:
+        assert monitor.call("MONITOR") == "OK"
+
+        def lane_of(conn):
+            """The connection to Redis that its next read goes by."""
+            key = uuid.uuid4().hex
+            assert conn.call("GET", key) is None
+            line = next(line for line in iter(monitor.read, None) if key in line)
+            return line.split("]")[0].split()[-1]
+
+        assert lane_of(known) == lane_of(known)
+        assert len(first.call("GET", "huge")) == 1_000_000
+
+        def goes_apart():
+            with weir.connect() as stranger:
+                lanes = [lane_of(each) for each in (known, stranger, stranger, known)]
+                assert lanes[0] == lanes[2] == lanes[3]
+                return lanes[0] != lanes[1]
+
+        wait_until(goes_apart, "a lane for first reads is ready")
 
 
 # ---- connections that are used again ----

@@ -149,11 +149,14 @@ static void starve(uint64_t ns, uint64_t pick)
 
 static void run_short(uint64_t ns, uint64_t pick)
 {
-    uint32_t often = (uint32_t)(pick / 8 % 500000);
     struct odds *odds = &kernel.odds;
-    uint32_t *const all[] = {&odds->accept_short, &odds->accept_aborted, &odds->socket_short, &odds->refuse,
-                             &odds->drop,         &odds->unreachable,    &odds->timed_out,    &odds->broken};
-    *all[pick % 8] = all[pick % 8] == &odds->broken ? often / 100 : often;
+    uint32_t *const all[] = {&odds->accept_short, &odds->accept_aborted, &odds->socket_short,
+                             &odds->watch_short,  &odds->refuse,         &odds->drop,
+                             &odds->unreachable,  &odds->timed_out,      &odds->broken};
+    size_t n_all = sizeof all / sizeof all[0];
+    uint32_t often = (uint32_t)(pick / n_all % 500000);
+    uint32_t *which = all[pick % n_all];
+    *which = which == &odds->broken ? often / 100 : often;
     world_ring_at(&faults.over, world.now_ns + ns);
 }
 

@@ -44,7 +44,8 @@ struct sock *sock_of(int fd)
 
 int sock_open(enum sock_kind kind, int family)
 {
-    if (kernel.n_open >= kernel.odds.fds)
+    bool is_counted = kind != SOCK_POLLS;
+    if (is_counted && kernel.n_open >= kernel.odds.fds)
         return -1;
     while (socks[lowest] != NULL)
         lowest++;
@@ -52,7 +53,7 @@ int sock_open(enum sock_kind kind, int family)
     struct sock *sock = socks[lowest] = mem_zalloc(1, sizeof *sock);
     sock->kind = kind;
     sock->family = family;
-    kernel.n_open++;
+    kernel.n_open += is_counted;
     return KERNEL_FIRST_FD + lowest;
 }
 
@@ -61,29 +62,15 @@ void sock_close(int fd)
     struct sock *sock = sock_of(fd);
     for (; sock->n_waiting > 0; sock->n_waiting--)
         conn_drop(sock->waiting[sock->first_waiting++ % BACKLOG_MAX]);
+    while (sock->n_watchers > 0)
+        watcher_forget(sock->watchers[--sock->n_watchers]);
     if (sock->conn != NULL)
         conn_drop(sock->conn);
+    kernel.n_open -= sock->kind != SOCK_POLLS;
     free(sock->waiting);
     free(sock);
     socks[fd - KERNEL_FIRST_FD] = NULL;
-    kernel.n_open--;
     lowest = fd - KERNEL_FIRST_FD < lowest ? fd - KERNEL_FIRST_FD : lowest;
-}
-
-void kernel_watch(int fd, uv_poll_t *poll, bool is_on)
-{
-    struct sock *sock = sock_of(fd);
-    if (sock == NULL)
-        return;
-    for (unsigned i = 0; i < sock->n_polls; i++)
-        if (sock->polls[i] == poll)
-            sock->polls[i] = sock->polls[--sock->n_polls];
-    if (!is_on)
-        return;
-    if (sock->n_polls == WATCHERS_MAX)
-        abort();
-    sock->polls[sock->n_polls++] = poll;
-    uv_is_ready(poll);
 }
 
 static unsigned conn_events(const struct conn *conn)
@@ -116,8 +103,8 @@ unsigned kernel_events(int fd)
 void sock_changed(int fd)
 {
     const struct sock *sock = sock_of(fd);
-    for (unsigned i = 0; sock != NULL && i < sock->n_polls; i++)
-        uv_is_ready(sock->polls[i]);
+    for (unsigned i = 0; sock != NULL && i < sock->n_watchers; i++)
+        watcher_look(sock->watchers[i]);
 }
 
 uint64_t kernel_delay(void)

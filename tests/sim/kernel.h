@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include <uv.h>
 
 #include "base/slice.h"
 #include "tests/sim/pipe.h"
@@ -29,6 +28,7 @@ struct odds {
     uint32_t broken;              /* a call tells that the connection is lost: see system_errors */
     uint32_t accept_short, accept_aborted;
     uint32_t socket_short;
+    uint32_t watch_short;  /* the system has no memory to watch one more */
     uint32_t unreachable;  /* a connection to Redis fails at once */
     uint32_t timed_out;    /* or after a while */
     uint32_t refuse, drop; /* a connection to Redis is refused, or never answered */
@@ -138,9 +138,6 @@ void conn_stir(struct conn *conn);
 
 /* What poll(2) would say of it. */
 unsigned kernel_events(int fd);
-
-/* Who is to be told when that changes, or no more. */
-void kernel_watch(int fd, uv_poll_t *poll, bool is_on);
 
 /* So many bytes more. */
 void meter_add(struct meter *meter, size_t n);

@@ -22,7 +22,7 @@ static bool is_alive(const struct sim_loop *loop)
 
 static void wake_again(struct sim_loop *loop)
 {
-    if (loop->pending != NULL || loop->n_ready > 0 || loop->n_every[IDLE] > 0 || loop->uv->closing_handles != NULL ||
+    if (loop->pending != NULL || loop_has_events(loop) || loop->is_busy || loop->uv->closing_handles != NULL ||
         loop->uv->stop_flag != 0 || uv_is_signalled(loop))
         world_wake(&loop->party);
     const struct due *first = due_first(&loop->timers);
@@ -39,7 +39,6 @@ static void take_turn(struct party *party)
         uv_update_time(loop->uv);
         uv_run_signals(loop);
         uv_run_asyncs(loop);
-        uv_run_polls(loop);
         uv_run_every(loop, CHECK);
         uv_run_closing(loop);
         loop->is_at_head = true;
@@ -52,6 +51,7 @@ static void take_turn(struct party *party)
     uv_update_time(loop->uv);
     uv_run_timers(loop);
     uv_run_every(loop, IDLE);
+    loop->has_told = false;
     uv_run_every(loop, PREPARE);
     loop->is_at_head = false;
     wake_again(loop);

@@ -10,14 +10,17 @@
 #include "tests/sim/world.h"
 
 #define LOOPS_MAX 64
+#define LOOP_FIRST_FD 1000000 /* libuv's own descriptor of the first, which is no real one */
 
 /* The first loop that was made is the main thread's; uv_run on it drives the world. */
 struct sim_loop {
     struct party party;
     uv_loop_t *uv;
     struct dues timers;
-    uv_poll_t **ready; /* with events, as far as is known */
+    struct watcher **ready; /* with events, as far as is known */
     size_t n_ready, ready_room;
+    bool has_told;            /* of events, in this turn */
+    bool is_busy;             /* weir has work left over: it would not wait */
     uv_handle_t *every[3][4]; /* prepare, check, idle handles that are active */
     unsigned n_every[3];
     unsigned n_handles;
@@ -29,11 +32,16 @@ struct sim_loop {
     struct random order; /* of events */
 };
 
+struct watcher;
+
 /* NULL: there are not so many. */
 struct sim_loop *loop_number(unsigned i);
 
 /* The thread that is to run what was made last begins to: it has turns from now on. */
 struct sim_loop *loop_begin(void);
+
+/* Is there anything to tell? */
+bool loop_has_events(struct sim_loop *loop);
 
 /* Drive the world until the loop has ended, or was stopped. */
 void loop_drive(struct sim_loop *loop);

@@ -4,23 +4,36 @@
 #ifndef WEIR_SIM_SOCKETS_H
 #define WEIR_SIM_SOCKETS_H
 
-#include "tests/sim/kernel.h"
+#include <sys/epoll.h>
 
-enum sock_kind { SOCK_NONE, SOCK_FRESH, SOCK_LISTENS, SOCK_CONNECTED };
+#include "tests/sim/kernel.h"
+#include "tests/sim/loops.h"
+
+enum sock_kind { SOCK_NONE, SOCK_FRESH, SOCK_LISTENS, SOCK_CONNECTED, SOCK_POLLS };
 
 #define BACKLOG_MAX 1024
 #define WATCHERS_MAX 8
+
+/* A loop waits for events of a descriptor. */
+struct watcher {
+    struct sim_loop *loop;
+    struct epoll_event event;
+    int fd;
+    bool is_ready; /* in loop->ready: it had events when it was looked at */
+};
 
 struct sock {
     enum sock_kind kind;
     int family;
     struct conn *conn;
-    uv_poll_t *polls[WATCHERS_MAX]; /* each its loop's */
-    unsigned n_polls;
+    struct watcher *watchers[WATCHERS_MAX]; /* each its loop's */
+    unsigned n_watchers;
     struct sockaddr_storage local;
     socklen_t local_len;
     struct conn **waiting; /* of a listening one: a ring of BACKLOG_MAX */
     unsigned first_waiting, n_waiting;
+    struct sim_loop *loop; /* of an epoll instance: whose it is, ... */
+    epoll_data_t others;   /* ... and what it says of libuv's own descriptors */
 };
 
 static inline bool is_simulated(int fd)
@@ -31,7 +44,7 @@ static inline bool is_simulated(int fd)
 /* NULL: no such descriptor. */
 struct sock *sock_of(int fd);
 
-/* The lowest number that is free; -1: too many are open. */
+/* The lowest number that is free; -1: too many are open, not counting what loops themselves need. */
 int sock_open(enum sock_kind kind, int family);
 void sock_close(int fd);
 
@@ -47,7 +60,8 @@ void conn_drop(struct conn *conn);
 /* Its delay of a piece. */
 uint64_t kernel_delay(void);
 
-/* uv.c: a watched descriptor has events. */
-void uv_is_ready(uv_poll_t *poll);
+/* epoll.c: has the descriptor events? Then its loop is told. */
+void watcher_look(struct watcher *watcher);
+void watcher_forget(struct watcher *watcher);
 
 #endif

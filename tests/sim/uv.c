@@ -42,6 +42,13 @@ void uv_unref(uv_handle_t *handle)
     handle->flags &= ~(unsigned)REF;
 }
 
+void uv_ref(uv_handle_t *handle)
+{
+    if ((handle->flags & ACTIVE) != 0 && (handle->flags & REF) == 0)
+        handle->loop->active_handles++;
+    handle->flags |= REF;
+}
+
 int uv_is_active(const uv_handle_t *handle)
 {
     return (handle->flags & ACTIVE) != 0;
@@ -64,6 +71,13 @@ _Static_assert(sizeof(struct due) <= sizeof((uv_timer_t *)NULL)->heap_node, "a t
 void uv_update_time(uv_loop_t *uv)
 {
     uv->time = world.now_ns / 1000000;
+}
+
+/* That something is due is told by the descriptor of uv_backend_fd alone. */
+int uv_backend_timeout(const uv_loop_t *uv)
+{
+    (void)uv;
+    return -1;
 }
 
 int uv_timer_init(uv_loop_t *uv, uv_timer_t *timer)
@@ -171,8 +185,6 @@ void uv_close(uv_handle_t *handle, uv_close_cb on_closed)
 {
     if (handle->type == UV_TIMER) {
         uv_timer_stop((uv_timer_t *)handle);
-    } else if (handle->type == UV_POLL) {
-        uv_end_poll((uv_poll_t *)handle);
     } else if (handle->type == UV_PREPARE || handle->type == UV_CHECK || handle->type == UV_IDLE) {
         stop_every(handle->type == UV_PREPARE ? PREPARE : handle->type == UV_CHECK ? CHECK : IDLE, handle);
     } else if (handle->type == UV_SIGNAL) {

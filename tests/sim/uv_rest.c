@@ -61,6 +61,21 @@ int uv_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t 
     return UV_EAGAIN;
 }
 
+int uv_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd)
+{
+    (void)fd;
+    init_idle(loop, (uv_handle_t *)poll);
+    return 0;
+}
+
+int uv_poll_start(uv_poll_t *poll, int events, uv_poll_cb on_events)
+{
+    (void)poll;
+    (void)events;
+    (void)on_events;
+    return 0;
+}
+
 int uv_process_kill(uv_process_t *process, int number)
 {
     (void)process;

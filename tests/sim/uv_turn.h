@@ -19,8 +19,6 @@ void uv_run_timers(struct sim_loop *loop);
 void uv_run_signals(struct sim_loop *loop);
 bool uv_is_signalled(const struct sim_loop *loop); /* has that something to do? */
 void uv_run_asyncs(struct sim_loop *loop);
-/* All that are ready now, in any order; who still is afterwards is so again in the next turn. */
-void uv_run_polls(struct sim_loop *loop);
 void uv_run_every(struct sim_loop *loop, int kind);
 void uv_run_closing(struct sim_loop *loop);
 
@@ -29,7 +27,6 @@ void uv_go_handle(uv_handle_t *handle);   /* it is active */
 void uv_rest_handle(uv_handle_t *handle); /* it is not */
 
 /* Of a handle that is being closed. */
-void uv_end_poll(uv_poll_t *poll);
 void uv_end_signal(uv_signal_t *handle);
 void uv_forget_sent(struct sim_loop *loop, const uv_handle_t *async);
 

@@ -1,0 +1,66 @@
+"""The options of weir's sockets, and how many connections one event of a listening socket brings."""
+
+import contextlib
+import ctypes
+import errno
+import os
+import socket
+
+import pytest
+from kit.resp import dial
+
+SYS_PIDFD_OPEN, SYS_PIDFD_GETFD = 434, 438  # the same on every architecture
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def syscall(*args):
+    result = libc.syscall(*args)
+    if result < 0:
+        number = ctypes.get_errno()
+        if number in (errno.ENOSYS, errno.EPERM):
+            pytest.skip("the system does not let one process look at another's sockets")
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+@contextlib.contextmanager
+def sockets_of(pid):
+    """Copies of a process' sockets: what is asked of them, is asked of its own."""
+    with contextlib.ExitStack() as stack:
+        process = syscall(SYS_PIDFD_OPEN, pid, 0)
+        stack.callback(os.close, process)
+        found = []
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:"):
+                    found.append(stack.enter_context(socket.socket(fileno=syscall(SYS_PIDFD_GETFD, process, int(fd), 0))))
+        yield found
+
+
+def peer_of(sock):
+    with contextlib.suppress(OSError):
+        return sock.getpeername()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
+def test_a_client_is_answered_at_once_and_missed_when_it_is_gone(address, farm):
+    weir = farm.weir(farm.redis(), workers=1, listen=address)
+    with weir.connect() as client:
+        assert client.call("PING") == "PONG"
+        with sockets_of(weir.child.pid) as found:
+            (mine,) = [sock for sock in found if peer_of(sock) == client.sock.getsockname()]
+            assert mine.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+            assert mine.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
+            assert mine.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+
+
+def test_all_who_come_at_once_are_served(farm):
+    """Far more than are accepted in one event."""
+    weir = farm.weir(farm.redis(), workers=1)
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(contextlib.closing(dial(weir.address))) for _ in range(300)]
+        for sock in socks:
+            sock.sendall(b"PING\r\n")
+        for sock in socks:
+            assert sock.recv(64) == b"+PONG\r\n"
