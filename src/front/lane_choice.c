@@ -263,6 +263,11 @@ void lane_choice_note_name(struct client *client)
     client->is_dressed = client->has_private_lane;
 }
 
+void lane_choice_note_login(struct client *client)
+{
+    client->is_dressed = false;
+}
+
 void lane_choice_note_refused(struct client *client)
 {
     client->was_refused = true;

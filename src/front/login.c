@@ -156,6 +156,7 @@ void login_lane_answered(struct client *client, const struct glimpse *reply)
         return;
     }
     lend_note_login(client->rider.lane);
+    lane_choice_note_login(client);
     client->extra->login->stage = STAGE_PASSED;
     if (client->extra->login->is_behind_exec)
         login_end(client); /* no request waits for that */

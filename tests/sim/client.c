@@ -286,6 +286,7 @@ static const char *judge(struct client *client, const struct expected *asked, co
         if (reply_begins(reply, '-', SLICE("UPSTREAM ")) && client->acts_ns < world.now_ns + AWAY_NS)
             client->acts_ns = world.now_ns + AWAY_NS;
         bool is_weirs = reply_begins(reply, '-', SLICE("UPSTREAM ")) || admin_excuses(&asked->act, reply);
+        client->may_be_closed |= is_weirs && (op->flags & OP_ENTERS) != 0; /* it would not know who it is */
         bool is_strangers = run.plan.may_change_password && reply_begins(reply, '-', SLICE("NOAUTH "));
         client->is_lost |= (op->flags & OP_BEGINS) != 0 && is_strangers; /* by Redis, or by weir, which voids it */
         if ((op->flags & OP_BEGINS) != 0 && is_weirs)
