@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "quota/ask_memo.h"
 #include "quota/ask_parse.h"
 #include "quota/prefix.h"
 #include "resp/emit.h"
@@ -219,16 +220,28 @@ static bool take_limits(struct decision *decision, const struct asked *asked, en
     return true;
 }
 
-struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct slice name,
-                              struct slice request, void *owner, struct build *error)
+/* False: it is wrong. */
+static bool parse(struct asked *asked, struct ask_memo *memo, struct slice name, struct slice request,
+                  struct build *error)
+{
+    char why[256];
+    if (ask_memo_find(memo, request, &asked->ask))
+        return true;
+    if (!quota_ask_parse(&asked->ask, asked->parts, name, request, why, sizeof why)) {
+        build_error(error, slice_str(why));
+        return false;
+    }
+    ask_memo_note(memo, request, &asked->ask);
+    return true;
+}
+
+struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct ask_memo *memo,
+                              struct slice name, struct slice request, void *owner, struct build *error)
 {
     struct asked asked;
-    char why[256];
     memset(asked.limits, 0, sizeof asked.limits);
-    if (!quota_ask_parse(&asked.ask, asked.parts, name, request, why, sizeof why)) {
-        build_error(error, slice_str(why));
+    if (!parse(&asked, memo, name, request, error))
         return NULL;
-    }
     if (is_named(&asked) && !resolve(&asked, context, error))
         return NULL;
     asked.ask.is_raw = asked.ask.is_cell && context->cell == QUOTA_CELL_RAW;

@@ -11,6 +11,7 @@
 #include "base/slice.h"
 #include "net/alarms.h"
 #include "quota/ask.h"
+#include "quota/ask_memo.h"
 #include "quota/named.h"
 #include "resp/build.h"
 
@@ -86,10 +87,11 @@ struct quota_context {
 };
 
 /*
- * From a whole multibulk request of the command `name`. NULL: an error, out of memory included; `error` is its reply.
+ * From a whole multibulk request of the command `name`; `memo` is the worker's. NULL: an error, out of memory included;
+ * `error` is its reply.
  */
-struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct slice name,
-                              struct slice request, void *owner, struct build *error);
+struct decision *decision_new(struct quota *quota, const struct quota_context *context, struct ask_memo *memo,
+                              struct slice name, struct slice request, void *owner, struct build *error);
 
 /* One that is done already, with this reply. NULL: out of memory. */
 struct decision *decision_answered(struct quota *quota, struct slice reply, void *owner);

@@ -31,6 +31,7 @@ struct quota {
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
+    struct ask_memo memo;
     char channel[PREFIX_CHANNEL_ROOM + 1];
 };
 
@@ -450,7 +451,7 @@ static void name_channel(struct quota *quota, struct slice prefix)
 struct decision *quota_begin(struct quota *quota, const struct quota_context *context, struct slice name,
                              struct slice request, void *owner, struct build *error)
 {
-    struct decision *decision = decision_new(quota, context, name, request, owner, error);
+    struct decision *decision = decision_new(quota, context, &quota->memo, name, request, owner, error);
     if (decision == NULL)
         return NULL;
     if (!decision_reserve(decision, quota->alarms)) {
