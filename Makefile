@@ -77,12 +77,12 @@ MICRO   = $(wildcard bench/micro/*.c)
 SESSION = $(wildcard tests/fuzz/session_*.c)
 SIM     = $(filter-out $(MODEL),$(wildcard tests/sim/*.c))
 # Of the simulator, what owns time, network and loops.
-WORLD   = $(addprefix tests/sim/,due.c epoll.c heap.c kernel.c loops.c pipe.c reply.c syscalls.c threads.c trace.c uv.c \
+WORLD   = $(addprefix tests/sim/,due.c epoll.c heap.c kernel.c loops.c pipe.c reply.c splice.c syscalls.c threads.c trace.c uv.c \
           uv_rest.c uv_wake.c world.c)
 # What the simulator puts in the place of the system's: tests/sim/syscalls.c, tests/sim/threads.c.
 SIM_WRAPS = read write writev send socket bind listen accept4 connect getsockopt setsockopt getsockname getpeername fcntl \
             ioctl shutdown close clock_gettime getrandom getpid getppid geteuid getrlimit setrlimit malloc_trim \
-            epoll_create1 epoll_ctl epoll_wait pthread_create pthread_join pthread_setname_np
+            epoll_create1 epoll_ctl epoll_wait pipe2 splice pthread_create pthread_join pthread_setname_np
 
 objects = $(patsubst %.c,build/$(1)/%.o,$(2))
 UNIT_BINS   = $(UNITS:tests/unit/%.c=build/asan/%)

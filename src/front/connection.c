@@ -12,6 +12,7 @@
 #include "front/feed.h"
 #include "front/gather.h"
 #include "front/lane_choice.h"
+#include "front/lane_claim.h"
 #include "front/login.h"
 #include "front/memory_pressure.h"
 #include "front/proxied.h"
@@ -57,15 +58,32 @@ static void on_run_end(struct rider *rider)
     replies_flush(&extra->replies, client_put_out, client);
 }
 
+/* False: nobody hears of these bytes. */
+static bool note_bytes(struct client *client, size_t n)
+{
+    if (client->is_leaving && !client_is_owed(client))
+        return false;
+    account_bytes_out(client, n, client->rider.counted);
+    if (client_is_closed(client))
+        return false;
+    timeouts_note_active(client);
+    return true;
+}
+
+/* A slow reader stops its own lane, and Redis sees what it would see without weir; so does who must read slowly. */
+static void stop_if_slow(struct client *client)
+{
+    struct rider *rider = &client->rider;
+    rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
+    if (client->has_private_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
+        stall_begin(rider->lane);
+}
+
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
     struct client *client = client_of_rider(rider);
-    if (client->is_leaving && !client_is_owed(client))
+    if (!note_bytes(client, n))
         return;
-    account_bytes_out(client, n, rider->counted);
-    if (client_is_closed(client))
-        return;
-    timeouts_note_active(client);
     /* A message of which a part has gone out already goes on. */
     if (client_extra(client)->gather != NULL && !rider->lane->is_unasked && gather_take(client, data, n))
         return;
@@ -73,10 +91,26 @@ static void on_bytes(struct rider *rider, const char *data, size_t n)
         client_output(client, data, n);
     else
         put_in_order(client, rider, data, n);
-    /* A slow reader stops its own lane, and Redis sees what it would see without weir; so does who must read slowly. */
-    rider->is_paying = account_is_paying(client, UNIT_BYTES_OUT);
-    if (client->has_private_lane && (client->link.is_congested || rider->is_paying) && rider->lane != NULL)
-        stall_begin(rider->lane);
+    stop_if_slow(client);
+}
+
+/* What comes goes out as it is: nothing holds it back, and there is somebody to hear it. */
+static struct link *on_passing(struct rider *rider)
+{
+    struct client *client = client_of_rider(rider);
+    const struct extra *extra = client_extra(client);
+    bool passes =
+        !client->is_leaving && !client_is_closed(client) && extra->gather == NULL && replies_are_idle(&extra->replies);
+    return passes ? &client->link : NULL;
+}
+
+static void on_passed(struct rider *rider, size_t n)
+{
+    struct client *client = client_of_rider(rider);
+    if (!note_bytes(client, n))
+        return;
+    client_limit_unread(client, 0);
+    stop_if_slow(client);
 }
 
 static void on_answer(struct rider *rider, const struct call *call, const struct glimpse *reply)
@@ -134,38 +168,10 @@ static void on_lost(struct rider *rider)
     client_close_for(client_of_rider(rider), CLOSED_UPSTREAM);
 }
 
-/* An address stands for all who come from it, whoever they say they are. */
-static struct room_share share(const struct rider *rider)
-{
-    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
-    const struct hash_key key = client->front->settings->share_key;
-    struct client_address address = client_address(client);
-    char ip[IP_TEXT_MAX];
-    struct slice text = slice_of(ip, address.ip.family != 0 ? ip_print(&address.ip, ip) : 0);
-    return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
-}
-
-/*
- * A lane that carries its requests is its own, or one for its session, or a shared one for HELLO and SELECT to be
- * judged.
- */
-static void audit(const struct rider *rider, const struct lane *lane)
-{
-    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
-    struct lane_key key = session_key(client, lane_node(lane));
-    key.is_apart = lane->key.is_apart;
-    if (lane->role == LANE_PRIVATE) {
-        assert(client->has_private_lane);
-    } else {
-        assert(lane->role == LANE_SHARED && !client->has_private_lane);
-        assert(login_eq(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
-        assert(lane_key_eq(&lane->key, &key) || client->is_held);
-        assert(!lane_key_eq(&lane->key, &key) || client->is_held || rider->lane == lane);
-    }
-}
-
 static const struct rider_ops rider_ops = {
     .on_bytes = on_bytes,
+    .on_passing = on_passing,
+    .on_passed = on_passed,
     .on_run_end = on_run_end,
     .on_answer = on_answer,
     .on_transaction = on_transaction,
@@ -176,8 +182,8 @@ static const struct rider_ops rider_ops = {
     .on_unread = on_unread,
     .on_blocking = on_blocking,
     .on_lost = on_lost,
-    .share = share,
-    .audit = audit,
+    .share = lane_claim_share,
+    .audit = lane_claim_audit,
     .to_link = (ptrdiff_t)offsetof(struct client, link) - (ptrdiff_t)offsetof(struct client, rider),
 };
 
@@ -375,6 +381,20 @@ static void on_data(struct link *link, const char *data, size_t n)
         client_drain_look(client);
 }
 
+static struct link *on_link_passing(struct link *link, size_t *most)
+{
+    return feed_passing(client_of_link(link), most);
+}
+
+static void on_link_passed(struct link *link, size_t n)
+{
+    struct client *client = client_of_link(link);
+    timeouts_note_active(client);
+    feed_passed(client, n);
+    if (client->front->drain.is_on)
+        client_drain_look(client);
+}
+
 static char *on_room(struct link *link, size_t *room)
 {
     return feed_room(client_of_link(link), room);
@@ -444,6 +464,8 @@ static const struct link_ops link_ops = {
     .on_connected = on_connected,
     .on_room = on_room,
     .on_data = on_data,
+    .on_passing = on_link_passing,
+    .on_passed = on_link_passed,
     .on_end = on_end,
     .on_wake = on_wake,
     .on_drained = on_drained,

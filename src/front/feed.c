@@ -273,6 +273,26 @@ void feed(struct client *client, const char *data, size_t n)
     adjust_reading(client);
 }
 
+struct link *feed_passing(struct client *client, size_t *most)
+{
+    const struct passage *passage = client_extra(client)->passage;
+    if (passage == NULL || passage->is_refused || client->intake != NULL || client->is_leaving ||
+        client->rider.lane == NULL)
+        return NULL;
+    *most = passage->scan.bulk_left;
+    return lane_passing(&client->rider);
+}
+
+void feed_passed(struct client *client, size_t n)
+{
+    struct passage *passage = client->extra->passage;
+    request_scan_skip(&passage->scan, n);
+    lane_passed(&client->rider);
+    account_bytes_in(client, n, passage->counted);
+    if (!client_is_closed(client))
+        hold_passage(client);
+}
+
 /* Nothing of a bulk that is passing will have to be kept: as much of it as there is room for is read at once. */
 static size_t read_room(const struct client *client, size_t most)
 {

@@ -19,6 +19,10 @@ char *feed_room(struct client *client, size_t *room);
 /* The client's link was woken: the request that waits is tried again. */
 void feed_again(struct client *client);
 
+/* As a link's on_passing and on_passed: where the content of a large request goes without being looked at. */
+struct link *feed_passing(struct client *client, size_t *most);
+void feed_passed(struct client *client, size_t n);
+
 /* Read and take nothing more from the client (memory is short), or go on. */
 void feed_stall(struct client *client, bool is_stalled);
 

@@ -11,10 +11,7 @@
 
 #include "net/tls.h"
 
-#define WRITE_PIECES 64      /* chunks in one write: half a megabyte */
-#define KEEPALIVE_SECONDS 60 /* idle time before the first probe; Redis' is 300, middleboxes forget sooner */
-
-enum link_state { LINK_CONNECTING, LINK_SHAKING, LINK_OPEN, LINK_ENDED, LINK_CLOSED };
+#define WRITE_PIECES 64 /* chunks in one write: half a megabyte */
 
 static void on_events(struct watch *watch, unsigned events);
 
@@ -99,16 +96,51 @@ static void read_end(struct link *link)
     link->ops->on_end(link, UV_EOF); /* we may still write */
 }
 
+static bool append(struct link *link, const char *data, size_t n);
+
+/* Nothing may stand before what passes, and one socket gives what the other takes. */
+static struct link *passing_to(struct link *link, size_t *most)
+{
+    if (link->ops->on_passing == NULL || link_tls(link) != NULL || !siphon_works(&link_loop(link)->siphon))
+        return NULL;
+    struct link *to = link->ops->on_passing(link, most);
+    bool can_take = to != NULL && to->state == LINK_OPEN && to->error == 0 && !to->is_full && !to->is_finishing &&
+                    to->out.bytes == 0 && link_tls(to) == NULL;
+    return can_take && *most >= LINK_PASSING ? to : NULL;
+}
+
+/* As receive. What the other socket does not take becomes output like any other. */
+static ssize_t pass(struct link *link, struct link *to, size_t most)
+{
+    struct loop *loop = link_loop(link);
+    struct siphoned done = siphon_pass(&loop->siphon, link->watch.fd, to->watch.fd, most);
+    if (done.taken <= 0)
+        return done.taken;
+    bool is_whole = siphon_fetch(&loop->siphon, loop->read_buffer, done.left);
+    count_add(&loop->traffic[to->rank].written, (uint64_t)done.taken - done.left);
+    if (done.error != 0 || !is_whole)
+        fail_later(to, done.error != 0 ? uv_translate_sys_error(done.error) : UV_EIO);
+    else if (done.left > 0 && append(to, loop->read_buffer, done.left))
+        to->is_full = true;
+    wait_anew(to);
+    return done.taken;
+}
+
 /* Bounded work: a peer that keeps sending is read again after the others, by polling. */
 static void read_share(struct link *link)
 {
     size_t share = LINK_READ_SHARE;
     while (share > 0 && link->state == LINK_OPEN && !link->is_paused) {
         size_t room;
-        char *at = room_for(link, &room);
+        struct link *to = passing_to(link, &room);
+        char *at = to == NULL ? room_for(link, &room) : NULL;
         if (link->state != LINK_OPEN)
             return; /* out of memory for input */
-        ssize_t n = receive(link, at, room);
+        ssize_t n = to != NULL ? pass(link, to, room) : receive(link, at, room);
+        if (n < 0 && to != NULL && errno == EINVAL) {
+            siphon_fini(&link_loop(link)->siphon);
+            continue;
+        }
         if (n < 0) {
             read_failed(link, errno);
             return;
@@ -119,8 +151,11 @@ static void read_share(struct link *link)
         }
         loop_tick(link_loop(link));
         count_add(&link_loop(link)->traffic[link->rank].read, (uint64_t)n);
-        link->ops->on_data(link, at, (size_t)n);
-        if ((size_t)n < room)
+        if (to != NULL)
+            link->ops->on_passed(link, (size_t)n);
+        else
+            link->ops->on_data(link, at, (size_t)n);
+        if (to != NULL || (size_t)n < room)
             break;
         share -= (size_t)n < share ? (size_t)n : share;
     }
@@ -240,6 +275,17 @@ static size_t write_direct(struct link *link, const char *data, size_t n)
     return sent > 0 ? n - (size_t)sent : n;
 }
 
+static bool append(struct link *link, const char *data, size_t n)
+{
+    if (!chain_append(&link->out, &link_loop(link)->pool, data, n)) {
+        fail_later(link, UV_ENOMEM);
+        return false;
+    }
+    if (link->out.bytes > LINK_HIGH)
+        link->is_congested = true;
+    return true;
+}
+
 void link_write(struct link *link, const char *data, size_t n)
 {
     if (n == 0 || link->state == LINK_CLOSED || link->state == LINK_ENDED || link->error != 0)
@@ -253,13 +299,8 @@ void link_write(struct link *link, const char *data, size_t n)
         if (n == 0)
             return;
     }
-    if (!chain_append(&link->out, &link_loop(link)->pool, data, n)) {
-        fail_later(link, UV_ENOMEM);
-        return;
-    }
-    if (link->out.bytes > LINK_HIGH)
-        link->is_congested = true;
-    mark_dirty(link);
+    if (append(link, data, n))
+        mark_dirty(link);
 }
 
 void link_finish(struct link *link)
@@ -295,18 +336,6 @@ static bool take_tls(struct link *link, struct tls_context *tls)
     struct loop *loop = link_loop(link);
     link->tls = tls_new(tls, &loop->pool, loop_tls_scratch(loop));
     return link_tls(link) != NULL;
-}
-
-static void set_option(int fd, int level, int name, int value)
-{
-    setsockopt(fd, level, name, &value, sizeof value); /* an optional option: failure does not matter */
-}
-
-void link_set_options(int fd)
-{
-    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS);
 }
 
 static void opened(struct link *link)
@@ -387,16 +416,9 @@ int link_connect(struct link *link, struct loop *loop, enum rank rank, const str
 void link_part(struct link *link)
 {
     if (!link->is_unix)
-        set_option(link->watch.fd, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
+        link_set_option(link->watch.fd, IPPROTO_TCP, TCP_CORK, 1); /* the last bytes and the FIN travel in one packet */
     link->is_parting = true;
     mark_dirty(link);
-}
-
-bool link_has_unread(const struct link *link)
-{
-    int n = 0;
-    return (link_tls(link) != NULL && tls_has_news(link_tls(link))) ||
-           (ioctl(link->watch.fd, FIONREAD, &n) == 0 && n > 0);
 }
 
 static void connected(struct link *link)
@@ -452,29 +474,4 @@ void link_bury(struct link *link)
     chain_clear(&link->out, &link_loop(link)->pool);
     tls_free(link_tls(link));
     link->ops->on_closed(link);
-}
-
-const char *link_why(const struct link *link, int status)
-{
-    return status == UV_EPROTO && link_tls(link) != NULL && link_tls(link)->why != NULL ? link_tls(link)->why
-                                                                                        : uv_strerror(status);
-}
-
-struct slice link_tls_name(const struct link *link)
-{
-    return link_tls(link) != NULL && link_tls(link)->name != NULL ? slice_str(link_tls(link)->name) : slice_of("", 0);
-}
-
-bool link_is_closed(const struct link *link)
-{
-    return link->state == LINK_CLOSED;
-}
-
-void link_peer(const struct link *link, struct sockaddr_storage *out)
-{
-    socklen_t length = sizeof *out;
-    memset(out, 0, sizeof *out);
-    bool has_none = link->is_unix || link->state == LINK_CLOSED; /* its descriptor number may have been reused */
-    if (has_none || getpeername(link->watch.fd, (struct sockaddr *)out, &length) != 0)
-        out->ss_family = AF_UNSPEC;
 }

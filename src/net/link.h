@@ -19,11 +19,14 @@
 #include "net/loop.h"
 
 #define LINK_READ_SHARE 131072 /* bytes read from one link before others are read from */
+#define LINK_PASSING 65536     /* fewer bytes are not worth a way of their own from one link to another */
 #define LINK_DIRECT 16384      /* output of at least this size is not copied when nothing is pending before it */
 
 struct link;
 struct tls;
 struct tls_context;
+
+enum link_state { LINK_CONNECTING, LINK_SHAKING, LINK_OPEN, LINK_ENDED, LINK_CLOSED };
 
 struct link_ops {
     /*
@@ -37,6 +40,13 @@ struct link_ops {
     char *(*on_room)(struct link *link, size_t *room);
     /* `data` is good during the call. */
     void (*on_data)(struct link *link, const char *data, size_t n);
+    /*
+     * The link that the next bytes go to as they are, at most *most of them; NULL: they are for on_data. Either is asked
+     * before each read. The field may be NULL.
+     */
+    struct link *(*on_passing)(struct link *link, size_t *most);
+    /* So many bytes have gone there; on_data hears nothing of them. */
+    void (*on_passed)(struct link *link, size_t n);
     /* The peer has ended its side (UV_EOF), or the connection is broken (another libuv error). Nothing more is read. */
     void (*on_end)(struct link *link, int status);
     /* After link_wake. */
@@ -86,6 +96,9 @@ struct endpoint {
  * a listening socket: every connection that is accepted from then on has them (Linux' inet_csk_clone_lock copies them).
  */
 void link_set_options(int fd);
+
+/* One of them, or another: one that the system does without, so that failure does not matter. */
+void link_set_option(int fd, int level, int name, int value);
 
 /* Take over an accepted, non-blocking socket; reading starts at once. Where the system refuses that, on_end follows. */
 void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix, const struct link_ops *ops);

@@ -168,6 +168,7 @@ void loop_init(struct loop *loop)
         list_init(&loop->dirty[rank]);
     list_init(&loop->woken);
     list_init(&loop->closed);
+    siphon_init(&loop->siphon);
     loop->n_links = 0;
     loop->is_closing = false;
     pool_init(&loop->pool);
@@ -204,6 +205,7 @@ void loop_fini(struct loop *loop)
     int left = uv_loop_close(&loop->uv);
     if (left != 0)
         log_error("an event loop was closed with handles open: this is a bug");
+    siphon_fini(&loop->siphon);
     poller_fini(&loop->poller);
     pool_fini(&loop->pool);
     free(loop->read_buffer);

@@ -22,6 +22,7 @@
 #include "base/histo.h"
 #include "base/list.h"
 #include "net/poller.h"
+#include "net/siphon.h"
 
 #define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
 
@@ -46,6 +47,7 @@ struct loop {
     struct list woken;             /* links that link_wake was called on, by link.woken */
     struct list closed;            /* links whose on_closed is still to be called, by link.dirty */
     struct poller poller;
+    struct siphon siphon;
     unsigned n_links; /* open, or closed and in that list: as long as there are any the loop goes on */
     bool is_closing;  /* loop_close has been called */
     struct pool pool;

@@ -67,6 +67,13 @@ __attribute__((warn_unused_result)) enum scan_result request_scan(struct request
                                                                   const struct request_limits *limits, const char *data,
                                                                   size_t n, size_t *used);
 
+/* The next n bytes of the request, n <= bulk_left, were not looked at: they are content whatever they are. */
+static inline void request_scan_skip(struct request_scan *scan, size_t n)
+{
+    scan->bulk_left -= n;
+    scan->at += n;
+}
+
 /* ---- replies: all of RESP2 and RESP3 ---- */
 
 #define SCAN_OPEN_MAX (UINT64_C(1) << 40)       /* elements still open in one reply */

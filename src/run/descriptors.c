@@ -6,7 +6,7 @@
 
 #define PROCESS_FILES 32 /* for the main thread's loop and connections, the log, files being read */
 #define WORKER_FILES                                                                                                   \
-    20 /* for each worker: its loop; shared lanes of a few users, doors, spares, and script connections */
+    24 /* for each worker: its loop; shared lanes of a few users, doors, spares, and script connections */
 #define PRIVATE_SHARE 8 /* with shared lanes: one in so many clients has a private lane at a time */
 
 static rlim_t need(const struct descriptors *wanted, rlim_t clients)

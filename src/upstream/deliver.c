@@ -474,6 +474,24 @@ const char *deliver(struct lane *lane, const char *p, const char *end)
     return lane->take(lane, p, end);
 }
 
+struct link *deliver_passing(struct lane *lane, size_t *most)
+{
+    bool is_plain_reply = lane->is_in_frame && lane->take == take_plain && !lane->is_raw;
+    struct rider *rider = is_plain_reply ? calls_oldest(&lane->calls)->rider : NULL;
+    *most = lane->scan.bulk_left;
+    return rider != NULL && rider->ops->on_passing != NULL ? rider->ops->on_passing(rider) : NULL;
+}
+
+void deliver_passed(struct lane *lane, size_t n)
+{
+    struct rider *rider = calls_oldest(&lane->calls)->rider;
+    lane->scan.bulk_left -= n;
+    note_progress(lane, SCAN_MORE, n);
+    rider->ops->on_passed(rider, n);
+    if (!lane_is_closed(lane))
+        stall_look(lane, rider);
+}
+
 bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider)
 {
     bool is_heard = lane->take == take_plain || (lane->take == take_special && !lane->is_muted);

@@ -20,4 +20,8 @@ void deliver_end_run(struct lane *lane);
 /* Has of a frame that this rider hears a part come, and been passed on? */
 bool deliver_is_in_frame_of(const struct lane *lane, const struct rider *rider);
 
+/* As a link's on_passing and on_passed: where the content of a large plain reply goes without being looked at. */
+struct link *deliver_passing(struct lane *lane, size_t *most);
+void deliver_passed(struct lane *lane, size_t n);
+
 #endif

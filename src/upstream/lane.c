@@ -281,6 +281,21 @@ void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_las
     rider->is_sending = !is_last;
 }
 
+struct link *lane_passing(struct rider *rider)
+{
+    struct lane *lane = rider->lane;
+    if (lane_is_closed(lane))
+        return NULL;
+    audit(lane, rider);
+    outbox_flush(&lane->base->commons->outbox);
+    return &lane->link;
+}
+
+void lane_passed(struct rider *rider)
+{
+    rider->lane->moved_ns = link_loop(&rider->lane->link)->now_ns;
+}
+
 void lane_withdraw(struct rider *rider)
 {
     struct calls *calls = &rider->lane->calls;

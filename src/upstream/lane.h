@@ -324,6 +324,13 @@ void lane_gather(struct lane *lane, const struct rider *rider, const char *data,
 void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last);
 
 /*
+ * Where the content of that request may go past lane_send_more, as a link's on_passing says; NULL: it may not.
+ * lane_passed: some of it has.
+ */
+struct link *lane_passing(struct rider *rider);
+void lane_passed(struct rider *rider);
+
+/*
  * What is concluded from the next answers on this private lane must be true: if something may have forged replies, a
  * nonce is asked first, and the lane closed unless it is answered in its place. False: out of memory. Not while
  * lane_must_settle: one nonce at a time.

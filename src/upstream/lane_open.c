@@ -109,6 +109,19 @@ static void on_data(struct link *link, const char *data, size_t n)
     deliver_end_run(lane);
 }
 
+static struct link *on_passing(struct link *link, size_t *most)
+{
+    struct lane *lane = lane_of(link);
+    return lane_is_ready(lane) ? deliver_passing(lane, most) : NULL;
+}
+
+static void on_passed(struct link *link, size_t n)
+{
+    struct lane *lane = lane_of(link);
+    lane->moved_ns = link_loop(link)->now_ns;
+    deliver_passed(lane, n);
+}
+
 /* False: out of memory. */
 static bool greet(struct lane *lane, enum greeting_kind kind)
 {
@@ -180,6 +193,8 @@ static void on_closed(struct link *link)
 static const struct link_ops link_ops = {
     .on_connected = on_connected,
     .on_data = on_data,
+    .on_passing = on_passing,
+    .on_passed = on_passed,
     .on_end = on_end,
     .on_wake = on_wake,
     .on_flush = on_flush,

@@ -29,6 +29,12 @@ struct rider;
 struct rider_ops {
     /* The next bytes of its replies, in order. */
     void (*on_bytes)(struct rider *rider, const char *data, size_t n);
+    /*
+     * The link to which the next bytes may go past on_bytes, and that so many have: see link_ops. Both may be NULL; while
+     * the first says NULL nothing passes.
+     */
+    struct link *(*on_passing)(struct rider *rider);
+    void (*on_passed)(struct rider *rider, size_t n);
     /* All that had been asked when lane_end_run was called, oldest first, has been answered. */
     void (*on_run_end)(struct rider *rider);
     /* A call whose `counted` is not 0 has been answered, or withdrawn. */

@@ -1,13 +1,14 @@
-"""The options of weir's sockets, and how many connections one event of a listening socket brings."""
+"""The options of weir's sockets, many connections at once, and large values that pass from one socket to another."""
 
 import contextlib
 import ctypes
 import errno
 import os
+import random
 import socket
 
 import pytest
-from kit.resp import dial
+from kit.resp import dial, pipeline
 
 SYS_PIDFD_OPEN, SYS_PIDFD_GETFD = 434, 438  # the same on every architecture
 
@@ -64,3 +65,17 @@ def test_all_who_come_at_once_are_served(farm):
             sock.sendall(b"PING\r\n")
         for sock in socks:
             assert sock.recv(64) == b"+PONG\r\n"
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "unix:{folder}/socket"])
+def test_large_values_pass_unharmed(listen, farm):
+    """Both ways, to a reader that takes little at a time, so that what passes by itself has to wait in between."""
+    weir = farm.weir(farm.redis(), workers=1, listen=listen, sections="[policy default]\nbytes-in = 1gb/s\nbytes-out = 1gb/s\n")
+    value = random.Random(1).randbytes(5_000_001)
+    with weir.connect() as client:
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20_000)
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+        for key in ("a", "b"):
+            assert client.call("SET", key, value) == "OK"
+        client.send(pipeline("GET a", "GET b", "PING"))
+        assert [client.read() for _ in range(3)] == [value, value, "PONG"]

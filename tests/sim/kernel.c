@@ -44,7 +44,7 @@ struct sock *sock_of(int fd)
 
 int sock_open(enum sock_kind kind, int family)
 {
-    bool is_counted = kind != SOCK_POLLS;
+    bool is_counted = kind != SOCK_POLLS && kind != SOCK_PIPE;
     if (is_counted && kernel.n_open >= kernel.odds.fds)
         return -1;
     while (socks[lowest] != NULL)
@@ -66,7 +66,8 @@ void sock_close(int fd)
         watcher_forget(sock->watchers[--sock->n_watchers]);
     if (sock->conn != NULL)
         conn_drop(sock->conn);
-    kernel.n_open -= sock->kind != SOCK_POLLS;
+    kernel.n_open -= sock->kind != SOCK_POLLS && sock->kind != SOCK_PIPE;
+    free(sock->held);
     free(sock->waiting);
     free(sock);
     socks[fd - KERNEL_FIRST_FD] = NULL;

@@ -9,10 +9,11 @@
 #include "tests/sim/kernel.h"
 #include "tests/sim/loops.h"
 
-enum sock_kind { SOCK_NONE, SOCK_FRESH, SOCK_LISTENS, SOCK_CONNECTED, SOCK_POLLS };
+enum sock_kind { SOCK_NONE, SOCK_FRESH, SOCK_LISTENS, SOCK_CONNECTED, SOCK_POLLS, SOCK_PIPE };
 
 #define BACKLOG_MAX 1024
 #define WATCHERS_MAX 8
+#define PIPE_HELD_MAX 65536
 
 /* A loop waits for events of a descriptor. */
 struct watcher {
@@ -34,6 +35,9 @@ struct sock {
     unsigned first_waiting, n_waiting;
     struct sim_loop *loop; /* of an epoll instance: whose it is, ... */
     epoll_data_t others;   /* ... and what it says of libuv's own descriptors */
+    struct sock *reader;   /* of a pipe's end: the one that is read from, which has ... */
+    char *held;            /* ... room for PIPE_HELD_MAX bytes, ... */
+    size_t n_held;         /* ... and so many that were written and not read yet */
 };
 
 static inline bool is_simulated(int fd)
@@ -47,6 +51,9 @@ struct sock *sock_of(int fd);
 /* The lowest number that is free; -1: too many are open, not counting what loops themselves need. */
 int sock_open(enum sock_kind kind, int family);
 void sock_close(int fd);
+
+/* Like read, of a pipe. */
+ssize_t sock_read_pipe(struct sock *sock, void *out, size_t room);
 
 /* Whoever watches it is told if there is something to tell. */
 void sock_changed(int fd);

@@ -319,6 +319,8 @@ ssize_t WRAP(read)(int fd, void *out, size_t room)
     struct conn *conn = sock != NULL ? sock->conn : NULL;
     if (!is_simulated(fd))
         return REAL(read)(fd, out, room);
+    if (sock != NULL && sock->kind == SOCK_PIPE)
+        return sock_read_pipe(sock, out, room);
     if (conn == NULL)
         return fail(EBADF);
     struct slice here = pipe_here(&conn->to_weir);

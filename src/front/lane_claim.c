@@ -1,0 +1,31 @@
+#include "front/lane_claim.h"
+
+#include <assert.h>
+
+#include "front/client.h"
+#include "front/session.h"
+
+struct room_share lane_claim_share(const struct rider *rider)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    const struct hash_key key = client->front->settings->share_key;
+    struct client_address address = client_address(client);
+    char ip[IP_TEXT_MAX];
+    struct slice text = slice_of(ip, address.ip.family != 0 ? ip_print(&address.ip, ip) : 0);
+    return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
+}
+
+void lane_claim_audit(const struct rider *rider, const struct lane *lane)
+{
+    const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
+    struct lane_key key = session_key(client, lane_node(lane));
+    key.is_apart = lane->key.is_apart;
+    if (lane->role == LANE_PRIVATE) {
+        assert(client->has_private_lane);
+    } else {
+        assert(lane->role == LANE_SHARED && !client->has_private_lane);
+        assert(login_eq(lane->key.login, key.login) && (key.login != NULL || lane->key.epoch == key.epoch));
+        assert(lane_key_eq(&lane->key, &key) || client->is_held);
+        assert(!lane_key_eq(&lane->key, &key) || client->is_held || rider->lane == lane);
+    }
+}
