@@ -39,7 +39,8 @@ os.environ.setdefault("WEIR", str(REPO / "build/weir"))
 sys.path.insert(0, str(REPO / "tests/it"))
 
 from kit.harness import Farm  # noqa: E402
-from kit.resp import CHUNK, Closed, Conn, dial, encode  # noqa: E402
+import kit.resp  # noqa: E402
+from kit.resp import CHUNK, Closed, Conn, encode  # noqa: E402
 
 CLIENTS = 100
 PERIOD = 1 / 20
@@ -52,6 +53,15 @@ HUGE = 64 * MIB
 PIECE = b"x" * MIB
 
 processes = multiprocessing.get_context("fork")
+source = None  # the address that this process' connections come from
+
+
+def dial(address, timeout=kit.resp.TIMEOUT):
+    if source is None or isinstance(address, str):
+        return kit.resp.dial(address, timeout)
+    sock = socket.create_connection(address, timeout, (source, 0))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 # ---- the ordinary ones ----
@@ -185,6 +195,28 @@ def slow_readers(address):
     forever(work, 20)
 
 
+def crowd(address):
+    """1,000 connections of one tenant, each with 16 GETs under way."""
+    poll = select.epoll()
+    gets = encode("GET", "crowd") * 16
+    by_fd = {}
+    for _ in range(1000):
+        sock = dial(address)
+        by_fd[sock.fileno()] = [sock, 0]
+        poll.register(sock, select.EPOLLIN)
+        sock.sendall(gets)
+
+    def work(_):
+        for fd, _ in poll.poll():
+            one = by_fd[fd]
+            one[1] += len(one[0].recv(CHUNK))
+            if one[1] >= 16 * len(b"$-1\r\n"):
+                one[1] = 0
+                one[0].sendall(gets)
+
+    forever(work, 1)
+
+
 def half_requests(address):
     """50 that stop in the middle of requests of all sizes, and come again after a while."""
     whole = [encode("SET", "half", b"x" * size) for size in (10, 1000, 60_000, 100_000, MIB)]
@@ -263,9 +295,11 @@ def scripts(address):
     script = "for i = 1, 50 do redis.call('INCR', KEYS[1]) end return 1"
 
     def work(number):
-        with Conn(address) as conn:
+        with contextlib.closing(dial(address)) as sock:
+            request = encode("EVAL", script, 1, b"script:%d" % number)
             while True:
-                conn.call("EVAL", script, 1, b"script:%d" % number)
+                sock.sendall(request)
+                sock.recv(CHUNK)
 
     forever(work, 4)
 
@@ -287,6 +321,7 @@ def flood(address):
 
 KINDS = {
     "slow readers": [slow_readers],
+    "1,000 of one": [crowd],
     "half requests": [half_requests],
     "64 MiB values": [huge_values],
     "64 MiB, anew": [huge_strangers],
@@ -297,16 +332,20 @@ KINDS = {
 }
 
 
-def neighbour_process(kind, address):
+def neighbour_process(kind, address, comes_from):
+    global source
+    source = comes_from
     os.setpriority(os.PRIO_PROCESS, 0, 19)
     kind(address)
     threading.Event().wait()
 
 
 @contextlib.contextmanager
-def neighbours(name, address):
+def neighbours(name, address, comes_from):
     kinds = KINDS[name]
-    running = [processes.Process(target=neighbour_process, args=(kind, address), daemon=True) for kind in kinds]
+    running = [
+        processes.Process(target=neighbour_process, args=(kind, address, comes_from), daemon=True) for kind in kinds
+    ]
     for process in running:
         process.start()
     try:
@@ -392,7 +431,7 @@ class Bench:
             quiet = [self.measure(endpoint, self.args.seconds / 2)]
             for kind in self.args.kinds:
                 peak_rss(self.weir, reset=True)
-                with neighbours(kind, theirs):
+                with neighbours(kind, theirs, self.args.source):
                     beside = self.measure(endpoint, self.args.seconds)
                 if endpoint == "weir":
                     self.peak[kind] = max(self.peak.get(kind, 0), peak_rss(self.weir))
@@ -417,6 +456,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.4, help="of each measurement")
     parser.add_argument("--elsewhere", action="store_true", help="also with the neighbours on other servers")
+    parser.add_argument("--source", default="127.0.0.2", help="where neighbours come from; 127.0.0.1: as the others do")
     parser.add_argument("--first", action="store_true", help="before the machine's other work: needs root")
     args = parser.parse_args()
     unknown = [kind for kind in args.kinds if kind not in KINDS]

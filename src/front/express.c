@@ -3,6 +3,7 @@
 #include "front/account.h"
 #include "front/answer.h"
 #include "front/lane_choice.h"
+#include "front/pacing.h"
 #include "front/proof.h"
 #include "front/timing.h"
 #include "resp/plain.h"
@@ -39,7 +40,7 @@ static inline const struct command *find_next(const struct client *client, const
 {
     struct slice name;
     struct front *front = client->front;
-    if (lane_is_congested(lane) || client->rider.sent_bytes > SHARED_BYTES_MAX || client->reader == READER_ASKS)
+    if (lane_is_congested(lane) || lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX || client->reader == READER_ASKS)
         return NULL;
     *next = plain_request(at, end, limits, &name, argc);
     if (*next == NULL || *next - at > LARGE_REQUEST || *next - name.at < RECENT_NAME_ROOM)
@@ -65,7 +66,8 @@ static inline enum route note(struct client *client, struct lane *lane, const st
     return ROUTE_TAKEN;
 }
 
-enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used)
+enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used,
+                       struct pace *pace)
 {
     struct front *front = client->front;
     struct lane *lane = is_unburdened(client) && account_is_plain(client) ? find_lane(client) : NULL;
@@ -74,17 +76,20 @@ enum route express_run(struct client *client, const struct request_limits *limit
     const char *next;
     const struct command *command;
     uint32_t argc;
+    uint32_t n = 0;
     enum route result = ROUTE_TAKEN;
     *used = 0;
     if (lane == NULL)
         return result;
-    while (result == ROUTE_TAKEN &&
+    while (result == ROUTE_TAKEN && pace->left > 0 &&
            (command = find_next(client, lane, limits, at, bytes.at + bytes.len, &next, &argc)) != NULL) {
         struct verdict verdict;
+        pace->left--;
         if (account_pass_plainly(client, command, &verdict)) {
             result = note(client, lane, command, argc, (uint32_t)(next - at));
             if (result == ROUTE_STOP)
                 break; /* it is not sent: nobody would wait for its reply */
+            n++;
         } else {
             front_count(front, command, RESULT_THROTTLED);
             timing_local(client, timing_tag(command, argc));
@@ -95,6 +100,7 @@ enum route express_run(struct client *client, const struct request_limits *limit
         at = next;
     }
     lane_gather(lane, &client->rider, from, (size_t)(at - from));
+    pacing_note_sent(client, n);
     *used = (size_t)(at - bytes.at);
     return result;
 }

@@ -43,6 +43,8 @@ static bool has_work(const struct loop *loop)
 
 static void settle(struct loop *loop)
 {
+    if (loop->on_turn != NULL)
+        loop->on_turn(loop);
     wake_all(loop);
     if (has_work(loop)) {
         loop->writing_ns = clock_ns();
@@ -87,7 +89,7 @@ static void on_before_poll(uv_prepare_t *prepare)
     end_turn(loop);
     if (loop->pool.given_back > TRIM_BYTES && !uv_is_active((uv_handle_t *)&loop->trim))
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
-    if (has_work(loop))
+    if (has_work(loop) || (loop->is_unsettled != NULL && loop->is_unsettled(loop)))
         uv_idle_start(&loop->not_idle, on_not_idle);
     else
         uv_idle_stop(&loop->not_idle);

@@ -1,0 +1,410 @@
+#include "upstream/schedule.h"
+
+#include <assert.h>
+
+#define COST_LEAST_NS 50             /* of a request */
+#define COST_MOST_NS (1 * NS_PER_S)  /* the same */
+#define COST_STEP 4                  /* what a turn tells changes what is known by one part in so many */
+#define COST_FACTOR 8                /* and no turn is believed that says so many times more or less */
+#define PROBE_NS (2 * NS_PER_MS)     /* for how long the others wait for the queue to run dry */
+#define PATIENCE_MOST_NS (5 * NS_PER_S)
+
+static int64_t quantum_ns(const struct backlog *backlog)
+{
+    uint32_t weight = backlog->counted > 0 ? backlog->counted : backlog->weight;
+    return (int64_t)(SCHEDULE_QUANTUM_NS * weight / SCHEDULE_WEIGHT) + 1;
+}
+
+/* At least one. */
+static uint32_t requests_for(const struct backlog *backlog, int64_t ns)
+{
+    uint64_t n = ns > 0 ? (uint64_t)ns / backlog->cost_ns : 0;
+    return n == 0 ? 1 : n < SCHEDULE_ALL ? (uint32_t)n : SCHEDULE_ALL - 1;
+}
+
+/* ---- work under way ---- */
+
+/* This worker's part of the window, `more` weight joining what waits here. */
+static uint64_t window_ns(const struct schedule *schedule, uint32_t more)
+{
+    uint64_t size = window_size_ns(&schedule->window);
+    uint64_t all = atomic_load_explicit(&schedule->contention->weights, memory_order_relaxed) + more;
+    uint64_t mine = schedule->weights + more;
+    return mine == 0 || all <= mine ? size : size * mine / all;
+}
+
+static bool is_full(const struct schedule *schedule, uint32_t more)
+{
+    uint64_t work = schedule->work_ns + schedule->promised_ns;
+    return schedule->probe_ns != 0 ? work > 0 : work >= window_ns(schedule, more);
+}
+
+static void add_work(struct backlog *backlog, uint64_t ns)
+{
+    backlog->work_ns += ns;
+    backlog->schedule->work_ns += ns;
+}
+
+static void take_work(struct backlog *backlog, uint64_t ns)
+{
+    backlog->work_ns -= ns;
+    backlog->schedule->work_ns -= ns;
+}
+
+/* `n` requests of the rider's are not under way any more. Returns how much work they were taken for. */
+static uint64_t end_requests(struct paced *paced, uint32_t n)
+{
+    struct backlog *backlog = paced->backlog;
+    uint64_t work = n < backlog->under_way ? backlog->work_ns / backlog->under_way * n : backlog->work_ns;
+    paced->requests -= n;
+    backlog->under_way -= n;
+    take_work(backlog, work);
+    return work;
+}
+
+void schedule_forget(struct paced *paced)
+{
+    if (paced->requests > 0)
+        (void)end_requests(paced, paced->requests);
+}
+
+void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns)
+{
+    if (backlog->work_ns == 0 || now_ns - backlog->moved_ns < backlog->patience_ns)
+        return;
+    take_work(backlog, backlog->work_ns);
+    backlog->moved_ns = now_ns;
+    if (backlog->patience_ns < PATIENCE_MOST_NS)
+        backlog->patience_ns *= 2;
+}
+
+/* ---- who waits ---- */
+
+static void join(struct backlog *backlog)
+{
+    struct schedule *schedule = backlog->schedule;
+    if (!list_is_empty(&backlog->in_turn))
+        return;
+    if (backlog->is_low) {
+        list_push(&schedule->low, &backlog->in_turn);
+        return;
+    }
+    /* Where it waits on several workers each has a part of its share. */
+    uint32_t queues = subject_queue(backlog->subject);
+    backlog->counted = backlog->weight > queues ? backlog->weight / queues : 1;
+    schedule->weights += backlog->counted;
+    atomic_fetch_add_explicit(&schedule->contention->weights, backlog->counted, memory_order_relaxed);
+    list_push(&schedule->round, &backlog->in_turn);
+}
+
+static void part(struct backlog *backlog)
+{
+    struct schedule *schedule = backlog->schedule;
+    list_take(&backlog->in_turn);
+    if (backlog->counted == 0)
+        return;
+    subject_unqueue(backlog->subject);
+    schedule->weights -= backlog->counted;
+    atomic_fetch_sub_explicit(&schedule->contention->weights, backlog->counted, memory_order_relaxed);
+    backlog->counted = 0;
+}
+
+void schedule_wait(struct paced *paced, uint64_t now_ns)
+{
+    struct schedule *schedule = paced->backlog->schedule;
+    assert(paced->granted == 0 && !paced->is_crowding);
+    if (list_is_empty(&paced->in_backlog))
+        list_push(&paced->backlog->waiting, &paced->in_backlog);
+    join(paced->backlog);
+    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns))
+        schedule->probe_ns = now_ns;
+}
+
+void schedule_wait_for_own(struct paced *paced)
+{
+    assert(paced->requests > 0);
+    paced->is_crowding = true;
+}
+
+void schedule_stop_waiting(struct paced *paced)
+{
+    paced->is_crowding = false;
+    list_take(&paced->in_backlog);
+    if (list_is_empty(&paced->backlog->waiting))
+        part(paced->backlog);
+}
+
+/* ---- may it send? ---- */
+
+static bool is_idle(const struct backlog *backlog)
+{
+    return backlog->under_way == 0 && list_is_empty(&backlog->waiting);
+}
+
+/* Who has had too much, or all of its credit, gets it back by silence. */
+static void restore_credit(struct backlog *backlog, uint64_t now_ns)
+{
+    int64_t most = quantum_ns(backlog);
+    int64_t idle_ns = now_ns > backlog->moved_ns ? (int64_t)(now_ns - backlog->moved_ns) : 0;
+    if (backlog->credit_ns >= most)
+        return;
+    backlog->credit_ns = most - backlog->credit_ns > idle_ns ? backlog->credit_ns + idle_ns : most;
+    backlog->moved_ns = now_ns;
+}
+
+static bool are_others_waiting(const struct schedule *schedule)
+{
+    return atomic_load_explicit(&schedule->contention->weights, memory_order_relaxed) > 0;
+}
+
+uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
+{
+    struct backlog *backlog = paced->backlog;
+    struct schedule *schedule = backlog->schedule;
+    if (paced->granted > 0)
+        return paced->granted;
+    if (backlog->is_low) {
+        bool must_wait = are_others_waiting(schedule) || !list_is_empty(&schedule->low) || is_full(schedule, 0);
+        return must_wait ? 0 : requests_for(backlog, quantum_ns(backlog));
+    }
+    if (is_idle(backlog))
+        restore_credit(backlog, now_ns);
+    if (backlog->credit_ns <= 0 && list_is_empty(&schedule->round) && !is_full(schedule, backlog->weight))
+        backlog->credit_ns += quantum_ns(backlog); /* it would be the only one in the round */
+    return backlog->credit_ns > 0 ? requests_for(backlog, backlog->credit_ns) : 0;
+}
+
+uint32_t schedule_room_alone(const struct paced *paced)
+{
+    const struct backlog *backlog = paced->backlog;
+    uint64_t most = window_size_ns(&backlog->schedule->window) / backlog->cost_ns;
+    if (paced->requests == 0)
+        return most > 1 ? (uint32_t)(most < SCHEDULE_ALL ? most : SCHEDULE_ALL - 1) : 1;
+    return paced->requests < most ? (uint32_t)most - paced->requests : 0;
+}
+
+void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
+{
+    struct backlog *backlog = paced->backlog;
+    struct schedule *schedule = backlog->schedule;
+    uint32_t of_grant = n < paced->granted ? n : paced->granted;
+    if (schedule->work_ns == 0)
+        schedule->clean_ns = now_ns;
+    if (backlog->under_way == 0) {
+        backlog->moved_ns = now_ns;
+        backlog->patience_ns = SCHEDULE_PATIENCE_NS;
+    }
+    paced->requests += n;
+    backlog->under_way += n;
+    add_work(backlog, n * backlog->cost_ns);
+    paced->granted -= of_grant;
+    schedule->promised_ns -= of_grant * paced->grant_ns;
+    backlog->credit_ns -= (int64_t)((n - of_grant) * backlog->cost_ns);
+}
+
+void schedule_settle(struct paced *paced)
+{
+    struct backlog *backlog = paced->backlog;
+    paced->is_deep = paced->granted == 0;
+    backlog->credit_ns += (int64_t)(paced->granted * paced->grant_ns);
+    backlog->schedule->promised_ns -= paced->granted * paced->grant_ns;
+    paced->granted = 0;
+}
+
+/* ---- answers ---- */
+
+void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
+{
+    struct backlog *backlog = paced->backlog;
+    struct schedule *schedule = backlog->schedule;
+    uint32_t counted = n < paced->requests ? n : paced->requests;
+    if (counted == 0)
+        return;
+    uint64_t work = end_requests(paced, counted);
+    backlog->moved_ns = now_ns;
+    backlog->patience_ns = SCHEDULE_PATIENCE_NS;
+    if (backlog->answered == 0)
+        list_push(&schedule->answered, &backlog->in_answered);
+    backlog->answered += counted;
+    if (sent_ns != 0 && (schedule->sent_ns == 0 || sent_ns < schedule->sent_ns))
+        schedule->sent_ns = sent_ns;
+    if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
+        uint64_t took_ns = now_ns > sent_ns ? now_ns - sent_ns : 0;
+        window_note(&schedule->window, took_ns > work ? took_ns - work : 0, now_ns);
+        schedule->clean_ns = 0;
+    }
+    if (!paced->is_crowding)
+        return;
+    uint64_t own_ns = paced->requests * backlog->cost_ns;
+    if (paced->requests == 0 || own_ns < window_size_ns(&schedule->window) / 2) {
+        paced->is_crowding = false;
+        schedule->wake(paced->rider);
+    }
+}
+
+/* For how long Redis has worked at what has been answered in this turn: what came before that, or the way, is not it. */
+static uint64_t worked_ns(const struct schedule *schedule, uint64_t now_ns)
+{
+    uint64_t base_ns = window_base_ns(&schedule->window);
+    if (schedule->sent_ns <= schedule->departed_ns)
+        return now_ns - schedule->departed_ns;
+    uint64_t took_ns = now_ns > schedule->sent_ns ? now_ns - schedule->sent_ns : 0;
+    return took_ns > base_ns ? took_ns - base_ns : 0;
+}
+
+static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static uint64_t learn(uint64_t cost_ns, uint64_t worked, uint64_t expected)
+{
+    double factor = (double)worked / (double)expected;
+    factor = factor > COST_FACTOR ? COST_FACTOR : factor < 1.0 / COST_FACTOR ? 1.0 / COST_FACTOR : factor;
+    uint64_t next = (uint64_t)((double)cost_ns * (1 + (factor - 1) / COST_STEP));
+    return within(next, COST_LEAST_NS, COST_MOST_NS);
+}
+
+/*
+ * What was answered together is taken to have cost what it was expected to, in proportion. Where that is wrong it is
+ * found out when one of them is answered alone.
+ */
+static void learn_costs(struct schedule *schedule, uint64_t now_ns)
+{
+    if (list_is_empty(&schedule->answered))
+        return;
+    uint64_t expected = 0;
+    uint64_t n = 0;
+    for (struct list *at = schedule->answered.next; at != &schedule->answered; at = at->next) {
+        const struct backlog *backlog = container_of(at, struct backlog, in_answered);
+        expected += backlog->answered * backlog->cost_ns;
+        n += backlog->answered;
+    }
+    uint64_t worked = schedule->sent_ns != 0 ? worked_ns(schedule, now_ns) : 0;
+    while (!list_is_empty(&schedule->answered)) {
+        struct backlog *backlog = container_of(schedule->answered.next, struct backlog, in_answered);
+        list_take(&backlog->in_answered);
+        backlog->answered = 0;
+        if (schedule->sent_ns != 0)
+            backlog->cost_ns = learn(backlog->cost_ns, worked, expected);
+    }
+    if (schedule->sent_ns != 0)
+        schedule->cost_ns = learn(schedule->cost_ns, worked, n * schedule->cost_ns);
+    schedule->departed_ns = now_ns;
+    schedule->sent_ns = 0;
+}
+
+/* ---- who is next ---- */
+
+/* The rounds until somebody has credit are taken in one step. */
+static void skip_rounds(struct schedule *schedule)
+{
+    int64_t least = INT64_MAX;
+    for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
+        const struct backlog *backlog = container_of(at, struct backlog, in_turn);
+        int64_t rounds = -backlog->credit_ns / quantum_ns(backlog);
+        least = rounds < least ? rounds : least;
+    }
+    for (struct list *at = schedule->round.next; at != &schedule->round && least > 0; at = at->next) {
+        struct backlog *backlog = container_of(at, struct backlog, in_turn);
+        backlog->credit_ns += least * quantum_ns(backlog);
+    }
+}
+
+/* Of the round, which is not empty: it has credit. */
+static struct backlog *next_in_round(struct schedule *schedule)
+{
+    const struct list *first = NULL;
+    for (;;) {
+        struct backlog *backlog = container_of(schedule->round.next, struct backlog, in_turn);
+        if (backlog->credit_ns > 0)
+            return backlog;
+        if (first == &backlog->in_turn)
+            skip_rounds(schedule);
+        else if (first == NULL)
+            first = &backlog->in_turn;
+        backlog->credit_ns += quantum_ns(backlog);
+        list_take(&backlog->in_turn);
+        list_push(&schedule->round, &backlog->in_turn);
+    }
+}
+
+/* NULL: nobody may go now. */
+static struct backlog *next(struct schedule *schedule)
+{
+    if (!list_is_empty(&schedule->round))
+        return is_full(schedule, 0) ? NULL : next_in_round(schedule);
+    if (list_is_empty(&schedule->low) || are_others_waiting(schedule) || is_full(schedule, 0))
+        return NULL;
+    struct backlog *backlog = container_of(schedule->low.next, struct backlog, in_turn);
+    if (backlog->credit_ns <= 0)
+        backlog->credit_ns = quantum_ns(backlog);
+    return backlog;
+}
+
+/* Its first rider may send. One that has had little to send so far is not granted more than one request. */
+static void grant(struct backlog *backlog)
+{
+    struct schedule *schedule = backlog->schedule;
+    struct paced *paced = container_of(backlog->waiting.next, struct paced, in_backlog);
+    paced->granted = paced->is_deep ? requests_for(backlog, backlog->credit_ns) : 1;
+    paced->grant_ns = backlog->cost_ns;
+    backlog->credit_ns -= (int64_t)(paced->granted * paced->grant_ns);
+    schedule->promised_ns += paced->granted * paced->grant_ns;
+    list_take(&paced->in_backlog);
+    schedule->wake(paced->rider);
+    if (list_is_empty(&backlog->waiting)) {
+        part(backlog);
+    } else if (backlog->is_low) {
+        list_take(&backlog->in_turn);
+        list_push(&schedule->low, &backlog->in_turn);
+    }
+}
+
+static void wake_all_of(struct list *backlogs)
+{
+    while (!list_is_empty(backlogs)) {
+        struct backlog *backlog = container_of(backlogs->next, struct backlog, in_turn);
+        while (!list_is_empty(&backlog->waiting)) {
+            struct paced *paced = container_of(backlog->waiting.next, struct paced, in_backlog);
+            list_take(&paced->in_backlog);
+            backlog->schedule->wake(paced->rider);
+        }
+        part(backlog);
+    }
+}
+
+static void look_after_probe(struct schedule *schedule, uint64_t now_ns)
+{
+    if (schedule->probe_ns == 0)
+        return;
+    bool is_late = now_ns - schedule->probe_ns > PROBE_NS;
+    if (is_late)
+        window_forgo(&schedule->window, now_ns);
+    if (is_late || schedule->work_ns == 0)
+        schedule->probe_ns = 0;
+}
+
+void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
+{
+    learn_costs(schedule, now_ns);
+    look_after_probe(schedule, now_ns);
+    if (!schedule_is_waited_for(schedule))
+        return;
+    if (is_open) {
+        wake_all_of(&schedule->round);
+        wake_all_of(&schedule->low);
+        return;
+    }
+    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns) && schedule->work_ns > 0)
+        schedule->probe_ns = now_ns;
+    struct backlog *backlog;
+    while ((backlog = next(schedule)) != NULL)
+        grant(backlog);
+}
+
+bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns)
+{
+    look_after_probe(schedule, now_ns);
+    return schedule_is_waited_for(schedule) && next(schedule) != NULL;
+}
