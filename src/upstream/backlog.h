@@ -26,9 +26,12 @@ struct backlog {
     struct subject *subject; /* held by each of the riders' clients */
     uint32_t n_riders;       /* paced riders of it; freed with the last */
     uint32_t weight;         /* its share of Redis, beside others' */
+    uint8_t lessons;         /* turns that have told of its cost, up to a few */
+    bool is_visited;         /* it is at the head of the round, and has its quantum */
     bool is_low;             /* served when nobody else waits */
     uint32_t under_way;      /* requests: the sum over its riders */
     uint32_t answered;       /* requests, in this turn */
+    uint32_t round_no;       /* the last one in which it had a quantum */
     uint32_t counted;        /* the weight that counts for it while it waits, in schedule.weights; 0: it does not wait */
     uint64_t work_ns;        /* of what is under way, as far as it is expected to be answered; in schedule.work_ns */
     uint64_t cost_ns;        /* of one request, about */

@@ -4,9 +4,16 @@
 
 #define COST_LEAST_NS 50             /* of a request */
 #define COST_MOST_NS (1 * NS_PER_S)  /* the same */
-#define COST_STEP 4                  /* what a turn tells changes what is known by one part in so many */
+#define COST_STEP_UP 16              /* what a turn tells changes what is known by one part in so many: slowly upwards, ... */
+#define COST_STEP_DOWN 8             /* ... since whatever holds Redis or weir up looks like work */
+#define COST_DRIFT 4                 /* what costs about as much as is usual comes closer to that, by so much */
+#define ALIKE 3                      /* one is no more than so many times the other */
+#define USUAL_MANY 4096              /* requests, of which most say what is usual */
 #define COST_FACTOR 8                /* and no turn is believed that says so many times more or less */
-#define PROBE_NS (2 * NS_PER_MS)     /* for how long the others wait for the queue to run dry */
+#define PROBE_NS (2 * NS_PER_MS)     /* for how long, and two windows, the queue is let run dry */
+#define CLEAN_MOST 4                 /* requests that may tell how long the way is */
+#define LESSONS 8                    /* before the cost of a request is believed to be known */
+#define DEBT_MOST_NS (int64_t)(5 * NS_PER_MS)
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
 
 static int64_t quantum_ns(const struct backlog *backlog)
@@ -101,6 +108,7 @@ static void part(struct backlog *backlog)
 {
     struct schedule *schedule = backlog->schedule;
     list_take(&backlog->in_turn);
+    backlog->is_visited = false;
     if (backlog->counted == 0)
         return;
     subject_unqueue(backlog->subject);
@@ -164,7 +172,7 @@ uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
     if (paced->granted > 0)
         return paced->granted;
     if (backlog->is_low) {
-        bool must_wait = are_others_waiting(schedule) || !list_is_empty(&schedule->low) || is_full(schedule, 0);
+        bool must_wait = schedule->are_out || are_others_waiting(schedule) || !list_is_empty(&schedule->low) || is_full(schedule, 0);
         return must_wait ? 0 : requests_for(backlog, quantum_ns(backlog));
     }
     if (is_idle(backlog))
@@ -172,6 +180,14 @@ uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
     if (backlog->credit_ns <= 0 && list_is_empty(&schedule->round) && !is_full(schedule, backlog->weight))
         backlog->credit_ns += quantum_ns(backlog); /* it would be the only one in the round */
     return backlog->credit_ns > 0 ? requests_for(backlog, backlog->credit_ns) : 0;
+}
+
+/* No debt is larger: who is slow once is not made to wait for it long. */
+static void charge(struct backlog *backlog, uint64_t ns)
+{
+    backlog->credit_ns -= (int64_t)ns;
+    if (backlog->credit_ns < -DEBT_MOST_NS)
+        backlog->credit_ns = -DEBT_MOST_NS;
 }
 
 uint32_t schedule_room_alone(const struct paced *paced)
@@ -199,7 +215,7 @@ void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
     add_work(backlog, n * backlog->cost_ns);
     paced->granted -= of_grant;
     schedule->promised_ns -= of_grant * paced->grant_ns;
-    backlog->credit_ns -= (int64_t)((n - of_grant) * backlog->cost_ns);
+    charge(backlog, (n - of_grant) * backlog->cost_ns);
 }
 
 void schedule_settle(struct paced *paced)
@@ -212,6 +228,16 @@ void schedule_settle(struct paced *paced)
 }
 
 /* ---- answers ---- */
+
+/* It found nothing before it. Was it little, and the only thing that was sent since? Then its time is the way's. */
+static void note_clean(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns, uint64_t now_ns)
+{
+    struct schedule *schedule = backlog->schedule;
+    if (n > CLEAN_MOST || schedule->work_ns > 0 || backlog->lessons < LESSONS)
+        return;
+    window_note(&schedule->window, took_ns > work_ns ? took_ns - work_ns : 0, now_ns);
+    schedule->probe_ns = 0;
+}
 
 void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
 {
@@ -229,8 +255,7 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
     if (sent_ns != 0 && (schedule->sent_ns == 0 || sent_ns < schedule->sent_ns))
         schedule->sent_ns = sent_ns;
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
-        uint64_t took_ns = now_ns > sent_ns ? now_ns - sent_ns : 0;
-        window_note(&schedule->window, took_ns > work ? took_ns - work : 0, now_ns);
+        note_clean(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;
     }
     if (!paced->is_crowding)
@@ -242,14 +267,15 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
     }
 }
 
-/* For how long Redis has worked at what has been answered in this turn: what came before that, or the way, is not it. */
+/*
+ * For how long Redis has worked at what has been answered in this turn: since the answers before that, or since the
+ * first of it can have got there.
+ */
 static uint64_t worked_ns(const struct schedule *schedule, uint64_t now_ns)
 {
-    uint64_t base_ns = window_base_ns(&schedule->window);
-    if (schedule->sent_ns <= schedule->departed_ns)
-        return now_ns - schedule->departed_ns;
-    uint64_t took_ns = now_ns > schedule->sent_ns ? now_ns - schedule->sent_ns : 0;
-    return took_ns > base_ns ? took_ns - base_ns : 0;
+    uint64_t there_ns = schedule->sent_ns + window_base_ns(&schedule->window);
+    uint64_t since_ns = there_ns > schedule->departed_ns ? there_ns : schedule->departed_ns;
+    return now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
 static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
@@ -257,17 +283,30 @@ static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-static uint64_t learn(uint64_t cost_ns, uint64_t worked, uint64_t expected)
+static double factor_of(uint64_t worked, uint64_t expected)
 {
     double factor = (double)worked / (double)expected;
-    factor = factor > COST_FACTOR ? COST_FACTOR : factor < 1.0 / COST_FACTOR ? 1.0 / COST_FACTOR : factor;
-    uint64_t next = (uint64_t)((double)cost_ns * (1 + (factor - 1) / COST_STEP));
-    return within(next, COST_LEAST_NS, COST_MOST_NS);
+    return factor > COST_FACTOR ? COST_FACTOR : factor < 1.0 / COST_FACTOR ? 1.0 / COST_FACTOR : factor;
+}
+
+/* What most requests cost: each of them counts as much as any other, so a few that are dear change little. */
+static uint64_t learn_usual(uint64_t cost_ns, double factor, uint64_t n)
+{
+    double weight = n < USUAL_MANY / COST_STEP_DOWN ? (double)n / USUAL_MANY : 1.0 / COST_STEP_DOWN;
+    return within((uint64_t)((double)cost_ns * (1 + (factor - 1) * weight)) + 1, COST_LEAST_NS, COST_MOST_NS);
+}
+
+static uint64_t learn(uint64_t cost_ns, uint64_t usual_ns, double factor)
+{
+    double learnt = (double)cost_ns * (1 + (factor - 1) / (factor > 1 ? COST_STEP_UP : COST_STEP_DOWN));
+    if (learnt < (double)usual_ns * ALIKE && learnt * ALIKE > (double)usual_ns)
+        learnt += ((double)usual_ns - learnt) / COST_DRIFT;
+    return within((uint64_t)learnt, COST_LEAST_NS, COST_MOST_NS);
 }
 
 /*
  * What was answered together is taken to have cost what it was expected to, in proportion. Where that is wrong it is
- * found out when one of them is answered alone.
+ * found out when one of them is answered alone. What costs about as much as most others is taken to cost the same.
  */
 static void learn_costs(struct schedule *schedule, uint64_t now_ns)
 {
@@ -281,15 +320,18 @@ static void learn_costs(struct schedule *schedule, uint64_t now_ns)
         n += backlog->answered;
     }
     uint64_t worked = schedule->sent_ns != 0 ? worked_ns(schedule, now_ns) : 0;
+    double factor = factor_of(worked, expected);
     while (!list_is_empty(&schedule->answered)) {
         struct backlog *backlog = container_of(schedule->answered.next, struct backlog, in_answered);
         list_take(&backlog->in_answered);
         backlog->answered = 0;
+        if (backlog->lessons < LESSONS)
+            backlog->lessons++;
         if (schedule->sent_ns != 0)
-            backlog->cost_ns = learn(backlog->cost_ns, worked, expected);
+            backlog->cost_ns = learn(backlog->cost_ns, schedule->cost_ns, factor);
     }
     if (schedule->sent_ns != 0)
-        schedule->cost_ns = learn(schedule->cost_ns, worked, n * schedule->cost_ns);
+        schedule->cost_ns = learn_usual(schedule->cost_ns, factor_of(worked, n * schedule->cost_ns), n);
     schedule->departed_ns = now_ns;
     schedule->sent_ns = 0;
 }
@@ -311,21 +353,41 @@ static void skip_rounds(struct schedule *schedule)
     }
 }
 
-/* Of the round, which is not empty: it has credit. */
+/* It has come to the head of the round. */
+static void begin_visit(struct backlog *backlog)
+{
+    int64_t quantum = quantum_ns(backlog);
+    backlog->is_visited = true;
+    backlog->round_no = backlog->schedule->round_no;
+    if (backlog->credit_ns < quantum)
+        backlog->credit_ns += quantum;
+}
+
+/*
+ * Of the round, which is not empty: it has credit. While riders that have been granted something may come back for more
+ * no other round begins: NULL.
+ */
 static struct backlog *next_in_round(struct schedule *schedule)
 {
-    const struct list *first = NULL;
+    const struct backlog *first = NULL;
     for (;;) {
         struct backlog *backlog = container_of(schedule->round.next, struct backlog, in_turn);
+        if (!backlog->is_visited && backlog->round_no == schedule->round_no) {
+            if (schedule->are_out)
+                return NULL;
+            schedule->round_no++; /* all have been visited */
+        }
+        if (!backlog->is_visited)
+            begin_visit(backlog);
         if (backlog->credit_ns > 0)
             return backlog;
-        if (first == &backlog->in_turn)
-            skip_rounds(schedule);
-        else if (first == NULL)
-            first = &backlog->in_turn;
-        backlog->credit_ns += quantum_ns(backlog);
+        backlog->is_visited = false;
         list_take(&backlog->in_turn);
         list_push(&schedule->round, &backlog->in_turn);
+        if (first == backlog)
+            skip_rounds(schedule);
+        else if (first == NULL)
+            first = backlog;
     }
 }
 
@@ -334,7 +396,7 @@ static struct backlog *next(struct schedule *schedule)
 {
     if (!list_is_empty(&schedule->round))
         return is_full(schedule, 0) ? NULL : next_in_round(schedule);
-    if (list_is_empty(&schedule->low) || are_others_waiting(schedule) || is_full(schedule, 0))
+    if (list_is_empty(&schedule->low) || schedule->are_out || are_others_waiting(schedule) || is_full(schedule, 0))
         return NULL;
     struct backlog *backlog = container_of(schedule->low.next, struct backlog, in_turn);
     if (backlog->credit_ns <= 0)
@@ -347,14 +409,15 @@ static void grant(struct backlog *backlog)
 {
     struct schedule *schedule = backlog->schedule;
     struct paced *paced = container_of(backlog->waiting.next, struct paced, in_backlog);
-    paced->granted = paced->is_deep ? requests_for(backlog, backlog->credit_ns) : 1;
+    paced->granted = paced->is_deep && schedule->probe_ns == 0 ? requests_for(backlog, backlog->credit_ns) : 1;
     paced->grant_ns = backlog->cost_ns;
-    backlog->credit_ns -= (int64_t)(paced->granted * paced->grant_ns);
+    charge(backlog, paced->granted * paced->grant_ns);
     schedule->promised_ns += paced->granted * paced->grant_ns;
     list_take(&paced->in_backlog);
     schedule->wake(paced->rider);
     if (list_is_empty(&backlog->waiting)) {
         part(backlog);
+        schedule->are_out = true;
     } else if (backlog->is_low) {
         list_take(&backlog->in_turn);
         list_push(&schedule->low, &backlog->in_turn);
@@ -378,11 +441,11 @@ static void look_after_probe(struct schedule *schedule, uint64_t now_ns)
 {
     if (schedule->probe_ns == 0)
         return;
-    bool is_late = now_ns - schedule->probe_ns > PROBE_NS;
-    if (is_late)
-        window_forgo(&schedule->window, now_ns);
-    if (is_late || schedule->work_ns == 0)
-        schedule->probe_ns = 0;
+    bool is_late = now_ns - schedule->probe_ns > PROBE_NS + 2 * window_size_ns(&schedule->window);
+    if (!is_late)
+        return;
+    window_forgo(&schedule->window, now_ns);
+    schedule->probe_ns = 0;
 }
 
 void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
@@ -405,6 +468,7 @@ void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
 
 bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns)
 {
+    schedule->are_out = false;
     look_after_probe(schedule, now_ns);
     return schedule_is_waited_for(schedule) && next(schedule) != NULL;
 }

@@ -56,9 +56,11 @@ struct schedule {
     uint64_t promised_ns; /* ... and granted, but not sent yet */
     uint64_t departed_ns; /* when answers came last */
     uint64_t sent_ns;     /* when the oldest request was sent that was answered in this turn */
-    uint64_t cost_ns;     /* of a request, over all subjects */
+    uint64_t cost_ns;     /* of most requests, whoever's */
     uint64_t clean_ns;    /* when something was sent that found nothing of this worker's before it; 0: answered */
     uint64_t probe_ns;    /* since when nobody is served until all is answered; 0: that is not so */
+    bool are_out;         /* riders of backlogs that left the round were woken in this turn */
+    uint32_t round_no;    /* the number of this one, which wraps */
     struct send_window window;
 };
 
