@@ -25,11 +25,23 @@ static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
     return are_riders ? PACE_SAME : PACE_ALONE;
 }
 
+/*
+ * Does Redis hold back the answer that comes next, or the client its reading? Then what is behind that waits anyway, and
+ * must be taken: who writes all before it reads would wait for ever.
+ */
+static bool is_blocked(const struct client *client)
+{
+    const struct lane *lane = client->rider.lane;
+    if (!client->has_private_lane || lane == NULL || calls_is_empty(&lane->calls))
+        return false;
+    return lane->stalled == &client->rider || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+}
+
 /* Nobody is to wait behind operators, nor where Redis holds back what some send and not what others do. */
 static bool is_free(const struct client *client, uint64_t now_ns)
 {
     return client_entrance(client)->is_admin || client->subject == NULL || transaction_is_open(&client->transaction) ||
-           node_is_paused(front_home_node(client->front), now_ns);
+           node_is_paused(front_home_node(client->front), now_ns) || is_blocked(client);
 }
 
 void pacing_begin(struct client *client, struct pace *pace)

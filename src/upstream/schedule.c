@@ -69,10 +69,30 @@ static uint64_t end_requests(struct paced *paced, uint32_t n)
     return work;
 }
 
+static void set_crowding(struct paced *paced, bool is_crowding)
+{
+    paced->backlog->schedule->n_crowding += (uint32_t)is_crowding - paced->is_crowding;
+    paced->is_crowding = is_crowding;
+}
+
+static void wake_crowding(struct paced *paced)
+{
+    if (!paced->is_crowding)
+        return;
+    set_crowding(paced, false);
+    paced->backlog->schedule->wake(paced->rider);
+}
+
 void schedule_forget(struct paced *paced)
 {
     if (paced->requests > 0)
         (void)end_requests(paced, paced->requests);
+    wake_crowding(paced);
+}
+
+void schedule_lose_patience_with(struct paced *paced)
+{
+    wake_crowding(paced);
 }
 
 void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns)
@@ -131,12 +151,12 @@ void schedule_wait(struct paced *paced, uint64_t now_ns)
 void schedule_wait_for_own(struct paced *paced)
 {
     assert(paced->requests > 0);
-    paced->is_crowding = true;
+    set_crowding(paced, true);
 }
 
 void schedule_stop_waiting(struct paced *paced)
 {
-    paced->is_crowding = false;
+    set_crowding(paced, false);
     list_take(&paced->in_backlog);
     if (list_is_empty(&paced->backlog->waiting))
         part(paced->backlog);
@@ -258,13 +278,8 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
         note_clean(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;
     }
-    if (!paced->is_crowding)
-        return;
-    uint64_t own_ns = paced->requests * backlog->cost_ns;
-    if (paced->requests == 0 || own_ns < window_size_ns(&schedule->window) / 2) {
-        paced->is_crowding = false;
-        schedule->wake(paced->rider);
-    }
+    if (paced->requests == 0 || paced->requests * backlog->cost_ns < window_size_ns(&schedule->window) / 2)
+        wake_crowding(paced);
 }
 
 /*
@@ -452,7 +467,7 @@ void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
 {
     learn_costs(schedule, now_ns);
     look_after_probe(schedule, now_ns);
-    if (!schedule_is_waited_for(schedule))
+    if (list_is_empty(&schedule->round) && list_is_empty(&schedule->low))
         return;
     if (is_open) {
         wake_all_of(&schedule->round);
@@ -470,5 +485,5 @@ bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns)
 {
     schedule->are_out = false;
     look_after_probe(schedule, now_ns);
-    return schedule_is_waited_for(schedule) && next(schedule) != NULL;
+    return next(schedule) != NULL;
 }

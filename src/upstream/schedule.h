@@ -48,6 +48,7 @@ struct schedule {
     uint32_t n_slots;     /* there */
     uint32_t free_slot;   /* none below it is free */
     uint32_t n_paced;
+    uint32_t n_crowding;  /* riders that wait for their own requests */
     struct list round;    /* of backlogs of which riders wait: the next is first */
     struct list low;      /* the same, of low priority */
     struct list answered; /* backlogs of which something has been answered in this turn */
@@ -122,15 +123,19 @@ bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns);
 
 static inline bool schedule_is_waited_for(const struct schedule *schedule)
 {
-    return !list_is_empty(&schedule->round) || !list_is_empty(&schedule->low);
+    return !list_is_empty(&schedule->round) || !list_is_empty(&schedule->low) || schedule->n_crowding > 0;
 }
 
-/* Every 10 ms or so while somebody waits: what has not been answered for long is not counted on. */
+/*
+ * Every 10 ms or so while somebody waits: what has not been answered for long is not counted on, and who waits for requests
+ * of its own looks whether it still must.
+ */
 void schedule_tick(struct schedule *schedule, uint64_t now_ns);
 
 /* The parts of this that schedule_riders.c needs: */
 void schedule_forget(struct paced *paced); /* what it has under way is not counted any more */
 void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns);
+void schedule_lose_patience_with(struct paced *paced);
 
 /* Give up riders that have nothing under way: about once a second. */
 void schedule_sweep(struct schedule *schedule);

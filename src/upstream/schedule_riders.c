@@ -191,4 +191,7 @@ void schedule_tick(struct schedule *schedule, uint64_t now_ns)
     for (size_t i = 0; i < schedule->n_buckets; i++)
         for (struct list *at = schedule->buckets[i].next; at != &schedule->buckets[i]; at = at->next)
             schedule_lose_patience(container_of(at, struct backlog, in_table), now_ns);
+    for (uint32_t i = 0; i < schedule->n_slots && schedule->n_crowding > 0; i++)
+        if (schedule->paced[i] != NULL)
+            schedule_lose_patience_with(schedule->paced[i]);
 }
