@@ -32,7 +32,7 @@ static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
 static bool is_blocked(const struct client *client)
 {
     const struct lane *lane = client->rider.lane;
-    if (!client->has_private_lane || lane == NULL || calls_is_empty(&lane->calls))
+    if (client->rider.in_flight == 0 || calls_is_empty(&lane->calls))
         return false;
     return lane->stalled == &client->rider || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
 }

@@ -4,16 +4,21 @@
 
 #define COST_LEAST_NS 50             /* of a request */
 #define COST_MOST_NS (1 * NS_PER_S)  /* the same */
+#define COST_STEP_FIRST 4            /* by so much at first */
 #define COST_STEP_UP 16              /* what a turn tells changes what is known by one part in so many: slowly upwards, ... */
 #define COST_STEP_DOWN 8             /* ... since whatever holds Redis or weir up looks like work */
-#define COST_DRIFT 4                 /* what costs about as much as is usual comes closer to that, by so much */
-#define ALIKE 3                      /* one is no more than so many times the other */
-#define USUAL_MANY 4096              /* requests, of which most say what is usual */
+#define ALIKE 8                      /* one is less than so many times the other */
+#define USUAL_MANY 4096              /* requests, of which most say what is usual, ... */
+#define USUAL_STEP 512               /* ... or so many batches, */
+#define USUAL_LESSONS 64             /* after the first ones */
 #define COST_FACTOR 8                /* and no turn is believed that says so many times more or less */
 #define PROBE_NS (2 * NS_PER_MS)     /* for how long, and two windows, the queue is let run dry */
+#define BATCH_GAP_NS (30 * NS_PER_US)
+#define BATCH_MOST_NS (500 * NS_PER_US)
 #define CLEAN_MOST 4                 /* requests that may tell how long the way is */
-#define LESSONS 8                    /* before the cost of a request is believed to be known */
+#define LESSONS 16                   /* before the cost of a request is believed to be known */
 #define DEBT_MOST_NS (int64_t)(5 * NS_PER_MS)
+#define BUSY_FACTOR 32               /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
 
 static int64_t quantum_ns(const struct backlog *backlog)
@@ -97,7 +102,10 @@ void schedule_lose_patience_with(struct paced *paced)
 
 void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns)
 {
-    if (backlog->work_ns == 0 || now_ns - backlog->moved_ns < backlog->patience_ns)
+    /* Where nobody is answered Redis is busy, and to send more would make it worse. */
+    bool are_others_answered = now_ns - backlog->schedule->batch.last_ns < SCHEDULE_PATIENCE_NS;
+    uint64_t patience_ns = are_others_answered ? backlog->patience_ns : BUSY_FACTOR * backlog->patience_ns;
+    if (backlog->work_ns == 0 || now_ns - backlog->moved_ns < patience_ns)
         return;
     take_work(backlog, backlog->work_ns);
     backlog->moved_ns = now_ns;
@@ -247,15 +255,106 @@ void schedule_settle(struct paced *paced)
     paced->granted = 0;
 }
 
+/* ---- what requests cost ---- */
+
+static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static double factor_of(uint64_t worked, uint64_t expected)
+{
+    double factor = (double)worked / (double)expected;
+    return factor > COST_FACTOR ? COST_FACTOR : factor < 1.0 / COST_FACTOR ? 1.0 / COST_FACTOR : factor;
+}
+
+/*
+ * What most requests cost: each of them counts as much as any other, so a few that are dear change little. At first, and
+ * after a change of what is asked, it is found soon all the same.
+ */
+static void learn_usual(struct schedule *schedule, double factor, uint64_t n)
+{
+    double least = schedule->lessons < USUAL_LESSONS ? 1.0 / COST_STEP_FIRST : 1.0 / USUAL_STEP;
+    double weight = (double)n / USUAL_MANY;
+    weight = weight < least ? least : weight > 1.0 / COST_STEP_DOWN ? 1.0 / COST_STEP_DOWN : weight;
+    uint64_t cost_ns = (uint64_t)((double)schedule->cost_ns * (1 + (factor - 1) * weight)) + 1;
+    schedule->cost_ns = within(cost_ns, COST_LEAST_NS, COST_MOST_NS);
+    schedule->lessons += schedule->lessons < USUAL_LESSONS;
+}
+
+/* When an answer is seen depends on much besides its cost, so only large differences are believed. */
+static void learn(struct backlog *backlog, double factor)
+{
+    uint64_t usual_ns = backlog->schedule->cost_ns;
+    int step = backlog->lessons < LESSONS ? COST_STEP_FIRST : factor > 1 ? COST_STEP_UP : COST_STEP_DOWN;
+    double learnt_ns = (double)backlog->learnt_ns * (1 + (factor - 1) / step);
+    backlog->learnt_ns = within((uint64_t)learnt_ns, COST_LEAST_NS, COST_MOST_NS);
+    bool is_usual = backlog->learnt_ns < usual_ns * ALIKE && backlog->learnt_ns * ALIKE > usual_ns;
+    backlog->cost_ns = is_usual ? usual_ns : backlog->learnt_ns;
+    if (backlog->lessons < LESSONS)
+        backlog->lessons++;
+}
+
+/*
+ * A batch is over: what Redis has worked at it is known. What was answered together is taken to have cost what it was
+ * expected to, in proportion. Where that is wrong it is found out when one of them is answered alone. What costs about
+ * as much as most others is taken to cost the same.
+ */
+static void end_batch(struct schedule *schedule)
+{
+    struct answer_batch *batch = &schedule->batch;
+    uint64_t expected = 0;
+    uint64_t n = 0;
+    for (struct list *at = batch->answered.next; at != &batch->answered; at = at->next) {
+        const struct backlog *backlog = container_of(at, struct backlog, in_answered);
+        expected += backlog->answered * backlog->learnt_ns;
+        n += backlog->answered;
+    }
+    uint64_t worked = batch->last_ns > batch->since_ns ? batch->last_ns - batch->since_ns : 0;
+    double factor = n > 0 ? factor_of(worked, expected) : 1;
+    while (!list_is_empty(&batch->answered)) {
+        struct backlog *backlog = container_of(batch->answered.next, struct backlog, in_answered);
+        list_take(&backlog->in_answered);
+        backlog->answered = 0;
+        learn(backlog, factor);
+    }
+    if (n > 0)
+        learn_usual(schedule, factor_of(worked, n * schedule->cost_ns), n);
+}
+
+/*
+ * Redis writes its answers when it has been round all that had come: those that come close together are one batch, at
+ * which it has worked since the batch before, or since the first of it can have got there.
+ */
+static void add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
+{
+    struct schedule *schedule = backlog->schedule;
+    struct answer_batch *batch = &schedule->batch;
+    bool is_open = !list_is_empty(&batch->answered);
+    if (is_open && (now_ns - batch->last_ns > BATCH_GAP_NS || now_ns - batch->first_ns > BATCH_MOST_NS)) {
+        end_batch(schedule);
+        is_open = false;
+    }
+    if (!is_open) {
+        uint64_t there_ns = sent_ns + window_base_ns(&schedule->window);
+        batch->since_ns = there_ns > batch->last_ns ? there_ns : batch->last_ns;
+        batch->first_ns = now_ns;
+    }
+    batch->last_ns = now_ns;
+    if (backlog->answered == 0)
+        list_push(&batch->answered, &backlog->in_answered);
+    backlog->answered += n;
+}
+
 /* ---- answers ---- */
 
 /* It found nothing before it. Was it little, and the only thing that was sent since? Then its time is the way's. */
 static void note_clean(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns, uint64_t now_ns)
 {
     struct schedule *schedule = backlog->schedule;
-    if (n > CLEAN_MOST || schedule->work_ns > 0 || backlog->lessons < LESSONS)
+    if (n > CLEAN_MOST || schedule->work_ns > 0 || backlog->lessons < LESSONS || work_ns > took_ns / 2)
         return;
-    window_note(&schedule->window, took_ns > work_ns ? took_ns - work_ns : 0, now_ns);
+    window_note(&schedule->window, took_ns - work_ns, now_ns);
     schedule->probe_ns = 0;
 }
 
@@ -269,86 +368,13 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
     uint64_t work = end_requests(paced, counted);
     backlog->moved_ns = now_ns;
     backlog->patience_ns = SCHEDULE_PATIENCE_NS;
-    if (backlog->answered == 0)
-        list_push(&schedule->answered, &backlog->in_answered);
-    backlog->answered += counted;
-    if (sent_ns != 0 && (schedule->sent_ns == 0 || sent_ns < schedule->sent_ns))
-        schedule->sent_ns = sent_ns;
+    add_to_batch(backlog, counted, sent_ns, now_ns);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
         note_clean(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;
     }
     if (paced->requests == 0 || paced->requests * backlog->cost_ns < window_size_ns(&schedule->window) / 2)
         wake_crowding(paced);
-}
-
-/*
- * For how long Redis has worked at what has been answered in this turn: since the answers before that, or since the
- * first of it can have got there.
- */
-static uint64_t worked_ns(const struct schedule *schedule, uint64_t now_ns)
-{
-    uint64_t there_ns = schedule->sent_ns + window_base_ns(&schedule->window);
-    uint64_t since_ns = there_ns > schedule->departed_ns ? there_ns : schedule->departed_ns;
-    return now_ns > since_ns ? now_ns - since_ns : 0;
-}
-
-static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
-{
-    return value < least ? least : value > most ? most : value;
-}
-
-static double factor_of(uint64_t worked, uint64_t expected)
-{
-    double factor = (double)worked / (double)expected;
-    return factor > COST_FACTOR ? COST_FACTOR : factor < 1.0 / COST_FACTOR ? 1.0 / COST_FACTOR : factor;
-}
-
-/* What most requests cost: each of them counts as much as any other, so a few that are dear change little. */
-static uint64_t learn_usual(uint64_t cost_ns, double factor, uint64_t n)
-{
-    double weight = n < USUAL_MANY / COST_STEP_DOWN ? (double)n / USUAL_MANY : 1.0 / COST_STEP_DOWN;
-    return within((uint64_t)((double)cost_ns * (1 + (factor - 1) * weight)) + 1, COST_LEAST_NS, COST_MOST_NS);
-}
-
-static uint64_t learn(uint64_t cost_ns, uint64_t usual_ns, double factor)
-{
-    double learnt = (double)cost_ns * (1 + (factor - 1) / (factor > 1 ? COST_STEP_UP : COST_STEP_DOWN));
-    if (learnt < (double)usual_ns * ALIKE && learnt * ALIKE > (double)usual_ns)
-        learnt += ((double)usual_ns - learnt) / COST_DRIFT;
-    return within((uint64_t)learnt, COST_LEAST_NS, COST_MOST_NS);
-}
-
-/*
- * What was answered together is taken to have cost what it was expected to, in proportion. Where that is wrong it is
- * found out when one of them is answered alone. What costs about as much as most others is taken to cost the same.
- */
-static void learn_costs(struct schedule *schedule, uint64_t now_ns)
-{
-    if (list_is_empty(&schedule->answered))
-        return;
-    uint64_t expected = 0;
-    uint64_t n = 0;
-    for (struct list *at = schedule->answered.next; at != &schedule->answered; at = at->next) {
-        const struct backlog *backlog = container_of(at, struct backlog, in_answered);
-        expected += backlog->answered * backlog->cost_ns;
-        n += backlog->answered;
-    }
-    uint64_t worked = schedule->sent_ns != 0 ? worked_ns(schedule, now_ns) : 0;
-    double factor = factor_of(worked, expected);
-    while (!list_is_empty(&schedule->answered)) {
-        struct backlog *backlog = container_of(schedule->answered.next, struct backlog, in_answered);
-        list_take(&backlog->in_answered);
-        backlog->answered = 0;
-        if (backlog->lessons < LESSONS)
-            backlog->lessons++;
-        if (schedule->sent_ns != 0)
-            backlog->cost_ns = learn(backlog->cost_ns, schedule->cost_ns, factor);
-    }
-    if (schedule->sent_ns != 0)
-        schedule->cost_ns = learn_usual(schedule->cost_ns, factor_of(worked, n * schedule->cost_ns), n);
-    schedule->departed_ns = now_ns;
-    schedule->sent_ns = 0;
 }
 
 /* ---- who is next ---- */
@@ -465,7 +491,6 @@ static void look_after_probe(struct schedule *schedule, uint64_t now_ns)
 
 void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
 {
-    learn_costs(schedule, now_ns);
     look_after_probe(schedule, now_ns);
     if (list_is_empty(&schedule->round) && list_is_empty(&schedule->low))
         return;

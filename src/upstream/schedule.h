@@ -4,7 +4,7 @@
  *
  *     rider asks -- schedule_room: so many requests, or none --> schedule_wait
  *                -- schedule_sent
- *     answers    -- schedule_answered ... schedule_turn: what did they cost? who is next? --> its link is woken
+ *     answers    -- schedule_answered: what did they cost? ... schedule_turn: who is next? --> its link is woken
  *
  * While one subject is alone it sends what it likes, and nothing of this is done. As soon as another sends too:
  *
@@ -16,7 +16,8 @@
  * And where one subject is alone with several riders, none of them has more than a window of work under way.
  *
  * Nobody waits for ever: who waits does so because of something under way on this worker, whose answer ends it. What is
- * not answered for long (a paused server, a reader who does not read) is not counted on any more: schedule_tick.
+ * not answered for long while others are (a pause of writes, a reader who does not read), or for very long, is not
+ * counted on any more: schedule_tick.
  * Time is an argument; the worker's thread only, but for what contention.h holds.
  */
 #ifndef WEIR_UPSTREAM_SCHEDULE_H
@@ -37,6 +38,14 @@
 #define SCHEDULE_COST_NS (2 * NS_PER_US)      /* of a request of which nothing is known */
 #define SCHEDULE_ALL UINT32_MAX               /* so many requests that they need not be counted */
 
+/* Answers that came close together. */
+struct answer_batch {
+    struct list answered; /* backlogs of which some are; empty: there is none */
+    uint64_t since_ns;    /* when Redis began with it, as far as can be told */
+    uint64_t first_ns;    /* when the first came, ... */
+    uint64_t last_ns;     /* ... and the last so far, of this or the batch before */
+};
+
 struct schedule {
     struct contention *contention; /* the node's */
     struct pool *pool;             /* where memory is counted */
@@ -51,17 +60,16 @@ struct schedule {
     uint32_t n_crowding;  /* riders that wait for their own requests */
     struct list round;    /* of backlogs of which riders wait: the next is first */
     struct list low;      /* the same, of low priority */
-    struct list answered; /* backlogs of which something has been answered in this turn */
     uint64_t weights;     /* of those in the round */
     uint64_t work_ns;     /* under way, ... */
     uint64_t promised_ns; /* ... and granted, but not sent yet */
-    uint64_t departed_ns; /* when answers came last */
-    uint64_t sent_ns;     /* when the oldest request was sent that was answered in this turn */
     uint64_t cost_ns;     /* of most requests, whoever's */
     uint64_t clean_ns;    /* when something was sent that found nothing of this worker's before it; 0: answered */
     uint64_t probe_ns;    /* since when nobody is served until all is answered; 0: that is not so */
     bool are_out;         /* riders of backlogs that left the round were woken in this turn */
+    uint32_t lessons;     /* batches that have told of costs, up to a few */
     uint32_t round_no;    /* the number of this one, which wraps */
+    struct answer_batch batch;
     struct send_window window;
 };
 

@@ -15,7 +15,7 @@ void schedule_init(struct schedule *schedule, struct contention *contention, str
         (struct schedule){.contention = contention, .pool = pool, .wake = wake, .cost_ns = SCHEDULE_COST_NS};
     list_init(&schedule->round);
     list_init(&schedule->low);
-    list_init(&schedule->answered);
+    list_init(&schedule->batch.answered);
 }
 
 void schedule_fini(struct schedule *schedule)
@@ -86,7 +86,7 @@ static struct backlog *make_backlog(struct schedule *schedule, struct subject *s
     backlog->schedule = schedule;
     backlog->subject = subject;
     backlog->weight = SCHEDULE_WEIGHT;
-    backlog->cost_ns = schedule->cost_ns;
+    backlog->cost_ns = backlog->learnt_ns = schedule->cost_ns;
     backlog->moved_ns = now_ns;
     backlog->credit_ns = SCHEDULE_QUANTUM_NS;
     list_init(&backlog->waiting);

@@ -2,7 +2,9 @@
 
 void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns)
 {
-    uint64_t took = took_ns > 0 ? took_ns : 1;
+    uint64_t most = 2 * window_base_ns(window) + WINDOW_BASE_NS; /* one that came late is no long way yet */
+    uint64_t took = took_ns < most ? took_ns : most;
+    took = took > 0 ? took : 1;
     if (now_ns - window->epoch_ns >= WINDOW_EPOCH_NS) {
         bool is_next = now_ns - window->epoch_ns < 2 * WINDOW_EPOCH_NS;
         window->least_ns[1] = is_next ? window->least_ns[0] : 0;
