@@ -21,7 +21,6 @@
  * long way, or is not whole, unless pace->left is 0.
  */
 __attribute__((warn_unused_result)) enum route express_run(struct client *client, const struct request_limits *limits,
-                                                           struct slice bytes, size_t *used,
-                                                           struct pace *pace);
+                                                           struct slice bytes, size_t *used, struct pace *pace);
 
 #endif

@@ -32,15 +32,15 @@ struct backlog {
     uint32_t under_way;      /* requests: the sum over its riders */
     uint32_t answered;       /* requests, in schedule.batch */
     uint32_t round_no;       /* the last one in which it had a quantum */
-    uint32_t counted;        /* the weight that counts for it while it waits, in schedule.weights; 0: it does not wait */
-    uint64_t work_ns;        /* of what is under way, as far as it is expected to be answered; in schedule.work_ns */
-    uint64_t learnt_ns;      /* what one request of it seems to cost ... */
-    uint64_t cost_ns;        /* ... and what it is taken to: as much as others, unless that is far from it */
-    int64_t credit_ns;       /* what it may send at once; below 0: it has had so much more than its share */
-    uint64_t moved_ns;       /* when something of it was answered last, or sent while nothing was under way */
-    uint64_t patience_ns;    /* how long the next answer may take before its work is not counted on any more */
-    struct list waiting;     /* paced.in_backlog: the next is first */
-    struct list in_turn;     /* in schedule.round or schedule.low while anybody waits */
+    uint32_t counted;     /* the weight that counts for it while it waits, in schedule.weights; 0: it does not wait */
+    uint64_t work_ns;     /* of what is under way, as far as it is expected to be answered; in schedule.work_ns */
+    uint64_t learnt_ns;   /* what one request of it seems to cost ... */
+    uint64_t cost_ns;     /* ... and what it is taken to: as much as others, unless that is far from it */
+    int64_t credit_ns;    /* what it may send at once; below 0: it has had so much more than its share */
+    uint64_t moved_ns;    /* when something of it was answered last, or sent while nothing was under way */
+    uint64_t patience_ns; /* how long the next answer may take before its work is not counted on any more */
+    struct list waiting;  /* paced.in_backlog: the next is first */
+    struct list in_turn;  /* in schedule.round or schedule.low while anybody waits */
     struct list in_answered; /* in schedule.batch.answered while answered > 0 */
 };
 

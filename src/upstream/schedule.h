@@ -140,7 +140,14 @@ static inline bool schedule_is_waited_for(const struct schedule *schedule)
  */
 void schedule_tick(struct schedule *schedule, uint64_t now_ns);
 
-/* The parts of this that schedule_riders.c needs: */
+/* ---- between its parts ---- */
+
+#define SCHEDULE_LESSONS 16 /* batches before the cost of a subject's requests is taken to be known */
+
+/* So many requests are answered: what do they cost? schedule_costs.c. */
+void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+
+/* Of schedule.c, for schedule_riders.c: */
 void schedule_forget(struct paced *paced); /* what it has under way is not counted any more */
 void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns);
 void schedule_lose_patience_with(struct paced *paced);

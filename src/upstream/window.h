@@ -15,9 +15,9 @@
 #include "base/clock.h"
 
 #define WINDOW_QUEUE_NS (150 * NS_PER_US)
-#define WINDOW_BASE_NS (50 * NS_PER_US)    /* taken for the base time until one has been measured */
-#define WINDOW_EPOCH_NS (2 * NS_PER_S)     /* the base time is the least of this epoch and the one before */
-#define WINDOW_PROBE_NS (100 * NS_PER_MS)  /* without a measurement for so long one is to be made */
+#define WINDOW_BASE_NS (50 * NS_PER_US)   /* taken for the base time until one has been measured */
+#define WINDOW_EPOCH_NS (2 * NS_PER_S)    /* the base time is the least of this epoch and the one before */
+#define WINDOW_PROBE_NS (100 * NS_PER_MS) /* without a measurement for so long one is to be made */
 
 struct send_window {
     uint64_t least_ns[2]; /* of the epoch that runs, and of the one before; 0: nothing was measured in it */

@@ -28,8 +28,8 @@ struct tenant {
     unsigned n_riders;
     uint32_t weight;
     bool is_low;
-    bool is_flood;      /* each rider always has more to send; else one request now and then */
-    uint64_t cost_ns;   /* of one of its requests */
+    bool is_flood;    /* each rider always has more to send; else one request now and then */
+    uint64_t cost_ns; /* of one of its requests */
     uint64_t answered;
     uint64_t longest_ns; /* from when a request would go to when it went */
 };
