@@ -161,6 +161,7 @@ build/$(1)/test_docs build/$(1)/test_splice build/$(1)/fuzz_splice: $(call objec
 build/$(1)/test_greeting: $(call objects,$(1),$(addprefix src/upstream/,greeting.c login.c nonce.c))
 build/$(1)/test_owned: $(call objects,$(1),$(addprefix src/upstream/,owned.c login.c))
 build/$(1)/test_room: $(call objects,$(1),src/upstream/room.c)
+build/$(1)/test_schedule: $(call objects,$(1),$(addprefix src/upstream/,schedule.c schedule_costs.c schedule_riders.c window.c))
 build/$(1)/test_control_reply build/$(1)/fuzz_control: $(call objects,$(1),$(CONTROL))
 build/$(1)/test_auth_probe_answer build/$(1)/fuzz_auth_probe: $(call objects,$(1),src/upstream/auth_probe_answer.c)
 endef

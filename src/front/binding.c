@@ -4,6 +4,7 @@
 #include "front/facts.h"
 #include "front/gather.h"
 #include "front/meter.h"
+#include "front/pacing.h"
 #include "front/payer.h"
 
 /* The client reads that it is one connection too many, instead of what has been gathered, and leaves. */
@@ -41,6 +42,7 @@ static bool find_subject(struct client *client)
     client->subject = subject_get(front->settings->subjects, record, slice_of(name, len), front->loop->now_ns);
     if (client->subject != old)
         meter_forget_places(client);
+    pacing_leave(client);
     client->overflows = subject_is_overflow(client->subject);
     client->is_keyed = is_keyed;
     client->counts_bytes_out = policy != NULL && policy->of_unit[UNIT_BYTES_OUT] != 0;
@@ -149,6 +151,7 @@ void binding_leave_overflow(struct client *client)
     binding_tell_top(client);
     const struct account before = payer_of(client);
     detach(client, &before);
+    pacing_leave(client);
     client->subject = own;
     client->overflows = false;
     const struct account now = payer_of(client);
@@ -165,6 +168,7 @@ void binding_leave(struct client *client)
         return;
     }
     meter_leave_queue(client);
+    pacing_leave(client);
     binding_unmoor(client);
     subject_put(client->front->settings->subjects, client->subject);
     client->subject = NULL;

@@ -3,6 +3,7 @@
 #include "front/account.h"
 #include "front/answer.h"
 #include "front/lane_choice.h"
+#include "front/pacing.h"
 #include "front/proof.h"
 #include "front/timing.h"
 #include "resp/plain.h"
@@ -57,14 +58,14 @@ struct stretch {
  */
 #define STRETCH_BYTES 4096
 
-/* The client's next requests that are alike, and can go now to this lane; NULL: there is none yet. */
-static inline struct stretch find_stretch(const struct client *client, const struct lane *lane,
+/* The client's next requests, `most` at most, that are alike and can go now to this lane; NULL: there is none yet. */
+static inline struct stretch find_stretch(const struct client *client, const struct lane *lane, uint32_t most,
                                           const struct request_limits *limits, const char *at, const char *end)
 {
     struct slice name;
     struct stretch stretch = {.at = at, .n = 0};
     struct front *front = client->front;
-    if ((lane != NULL && lane_is_congested(lane)) || client->rider.sent_bytes > SHARED_BYTES_MAX ||
+    if (most == 0 || (lane != NULL && lane_is_congested(lane)) || lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX ||
         client->reader == READER_ASKS)
         return stretch;
     const char *next = plain_request(at, end, limits, &name, &stretch.argc);
@@ -79,7 +80,7 @@ static inline struct stretch find_stretch(const struct client *client, const str
         stretch.end = next;
         stretch.n++;
         next = goes_alone ? NULL : plain_request_like(stretch.end, end, limits, at, head, stretch.argc);
-    } while (next != NULL && next - at <= STRETCH_BYTES);
+    } while (next != NULL && stretch.n < most && next - at <= STRETCH_BYTES);
     return stretch;
 }
 
@@ -126,16 +127,17 @@ static enum route refuse(struct client *client, const struct stretch *stretch, u
 
 /* What is refused needs no lane; what passes must find one before it is charged, and that is the long way. */
 static enum route refuse_without_lane(struct client *client, const struct request_limits *limits, struct slice bytes,
-                                      size_t *used)
+                                      size_t *used, struct pace *pace)
 {
     const char *at = bytes.at;
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct stretch stretch = find_stretch(client, NULL, limits, at, bytes.at + bytes.len);
+        const struct stretch stretch = find_stretch(client, NULL, pace->left, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0 || !account_refuse_plainly(client, stretch.command, stretch.n, &verdict))
             break;
         at = stretch.end;
+        pace->left -= stretch.n;
         result = refuse(client, &stretch, stretch.n, &verdict);
     }
     *used = (size_t)(at - bytes.at);
@@ -144,14 +146,15 @@ static enum route refuse_without_lane(struct client *client, const struct reques
 
 /* To that lane: all that passes, with refusals in between. */
 static enum route send_along(struct client *client, struct lane *lane, const struct request_limits *limits,
-                             struct slice bytes, size_t *used)
+                             struct slice bytes, size_t *used, struct pace *pace)
 {
     const char *from = bytes.at; /* what has passed and is not yet sent begins here, ... */
     const char *at = bytes.at;   /* ... and ends here */
+    uint32_t n = 0;
     enum route result = ROUTE_TAKEN;
     while (result == ROUTE_TAKEN) {
         struct verdict verdict;
-        const struct stretch stretch = find_stretch(client, lane, limits, at, bytes.at + bytes.len);
+        const struct stretch stretch = find_stretch(client, lane, pace->left, limits, at, bytes.at + bytes.len);
         if (stretch.n == 0)
             break;
         uint32_t n_passed = account_pass_plainly(client, stretch.command, stretch.n, &verdict);
@@ -161,6 +164,8 @@ static enum route send_along(struct client *client, struct lane *lane, const str
             break; /* they are not sent: nobody would wait for their replies */
         }
         at = passed;
+        n += n_passed;
+        pace->left -= stretch.n;
         if (n_passed < stretch.n) {
             lane_gather(lane, &client->rider, from, (size_t)(at - from));
             from = at = stretch.end;
@@ -168,19 +173,21 @@ static enum route send_along(struct client *client, struct lane *lane, const str
         }
     }
     lane_gather(lane, &client->rider, from, (size_t)(at - from));
+    pacing_note_sent(client, n);
     *used = (size_t)(at - bytes.at);
     return result;
 }
 
-enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used)
+enum route express_run(struct client *client, const struct request_limits *limits, struct slice bytes, size_t *used,
+                       struct pace *pace)
 {
     *used = 0;
     if (!is_unburdened(client) || !account_is_plain(client))
         return ROUTE_TAKEN;
     struct lane *lane = find_lane(client);
     if (lane != NULL)
-        return send_along(client, lane, limits, bytes, used);
+        return send_along(client, lane, limits, bytes, used, pace);
     if (!lease_holds(&client->shared))
-        return refuse_without_lane(client, limits, bytes, used);
+        return refuse_without_lane(client, limits, bytes, used, pace);
     return ROUTE_TAKEN;
 }

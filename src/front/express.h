@@ -11,14 +11,16 @@
 
 #include "base/slice.h"
 #include "front/client.h"
+#include "front/pacing.h"
 #include "front/request.h"
 #include "resp/scan.h"
 
 /*
- * Take requests from the beginning of `bytes`, which is where one begins, for as long as they can go this way; *used
- * tells how many bytes that were. After ROUTE_TAKEN what follows them must go the long way, or is not whole.
+ * Take requests from the beginning of `bytes`, which is where one begins, for as long as they can go this way, and no
+ * more than pace->left of them; *used tells how many bytes that were. After ROUTE_TAKEN what follows them must go the
+ * long way, or is not whole, unless pace->left is 0.
  */
 __attribute__((warn_unused_result)) enum route express_run(struct client *client, const struct request_limits *limits,
-                                                           struct slice bytes, size_t *used);
+                                                           struct slice bytes, size_t *used, struct pace *pace);
 
 #endif

@@ -8,6 +8,7 @@
 #include "front/binding.h"
 #include "front/express.h"
 #include "front/lane_choice.h"
+#include "front/pacing.h"
 #include "front/route.h"
 #include "front/session.h"
 #include "front/timeouts.h"
@@ -65,11 +66,12 @@ static bool can_go_on(const struct client *client)
 }
 
 /* Those that come next and can go the short way, if any. */
-static enum route take_plain(struct client *client, struct intake *in, const struct request_limits *limits)
+static enum route take_plain(struct client *client, struct intake *in, const struct request_limits *limits,
+                             struct pace *pace)
 {
     size_t used;
     struct slice bytes = slice_of(in->data + in->taken, in->filled - in->taken);
-    enum route result = express_run(client, limits, bytes, &used);
+    enum route result = express_run(client, limits, bytes, &used, pace);
     in->scanned += (uint32_t)used;
     in->taken = in->scanned;
     return result;
@@ -80,11 +82,22 @@ static void take_all(struct client *client, struct intake *in)
 {
     const struct request_limits *limits = limits_of(client);
     enum route result = ROUTE_TAKEN;
+    struct pace pace;
     start_time(client, in);
+    if (client->rider.is_held_up)
+        in->held_ns = 0;
+    pacing_begin(client, &pace);
     while (result == ROUTE_TAKEN && can_go_on(client)) {
         assert(in->taken <= in->scanned && in->scanned <= in->filled && in->filled <= in->capacity);
-        if (in->taken == in->scanned && take_plain(client, in, limits) == ROUTE_STOP)
+        bool is_next = in->taken == in->scanned;
+        if (is_next && in->taken < in->filled && !pacing_may_go(client, &pace)) {
+            in->held_ns = pace.is_used ? client->front->loop->now_ns : client->rider.arrived_ns;
             break;
+        }
+        if (is_next && take_plain(client, in, limits, &pace) == ROUTE_STOP)
+            break;
+        if (is_next && pace.left == 0 && in->taken < in->filled)
+            continue;
         enum scan_result scanned = SCAN_FRAME;
         if (!in->has_frame) {
             size_t used;
@@ -106,6 +119,7 @@ static void take_all(struct client *client, struct intake *in)
             continue;
         }
         result = route_request(client, &in->scan, bytes);
+        pace.left -= pace.left > 0;
         take_frame(in, result);
         note_held(client, in, result == ROUTE_WAIT);
         limits = limits_of(client);
@@ -116,6 +130,7 @@ static void take_all(struct client *client, struct intake *in)
 static void take(struct client *client, struct intake *in)
 {
     take_all(client, in);
+    pacing_end(client);
     outbox_flush(&client->front->nodes.commons.outbox);
 }
 
@@ -199,12 +214,12 @@ static void keep(struct client *client, const struct intake *local)
         pool_note_more(&client->front->loop->pool, client->intake->capacity);
 }
 
-/* Move the rest of the client's own intake to the front, or give the memory back. */
+/* Move the rest of the client's own intake to the front where that is worth it, or give the memory back. */
 static void compact(struct client *client)
 {
     if (intake_is_empty(client->intake) || client->is_leaving)
         free_intake(client);
-    else
+    else if (client->intake->taken >= client->intake->filled - client->intake->taken)
         intake_compact(client->intake);
 }
 
@@ -213,7 +228,8 @@ static void adjust_reading(struct client *client)
 {
     if (client->is_leaving || client_is_closed(client))
         return;
-    bool is_full = client->intake != NULL && client->intake->filled > INTAKE_MAX - INTAKE_MIN_READ;
+    uint32_t most = client->rider.is_held_up ? INTAKE_READ : INTAKE_MAX - INTAKE_MIN_READ;
+    bool is_full = client->intake != NULL && client->intake->filled - client->intake->taken > most;
     bool is_held = !list_is_empty(&client->rider.waiting) || account_is_paying(client, UNIT_BYTES_IN);
     bool is_waiting = is_held && client_extra(client)->passage != NULL;
     if (is_full || is_waiting || client->is_stalled)
@@ -227,7 +243,7 @@ static bool has_begun(const struct client *client)
 {
     if (client_extra(client)->passage != NULL)
         return true;
-    return client->intake != NULL && !client->intake->has_frame && !client->is_held;
+    return client->intake != NULL && !client->intake->has_frame && !client->is_held && !client->rider.is_held_up;
 }
 
 /* `is_another`: some request has been taken meanwhile. */
@@ -256,9 +272,10 @@ void feed(struct client *client, const char *data, size_t n)
         return;
     bool is_another = true;
     if (client->intake != NULL) {
+        uint32_t before = client->intake->taken;
         client->intake->filled += (uint32_t)n;
         take(client, client->intake);
-        is_another = client->intake->taken > 0;
+        is_another = client->intake->taken > before;
         if (!client_is_closed(client))
             compact(client);
     } else {
@@ -320,10 +337,11 @@ char *feed_room(struct client *client, size_t *room)
 void feed_again(struct client *client)
 {
     if (client->intake != NULL) {
+        uint32_t before = client->intake->taken;
         take(client, client->intake);
         if (client_is_closed(client))
             return;
-        bool is_another = client->intake->taken > 0;
+        bool is_another = client->intake->taken > before;
         compact(client);
         note_begun(client, is_another);
         binding_tell_top(client);

@@ -85,6 +85,12 @@ struct slow {
     uint64_t table_ns; /* when the command table last became another */
 };
 
+/* Runs while requests wait for their turn (then it is quick), or riders are counted for it. */
+struct pacing_timer {
+    uv_timer_t timer;
+    bool is_quick;
+};
+
 struct client_ops;
 
 struct front {
@@ -105,6 +111,7 @@ struct front {
     const struct entrance *entrances[ENTRANCES_MAX]; /* by number; NULL: nobody has come in there */
     struct list libraries;                           /* that its clients use: struct library */
     struct timeouts timeouts;
+    struct pacing_timer pacing;
     struct client_drain drain; /* once weir stops */
     struct recent recent;
     struct counts counts;

@@ -51,6 +51,8 @@ static void grow(struct intake *in)
 
 size_t intake_make_room(struct intake *in)
 {
+    if (in->capacity - in->filled < INTAKE_MIN_READ)
+        intake_compact(in);
     if (in->capacity - in->filled < INTAKE_MIN_READ && in->capacity < INTAKE_MAX)
         grow(in);
     return in->capacity - in->filled;

@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "front/account.h"
+#include "front/pacing.h"
 #include "front/proof.h"
 #include "front/session.h"
 #include "resp/emit.h"
@@ -203,6 +204,7 @@ void lane_choice_abandon(struct client *client)
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
+    pacing_forget(client);
     client->has_private_lane = client->is_urgent = client->is_dressed = false;
     if (client->extra != NULL)
         replies_clear(&client->extra->replies); /* they stood behind answers that will not come */
@@ -401,7 +403,7 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         }
         leave_urgent(client);
     }
-    if (client->rider.sent_bytes > SHARED_BYTES_MAX && !client->has_private_lane)
+    if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !client->has_private_lane)
         client_note_heavy(client);
     enum finding finding = find(client, request, found);
     if (finding != LANE_FOUND)

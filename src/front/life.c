@@ -13,6 +13,7 @@
 #include "front/client.h"
 #include "front/connection.h"
 #include "front/decisions.h"
+#include "front/pacing.h"
 #include "front/session.h"
 
 static bool is_full(struct front *front)
@@ -132,6 +133,8 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     memset(front, 0, sizeof *front);
     front->loop = loop;
     loop->on_written = on_written;
+    loop->on_turn = pacing_on_turn;
+    loop->is_unsettled = pacing_is_unsettled;
     loop->owner = front;
     front->settings = settings;
     front->client_ops = &connection_client_ops;
@@ -151,6 +154,7 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
     nodes_init(&front->nodes, loop, front->topology, !settings->lanes_private, &lanes_ops, front);
     adopt_password(front);
     adopt_room(front);
+    pacing_init(front);
     nodes_start(&front->nodes);
     front->quota = quota_new(&front_home(front)->lanes, &front->turns, &settings->quota, decisions_done);
 }
@@ -195,6 +199,7 @@ void front_close(struct front *front)
     alarms_close(&front->alarms);
     alarms_close(&front->turns);
     timeouts_close(front);
+    pacing_close(front);
     nodes_close(&front->nodes);
 }
 

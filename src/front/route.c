@@ -12,6 +12,7 @@
 #include "front/limit_command.h"
 #include "front/lane_choice.h"
 #include "front/meter.h"
+#include "front/pacing.h"
 #include "front/payer.h"
 #include "front/proof.h"
 #include "front/request.h"
@@ -85,6 +86,7 @@ static enum route send_on(struct client *client, struct lane *lane, const struct
     lane_count_sent(&client->rider, SHARED_CALLS_FEW, (uint32_t)request->bytes.len);
     if (!note_call(client, lane, request))
         return out_of_memory(client);
+    pacing_note_sent(client, !request->is_large); /* which takes as long as its sender does */
     lane_choice_note_sent(client);
     if (transaction_is_open(&client->transaction))
         queued_add(&client->extra->queued);

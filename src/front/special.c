@@ -10,6 +10,7 @@
 #include "front/holds.h"
 #include "front/login.h"
 #include "front/login_attempt.h"
+#include "front/pacing.h"
 #include "front/proof.h"
 #include "front/rewrite.h"
 #include "front/session.h"
@@ -445,6 +446,8 @@ static bool send_call(struct client *client, struct lane *lane, const struct req
         call->flags |= flow != FLOW_SUBSCRIBE && flow != FLOW_UNSUBSCRIBE ? CALL_MUTE : CALL_MUTE_ERROR;
     if (request_may_block(request) && !is_later)
         call->flags |= CALL_MAY_WAIT;
+    else if (flow == FLOW_ONE && !request->is_large)
+        pacing_note_sent(client, 1);
     if (is_later) {
         note_queued(client, request, effect, call);
     } else {

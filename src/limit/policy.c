@@ -110,6 +110,7 @@ struct policy *policies_add(struct policies *policies, struct slice name, char *
         return NULL;
     }
     struct policy *policy = append(policies);
+    policy->weight = POLICY_WEIGHT;
     for (size_t i = 0; i < name.len; i++)
         policy->name[i] = ascii_lower(name.at[i]);
     return policy;

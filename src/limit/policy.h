@@ -20,13 +20,17 @@
 
 #define POLICY_MAX_LIMITS 64 /* a set of limits is one word */
 #define POLICY_NAME_MAX LEDGER_NAME_MAX
+#define POLICY_WEIGHT 100
+#define POLICY_WEIGHT_MAX 10000
 
 struct policy {
     char name[POLICY_NAME_MAX + 1];
     uint16_t index; /* in its set */
     uint16_t n_limits;
     uint16_t n_matches;
-    bool is_admin; /* admin = yes: clients it binds may use the operators' commands */
+    uint32_t weight; /* of its subjects, beside others; POLICY_WEIGHT if nothing is said */
+    bool is_low;     /* priority = low: its subjects' commands go when nobody else's wait */
+    bool is_admin;   /* admin = yes: clients it binds may use the operators' commands */
     struct limit *limits;
     struct match *matches;
     struct record *record; /* in the ledger */

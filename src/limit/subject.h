@@ -36,6 +36,7 @@ struct subject {
     uint16_t n_funnels;
     uint16_t name_len;
     uint8_t scope;           /* enum scope: whose slots its funnels are */
+    _Atomic uint16_t queues; /* on how many workers its commands wait for their turn: upstream/schedule.h */
     char *name;              /* one allocation with the subject */
     struct funnel funnels[]; /* by slot */
 };
@@ -77,6 +78,17 @@ static inline void subject_lock(struct subject *subject)
 static inline void subject_unlock(struct subject *subject)
 {
     atomic_store_explicit(&subject->lock, 0, memory_order_release);
+}
+
+/* Its commands wait for their turn on one worker more: returns on how many. */
+static inline uint32_t subject_queue(struct subject *subject)
+{
+    return atomic_fetch_add_explicit(&subject->queues, 1, memory_order_relaxed) + 1U;
+}
+
+static inline void subject_unqueue(struct subject *subject)
+{
+    atomic_fetch_sub_explicit(&subject->queues, 1, memory_order_relaxed);
 }
 
 /* ---- for the table of them ---- */

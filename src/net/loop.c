@@ -81,6 +81,8 @@ static bool has_work(const struct loop *loop)
 
 static void settle(struct loop *loop)
 {
+    if (loop->on_turn != NULL)
+        loop->on_turn(loop);
     wake_all(loop);
     if (has_output(loop)) {
         loop->writing_ns = clock_ns();
@@ -129,9 +131,9 @@ static bool take_turn(struct loop *loop)
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
     uv_update_time(&loop->uv);
     int due_ms = uv_backend_timeout(&loop->uv);
-    bool is_busy = has_work(loop), is_libuvs;
+    bool is_libuvs, is_busy = has_work(loop) || (loop->is_unsettled != NULL && loop->is_unsettled(loop));
     int n = poller_wait(&loop->poller, is_busy ? 0 : due_ms, &is_libuvs);
-    if (n > 0)
+    if (n > 0 || is_busy)
         settle(loop);
     return !is_libuvs && due_ms != 0 && (n > 0 || is_busy);
 }

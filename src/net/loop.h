@@ -59,7 +59,11 @@ struct loop {
     uint64_t written_ns; /* ... and when all output had been */
     /* All dirty links have been written, as far as their sockets took it. May be NULL. */
     void (*on_written)(struct loop *loop);
-    void *owner;                     /* for on_written */
+    /* In every turn, before woken links are called. May be NULL. */
+    void (*on_turn)(struct loop *loop);
+    /* Is another turn to follow at once? May be NULL. */
+    bool (*is_unsettled)(struct loop *loop);
+    void *owner;                     /* for these */
     char *read_buffer;               /* shared by all links: what is read is used up or copied before the next read */
     struct tls_scratch *tls_scratch; /* buffers shared by all TLS links; NULL: not needed yet */
 };

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/near.h"
+#include "base/num.h"
 #include "base/split.h"
 #include "base/why.h"
 #include "run/config_keys.h"
@@ -216,6 +217,40 @@ static bool set_admin(struct policy *policy, struct slice value, char *why, size
            why_set(why, why_size, "\"%.*s\" is neither yes nor no", WHY_SLICE(value));
 }
 
+static bool set_weight(struct policy *policy, struct slice value, char *why, size_t why_size)
+{
+    int64_t weight;
+    if (!num_parse(value, &weight) || weight < 1 || weight > POLICY_WEIGHT_MAX)
+        return why_set(why, why_size, "\"%.*s\" is no number from 1 to %d", WHY_SLICE(value), POLICY_WEIGHT_MAX);
+    policy->weight = (uint32_t)weight;
+    return true;
+}
+
+static bool set_priority(struct policy *policy, struct slice value, char *why, size_t why_size)
+{
+    policy->is_low = slice_eq_nocase(value, SLICE("low"));
+    return policy->is_low || slice_eq_nocase(value, SLICE("normal")) ||
+           why_set(why, why_size, "\"%.*s\" is neither normal nor low", WHY_SLICE(value));
+}
+
+/* What a policy says of its subjects besides their limits. */
+static const struct trait {
+    struct slice key;
+    bool (*set)(struct policy *policy, struct slice value, char *why, size_t why_size);
+} traits[] = {
+    {{"admin", 5}, set_admin},
+    {{"weight", 6}, set_weight},
+    {{"priority", 8}, set_priority},
+};
+
+static const struct trait *find_trait(struct slice key)
+{
+    for (size_t i = 0; i < sizeof traits / sizeof traits[0]; i++)
+        if (slice_eq_nocase(key, traits[i].key))
+            return &traits[i];
+    return NULL;
+}
+
 static void load_policy_line(struct loading *l, struct policy *policy, const struct entry *entry)
 {
     char why[CONFIG_WHY_ROOM] = "";
@@ -224,8 +259,8 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
     bool is_good = false;
     if (value.len == 0)
         snprintf(why, sizeof why, "a value is missing");
-    else if (slice_eq_nocase(key, SLICE("admin")))
-        is_good = set_admin(policy, value, why, sizeof why);
+    else if (find_trait(key) != NULL)
+        is_good = find_trait(key)->set(policy, value, why, sizeof why);
     else if (!slice_eq_nocase(key, SLICE("match")))
         is_good = policy_add_limits(l->config->rules.policies, policy, l->table, key, value, why, sizeof why);
     else if (is_default)

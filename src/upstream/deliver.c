@@ -51,7 +51,7 @@ static void finish_oldest(struct lane *lane)
     if (done.rider == NULL)
         return;
     if (--done.rider->in_flight == 0)
-        done.rider->sent_bytes = 0;
+        done.rider->sent_parts = 0;
     if (done.counted != 0)
         done.rider->ops->on_counted(done.rider, done.counted);
     if ((done.flags & CALL_ENDS_RUN) != 0)
@@ -64,6 +64,9 @@ static void note_answered(struct lane *lane, const struct call *call, uint32_t n
 {
     bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
     inflight_end(&lane->base->counts, call, n);
+    if (call->rider != NULL && call->rider->paced != 0)
+        schedule_answered(schedule_at(&lane->base->schedule, call->rider->paced), n, call->sent_ns,
+                          link_loop(&lane->link)->now_ns);
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);
     tags_drop(&lane->tags, n);

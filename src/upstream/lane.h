@@ -38,6 +38,7 @@
 #include "upstream/nonce.h"
 #include "upstream/rider.h"
 #include "upstream/room.h"
+#include "upstream/schedule.h"
 #include "upstream/tags.h"
 
 /* What a lane tells whoever keeps it (lanes.h), at once. */
@@ -70,6 +71,7 @@ struct lane_base {
     struct node *node;       /* where they lead; one reference */
     const struct lane_ops *ops;
     struct lane_counts counts;
+    struct schedule schedule; /* whose turn it is to send */
 };
 
 enum lane_state { LANE_CONNECTING, LANE_GREETING, LANE_READY, LANE_CLOSED };
@@ -238,12 +240,19 @@ static inline bool lane_has_few_calls(const struct rider *rider, uint32_t few)
 }
 
 /*
- * Requests of so many bytes go to a shared lane: rider.sent_bytes is what has gone there since no more than `few` calls
+ * Requests of so many bytes go to a shared lane: rider.sent_parts is what has gone there since no more than `few` calls
  * were unanswered. Before their calls are noted.
  */
 static inline void lane_count_sent(struct rider *rider, uint32_t few, uint32_t bytes)
 {
-    rider->sent_bytes = bytes + (lane_has_few_calls(rider, few) ? 0 : rider->sent_bytes);
+    uint32_t parts = (bytes + RIDER_PART - 1) / RIDER_PART + (lane_has_few_calls(rider, few) ? 0 : rider->sent_parts);
+    rider->sent_parts = parts < UINT16_MAX ? (uint16_t)parts : UINT16_MAX;
+}
+
+/* The same in bytes. */
+static inline uint32_t lane_sent_bytes(const struct rider *rider)
+{
+    return (uint32_t)rider->sent_parts * RIDER_PART;
 }
 
 /* Is an unasked frame to its owner here in part? */

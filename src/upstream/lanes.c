@@ -10,12 +10,18 @@
 #define SWEEP_MS 1000                    /* looking for lanes that have been idle for long */
 #define SWEEP_PARTS 4                    /* an upstream-timeout is noticed this many times finer than it is */
 
+static void wake(struct rider *rider)
+{
+    link_wake(rider_link(rider));
+}
+
 void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,
                 const struct lanes_ops *ops, void *arg)
 {
     memset(lanes, 0, sizeof *lanes);
     lanes->base.commons = commons;
     lanes->base.node = node_get(node);
+    schedule_init(&lanes->base.schedule, &node->contention, &commons->loop->pool, wake);
     lanes->upstream = node->upstream;
     lanes->keeps_shared = keeps_shared;
     lanes->ops = ops;
@@ -37,6 +43,7 @@ void lanes_close(struct lanes *lanes)
         close_all(&lanes->lists[in]);
     for (unsigned i = 0; i < LANES_NO_RESET; i++)
         login_put(lanes->no_reset[i]);
+    schedule_fini(&lanes->base.schedule);
     node_put(lanes->base.node);
 }
 

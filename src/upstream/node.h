@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "net/link.h"
+#include "upstream/contention.h"
 #include "upstream/owned.h"
 #include "upstream/upstream.h"
 
@@ -24,6 +25,7 @@ struct node {
     _Atomic bool is_doubted;          /* auth_probe is to ask whether it still wants a password */
     _Atomic uint32_t epoch;           /* node_epoch */
     _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */
+    struct contention contention;     /* who sends to it, on all workers */
     _Atomic uint64_t paused_until_ns; /* CLIENT PAUSE ... WRITE has passed through weir and holds writes until then */
 };
 

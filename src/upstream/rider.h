@@ -68,6 +68,8 @@ struct rider_ops {
     ptrdiff_t to_link;
 };
 
+#define RIDER_PART 16 /* bytes: a request on a shared lane is counted in parts of so many */
+
 struct rider {
     const struct rider_ops *ops;
     struct lane *lane;   /* where its calls are, or the lane it owns; without either not to be followed */
@@ -77,13 +79,15 @@ struct rider {
     uint32_t in_flight;  /* its entries in lane->calls */
     uint32_t last_call;  /* position of the newest of them */
     uint32_t absorbed;   /* bytes of huge replies that were taken in for it, of commons.absorbed */
-    uint32_t sent_bytes; /* on a shared lane, since few of its calls were unanswered last */
+    uint32_t paced;      /* its number in the schedule (schedule.h); 0: its requests are not counted there */
     bool wants_idle : 1; /* wake its link when in_flight falls to 0 */
     bool is_sending : 1; /* of its newest request, on its own lane, a part has still to come */
     bool is_gone : 1;    /* the client has closed its side: it is not waited for for ever */
     bool is_wanting : 1; /* while in commons.hoping: it counts in room.wanted */
     bool is_paying : 1;  /* of its replies no more is to be read than must be, until lane_catch_up */
+    bool is_held_up : 1; /* its next request waits for its turn */
     uint8_t counted;     /* during on_bytes: call.counted of the call that the bytes answer */
+    uint16_t sent_parts; /* on a shared lane, since few of its calls were unanswered last: RIDER_PART bytes each */
 };
 
 static inline struct link *rider_link(struct rider *rider)

@@ -4,6 +4,8 @@ static void stall(struct lane *lane, struct rider *rider)
 {
     if (lane->stalled != NULL)
         return;
+    if (rider->paced != 0)
+        schedule_forget(schedule_at(&lane->base->schedule, rider->paced)); /* it waits for its reader, not for Redis */
     lane->stalled = rider;
     lane->stalled_pending = 0;
     link_pause(&lane->link);
@@ -14,6 +16,8 @@ void stall_look(struct lane *lane, struct rider *rider)
 {
     if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider_link(rider)))
         return;
+    if (rider->paced != 0)
+        schedule_forget(schedule_at(&lane->base->schedule, rider->paced)); /* Redis has done its work */
     lane->base->ops->on_huge(lane);
     if (lane_is_retired(lane))
         rider->ops->on_heavy(rider);

@@ -1,0 +1,207 @@
+#include "front/pacing.h"
+
+#define WAITING_TICK_MS 10 /* while requests wait */
+#define SWEEP_TICK_MS 1000 /* while riders are counted */
+
+/* What a client's requests go to: to the home node, as commands have no slots yet. */
+static struct schedule *schedule_of(const struct client *client)
+{
+    return &front_home(client->front)->lanes.base.schedule;
+}
+
+static struct paced *paced_of(const struct client *client)
+{
+    return client->rider.paced != 0 ? schedule_at(schedule_of(client), client->rider.paced) : NULL;
+}
+
+/* ---- a client ---- */
+
+static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
+{
+    struct contention *contention = &front_home_node(client->front)->contention;
+    bool are_riders = mixture_note(&contention->riders, client, now_ns);
+    if (mixture_note(&contention->subjects, client->subject, now_ns))
+        return PACE_SEVERAL;
+    return are_riders ? PACE_SAME : PACE_ALONE;
+}
+
+/*
+ * Does Redis hold back the answer that comes next, or the client its reading? Then what is behind that waits anyway, and
+ * must be taken: who writes all before it reads would wait for ever.
+ */
+static bool is_blocked(const struct client *client)
+{
+    const struct lane *lane = client->rider.lane;
+    if (client->rider.in_flight == 0 || calls_is_empty(&lane->calls))
+        return false;
+    return lane->stalled == &client->rider || (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+}
+
+/* Nobody is to wait behind operators, nor where Redis holds back what some send and not what others do. */
+static bool is_free(const struct client *client, uint64_t now_ns)
+{
+    return client_entrance(client)->is_admin || client->subject == NULL || transaction_is_open(&client->transaction) ||
+           node_is_paused(front_home_node(client->front), now_ns) || is_blocked(client);
+}
+
+void pacing_begin(struct client *client, struct pace *pace)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    client->rider.is_held_up = false;
+    *pace = (struct pace){.kind = client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
+    if (pace->kind == PACE_ALONE)
+        pace->left = UINT32_MAX;
+}
+
+static void start_timer(struct front *front, bool is_quick);
+
+/* Out of memory: NULL, and it is not counted. */
+static struct paced *need_paced(struct client *client, uint64_t now_ns)
+{
+    struct paced *paced = paced_of(client);
+    if (paced == NULL)
+        paced = schedule_enter(schedule_of(client), &client->rider, client->subject, now_ns);
+    if (paced == NULL)
+        return NULL;
+    const struct policy *policy = client->bound;
+    schedule_set(paced, policy != NULL ? policy->weight : POLICY_WEIGHT, policy != NULL && policy->is_low);
+    start_timer(client->front, false);
+    return paced;
+}
+
+static void hold_up(struct client *client, struct paced *paced, enum pace_kind kind, uint64_t now_ns)
+{
+    client->rider.is_held_up = true;
+    if (kind == PACE_SEVERAL)
+        schedule_wait(paced, now_ns);
+    else
+        schedule_wait_for_own(paced);
+    start_timer(client->front, true);
+}
+
+/* So that others of this worker are not kept waiting by one whose requests are all here. */
+static bool has_had_its_time(struct client *client, struct pace *pace)
+{
+    if (!pace->is_used) {
+        pace->began_ns = client->front->loop->now_ns;
+        return false;
+    }
+    if (clock_ns() - pace->began_ns < PACING_TURN_NS)
+        return false;
+    client->rider.is_held_up = true;
+    link_wake(&client->link);
+    return true;
+}
+
+bool pacing_ask(struct client *client, struct pace *pace)
+{
+    uint64_t now_ns = client->front->loop->now_ns;
+    if (has_had_its_time(client, pace))
+        return false;
+    bool is_first = !pace->is_used;
+    pace->is_used = true;
+    pace->left = PACING_SLICE;
+    /* A few requests of a subject that is alone are not worth counting. */
+    if (is_free(client, now_ns) || (is_first && pace->kind == PACE_SAME && client->rider.paced == 0))
+        return true;
+    struct paced *paced = need_paced(client, now_ns);
+    if (paced == NULL)
+        return true;
+    uint32_t room = pace->kind == PACE_SEVERAL ? schedule_room(paced, now_ns) : schedule_room_alone(paced);
+    pace->left = room < PACING_SLICE ? room : PACING_SLICE;
+    pace->is_used = !is_first || room > 0;
+    if (room == 0)
+        hold_up(client, paced, pace->kind, now_ns);
+    return room > 0;
+}
+
+void pacing_end(struct client *client)
+{
+    struct paced *paced = paced_of(client);
+    if (paced != NULL)
+        schedule_settle(paced);
+}
+
+void pacing_count_sent(struct client *client, uint32_t n)
+{
+    schedule_sent(paced_of(client), n, client->front->loop->now_ns);
+}
+
+void pacing_forget(struct client *client)
+{
+    struct paced *paced = paced_of(client);
+    if (paced != NULL)
+        schedule_forget(paced);
+}
+
+void pacing_leave(struct client *client)
+{
+    struct paced *paced = paced_of(client);
+    if (paced == NULL)
+        return;
+    schedule_leave(schedule_of(client), paced);
+    if (client->rider.is_held_up)
+        link_wake(&client->link);
+}
+
+/* ---- a worker ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct front *front = timer->data;
+    bool is_waited_for = false;
+    uint32_t n = 0;
+    loop_tick(front->loop);
+    front->pacing.is_quick = false;
+    for (size_t i = 0; i < front->nodes.n; i++) {
+        struct schedule *schedule = &front->nodes.rows[i].lanes.base.schedule;
+        if (schedule_is_waited_for(schedule))
+            schedule_tick(schedule, front->loop->now_ns);
+        else
+            schedule_sweep(schedule);
+        is_waited_for |= schedule_is_waited_for(schedule);
+        n += schedule->n_paced;
+    }
+    if (is_waited_for || n > 0)
+        start_timer(front, is_waited_for);
+}
+
+static void start_timer(struct front *front, bool is_quick)
+{
+    struct pacing_timer *pacing = &front->pacing;
+    if (uv_is_active((uv_handle_t *)&pacing->timer) && (pacing->is_quick || !is_quick))
+        return;
+    pacing->is_quick = is_quick;
+    uv_timer_start(&pacing->timer, on_tick, is_quick ? WAITING_TICK_MS : SWEEP_TICK_MS, 0);
+}
+
+void pacing_init(struct front *front)
+{
+    uv_timer_init(&front->loop->uv, &front->pacing.timer);
+    front->pacing.timer.data = front;
+}
+
+void pacing_close(struct front *front)
+{
+    uv_close((uv_handle_t *)&front->pacing.timer, NULL);
+}
+
+void pacing_on_turn(struct loop *loop)
+{
+    struct front *front = loop->owner;
+    for (size_t i = 0; i < front->nodes.n; i++) {
+        struct lanes *lanes = &front->nodes.rows[i].lanes;
+        bool is_open = !mixture_is(&lanes_node(lanes)->contention.subjects, loop->now_ns) ||
+                       node_is_paused(lanes_node(lanes), loop->now_ns);
+        schedule_turn(&lanes->base.schedule, is_open, loop->now_ns);
+    }
+}
+
+bool pacing_is_unsettled(struct loop *loop)
+{
+    struct front *front = loop->owner;
+    for (size_t i = 0; i < front->nodes.n; i++)
+        if (schedule_is_unsettled(&front->nodes.rows[i].lanes.base.schedule, loop->now_ns))
+            return true;
+    return false;
+}

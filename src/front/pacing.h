@@ -1,0 +1,69 @@
+/*
+ * Whose turn it is to send: a client asks here before its requests are taken, and waits if it has had its share.
+ *
+ * While nobody else sends, there is nothing to ask. Else a client takes some requests, asks for the next, and leaves the
+ * worker to others after PACING_TURN_NS; and what it may send is upstream/schedule.h's to say. What waits has not been
+ * taken: no limit has been asked about it, and nothing is charged. It stands in the intake like any other request that
+ * cannot go yet, and its link is woken. Between MULTI and EXEC nobody waits: half a transaction helps no one.
+ */
+#ifndef WEIR_FRONT_PACING_H
+#define WEIR_FRONT_PACING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/client.h"
+
+#define PACING_TURN_NS (50 * NS_PER_US) /* of a worker's time for one client, while others send too */
+#define PACING_SLICE 64                 /* requests taken before the clock is looked at */
+
+enum pace_kind {
+    PACE_ALONE,   /* nobody else sends */
+    PACE_SAME,    /* others of its subject do */
+    PACE_SEVERAL, /* other subjects do */
+};
+
+/* For one time that requests of a client are taken. */
+struct pace {
+    enum pace_kind kind;
+    uint32_t left;     /* requests that may be taken before pacing_may_go is to be asked again */
+    bool is_used;      /* it has been asked, and some were taken */
+    uint64_t began_ns; /* when they began to be taken */
+};
+
+void pacing_begin(struct client *client, struct pace *pace);
+
+bool pacing_ask(struct client *client, struct pace *pace);
+
+/* May its next request be taken? False: its link will be woken. */
+static inline bool pacing_may_go(struct client *client, struct pace *pace)
+{
+    return pace->left > 0 || pacing_ask(client, pace);
+}
+
+/* No more is taken for now. */
+void pacing_end(struct client *client);
+
+void pacing_count_sent(struct client *client, uint32_t n);
+
+/* `n` of its requests are on their way, at which Redis works until it has answered them. */
+static inline void pacing_note_sent(struct client *client, uint32_t n)
+{
+    if (client->rider.paced != 0 && n > 0)
+        pacing_count_sent(client, n);
+}
+
+/* What it has under way will not be answered. */
+void pacing_forget(struct client *client);
+
+/* It has gone, or is to be somebody else's. */
+void pacing_leave(struct client *client);
+
+/* ---- of a worker ---- */
+
+void pacing_init(struct front *front);
+void pacing_close(struct front *front); /* when no client is left */
+void pacing_on_turn(struct loop *loop);
+bool pacing_is_unsettled(struct loop *loop);
+
+#endif

@@ -1,0 +1,411 @@
+#include "upstream/schedule.h"
+
+#include <assert.h>
+
+#define PROBE_NS (2 * NS_PER_MS) /* for how long, and two windows, the queue is let run dry */
+#define CLEAN_MOST 4             /* requests that may tell how long the way is */
+#define DEBT_MOST_NS (int64_t)(5 * NS_PER_MS)
+#define BUSY_FACTOR 32 /* patience with a server that answers nobody */
+#define PATIENCE_MOST_NS (5 * NS_PER_S)
+
+static int64_t quantum_ns(const struct backlog *backlog)
+{
+    uint32_t weight = backlog->counted > 0 ? backlog->counted : backlog->weight;
+    return (int64_t)(SCHEDULE_QUANTUM_NS * weight / SCHEDULE_WEIGHT) + 1;
+}
+
+/* At least one. */
+static uint32_t requests_for(const struct backlog *backlog, int64_t ns)
+{
+    uint64_t n = ns > 0 ? (uint64_t)ns / backlog->cost_ns : 0;
+    return n == 0 ? 1 : n < SCHEDULE_ALL ? (uint32_t)n : SCHEDULE_ALL - 1;
+}
+
+/* ---- work under way ---- */
+
+/* This worker's part of the window, `more` weight joining what waits here. */
+static uint64_t window_ns(const struct schedule *schedule, uint32_t more)
+{
+    uint64_t size = window_size_ns(&schedule->window);
+    uint64_t all = atomic_load_explicit(&schedule->contention->weights, memory_order_relaxed) + more;
+    uint64_t mine = schedule->weights + more;
+    return mine == 0 || all <= mine ? size : size * mine / all;
+}
+
+static bool is_full(const struct schedule *schedule, uint32_t more)
+{
+    uint64_t work = schedule->work_ns + schedule->promised_ns;
+    return schedule->probe_ns != 0 ? work > 0 : work >= window_ns(schedule, more);
+}
+
+static void add_work(struct backlog *backlog, uint64_t ns)
+{
+    backlog->work_ns += ns;
+    backlog->schedule->work_ns += ns;
+}
+
+static void take_work(struct backlog *backlog, uint64_t ns)
+{
+    backlog->work_ns -= ns;
+    backlog->schedule->work_ns -= ns;
+}
+
+/* `n` requests of the rider's are not under way any more. Returns how much work they were taken for. */
+static uint64_t end_requests(struct paced *paced, uint32_t n)
+{
+    struct backlog *backlog = paced->backlog;
+    uint64_t work = n < backlog->under_way ? backlog->work_ns / backlog->under_way * n : backlog->work_ns;
+    paced->requests -= n;
+    backlog->under_way -= n;
+    take_work(backlog, work);
+    return work;
+}
+
+static void set_crowding(struct paced *paced, bool is_crowding)
+{
+    paced->backlog->schedule->n_crowding += (uint32_t)is_crowding - paced->is_crowding;
+    paced->is_crowding = is_crowding;
+}
+
+static void wake_crowding(struct paced *paced)
+{
+    if (!paced->is_crowding)
+        return;
+    set_crowding(paced, false);
+    paced->backlog->schedule->wake(paced->rider);
+}
+
+void schedule_forget(struct paced *paced)
+{
+    if (paced->requests > 0)
+        (void)end_requests(paced, paced->requests);
+    wake_crowding(paced);
+}
+
+void schedule_lose_patience_with(struct paced *paced)
+{
+    wake_crowding(paced);
+}
+
+void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns)
+{
+    /* Where nobody is answered Redis is busy, and to send more would make it worse. */
+    bool are_others_answered = now_ns - backlog->schedule->batch.last_ns < SCHEDULE_PATIENCE_NS;
+    uint64_t patience_ns = are_others_answered ? backlog->patience_ns : BUSY_FACTOR * backlog->patience_ns;
+    if (backlog->work_ns == 0 || now_ns - backlog->moved_ns < patience_ns)
+        return;
+    take_work(backlog, backlog->work_ns);
+    backlog->moved_ns = now_ns;
+    if (backlog->patience_ns < PATIENCE_MOST_NS)
+        backlog->patience_ns *= 2;
+}
+
+/* ---- who waits ---- */
+
+static void join(struct backlog *backlog)
+{
+    struct schedule *schedule = backlog->schedule;
+    if (!list_is_empty(&backlog->in_turn))
+        return;
+    if (backlog->is_low) {
+        list_push(&schedule->low, &backlog->in_turn);
+        return;
+    }
+    /* Where it waits on several workers each has a part of its share. */
+    uint32_t queues = subject_queue(backlog->subject);
+    backlog->counted = backlog->weight > queues ? backlog->weight / queues : 1;
+    schedule->weights += backlog->counted;
+    atomic_fetch_add_explicit(&schedule->contention->weights, backlog->counted, memory_order_relaxed);
+    list_push(&schedule->round, &backlog->in_turn);
+}
+
+static void part(struct backlog *backlog)
+{
+    struct schedule *schedule = backlog->schedule;
+    list_take(&backlog->in_turn);
+    backlog->is_visited = false;
+    if (backlog->counted == 0)
+        return;
+    subject_unqueue(backlog->subject);
+    schedule->weights -= backlog->counted;
+    atomic_fetch_sub_explicit(&schedule->contention->weights, backlog->counted, memory_order_relaxed);
+    backlog->counted = 0;
+}
+
+void schedule_wait(struct paced *paced, uint64_t now_ns)
+{
+    struct schedule *schedule = paced->backlog->schedule;
+    assert(paced->granted == 0 && !paced->is_crowding);
+    if (list_is_empty(&paced->in_backlog))
+        list_push(&paced->backlog->waiting, &paced->in_backlog);
+    join(paced->backlog);
+    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns))
+        schedule->probe_ns = now_ns;
+}
+
+void schedule_wait_for_own(struct paced *paced)
+{
+    assert(paced->requests > 0);
+    set_crowding(paced, true);
+}
+
+void schedule_stop_waiting(struct paced *paced)
+{
+    set_crowding(paced, false);
+    list_take(&paced->in_backlog);
+    if (list_is_empty(&paced->backlog->waiting))
+        part(paced->backlog);
+}
+
+/* ---- may it send? ---- */
+
+static bool is_idle(const struct backlog *backlog)
+{
+    return backlog->under_way == 0 && list_is_empty(&backlog->waiting);
+}
+
+/* Who has had too much, or all of its credit, gets it back by silence. */
+static void restore_credit(struct backlog *backlog, uint64_t now_ns)
+{
+    int64_t most = quantum_ns(backlog);
+    int64_t idle_ns = now_ns > backlog->moved_ns ? (int64_t)(now_ns - backlog->moved_ns) : 0;
+    if (backlog->credit_ns >= most)
+        return;
+    backlog->credit_ns = most - backlog->credit_ns > idle_ns ? backlog->credit_ns + idle_ns : most;
+    backlog->moved_ns = now_ns;
+}
+
+static bool are_others_waiting(const struct schedule *schedule)
+{
+    return atomic_load_explicit(&schedule->contention->weights, memory_order_relaxed) > 0;
+}
+
+uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
+{
+    struct backlog *backlog = paced->backlog;
+    struct schedule *schedule = backlog->schedule;
+    if (paced->granted > 0)
+        return paced->granted;
+    if (backlog->is_low) {
+        bool must_wait =
+            schedule->are_out || are_others_waiting(schedule) || !list_is_empty(&schedule->low) || is_full(schedule, 0);
+        return must_wait ? 0 : requests_for(backlog, quantum_ns(backlog));
+    }
+    if (is_idle(backlog))
+        restore_credit(backlog, now_ns);
+    if (backlog->credit_ns <= 0 && list_is_empty(&schedule->round) && !is_full(schedule, backlog->weight))
+        backlog->credit_ns += quantum_ns(backlog); /* it would be the only one in the round */
+    return backlog->credit_ns > 0 ? requests_for(backlog, backlog->credit_ns) : 0;
+}
+
+/* No debt is larger: who is slow once is not made to wait for it long. */
+static void charge(struct backlog *backlog, uint64_t ns)
+{
+    backlog->credit_ns -= (int64_t)ns;
+    if (backlog->credit_ns < -DEBT_MOST_NS)
+        backlog->credit_ns = -DEBT_MOST_NS;
+}
+
+uint32_t schedule_room_alone(const struct paced *paced)
+{
+    const struct backlog *backlog = paced->backlog;
+    uint64_t most = window_size_ns(&backlog->schedule->window) / backlog->cost_ns;
+    if (paced->requests == 0)
+        return most > 1 ? (uint32_t)(most < SCHEDULE_ALL ? most : SCHEDULE_ALL - 1) : 1;
+    return paced->requests < most ? (uint32_t)most - paced->requests : 0;
+}
+
+void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
+{
+    struct backlog *backlog = paced->backlog;
+    struct schedule *schedule = backlog->schedule;
+    uint32_t of_grant = n < paced->granted ? n : paced->granted;
+    if (schedule->work_ns == 0)
+        schedule->clean_ns = now_ns;
+    if (backlog->under_way == 0) {
+        backlog->moved_ns = now_ns;
+        backlog->patience_ns = SCHEDULE_PATIENCE_NS;
+    }
+    paced->requests += n;
+    backlog->under_way += n;
+    add_work(backlog, n * backlog->cost_ns);
+    paced->granted -= of_grant;
+    schedule->promised_ns -= of_grant * paced->grant_ns;
+    charge(backlog, (n - of_grant) * backlog->cost_ns);
+}
+
+void schedule_settle(struct paced *paced)
+{
+    struct backlog *backlog = paced->backlog;
+    paced->is_deep = paced->granted == 0;
+    backlog->credit_ns += (int64_t)(paced->granted * paced->grant_ns);
+    backlog->schedule->promised_ns -= paced->granted * paced->grant_ns;
+    paced->granted = 0;
+}
+
+/* ---- answers ---- */
+
+/* It found nothing before it. Was it little, and the only thing that was sent since? Then its time is the way's. */
+static void note_clean(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns, uint64_t now_ns)
+{
+    struct schedule *schedule = backlog->schedule;
+    if (n > CLEAN_MOST || schedule->work_ns > 0 || backlog->lessons < SCHEDULE_LESSONS || work_ns > took_ns / 2)
+        return;
+    window_note(&schedule->window, took_ns - work_ns, now_ns);
+    schedule->probe_ns = 0;
+}
+
+void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
+{
+    struct backlog *backlog = paced->backlog;
+    struct schedule *schedule = backlog->schedule;
+    uint32_t counted = n < paced->requests ? n : paced->requests;
+    if (counted == 0)
+        return;
+    uint64_t work = end_requests(paced, counted);
+    backlog->moved_ns = now_ns;
+    backlog->patience_ns = SCHEDULE_PATIENCE_NS;
+    schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
+    if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
+        note_clean(backlog, counted, now_ns - sent_ns, work, now_ns);
+        schedule->clean_ns = 0;
+    }
+    if (paced->requests == 0 || paced->requests * backlog->cost_ns < window_size_ns(&schedule->window) / 2)
+        wake_crowding(paced);
+}
+
+/* ---- who is next ---- */
+
+/* The rounds until somebody has credit are taken in one step. */
+static void skip_rounds(struct schedule *schedule)
+{
+    int64_t least = INT64_MAX;
+    for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
+        const struct backlog *backlog = container_of(at, struct backlog, in_turn);
+        int64_t rounds = -backlog->credit_ns / quantum_ns(backlog);
+        least = rounds < least ? rounds : least;
+    }
+    for (struct list *at = schedule->round.next; at != &schedule->round && least > 0; at = at->next) {
+        struct backlog *backlog = container_of(at, struct backlog, in_turn);
+        backlog->credit_ns += least * quantum_ns(backlog);
+    }
+}
+
+/* It has come to the head of the round. */
+static void begin_visit(struct backlog *backlog)
+{
+    int64_t quantum = quantum_ns(backlog);
+    backlog->is_visited = true;
+    backlog->round_no = backlog->schedule->round_no;
+    if (backlog->credit_ns < quantum)
+        backlog->credit_ns += quantum;
+}
+
+/*
+ * Of the round, which is not empty: it has credit. While riders that have been granted something may come back for more
+ * no other round begins: NULL.
+ */
+static struct backlog *next_in_round(struct schedule *schedule)
+{
+    const struct backlog *first = NULL;
+    for (;;) {
+        struct backlog *backlog = container_of(schedule->round.next, struct backlog, in_turn);
+        if (!backlog->is_visited && backlog->round_no == schedule->round_no) {
+            if (schedule->are_out)
+                return NULL;
+            schedule->round_no++; /* all have been visited */
+        }
+        if (!backlog->is_visited)
+            begin_visit(backlog);
+        if (backlog->credit_ns > 0)
+            return backlog;
+        backlog->is_visited = false;
+        list_take(&backlog->in_turn);
+        list_push(&schedule->round, &backlog->in_turn);
+        if (first == backlog)
+            skip_rounds(schedule);
+        else if (first == NULL)
+            first = backlog;
+    }
+}
+
+/* NULL: nobody may go now. */
+static struct backlog *next(struct schedule *schedule)
+{
+    if (!list_is_empty(&schedule->round))
+        return is_full(schedule, 0) ? NULL : next_in_round(schedule);
+    if (list_is_empty(&schedule->low) || schedule->are_out || are_others_waiting(schedule) || is_full(schedule, 0))
+        return NULL;
+    struct backlog *backlog = container_of(schedule->low.next, struct backlog, in_turn);
+    if (backlog->credit_ns <= 0)
+        backlog->credit_ns = quantum_ns(backlog);
+    return backlog;
+}
+
+/* Its first rider may send. One that has had little to send so far is not granted more than one request. */
+static void grant(struct backlog *backlog)
+{
+    struct schedule *schedule = backlog->schedule;
+    struct paced *paced = container_of(backlog->waiting.next, struct paced, in_backlog);
+    paced->granted = paced->is_deep && schedule->probe_ns == 0 ? requests_for(backlog, backlog->credit_ns) : 1;
+    paced->grant_ns = backlog->cost_ns;
+    charge(backlog, paced->granted * paced->grant_ns);
+    schedule->promised_ns += paced->granted * paced->grant_ns;
+    list_take(&paced->in_backlog);
+    schedule->wake(paced->rider);
+    if (list_is_empty(&backlog->waiting)) {
+        part(backlog);
+        schedule->are_out = true;
+    } else if (backlog->is_low) {
+        list_take(&backlog->in_turn);
+        list_push(&schedule->low, &backlog->in_turn);
+    }
+}
+
+static void wake_all_of(struct list *backlogs)
+{
+    while (!list_is_empty(backlogs)) {
+        struct backlog *backlog = container_of(backlogs->next, struct backlog, in_turn);
+        while (!list_is_empty(&backlog->waiting)) {
+            struct paced *paced = container_of(backlog->waiting.next, struct paced, in_backlog);
+            list_take(&paced->in_backlog);
+            backlog->schedule->wake(paced->rider);
+        }
+        part(backlog);
+    }
+}
+
+static void look_after_probe(struct schedule *schedule, uint64_t now_ns)
+{
+    if (schedule->probe_ns == 0)
+        return;
+    bool is_late = now_ns - schedule->probe_ns > PROBE_NS + 2 * window_size_ns(&schedule->window);
+    if (!is_late)
+        return;
+    window_forgo(&schedule->window, now_ns);
+    schedule->probe_ns = 0;
+}
+
+void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
+{
+    look_after_probe(schedule, now_ns);
+    if (list_is_empty(&schedule->round) && list_is_empty(&schedule->low))
+        return;
+    if (is_open) {
+        wake_all_of(&schedule->round);
+        wake_all_of(&schedule->low);
+        return;
+    }
+    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns) && schedule->work_ns > 0)
+        schedule->probe_ns = now_ns;
+    struct backlog *backlog;
+    while ((backlog = next(schedule)) != NULL)
+        grant(backlog);
+}
+
+bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns)
+{
+    schedule->are_out = false;
+    look_after_probe(schedule, now_ns);
+    return next(schedule) != NULL;
+}

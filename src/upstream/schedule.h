@@ -1,0 +1,158 @@
+/*
+ * Who may send to a node now, of the riders of one worker: the queue at Redis is kept short, and who does not fit in
+ * waits here, where it can be chosen who is next.
+ *
+ *     rider asks -- schedule_room: so many requests, or none --> schedule_wait
+ *                -- schedule_sent
+ *     answers    -- schedule_answered: what did they cost? ... schedule_turn: who is next? --> its link is woken
+ *
+ * While one subject is alone it sends what it likes, and nothing of this is done. As soon as another sends too:
+ *
+ * - all that waits for its turn shares one window of work (window.h), each worker its part by what waits on it;
+ * - deficit round robin between subjects, weighted (Shreedhar, Varghese: Efficient Fair Queuing using Deficit Round
+ *   Robin): a subject may send for a quantum, then the others have theirs. A thousand riders of one subject are one;
+ * - who has had less than its share lately does not wait at all: it has a quantum of credit (as new flows in fq_codel).
+ *
+ * And where one subject is alone with several riders, none of them has more than a window of work under way.
+ *
+ * Nobody waits for ever: who waits does so because of something under way on this worker, whose answer ends it. What is
+ * not answered for long while others are (a pause of writes, a reader who does not read), or for very long, is not
+ * counted on any more: schedule_tick.
+ * Time is an argument; the worker's thread only, but for what contention.h holds.
+ */
+#ifndef WEIR_UPSTREAM_SCHEDULE_H
+#define WEIR_UPSTREAM_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/chain.h"
+#include "upstream/backlog.h"
+#include "upstream/contention.h"
+#include "upstream/window.h"
+
+#define SCHEDULE_QUANTUM_NS (40 * NS_PER_US)  /* at SCHEDULE_WEIGHT */
+#define SCHEDULE_WEIGHT 100                   /* a subject's, if nobody says otherwise */
+#define SCHEDULE_PATIENCE_NS (10 * NS_PER_MS) /* at first; twice as long each time that it has been too short */
+#define SCHEDULE_COST_NS (2 * NS_PER_US)      /* of a request of which nothing is known */
+#define SCHEDULE_ALL UINT32_MAX               /* so many requests that they need not be counted */
+
+/* Answers that came close together. */
+struct answer_batch {
+    struct list answered; /* backlogs of which some are; empty: there is none */
+    uint64_t since_ns;    /* when Redis began with it, as far as can be told */
+    uint64_t first_ns;    /* when the first came, ... */
+    uint64_t last_ns;     /* ... and the last so far, of this or the batch before */
+};
+
+struct schedule {
+    struct contention *contention; /* the node's */
+    struct pool *pool;             /* where memory is counted */
+    void (*wake)(struct rider *rider);
+    struct list *buckets; /* of backlogs, by subject; heap */
+    size_t n_buckets;     /* a power of two, or 0 */
+    size_t n_backlogs;
+    struct paced **paced; /* by slot - 1; heap */
+    uint32_t n_slots;     /* there */
+    uint32_t free_slot;   /* none below it is free */
+    uint32_t n_paced;
+    uint32_t n_crowding;  /* riders that wait for their own requests */
+    struct list round;    /* of backlogs of which riders wait: the next is first */
+    struct list low;      /* the same, of low priority */
+    uint64_t weights;     /* of those in the round */
+    uint64_t work_ns;     /* under way, ... */
+    uint64_t promised_ns; /* ... and granted, but not sent yet */
+    uint64_t cost_ns;     /* of most requests, whoever's */
+    uint64_t clean_ns;    /* when something was sent that found nothing of this worker's before it; 0: answered */
+    uint64_t probe_ns;    /* since when nobody is served until all is answered; 0: that is not so */
+    bool are_out;         /* riders of backlogs that left the round were woken in this turn */
+    uint32_t lessons;     /* batches that have told of costs, up to a few */
+    uint32_t round_no;    /* the number of this one, which wraps */
+    struct answer_batch batch;
+    struct send_window window;
+};
+
+void schedule_init(struct schedule *schedule, struct contention *contention, struct pool *pool,
+                   void (*wake)(struct rider *rider));
+
+/* No rider may be paced any more. */
+void schedule_fini(struct schedule *schedule);
+
+/* ---- which riders are counted ---- */
+
+/* From now on the rider is counted for this subject, which outlives that. NULL: out of memory, and it is not. */
+struct paced *schedule_enter(struct schedule *schedule, struct rider *rider, struct subject *subject, uint64_t now_ns);
+
+/* The rider has gone, or is another subject's: what it has under way counts for nobody. */
+void schedule_leave(struct schedule *schedule, struct paced *paced);
+
+static inline struct paced *schedule_at(const struct schedule *schedule, uint32_t slot)
+{
+    return schedule->paced[slot - 1];
+}
+
+/* What the policy of its subject says. */
+static inline void schedule_set(struct paced *paced, uint32_t weight, bool is_low)
+{
+    paced->backlog->weight = weight;
+    paced->backlog->is_low = is_low;
+}
+
+/* ---- sending ---- */
+
+/* How many requests may it send now, while several subjects do? 0: none; then schedule_wait. */
+uint32_t schedule_room(struct paced *paced, uint64_t now_ns);
+
+/* The same while its subject is alone, and has several riders. 0: schedule_wait_for_own. */
+uint32_t schedule_room_alone(const struct paced *paced);
+
+/* It has sent so many. */
+void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns);
+
+/* It has sent what it can of what it was granted: the rest is for others. */
+void schedule_settle(struct paced *paced);
+
+/* Its link is woken when it is its turn; or when fewer of its own requests are under way. */
+void schedule_wait(struct paced *paced, uint64_t now_ns);
+void schedule_wait_for_own(struct paced *paced);
+void schedule_stop_waiting(struct paced *paced);
+
+/* ---- answers ---- */
+
+/* So many of its requests, or other calls of the rider's, that were sent at sent_ns (0: that is not known). */
+void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+
+/* Once in each turn of the loop, before woken links are called. `is_open`: nobody is to wait. */
+void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns);
+
+/* May somebody who waits go, whom no answer will wake? Then another turn is to follow at once. */
+bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns);
+
+static inline bool schedule_is_waited_for(const struct schedule *schedule)
+{
+    return !list_is_empty(&schedule->round) || !list_is_empty(&schedule->low) || schedule->n_crowding > 0;
+}
+
+/*
+ * Every 10 ms or so while somebody waits: what has not been answered for long is not counted on, and who waits for requests
+ * of its own looks whether it still must.
+ */
+void schedule_tick(struct schedule *schedule, uint64_t now_ns);
+
+/* ---- between its parts ---- */
+
+#define SCHEDULE_LESSONS 16 /* batches before the cost of a subject's requests is taken to be known */
+
+/* So many requests are answered: what do they cost? schedule_costs.c. */
+void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+
+/* Of schedule.c, for schedule_riders.c: */
+void schedule_forget(struct paced *paced); /* what it has under way is not counted any more */
+void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns);
+void schedule_lose_patience_with(struct paced *paced);
+
+/* Give up riders that have nothing under way: about once a second. */
+void schedule_sweep(struct schedule *schedule);
+
+#endif

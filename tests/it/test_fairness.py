@@ -1,0 +1,165 @@
+"""Nobody has set a limit, and one tenant wants all of Redis: what the others get. Shares are counted, not timed."""
+
+import select
+import signal
+import socket
+
+import pytest
+from kit.harness import wait_until
+from kit.limits import OPERATOR, order
+from kit.resp import CHUNK, Conn, encode, pipeline
+from test_http import ADMIN, metrics, value
+
+BIG = 1 << 20  # bytes, to be counted: some hundred microseconds of Redis
+COUNT = encode("BITCOUNT", "big")
+REPLY = b":%d\r\n" % (BIG * 4)
+TENANTS = ("127.0.0.2", "127.0.0.3")
+WARM_UP = 300  # answers, until weir knows what they cost
+
+
+class From(Conn):
+    """A connection from that address: somebody else, unless policies say otherwise."""
+
+    def __init__(self, address, source):
+        self.sock = socket.create_connection(address, 60, (source, 0))
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = bytearray()
+
+
+def shares(weir, crowds, requests, enough):
+    """Each tenant has so many connections, and on all of them together so many requests: who has had how many answers?"""
+    poll = select.epoll()
+    owners, conns = {}, []
+    for tenant, n in enumerate(crowds):
+        for _ in range(n):
+            conn = From(weir.address, TENANTS[tenant])
+            assert conn.call("PING") == "PONG"
+            owners[conn.sock.fileno()] = (conn, tenant)
+            poll.register(conn.sock, select.EPOLLIN)
+            conns.append(conn)
+    for conn in conns:
+        conn.send(COUNT * (requests // crowds[owners[conn.sock.fileno()][1]]))
+    had, begun = [0, 0], None
+    while begun is None or sum(had) - sum(begun) < enough:
+        for fd, _ in poll.poll():
+            conn, tenant = owners[fd]
+            data = conn.sock.recv(CHUNK)
+            assert data and set(data) <= set(REPLY)
+            had[tenant] += len(data) / len(REPLY)
+        if begun is None and min(had) > WARM_UP:
+            begun = list(had)
+    for conn in conns:
+        conn.close()
+    return [now - before for now, before in zip(had, begun)]
+
+
+def assert_shares(had, ratio):
+    assert ratio / 1.1 < had[0] / had[1] < ratio * 1.1, had
+
+
+@pytest.fixture
+def big(redis):
+    redis.call("SET", "big", b"\x0f" * BIG)
+    return redis
+
+
+def test_a_hundred_connections_are_one_tenant(big, farm):
+    weir = farm.weir(big, workers=1)
+    assert_shares(shares(weir, (100, 1), 4000, 1500), 1)
+
+
+def test_lanes_of_ones_own_change_nothing(big, farm):
+    weir = farm.weir(big, workers=1, lanes="private")
+    assert_shares(shares(weir, (30, 1), 4000, 1500), 1)
+
+
+WEIGHTS = """
+[policy gold]
+match = ip:127.0.0.2
+weight = 300
+[policy default]
+"""
+
+
+def test_weights_decide(big, farm):
+    weir = farm.weir(big, workers=1, sections=WEIGHTS)
+    assert_shares(shares(weir, (3, 3), 4000, 1500), 3)
+
+
+def test_a_weight_can_be_set_live(big, farm):
+    weir = farm.weir(big, workers=1, sections=WEIGHTS.replace("300", "100") + OPERATOR)
+    assert order(weir, "SET", "gold", "weight", "300") == "OK"
+    assert_shares(shares(weir, (2, 2), 4000, 1500), 3)
+
+
+def test_low_priority_goes_when_nobody_else_waits(big, farm):
+    weir = farm.weir(big, workers=1, sections=WEIGHTS.replace("weight = 300", "priority = low"))
+    with From(weir.address, TENANTS[0]) as low, From(weir.address, TENANTS[1]) as other:
+        assert low.call("PING") == other.call("PING") == "PONG"
+        low.send(COUNT * 1000)
+        other.send(COUNT * 1000)
+        for _ in range(1000):
+            other.read()
+        behind = 0
+        while select.select([low.sock], [], [], 0)[0] and behind < 1000:
+            behind += low.sock.recv(CHUNK).count(b"\r\n")
+        assert behind < 300
+        while behind < 1000:
+            behind += low.sock.recv(CHUNK).count(b"\r\n")
+
+
+def test_what_waits_does_not_wait_in_redis(redis, farm):
+    """While another is there, and Redis does nothing, most of a flood stays where it can be chosen who is next."""
+    n = 50_000
+    weir = farm.weir(redis, workers=1, sections=ADMIN)
+    with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
+        for _ in range(20):
+            assert flood.ask(*["PING"] * 100) == ["PONG"] * 100
+            assert other.call("PING") == "PONG"
+        redis.signal(signal.SIGSTOP)
+        flood.sock.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            flood.sock.sendall(encode("PING") * n * 10)
+        in_flight = []
+
+        def is_seen():
+            in_flight.append(value(metrics(weir), "weir_upstream_inflight_requests", upstream=redis.upstream))
+            return in_flight[-1] > 0
+
+        wait_until(is_seen, "something is under way")
+        redis.signal(signal.SIGCONT)
+        assert in_flight[-1] < n
+        assert other.ask("PING", "SET k 1", "GET k") == ["PONG", "OK", b"1"]
+
+
+def test_order_and_transactions_hold_while_others_flood(redis, farm):
+    weir = farm.weir(redis, workers=1)
+    with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
+        assert flood.call("PING") == other.call("PING") == "PONG"
+        flood.send(encode("PING") * 5000 + pipeline("MULTI", "SET t 1") + encode("INCR", "t") * 3000 + encode("EXEC"))
+        for i in range(300):
+            assert other.ask(f"SET k {i}", "GET k", "MULTI", "INCR n", "EXEC") == ["OK", b"%d" % i, "OK", "QUEUED", [i + 1]]
+        assert [flood.read() for _ in range(5002)] == ["PONG"] * 5000 + ["OK", "QUEUED"]
+        assert [flood.read() for _ in range(3000)] == ["QUEUED"] * 3000
+        assert flood.read() == ["OK", *range(2, 3002)]
+
+
+def test_who_leaves_while_it_waits_is_not_missed(redis, farm):
+    weir = farm.weir(redis, workers=1)
+    with From(weir.address, TENANTS[1]) as other:
+        for _ in range(20):
+            with From(weir.address, TENANTS[0]) as flood:
+                assert flood.call("PING") == other.call("PING") == "PONG"
+                flood.send(encode("PING") * 10_000)
+                assert other.ask("PING", "ECHO x") == ["PONG", b"x"]
+        assert other.call("PING") == "PONG"
+
+
+def test_who_has_ended_its_side_is_answered(redis, farm):
+    weir = farm.weir(redis, workers=1)
+    with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
+        assert flood.call("PING") == other.call("PING") == "PONG"
+        flood.send(encode("PING") * 20_000)
+        flood.sock.shutdown(socket.SHUT_WR)
+        assert other.call("PING") == "PONG"
+        assert flood.read_to_end() == b"+PONG\r\n" * 20_000

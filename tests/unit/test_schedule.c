@@ -1,0 +1,445 @@
+/* Whose turn it is to send: shares by weight, subjects and not riders, a short queue, and nobody waits for ever. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "upstream/rider.h"
+#include "upstream/schedule.h"
+
+#define RIDERS 1000
+
+static struct pool pool;
+
+/* Redis as a queue: what was sent is worked at one after the other, and answered at the end of the turn. */
+struct sent {
+    struct tenant *tenant;
+    unsigned rider;
+    uint32_t n;
+    uint64_t at_ns;
+};
+
+struct tenant {
+    struct subject *subject;
+    struct rider riders[RIDERS];
+    struct paced *paced[RIDERS];
+    unsigned n_riders;
+    uint32_t weight;
+    bool is_low;
+    bool is_flood;    /* each rider always has more to send; else one request now and then */
+    uint64_t cost_ns; /* of one of its requests */
+    uint64_t answered;
+    uint64_t longest_ns; /* from when a request would go to when it went */
+};
+
+struct server {
+    struct contention contention;
+    struct schedule schedule;
+    struct sent queue[100000];
+    size_t head, tail;
+    uint64_t now_ns, free_ns;
+    uint64_t most_ns; /* the most work that was in the queue */
+    uint64_t queued_ns;
+};
+
+static struct server *server;
+static unsigned n_woken;
+
+static void wake(struct rider *rider)
+{
+    rider->is_held_up = false;
+    n_woken++;
+}
+
+static struct subject *make_subject(uint64_t hash)
+{
+    struct subject *subject = calloc(1, sizeof *subject);
+    subject->hash = hash;
+    return subject;
+}
+
+static void open_server(void)
+{
+    server = calloc(1, sizeof *server);
+    server->now_ns = server->free_ns = NS_PER_S;
+    schedule_init(&server->schedule, &server->contention, &pool, wake);
+}
+
+static struct tenant *open_tenant(uint64_t number, unsigned n_riders, uint64_t cost_ns)
+{
+    struct tenant *tenant = calloc(1, sizeof *tenant);
+    tenant->subject = make_subject(number);
+    tenant->n_riders = n_riders;
+    tenant->weight = SCHEDULE_WEIGHT;
+    tenant->cost_ns = cost_ns;
+    tenant->is_flood = true;
+    for (unsigned i = 0; i < n_riders; i++) {
+        tenant->paced[i] = schedule_enter(&server->schedule, &tenant->riders[i], tenant->subject, server->now_ns);
+        assert_non_null(tenant->paced[i]);
+    }
+    return tenant;
+}
+
+static void close_tenant(struct tenant *tenant)
+{
+    for (unsigned i = 0; i < tenant->n_riders; i++)
+        if (tenant->paced[i] != NULL)
+            schedule_leave(&server->schedule, tenant->paced[i]);
+    assert_int_equal(atomic_load(&tenant->subject->queues), 0);
+    free(tenant->subject);
+    free(tenant);
+}
+
+static void close_server(void)
+{
+    assert_int_equal(atomic_load(&server->contention.weights), 0);
+    schedule_fini(&server->schedule);
+    assert_int_equal(atomic_load(&pool.held), 0);
+    free(server);
+}
+
+static void send_on(struct tenant *tenant, unsigned i, uint32_t n)
+{
+    schedule_sent(tenant->paced[i], n, server->now_ns);
+    server->queue[server->tail++ % 100000] = (struct sent){tenant, i, n, server->now_ns};
+    server->queued_ns += n * tenant->cost_ns;
+    if (server->queued_ns > server->most_ns)
+        server->most_ns = server->queued_ns;
+}
+
+/* As a client does when requests of its are here, or its link has been woken. */
+static void ask(struct tenant *tenant, unsigned i, uint32_t wanted)
+{
+    struct paced *paced = tenant->paced[i];
+    uint32_t sent = 0;
+    if (tenant->riders[i].is_held_up)
+        return;
+    schedule_set(paced, tenant->weight, tenant->is_low);
+    while (sent < wanted) {
+        uint32_t room = schedule_room(paced, server->now_ns);
+        if (room == 0) {
+            tenant->riders[i].is_held_up = true;
+            schedule_wait(paced, server->now_ns);
+            break;
+        }
+        uint32_t n = room < wanted - sent ? room : wanted - sent;
+        send_on(tenant, i, n);
+        sent += n;
+    }
+    schedule_settle(paced);
+}
+
+#define WAY_NS (30 * NS_PER_US) /* to Redis and back, without its work */
+
+/* What Redis has done by now is answered: all that was there when it began. */
+static void answer(void)
+{
+    while (server->head != server->tail) {
+        struct sent *sent = &server->queue[server->head % 100000];
+        uint64_t begins_ns = sent->at_ns + WAY_NS > server->free_ns ? sent->at_ns + WAY_NS : server->free_ns;
+        uint64_t ends_ns = begins_ns + sent->n * sent->tenant->cost_ns;
+        if (ends_ns > server->now_ns)
+            return;
+        server->free_ns = ends_ns;
+        server->head++;
+        server->queued_ns -= sent->n * sent->tenant->cost_ns;
+        sent->tenant->answered += sent->n;
+        if (sent->tenant->paced[sent->rider] != NULL)
+            schedule_answered(sent->tenant->paced[sent->rider], sent->n, sent->at_ns, server->now_ns);
+    }
+}
+
+static void turn(struct tenant **tenants, unsigned n)
+{
+    server->now_ns += 10 * NS_PER_US;
+    answer();
+    for (unsigned t = 0; t < n; t++)
+        for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
+            ask(tenants[t], i, 50);
+    do {
+        schedule_turn(&server->schedule, false, server->now_ns);
+        for (unsigned t = 0; t < n; t++)
+            for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
+                ask(tenants[t], i, 50);
+    } while (schedule_is_unsettled(&server->schedule, server->now_ns));
+}
+
+static double share(struct tenant *a, struct tenant *b, unsigned turns)
+{
+    struct tenant *both[] = {a, b};
+    for (unsigned i = 0; i < turns / 4; i++)
+        turn(both, 2);
+    a->answered = b->answered = 0;
+    for (unsigned i = 0; i < turns; i++)
+        turn(both, 2);
+    assert_true(a->answered + b->answered > 0);
+    return (double)(a->answered * a->cost_ns) / (double)(b->answered * b->cost_ns + 1);
+}
+
+static void assert_about(double value, double wanted, double off)
+{
+    if (value < wanted / off || value > wanted * off)
+        fail_msg("%.3f, not about %.3f", value, wanted);
+}
+
+static void check_share(unsigned riders_a, uint32_t weight_a, uint64_t cost_a, unsigned riders_b, uint64_t cost_b,
+                        double wanted, double off)
+{
+    open_server();
+    struct tenant *a = open_tenant(1, riders_a, cost_a);
+    struct tenant *b = open_tenant(2, riders_b, cost_b);
+    a->weight = weight_a;
+    double got = share(a, b, 200000);
+    close_tenant(a);
+    close_tenant(b);
+    close_server();
+    assert_about(got, wanted, off);
+}
+
+static void subjects_have_equal_shares(void **state)
+{
+    (void)state;
+    check_share(1, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1);
+}
+
+static void a_thousand_riders_are_one_subject(void **state)
+{
+    (void)state;
+    check_share(RIDERS, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1);
+}
+
+static void weights_decide(void **state)
+{
+    (void)state;
+    check_share(3, 300, NS_PER_US, 3, NS_PER_US, 3, 1.1);
+}
+
+static void shares_are_of_redis_time(void **state)
+{
+    (void)state;
+    check_share(2, 100, 300 * NS_PER_US, 2, NS_PER_US, 1, 1.3); /* costs are only about known */
+}
+
+static void weights_hold_where_one_request_is_more_than_the_window(void **state)
+{
+    (void)state;
+    check_share(2, 300, NS_PER_MS, 2, NS_PER_MS, 3, 1.1);
+}
+
+static void the_queue_stays_short(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 10, NS_PER_US), open_tenant(2, 10, NS_PER_US)};
+    for (unsigned i = 0; i < 10000; i++)
+        turn(tenants, 2);
+    server->most_ns = 0;
+    uint64_t before = tenants[0]->answered + tenants[1]->answered;
+    uint64_t began_ns = server->now_ns;
+    for (unsigned i = 0; i < 10000; i++)
+        turn(tenants, 2);
+    double busy = (double)(tenants[0]->answered + tenants[1]->answered - before) * NS_PER_US /
+                  (double)(server->now_ns - began_ns);
+    assert_in_range(server->most_ns, WINDOW_QUEUE_NS / 2, 4 * WINDOW_QUEUE_NS);
+    assert_true(busy > 0.8);
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+}
+
+static void who_asks_little_does_not_wait(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 10, NS_PER_US), open_tenant(2, 10, NS_PER_US),
+                                open_tenant(3, 1, NS_PER_US)};
+    tenants[2]->is_flood = false;
+    for (unsigned i = 0; i < 20000; i++) {
+        turn(tenants, 3);
+        if (i % 50 != 0)
+            continue;
+        ask(tenants[2], 0, 1);
+        assert_false(tenants[2]->riders[0].is_held_up);
+    }
+    assert_true(tenants[2]->answered > 390);
+    for (unsigned i = 0; i < 3; i++)
+        close_tenant(tenants[i]);
+    close_server();
+}
+
+static void low_priority_goes_when_nobody_else_waits(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 2, NS_PER_US), open_tenant(2, 2, NS_PER_US)};
+    tenants[1]->is_low = true;
+    for (unsigned i = 0; i < 1000; i++)
+        turn(tenants, 2);
+    uint64_t before = tenants[1]->answered;
+    uint64_t others = tenants[0]->answered;
+    for (unsigned i = 0; i < 10000; i++)
+        turn(tenants, 2);
+    assert_true(tenants[1]->answered - before < (tenants[0]->answered - others) / 20);
+    tenants[0]->is_flood = false;
+    before = tenants[1]->answered;
+    for (unsigned i = 0; i < 10000; i++)
+        turn(tenants, 2);
+    assert_true(tenants[1]->answered - before > 70000);
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+}
+
+/* A server that answers nothing: what is sent is bounded, and others get through now and then. */
+static void what_is_never_answered_is_not_counted_on(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 1, NS_PER_S), open_tenant(2, 1, NS_PER_US)};
+    ask(tenants[0], 0, 1000);
+    ask(tenants[1], 0, 1000);
+    schedule_turn(&server->schedule, false, server->now_ns);
+    assert_true(tenants[0]->riders[0].is_held_up && tenants[1]->riders[0].is_held_up);
+    assert_in_range(server->schedule.work_ns, 1, 2 * window_size_ns(&server->schedule.window));
+    n_woken = 0;
+    for (unsigned i = 0; i < 100 && n_woken == 0; i++) {
+        server->now_ns += SCHEDULE_PATIENCE_NS;
+        schedule_tick(&server->schedule, server->now_ns);
+        schedule_turn(&server->schedule, false, server->now_ns);
+    }
+    assert_true(n_woken > 0);
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+}
+
+static void one_of_many_riders_has_no_more_than_a_window(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenant = open_tenant(1, 2, NS_PER_US);
+    struct paced *paced = tenant->paced[0];
+    uint32_t room = schedule_room_alone(paced);
+    assert_in_range(room, 1, 1000);
+    schedule_sent(paced, room, server->now_ns);
+    assert_int_equal(schedule_room_alone(paced), 0);
+    schedule_wait_for_own(paced);
+    tenant->riders[0].is_held_up = true;
+    schedule_answered(paced, room / 4, server->now_ns, server->now_ns + 50 * NS_PER_US);
+    assert_true(tenant->riders[0].is_held_up);
+    schedule_answered(paced, room / 2, server->now_ns, server->now_ns + 50 * NS_PER_US);
+    assert_false(tenant->riders[0].is_held_up);
+    assert_true(schedule_room_alone(tenant->paced[1]) > 0);
+    close_tenant(tenant);
+    close_server();
+}
+
+static void who_leaves_gives_back_what_it_had(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, RIDERS, NS_PER_US), open_tenant(2, 1, NS_PER_US)};
+    for (unsigned i = 0; i < 1000; i++) {
+        turn(tenants, 2);
+        struct paced **paced = &tenants[0]->paced[i];
+        schedule_leave(&server->schedule, *paced);
+        *paced = NULL;
+        tenants[0]->riders[i].is_held_up = true; /* it asks no more */
+    }
+    assert_int_equal(server->schedule.n_paced, 1);
+    close_tenant(tenants[1]);
+    assert_int_equal(server->schedule.work_ns, 0);
+    close_tenant(tenants[0]);
+    close_server();
+}
+
+/* Two workers: one subject on both, the other on one; each has half. */
+static void workers_share_by_what_waits_on_them(void **state)
+{
+    (void)state;
+    struct contention contention = {0};
+    struct schedule schedules[2];
+    struct rider riders[3] = {0};
+    struct subject *subjects[] = {make_subject(1), make_subject(2)};
+    for (int i = 0; i < 2; i++)
+        schedule_init(&schedules[i], &contention, &pool, wake);
+    struct paced *paced[] = {
+        schedule_enter(&schedules[0], &riders[0], subjects[0], NS_PER_S),
+        schedule_enter(&schedules[1], &riders[1], subjects[0], NS_PER_S),
+        schedule_enter(&schedules[1], &riders[2], subjects[1], NS_PER_S),
+    };
+    for (int i = 0; i < 3; i++) {
+        schedule_set(paced[i], 100, false);
+        schedule_wait(paced[i], NS_PER_S);
+    }
+    assert_int_equal(atomic_load(&subjects[0]->queues), 2);
+    assert_int_equal(atomic_load(&subjects[1]->queues), 1);
+    assert_int_equal(atomic_load(&contention.weights), schedules[0].weights + schedules[1].weights);
+    for (int i = 0; i < 3; i++)
+        schedule_leave(&schedules[i > 0], paced[i]);
+    assert_int_equal(atomic_load(&contention.weights), 0);
+    for (int i = 0; i < 2; i++) {
+        schedule_fini(&schedules[i]);
+        free(subjects[i]);
+    }
+}
+
+static void the_base_time_is_the_least_of_late(void **state)
+{
+    (void)state;
+    struct send_window window = {0};
+    uint64_t now_ns = NS_PER_S;
+    assert_int_equal(window_base_ns(&window), WINDOW_BASE_NS);
+    assert_true(window_must_probe(&window, now_ns));
+    window_note(&window, 80 * NS_PER_US, now_ns);
+    assert_false(window_must_probe(&window, now_ns));
+    window_note(&window, 500 * NS_PER_US, now_ns + 1);
+    assert_int_equal(window_base_ns(&window), 80 * NS_PER_US);
+    for (int i = 0; i < 120; i++)
+        window_note(&window, 300 * NS_PER_US, now_ns += WINDOW_PROBE_NS);
+    assert_int_equal(window_base_ns(&window), 300 * NS_PER_US);
+    assert_int_equal(window_size_ns(&window), 300 * NS_PER_US + WINDOW_QUEUE_NS);
+    assert_true(window_must_probe(&window, now_ns + WINDOW_PROBE_NS));
+}
+
+static void several_are_noticed_and_forgotten(void **state)
+{
+    (void)state;
+    struct mixture mixture = {0};
+    int a, b;
+    uint64_t now_ns = NS_PER_S;
+    for (int i = 0; i < 10; i++)
+        assert_false(mixture_note(&mixture, &a, now_ns + (uint64_t)i));
+    assert_true(mixture_note(&mixture, &b, now_ns));
+    assert_true(mixture_note(&mixture, &a, now_ns));
+    assert_true(mixture_is(&mixture, now_ns + CONTENTION_NS - 1));
+    assert_true(mixture_note(&mixture, &a, now_ns + CONTENTION_NS * 3 / 4));
+    now_ns += 3 * CONTENTION_NS;
+    assert_false(mixture_is(&mixture, now_ns));
+    assert_false(mixture_note(&mixture, &a, now_ns));
+    assert_false(mixture_note(&mixture, &a, now_ns));
+    assert_true(mixture_note(&mixture, &b, now_ns));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(subjects_have_equal_shares),
+        cmocka_unit_test(a_thousand_riders_are_one_subject),
+        cmocka_unit_test(weights_decide),
+        cmocka_unit_test(shares_are_of_redis_time),
+        cmocka_unit_test(weights_hold_where_one_request_is_more_than_the_window),
+        cmocka_unit_test(the_queue_stays_short),
+        cmocka_unit_test(who_asks_little_does_not_wait),
+        cmocka_unit_test(low_priority_goes_when_nobody_else_waits),
+        cmocka_unit_test(what_is_never_answered_is_not_counted_on),
+        cmocka_unit_test(one_of_many_riders_has_no_more_than_a_window),
+        cmocka_unit_test(who_leaves_gives_back_what_it_had),
+        cmocka_unit_test(workers_share_by_what_waits_on_them),
+        cmocka_unit_test(the_base_time_is_the_least_of_late),
+        cmocka_unit_test(several_are_noticed_and_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
