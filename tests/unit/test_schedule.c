@@ -185,13 +185,13 @@ static void assert_about(double value, double wanted, double off)
 }
 
 static void check_share(unsigned riders_a, uint32_t weight_a, uint64_t cost_a, unsigned riders_b, uint64_t cost_b,
-                        double wanted, double off)
+                        double wanted, double off, unsigned turns)
 {
     open_server();
     struct tenant *a = open_tenant(1, riders_a, cost_a);
     struct tenant *b = open_tenant(2, riders_b, cost_b);
     a->weight = weight_a;
-    double got = share(a, b, 200000);
+    double got = share(a, b, turns);
     close_tenant(a);
     close_tenant(b);
     close_server();
@@ -201,31 +201,31 @@ static void check_share(unsigned riders_a, uint32_t weight_a, uint64_t cost_a, u
 static void subjects_have_equal_shares(void **state)
 {
     (void)state;
-    check_share(1, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1);
+    check_share(1, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1, 60000);
 }
 
 static void a_thousand_riders_are_one_subject(void **state)
 {
     (void)state;
-    check_share(RIDERS, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1);
+    check_share(RIDERS, 100, NS_PER_US, 1, NS_PER_US, 1, 1.1, 60000);
 }
 
 static void weights_decide(void **state)
 {
     (void)state;
-    check_share(3, 300, NS_PER_US, 3, NS_PER_US, 3, 1.1);
+    check_share(3, 300, NS_PER_US, 3, NS_PER_US, 3, 1.1, 60000);
 }
 
 static void shares_are_of_redis_time(void **state)
 {
     (void)state;
-    check_share(2, 100, 300 * NS_PER_US, 2, NS_PER_US, 1, 1.3); /* costs are only about known */
+    check_share(2, 100, 300 * NS_PER_US, 2, NS_PER_US, 1, 1.3, 200000); /* costs are only about known */
 }
 
 static void weights_hold_where_one_request_is_more_than_the_window(void **state)
 {
     (void)state;
-    check_share(2, 300, NS_PER_MS, 2, NS_PER_MS, 3, 1.1);
+    check_share(2, 300, NS_PER_MS, 2, NS_PER_MS, 3, 1.1, 60000);
 }
 
 static void the_queue_stays_short(void **state)
