@@ -135,7 +135,8 @@ static void part(struct backlog *backlog)
 void schedule_wait(struct paced *paced, uint64_t now_ns)
 {
     struct schedule *schedule = paced->backlog->schedule;
-    assert(paced->granted == 0 && !paced->is_crowding);
+    assert(paced->granted == 0);
+    set_crowding(paced, false); /* its subject was alone when it began to wait */
     if (list_is_empty(&paced->in_backlog))
         list_push(&paced->backlog->waiting, &paced->in_backlog);
     join(paced->backlog);
@@ -146,6 +147,7 @@ void schedule_wait(struct paced *paced, uint64_t now_ns)
 void schedule_wait_for_own(struct paced *paced)
 {
     assert(paced->requests > 0);
+    schedule_stop_waiting(paced); /* its subject was not alone when it began to wait */
     set_crowding(paced, true);
 }
 

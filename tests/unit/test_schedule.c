@@ -336,6 +336,23 @@ static void one_of_many_riders_has_no_more_than_a_window(void **state)
     close_server();
 }
 
+/* Somebody else comes while it waits, and goes again. */
+static void who_waits_may_wait_for_something_else(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenant = open_tenant(1, 2, NS_PER_US);
+    schedule_sent(tenant->paced[0], 1000, server->now_ns);
+    schedule_wait_for_own(tenant->paced[0]);
+    schedule_wait(tenant->paced[0], server->now_ns);
+    assert_int_equal(server->schedule.n_crowding, 0);
+    schedule_wait_for_own(tenant->paced[0]);
+    assert_int_equal(server->schedule.n_crowding, 1);
+    assert_int_equal(server->schedule.weights, 0);
+    close_tenant(tenant);
+    close_server();
+}
+
 static void who_leaves_gives_back_what_it_had(void **state)
 {
     (void)state;
@@ -436,6 +453,7 @@ int main(void)
         cmocka_unit_test(low_priority_goes_when_nobody_else_waits),
         cmocka_unit_test(what_is_never_answered_is_not_counted_on),
         cmocka_unit_test(one_of_many_riders_has_no_more_than_a_window),
+        cmocka_unit_test(who_waits_may_wait_for_something_else),
         cmocka_unit_test(who_leaves_gives_back_what_it_had),
         cmocka_unit_test(workers_share_by_what_waits_on_them),
         cmocka_unit_test(the_base_time_is_the_least_of_late),
