@@ -225,6 +225,8 @@ static bool load(struct script_conn *conn, enum script script)
 static bool load_next(struct script_conn *conn)
 {
     unsigned end = conn->is_let_in ? SCRIPT_COUNT : FIRST + 1;
+    if (conn->n_sent == 0)
+        keep_refusal(conn, SLICE("")); /* of a load before: if none can be sent now, that is not why */
     while (conn->n_sent < end) {
         if (!load(conn, (enum script)conn->n_sent))
             return false;
