@@ -107,7 +107,8 @@ int WRAP(epoll_ctl)(int epoll, int what, int fd, struct epoll_event *event)
         return 0;
     }
     if (what == EPOLL_CTL_ADD) {
-        if (random_hits(&kernel.chance, kernel.odds.watch_short))
+        bool is_needed = sock->kind == SOCK_LISTENS; /* for the start, which may fail */
+        if (random_hits(&kernel.chance, kernel.odds.watch_short) && !is_needed)
             return fail(random_hits(&kernel.chance, 500000) ? ENOMEM : ENOSPC);
         if (i == WATCHERS_MAX)
             abort();
