@@ -47,8 +47,9 @@ static bool is_free(const struct client *client, uint64_t now_ns)
 void pacing_begin(struct client *client, struct pace *pace)
 {
     uint64_t now_ns = client->front->loop->now_ns;
+    bool has_turns = client->front->rules->has_turns;
     client->rider.is_held_up = false;
-    *pace = (struct pace){.kind = client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
+    *pace = (struct pace){.kind = has_turns && client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
     if (pace->kind == PACE_ALONE)
         pace->left = UINT32_MAX;
 }

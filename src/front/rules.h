@@ -6,6 +6,7 @@
 #define WEIR_FRONT_RULES_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct rules {
     struct policies *policies; /* one reference; bound to the command table that is handed out with the rules */
     struct identity identity;
     char error_prefix[33];
+    bool has_turns; /* subjects that send at the same time take turns: front/pacing.h */
     unsigned max_clients;
     unsigned max_lanes; /* 0: by descriptors and Redis' maxclients; see upstream/room.h */
     size_t output_limit_bytes;

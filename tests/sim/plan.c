@@ -115,7 +115,7 @@ static void add_fixed(const struct plan *plan, char *config)
     static const char *const cells[] = {"", "", "cl-throttle = raw\n", "", "cl-throttle = off\n"};
     char listen[256];
     entrance_config(plan->entrances, listen, sizeof listen);
-    add(config, "[weir]\n%supstream = 127.0.0.1:6379\nworkers = %u\n", listen, plan->workers);
+    add(config, "[weir]\n%supstream = 127.0.0.1:6379\nturns = on\nworkers = %u\n", listen, plan->workers);
     if (plan->knows_password)
         add(config, "upstream-password-file = " PASSWORD_PATH "\n");
     add(config, "%s", cells[plan->seed % (sizeof cells / sizeof cells[0])]);
