@@ -274,7 +274,11 @@ static bool end_frame(struct lane *lane)
         call->n = confirms ? 0 : call->n - 1;
     }
 
-    return call->n > 0 || end_call(lane, call);
+    if (call->n == 0)
+        return end_call(lane, call);
+    if (call->flow == FLOW_ONE) /* one of a run */
+        note_answered(lane, call, 1);
+    return true;
 }
 
 /* In RESP2 a message is an array of three or four, in RESP3 a push; PING's answer among them is an array of two. */

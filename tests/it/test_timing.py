@@ -6,7 +6,7 @@ import time
 
 import pytest
 from kit.harness import MODE_IDS, MODES, wait_until
-from kit.resp import Error
+from kit.resp import Error, encode
 from test_http import ADMIN, get, metrics, value
 
 REQUEST = "weir_request_duration_seconds"
@@ -110,6 +110,19 @@ def test_requests_in_flight(weir, redis):
             assert other.call("RPUSH", "nothing", "x") == 1
         assert conn.read() == [b"nothing", b"x"]
         wait_until(lambda: in_flight() == 0, "none is in flight", 15)
+
+
+def test_what_follows_a_subscription_that_has_ended_is_in_flight_until_it_is_answered(weir, redis):
+    """Equal requests are one run, whose answers are looked at one by one there."""
+    requests = encode("SUBSCRIBE", "a") + encode("UNSUBSCRIBE", "a") + encode("ECHO", "x") * 50
+    with weir.connect() as conn:
+        conn.send(requests)
+        assert [conn.read() for _ in range(52)][2:] == [b"x"] * 50
+        gauge = "weir_upstream_inflight_requests"
+        total = "weir_event_loop_lag_seconds_count"
+        seen = value(metrics(weir), total)
+        wait_until(lambda: value(metrics(weir), total) > seen, "a later second is shown", 15)
+        assert value(metrics(weir), gauge, upstream=redis.upstream) == 0
 
 
 def test_a_loop_that_turns_is_measured(weir):
