@@ -9,8 +9,10 @@
 #include "quota/away.h"
 #include "quota/denials.h"
 #include "quota/exchange.h"
+#include "quota/giving_back.h"
 #include "quota/local.h"
 #include "quota/outcome.h"
+#include "quota/outcome_count.h"
 #include "quota/outcome_reply.h"
 #include "quota/prefix.h"
 #include "quota/question.h"
@@ -19,15 +21,13 @@
 
 #define RETRY_MOST_MS ((int64_t)(RATE_LONGEST_NS / NS_PER_MS))
 #define MS_PER_S 1000
-#define GIVE_BACK_NS (30 * NS_PER_S)         /* for so long a place of who has gone is given back again ... */
-#define GIVE_BACK_AGAIN_NS (500 * NS_PER_MS) /* ... after so long, while Redis does not take it */
 #define RETRY_LEAST_NS NS_PER_MS /* a window that says it has room already is not asked in a circle */
 
 struct quota {
     struct exchange exchange;
     struct release_listener listener;
     struct alarms *alarms;
-    struct list giving_back; /* struct decision, by in_client: of clients that have gone, see give_place_back */
+    struct giving_back giving_back;
     struct quota_settings *settings;
     quota_on_done on_done;
     struct denials *denials;
@@ -47,43 +47,10 @@ static uint64_t hash_of(const struct decision *decision)
 
 /* ---- being done ---- */
 
-/* What has become of the call for one named limit. */
-static void count_for(const struct decision *decision, struct named_tally *tally, struct slice key, bool is_limited,
-                      bool is_shadow)
-{
-    if (tally == NULL)
-        return;
-    const struct quota *quota = decision->quota;
-    uint64_t now_ns = now_of(quota);
-    uint64_t ns = decision->arrived_ns > 0 && now_ns > decision->arrived_ns ? now_ns - decision->arrived_ns : 0;
-    enum tally_result result = decision->is_failed ? TALLY_ERROR
-                               : !is_limited       ? TALLY_PASSED
-                               : is_shadow         ? TALLY_SHADOWED
-                                                   : TALLY_LIMITED;
-    named_tally_add(tally, result, ns);
-    if (is_limited && !decision->is_failed)
-        top_add(quota->settings->limited, TOP_REFUSED, slice_str(tally->name), key,
-                exchange_hash(&quota->exchange, key), 1, now_ns);
-}
-
-/* Of several limits each counts what it would have said alone. */
-static void count(const struct decision *decision)
-{
-    if (decision->ask.is_peek)
-        return;
-    count_for(decision, decision->tally, decision->key, decision->is_limited, decision->is_shadow);
-    for (unsigned i = 0; i < decision->n_parts; i++) {
-        const struct quota_ask *part = &decision->asks[i];
-        if (!part->is_peek)
-            count_for(decision, decision->parts[i].tally, part->key, (decision->refusing >> i & 1) != 0,
-                      part->is_shadow);
-    }
-}
-
 static void done(struct decision *decision)
 {
     struct quota *quota = decision->quota;
-    count(decision);
+    outcome_count(decision, &quota->exchange);
     alarm_stop(quota->alarms, &decision->alarm);
     release_listener_remove(&quota->listener, decision);
     decision->is_done = true;
@@ -293,35 +260,8 @@ static void on_alarm(struct alarm *alarm)
 /* The client has gone: release what ACQUIRE got for it. */
 static void give_place_back(struct decision *decision)
 {
-    decision->ask.rule.kind = QUOTA_RELEASE;
-    decision->ask.token = slice_str(decision->token);
-    decision->until_ns = now_of(decision->quota) + GIVE_BACK_NS;
-    list_push(&decision->quota->giving_back, &decision->in_client);
+    giving_back_begin(&decision->quota->giving_back, decision, now_of(decision->quota));
     ask(decision, hash_of(decision));
-}
-
-/* Redis has not taken it, as it is busy with a script or away. False: it is no such decision, or enough was tried. */
-static bool give_back_later(struct decision *decision)
-{
-    uint64_t again_ns = now_of(decision->quota) + GIVE_BACK_AGAIN_NS;
-    if (decision->owner != NULL || list_is_empty(&decision->in_client) || again_ns > decision->until_ns)
-        return false;
-    wait_until(decision, again_ns);
-    return true;
-}
-
-/* The worker ends: those that wait are dropped, the others are the exchange's. */
-static void end_giving_back(struct quota *quota)
-{
-    struct list now;
-    list_take_all(&now, &quota->giving_back);
-    while (!list_is_empty(&now)) {
-        struct decision *decision = container_of(now.next, struct decision, in_client);
-        list_take(&decision->in_client);
-        alarm_stop(quota->alarms, &decision->alarm);
-        if (!decision->is_asking)
-            decision_free(decision);
-    }
 }
 
 static void decide_holding(struct decision *decision, const int64_t *numbers)
@@ -409,7 +349,7 @@ static void on_deleted(struct decision *decision, int64_t n)
 
 static void on_failed(struct decision *decision, struct slice error, bool is_down)
 {
-    if (give_back_later(decision))
+    if (giving_back_again(&decision->quota->giving_back, decision, now_of(decision->quota)))
         return;
     if (decision->ask.rule.kind == QUOTA_ANEW)
         renewal_end(decision);
@@ -514,7 +454,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->alarms = alarms;
     quota->settings = settings;
     quota->on_done = on_done;
-    list_init(&quota->giving_back);
+    giving_back_init(&quota->giving_back, alarms);
     quota->denials = denials_new();
     exchange_init(&quota->exchange, lanes, login_get(lanes->base.commons->login), settings, &exchange_ops);
     release_listener_init(&quota->listener, lanes, alarms, login_get(lanes->base.commons->login), try);
@@ -524,7 +464,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
 /* All clients have gone: what is left belongs to nobody. */
 void quota_free(struct quota *quota)
 {
-    end_giving_back(quota);
+    giving_back_end(&quota->giving_back);
     exchange_fini(&quota->exchange);
     release_listener_fini(&quota->listener);
     denials_free(quota->denials);

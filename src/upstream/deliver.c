@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "limit/command.h"
+#include "upstream/aside.h"
 #include "upstream/inflight.h"
 #include "upstream/own_words.h"
 #include "upstream/stall.h"
@@ -128,60 +129,6 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     return p;
 }
 
-/* The words of (un)subscribe confirmations; which of the lane's counts the kind belongs to. */
-static const struct confirmation {
-    struct slice word;
-    size_t count;
-} confirmations[] = {
-    {{"subscribe", 9}, offsetof(struct lane, channels)},
-    {{"unsubscribe", 11}, offsetof(struct lane, channels)},
-    {{"psubscribe", 10}, offsetof(struct lane, patterns)},
-    {{"punsubscribe", 12}, offsetof(struct lane, patterns)},
-    {{"ssubscribe", 10}, offsetof(struct lane, shard_channels)},
-    {{"sunsubscribe", 12}, offsetof(struct lane, shard_channels)},
-};
-
-static uint32_t *confirmed_count(struct lane *lane, struct slice word)
-{
-    for (size_t i = 0; i < sizeof confirmations / sizeof confirmations[0]; i++)
-        if (slice_eq(word, confirmations[i].word))
-            return (uint32_t *)(void *)((char *)lane + confirmations[i].count);
-    return NULL;
-}
-
-/* A confirmation ends in the number of subscriptions left: channels and patterns together, shard channels apart. */
-static void note_confirmation(struct lane *lane, uint32_t *count)
-{
-    int64_t total = glimpse_last_integer(&lane->glimpse);
-    uint32_t others = count == &lane->channels ? lane->patterns : count == &lane->patterns ? lane->channels : 0;
-    bool was_subscribed = lane_is_subscribed(lane);
-    if (total >= (int64_t)others && total <= UINT32_MAX)
-        *count = (uint32_t)total - others;
-    inflight_subscribe(&lane->base->counts, was_subscribed, lane_is_subscribed(lane));
-}
-
-static bool is_message_word(struct slice word)
-{
-    return slice_eq(word, SLICE("message")) || slice_eq(word, SLICE("pmessage")) || slice_eq(word, SLICE("smessage"));
-}
-
-/* In RESP3 what is unasked is a push, and an array a reply, whatever is in it. */
-static bool has_arrays_aside(const struct lane *lane)
-{
-    return lane_is_subscribed(lane) && (lane->key.protocol != 3 || lane->is_unsure);
-}
-
-/* Does the frame just ended answer no call? (a message, an invalidation, a MONITOR line) */
-static bool is_aside(const struct lane *lane, struct slice word)
-{
-    if (lane->scan.kind == '>')
-        return true;
-    if (lane->scan.kind == '*')
-        return has_arrays_aside(lane) && is_message_word(word);
-    return lane->scan.kind == '+' && lane->is_monitoring && lane->glimpse.n_head > 1 &&
-           (unsigned char)(lane->glimpse.head[1] - '0') <= 9;
-}
-
 static void note_reply(struct lane *lane, const struct call *call)
 {
     if (glimpse_type(&lane->glimpse) != '+')
@@ -256,15 +203,15 @@ static bool end_frame(struct lane *lane)
     struct call *call = lane->is_unasked ? NULL : oldest(lane); /* it may have been sent since */
     bool is_list = lane->scan.kind == '>' || lane->scan.kind == '*';
     struct slice word = is_list ? glimpse_first_bulk(&lane->glimpse) : slice_of(NULL, 0);
-    bool confirms = call != NULL && (call->flow == FLOW_SUBSCRIBE || call->flow == FLOW_UNSUBSCRIBE);
-    uint32_t *count = confirms ? confirmed_count(lane, word) : NULL;
+    bool confirms = aside_is_confirmed(call);
+    uint32_t *count = confirms ? aside_confirmed(lane, word) : NULL;
 
     if (count != NULL) {
         if (call->n == 0) /* UNSUBSCRIBE of everything: a frame each, and one if there is nothing */
             call->n = *count > 0 ? *count : 1;
-        note_confirmation(lane, count);
+        aside_note_confirmation(lane, count);
         call->n--;
-    } else if (is_aside(lane, word)) {
+    } else if (aside_is(lane, word)) {
         return end_aside(lane);
     } else if (call == NULL) {
         lane_fail(lane, END_NONSENSE, "it sent a reply that nobody waits for");
@@ -279,14 +226,6 @@ static bool end_frame(struct lane *lane)
     if (call->flow == FLOW_ONE) /* one of a run */
         note_answered(lane, call, 1);
     return true;
-}
-
-/* In RESP2 a message is an array of three or four, in RESP3 a push; PING's answer among them is an array of two. */
-static bool may_be_message(const struct lane *lane, struct slice head)
-{
-    if (head.at[0] == '>')
-        return true;
-    return head.at[0] == '*' && has_arrays_aside(lane) && !(head.len > 1 && head.at[1] == '2');
 }
 
 static bool is_unheard(const struct call *call, char type)
@@ -307,7 +246,7 @@ static bool begin_frame(struct lane *lane, struct slice head)
     glimpse_reset(&lane->glimpse);
     if (tells_id(call))
         lane->greeted.len = 0;
-    lane->is_muted = call != NULL && !may_be_message(lane, head) && is_unheard(call, type);
+    lane->is_muted = call != NULL && !aside_may_be_message(lane, head) && is_unheard(call, type);
     return true;
 }
 
@@ -434,32 +373,6 @@ static void choose_way(struct lane *lane, struct slice bytes)
         lane->take = take_special;
 }
 
-/* The word that a push begins with, as far as it is here: of ">3\r\n$7\r\nmessage\r\n" the third line. */
-static struct slice first_word(struct slice bytes)
-{
-    const char *end = bytes.at + bytes.len;
-    const char *word = bytes.at;
-    for (int i = 0; i < 2 && word != NULL; i++) {
-        word = memchr(word, '\n', (size_t)(end - word));
-        word = word != NULL ? word + 1 : NULL;
-    }
-    const char *cr = word != NULL ? memchr(word, '\r', (size_t)(end - word)) : NULL;
-    return cr != NULL ? slice_of(word, (size_t)(cr - word)) : slice_of("", 0);
-}
-
-/* Does a frame begin that answers no call, a push or a line of MONITOR's? Where that cannot be told yet: no. */
-static bool begins_aside(struct lane *lane, struct slice bytes)
-{
-    const struct call *call = oldest(lane);
-    bool confirms = call != NULL && (call->flow == FLOW_SUBSCRIBE || call->flow == FLOW_UNSUBSCRIBE);
-    if (bytes.at[0] != '>')
-        return lane->is_monitoring && bytes.at[0] == '+' && bytes.len > 1 && (unsigned char)(bytes.at[1] - '0') <= 9;
-    if (!confirms)
-        return true;
-    struct slice word = first_word(bytes);
-    return word.len > 0 && confirmed_count(lane, word) == NULL;
-}
-
 void deliver_end_run(struct lane *lane)
 {
     if (lane->ends_run == RUN_ENDS_WITH_PUSHES && !lane->is_in_frame && !lane_is_closed(lane) && tell_run_end(lane))
@@ -469,7 +382,7 @@ void deliver_end_run(struct lane *lane)
 const char *deliver(struct lane *lane, const char *p, const char *end)
 {
     const struct slice bytes = slice_of(p, (size_t)(end - p));
-    if (lane->ends_run != RUN_GOES_ON && !begins_aside(lane, bytes)) {
+    if (lane->ends_run != RUN_GOES_ON && !aside_begins(lane, oldest(lane), bytes)) {
         deliver_end_run(lane);
         if (lane_is_closed(lane))
             return NULL;
