@@ -10,6 +10,11 @@
 
 #include "base/slice.h"
 
+#define NUM_DIGITS_MAX 20 /* of 64 bits */
+
+/* By digits: the smallest number that has so many. 0 digits are no number, so it is one that nothing reaches. */
+extern const uint64_t num_least[NUM_DIGITS_MAX + 1];
+
 /* False, and *out untouched, unless the whole slice is one such number. */
 __attribute__((warn_unused_result)) bool num_parse(struct slice text, int64_t *out);
 

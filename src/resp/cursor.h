@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/num.h"
+
 #define DIGITS_MAX 19 /* of any 64-bit signed number */
 
 /* The input of a scan: [begin, end), of which [at, end) is not consumed yet. */
@@ -39,30 +41,7 @@ static inline size_t digits_take(struct cursor *c, uint64_t *magnitude)
 /* Would num_parse accept `digits` digits that add up to `magnitude`? */
 static inline bool digits_are_number(uint64_t magnitude, size_t digits, bool negative)
 {
-    /* The smallest number of i digits: one below it had a leading zero. */
-    static const uint64_t least[DIGITS_MAX + 1] = {
-        UINT64_MAX, /* no digits, no number */
-        0,
-        UINT64_C(10),
-        UINT64_C(100),
-        UINT64_C(1000),
-        UINT64_C(10000),
-        UINT64_C(100000),
-        UINT64_C(1000000),
-        UINT64_C(10000000),
-        UINT64_C(100000000),
-        UINT64_C(1000000000),
-        UINT64_C(10000000000),
-        UINT64_C(100000000000),
-        UINT64_C(1000000000000),
-        UINT64_C(10000000000000),
-        UINT64_C(100000000000000),
-        UINT64_C(1000000000000000),
-        UINT64_C(10000000000000000),
-        UINT64_C(100000000000000000),
-        UINT64_C(1000000000000000000),
-    };
-    if (digits > DIGITS_MAX || magnitude < least[digits])
+    if (digits > DIGITS_MAX || magnitude < num_least[digits])
         return false;
     return negative ? magnitude - 1 <= (uint64_t)INT64_MAX : magnitude <= (uint64_t)INT64_MAX;
 }

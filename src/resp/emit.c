@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define DIGITS_MAX 20 /* of 64 bits */
+#include "base/num.h"
 
 /* Two digits for one division. */
 static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
@@ -13,33 +13,11 @@ static const char pairs[] = "000102030405060708091011121314151617181920212223242
 /* As many as the bits of n tell (log10 2 is 1233 / 4096, nearly), or one more. */
 static unsigned count_digits(uint64_t n)
 {
-    static const uint64_t powers[DIGITS_MAX] = {
-        0,
-        UINT64_C(10),
-        UINT64_C(100),
-        UINT64_C(1000),
-        UINT64_C(10000),
-        UINT64_C(100000),
-        UINT64_C(1000000),
-        UINT64_C(10000000),
-        UINT64_C(100000000),
-        UINT64_C(1000000000),
-        UINT64_C(10000000000),
-        UINT64_C(100000000000),
-        UINT64_C(1000000000000),
-        UINT64_C(10000000000000),
-        UINT64_C(100000000000000),
-        UINT64_C(1000000000000000),
-        UINT64_C(10000000000000000),
-        UINT64_C(100000000000000000),
-        UINT64_C(1000000000000000000),
-        UINT64_C(10000000000000000000),
-    };
     if (n < 10) /* as most are */
         return 1;
     unsigned bits = 64 - (unsigned)__builtin_clzll(n);
     unsigned count = bits * 1233 >> 12;
-    return count + (n >= powers[count]);
+    return count + (n >= num_least[count + 1]);
 }
 
 size_t emit_header(char *out, char type, int64_t n)

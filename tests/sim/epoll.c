@@ -2,7 +2,6 @@
  * Descriptors that a loop waits for: those that are ready are told in any order. Its epoll instance has the loop's own
  * descriptor too, and that is how libuv gets its turns: it is ready as soon as nothing else is.
  */
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +11,9 @@
 #include "base/mem.h"
 #include "tests/sim/heap.h"
 #include "tests/sim/loops.h"
+#include "tests/sim/outside.h"
 #include "tests/sim/sockets.h"
 #include "tests/sim/uv_turn.h"
-
-#define WRAP(name) __wrap_##name
 
 _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP,
                "what poll(2) says, epoll says in the same bits");
@@ -23,19 +21,6 @@ _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &
 int WRAP(epoll_create1)(int flags);
 int WRAP(epoll_ctl)(int epoll, int what, int fd, struct epoll_event *event);
 int WRAP(epoll_wait)(int epoll, struct epoll_event *events, int most, int timeout_ms);
-
-/* What the simulation takes of memory is not weir's. */
-static void go_back(const bool *was_weirs)
-{
-    (void)heap_is_weirs(*was_weirs);
-}
-#define OUTSIDE __attribute__((cleanup(go_back), unused)) bool was_weirs = heap_is_weirs(false)
-
-static int fail(int error)
-{
-    errno = error;
-    return -1;
-}
 
 int uv_backend_fd(const uv_loop_t *uv)
 {
@@ -52,7 +37,7 @@ int WRAP(epoll_create1)(int flags)
     OUTSIDE;
     (void)flags;
     int fd = sock_open(SOCK_POLLS, 0);
-    return fd >= 0 ? fd : fail(EMFILE);
+    return fd >= 0 ? fd : sim_fail(EMFILE);
 }
 
 static unsigned found(const struct watcher *watcher)
@@ -94,13 +79,13 @@ int WRAP(epoll_ctl)(int epoll, int what, int fd, struct epoll_event *event)
         return 0;
     }
     if (polls == NULL || sock == NULL)
-        return fail(EBADF);
+        return sim_fail(EBADF);
     unsigned i = 0;
     while (i < sock->n_watchers && sock->watchers[i]->loop != polls->loop)
         i++;
     bool is_in = i < sock->n_watchers;
     if (is_in == (what == EPOLL_CTL_ADD))
-        return fail(is_in ? EEXIST : ENOENT);
+        return sim_fail(is_in ? EEXIST : ENOENT);
     if (what == EPOLL_CTL_DEL) {
         watcher_forget(sock->watchers[i]);
         sock->watchers[i] = sock->watchers[--sock->n_watchers];
@@ -109,7 +94,7 @@ int WRAP(epoll_ctl)(int epoll, int what, int fd, struct epoll_event *event)
     if (what == EPOLL_CTL_ADD) {
         bool is_needed = sock->kind == SOCK_LISTENS; /* for the start, which may fail */
         if (random_hits(&kernel.chance, kernel.odds.watch_short) && !is_needed)
-            return fail(random_hits(&kernel.chance, 500000) ? ENOMEM : ENOSPC);
+            return sim_fail(random_hits(&kernel.chance, 500000) ? ENOMEM : ENOSPC);
         if (i == WATCHERS_MAX)
             abort();
         sock->watchers[i] = mem_zalloc(1, sizeof(struct watcher));

@@ -2,7 +2,6 @@
  * The system's pipes, and how bytes go through one from socket to socket: as if they were read and written, with all that
  * may go wrong in that.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -10,9 +9,9 @@
 
 #include "base/mem.h"
 #include "tests/sim/heap.h"
+#include "tests/sim/outside.h"
 #include "tests/sim/sockets.h"
 
-#define WRAP(name) __wrap_##name
 #define UNABLE 50 /* in a million: sockets of a kind for which there is no splice */
 
 int WRAP(pipe2)(int ends[2], int flags);
@@ -20,25 +19,12 @@ ssize_t WRAP(splice)(int from, off_t *from_at, int to, off_t *to_at, size_t most
 ssize_t WRAP(read)(int fd, void *out, size_t room);
 ssize_t WRAP(write)(int fd, const void *data, size_t n);
 
-/* What the simulation takes of memory is not weir's. */
-static void go_back(const bool *was_weirs)
-{
-    (void)heap_is_weirs(*was_weirs);
-}
-#define OUTSIDE __attribute__((cleanup(go_back), unused)) bool was_weirs = heap_is_weirs(false)
-
-static int fail(int error)
-{
-    errno = error;
-    return -1;
-}
-
 int WRAP(pipe2)(int ends[2], int flags)
 {
     OUTSIDE;
     (void)flags;
     if (random_hits(&kernel.chance, kernel.odds.socket_short))
-        return fail(EMFILE);
+        return sim_fail(EMFILE);
     for (int i = 0; i < 2; i++)
         ends[i] = sock_open(SOCK_PIPE, 0);
     struct sock *reader = sock_of(ends[0]);
@@ -57,7 +43,7 @@ ssize_t sock_read_pipe(struct sock *sock, void *out, size_t room)
 {
     size_t n = sock->n_held < room ? sock->n_held : room;
     if (n == 0)
-        return fail(EAGAIN);
+        return sim_fail(EAGAIN);
     memcpy(out, sock->held, n);
     drop(sock, n);
     return (ssize_t)n;
@@ -67,9 +53,9 @@ static ssize_t fill(struct sock *reader, int from, size_t most)
 {
     size_t room = PIPE_HELD_MAX - reader->n_held;
     if (random_hits(&kernel.chance, UNABLE))
-        return fail(EINVAL);
+        return sim_fail(EINVAL);
     if (room == 0)
-        return fail(EAGAIN);
+        return sim_fail(EAGAIN);
     ssize_t n = WRAP(read)(from, reader->held + reader->n_held, most < room ? most : room);
     reader->n_held += n > 0 ? (size_t)n : 0;
     return n;
@@ -91,6 +77,6 @@ ssize_t WRAP(splice)(int from, off_t *from_at, int to, off_t *to_at, size_t most
     (void)flags;
     const struct sock *source = sock_of(from), *sink = sock_of(to);
     if (source == NULL || sink == NULL)
-        return fail(EBADF);
+        return sim_fail(EBADF);
     return source->kind == SOCK_PIPE ? empty(source->reader, to, most) : fill(sink->reader, from, most);
 }

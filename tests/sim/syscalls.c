@@ -17,13 +17,13 @@
 
 #include "base/mem.h"
 #include "tests/sim/heap.h"
+#include "tests/sim/outside.h"
 #include "tests/sim/sockets.h"
 #include "tests/sim/trace.h"
 
 #define PROCESS_ID 4242
 #define USER_ID 1000
 
-#define WRAP(name) __wrap_##name
 #define REAL(name) __real_##name /* for descriptors that are none of the simulation's */
 
 /* ---- time, chance, and who one is ---- */
@@ -92,24 +92,11 @@ int WRAP(malloc_trim)(size_t pad)
 
 /* ---- sockets ---- */
 
-/* What a call takes of memory is the simulation's, not weir's. */
-static void go_back(const bool *was_weirs)
-{
-    (void)heap_is_weirs(*was_weirs);
-}
-#define OUTSIDE __attribute__((cleanup(go_back), unused)) bool was_weirs = heap_is_weirs(false)
-
-static int fail(int error)
-{
-    errno = error;
-    return -1;
-}
-
 /* There is no room for one more. */
 static int fail_short(void)
 {
     static const int errors[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM};
-    return fail(errors[random_below(&kernel.chance, sizeof errors / sizeof errors[0])]);
+    return sim_fail(errors[random_below(&kernel.chance, sizeof errors / sizeof errors[0])]);
 }
 
 int WRAP(socket)(int family, int type, int protocol);
@@ -136,7 +123,7 @@ int WRAP(socket)(int family, int type, int protocol)
     if (random_hits(&kernel.chance, kernel.odds.socket_short))
         return fail_short();
     int fd = sock_open(SOCK_FRESH, family);
-    return fd >= 0 ? fd : fail(EMFILE);
+    return fd >= 0 ? fd : sim_fail(EMFILE);
 }
 
 int WRAP(bind)(int fd, const struct sockaddr *at, socklen_t len)
@@ -171,16 +158,16 @@ int WRAP(accept4)(int fd, struct sockaddr *peer, socklen_t *len, int flags)
     (void)flags;
     struct sock *sock = sock_of(fd);
     if (sock->n_waiting == 0)
-        return fail(EAGAIN);
+        return sim_fail(EAGAIN);
     if (random_hits(&kernel.chance, kernel.odds.accept_aborted)) {
         conn_drop(take_waiting(sock));
-        return fail(ECONNABORTED);
+        return sim_fail(ECONNABORTED);
     }
     if (random_hits(&kernel.chance, kernel.odds.accept_short))
         return fail_short();
     int client = sock_open(SOCK_CONNECTED, sock->family);
     if (client < 0)
-        return fail(EMFILE);
+        return sim_fail(EMFILE);
     struct conn *conn = take_waiting(sock);
     sock_of(client)->conn = conn;
     conn->fd = client;
@@ -193,11 +180,11 @@ int WRAP(connect)(int fd, const struct sockaddr *to, socklen_t len)
     OUTSIDE;
     if (random_hits(&kernel.chance, kernel.odds.unreachable)) {
         static const int errors[] = {ECONNREFUSED, ENETUNREACH, EADDRNOTAVAIL, EAGAIN};
-        return fail(errors[random_below(&kernel.chance, sizeof errors / sizeof errors[0])]);
+        return sim_fail(errors[random_below(&kernel.chance, sizeof errors / sizeof errors[0])]);
     }
     conn_begin(fd, to, len);
     trace_note(TRACE_CONNECT, sock_of(fd)->conn->number, NULL, 0);
-    return fail(EINPROGRESS);
+    return sim_fail(EINPROGRESS);
 }
 
 static int take_error(struct sock *sock)
@@ -229,7 +216,7 @@ int WRAP(setsockopt)(int fd, int level, int name, const void *value, socklen_t l
     (void)name;
     (void)value;
     (void)len;
-    return sock_of(fd) != NULL ? 0 : fail(EBADF);
+    return sock_of(fd) != NULL ? 0 : sim_fail(EBADF);
 }
 
 int WRAP(getsockname)(int fd, struct sockaddr *at, socklen_t *len)
@@ -244,7 +231,7 @@ int WRAP(getpeername)(int fd, struct sockaddr *at, socklen_t *len)
 {
     const struct conn *conn = sock_of(fd)->conn;
     if (conn == NULL || conn->to_weir.end == PIPE_RESET)
-        return fail(ENOTCONN);
+        return sim_fail(ENOTCONN);
     *len = conn->peer_len;
     memcpy(at, &conn->peer, conn->peer_len);
     return 0;
@@ -258,7 +245,7 @@ int WRAP(fcntl)(int fd, int command, ...)
     va_end(args);
     if (!is_simulated(fd))
         return REAL(fcntl)(fd, command, argument);
-    return sock_of(fd) != NULL ? 0 : fail(EBADF);
+    return sock_of(fd) != NULL ? 0 : sim_fail(EBADF);
 }
 
 int WRAP(ioctl)(int fd, unsigned long request, ...)
@@ -268,7 +255,7 @@ int WRAP(ioctl)(int fd, unsigned long request, ...)
     int *n = va_arg(args, int *);
     va_end(args);
     if (request != FIONREAD)
-        return fail(EINVAL);
+        return sim_fail(EINVAL);
     const struct conn *conn = sock_of(fd)->conn;
     *n = (int)(conn->to_weir.arrived - conn->to_weir.head);
     return 0;
@@ -291,7 +278,7 @@ int WRAP(close)(int fd)
     OUTSIDE;
     struct sock *sock = sock_of(fd);
     if (sock == NULL)
-        return is_simulated(fd) ? fail(EBADF) : REAL(close)(fd);
+        return is_simulated(fd) ? sim_fail(EBADF) : REAL(close)(fd);
     if (sock->conn != NULL)
         trace_note(TRACE_WEIR_CLOSE, sock->conn->number, NULL, 0);
     sock_close(fd);
@@ -322,18 +309,18 @@ ssize_t WRAP(read)(int fd, void *out, size_t room)
     if (sock != NULL && sock->kind == SOCK_PIPE)
         return sock_read_pipe(sock, out, room);
     if (conn == NULL)
-        return fail(EBADF);
+        return sim_fail(EBADF);
     struct slice here = pipe_here(&conn->to_weir);
     if (random_hits(&kernel.chance, kernel.odds.broken))
         conn_break(conn, random_hits(&kernel.chance, 500000) ? ECONNRESET : ETIMEDOUT);
     if (here.len == 0 && conn->error != 0)
-        return fail(take_error(sock));
+        return sim_fail(take_error(sock));
     if (random_hits(&kernel.chance, kernel.odds.interrupted))
-        return fail(EINTR);
+        return sim_fail(EINTR);
     if (here.len == 0 && conn->to_weir.end != PIPE_OPEN)
         return 0;
     if (here.len == 0 || random_hits(&kernel.chance, kernel.odds.again))
-        return fail(EAGAIN);
+        return sim_fail(EAGAIN);
     size_t n = some(here.len < room ? here.len : room, kernel.odds.cut_read);
     memcpy(out, here.at, n);
     trace_note(TRACE_WEIR_READ, conn->number, out, n);
@@ -372,7 +359,7 @@ ssize_t WRAP(writev)(int fd, const struct iovec *pieces, int n)
     struct sock *sock = sock_of(fd);
     int error = sock != NULL ? refusal(sock) : EBADF;
     if (error != 0)
-        return fail(error);
+        return sim_fail(error);
     struct conn *conn = sock->conn;
     size_t whole = 0, done = 0;
     for (int i = 0; i < n; i++)
