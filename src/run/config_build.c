@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/split.h"
 #include "base/why.h"
+#include "run/config_clash.h"
 #include "run/config_keys.h"
 #include "run/config_tls.h"
 
@@ -376,6 +377,8 @@ static void load(struct loading *l)
     for (size_t i = 0; i < l->file->n_sections; i++)
         l->file->sections[i].is_done = false;
     load_keys(l);
+    if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
+        config_clash_check(l->config, l->file);
     if (l->part == CONFIG_WHOLE && l->file->n_errors == 0)
         config_tls_load(l->config, l->file);
     load_classes(l);

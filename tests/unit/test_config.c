@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "folder_kit.h"
+#include "config_kit.h"
 #include "limit/slowlog.h"
 #include "run/config_build.h"
 #include "run/config_diff.h"
@@ -24,49 +24,7 @@
 #include "run/config_help.h"
 #include "run/config_keys.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-struct said {
-    char text[65536];
-    unsigned errors, warnings;
-};
-
-static struct said said;
-
-static void on_report(void *arg, bool is_error, const char *line)
-{
-    struct said *s = arg;
-    size_t len = strlen(s->text);
-    is_error ? s->errors++ : s->warnings++;
-    snprintf(s->text + len, sizeof s->text - len, "%s%s\n", is_error ? "" : "warning: ", line);
-}
-
-static void write_bytes(const char *path, const char *bytes, size_t n)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
-}
-
-static struct config *load(const char *path)
-{
-    said = (struct said){0};
-    return config_load(path, table, on_report, &said);
-}
-
-static struct config *load_text(const char *text)
-{
-    write_bytes("weir.conf", text, strlen(text));
-    return load("weir.conf");
-}
-
 /* ---- a table of mistakes ---- */
-
-struct mistake {
-    const char *text;
-    const char *said;
-};
 
 static const struct mistake line_mistakes[] = {
     {"[weir]\nworkers\n", "weir.conf:2: [weir]: expected: key = value\n"},
@@ -244,16 +202,6 @@ static const struct mistake cost_mistakes[] = {
      "weir.conf:2: [cost] mget: \"per kee\" means nothing: write a number, or a number and \"per key\" or \"per cost\"\n"},
     {"[cost]\nkeyss = 1\n", "weir.conf:2: [cost] keyss: unknown class keyss\n"},
 };
-
-static void check_mistakes(const struct mistake *mistakes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct config *config = load_text(mistakes[i].text);
-        assert_string_equal(said.text, mistakes[i].said);
-        assert_null(config);
-        assert_int_not_equal(said.errors, 0);
-    }
-}
 
 static void test_line_mistakes(void **state)
 {

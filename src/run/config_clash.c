@@ -1,0 +1,227 @@
+/*
+ * Two addresses are compared as sockets would be bound to them. Listening sockets of IPv6 take no IPv4 (net/listen.c),
+ * so only addresses of one family can meet.
+ */
+#include "run/config_clash.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/split.h"
+
+/* ---- addresses ---- */
+
+struct place {
+    const struct address *address;
+    struct endpoint endpoint; /* of an address in numbers, and of localhost; family 0: of neither */
+};
+
+static bool is_numeric(const char *host)
+{
+    return strchr(host, ':') != NULL || strspn(host, "0123456789.") == strlen(host);
+}
+
+static struct place place_of(const struct address *address)
+{
+    struct place place = {.address = address};
+    bool is_known = !address->is_unix && (is_numeric(address->host) || strcasecmp(address->host, "localhost") == 0);
+    if (is_known && address_resolve(address, &place.endpoint) != NULL)
+        place.endpoint.address.ss_family = AF_UNSPEC;
+    return place;
+}
+
+static sa_family_t family(const struct place *place)
+{
+    return place->endpoint.address.ss_family;
+}
+
+static const struct in_addr *v4(const struct place *place)
+{
+    return &((const struct sockaddr_in *)(const void *)&place->endpoint.address)->sin_addr;
+}
+
+static const struct in6_addr *v6(const struct place *place)
+{
+    return &((const struct sockaddr_in6 *)(const void *)&place->endpoint.address)->sin6_addr;
+}
+
+/* Every address of this machine, of its family: 0.0.0.0 or [::]. */
+static bool is_any(const struct place *place)
+{
+    return (family(place) == AF_INET && v4(place)->s_addr == INADDR_ANY) ||
+           (family(place) == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(v6(place)));
+}
+
+static bool is_loopback(const struct place *place)
+{
+    return (family(place) == AF_INET && ntohl(v4(place)->s_addr) >> 24 == IN_LOOPBACKNET) ||
+           (family(place) == AF_INET6 && IN6_IS_ADDR_LOOPBACK(v6(place)));
+}
+
+/* What a connection to 0.0.0.0 or [::] is made to: 127.0.0.1 or [::1]. */
+static struct place where_connected(const struct address *address)
+{
+    struct place place = place_of(address);
+    if (is_any(&place) && family(&place) == AF_INET)
+        ((struct sockaddr_in *)(void *)&place.endpoint.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    else if (is_any(&place))
+        ((struct sockaddr_in6 *)(void *)&place.endpoint.address)->sin6_addr = in6addr_loopback;
+    return place;
+}
+
+/* The next part of a path, without what changes nothing ("/", "/."). False: there is none. */
+static bool next_part(const char **path, struct slice *part)
+{
+    do {
+        *path += strspn(*path, "/");
+        *part = slice_of(*path, strcspn(*path, "/"));
+        *path += part->len;
+    } while (slice_eq(*part, SLICE(".")));
+    return part->len > 0;
+}
+
+static bool is_same_path(const char *a, const char *b)
+{
+    struct slice of_a, of_b;
+    bool has_a, has_b;
+    do {
+        has_a = next_part(&a, &of_a);
+        has_b = next_part(&b, &of_b);
+    } while (has_a && has_b && slice_eq(of_a, of_b));
+    return !has_a && !has_b;
+}
+
+static bool is_same(const struct place *a, const struct place *b)
+{
+    if (a->address->is_unix || b->address->is_unix)
+        return a->address->is_unix && b->address->is_unix && is_same_path(a->address->host, b->address->host);
+    if (a->address->port != b->address->port || a->address->port == 0 || family(a) != family(b))
+        return false;
+    switch (family(a)) {
+    case AF_INET:
+        return v4(a)->s_addr == v4(b)->s_addr;
+    case AF_INET6:
+        return IN6_ARE_ADDR_EQUAL(v6(a), v6(b));
+    default:
+        return strcasecmp(a->address->host, b->address->host) == 0;
+    }
+}
+
+/* Is one of them every address, and the other one of those? */
+static bool is_within(const struct place *a, const struct place *b)
+{
+    return !a->address->is_unix && !b->address->is_unix && a->address->port == b->address->port &&
+           a->address->port != 0 && family(a) == family(b) && (is_any(a) || is_any(b));
+}
+
+/* Does who connects to `to` reach who listens at `at`? */
+static bool is_reached(const struct place *to, const struct place *at)
+{
+    return is_same(to, at) || (is_any(at) && is_loopback(to) && is_within(to, at));
+}
+
+/* ---- their lines ---- */
+
+/* The line that names the i-th address of `listen`; NULL: the default does. */
+static const struct entry *listen_entry(const struct config_file *file, size_t i)
+{
+    const struct entry *e = NULL;
+    while ((e = config_file_next_of(file, SECTION_WEIR, SLICE(""), e)) != NULL) {
+        struct slice rest = slice_str(e->value), part;
+        while (slice_eq_nocase(slice_str(e->key), SLICE("listen")) && split_next(&rest, ',', &part))
+            if (i-- == 0)
+                return e;
+    }
+    return NULL;
+}
+
+static const struct entry *entry_of(const struct config_file *file, enum section_kind kind, const char *key)
+{
+    const struct entry *e = NULL;
+    while ((e = config_file_next(file, kind, e)) != NULL && !slice_eq_nocase(slice_str(e->key), slice_str(key)))
+        ;
+    return e;
+}
+
+struct words {
+    const char *between, *after; /* two addresses */
+};
+
+static void clash(struct config_file *file, const struct entry *entry, const struct address *first,
+                  const struct address *second, struct words words)
+{
+    char texts[2][ADDRESS_TEXT], what[CONFIG_WHY_ROOM + 2 * ADDRESS_TEXT];
+    address_print(first, texts[0], sizeof texts[0]);
+    address_print(second, texts[1], sizeof texts[1]);
+    snprintf(what, sizeof what, "%s%s%s%s", texts[0], words.between, texts[1], words.after);
+    if (entry != NULL)
+        entry_error(file, entry, what);
+    else
+        config_file_say(file, true, 0, NULL, NULL, what);
+}
+
+/* ---- the checks ---- */
+
+static void check_listens(const struct config *config, struct config_file *file)
+{
+    for (size_t i = 1; i < config->n_listens; i++)
+        for (size_t j = 0; j < i; j++) {
+            struct place a = place_of(&config->listens[i].address), b = place_of(&config->listens[j].address);
+            if (is_same(&a, &b))
+                clash(file, listen_entry(file, i), a.address, b.address,
+                      (struct words){" is the same place as ", ": name it once"});
+        }
+}
+
+static void check_admin(const struct config *config, struct config_file *file)
+{
+    const struct address http = config->admin_listen, socket = {.host = config->admin_socket, .is_unix = true};
+    for (size_t i = 0; i < config->n_listens; i++) {
+        struct place clients = place_of(&config->listens[i].address);
+        struct place admin = {0};
+        if (http.host != NULL)
+            admin = place_of(&http);
+        if (http.host != NULL && (is_same(&admin, &clients) || is_within(&admin, &clients)))
+            clash(file, entry_of(file, SECTION_ADMIN, "listen"), admin.address, clients.address,
+                  (struct words){" meets ", ", where clients connect (listen in [weir]): give it a port of its own"});
+        admin.address = &socket;
+        if (socket.host != NULL && is_same(&admin, &clients))
+            clash(file, entry_of(file, SECTION_ADMIN, "socket"), admin.address, clients.address,
+                  (struct words){" is ", ", where clients connect (listen in [weir]): give it a path of its own"});
+    }
+}
+
+/* `at` is one of weir's own places, named by `entry` (NULL: by a default). */
+static void check_own(const struct config *config, struct config_file *file, const struct address *at,
+                      const struct entry *entry)
+{
+    struct place to = where_connected(&config->upstream), own = place_of(at);
+    const struct entry *upstream = entry_of(file, SECTION_WEIR, "upstream");
+    if (!is_reached(&to, &own))
+        return;
+    if (upstream != NULL)
+        clash(file, upstream, &config->upstream, at,
+              (struct words){" is where weir itself listens (", "): name the address of Redis"});
+    else
+        clash(file, entry, at, &config->upstream,
+              (struct words){" is where weir looks for Redis (upstream is ", "): choose another, or set upstream"});
+}
+
+static void check_upstream(const struct config *config, struct config_file *file)
+{
+    for (size_t i = 0; i < config->n_listens; i++)
+        check_own(config, file, &config->listens[i].address, listen_entry(file, i));
+    const struct address socket = {.host = config->admin_socket, .is_unix = true};
+    if (config->admin_listen.host != NULL)
+        check_own(config, file, &config->admin_listen, entry_of(file, SECTION_ADMIN, "listen"));
+    if (socket.host != NULL)
+        check_own(config, file, &socket, entry_of(file, SECTION_ADMIN, "socket"));
+}
+
+void config_clash_check(const struct config *config, struct config_file *file)
+{
+    check_listens(config, file);
+    check_admin(config, file);
+    check_upstream(config, file);
+}
