@@ -5,6 +5,8 @@
  */
 #include "base/glob.h"
 
+#include <string.h>
+
 /* The member of a set at *at: a range, or one byte as a range; `\` takes the next byte as itself. */
 static void set_member(struct slice pattern, size_t *at, unsigned char *low, unsigned char *high)
 {
@@ -91,4 +93,31 @@ bool glob_is_closed(struct slice pattern)
         }
     }
     return true;
+}
+
+static bool has_any(struct slice text, const char *set)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] != '\0' && strchr(set, text.at[i]) != NULL)
+            return true;
+    return false;
+}
+
+/*
+ * A pattern of letters and stars that matches another one read as a text meets each star and ? of it with a star, and
+ * so whatever they stand for.
+ */
+bool glob_covers(struct slice wide, struct slice narrow)
+{
+    bool is_literal = !has_any(narrow, "*?[\\");
+    bool is_simple = !has_any(wide, "?[\\") && !has_any(narrow, "[\\");
+    return slice_eq(wide, narrow) || glob_is_any(wide) || ((is_literal || is_simple) && glob_match(wide, narrow));
+}
+
+bool glob_is_any(struct slice pattern)
+{
+    for (size_t i = 0; i < pattern.len; i++)
+        if (pattern.at[i] != '*')
+            return false;
+    return pattern.len > 0;
 }

@@ -14,4 +14,13 @@ bool glob_is_closed(struct slice pattern);
 /* Takes at most pattern.len * text.len steps; no recursion. */
 bool glob_match(struct slice pattern, struct slice text);
 
+/*
+ * Does `wide` match whatever `narrow` matches? Only what is plain to see: false where it takes thought ([...] in either
+ * of two patterns that are not equal, ? against *).
+ */
+bool glob_covers(struct slice wide, struct slice narrow);
+
+/* Is it nothing but stars? */
+bool glob_is_any(struct slice pattern);
+
 #endif

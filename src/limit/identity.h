@@ -65,6 +65,21 @@ __attribute__((warn_unused_result)) bool match_parse(struct match *match, struct
                                                      size_t why_size);
 bool match_holds(const struct match *match, const struct facts *facts);
 bool match_is_of_key(const struct match *match);
+
+/* Does `wide` hold for whomever `narrow` holds for? Only what can be proven from the two alone. */
+bool match_covers(const struct match *wide, const struct match *narrow);
+
+/* Does it hold for everybody (listener:*)? */
+bool match_is_of_all(const struct match *match);
+
+/* Does it hold for everybody of whom there is such a fact at all (user:*, ip:0.0.0.0/0)? */
+bool match_is_open(const struct match *match);
+
+/* Does it believe what the client says of itself (name, key)? */
+bool match_is_claimed(const struct match *match);
+
+/* "user", "ip" ... */
+const char *match_kind(const struct match *match);
 void match_fini(struct match *match);
 
 #endif

@@ -122,6 +122,40 @@ bool match_is_of_key(const struct match *match)
     return match->kind == MATCH_KEY;
 }
 
+/* ---- what can be said of terms without a client ---- */
+
+bool match_is_open(const struct match *match)
+{
+    return match->kind == MATCH_IP ? match->network.prefix == 0 : glob_is_any(slice_str(match->glob));
+}
+
+/* Every client has come to some listener; all else may be unknown. */
+bool match_is_of_all(const struct match *match)
+{
+    return match->kind == MATCH_LISTENER && match_is_open(match);
+}
+
+bool match_covers(const struct match *wide, const struct match *narrow)
+{
+    if (match_is_of_all(wide))
+        return true;
+    if (wide->kind != narrow->kind)
+        return false;
+    if (wide->kind != MATCH_IP)
+        return glob_covers(slice_str(wide->glob), slice_str(narrow->glob));
+    return wide->network.prefix <= narrow->network.prefix && network_holds(&wide->network, &narrow->network.ip);
+}
+
+bool match_is_claimed(const struct match *match)
+{
+    return match->kind == MATCH_NAME || match->kind == MATCH_KEY;
+}
+
+const char *match_kind(const struct match *match)
+{
+    return kind_names[match->kind];
+}
+
 void match_fini(struct match *match)
 {
     free(match->glob);

@@ -204,9 +204,11 @@ static void warn_unknown(void *arg, struct slice class, struct slice unknown, st
         return;
     }
     const struct entry *e = NULL;
+    char nothing[CONFIG_WHY_ROOM + 32];
+    snprintf(nothing, sizeof nothing, "%s: nothing is denied", what);
     while ((e = config_file_next(l->file, SECTION_POLICY, e)) != NULL)
         if (slice_eq_nocase(slice_str(e->key), class))
-            entry_says(l->file, false, e, what);
+            entry_says(l->file, false, e, slice_eq_nocase(slice_str(e->value), SLICE("deny")) ? nothing : what);
 }
 
 /* ---- [policy NAME] ---- */
@@ -252,6 +254,11 @@ static const struct trait *find_trait(struct slice key)
     return NULL;
 }
 
+bool config_is_limit_line(struct slice key)
+{
+    return find_trait(key) == NULL && !slice_eq_nocase(key, SLICE("match"));
+}
+
 static void load_policy_line(struct loading *l, struct policy *policy, const struct entry *entry)
 {
     char why[CONFIG_WHY_ROOM] = "";
@@ -262,7 +269,7 @@ static void load_policy_line(struct loading *l, struct policy *policy, const str
         snprintf(why, sizeof why, "a value is missing");
     else if (find_trait(key) != NULL)
         is_good = find_trait(key)->set(policy, value, why, sizeof why);
-    else if (!slice_eq_nocase(key, SLICE("match")))
+    else if (config_is_limit_line(key))
         is_good = policy_add_limits(l->config->rules.policies, policy, l->table, key, value, why, sizeof why);
     else if (is_default)
         snprintf(why, sizeof why, "the policy default binds whoever no other policy does: it has no match");

@@ -27,4 +27,7 @@ struct config *config_read(struct config_file *file, const struct command_table 
 struct config *config_load(const char *path, const struct command_table *table,
                            void (*report)(void *arg, bool is_error, const char *line), void *arg);
 
+/* Is a line of [policy NAME] with this key a line of limits (not match, admin ...)? */
+bool config_is_limit_line(struct slice key);
+
 #endif

@@ -14,6 +14,7 @@
 #include "run/config_build.h"
 #include "run/config_file.h"
 #include "run/config_help.h"
+#include "run/config_lint.h"
 #include "run/proxy.h"
 #include "upstream/control.h"
 
@@ -21,7 +22,7 @@
 
 struct options {
     const char *file;
-    bool is_test;
+    bool is_test, is_strict;
 };
 
 static void print_version(void)
@@ -34,11 +35,12 @@ static void print_help(void)
 {
     fputs("weir stands in front of Redis and limits what its clients may do.\n"
           "\n"
-          "usage: weir [-c FILE] [-t]\n"
+          "usage: weir [-c FILE] [-t [--strict]]\n"
           "\n"
           "  -c FILE     read the configuration from FILE; without it weir listens on 127.0.0.1:6380,\n"
           "              forwards to 127.0.0.1:6379 and limits nothing\n"
-          "  -t          check the configuration, print every error, and exit: 0 if it is good, 1 if not\n"
+          "  -t          check the configuration, print every error and warning, and exit: 0 if it is good, 1 if not\n"
+          "  --strict    with -t: a warning is an error\n"
           "  --keys      print the keys of the sections [weir] and [admin], what they mean, and their defaults\n"
           "  --version   print the versions of weir and of the libraries it uses\n"
           "  --help      print this\n"
@@ -56,9 +58,10 @@ static struct options parse(int argc, char **argv)
 {
     static const struct option names[] = {{"version", no_argument, NULL, 'v'},
                                           {"keys", no_argument, NULL, 'k'},
+                                          {"strict", no_argument, NULL, 's'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    struct options options = {NULL, false};
+    struct options options = {0};
     int option;
     while ((option = getopt_long(argc, argv, "c:th", names, NULL)) != -1) {
         switch (option) {
@@ -67,6 +70,9 @@ static struct options parse(int argc, char **argv)
             break;
         case 't':
             options.is_test = true;
+            break;
+        case 's':
+            options.is_strict = true;
             break;
         case 'v':
             print_version();
@@ -82,6 +88,10 @@ static struct options parse(int argc, char **argv)
             exit(EXIT_CONFIG);
         }
     }
+    if (options.is_strict && !options.is_test) {
+        fputs("weir: --strict is for checking: give it with -t\ntry: weir --help\n", stderr);
+        exit(EXIT_CONFIG);
+    }
     if (optind < argc) {
         fprintf(stderr, "weir: %s is not an option; the configuration is given with -c\ntry: weir --help\n",
                 argv[optind]);
@@ -96,14 +106,31 @@ static void report(void *arg, bool is_error, const char *line)
     fprintf(stderr, "%s%s\n", is_error ? "" : "warning: ", line);
 }
 
+struct findings {
+    bool is_strict;
+    unsigned n_warnings;
+};
+
+static void report_finding(void *arg, bool is_error, const char *line)
+{
+    struct findings *findings = arg;
+    findings->n_warnings += !is_error;
+    report(NULL, is_error || findings->is_strict, line);
+}
+
 static int test(const struct options *options, struct command_table *builtin)
 {
-    struct config *config = config_load(options->file, builtin, report, NULL);
-    if (config == NULL)
-        return EXIT_CONFIG;
-    printf("%s is a good configuration\n", options->file != NULL ? options->file : "the default");
+    struct findings findings = {.is_strict = options->is_strict};
+    struct config_file file = {.path = options->file, .report = report_finding, .arg = &findings};
+    struct config *config = config_read(&file, builtin);
+    if (config != NULL)
+        config_lint(config, &file);
+    bool is_good = config != NULL && !(findings.is_strict && findings.n_warnings > 0);
+    if (is_good)
+        printf("%s is a good configuration\n", options->file != NULL ? options->file : "the default");
     config_free(config);
-    return 0;
+    config_file_fini(&file);
+    return is_good ? 0 : EXIT_CONFIG;
 }
 
 static bool open_log(const struct config *config)

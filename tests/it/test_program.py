@@ -31,7 +31,7 @@ def test_version_names_weir_and_its_libraries():
 def test_help_names_every_option():
     done = run_weir("--help")
     assert done.returncode == 0
-    for option in ("-c FILE", "-t", "--keys", "--version", "--help"):
+    for option in ("-c FILE", "-t", "--strict", "--keys", "--version", "--help"):
         assert option in done.stdout
 
 
@@ -183,6 +183,32 @@ def test_an_unknown_command_is_a_warning(text, word, tmp_path):
     done = run_weir("-t", "-c", write(tmp_path, text))
     assert done.returncode == 0
     assert "warning" in done.stderr and word in done.stderr
+
+
+MIXED_UP = "[policy batch]\nmatch = user:batch\nread = 5/s\n; [policy ops]\nmatch = user:ops\nadmin = yes\n"
+
+
+def test_what_can_hardly_be_meant_is_a_warning(tmp_path):
+    path = write(tmp_path, MIXED_UP)
+    done = run_weir("-t", "-c", path)
+    assert done.returncode == 0 and "good configuration" in done.stdout
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith(f"warning: {path}:6: [policy batch] admin: ") for line in lines)
+
+
+@pytest.mark.parametrize("text", [MIXED_UP, "[policy default]\ncmd.flushal = deny\n"], ids=["meaning", "command"])
+def test_with_strict_a_warning_is_an_error(text, tmp_path):
+    path = write(tmp_path, text)
+    done = run_weir("-t", "--strict", "-c", path)
+    assert done.returncode == 1 and done.stdout == ""
+    assert all(line.startswith(f"{path}:") for line in done.stderr.splitlines())
+    assert run_weir("-t", "--strict", "-c", "conf/weir.conf").returncode == 0
+
+
+def test_strict_is_for_checking(tmp_path):
+    done = run_weir("--strict", "-c", write(tmp_path, GOOD))
+    assert done.returncode == 1 and "-t" in done.stderr
 
 
 # ---- listeners ----

@@ -1,5 +1,5 @@
 /*
- * What is wrong with a configuration whose every line is good: addresses that clash.
+ * What is wrong with a configuration whose every line is good: addresses that clash; and what can hardly be meant.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "config_kit.h"
+#include "run/config_lint.h"
 
 static const struct mistake clashes[] = {
     {"[weir]\nlisten = 127.0.0.1:1\nupstream = 127.0.0.1:1\n",
@@ -86,12 +87,89 @@ static void test_addresses_that_do_not_clash(void **state)
     }
 }
 
+/* ---- warnings ---- */
+
+static void lint(const char *text)
+{
+    said = (struct said){0};
+    write_bytes("weir.conf", text, strlen(text));
+    struct config_file file = {.path = "weir.conf", .report = on_report, .arg = &said};
+    struct config *config = config_read(&file, table);
+    assert_non_null(config);
+    config_lint(config, &file);
+    config_free(config);
+    config_file_fini(&file);
+}
+
+static const struct mistake hardly_meant[] = {
+    {"[policy batch]\nmatch = user:batch\nread = 5/s\n; [policy operators]\nmatch = user:ops\nadmin = yes\n",
+     "warning: weir.conf:6: [policy batch] admin: whom this policy binds is an operator and limited: is the [policy NAME] "
+     "of the operators missing above? Give them one without limits\n"
+     "warning: weir.conf:6: [policy batch] admin: makes operators of whom any of 2 match lines binds, from line 2 on: is a "
+     "[policy NAME] missing between them? If all are meant, join them in one\n"},
+    {"[policy o]\nadmin = yes\nmatch = ip:10.0.0.1, name:ops\n",
+     "warning: weir.conf:3: [policy o] match: name is what a client says of itself, and here it makes an operator: use "
+     "user, tls or ip, or the socket of [admin]\n"},
+    {"[policy o]\nadmin = yes\nmatch = user:*\n",
+     "warning: weir.conf:3: [policy o] match: user:* makes an operator of everybody: say who the operators are\n"},
+    {"[policy o]\nadmin = yes\nmatch = user:a, ip:0.0.0.0/0\n",
+     "warning: weir.conf:3: [policy o] match: ip:0.0.0.0/0 makes an operator of everybody: say who the operators are\n"},
+    {"[policy default]\nadmin = yes\n",
+     "warning: weir.conf:2: [policy default] admin: everybody whom no other policy binds is an operator: give operators a "
+     "policy of their own, with a match\n"},
+    {"[policy a]\nmatch = user:a*\nall = 1/s\n[policy b]\nmatch = user:ab\nall = 2/s\n",
+     "warning: weir.conf:4: [policy b]: binds nobody: whom it matches is bound before, by [policy a] in line 1: move it "
+     "above, or take it out\n"},
+    {"[policy default]\nall = 1/s\n[policy b]\nmatch = listener:*\nall = 2/s\n",
+     "warning: weir.conf:1: [policy default]: binds nobody: [policy b] in line 3 binds everybody\n"},
+    {"[policy a]\nmatch = user:a\n",
+     "warning: weir.conf:1: [policy a]: has no limits, so whom it binds is unlimited: give it some; or, if that is "
+     "meant, say so with priority = normal\n"},
+    {"[policy a]\nmatch = user:a\nread = 9/s, 4/s burst 5\n\nall = 5/s\nread = 5/s per policy\n",
+     "warning: weir.conf:3: [policy a] read: 9/s never binds: read = 4/s burst 5 in line 3 stops all that it would: take "
+     "one of them out\n"},
+    {"[policy a]\nmatch = user:a\nread = 9/s over delay 10s\nwrite = 9/s over delay 5s\n",
+     "warning: weir.conf:3: [policy a] read: a command may wait 10 s, but clients give up earlier (Jedis after 2 s, "
+     "go-redis after 3 s, others after 5 s): delay less, or refuse\n"},
+    {"[policy default]\ncmd.flushal = deny\n",
+     "warning: weir.conf:2: [policy default] cmd.flushal: flushal is no command that weir knows (did you mean flushall?): "
+     "nothing is denied\n"},
+};
+
+static void test_what_can_hardly_be_meant(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(hardly_meant); i++) {
+        lint(hardly_meant[i].text);
+        assert_string_equal(said.text, hardly_meant[i].said);
+        assert_int_equal(said.errors, 0);
+    }
+}
+
+static void test_what_is_meant(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "[policy o]\nmatch = user:ops, user:alice, ip:10.0.0.1\nadmin = yes\n",
+        "[policy o]\nmatch = user:a\nmatch = name:b\nadmin = no\nall = 1/s\n",
+        "[policy a]\nmatch = user:a\npriority = normal\n[policy b]\nmatch = user:a*\nweight = 5\n",
+        "[policy a]\nmatch = user:a\nwrite = 200/s burst 400, 10000/h\nall = 9/s over delay 5s\ncmd.keys = deny\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        lint(texts[i]);
+        assert_string_equal(said.text, "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses_that_clash),
         cmocka_unit_test(test_localhost_is_looked_up),
         cmocka_unit_test(test_addresses_that_do_not_clash),
+        cmocka_unit_test(test_what_can_hardly_be_meant),
+        cmocka_unit_test(test_what_is_meant),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -131,6 +131,29 @@ static void stars_cost_no_more_than_a_product(void **state)
     assert_false(glob_match(slice_of(pattern, 200), slice_of(text, 4000)));
 }
 
+/* Whatever is said to be covered is matched. */
+static void covering_patterns_match_as_much(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    unsigned covered = 0;
+    for (int i = 0; i < 200000; i++) {
+        char wide[6], narrow[6], text[6];
+        fill(&seed, wide, sizeof wide, "ab*?[]", 6);
+        fill(&seed, narrow, sizeof narrow, "ab*?[]", 6);
+        fill(&seed, text, sizeof text, "ab", 2);
+        if (!glob_is_closed(slice_str(wide)) || !glob_is_closed(slice_str(narrow)) ||
+            !glob_covers(slice_str(wide), slice_str(narrow)))
+            continue;
+        covered++;
+        if (matches(narrow, text) && !matches(wide, text))
+            fail_msg("%s does not match %s, which %s does", wide, text, narrow);
+    }
+    assert_true(covered > 1000);
+    assert_true(glob_covers(SLICE("a*c*"), SLICE("ab*c?")));
+    assert_false(glob_is_any(SLICE("")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +162,7 @@ int main(void)
         cmocka_unit_test(stars_equal_the_model),
         cmocka_unit_test(every_byte_is_a_pattern),
         cmocka_unit_test(stars_cost_no_more_than_a_product),
+        cmocka_unit_test(covering_patterns_match_as_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,23 @@
+/*
+ * What of a configuration has no effect, as can be proven without a client: policies that bind nobody, limits that
+ * never refuse.
+ */
+#ifndef WEIR_LIMIT_IMPLY_H
+#define WEIR_LIMIT_IMPLY_H
+
+#include "limit/policy.h"
+
+/*
+ * A policy that is asked before this one and binds whom the first of its terms holds for, if the same is true of each of
+ * its terms; NULL: it may bind somebody. Of `default`: one that binds everybody.
+ */
+const struct policy *policies_covering(const struct policies *policies, const struct policy *policy);
+
+/*
+ * Another limit of the policy, which refuses whatever limit `index` would not let pass; NULL: none that could be proven
+ * to. Of two that are equal it is the first. The policy is bound to a command table: of commands that this one does not
+ * know nothing is proven.
+ */
+const struct limit *policy_stricter(const struct policy *policy, unsigned index);
+
+#endif

@@ -1,0 +1,178 @@
+/* Only what can be proven from the file is said: a warning that is wrong teaches people not to read them. */
+#include "run/config_lint.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/split.h"
+#include "base/why.h"
+#include "limit/imply.h"
+#include "run/config_build.h"
+
+#define PATIENCE_NS (5 * NS_PER_S) /* the longest time-out of a request that is a default of usual clients */
+
+/* One policy and where it is written. */
+struct subject_matter {
+    struct config_file *file;
+    const struct policies *policies;
+    const struct policy *policy;
+};
+
+/* ---- where things are written ---- */
+
+static const struct section *section_of(const struct subject_matter *s, const struct policy *policy)
+{
+    return config_file_section(s->file, SECTION_POLICY, slice_str(policy->name));
+}
+
+static const struct entry *next_line(const struct subject_matter *s, const struct entry *previous)
+{
+    return config_file_next_of(s->file, SECTION_POLICY, slice_str(s->policy->name), previous);
+}
+
+static bool is_key(const struct entry *entry, const char *key)
+{
+    return slice_eq_nocase(slice_str(entry->key), slice_str(key));
+}
+
+/* The item of the policy's lines of limits (or of `match`) with this number, and its line. */
+static const struct entry *find_item(const struct subject_matter *s, bool is_match, size_t index, struct slice *item)
+{
+    const struct entry *e = NULL;
+    while ((e = next_line(s, e)) != NULL) {
+        struct slice rest = slice_str(e->value);
+        bool is_wanted = is_match ? is_key(e, "match") : config_is_limit_line(slice_str(e->key));
+        while (is_wanted && split_next(&rest, ',', item))
+            if (index-- == 0)
+                return e;
+    }
+    return NULL;
+}
+
+/* ---- operators ---- */
+
+static unsigned count_match_lines(const struct subject_matter *s, unsigned *first)
+{
+    const struct entry *e = NULL;
+    unsigned n = 0;
+    while ((e = next_line(s, e)) != NULL)
+        if (is_key(e, "match") && n++ == 0)
+            *first = e->line;
+    return n;
+}
+
+static void check_operators_terms(const struct subject_matter *s)
+{
+    char what[CONFIG_WHY_ROOM];
+    for (size_t i = 0; i < s->policy->n_matches; i++) {
+        const struct match *match = &s->policy->matches[i];
+        struct slice item;
+        const struct entry *e = find_item(s, true, i, &item);
+        if (match_is_claimed(match))
+            why_set(what, sizeof what,
+                    "%s is what a client says of itself, and here it makes an operator: use user, tls or ip, or the "
+                    "socket of [admin]",
+                    match_kind(match));
+        else if (match_is_open(match))
+            why_set(what, sizeof what, "%.*s makes an operator of everybody: say who the operators are",
+                    WHY_SLICE(item));
+        else
+            continue;
+        entry_says(s->file, false, e, what);
+    }
+}
+
+static void check_operators(const struct subject_matter *s)
+{
+    char what[CONFIG_WHY_ROOM];
+    unsigned first = 0;
+    const struct entry *e = NULL;
+    while ((e = next_line(s, e)) != NULL && !is_key(e, "admin"))
+        ;
+    if (!s->policy->is_admin || e == NULL)
+        return;
+    if (s->policy->n_matches == 0)
+        entry_says(s->file, false, e,
+                   "everybody whom no other policy binds is an operator: give operators a policy of their own, with a "
+                   "match");
+    if (s->policy->n_limits > 0)
+        entry_says(s->file, false, e,
+                   "whom this policy binds is an operator and limited: is the [policy NAME] of the operators missing "
+                   "above? Give them one without limits");
+    unsigned n = count_match_lines(s, &first);
+    if (n > 1) {
+        why_set(what, sizeof what,
+                "makes operators of whom any of %u match lines binds, from line %u on: is a [policy NAME] missing "
+                "between them? If all are meant, join them in one",
+                n, first);
+        entry_says(s->file, false, e, what);
+    }
+    check_operators_terms(s);
+}
+
+/* ---- without effect ---- */
+
+static void check_reach(const struct subject_matter *s)
+{
+    char what[CONFIG_WHY_ROOM];
+    const struct policy *before = policies_covering(s->policies, s->policy);
+    if (before == NULL)
+        return;
+    const struct section *section = section_of(s, s->policy);
+    unsigned line = section_of(s, before)->line;
+    if (s->policy->n_matches == 0)
+        why_set(what, sizeof what, "binds nobody: [policy %s] in line %u binds everybody", before->name, line);
+    else
+        why_set(what, sizeof what,
+                "binds nobody: whom it matches is bound before, by [policy %s] in line %u: move it above, or take it "
+                "out",
+                before->name, line);
+    config_file_say(s->file, false, section->line, section->title, NULL, what);
+}
+
+static void check_emptiness(const struct subject_matter *s)
+{
+    const struct entry *e = NULL;
+    while ((e = next_line(s, e)) != NULL)
+        if (!is_key(e, "match"))
+            return;
+    const struct section *section = section_of(s, s->policy);
+    config_file_say(s->file, false, section->line, section->title, NULL,
+                    "has no limits, so whom it binds is unlimited: give it some; or, if that is meant, say so with "
+                    "priority = normal");
+}
+
+static void check_limit(const struct subject_matter *s, unsigned index)
+{
+    char what[CONFIG_WHY_ROOM];
+    struct slice item, other;
+    const struct entry *e = find_item(s, false, index, &item);
+    const struct limit *limit = &s->policy->limits[index];
+    const struct limit *stricter = policy_stricter(s->policy, index);
+    if (limit->action == OVER_DELAY && limit->delay_ns > PATIENCE_NS) {
+        why_set(what, sizeof what,
+                "a command may wait %" PRIu64 " s, but clients give up earlier (Jedis after 2 s, go-redis after 3 s, "
+                "others after 5 s): delay less, or refuse",
+                limit->delay_ns / NS_PER_S);
+        entry_says(s->file, false, e, what);
+    }
+    if (stricter == NULL)
+        return;
+    const struct entry *at = find_item(s, false, (size_t)(stricter - s->policy->limits), &other);
+    why_set(what, sizeof what, "%.*s never binds: %.*s = %.*s in line %u stops all that it would: take one of them out",
+            WHY_SLICE(item), WHY_SLICE(slice_str(at->key)), WHY_SLICE(other), at->line);
+    entry_says(s->file, false, e, what);
+}
+
+void config_lint(const struct config *config, struct config_file *file)
+{
+    struct subject_matter s = {.file = file, .policies = config->rules.policies};
+    for (size_t i = 0; i < policies_count(s.policies); i++) {
+        s.policy = policies_at(s.policies, i);
+        check_operators(&s);
+        check_reach(&s);
+        check_emptiness(&s);
+        for (unsigned j = 0; j < s.policy->n_limits; j++)
+            check_limit(&s, j);
+    }
+}
