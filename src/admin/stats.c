@@ -248,6 +248,8 @@ static void write_events(struct text *out, const struct snapshot *s)
         json_number(out, "time_ms", s->events[i].unix_ms);
         json_string(out, "kind", s->events[i].kind);
         json_string(out, "text", s->events[i].text);
+        json_number(out, "count", s->events[i].count);
+        json_number(out, "first_ms", s->events[i].first_unix_ms);
         json_close_object(out);
     }
     json_close_list(out);

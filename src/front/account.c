@@ -6,6 +6,7 @@
 #include "front/meter.h"
 #include "front/payer.h"
 #include "front/session.h"
+#include "front/stopped.h"
 #include "limit/amount.h"
 
 #define TOP_BYTES_LATEST (1 << 20)
@@ -27,7 +28,8 @@ bool account_waits_long(const struct client *client)
 }
 
 /* GATE_WAIT; or out of memory it is closed. */
-static enum gate wait(struct client *client, uint64_t headed_ns, const struct verdict *verdict)
+static enum gate wait(struct client *client, const struct account *whose, uint64_t headed_ns,
+                      const struct verdict *verdict)
 {
     struct meter *meter = meter_make(client);
     if (meter == NULL) {
@@ -35,6 +37,7 @@ static enum gate wait(struct client *client, uint64_t headed_ns, const struct ve
         client_close_starved(client);
         return GATE_CLOSE;
     }
+    stopped_note(client->front, whose, verdict->limit, WHOM_DELAYED);
     meter->headed_ns = headed_ns;
     meter->waited_for = verdict->limit->id + 1U;
     meter->turn = verdict->turn;
@@ -115,7 +118,7 @@ enum gate account_ask_idly(struct client *client, size_t n)
         return GATE_WAIT;
     const struct account own = payer_of(client);
     if (ask_debtor(client, &own, n, &verdict) == GATE_WAIT)
-        return wait(client, client->front->loop->now_ns, &verdict);
+        return wait(client, &own, client->front->loop->now_ns, &verdict);
     end_wait(client);
     return GATE_PASS;
 }
@@ -184,6 +187,24 @@ static bool is_others(const struct account *account, const struct account *own)
     return account->holders[PER_SUBJECT] != own->holders[PER_SUBJECT];
 }
 
+/* Whose limit has said so: the connection's own, or of whom the key names. */
+static const struct account *whose(const struct account *account, const struct account *own,
+                                   const struct verdict *verdict)
+{
+    enum unit unit = (enum unit)verdict->limit->unit;
+    const struct policy *policy = account->policy;
+    bool is_its = policy != NULL && unit != UNIT_INFLIGHT && !unit_is_bytes(unit) && verdict->limit >= policy->limits &&
+                  verdict->limit < policy->limits + policy->n_limits;
+    return is_its ? account : own;
+}
+
+static void note_refused(struct client *client, const struct account *account, const struct verdict *verdict)
+{
+    account_count_refused(client, verdict->limit, 1);
+    if (client->is_keyed)
+        stopped_note(client->front, account, verdict->limit, WHOM_REFUSED);
+}
+
 enum gate account_ask(struct client *client, const struct request *request, struct verdict *verdict)
 {
     struct front *front = client->front;
@@ -208,16 +229,19 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     if ((request->command->flags & CMD_CONTROL) == 0)
         client->greeted_bytes = GREETING_MAX;
     else if (ask_debtor(client, &own, request->bytes.len, verdict) == GATE_WAIT)
-        return wait(client, front->loop->now_ns, verdict);
+        return wait(client, &own, front->loop->now_ns, verdict);
     struct amounts amounts;
     struct ask ask = ask_for(client, request, &own, &account, &amounts);
     enum gate gate = is_others(&account, &own) ? ask_both(client, &own, &account, &ask, verdict)
                                                : gate_ask(&account, &ask, front->tallies, verdict);
     if (gate == GATE_WAIT)
-        return wait(client, ask.headed_ns, verdict);
-    client->n_refused += gate != GATE_PASS;
-    if (gate == GATE_PASS)
+        return wait(client, whose(&account, &own, verdict), ask.headed_ns, verdict);
+    if (gate != GATE_PASS)
+        note_refused(client, whose(&account, &own, verdict), verdict);
+    else
         count_call(client, verdict->counted);
+    if (gate == GATE_PASS && verdict->is_shadowed)
+        stopped_note(front, whose(&account, &own, verdict), verdict->limit, WHOM_SHADOWED);
     return settle(client, gate);
 }
 
@@ -249,7 +273,7 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
     }
     if (gate == GATE_PASS)
         return GATE_PASS;
-    client->n_refused++;
+    note_refused(client, whose(&account, &own, verdict), verdict);
     return settle(client, gate);
 }
 

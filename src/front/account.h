@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "front/binding.h"
 #include "front/client.h"
 #include "front/request.h"
 #include "limit/gate.h"
@@ -49,6 +50,14 @@ static inline bool account_is_plain(const struct client *client)
     return client->bound == NULL || client->bound->is_plain;
 }
 
+/* `n` of its requests, at most UINT16_MAX, have been refused by this limit: LIMIT TOP is told which one does so. */
+static inline void account_count_refused(struct client *client, const struct limit *limit, uint32_t n)
+{
+    if (client->refused_by != limit->id + 1U || n > (uint32_t)(UINT16_MAX - client->n_refused))
+        binding_change_refuser(client, limit);
+    client->n_refused = (uint16_t)(client->n_refused + n);
+}
+
 static inline uint32_t account_pass_plainly(struct client *client, const struct command *command, uint32_t n,
                                             struct verdict *verdict)
 {
@@ -58,7 +67,8 @@ static inline uint32_t account_pass_plainly(struct client *client, const struct 
         return n;
     uint32_t passed =
         gate_ask_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict);
-    client->n_refused += n - passed;
+    if (passed < n)
+        account_count_refused(client, verdict->limit, n - passed);
     return passed;
 }
 
@@ -71,7 +81,7 @@ static inline bool account_refuse_plainly(struct client *client, const struct co
         !gate_refuse_plainly(client->bound, client->subject, command, n, front->loop->now_ns, front->tallies, verdict))
         return false;
     client->n_commands += n;
-    client->n_refused += n;
+    account_count_refused(client, verdict->limit, n);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "front/meter.h"
 #include "front/pacing.h"
 #include "front/payer.h"
+#include "front/stopped.h"
 
 /* The client reads that it is one connection too many, instead of what has been gathered, and leaves. */
 static void turn_away(struct client *client)
@@ -90,6 +91,8 @@ static bool identify(struct client *client)
         if (counts_connections(now.policy)) {
             is_welcome = gate_connect(&now, front->loop->now_ns, front->tallies, &verdict) == GATE_PASS;
             client->meter->connected = verdict.counted;
+            if (!is_welcome || verdict.is_shadowed)
+                stopped_note(front, &now, verdict.limit, is_welcome ? WHOM_SHADOWED : WHOM_REFUSED);
         }
         attach_calls(client, &now);
     }
@@ -188,5 +191,15 @@ void binding_tell_top(struct client *client)
     const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes};
     top_add_each(front->top, slice_str(subject->record->name), subject_name(subject), subject->hash, amounts,
                  front->loop->now_ns);
-    client->n_commands = client->n_refused = client->n_bytes = 0;
+    if (client->n_refused > 0 && !client->is_keyed) /* else whom the key names has been noted */
+        whom_note(front->whom, client->refused_by - 1U, WHOM_REFUSED, subject_name(subject), subject->hash);
+    client->n_commands = client->n_bytes = 0;
+    client->n_refused = 0;
+}
+
+void binding_change_refuser(struct client *client, const struct limit *limit)
+{
+    if (client->n_refused > 0)
+        binding_tell_top(client);
+    client->refused_by = (uint16_t)(limit->id + 1U);
 }

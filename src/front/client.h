@@ -126,9 +126,10 @@ struct client {
     struct lease shared;        /* on the shared lane of its session */
     uint32_t epoch;             /* of its node, when it came; see node_epoch */
     uint32_t n_commands;        /* for LIMIT TOP, since binding_tell_top: commands, ... */
-    uint32_t n_refused;         /* ... those refused, ... */
     uint32_t n_bytes;           /* ... and bytes both ways */
     uint32_t n_broken;          /* commons.n_broken when wrote_elsewhere began */
+    uint16_t n_refused;         /* ... of commands those refused, ... */
+    uint16_t refused_by;        /* ... by the limit with this id, plus one; 0: none yet */
     uint16_t greeted_bytes;     /* bytes sent before its first command that is not of class control */
     uint8_t silent_looks;       /* looks of front/timeouts.c since bytes passed last, either way ... */
     uint8_t holds;              /* HOLD_*: why its private lane is still needed */

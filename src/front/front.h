@@ -26,6 +26,7 @@
 #include "limit/slowlog.h"
 #include "limit/subjects.h"
 #include "limit/top.h"
+#include "limit/whom.h"
 #include "net/alarms.h"
 #include "net/loop.h"
 #include "upstream/nodes.h"
@@ -39,6 +40,7 @@ struct front_settings {
     struct slowlog *slowlog;
     struct tally **tallies;     /* of each worker */
     struct top **tops;          /* the same */
+    struct whom **whoms;        /* the same */
     struct slice upstream_user; /* weir's own */
     struct quota_settings quota;
     unsigned n_workers;
@@ -102,6 +104,7 @@ struct front {
     struct topology *topology;
     struct tally *tallies; /* this worker's, by limit id */
     struct top *top;
+    struct whom *whom;
     void *worker;         /* for settings->give */
     struct nodes nodes;   /* in the order of the topology's rows */
     struct quota *quota;  /* the LIMIT commands that Redis decides */

@@ -288,12 +288,25 @@ static void help(struct client *client, const struct limit_words *words, struct 
     report_help(out);
 }
 
+#define SHOWN 100 /* bytes of what an operator has typed */
+
+static void note_forgiven(const struct client *client, struct slice name, size_t n)
+{
+    char by[ORDER_BY_ROOM];
+    char text[SHOWN + sizeof by + 64];
+    session_print_operator(client, by, sizeof by);
+    snprintf(text, sizeof text, "forgiven: %.*s (%zu subject%s), by %s", (int)(name.len < SHOWN ? name.len : SHOWN),
+             name.at, n, n == 1 ? "" : "s", by);
+    log_at(LOG_SITE_OPERATOR, LOG_INFO, "%s", text);
+    journal_add(client->front->settings->journal, clock_unix_ms(), "forgive", "%s", text);
+}
+
 static void forgive(struct client *client, const struct limit_words *words, struct build *out)
 {
     const struct front_settings *settings = client->front->settings;
     size_t n =
         subjects_forgive(settings->subjects, words->at[2]) + subjects_forgive(settings->key_subjects, words->at[2]);
-    log_at(LOG_SITE_OPERATOR, LOG_INFO, "an operator has forgiven %zu subject%s", n, n == 1 ? "" : "s");
+    note_forgiven(client, words->at[2], n);
     build_int(out, (int64_t)n);
 }
 

@@ -1,6 +1,7 @@
 #include "front/login_attempt.h"
 
 #include "front/facts.h"
+#include "front/stopped.h"
 #include "limit/gate.h"
 #include "limit/identity.h"
 
@@ -28,6 +29,10 @@ static bool may_login(struct client *client, struct tally *tallies)
     if (account.policy == NULL)
         return true;
     bool may = gate_may_login(&account, client->front->loop->now_ns, tallies);
+    if (!may)
+        stopped_note(client->front, &account,
+                     &account.policy->limits[__builtin_ctzll(account.policy->of_unit[UNIT_AUTH_FAILURES])],
+                     WHOM_REFUSED);
     subject_put(client->front->settings->subjects, account.holders[PER_SUBJECT]);
     return may;
 }

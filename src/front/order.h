@@ -31,9 +31,12 @@ struct difference {
     char *file;
 };
 
+#define ORDER_BY_ROOM 256
+
 struct order {
     struct list in_queue; /* of whoever holds it */
     enum order_kind kind;
+    char by[ORDER_BY_ROOM]; /* who gives it: session_print_operator; "": nobody, but a signal */
     char *policy; /* ORDER_SET, ORDER_UNSET; ORDER_SET_LIMIT, ORDER_SET_KEY, ORDER_UNSET_KEY: the limit's name */
     char *what;   /* ORDER_SET, ORDER_UNSET */
     /* ORDER_SET: the right side of the line; ORDER_SET_LIMIT, ORDER_SET_KEY: the line; ORDER_MODE: enforce or shadow */

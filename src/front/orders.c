@@ -101,6 +101,7 @@ void orders_give(struct client *client, enum order_kind kind, const struct limit
         return;
     }
     order->client = client;
+    session_print_operator(client, order->by, sizeof order->by);
     extra->order = order;
     client_hold(client);
     client->front->settings->give(client->front->worker, order);

@@ -262,6 +262,14 @@ void session_print(const struct client *client, char *out)
     snprintf(out + len, SESSION_TEXT - len, " user:%.*s", (int)(user.len < 128 ? user.len : 128), user.at);
 }
 
+void session_print_operator(const struct client *client, char *out, size_t room)
+{
+    char text[SESSION_TEXT] = "the operators' socket";
+    if (!client_entrance(client)->is_admin)
+        session_print(client, text);
+    snprintf(out, room, "%.*s", (int)(room - 1), text);
+}
+
 void session_log_closed(const struct client *client, enum log_site site, const char *why)
 {
     char name[SESSION_TEXT];

@@ -85,6 +85,9 @@ void session_print_address(const struct client *client, char *out);
 #define SESSION_TEXT 512
 void session_print(const struct client *client, char *out);
 
+/* The same of one who gives an order: "the operators' socket", or as session_print has it. */
+void session_print_operator(const struct client *client, char *out, size_t room);
+
 /* A line of the log: the client is closed, and why. */
 void session_log_closed(const struct client *client, enum log_site site, const char *why);
 

@@ -70,7 +70,8 @@ enum {
 };
 
 struct verdict {
-    const struct limit *limit; /* that delays it, or of those that refuse it the one with the longest wait */
+    /* That delays it, or of those that refuse it, or in shadow mode would have, the one with the longest wait. */
+    const struct limit *limit;
     struct turn turn;          /* GATE_WAIT: its places; queues of limits on bytes have none */
     int64_t wait_ns;           /* GATE_WAIT: until it may go. Refused: until the same would pass, or GATE_NEVER */
     uint8_t counted;           /* GATE_PASS: COUNTED* */

@@ -265,6 +265,8 @@ static enum gate pass_any(const struct trial *trial, uint64_t binds, struct verd
         bool may = decide(trial, binds & policy->shadows, true, &unused) == GATE_PASS;
         verdict->counted |= may ? unused.counted : owes_bytes(policy) ? SHADOW_REFUSED : 0;
         verdict->is_shadowed = !may;
+        if (!may)
+            verdict->limit = unused.limit;
     }
     holders_unlock(trial->account);
     return gate;

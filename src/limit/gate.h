@@ -90,7 +90,7 @@ void gate_calls_revoke(const struct account *account, uint8_t counted, struct ta
 
 /*
  * One more connection, for the limits on connections and connects. GATE_PASS: charged; pass verdict->counted to
- * gate_disconnect when it ends. GATE_CLOSE: too many; nothing was charged.
+ * gate_disconnect when it ends. GATE_CLOSE: too many; nothing was charged, and verdict->limit says so.
  */
 __attribute__((warn_unused_result)) enum gate gate_connect(const struct account *account, uint64_t now_ns,
                                                            struct tally *tallies, struct verdict *verdict);

@@ -12,6 +12,7 @@ enum gate gate_connect(const struct account *account, uint64_t now_ns, struct ta
     const struct policy *policy = account->policy;
     uint64_t limits = connection_limits(policy);
     verdict->counted = 0;
+    verdict->is_shadowed = false;
     if (!limits)
         return GATE_PASS;
     const struct ask ask = {.amount = one_of_each(), .now_ns = now_ns};
@@ -29,6 +30,8 @@ enum gate gate_connect(const struct account *account, uint64_t now_ns, struct ta
         verdict->counted = COUNTED;
         if (trial_longest_wait(&trial, shadows, &slowest) > 0) {
             trial_count(&trial, slowest, GATE_CLOSE, true);
+            verdict->is_shadowed = true;
+            verdict->limit = slowest;
         } else {
             trial_charge(&trial, shadows);
             verdict->counted |= COUNTED_SHADOW;

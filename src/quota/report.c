@@ -351,11 +351,13 @@ void report_log(struct build *out, struct journal *journal, size_t n)
     size_t found = journal_last(journal, events, n);
     build_array(out, found);
     for (size_t i = 0; i < found; i++) {
-        build_map(out, 4);
+        build_map(out, 6);
         number(out, "id", events[i].id);
         number(out, "unix_ms", events[i].unix_ms);
         field(out, "kind", slice_str(events[i].kind));
         field(out, "text", slice_str(events[i].text));
+        number(out, "count", events[i].count);
+        number(out, "first_unix_ms", events[i].first_unix_ms);
     }
     free(events);
 }

@@ -37,12 +37,14 @@ void crew_settings_init(struct front_settings *settings, const struct config *co
     settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
     settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
+    settings->whoms = mem_zalloc(config->workers, sizeof(struct whom *));
     quota_settings_init(&settings->quota);
     if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
         abort();
     for (unsigned w = 0; w < config->workers; w++) {
         settings->tallies[w] = tallies_new();
         settings->tops[w] = top_new();
+        settings->whoms[w] = whom_new();
     }
 }
 
@@ -51,9 +53,11 @@ void crew_settings_fini(struct front_settings *settings)
     for (unsigned w = 0; w < settings->n_workers; w++) {
         free(settings->tallies[w]);
         top_free(settings->tops[w]);
+        whom_free(settings->whoms[w]);
     }
     free(settings->tallies);
     free(settings->tops);
+    free(settings->whoms);
     subjects_free(settings->subjects);
     subjects_free(settings->key_subjects);
     slowlog_free(settings->slowlog);

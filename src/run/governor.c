@@ -145,14 +145,13 @@ static void note_starved_reload(struct governor *g)
 
 static char *reload(struct governor *g, struct order *order)
 {
-    (void)order;
     char *why = read_again(g);
     g->reloads.is_last_bad = why != NULL;
     g->reloads.bad += why != NULL;
     if (why == NULL) {
         g->reloads.good++;
         g->reloads.last_good_unix_ms = clock_unix_ms();
-        log_event(g->journal, LOG_INFO, "reload", "configuration reloaded from %s", g->path);
+        log_order(g->journal, order, "reload", "configuration reloaded from %s", g->path);
         return NULL;
     }
     char *error = order_error("configuration not reloaded: %s", why);
@@ -223,7 +222,7 @@ static char *set(struct governor *g, struct order *order)
     name.section = slice_str(policy);
     error = change(g, &name, expression);
     if (error == NULL)
-        log_event(g->journal, LOG_INFO, "set", "[policy %s] %s = %s (before: %s)", policy, order->what, expression,
+        log_order(g->journal, order, "set", "[policy %s] %s = %s (before: %s)", policy, order->what, expression,
                   before != NULL ? before : "none");
     free(policy);
     free(before);
@@ -257,7 +256,7 @@ static char *set_limit(struct governor *g, struct order *order)
     replace_named(&next, &name, text);
     error = run_with(g, &next);
     if (error == NULL)
-        log_event(g->journal, LOG_INFO, "set", "[limit %s] %.*s = %s (before: %s)", order->policy, (int)name.key.len,
+        log_order(g->journal, order, "set", "[limit %s] %.*s = %s (before: %s)", order->policy, (int)name.key.len,
                   name.key.at, text, before != NULL ? before : "none");
     free(before);
     free(text);
@@ -275,7 +274,7 @@ static char *unset(struct governor *g, struct order *order)
     name.section = slice_str(policy);
     error = before != NULL ? change(g, &name, NULL) : order_error("policy %s has no limit %s", policy, order->what);
     if (error == NULL)
-        log_event(g->journal, LOG_INFO, "unset", "[policy %s] %s removed (before: %s)", policy, order->what, before);
+        log_order(g->journal, order, "unset", "[policy %s] %s removed (before: %s)", policy, order->what, before);
     free(policy);
     free(before);
     return error;
@@ -306,7 +305,7 @@ static char *set_mode(struct governor *g, struct order *order)
         return order_error("a mode is enforce or shadow");
     char *error = change(g, &name, order->expression);
     if (error == NULL)
-        log_event(g->journal, LOG_INFO, "mode", "mode = %s",
+        log_order(g->journal, order, "mode", "mode = %s",
                   policies_is_shadow(g->live.rules->policies) ? "shadow" : "enforce");
     return error;
 }

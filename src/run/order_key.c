@@ -99,7 +99,7 @@ char *order_key_set(const struct order *order, const struct named *named, uint64
         return order_error("there are already %d keys with rates of their own: take some back, or let them end (EX)",
                            OVERRIDES_MAX);
     one.rates = value;
-    log_event(journal, LOG_INFO, "set", "[limit %s] %s = %.*s for %.*s%s%s (before: %.*s)", limit->name,
+    log_order(journal, order, "set", "[limit %s] %s = %.*s for %.*s%s%s (before: %.*s)", limit->name,
               quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
               order->lives != NULL ? ", ends in " : "", order->lives != NULL ? order->lives : "",
               before != NULL ? (int)before->rates.len : 4, before != NULL ? before->rates.at : "none");
@@ -119,7 +119,7 @@ char *order_key_unset(const struct order *order, const struct named *named, uint
     const struct override *before = overrides_find(limit->overrides, key, now_ns);
     if (before == NULL)
         return order_error("limit %s has no rates for the key %.*s", limit->name, shown(key), key.at);
-    log_event(journal, LOG_INFO, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
+    log_order(journal, order, "unset", "[limit %s] %s for %.*s removed (before: %.*s)", limit->name,
               quota_algorithm(limit->rule.kind)->name, shown(key), key.at, (int)before->rates.len, before->rates.at);
     *next = named_copy(named);
     named_override(*next, slice_str(limit->name), overrides_without(limit->overrides, key, now_ns));

@@ -113,10 +113,10 @@ static void start_controls(struct proxy *proxy)
 
 /* ---- what limits do ---- */
 
-static void on_said(void *arg, enum log_level level, const char *kind, const char *line)
+static void on_said(void *arg, enum log_level level, const char *kind, const char *about, const char *line)
 {
     struct proxy *proxy = arg;
-    log_event(proxy->journal, level, kind, "%s", line);
+    log_event_about(proxy->journal, level, kind, about, line);
 }
 
 static void report(struct proxy *proxy)
@@ -325,7 +325,7 @@ static void start_workers(struct proxy *proxy)
     proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
     crew_obey(proxy->crew, on_order, proxy);
     governor_watch(proxy->governor, on_change, proxy);
-    proxy->watch = watch_new(proxy->settings.tallies, config->workers, on_said, proxy);
+    proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.whoms, config->workers, on_said, proxy);
     controls_probe(proxy->controls);
     proxy->drain = (struct drain){.crew = proxy->crew,
                                   .listening = proxy->listening,

@@ -8,11 +8,15 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define LINE_ROOM 256
+#define LINE_ROOM 512
+#define NAMED 3 /* subjects, in one line */
+
+_Static_assert(WATCH_CROWDS_MAX < UINT8_MAX, "a crowd's number fits a byte");
 
 /* What is logged of a limit. */
 static const struct kind {
@@ -28,25 +32,48 @@ static const struct kind {
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
+_Static_assert(N_KINDS == WHOM_KINDS, "in the order of enum whom_kind");
+
 struct spell {
     uint64_t told;     /* the sum that has been logged */
     uint64_t since_ns; /* of the last line */
     bool is_on;
+    bool is_expected; /* it has begun, and whom it stops is not known yet */
+    uint8_t crowd;    /* its number plus one; 0: none */
+};
+
+/* Whom one limit has stopped since its last line. */
+struct crowd {
+    struct spell *spell; /* whose it is; NULL: it is free */
+    bool is_looked_at;
+    size_t n;
+    bool is_cut; /* there were more */
+    uint8_t name_len[NAMED];
+    char names[NAMED][WHOM_NAME_MAX];
+    uint64_t hashes[WATCH_SUBJECTS_MAX];
 };
 
 struct watch {
     struct tally *const *tallies;
-    unsigned n_tallies;
+    struct whom *const *whoms;
+    unsigned n_workers;
     watch_say say;
     void *arg;
     struct spell (*spells)[N_KINDS]; /* by limit id */
     struct spell full;               /* since_ns: of the last newcomer */
+    struct crowd crowds[WATCH_CROWDS_MAX];
+    struct whom_row rows[WHOM_ROWS]; /* being taken */
 };
 
-struct watch *watch_new(struct tally *const *tallies, unsigned n, watch_say say, void *arg)
+struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, unsigned n, watch_say say, void *arg)
 {
     struct watch *watch = mem_zalloc(1, sizeof *watch);
-    *watch = (struct watch){tallies, n, say, arg, mem_zalloc(LEDGER_LIMITS_MAX, sizeof *watch->spells), {0}};
+    watch->tallies = tallies;
+    watch->whoms = whoms;
+    watch->n_workers = n;
+    watch->say = say;
+    watch->arg = arg;
+    watch->spells = mem_zalloc(LEDGER_LIMITS_MAX, sizeof *watch->spells);
     return watch;
 }
 
@@ -59,7 +86,7 @@ void watch_free(struct watch *watch)
 static uint64_t sum(const struct watch *watch, uint16_t id, const struct kind *kind)
 {
     uint64_t total = 0;
-    for (unsigned i = 0; i < watch->n_tallies; i++) {
+    for (unsigned i = 0; i < watch->n_workers; i++) {
         const char *tally = (const char *)&watch->tallies[i][id];
         total +=
             atomic_load_explicit((const _Atomic uint64_t *)(const void *)(tally + kind->offset), memory_order_relaxed);
@@ -67,43 +94,164 @@ static uint64_t sum(const struct watch *watch, uint16_t id, const struct kind *k
     return total;
 }
 
+/* ---- whom ---- */
+
+static struct crowd *crowd_of(struct watch *watch, const struct spell *spell)
+{
+    return spell->crowd > 0 ? &watch->crowds[spell->crowd - 1U] : NULL;
+}
+
+/* NULL: there are too many. */
+static struct crowd *need_crowd(struct watch *watch, struct spell *spell)
+{
+    for (uint8_t i = 0; spell->crowd == 0 && i < WATCH_CROWDS_MAX; i++) {
+        struct crowd *crowd = &watch->crowds[i];
+        if (crowd->spell != NULL)
+            continue;
+        crowd->spell = spell;
+        crowd->is_cut = false;
+        crowd->n = 0;
+        spell->crowd = (uint8_t)(i + 1U);
+    }
+    return crowd_of(watch, spell);
+}
+
+static void let_crowd_go(struct watch *watch, struct spell *spell)
+{
+    struct crowd *crowd = crowd_of(watch, spell);
+    if (crowd != NULL)
+        crowd->spell = NULL;
+    spell->crowd = 0;
+}
+
+static void add_to_crowd(struct crowd *crowd, const struct whom_row *row, bool is_cut)
+{
+    crowd->is_cut |= is_cut;
+    for (size_t i = 0; i < crowd->n; i++)
+        if (crowd->hashes[i] == row->hash)
+            return;
+    if (crowd->n == WATCH_SUBJECTS_MAX) {
+        crowd->is_cut = true;
+        return;
+    }
+    if (crowd->n < NAMED) {
+        memcpy(crowd->names[crowd->n], row->name, sizeof row->name);
+        crowd->name_len[crowd->n] = row->name_len;
+    }
+    crowd->hashes[crowd->n++] = row->hash;
+}
+
+/* Of limits that a reload has taken away nobody tells. */
+static void let_orphans_go(struct watch *watch)
+{
+    for (size_t i = 0; i < WATCH_CROWDS_MAX; i++) {
+        struct crowd *crowd = &watch->crowds[i];
+        if (crowd->spell != NULL && !crowd->is_looked_at)
+            let_crowd_go(watch, crowd->spell);
+        crowd->is_looked_at = false;
+    }
+}
+
+static void look_whom(struct watch *watch)
+{
+    for (unsigned w = 0; w < watch->n_workers && watch->whoms != NULL; w++) {
+        bool is_cut;
+        size_t n = whom_take(watch->whoms[w], watch->rows, &is_cut);
+        for (size_t i = 0; i < n; i++) {
+            const struct whom_row *row = &watch->rows[i];
+            struct crowd *crowd = need_crowd(watch, &watch->spells[row->limit][row->kind]);
+            if (crowd != NULL)
+                add_to_crowd(crowd, row, is_cut);
+        }
+    }
+}
+
+/* ", of user:a", ", of 2 subjects: user:a, user:b", ", of at least 256 subjects: user:a, user:b, user:c ..." */
+static void print_crowd(const struct crowd *crowd, char *out, size_t room)
+{
+    int len = 0;
+    out[0] = '\0';
+    if (crowd == NULL || crowd->n == 0)
+        return;
+    if (crowd->n > 1 || crowd->is_cut)
+        len = snprintf(out, room, ", of %s%zu subject%s: ", crowd->is_cut ? "at least " : "", crowd->n,
+                       crowd->n == 1 ? "" : "s");
+    else
+        len = snprintf(out, room, ", of ");
+    for (size_t i = 0; i < crowd->n && i < NAMED; i++)
+        len +=
+            snprintf(out + len, room - (size_t)len, "%s%.*s", i > 0 ? ", " : "", crowd->name_len[i], crowd->names[i]);
+    if (crowd->n > NAMED || crowd->is_cut)
+        snprintf(out + len, room - (size_t)len, " ...");
+}
+
+/* The same for the same subjects, in whatever order they came. Of too many it is not asked which. */
+static uint64_t sum_of(const struct crowd *crowd)
+{
+    uint64_t sum = crowd->n;
+    for (size_t i = 0; i < crowd->n && !crowd->is_cut; i++)
+        sum += crowd->hashes[i] * UINT64_C(0x9e3779b97f4a7c15);
+    return sum;
+}
+
+/* ---- what is told ---- */
+
 /* took_ns is 0 when it begins. */
 static void tell(const struct watch *watch, const struct limit *limit, const struct kind *kind, uint64_t n,
-                 uint64_t took_ns)
+                 uint64_t took_ns, const struct crowd *crowd)
 {
     char line[LINE_ROOM];
+    char whom[NAMED * (WHOM_NAME_MAX + 2) + 64];
+    print_crowd(crowd, whom, sizeof whom);
     const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
     if (took_ns == 0)
-        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far", limit->label, kind->begins, n, what, many);
+        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s", limit->label, kind->begins, n, what, many,
+                 whom);
     else
-        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s", limit->label, kind->did, n, what,
-                 many, (took_ns + NS_PER_S / 2) / NS_PER_S);
-    watch->say(watch->arg, LOG_INFO, kind->name, line);
+        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s%s", limit->label, kind->did, n, what,
+                 many, (took_ns + NS_PER_S / 2) / NS_PER_S, whom);
+    char about[LIMIT_LABEL_MAX + 64];
+    snprintf(about, sizeof about, "%s %s %016" PRIx64, limit->label, took_ns == 0 ? "begins" : "goes on",
+             crowd != NULL ? sum_of(crowd) : 0);
+    watch->say(watch->arg, LOG_INFO, kind->name, about, line);
 }
 
 static void look_at(struct watch *watch, const struct limit *limit, size_t k, uint64_t now_ns)
 {
     struct spell *spell = &watch->spells[limit->id][k];
+    struct crowd *crowd = crowd_of(watch, spell);
+    if (crowd != NULL)
+        crowd->is_looked_at = true;
     uint64_t total = sum(watch, limit->id, &kinds[k]);
     bool is_due = spell->is_on && now_ns - spell->since_ns >= WATCH_NS;
     if (total == spell->told) {
         spell->is_on = spell->is_on && !is_due;
+        if (!spell->is_on)
+            let_crowd_go(watch, spell);
         return;
     }
     if (spell->is_on && !is_due)
         return;
-    tell(watch, limit, &kinds[k], total - spell->told, spell->is_on ? now_ns - spell->since_ns : 0);
-    *spell = (struct spell){total, now_ns, true};
+    /* Who it is is noted a little later than the tally: it is known at the next look. */
+    if (watch->whoms != NULL && !spell->is_on && !spell->is_expected && crowd == NULL) {
+        spell->is_expected = true;
+        return;
+    }
+    tell(watch, limit, &kinds[k], total - spell->told, spell->is_on ? now_ns - spell->since_ns : 0, crowd);
+    let_crowd_go(watch, spell);
+    *spell = (struct spell){.told = total, .since_ns = now_ns, .is_on = true};
 }
 
 void watch_look(struct watch *watch, const struct policies *policies, uint64_t now_ns)
 {
+    look_whom(watch);
     for (size_t p = 0; p < policies_count(policies); p++) {
         const struct policy *policy = policies_at(policies, p);
         for (size_t i = 0; i < policy->n_limits; i++)
             for (size_t k = 0; k < N_KINDS; k++)
                 look_at(watch, &policy->limits[i], k, now_ns);
     }
+    let_orphans_go(watch);
 }
 
 void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t now_ns)
@@ -114,8 +262,8 @@ void watch_look_at_subjects(struct watch *watch, uint64_t overflows, uint64_t no
         return;
     }
     if (!full->is_on)
-        watch->say(watch->arg, LOG_WARN, "subjects",
+        watch->say(watch->arg, LOG_WARN, "subjects", "",
                    "all max-subjects places are taken: newcomers share one subject for each policy; raise max-subjects "
                    "in [weir]");
-    *full = (struct spell){overflows, now_ns, true};
+    *full = (struct spell){.told = overflows, .since_ns = now_ns, .is_on = true};
 }

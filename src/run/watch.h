@@ -1,8 +1,9 @@
 /*
- * Logs when limits refuse, delay or (in shadow mode) would refuse: at once when one begins to, then a line every ten
- * seconds; and when new clients begin to share an overflow subject because the table is full.
+ * Logs when limits refuse, delay or (in shadow mode) would refuse, and whom: at once when one begins to, then a line every
+ * ten seconds; and when new clients begin to share an overflow subject because the table is full.
  *
- * Looks at the workers' tallies whenever it is called; time is an argument.
+ * Looks at the workers' tallies whenever it is called; time is an argument. Subjects are counted exactly up to
+ * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time: beyond that a line says "at least", or names nobody.
  */
 #ifndef WEIR_RUN_WATCH_H
 #define WEIR_RUN_WATCH_H
@@ -13,18 +14,25 @@
 #include "base/log.h"
 #include "limit/ledger.h"
 #include "limit/policy.h"
+#include "limit/whom.h"
 
 #define WATCH_NS (10 * NS_PER_S) /* between two lines about the same limit */
 
+#define WATCH_SUBJECTS_MAX 256 /* counted for one line */
+#define WATCH_CROWDS_MAX 64
+
 #define WATCH_FULL_NS (60 * NS_PER_S) /* after so long without one that had to share, the next is logged again */
 
-/* Logs a line; `kind` is its word in the journal ("refused", "delayed", "shadowed", "subjects"). */
-typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, const char *line);
+/*
+ * Logs a line; `kind` is its word in the journal ("refused", "delayed", "shadowed", "subjects"), `about` the same for lines
+ * that differ in their numbers alone: of the same limit, and of the same subjects.
+ */
+typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, const char *about, const char *line);
 
 struct watch;
 
-/* `tallies`: those of n workers, which outlive it. */
-struct watch *watch_new(struct tally *const *tallies, unsigned n, watch_say say, void *arg);
+/* `tallies` and `whoms`: those of n workers, which outlive it. */
+struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, unsigned n, watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
 /* Look at every limit of these policies. */

@@ -342,8 +342,9 @@ def test_log_tells_the_last_events(limited, protocol):
         wait_until(lambda: any("begins to refuse" in str(plain(e)) for e in op.call("LIMIT", "LOG")), "it is told")
         op.call("LIMIT", "SET", "default", "write", "7/d")
         names, values = fields(op.call("LIMIT", "LOG", "1")[0], protocol)
-        assert names == ["id", "unix_ms", "kind", "text"]
-        assert values[2:] == ["set", "[policy default] write = 7/d (before: none)"]
+        assert names == ["id", "unix_ms", "kind", "text", "count", "first_unix_ms"]
+        text = "[policy default] write = 7/d (before: none), by the operators' socket"
+        assert values[2:] == ["set", text, 1, values[1]]
         assert "k" not in [word for e in op.call("LIMIT", "LOG", "50") for word in str(plain(e)).split()]
 
 

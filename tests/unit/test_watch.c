@@ -22,14 +22,17 @@ struct scene {
     struct ledger *ledger;
     struct policies *policies;
     struct tally *tallies[WORKERS];
+    struct whom *whoms[WORKERS]; /* NULL: nobody is named */
     struct watch *watch;
     char said[1024];
+    char about[256]; /* of the last */
 };
 
 static struct scene scene;
 
-static void on_say(void *arg, enum log_level level, const char *kind, const char *line)
+static void on_say(void *arg, enum log_level level, const char *kind, const char *about, const char *line)
 {
+    snprintf(scene.about, sizeof scene.about, "%s", about);
     assert_int_equal(level, strcmp(kind, "subjects") == 0 ? LOG_WARN : LOG_INFO);
     struct scene *s = arg;
     size_t len = strlen(s->said);
@@ -56,7 +59,7 @@ static int set_up(void **state)
     assert_true(policies_enroll(scene.policies, scene.ledger));
     for (size_t i = 0; i < WORKERS; i++)
         scene.tallies[i] = tallies_new();
-    scene.watch = watch_new(scene.tallies, WORKERS, on_say, &scene);
+    scene.watch = watch_new(scene.tallies, NULL, WORKERS, on_say, &scene);
     return 0;
 }
 
@@ -64,8 +67,10 @@ static int tear_down(void **state)
 {
     (void)state;
     watch_free(scene.watch);
-    for (size_t i = 0; i < WORKERS; i++)
+    for (size_t i = 0; i < WORKERS; i++) {
         free(scene.tallies[i]);
+        whom_free(scene.whoms[i]);
+    }
     policies_put(scene.policies);
     ledger_free(scene.ledger);
     command_table_put(scene.table);
@@ -130,6 +135,101 @@ static void test_each_kind_and_limit_by_itself(void **state)
               "shadowed: limit free/connections would have refused 1 connection in 10 s\n");
 }
 
+/* With names, from a watch of its own. */
+static void name_them(void)
+{
+    watch_free(scene.watch);
+    for (size_t i = 0; i < WORKERS; i++)
+        scene.whoms[i] = whom_new();
+    scene.watch = watch_new(scene.tallies, scene.whoms, WORKERS, on_say, &scene);
+}
+
+static void stop(size_t worker, size_t limit, const char *name, uint64_t hash)
+{
+    tally_add(&tally(worker, limit)->refused, 1);
+    whom_note(scene.whoms[worker], policies_at(scene.policies, 0)->limits[limit].id, WHOM_REFUSED, slice_str(name),
+              hash);
+}
+
+static void test_whom_it_refuses(void **state)
+{
+    (void)state;
+    name_them();
+    stop(0, 0, "user:a", 1);
+    stop(1, 0, "user:a", 1);
+    check(0, "refused: limit free/write begins to refuse: 2 commands so far, of user:a\n");
+    stop(0, 0, "user:b", 2);
+    check(1, "");
+    stop(1, 0, "user:a", 1);
+    stop(0, 0, "user:b", 2);
+    check(10, "refused: limit free/write refused 3 commands in 10 s, of 2 subjects: user:b, user:a\n");
+    for (uint64_t i = 0; i < 5; i++)
+        stop(0, 0, (const char[]){'x', (char)('0' + i), '\0'}, i);
+    check(20, "refused: limit free/write refused 5 commands in 10 s, of 5 subjects: x0, x1, x2 ...\n");
+    stop(0, 0, "user:b", 2);
+    check(30, "refused: limit free/write refused 1 command in 10 s, of user:b\n");
+}
+
+static void test_at_least_so_many(void **state)
+{
+    (void)state;
+    name_them();
+    for (uint64_t i = 0; i < WATCH_SUBJECTS_MAX + 1; i++)
+        stop(0, 0, "user:a", i);
+    check(0, "refused: limit free/write begins to refuse: 257 commands so far, of at least 256 subjects: user:a, "
+             "user:a, user:a ...\n");
+    stop(0, 0, "user:b", 2);
+    check(10, "refused: limit free/write refused 1 command in 10 s, of user:b\n");
+}
+
+/* Numbers and order aside, a line about the same limit and subjects is about the same. */
+static void test_what_lines_are_about(void **state)
+{
+    (void)state;
+    char first[sizeof scene.about];
+    name_them();
+    stop(0, 0, "user:a", 1);
+    watch_look(scene.watch, scene.policies, 0);
+    const uint64_t hashes[][3] = {{1, 2, 2}, {2, 1, 1}, {1, 1, 2}};
+    for (uint64_t i = 0; i < 3; i++) {
+        for (size_t j = 0; j < 3; j++)
+            stop(0, 0, hashes[i][j] == 1 ? "user:a" : "user:b", hashes[i][j]);
+        watch_look(scene.watch, scene.policies, (i + 1) * WATCH_NS);
+        if (i == 0)
+            memcpy(first, scene.about, sizeof first);
+        assert_string_equal(scene.about, first);
+    }
+    stop(0, 0, "user:c", 3);
+    watch_look(scene.watch, scene.policies, 4 * WATCH_NS);
+    assert_string_not_equal(scene.about, first);
+}
+
+/* The tally comes first; when nobody is named by the next look nobody will be. */
+static void test_who_it_is_may_come_a_look_later(void **state)
+{
+    (void)state;
+    name_them();
+    tally_add(&tally(0, 0)->refused, 2);
+    check(0, "");
+    whom_note(scene.whoms[0], policies_at(scene.policies, 0)->limits[0].id, WHOM_REFUSED, SLICE("user:a"), 1);
+    check(1, "refused: limit free/write begins to refuse: 2 commands so far, of user:a\n");
+    tally_add(&tally(0, 1)->refused, 1);
+    check(2, "");
+    check(3, "refused: limit free/connections begins to refuse: 1 connection so far\n");
+}
+
+/* What nobody looks at any more keeps no room from others. */
+static void test_limits_that_are_gone(void **state)
+{
+    (void)state;
+    name_them();
+    for (unsigned id = 100; id < 100 + 2 * WATCH_CROWDS_MAX; id++)
+        whom_note(scene.whoms[0], id, WHOM_REFUSED, SLICE("user:a"), 1);
+    check(0, "");
+    stop(0, 0, "user:a", 1);
+    check(1, "refused: limit free/write begins to refuse: 1 command so far, of user:a\n");
+}
+
 static void check_subjects(uint64_t second, uint64_t overflows, bool is_told)
 {
     scene.said[0] = '\0';
@@ -163,6 +263,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_first_at_once_then_a_summary, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_after_a_rest_the_first_is_told_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_each_kind_and_limit_by_itself, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whom_it_refuses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_at_least_so_many, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_lines_are_about, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_it_is_may_come_a_look_later, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_limits_that_are_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_tables_are_told_once_a_spell, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
