@@ -188,7 +188,20 @@ static void load_classes(struct loading *l)
     }
 }
 
-/* Where a class is written: its section, or the line of a policy that spells it out. */
+/* The line of the class that names this command or category; NULL: none. */
+static const struct entry *naming_entry(const struct loading *l, struct slice class, struct slice name)
+{
+    const struct entry *e = NULL;
+    while ((e = config_file_next_of(l->file, SECTION_CLASS, class, e)) != NULL) {
+        struct slice terms = slice_str(e->value), term;
+        while (split_next(&terms, ',', &term))
+            if (term.len >= name.len && slice_eq_nocase(slice_of(term.at + term.len - name.len, name.len), name))
+                return e;
+    }
+    return NULL;
+}
+
+/* Where a class is written: its own line, or the line of a policy that spells it out. */
 static void warn_unknown(void *arg, struct slice class, struct slice unknown, struct slice near)
 {
     struct loading *l = arg;
@@ -198,12 +211,11 @@ static void warn_unknown(void *arg, struct slice class, struct slice unknown, st
                  unknown.at, (int)near.len, near.at);
     else
         snprintf(what, sizeof what, "%.*s is no command that weir knows", (int)unknown.len, unknown.at);
-    const struct section *section = config_file_section(l->file, SECTION_CLASS, class);
-    if (section != NULL) {
-        config_file_say(l->file, false, section->line, section->title, NULL, what);
+    const struct entry *e = naming_entry(l, class, unknown);
+    if (e != NULL)
+        entry_says(l->file, false, e, what);
+    if (config_file_section(l->file, SECTION_CLASS, class) != NULL)
         return;
-    }
-    const struct entry *e = NULL;
     char nothing[CONFIG_WHY_ROOM + 32];
     snprintf(nothing, sizeof nothing, "%s: nothing is denied", what);
     while ((e = config_file_next(l->file, SECTION_POLICY, e)) != NULL)

@@ -47,6 +47,8 @@ void config_file_copy(struct config_file *copy, const struct config_file *file)
         copy->entries[i] = file->entries[i];
         copy->entries[i].key = copy_text(file->entries[i].key);
         copy->entries[i].value = copy_text(file->entries[i].value);
+        if (file->entries[i].raw != NULL)
+            copy->entries[i].raw = copy_text(file->entries[i].raw);
     }
 }
 
@@ -107,7 +109,9 @@ static void append(struct config_file *file, const struct line_name *name, const
 static void set_value(struct entry *entry, const char *value)
 {
     free(entry->value);
+    free(entry->raw);
     entry->value = copy_text(value);
+    entry->raw = NULL;
 }
 
 /* Remove the lines of that name but for the first `keep`; *first is the first of them. */
@@ -122,6 +126,7 @@ static size_t thin_out(struct config_file *file, const struct line_name *name, s
         if (is_named && ++found > keep) {
             free(e->key);
             free(e->value);
+            free(e->raw);
             continue;
         }
         file->entries[n] = *e;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/near.h"
 #include "base/split.h"
+#include "run/config_variable.h"
 #include "run/inifile.h"
 
 #define ERRORS_MAX 100 /* a file with more errors is something else, not a configuration */
@@ -46,7 +47,13 @@ void config_file_say(struct config_file *f, bool is_error, unsigned line, const 
 
 void entry_says(struct config_file *f, bool is_error, const struct entry *entry, const char *what)
 {
-    config_file_say(f, is_error, entry->line, f->sections[entry->section].title, entry->key, what);
+    char hidden[LINE_ROOM];
+    if (entry->is_unusable)
+        return;
+    if (entry->raw != NULL)
+        config_hide(slice_str(entry->raw), what, hidden, sizeof hidden);
+    config_file_say(f, is_error, entry->line, f->sections[entry->section].title, entry->key,
+                    entry->raw != NULL ? hidden : what);
 }
 
 void entry_error(struct config_file *f, const struct entry *entry, const char *what)
@@ -133,6 +140,21 @@ static void on_section(void *arg, unsigned line, struct slice name)
     classify(f, section);
 }
 
+/* The value becomes what it means, and is kept as it was written. */
+static void expand(struct config_file *f, struct entry *entry)
+{
+    char why[CONFIG_WHY_ROOM], *meant = NULL;
+    if (!config_expand(slice_str(entry->value), &meant, why, sizeof why)) {
+        entry_error(f, entry, why);
+        entry->is_unusable = true;
+        return;
+    }
+    struct slice trimmed = split_trim(slice_str(meant));
+    entry->raw = entry->value;
+    entry->value = mem_strndup(trimmed.at, trimmed.len);
+    free(meant);
+}
+
 static void on_key(void *arg, unsigned line, struct slice key, struct slice value)
 {
     struct config_file *f = arg;
@@ -143,12 +165,15 @@ static void on_key(void *arg, unsigned line, struct slice key, struct slice valu
         return;
     }
     f->entries = mem_realloc(f->entries, f->n_entries + 1, sizeof *f->entries);
-    f->entries[f->n_entries++] = (struct entry){
+    struct entry *entry = &f->entries[f->n_entries++];
+    *entry = (struct entry){
         .line = line,
         .section = f->n_sections - 1,
         .key = mem_strndup(key.at, key.len),
         .value = mem_strndup(value.at, value.len),
     };
+    if (config_has_variable(value))
+        expand(f, entry);
 }
 
 static void on_error(void *arg, unsigned line, const char *what)
@@ -171,6 +196,7 @@ void config_file_fini(struct config_file *f)
     for (size_t i = 0; i < f->n_entries; i++) {
         free(f->entries[i].key);
         free(f->entries[i].value);
+        free(f->entries[i].raw);
     }
     free(f->sections);
     free(f->entries);

@@ -35,6 +35,8 @@ struct entry {
     size_t section; /* index */
     char *key;
     char *value;
+    char *raw;        /* the value as written, if it has variables (config_variable.h); else NULL */
+    bool is_unusable; /* its variables cannot be read, as has been said: no more is said of it */
 };
 
 struct config_file {

@@ -630,7 +630,7 @@ static void test_unknown_commands_are_warnings(void **state)
                                       "[policy default]\ncmd.publsh = 5/s\n");
     assert_non_null(config);
     assert_string_equal(said.text,
-                        "warning: weir.conf:1: [class heavy]: smembrs is no command that weir knows (did you mean "
+                        "warning: weir.conf:2: [class heavy] commands: smembrs is no command that weir knows (did you mean "
                         "smembers?)\n"
                         "warning: weir.conf:4: [policy default] cmd.publsh: publsh is no command that weir knows (did "
                         "you mean publish?)\n");
