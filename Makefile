@@ -160,6 +160,7 @@ build/$(1)/test_proxy_header build/$(1)/fuzz_proxy_header: $(call objects,$(1),s
 build/$(1)/test_docs build/$(1)/test_splice build/$(1)/fuzz_splice: $(call objects,$(1),$(DOCS))
 build/$(1)/test_greeting: $(call objects,$(1),$(addprefix src/upstream/,greeting.c login.c nonce.c))
 build/$(1)/test_owned: $(call objects,$(1),$(addprefix src/upstream/,owned.c login.c))
+build/$(1)/test_pulse: $(call objects,$(1),src/upstream/pulse.c)
 build/$(1)/test_room: $(call objects,$(1),src/upstream/room.c)
 build/$(1)/test_schedule: $(call objects,$(1),$(addprefix src/upstream/,schedule.c schedule_costs.c schedule_riders.c window.c))
 build/$(1)/test_control_reply build/$(1)/fuzz_control: $(call objects,$(1),$(CONTROL))

@@ -6,6 +6,7 @@
 #include "admin/figures.h"
 #include "admin/page_files.h"
 #include "admin/page_rows.h"
+#include "base/clock.h"
 
 #define HERO_HEIGHT 100.0
 #define TILE_HEIGHT 40.0
@@ -198,12 +199,12 @@ static void put_turned_away(struct page *p)
 
 static void put_upstream(struct page *p)
 {
-    escaped(p, p->s->is_up ? "up" : "away");
+    escaped(p, node_state_name(p->s->health.state));
 }
 
 static void put_upstream_class(struct page *p)
 {
-    escaped(p, p->s->is_up ? "up" : "down");
+    escaped(p, node_state_is_up(p->s->health.state) ? "up" : "down");
 }
 
 static void put_upstream_address(struct page *p)
@@ -219,6 +220,11 @@ static void put_upstream_errors(struct page *p)
 static void put_in_flight(struct page *p)
 {
     figure_count(p->out, count_read(&p->s->lanes.in_flight));
+}
+
+static void put_oldest(struct page *p)
+{
+    figure_duration(p->out, (double)p->s->health.oldest_ns / (double)NS_PER_S);
 }
 
 static void put_lanes(struct page *p)
@@ -346,6 +352,7 @@ static const struct slot {
     {"upstream-address", .put = put_upstream_address},
     {"upstream-errors", .put = put_upstream_errors},
     {"in-flight", .put = put_in_flight},
+    {"oldest", .put = put_oldest},
     {"lanes", .put = put_lanes},
     {"lanes-mode", .put = put_lanes_mode},
     {"lane-states", .put = put_lane_states},

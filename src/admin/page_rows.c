@@ -51,7 +51,8 @@ void page_nodes(struct text *out, const struct snapshot *s)
         const struct snapshot_node *node = &s->nodes[i];
         text_add(out, SLICE("<tr><th scope=\"row\" class=\"who\">"));
         escaped(out, node->address);
-        text_print(out, "</th><td class=\"%s\">%s</td>", node->is_up ? "up" : "down", node->is_up ? "up" : "away");
+        text_print(out, "</th><td class=\"%s\">%s</td>", node_state_is_up(node->health.state) ? "up" : "down",
+                   node_state_name(node->health.state));
         count_cell(out, "Lanes", "", lanes_there(&node->lanes));
         count_cell(out, "In flight", "", count_read(&node->lanes.in_flight));
         count_cell(out, "Opened", "", count_read(&node->lanes.opened));

@@ -44,6 +44,8 @@ void show_named_times(struct sheet *s);
 
 /* show_upstream.c */
 void show_up(struct sheet *s);
+void show_states(struct sheet *s);
+void show_oldest(struct sheet *s);
 void show_lanes(struct sheet *s);
 void show_in_flight(struct sheet *s);
 void show_blocking(struct sheet *s);

@@ -3,6 +3,8 @@
  */
 #include "admin/show.h"
 
+#include "base/clock.h"
+
 /* For each node, the counter at this offset of its counts. */
 static void put_counts(struct sheet *s, size_t at)
 {
@@ -15,7 +17,25 @@ static void put_counts(struct sheet *s, size_t at)
 void show_up(struct sheet *s)
 {
     for (size_t i = 0; i < s->snapshot->n_nodes; i++)
-        put(s, LABELS({"upstream", s->snapshot->nodes[i].address}), s->snapshot->nodes[i].is_up);
+        put(s, LABELS({"upstream", s->snapshot->nodes[i].address}),
+            node_state_is_up(s->snapshot->nodes[i].health.state));
+}
+
+void show_oldest(struct sheet *s)
+{
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++)
+        put_real(s, LABELS({"upstream", s->snapshot->nodes[i].address}),
+                 (double)s->snapshot->nodes[i].health.oldest_ns / (double)NS_PER_S);
+}
+
+/* Every state of every node, 1 for the one it is in. */
+void show_states(struct sheet *s)
+{
+    for (size_t i = 0; i < s->snapshot->n_nodes; i++)
+        for (int state = NODE_UP; state <= NODE_AWAY; state++)
+            put(s,
+                LABELS({"upstream", s->snapshot->nodes[i].address}, {"state", node_state_name((enum node_state)state)}),
+                s->snapshot->nodes[i].health.state == (enum node_state)state);
 }
 
 void show_lanes(struct sheet *s)

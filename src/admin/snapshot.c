@@ -27,3 +27,13 @@ void snapshot_put(struct snapshot *snapshot)
     free(snapshot->named);
     free(snapshot);
 }
+
+const char *node_state_name(enum node_state state)
+{
+    static const char *const names[] = {[NODE_UP] = "up",
+                                        [NODE_BUSY] = "busy",
+                                        [NODE_PAUSED] = "paused",
+                                        [NODE_SILENT] = "silent",
+                                        [NODE_AWAY] = "away"};
+    return names[state];
+}

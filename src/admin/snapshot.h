@@ -63,12 +63,35 @@ struct snapshot_named {
     struct histo times;
 };
 
+/* How a node of the upstream is. */
+enum node_state {
+    NODE_UP,
+    NODE_BUSY,   /* up, and runs a script */
+    NODE_PAUSED, /* up, and CLIENT PAUSE holds commands back */
+    NODE_SILENT, /* connected, and does not answer */
+    NODE_AWAY,
+};
+
+struct snapshot_health {
+    enum node_state state;
+    uint64_t silence_ns; /* how long weir's own question has had no answer; 0: it has one, or nothing is asked */
+    uint64_t oldest_ns;  /* how long the oldest command that does not block has had none; 0: no such one waits */
+};
+
 /* A node of the upstream. */
 struct snapshot_node {
     char address[SNAPSHOT_TEXT]; /* no two are the same */
-    bool is_up;
+    struct snapshot_health health;
     struct lane_counts lanes;
 };
+
+static inline bool node_state_is_up(enum node_state state)
+{
+    return state < NODE_SILENT;
+}
+
+/* "up", "busy", "paused", "silent", "away" */
+const char *node_state_name(enum node_state state);
 
 struct snapshot_listener {
     char name[SNAPSHOT_TEXT];
@@ -95,9 +118,9 @@ struct snapshot {
     bool is_draining;
     char not_ready[SNAPSHOT_TEXT]; /* why it is not ready; "": it is */
 
-    char upstream[SNAPSHOT_TEXT]; /* the home node's address */
-    bool is_up;                   /* every node is */
-    struct lane_counts lanes;     /* summed over all nodes */
+    char upstream[SNAPSHOT_TEXT];  /* the home node's address */
+    struct snapshot_health health; /* the worst of all nodes */
+    struct lane_counts lanes;      /* summed over all nodes */
     struct snapshot_node *nodes;
     size_t n_nodes;
 

@@ -26,10 +26,14 @@ static void write_process(struct text *out, const struct snapshot *s)
 }
 
 /* Of one node, or of all of them together. */
-static void write_node(struct text *out, const char *address, bool is_up, const struct lane_counts *lanes)
+static void write_node(struct text *out, const char *address, const struct snapshot_health *health,
+                       const struct lane_counts *lanes)
 {
     json_string(out, "address", address);
-    json_flag(out, "up", is_up);
+    json_flag(out, "up", node_state_is_up(health->state));
+    json_string(out, "state", node_state_name(health->state));
+    json_real(out, "silent_seconds", (double)health->silence_ns / (double)NS_PER_S);
+    json_real(out, "oldest_seconds", (double)health->oldest_ns / (double)NS_PER_S);
     json_number(out, "connects", count_read(&lanes->opened));
     json_number(out, "in_flight", count_read(&lanes->in_flight));
     json_open_object(out, "connections");
@@ -45,11 +49,11 @@ static void write_node(struct text *out, const char *address, bool is_up, const 
 static void write_upstream(struct text *out, const struct snapshot *s)
 {
     json_open_object(out, "upstream");
-    write_node(out, s->upstream, s->is_up, &s->lanes);
+    write_node(out, s->upstream, &s->health, &s->lanes);
     json_open_list(out, "nodes");
     for (size_t i = 0; i < s->n_nodes; i++) {
         json_open_row(out);
-        write_node(out, s->nodes[i].address, s->nodes[i].is_up, &s->nodes[i].lanes);
+        write_node(out, s->nodes[i].address, &s->nodes[i].health, &s->nodes[i].lanes);
         json_close_object(out);
     }
     json_close_list(out);

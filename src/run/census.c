@@ -165,7 +165,7 @@ static uint64_t count_ready(const struct lane_counts *counts)
  * A control connection that is turned away tells of weir's own rights, or of maxclients: while clients have lanes the
  * node is up. One that cannot connect, or gets no answer, tells that it is away, whatever lanes are still open.
  */
-static bool is_node_up(const struct census *census, size_t row)
+static bool is_connected(const struct census *census, size_t row)
 {
     if (census->controls == NULL || node_is_barred(census->topology->rows[row].node))
         return false;
@@ -180,34 +180,75 @@ static bool is_node_up(const struct census *census, size_t row)
            (controls_is_up(census->controls, row) || (ready > 0 && controls_is_turned_away(census->controls, row)));
 }
 
-/* The first node that is not up; NULL: all are. */
-static const struct node *find_away(const struct census *census)
+static enum node_state state_of(const struct census *census, size_t row)
 {
-    for (size_t row = 0; row < census->topology->n_rows; row++)
-        if (!is_node_up(census, row))
-            return census->topology->rows[row].node;
-    return NULL;
+    static const enum node_state states[] = {
+        [PULSE_WELL] = NODE_UP, [PULSE_BUSY] = NODE_BUSY, [PULSE_HELD] = NODE_PAUSED, [PULSE_SILENT] = NODE_SILENT};
+    return is_connected(census, row) ? states[controls_pulse(census->controls, row)] : NODE_AWAY;
+}
+
+/* The first node that is not up; n_rows: all are. */
+static size_t find_bad(const struct census *census)
+{
+    size_t row = 0;
+    while (row < census->topology->n_rows && node_state_is_up(state_of(census, row)))
+        row++;
+    return row;
+}
+
+/* Why not all of the upstream can be used; "": it can. */
+static void explain_upstream(const struct census *census, char why[CENSUS_WHY_ROOM])
+{
+    size_t row = find_bad(census);
+    why[0] = '\0';
+    if (row == census->topology->n_rows)
+        return;
+    const char *text = census->topology->rows[row].node->text;
+    if (state_of(census, row) == NODE_SILENT)
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer (for %.1f s)", text,
+                 (double)controls_silence_ns(census->controls, row, clock_ns()) / NS_IN_S);
+    else
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", text);
 }
 
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM])
 {
-    const struct node *away = find_away(census);
-    why[0] = '\0';
     if (census->is_stopping)
         snprintf(why, CENSUS_WHY_ROOM, "stopping");
     else if (census->crew == NULL)
         snprintf(why, CENSUS_WHY_ROOM, "starting");
-    else if (away != NULL)
-        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", away->text);
+    else
+        explain_upstream(census, why);
     return why[0] == '\0';
 }
 
-static void take_node(struct snapshot_node *to, const struct census *census, size_t row)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
+    return a > b ? a : b;
+}
+
+static void take_node(struct snapshot *s, const struct census *census, size_t row)
+{
+    struct snapshot_node *to = &s->nodes[row];
+    struct snapshot_health *health = &to->health;
     copy(to->address, sizeof to->address, slice_str(census->topology->rows[row].node->text));
-    to->is_up = is_node_up(census, row);
-    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++)
-        counts_add(&to->lanes, &crew_front(census->crew, w)->nodes.rows[row].lanes.base.counts, sizeof to->lanes);
+    health->state = state_of(census, row);
+    if (health->state != NODE_AWAY)
+        health->silence_ns = controls_silence_ns(census->controls, row, s->taken_ns);
+    for (unsigned w = 0; census->crew != NULL && w < census->config->workers; w++) {
+        const struct lanes *lanes = &crew_front(census->crew, w)->nodes.rows[row].lanes;
+        counts_add(&to->lanes, &lanes->base.counts, sizeof to->lanes);
+        health->oldest_ns = larger(health->oldest_ns, atomic_load_explicit(&lanes->oldest_ns, memory_order_relaxed));
+    }
+}
+
+/* To what is said of all nodes together. */
+static void add_node(struct snapshot *s, const struct snapshot_node *node)
+{
+    counts_add(&s->lanes, &node->lanes, sizeof s->lanes);
+    s->health.state = node->health.state > s->health.state ? node->health.state : s->health.state;
+    s->health.silence_ns = larger(s->health.silence_ns, node->health.silence_ns);
+    s->health.oldest_ns = larger(s->health.oldest_ns, node->health.oldest_ns);
 }
 
 /* False: out of memory. */
@@ -218,15 +259,14 @@ static bool take_nodes(struct snapshot *s, const struct census *census)
         return false;
     s->n_nodes = census->topology->n_rows;
     for (size_t row = 0; row < s->n_nodes; row++) {
-        take_node(&s->nodes[row], census, row);
-        counts_add(&s->lanes, &s->nodes[row].lanes, sizeof s->lanes);
+        take_node(s, census, row);
+        add_node(s, &s->nodes[row]);
     }
     return true;
 }
 
 static void take_upstream(struct snapshot *s, const struct census *census)
 {
-    s->is_up = find_away(census) == NULL;
     snprintf(s->upstream, sizeof s->upstream, "%s", topology_home(census->topology)->text);
     census_is_ready(census, s->not_ready);
     s->is_draining = census->is_stopping;
@@ -267,12 +307,13 @@ static void take_tops(struct snapshot *s, const struct census *census)
 struct snapshot *census_take(const struct census *census)
 {
     struct snapshot *s = snapshot_new();
+    if (s != NULL)
+        s->taken_ns = clock_ns();
     if (s == NULL || !take_limits(s, census) || !take_named(s, census) || !take_nodes(s, census)) {
         snapshot_put(s);
         return NULL;
     }
     const struct rules *rules = governor_rules(census->governor);
-    s->taken_ns = clock_ns();
     s->unix_ms = clock_unix_ms();
     s->started_unix_ms = census->started_unix_ms;
     s->version = WEIR_VERSION;

@@ -61,11 +61,18 @@ static void on_settled(void *arg)
     controls->ops->on_settled(controls->arg);
 }
 
+static void on_pulse(void *arg, enum log_level level, const char *line)
+{
+    const struct control_row *row = arg;
+    row->controls->ops->on_pulse(row->controls->arg, level, line);
+}
+
 static const struct control_ops control_ops = {
     .on_table = on_table,
     .on_barred = on_barred,
     .on_maxclients = on_maxclients,
     .on_settled = on_settled,
+    .on_pulse = on_pulse,
 };
 
 struct controls *controls_open(struct loop *loop, const struct topology *topology,
@@ -106,6 +113,16 @@ bool controls_is_up(const struct controls *controls, size_t row)
 bool controls_is_turned_away(const struct controls *controls, size_t row)
 {
     return control_is_turned_away(controls->rows[row].control);
+}
+
+enum pulse_state controls_pulse(const struct controls *controls, size_t row)
+{
+    return control_pulse(controls->rows[row].control);
+}
+
+uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64_t now_ns)
+{
+    return control_silence_ns(controls->rows[row].control, now_ns);
 }
 
 /* What is closed asynchronously owns itself, and says nothing more. */

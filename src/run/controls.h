@@ -18,6 +18,8 @@ struct controls_ops {
     void (*on_table)(void *arg, struct command_table *table);
     /* The first attempt is over for every node, however it went. */
     void (*on_settled)(void *arg);
+    /* controls_pulse of a node has changed; the line says how, for people. */
+    void (*on_pulse)(void *arg, enum log_level level, const char *line);
 };
 
 /* A control lane to each node. The topology, ops and the user outlive it; the password is copied. */
@@ -35,6 +37,10 @@ bool controls_is_up(const struct controls *controls, size_t row);
 
 /* As control_is_turned_away. */
 bool controls_is_turned_away(const struct controls *controls, size_t row);
+
+/* As control_pulse, control_silence_ns. */
+enum pulse_state controls_pulse(const struct controls *controls, size_t row);
+uint64_t controls_silence_ns(const struct controls *controls, size_t row, uint64_t now_ns);
 
 /* Asynchronous; frees itself. No callback comes after it. */
 void controls_close(struct controls *controls);

@@ -1,7 +1,9 @@
 #include "run/proxy.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -53,6 +55,8 @@ struct proxy {
     struct memory memory;
     struct upgrade upgrade;       /* starting a process that takes over from this one */
     struct succession succession; /* taking over from an older process */
+    bool has_been_ready;          /* the log has said so ... */
+    bool has_told_why;            /* ... or at first why it is not */
     bool is_wait_over;            /* for the upstream, at the start */
     bool is_stopping;             /* a signal or a successor has asked for it */
     bool is_closing;              /* close_main has begun */
@@ -76,6 +80,7 @@ static bool find_upstream(struct proxy *proxy)
     node_put(node);
     proxy->upstream.connect_timeout_ns = config->connect_timeout_ns;
     proxy->upstream.timeout_ns = config->upstream_timeout_ns;
+    proxy->upstream.check_ns = config->upstream_check_ns;
     proxy->upstream.lends_login = config->clients_as_upstream;
     return true;
 }
@@ -98,9 +103,22 @@ static void on_settled(void *arg)
     end_wait(arg);
 }
 
+static void report(struct proxy *proxy);
+
+static void on_pulse(void *arg, enum log_level level, const char *line)
+{
+    struct proxy *proxy = arg;
+    char about[JOURNAL_TEXT_MAX + 1]; /* without the seconds in parentheses */
+    snprintf(about, sizeof about, "%.*s", (int)strcspn(line, "("), line);
+    log_at(LOG_SITE_CONTROL, level, "%s", line);
+    journal_add_about(proxy->journal, clock_unix_ms(), "upstream", about, line);
+    report(proxy);
+}
+
 static const struct controls_ops controls_ops = {
     .on_table = on_table,
     .on_settled = on_settled,
+    .on_pulse = on_pulse,
 };
 
 static void start_controls(struct proxy *proxy)
@@ -117,6 +135,20 @@ static void on_said(void *arg, enum log_level level, const char *kind, const cha
 {
     struct proxy *proxy = arg;
     log_event_about(proxy->journal, level, kind, about, line);
+}
+
+/* Once, in the log: the line that people and scripts wait for. */
+static void tell_ready(struct proxy *proxy, const struct census *census)
+{
+    char why[CENSUS_WHY_ROOM];
+    if (proxy->has_been_ready || proxy->crew == NULL || proxy->is_stopping)
+        return;
+    proxy->has_been_ready = census_is_ready(census, why);
+    if (proxy->has_been_ready)
+        log_info("ready");
+    else if (!proxy->has_told_why)
+        log_warn("serving clients, but not ready: %s", why);
+    proxy->has_told_why = true;
 }
 
 static void report(struct proxy *proxy)
@@ -137,6 +169,7 @@ static void report(struct proxy *proxy)
     };
     reporter_tell(&proxy->reporter, &census);
     sd_notify_tell(&proxy->service, &census);
+    tell_ready(proxy, &census);
 }
 
 static void look_at_limits(struct proxy *proxy)
@@ -339,7 +372,6 @@ static void start_workers(struct proxy *proxy)
     log_info("forwarding to %s with %u worker%s, lanes %s", topology_home(proxy->topology)->text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);
-    log_info("ready");
     succession_serve(&proxy->succession, &proxy->loop);
 }
 

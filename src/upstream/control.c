@@ -10,6 +10,7 @@
 #include "resp/emit.h"
 #include "upstream/backoff.h"
 #include "upstream/control_reply.h"
+#include "upstream/heartbeat.h"
 #include "upstream/own_words.h"
 
 #define MAX_WORDS 3
@@ -23,9 +24,10 @@ struct control {
     char *password;   /* heap; NULL: none */
     const struct control_ops *ops;
     void *arg;
-    uv_timer_t timer; /* the next attempt, or the deadline of the current step */
+    uv_timer_t timer; /* the next attempt, the deadline of the current step, or once it is up the next beat */
     struct control_inbox inbox;
     struct backoff backoff;
+    struct heartbeat heartbeat;
     uint8_t step;
     bool is_open; /* the link is in use */
     bool is_settled;
@@ -68,6 +70,7 @@ static void retry_later(struct control *control)
 static void lose(struct control *control, const char *why)
 {
     control->is_turned_away = false;
+    heartbeat_end(&control->heartbeat);
     if (!control->is_lost)
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s", control->node->text, why);
     control->is_lost = true;
@@ -164,9 +167,35 @@ static void send_words(struct control *control, const struct slice *words, size_
     free(request);
 }
 
+/* ---- once it is up: does its node still answer? ---- */
+
+static void on_ask(void *arg, struct slice question)
+{
+    send_words(arg, &question, 1);
+}
+
+static void on_news(void *arg, enum log_level level, const char *line)
+{
+    struct control *control = arg;
+    control->ops->on_pulse(control->arg, level, line);
+}
+
+static const struct heartbeat_ops heartbeat_ops = {.on_ask = on_ask, .on_news = on_news};
+
+static void on_beat(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    if (!heartbeat_tick(&control->heartbeat, clock_ns(), control->user, control->password))
+        lose(control, "it is not answered, others are");
+}
+
 static void settled_well(struct control *control)
 {
+    uint64_t every_ms = control->node->upstream->check_ns / NS_PER_MS;
     uv_timer_stop(&control->timer);
+    heartbeat_begin(&control->heartbeat);
+    if (every_ms > 0)
+        uv_timer_start(&control->timer, on_beat, every_ms, every_ms);
     backoff_reset(&control->backoff);
     if (control->is_lost)
         log_at(LOG_SITE_CONTROL, LOG_INFO, "upstream %s: the control connection is back", control->node->text);
@@ -233,7 +262,7 @@ static void on_data(struct link *link, const char *data, size_t n)
     while (n > 0 && !link_is_closed(link)) {
         size_t used;
         struct slice frame;
-        if (control->step >= N_STEPS) {
+        if (control->step >= N_STEPS && !heartbeat_is_waiting(&control->heartbeat)) {
             lose(control, "it sent a reply that nobody waits for");
             return;
         }
@@ -244,7 +273,11 @@ static void on_data(struct link *link, const char *data, size_t n)
         }
         data += used;
         n -= used;
-        if (result == SCAN_FRAME)
+        if (result != SCAN_FRAME)
+            continue;
+        if (control->step >= N_STEPS)
+            heartbeat_answer(&control->heartbeat, frame, clock_ns());
+        else
             take_frame(control, frame);
     }
 }
@@ -326,6 +359,7 @@ struct control *control_open(struct loop *loop, struct node *node, const struct 
     control->arg = arg;
     uv_timer_init(&loop->uv, &control->timer);
     control->timer.data = control;
+    heartbeat_init(&control->heartbeat, loop, control->node, &heartbeat_ops, control);
     connect_now(control);
     return control;
 }
@@ -333,6 +367,16 @@ struct control *control_open(struct loop *loop, struct node *node, const struct 
 bool control_is_up(const struct control *control)
 {
     return control->is_open && !link_is_closed(&control->link) && control->step >= N_STEPS;
+}
+
+enum pulse_state control_pulse(const struct control *control)
+{
+    return (enum pulse_state)control->heartbeat.pulse.state;
+}
+
+uint64_t control_silence_ns(const struct control *control, uint64_t now_ns)
+{
+    return pulse_silence_ns(&control->heartbeat.pulse, now_ns);
 }
 
 bool control_is_turned_away(const struct control *control)
@@ -352,6 +396,7 @@ void control_close(struct control *control)
 {
     control->is_closing = true;
     control->is_settled = true;
+    heartbeat_end(&control->heartbeat);
     uv_timer_stop(&control->timer);
     if (control->is_open)
         link_close(&control->link);

@@ -2,7 +2,8 @@
  * The control lane: weir's own connection to one node, on which it learns what that is and which commands it has.
  *
  * Connects, and connects again whenever it is lost; each time it asks whether `default` needs a password, logs in,
- * reads INFO and COMMAND. Its replies are read with hiredis' reader. Lives on one loop.
+ * reads INFO and COMMAND. Then it asks once in every upstream-check whether the node still answers (pulse.h). Its
+ * replies are read with hiredis' reader. Lives on one loop.
  */
 #ifndef WEIR_UPSTREAM_CONTROL_H
 #define WEIR_UPSTREAM_CONTROL_H
@@ -10,10 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/log_words.h"
 #include "limit/command.h"
 #include "net/link.h"
 #include "net/loop.h"
 #include "upstream/node.h"
+#include "upstream/pulse.h"
 
 struct control_ops {
     /* The node's own command table; the receiver owns the reference. */
@@ -24,6 +27,8 @@ struct control_ops {
     void (*on_maxclients)(void *arg);
     /* The first attempt is over, however it went. */
     void (*on_settled)(void *arg);
+    /* control_pulse has changed; the line says how, for people. */
+    void (*on_pulse)(void *arg, enum log_level level, const char *line);
 };
 
 struct credentials {
@@ -45,6 +50,12 @@ const char *control_reader_version(void);
 
 /* Has it greeted its node, and not lost it since? */
 bool control_is_up(const struct control *control);
+
+/* Does the node answer? PULSE_WELL where it is not asked: no upstream-check, or not up. */
+enum pulse_state control_pulse(const struct control *control);
+
+/* How long the question that is under way has had no answer; 0: none is. */
+uint64_t control_silence_ns(const struct control *control, uint64_t now_ns);
 
 /*
  * Was it up before, and has its node, when it was last tried, refused or closed it? Then the node is there, though not

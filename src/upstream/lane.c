@@ -355,12 +355,29 @@ static bool is_incomplete(const struct lane *lane)
            !lane_is_congested(lane);
 }
 
+/* Has it a call, and is the answer to the oldest Redis' to give now? */
+static bool is_owing(const struct lane *lane)
+{
+    return !calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0;
+}
+
+/* Do all who have to do with it do what is theirs? */
+static bool is_redis_turn(const struct lane *lane)
+{
+    return lane_is_ready(lane) && lane->stalled == NULL && !lane->link.is_paused && !is_incomplete(lane);
+}
+
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
 {
-    bool is_owing = lane->is_in_frame ||
-                    (!calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) == 0);
-    return lane_is_ready(lane) && is_owing && lane->stalled == NULL && !lane->link.is_paused && !is_incomplete(lane) &&
-           lane->moved_ns < since_ns;
+    return (lane->is_in_frame || is_owing(lane)) && is_redis_turn(lane) && lane->moved_ns < since_ns;
+}
+
+uint64_t lane_owes_ns(const struct lane *lane, uint64_t now_ns)
+{
+    if (!is_owing(lane) || !is_redis_turn(lane))
+        return 0;
+    uint64_t sent_ns = calls_oldest(&lane->calls)->sent_ns;
+    return sent_ns != 0 && now_ns > sent_ns ? now_ns - sent_ns : 0;
 }
 
 bool lane_may_wait(const struct lane *lane)

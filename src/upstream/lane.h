@@ -61,7 +61,10 @@ struct lane_ops {
     void (*on_emptied)(struct lane *lane);
     /* The last lease on it was dropped. */
     void (*on_unleased)(const struct lane *lane);
-    /* It has something now that it must be looked at for from time to time: a question whose answer has a time. */
+    /*
+     * It has something now that it must be looked at for from time to time: a question whose answer has a time, or
+     * calls that have just been sent.
+     */
     void (*on_watched)(struct lane *lane);
 };
 
@@ -274,6 +277,12 @@ bool lane_is_clean(const struct lane *lane);
  * Has the oldest call, though it need not wait in Redis, or the rest of a frame not come any nearer since `since_ns`?
  */
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
+
+/*
+ * For how long has Redis owed the answer to the oldest call? 0: there is none, it may wait in Redis, or what is missing
+ * is its client's to do: to send the rest, or to read.
+ */
+uint64_t lane_owes_ns(const struct lane *lane, uint64_t now_ns);
 
 /* Is a call in flight that may wait in Redis for long? */
 bool lane_may_wait(const struct lane *lane);

@@ -165,6 +165,7 @@ static void on_flush(struct link *link)
 {
     struct lane *lane = lane_of(link);
     inflight_send(&lane->base->counts, &lane->calls, link_loop(link)->writing_ns);
+    lane->base->ops->on_watched(lane);
 }
 
 static void on_drained(struct link *link)

@@ -63,11 +63,12 @@ void lanes_tick(struct lanes *lanes)
 
 void lanes_sweep(struct lanes *lanes)
 {
+    if (uv_is_active((uv_handle_t *)&lanes->sweep))
+        return;
     uint64_t timeout_ms = lanes->upstream->timeout_ns / NS_PER_MS;
     uint64_t most_ms = upstream_time(lanes->upstream, SWEEP_MS * NS_PER_MS) / NS_PER_MS;
     uint64_t every_ms = timeout_ms > 0 && timeout_ms / SWEEP_PARTS < most_ms ? timeout_ms / SWEEP_PARTS + 1 : most_ms;
-    if (!uv_is_active((uv_handle_t *)&lanes->sweep))
-        uv_timer_start(&lanes->sweep, lanes->on_sweep, every_ms, every_ms);
+    uv_timer_start(&lanes->sweep, lanes->on_sweep, every_ms, every_ms);
 }
 
 /* ---- which there are ---- */

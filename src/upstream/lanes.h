@@ -38,7 +38,9 @@ struct lanes {
     struct list lists[LIST_COUNT]; /* by enum lane_list; the last to enter is at the end */
     uint32_t n_idle;               /* in LIST_IDLE */
     uv_timer_t tick;  /* runs while a lane is being opened or is retired, a reconnect is due, or riders hope for room */
-    uv_timer_t sweep; /* runs while lanes are idle, and always with an upstream-timeout */
+    uv_timer_t sweep; /* runs while lanes are idle or owe answers, and always with an upstream-timeout */
+    _Atomic uint64_t
+        oldest_ns;       /* how long the oldest call had waited at the last sweep (lane_owes_ns); any thread reads */
     uv_timer_cb on_tick; /* timers.c's */
     uv_timer_cb on_sweep;
 

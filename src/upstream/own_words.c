@@ -18,6 +18,7 @@ static const struct shape {
     struct slice end;
 } shapes[] = {
     {TEXT("\"" OWN_HELLO "\""), TEXT("")},
+    {TEXT("\"" OWN_PING "\"\r\n"), TEXT("")},
     {TEXT("\"" OWN_RESET "\"\r\n"), TEXT("")},
     {TEXT("\"" OWN_AUTH "\" \"(redacted)\""), TEXT("")},
     {TEXT("\"" OWN_SELECT "\""), TEXT("")},

@@ -10,6 +10,8 @@
 #include "base/slice.h"
 
 #define OWN_HELLO "hELLO"
+#define OWN_ECHO "eCHO"
+#define OWN_PING "pING"
 #define OWN_RESET "rESET"
 #define OWN_PUBLISH "pUBLISH"
 #define OWN_CLIENT "cLIENT"

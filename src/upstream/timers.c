@@ -173,13 +173,32 @@ static bool has_question(const struct list *list)
     return false;
 }
 
+/* For operators, who see how long Redis has owed an answer. */
+static void note_oldest(struct lanes *lanes, uint64_t now_ns)
+{
+    uint64_t oldest_ns = 0;
+    for (int in = LIST_SHARED; in < LIST_COUNT; in++)
+        for (struct list *at = lanes->lists[in].next; at != &lanes->lists[in]; at = at->next) {
+            uint64_t owes_ns = lane_owes_ns(lanes_at(at), now_ns);
+            oldest_ns = owes_ns > oldest_ns ? owes_ns : oldest_ns;
+        }
+    atomic_store_explicit(&lanes->oldest_ns, oldest_ns, memory_order_relaxed);
+}
+
+static bool owes_answers(const struct lanes *lanes)
+{
+    const struct lane_counts *counts = &lanes->base.counts;
+    return count_read(&counts->in_flight) > count_read(&counts->blocking);
+}
+
 /* Is there anything to be looked at again? */
 static bool is_done(const struct lanes *lanes)
 {
     const struct list *lists = lanes->lists;
-    return lanes->upstream->timeout_ns == 0 && list_is_empty(&lists[LIST_IDLE]) && list_is_empty(&lists[LIST_SPARE]) &&
-           list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) && !has_stalled(&lists[LIST_PRIVATE]) &&
-           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]);
+    return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) && list_is_empty(&lists[LIST_IDLE]) &&
+           list_is_empty(&lists[LIST_SPARE]) && list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
+           !has_stalled(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_PRIVATE]) &&
+           !has_question(&lists[LIST_DOOR]);
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -196,6 +215,7 @@ static void on_sweep(uv_timer_t *timer)
     fail_unanswered(lanes, LIST_DOOR, now_ns);
     for (int in = LIST_SHARED; timeout_ns > 0 && in < LIST_COUNT; in++)
         fail_hung(lanes, (enum lane_list)in, now_ns - timeout_ns);
+    note_oldest(lanes, now_ns);
     if (is_done(lanes))
         uv_timer_stop(timer);
 }

@@ -299,7 +299,7 @@
   const fillNode = (row, { node }) => {
     put(row, 0, node.address);
     row.cells[0].className = 'who';
-    put(row, 1, node.up ? 'up' : 'away');
+    put(row, 1, node.state);
     row.cells[1].className = node.up ? 'up' : 'down';
     [sum(node.connections), node.in_flight, node.connects, sum(node.errors)].forEach((n, i) => putCount(row, i + 2, n));
   };
@@ -364,10 +364,11 @@
     show('connections', count(clients.listeners.reduce((n, l) => n + l.connected, 0)));
     show('max-clients', count(clients.max));
     show('turned-away', count(clients.listeners.reduce((n, l) => n + sum(l.rejected), 0)));
-    show('upstream', upstream.up ? 'up' : 'away');
+    show('upstream', upstream.state);
     mark($('upstream'), 'class', upstream.up ? 'up' : 'down');
     show('upstream-address', upstream.address);
     show('in-flight', count(upstream.in_flight));
+    show('oldest', duration(upstream.oldest_seconds));
     show('upstream-errors', count(sum(upstream.errors)));
     show('lanes', count(sum(upstream.connections)));
     show('lanes-mode', lanes === 'private' ? 'private to each client' : 'shared by clients');

@@ -291,12 +291,13 @@ class Weir(Process):
             assert code == 0, f"the old process exited with {code}\n{self.log()}"
 
     def wait_ready(self):
+        """Until it serves clients, whether Redis is there or not."""
         wait_until(lambda: self.is_ready() or not self.is_running(), "weir is ready", START_SECONDS)
         assert self.is_running(), self.log()
         return self
 
     def is_ready(self):
-        return re.search(r'\bready["}]*$', self.log(), re.M)
+        return re.search(r'\bready["}]*$|serving clients, but not ready', self.log(), re.M)
 
     @property
     def addresses(self):
