@@ -35,6 +35,8 @@ void show_tracked(struct sheet *s);
 void show_subjects(struct sheet *sheet);
 void show_subjects_limit(struct sheet *sheet);
 void show_overflow(struct sheet *sheet);
+void show_blocks(struct sheet *s);
+void show_blocked(struct sheet *s);
 void show_near(struct sheet *s);
 void show_delays(struct sheet *s);
 void show_named(struct sheet *s);

@@ -105,6 +105,16 @@ void show_overflow(struct sheet *s)
     put(s, NO_LABELS, s->snapshot->is_overflowed);
 }
 
+void show_blocks(struct sheet *s)
+{
+    put(s, NO_LABELS, s->snapshot->blocks);
+}
+
+void show_blocked(struct sheet *s)
+{
+    put(s, NO_LABELS, s->snapshot->blocked_commands);
+}
+
 void show_delays(struct sheet *s)
 {
     put_histo(s, &s->snapshot->counts.times.delay);

@@ -145,6 +145,9 @@ struct snapshot {
     size_t max_subjects;           /* for each table */
     bool is_overflowed;            /* an overflow subject has been used */
 
+    size_t blocks; /* how many subjects an operator has blocked */
+    uint64_t blocked_commands;
+
     struct snapshot_limit *limits;
     size_t n_limits;
     struct snapshot_named *named;

@@ -9,6 +9,7 @@
 #include "front/holds.h"
 #include "front/lane_choice.h"
 #include "front/login_attempt.h"
+#include "front/meter.h"
 #include "front/session.h"
 #include "front/special.h"
 #include "front/timing.h"
@@ -39,6 +40,20 @@ static enum route refuse(struct client *client, struct lane *lane, struct reques
     return answer_with(client, reply);
 }
 
+/* An operator has blocked its subject, or the one that the key of its command names. */
+static struct slice refusal_by_block(const struct client *client)
+{
+    struct front *front = client->front;
+    struct last_refusal *last = &front->last_refusal;
+    const struct blocks *blocks = exceptions_blocks(front->rules->exceptions);
+    const struct subject *keyed = client->meter != NULL ? client->meter->keyed : NULL;
+    const struct block *block = blocks_find(blocks, subject_name(client->subject));
+    if (block == NULL && keyed != NULL)
+        block = blocks_find(blocks, subject_name(keyed));
+    last->limit = NULL;
+    return slice_of(last->text, refusal_block(last->text, block != NULL ? block->reason : SLICE("")));
+}
+
 /*
  * What a client is told that is beyond a limit, or denied, as often as *n says or, if that is more than there is room
  * for, as *n says then. Good until the next call.
@@ -59,17 +74,17 @@ static struct slice refusals_of(struct front *front, const struct verdict *verdi
     return slice_of(last->text, *n * last->len);
 }
 
-static struct slice refusal_of(struct front *front, const struct verdict *verdict)
+static struct slice refusal_of(const struct client *client, const struct verdict *verdict)
 {
     uint32_t once = 1;
-    return refusals_of(front, verdict, &once);
+    return verdict->limit->is_block ? refusal_by_block(client) : refusals_of(client->front, verdict, &once);
 }
 
 /* Beyond a limit, or denied. */
 static enum route refuse_over(struct client *client, struct lane *lane, struct request *request, enum gate gate,
                               const struct verdict *verdict)
 {
-    enum route result = refuse(client, lane, request, refusal_of(client->front, verdict));
+    enum route result = refuse(client, lane, request, refusal_of(client, verdict));
     if (gate != GATE_CLOSE || result == ROUTE_STOP)
         return result;
     client_leave_for(client, CLOSED_LIMIT);

@@ -32,7 +32,9 @@ static bool find_subject(struct client *client)
     struct facts facts = facts_of(client);
     char name[SUBJECT_NAME_MAX];
     size_t len = identity_subject(&rules->identity, &facts, name);
-    const struct policy *policy = client_entrance(client)->is_admin ? NULL : policies_match(rules->policies, &facts);
+    const struct policy *policy = NULL;
+    if (!client_entrance(client)->is_admin)
+        policy = exceptions_bind(rules->exceptions, policies_match(rules->policies, &facts), slice_of(name, len));
     struct record *record = policy != NULL ? policy->record : front->settings->unlimited;
     bool is_keyed = !client_entrance(client)->is_admin &&
                     (identity_needs_key(&rules->identity, &facts) || policies_match_keys(rules->policies));

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/num.h"
-#include "base/why.h"
 #include "front/answer.h"
+#include "front/limit_people.h"
 #include "front/limit_words.h"
 #include "front/orders.h"
 #include "front/payer.h"
@@ -82,56 +81,6 @@ size_t limit_command_check(const struct client *client, const struct request *re
 
 /* ---- answering at once ---- */
 
-/* The word that is wrong; behind the last one something is missing. */
-static void syntax_error(struct build *out, const struct limit_words *words, size_t i)
-{
-    char text[160];
-    int len = i < words->n ? snprintf(text, sizeof text, "ERR syntax error, unexpected '%.*s'", WHY_SLICE(words->at[i]))
-                           : snprintf(text, sizeof text, "ERR syntax error, something is missing behind '%.*s'",
-                                      WHY_SLICE(words->at[words->n - 1]));
-    build_error(out, slice_of(text, (size_t)len));
-}
-
-/* A positive count in its place, or `otherwise`. False: it is none. */
-static bool take_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n)
-{
-    int64_t number;
-    *n = otherwise;
-    if (i >= words->n)
-        return true;
-    if (!num_parse(words->at[i], &number) || number < 1)
-        return false;
-    *n = (size_t)number;
-    return true;
-}
-
-/* Somebody else than the client, by name; to be let go again. An error: there is nobody of that name. */
-static struct slice find_other(struct client *client, struct slice name, struct report_subject *found,
-                               struct subjects **table)
-{
-    struct front *front = client->front;
-    *table = front->settings->subjects;
-    struct subject *subject = subject_find(*table, name);
-    if (subject == NULL) {
-        *table = front->settings->key_subjects;
-        subject = subject_find(*table, name);
-    }
-    if (subject == NULL)
-        return SLICE("ERR no such subject: it owes nothing, or is written otherwise (user:NAME, ip:ADDRESS)");
-    const struct policy *policy = policies_find(front->rules->policies, slice_str(subject->record->name));
-    found->name = subject_name(subject);
-    found->account = (struct account){policy, {subject, NULL, NULL}};
-    if (policy != NULL)
-        found->account.holders[PER_POLICY] = policy->record->everybody;
-    if (policy == NULL || policy->of_scope[PER_CONNECTION] == 0)
-        return SLICE("");
-    found->account.holders[PER_CONNECTION] = subject_new_detached(policy->record, PER_CONNECTION);
-    if (found->account.holders[PER_CONNECTION] != NULL)
-        return SLICE("");
-    subject_put(*table, subject);
-    return OUT_OF_MEMORY;
-}
-
 /* The client itself, or who is named behind FOR: `tell` it about that one. */
 static void about(struct client *client, struct build *out, struct slice other, bool has_other,
                   void (*tell)(struct client *client, struct build *out, const struct report_subject *subject,
@@ -139,20 +88,20 @@ static void about(struct client *client, struct build *out, struct slice other, 
                   void *arg)
 {
     struct report_subject subject = {.account = payer_of(client), .name = subject_name(client->subject)};
-    struct subjects *table;
     if (!has_other) {
+        subject.block = blocks_find(exceptions_blocks(client->front->rules->exceptions), subject.name);
         tell(client, out, &subject, arg);
         return;
     }
-    struct slice error = is_operator(client) ? find_other(client, other, &subject, &table)
-                                             : SLICE("NOPERM only operators may ask about others");
-    if (error.len > 0) {
-        build_error(out, error);
+    struct found found;
+    if (!is_operator(client)) {
+        build_error(out, SLICE("NOPERM only operators may ask about others"));
         return;
     }
-    tell(client, out, &subject, arg);
-    subject_free_detached(subject.account.holders[PER_CONNECTION]);
-    subject_put(table, subject.account.holders[PER_SUBJECT]);
+    if (!limit_people_find(client, other, &found, out))
+        return;
+    tell(client, out, &found.subject, arg);
+    limit_people_forget(&found);
 }
 
 static void tell_status(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
@@ -164,7 +113,7 @@ static void tell_status(struct client *client, struct build *out, const struct r
 static void status(struct client *client, const struct limit_words *words, struct build *out)
 {
     if (words->n != 2 && !(words->n == 4 && limit_word_is(words, 2, "for")))
-        syntax_error(out, words, !limit_word_is(words, 2, "for") ? 2 : words->n < 4 ? 3 : 4);
+        limit_words_error(words, !limit_word_is(words, 2, "for") ? 2 : words->n < 4 ? 3 : 4, out);
     else
         about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
 }
@@ -184,8 +133,11 @@ static void tell_explained(struct client *client, struct build *out, const struc
     struct report_subject explained = *subject;
     if (subject->account.holders[PER_SUBJECT] == client->subject)
         explained.account = payer_for(client, request);
-    if (explained.account.holders[PER_SUBJECT] != NULL)
+    if (explained.account.holders[PER_SUBJECT] != subject->account.holders[PER_SUBJECT] &&
+        explained.account.holders[PER_SUBJECT] != NULL) { /* its key has named another */
         explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
+        explained.block = blocks_find(exceptions_blocks(front->rules->exceptions), explained.name);
+    }
     struct amounts amounts;
     amounts_take(&amounts, front->rules->policies, request->command, request->bytes, request->argc);
     const struct ask ask = {
@@ -239,7 +191,7 @@ static void top(struct client *client, const struct limit_words *words, struct b
     enum top_by by = TOP_COMMANDS;
     size_t n = 10;
     size_t i = 2;
-    if (i < words->n && !limit_word_is(words, i, "by") && !take_count(words, i++, n, &n)) {
+    if (i < words->n && !limit_word_is(words, i, "by") && !limit_words_count(words, i++, n, &n)) {
         build_error(out, SLICE("ERR value is not an integer or out of range"));
         return;
     }
@@ -247,7 +199,7 @@ static void top(struct client *client, const struct limit_words *words, struct b
     bool is_of_keys = has_by && limit_word_is(words, i + 1, "limited");
     n = n < ROWS_MAX ? n : ROWS_MAX;
     if (i < words->n && !is_of_keys && !(has_by && take_by(words->at[i + 1], &by)))
-        syntax_error(out, words, !limit_word_is(words, i, "by") ? i : words->n > i + 2 ? i + 2 : i + 1);
+        limit_words_error(words, !limit_word_is(words, i, "by") ? i : words->n > i + 2 ? i + 2 : i + 1, out);
     else if (is_of_keys)
         report_top_limited(out, settings->quota.limited, n, client->front->loop->now_ns);
     else
@@ -259,8 +211,8 @@ static void tell_log(struct client *client, const struct limit_words *words, str
 {
     size_t n;
     if (words->n > 3)
-        syntax_error(out, words, 3);
-    else if (!take_count(words, 2, 10, &n))
+        limit_words_error(words, 3, out);
+    else if (!limit_words_count(words, 2, 10, &n))
         build_error(out, SLICE("ERR value is not an integer or out of range"));
     else
         report_log(out, client->front->settings->journal, n < JOURNAL_EVENTS ? n : JOURNAL_EVENTS);
@@ -325,10 +277,11 @@ static void unset_key(struct client *client, const struct limit_words *words, st
     if (words->n == 6 && limit_word_is(words, 2, "limit") && limit_word_is(words, 4, "for"))
         orders_give(client, ORDER_UNSET_KEY, words, out);
     else
-        syntax_error(out, words,
-                     !limit_word_is(words, 2, "limit") || !limit_word_is(words, 4, "for") ? 4
-                     : words->n < 6                                                       ? 5
-                                                                                          : 6);
+        limit_words_error(words,
+                          !limit_word_is(words, 2, "limit") || !limit_word_is(words, 4, "for") ? 4
+                          : words->n < 6                                                       ? 5
+                                                                                               : 6,
+                          out);
 }
 
 /* ---- which is which ---- */
@@ -346,6 +299,9 @@ static const struct {
     {"log", tell_log, 0},
     {"slowlog", tell_slow, 0},
     {"forgive", forgive, 0},
+    {"block", limit_people_block, 0},
+    {"unblock", limit_people_unblock, 0},
+    {"blocks", limit_people_blocks, 0},
     {"mode", NULL, ORDER_MODE},
     {"set", NULL, ORDER_SET},
     {"unset", NULL, ORDER_UNSET},

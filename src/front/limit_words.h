@@ -9,6 +9,7 @@
 
 #include "base/slice.h"
 #include "resp/argv.h"
+#include "resp/build.h"
 
 #define LIMIT_WORDS_MAX 64 /* of a command to be explained, and of an expression; what follows is not seen */
 
@@ -32,5 +33,11 @@ static inline bool limit_word_is(const struct limit_words *words, size_t i, cons
 {
     return i < words->n && slice_eq_nocase(words->at[i], slice_str(text));
 }
+
+/* An error: the word that is wrong; behind the last one something is missing. */
+void limit_words_error(const struct limit_words *words, size_t i, struct build *out);
+
+/* A positive count in its place, or `otherwise`. False: it is none. */
+bool limit_words_count(const struct limit_words *words, size_t i, size_t otherwise, size_t *n);
 
 #endif

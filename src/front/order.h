@@ -20,7 +20,9 @@ enum order_kind {
     ORDER_UNSET,
     ORDER_UNSET_KEY,
     ORDER_MODE,
-    ORDER_DIFF
+    ORDER_DIFF,
+    ORDER_BLOCK,
+    ORDER_UNBLOCK,
 };
 
 /* A line that runs otherwise than it stands in the file; "" where there is none. */
@@ -39,11 +41,14 @@ struct order {
     char by[ORDER_BY_ROOM]; /* who gives it: session_print_operator; "": nobody, but a signal */
     char *policy; /* ORDER_SET, ORDER_UNSET; ORDER_SET_LIMIT, ORDER_SET_KEY, ORDER_UNSET_KEY: the limit's name */
     char *what;   /* ORDER_SET, ORDER_UNSET */
-    /* ORDER_SET: the right side of the line; ORDER_SET_LIMIT, ORDER_SET_KEY: the line; ORDER_MODE: enforce or shadow */
+    /*
+     * ORDER_SET: the right side of the line; ORDER_SET_LIMIT, ORDER_SET_KEY: the line; ORDER_MODE: enforce or shadow;
+     * ORDER_BLOCK: the reason, NULL: none
+     */
     char *expression;
-    char *key; /* ORDER_SET_KEY, ORDER_UNSET_KEY: any bytes, */
+    char *key; /* ORDER_SET_KEY, ORDER_UNSET_KEY: any bytes; ORDER_BLOCK, ORDER_UNBLOCK: the subject's name */
     size_t key_len;
-    char *lives;  /* and for how long, as it is written; NULL: until it is taken back */
+    char *lives;  /* ORDER_SET_KEY, ORDER_BLOCK: for how long, as it is written; NULL: until it is taken back */
     void *worker; /* whose client it is from; the main thread's business */
     void *client; /* NULL: it has gone */
 

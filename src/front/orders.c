@@ -41,6 +41,12 @@ static void take_word(struct order *order, char **to, struct slice word)
     text[word.len] = '\0';
 }
 
+static void take_key(struct order *order, struct slice word)
+{
+    take_word(order, &order->key, word);
+    order->key_len = word.len;
+}
+
 /*
  * LIMIT SET LIMIT name line ... FOR key [EX time]: read from the end, where a line has no such word. How many words are in
  * front of FOR; all of them when it is about no key.
@@ -53,17 +59,32 @@ static size_t take_tail(struct order *order, const struct limit_words *words)
         return n;
     size_t at = has_time ? n - 4 : n - 2;
     order->kind = ORDER_SET_KEY;
-    take_word(order, &order->key, words->at[at + 1]);
-    order->key_len = words->at[at + 1].len;
+    take_key(order, words->at[at + 1]);
     if (has_time)
         take_word(order, &order->lives, words->at[n - 1]);
     return at;
 }
 
-static void take_rest(struct order *order, const struct limit_words *words, size_t end)
+static void take_rest(struct order *order, const struct limit_words *words, size_t first, size_t end)
 {
-    order->expression = joined(words, 4, end);
+    order->expression = joined(words, first, end);
     order->is_starved |= order->expression == NULL;
+}
+
+/* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time] */
+static void take_block(struct order *order, const struct limit_words *words)
+{
+    size_t first = 3, end = words->n;
+    take_key(order, words->at[2]);
+    size_t time = limit_word_is(words, first, "ex") ? first + 1 : limit_word_is(words, end - 2, "ex") ? end - 1 : 0;
+    if (time > 0)
+        take_word(order, &order->lives, words->at[time]);
+    if (time == first + 1)
+        first += 2;
+    else if (time > 0)
+        end -= 2;
+    if (first < end)
+        take_rest(order, words, first + 1, end);
 }
 
 /* Out of memory it is starved already. */
@@ -75,16 +96,19 @@ static void fill(struct order *order, const struct limit_words *words)
         take_word(order, &order->what, words->at[3]);
     }
     if (kind == ORDER_SET)
-        take_rest(order, words, words->n);
+        take_rest(order, words, 4, words->n);
     if (kind == ORDER_SET_LIMIT) {
         take_word(order, &order->policy, words->at[3]);
-        take_rest(order, words, take_tail(order, words));
+        take_rest(order, words, 4, take_tail(order, words));
     }
     if (kind == ORDER_UNSET_KEY) {
         take_word(order, &order->policy, words->at[3]);
-        take_word(order, &order->key, words->at[5]);
-        order->key_len = words->at[5].len;
+        take_key(order, words->at[5]);
     }
+    if (kind == ORDER_BLOCK)
+        take_block(order, words);
+    if (kind == ORDER_UNBLOCK)
+        take_key(order, words->at[2]);
     if (kind == ORDER_MODE)
         take_word(order, &order->expression, words->at[2]);
 }

@@ -47,8 +47,14 @@ static struct account account_by_key(struct client *client, struct slice key)
     struct facts facts = facts_of(client);
     char name[SUBJECT_NAME_MAX];
     facts.key = key;
-    const struct policy *policy = policies_match(client->front->rules->policies, &facts);
-    bool is_named = identity_needs_key(&front->rules->identity, &facts);
+    const struct rules *rules = front->rules;
+    const struct policy *policy = policies_match(rules->policies, &facts);
+    bool is_named = identity_needs_key(&rules->identity, &facts);
+    struct slice subject = slice_of(name, 0);
+    if (rules->exceptions != NULL) {
+        subject.len = identity_subject(&rules->identity, &facts, name);
+        policy = exceptions_policy(rules->exceptions, policy, subject);
+    }
     if (policy == NULL)
         return (struct account){0};
     if (!is_named && policy == client->bound)
@@ -58,7 +64,8 @@ static struct account account_by_key(struct client *client, struct slice key)
         client_close_starved(client);
         return (struct account){0};
     }
-    struct slice subject = slice_of(name, identity_subject(&front->rules->identity, &facts, name));
+    if (subject.len == 0)
+        subject.len = identity_subject(&rules->identity, &facts, name);
     if (!is_held_for(client, policy, subject)) {
         payer_let_keyed_go(client);
         meter->keyed = subject_get(front->settings->key_subjects, policy->record, subject, front->loop->now_ns);

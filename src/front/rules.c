@@ -11,6 +11,7 @@ struct rules *rules_new(const struct rules *model, struct policies *policies)
     *rules = *model;
     atomic_init(&rules->holders, 1);
     rules->policies = policies;
+    exceptions_get(rules->exceptions);
     named_get(rules->named);
     if (model->upstream_password != NULL)
         rules->upstream_password = mem_strndup(model->upstream_password, strlen(model->upstream_password));
@@ -27,6 +28,7 @@ struct rules *rules_get(struct rules *rules)
 
 void rules_fini(struct rules *rules)
 {
+    exceptions_put(rules->exceptions);
     policies_put(rules->policies);
     named_put(rules->named);
     if (rules->upstream_password != NULL)

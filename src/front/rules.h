@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "limit/exceptions.h"
 #include "limit/identity.h"
 #include "limit/networks.h"
 #include "limit/policy.h"
@@ -21,6 +22,7 @@
 struct rules {
     _Atomic unsigned holders;
     struct policies *policies; /* one reference; bound to the command table that is handed out with the rules */
+    struct exceptions *exceptions; /* from the policies; one reference; NULL: none */
     struct identity identity;
     char error_prefix[33];
     bool has_turns; /* subjects that send at the same time take turns: front/pacing.h */

@@ -23,7 +23,7 @@ static uint64_t asked(const struct policy *policy, enum part part)
 {
     uint64_t connections =
         policy->of_unit[UNIT_INFLIGHT] | policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
-    return part == PART_ALL ? UINT64_MAX : part == PART_CONNECTION ? connections : ~connections;
+    return part == PART_ALL ? UINT64_MAX : part == PART_CONNECTION ? connections | policy->blocks : ~connections;
 }
 
 /* The limits whose debt such a command waits for. */

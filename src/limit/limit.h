@@ -47,6 +47,7 @@ struct limit {
     uint8_t unit;                /* enum unit */
     uint8_t scope;               /* enum scope */
     uint8_t action;              /* enum action; OVER_DENY has no rate */
+    bool is_block;               /* an operator has blocked the subject: it denies whatever the mode is */
     char label[LIMIT_LABEL_MAX]; /* "free/write": what a refusal names */
 };
 

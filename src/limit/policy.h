@@ -41,7 +41,8 @@ struct policy {
     uint64_t of_unit[UNIT_COUNT];
     uint64_t of_scope[SCOPE_COUNT];
     uint64_t of_action[ACTION_COUNT];
-    uint64_t shadows; /* in shadow mode: `over shadow`, or with mode = shadow all */
+    uint64_t shadows; /* in shadow mode: `over shadow`, or with mode = shadow all but blocks */
+    uint64_t blocks;  /* the one by which an operator has blocked the subject */
     bool is_joint;    /* more than one limit: decisions need the subject's lock */
     bool is_measured; /* some limit is on a unit of which requests take different amounts (limit/amount.h) */
     bool is_plain;    /* every limit is on the subject's commands, and refuses */

@@ -36,6 +36,7 @@ static void bind_limit(struct policy *policy, size_t index, const struct command
     policy->of_unit[limit->unit] |= bit;
     policy->of_scope[limit->scope] |= bit;
     policy->of_action[limit->action] |= bit;
+    policy->blocks |= limit->is_block ? bit : 0;
 }
 
 void policy_bind(struct policy *policy, const struct command_table *table, bool is_shadow)
@@ -47,6 +48,7 @@ void policy_bind(struct policy *policy, const struct command_table *table, bool 
     memset(policy->of_scope, 0, sizeof policy->of_scope);
     memset(policy->of_action, 0, sizeof policy->of_action);
     policy->is_measured = false;
+    policy->blocks = 0;
     /* Independent of the table: workers that change tables at different moments must agree. */
     policy->is_joint = policy->n_limits > 1;
     uint64_t all = 0;
@@ -54,7 +56,7 @@ void policy_bind(struct policy *policy, const struct command_table *table, bool 
         bind_limit(policy, i, table);
         all |= UINT64_C(1) << i;
     }
-    policy->shadows = is_shadow ? all : policy->of_action[OVER_SHADOW];
+    policy->shadows = is_shadow ? all & ~policy->blocks : policy->of_action[OVER_SHADOW];
     policy->is_plain = policy->shadows == 0 && policy->of_unit[UNIT_COMMANDS] == all &&
                        policy->of_scope[PER_SUBJECT] == all && policy->of_action[OVER_REFUSE] == all;
     if (policy->record != NULL && (policy->is_joint || !policy->is_plain))

@@ -48,3 +48,11 @@ size_t refusal_text(char *out, struct slice prefix, const struct verdict *verdic
     at = put(at, SLICE("\r\n"));
     return (size_t)(at - out);
 }
+
+size_t refusal_block(char *out, struct slice reason)
+{
+    char *at = put(out, SLICE("-NOPERM blocked by the operator"));
+    if (reason.len > 0)
+        at = put(put(at, SLICE(": ")), reason);
+    return (size_t)(put(at, SLICE("\r\n")) - out);
+}

@@ -16,4 +16,11 @@
 #define REFUSAL_ROOM 192
 size_t refusal_text(char *out, struct slice prefix, const struct verdict *verdict);
 
+/*
+ * "-NOPERM blocked by the operator: reason\r\n", without what follows the colon where there is none. `out` has
+ * REFUSAL_BLOCK_ROOM bytes, the reason BLOCK_REASON_MAX at most and no line ends.
+ */
+#define REFUSAL_BLOCK_ROOM 256
+size_t refusal_block(char *out, struct slice reason);
+
 #endif

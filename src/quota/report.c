@@ -80,10 +80,28 @@ static void who(struct build *out, const struct report_subject *subject)
 {
     field(out, "subject", subject->name);
     build_bulk_str(out, "policy");
-    if (subject->account.policy != NULL)
+    if (subject->account.policy != NULL && subject->account.policy->name[0] != '\0')
         build_bulk_str(out, subject->account.policy->name);
     else
         build_nil(out);
+}
+
+static void block_fields(struct build *out, const struct block *block, uint64_t now_ns)
+{
+    uint64_t left_ns = block->until_ns > now_ns ? block->until_ns - now_ns : 0;
+    field(out, "reason", block->reason);
+    build_bulk_str(out, "ends_in_ms");
+    build_int(out, block->until_ns > 0 ? ms_up(left_ns) : -1);
+}
+
+/* One more field of a map, for who is blocked. */
+static void blocked(struct build *out, const struct report_subject *subject, uint64_t now_ns)
+{
+    if (subject->block == NULL)
+        return;
+    build_bulk_str(out, "blocked");
+    build_map(out, 2);
+    block_fields(out, subject->block, now_ns);
 }
 
 static unsigned count_limits(const struct report_subject *subject)
@@ -95,9 +113,10 @@ void report_status(struct build *out, const struct policies *policies, const str
                    uint64_t now_ns)
 {
     unsigned n = count_limits(subject);
-    build_map(out, 4);
+    build_map(out, 4 + (subject->block != NULL));
     who(out, subject);
     field(out, "mode", mode_of(policies));
+    blocked(out, subject, now_ns);
     build_bulk_str(out, "limits");
     build_array(out, n);
     for (unsigned i = 0; i < n; i++) {
@@ -205,9 +224,10 @@ void report_explain(struct build *out, const struct policies *policies, const st
 {
     const struct command *command = ask->command;
     unsigned n = count_limits(subject);
-    build_map(out, 11);
+    build_map(out, 11 + (subject->block != NULL));
     who(out, subject);
     field(out, "mode", mode_of(policies));
+    blocked(out, subject, ask->now_ns);
     field(out, "command", command->id ? slice_of(command->name, command->name_len) : SLICE("unknown"));
     build_bulk_str(out, "classes");
     build_array(out, classes(NULL, policies, table, command));
@@ -300,6 +320,17 @@ void report_list(struct build *out, const struct policies *policies, struct tall
     }
     for (size_t i = 0; i < named_count(named); i++)
         list_named(out, named_at(named, i), when_down, now_ns);
+}
+
+void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns)
+{
+    size_t told = blocks_count(blocks) < n ? blocks_count(blocks) : n;
+    build_array(out, told);
+    for (size_t i = 0; i < told; i++) {
+        build_map(out, 3);
+        field(out, "subject", blocks_at(blocks, i)->subject);
+        block_fields(out, blocks_at(blocks, i), now_ns);
+    }
 }
 
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "limit/blocks.h"
 #include "limit/gate.h"
 #include "limit/journal.h"
 #include "limit/ledger.h"
@@ -21,6 +22,7 @@
 struct report_subject {
     struct slice name;
     struct account account;
+    const struct block *block; /* NULL: no operator has blocked it */
 };
 
 /* LIMIT STATUS: subject, policy, mode, and the state of every limit of the policy. */
@@ -39,6 +41,9 @@ void report_explain(struct build *out, const struct policies *policies, const st
  */
 void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers,
                  const struct named *named, enum quota_when_down when_down, uint64_t now_ns);
+
+/* LIMIT BLOCKS: the first n of those that are blocked. */
+void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns);
 
 /* LIMIT TOP: the heaviest subjects. Out of memory: `out` is broken. */
 void report_top(struct build *out, struct top *const *tops, unsigned n_workers, enum top_by by, size_t n,

@@ -284,6 +284,17 @@ static void take_subjects(struct snapshot *s, const struct census *census)
     s->is_overflowed = subjects_overflows(subjects) + subjects_overflows(key_subjects) > 0;
 }
 
+static void take_blocks(struct snapshot *s, const struct census *census)
+{
+    bool has_been;
+    uint16_t id;
+    struct snapshot_limit refused = {0};
+    s->blocks = governor_blocks(census->governor, &has_been, &id);
+    if (has_been)
+        sum_tallies(&refused, census, id);
+    s->blocked_commands = refused.refused;
+}
+
 static void take_reloads(struct snapshot *s, const struct census *census)
 {
     const struct reloads *reloads = governor_reloads(census->governor);
@@ -335,6 +346,7 @@ struct snapshot *census_take(const struct census *census)
     take_upstream(s, census);
     take_reloads(s, census);
     take_subjects(s, census);
+    take_blocks(s, census);
     take_tops(s, census);
     s->n_events = journal_last(census->journal, s->events, SNAPSHOT_EVENTS);
     if (history_note(census->history, s))

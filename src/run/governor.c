@@ -19,6 +19,7 @@
 #include "run/config_edit.h"
 #include "run/live_rules.h"
 #include "run/log_event.h"
+#include "run/order_block.h"
 #include "run/order_key.h"
 #include "run/order_line.h"
 
@@ -28,11 +29,12 @@ struct governor {
     struct config_file running;
     struct command_table *builtin;
     struct live_rules live;
-    struct record *unlimited;
     struct journal *journal;
     size_t bytes; /* of memory that a configuration has taken so far, at most */
     struct reloads reloads;
 };
+
+#define TOO_MANY_LIMITS "there have been too many different limits since the start: restart weir"
 
 static char *copy_text(const char *text)
 {
@@ -86,7 +88,7 @@ static char *adopt_or_say(struct governor *g, const struct config *config, bool 
 {
     if (live_rules_adopt(&g->live, config, is_reload))
         return NULL;
-    return copy_text("there have been too many different limits since the start: restart weir");
+    return copy_text(TOO_MANY_LIMITS);
 }
 
 void governor_on_table(struct governor *g, struct command_table *commands)
@@ -310,6 +312,59 @@ static char *set_mode(struct governor *g, struct order *order)
     return error;
 }
 
+/* ---- single subjects ---- */
+
+static char *set_blocks(struct governor *g, struct blocks *next)
+{
+    if (live_rules_set_blocks(&g->live, next))
+        return NULL;
+    blocks_put(next);
+    return order_error(TOO_MANY_LIMITS);
+}
+
+static char *block(struct governor *g, struct order *order)
+{
+    struct blocks *next;
+    char *error = order_block(order, &g->live.rules->identity, g->live.blocks, clock_ns(), &next);
+    if (error == NULL)
+        error = set_blocks(g, next);
+    if (error == NULL)
+        order_block_log(order, g->journal);
+    return error;
+}
+
+static char *unblock(struct governor *g, struct order *order)
+{
+    struct blocks *next;
+    char *error = order_unblock(order, g->live.blocks, &next);
+    if (error == NULL)
+        error = set_blocks(g, next);
+    if (error == NULL)
+        order_block_log(order, g->journal);
+    return error;
+}
+
+uint64_t governor_next_end(const struct governor *g)
+{
+    return blocks_next_end(g->live.blocks);
+}
+
+void governor_end(struct governor *g, uint64_t now_ns)
+{
+    uint64_t next_ns = governor_next_end(g);
+    if (next_ns == 0 || next_ns > now_ns || !has_memory(g))
+        return;
+    order_blocks_ended(g->live.blocks, now_ns, g->journal);
+    free(set_blocks(g, blocks_living(g->live.blocks, now_ns)));
+}
+
+size_t governor_blocks(const struct governor *g, bool *has_been, uint16_t *id)
+{
+    *has_been = g->live.has_block;
+    *id = g->live.block.id;
+    return blocks_count(g->live.blocks);
+}
+
 /* ---- against the file ---- */
 
 static char *compare(struct governor *g, struct order *order)
@@ -322,6 +377,7 @@ static char *compare(struct governor *g, struct order *order)
     if (config != NULL) {
         struct differences d = config_diff(&g->running, &file);
         order_key_differences(g->live.rules->named, clock_ns(), &d);
+        order_block_differences(g->live.blocks, clock_ns(), &d);
         order->differences = d.at;
         order->n_differences = d.count;
     }
@@ -337,7 +393,8 @@ static char *compare(struct governor *g, struct order *order)
 static char *(*const kinds[])(struct governor *g, struct order *order) = {
     [ORDER_RELOAD] = reload,   [ORDER_SET] = set,      [ORDER_SET_LIMIT] = set_limit,
     [ORDER_SET_KEY] = set_key, [ORDER_UNSET] = unset,  [ORDER_UNSET_KEY] = unset_key,
-    [ORDER_MODE] = set_mode,   [ORDER_DIFF] = compare,
+    [ORDER_MODE] = set_mode,   [ORDER_DIFF] = compare, [ORDER_BLOCK] = block,
+    [ORDER_UNBLOCK] = unblock,
 };
 
 void governor_carry_out(struct governor *g, struct order *order)
@@ -364,7 +421,6 @@ struct governor *governor_new(const struct config *config, const struct config_f
     g->builtin = command_table_get(builtin);
     g->journal = journal;
     live_rules_init(&g->live, config, builtin, journal);
-    g->unlimited = ledger_record(g->live.ledger, SLICE(""));
     config_file_copy(&g->loaded, file);
     config_file_copy(&g->running, file);
     if (!live_rules_adopt(&g->live, config, true)) {
@@ -376,7 +432,7 @@ struct governor *governor_new(const struct config *config, const struct config_f
 
 struct record *governor_unlimited(const struct governor *g)
 {
-    return g->unlimited;
+    return g->live.unlimited;
 }
 
 void governor_free(struct governor *g)

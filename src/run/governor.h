@@ -55,6 +55,16 @@ const struct reloads *governor_reloads(const struct governor *governor);
 /* Carry out the order, and set its result. */
 void governor_carry_out(struct governor *governor, struct order *order);
 
+/*
+ * When something that was ordered for a time ends (by base/clock.h); 0: nothing does. governor_end: it is over, whatever
+ * has ended by now; logged.
+ */
+uint64_t governor_next_end(const struct governor *governor);
+void governor_end(struct governor *governor, uint64_t now_ns);
+
+/* How many subjects are blocked; *id: of the tallies of what that has refused, if there has been any. */
+size_t governor_blocks(const struct governor *governor, bool *has_been, uint16_t *id);
+
 /* What workers should have now; the references stay the governor's. */
 struct command_table *governor_commands(const struct governor *governor);
 struct rules *governor_rules(const struct governor *governor);

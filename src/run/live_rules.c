@@ -17,6 +17,20 @@ static void install(struct live_rules *live, struct rules *rules)
         rules_put(before);
 }
 
+/* With exceptions of their own; takes over the reference on `policies`, which are bound to live->commands. */
+static void renew(struct live_rules *live, const struct rules *model, struct policies *policies)
+{
+    const struct exceptions_of of = {.policies = policies,
+                                     .table = live->commands,
+                                     .unlimited = live->unlimited,
+                                     .blocks = live->blocks,
+                                     .block_id = live->block.id};
+    struct rules rules = *model;
+    rules.exceptions = exceptions_new(&of);
+    install(live, rules_new(&rules, policies));
+    exceptions_put(rules.exceptions);
+}
+
 /* The limit on open files is asked for again only when max-clients changes, so that its warning is not repeated. */
 static unsigned fit_clients(struct live_rules *live, unsigned asked)
 {
@@ -78,7 +92,7 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, bool
     }
     log_set_format(config->log_format);
     log_set_level(config->log_level);
-    install(live, rules_new(&model, policies_rebind(config->rules.policies, live->commands)));
+    renew(live, &model, policies_rebind(config->rules.policies, live->commands));
     return true;
 }
 
@@ -86,7 +100,18 @@ void live_rules_rebind(struct live_rules *live, struct command_table *commands)
 {
     command_table_put(live->commands);
     live->commands = commands;
-    install(live, rules_new(live->rules, policies_rebind(live->rules->policies, commands)));
+    renew(live, live->rules, policies_rebind(live->rules->policies, commands));
+}
+
+bool live_rules_set_blocks(struct live_rules *live, struct blocks *blocks)
+{
+    if (!live->has_block && !ledger_enter(live->ledger, live->unlimited, SLICE("block"), &live->block))
+        return false;
+    live->has_block = true;
+    blocks_put(live->blocks);
+    live->blocks = blocks;
+    renew(live, live->rules, policies_get(live->rules->policies));
+    return true;
 }
 
 void live_rules_set_named(struct live_rules *live, struct named *named)
@@ -102,11 +127,13 @@ void live_rules_init(struct live_rules *live, const struct config *start, struct
 {
     *live = (struct live_rules){
         .start = start, .commands = command_table_get(commands), .ledger = ledger_new(), .journal = journal};
+    live->unlimited = ledger_record(live->ledger, SLICE(""));
 }
 
 void live_rules_fini(struct live_rules *live)
 {
     rules_put(live->rules);
+    blocks_put(live->blocks);
     command_table_put(live->commands);
     ledger_free(live->ledger);
 }

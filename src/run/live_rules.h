@@ -20,6 +20,10 @@ struct live_rules {
     struct command_table *commands; /* one reference */
     struct rules *rules;            /* one reference; NULL: none yet */
     struct ledger *ledger;
+    struct record *unlimited; /* of subjects that no policy binds; the ledger's */
+    struct blocks *blocks;    /* one reference; NULL: nobody is blocked */
+    struct limit block;       /* its id is that of the tallies of what blocks refuse ... */
+    bool has_block;           /* ... once there has been one */
     struct journal *journal;
     unsigned asked_clients;       /* max-clients as configured */
     unsigned max_clients;         /* as many of them as descriptors allow */
@@ -40,6 +44,9 @@ __attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *liv
 
 /* Use another command table; takes over the reference. */
 void live_rules_rebind(struct live_rules *live, struct command_table *commands);
+
+/* Have these blocked from now on; takes over `blocks`. False: as with live_rules_adopt, and `blocks` stay the caller's. */
+__attribute__((warn_unused_result)) bool live_rules_set_blocks(struct live_rules *live, struct blocks *blocks);
 
 /* Use other overrides; takes over `named`. */
 void live_rules_set_named(struct live_rules *live, struct named *named);

@@ -36,22 +36,6 @@ static char *check_key(struct slice key)
     return key.len <= QUOTA_KEY_MAX ? NULL : order_error("the key is too long: at most %d bytes", QUOTA_KEY_MAX);
 }
 
-/* Parse when they end; 0: when they are removed. */
-static char *read_end(const struct order *order, uint64_t now_ns, uint64_t *until_ns)
-{
-    char why[WHY_ROOM];
-    uint64_t lives_ns;
-    *until_ns = 0;
-    if (order->lives == NULL)
-        return NULL;
-    if (!order_is_one_line(order->lives) || !rate_parse_time(slice_str(order->lives), &lives_ns, why, sizeof why))
-        return order_is_one_line(order->lives) ? order_error("EX: %s", why) : order_error("EX: that is no time");
-    if (lives_ns == 0)
-        return order_error("EX: the time must be longer than 0");
-    *until_ns = now_ns + lives_ns;
-    return NULL;
-}
-
 /* The rates of a line, which must be of the limit's own algorithm. */
 static char *read_rates(const struct named_limit *limit, const struct line_name *line, struct slice value,
                         struct quota_rule *rule)
@@ -91,7 +75,7 @@ char *order_key_set(const struct order *order, const struct named *named, uint64
     char *error = order_named_line(order, named, &line, &value);
     const struct named_limit *limit = error != NULL ? NULL : named_find(named, line.section);
     if (error != NULL || (error = check_key(one.key)) != NULL ||
-        (error = read_end(order, now_ns, &one.until_ns)) != NULL ||
+        (error = order_end(order, now_ns, &one.until_ns)) != NULL ||
         (error = read_rates(limit, &line, value, &one.rule)) != NULL)
         return error;
     const struct override *before = overrides_find(limit->overrides, one.key, now_ns);

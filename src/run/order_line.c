@@ -8,8 +8,10 @@
 #include "base/near.h"
 #include "base/split.h"
 #include "base/why.h"
+#include "limit/rate.h"
 
 #define TEXT_ROOM 1024
+#define WHY_ROOM 256
 
 char *order_error(const char *format, ...)
 {
@@ -41,6 +43,21 @@ bool order_is_one_line(const char *text)
         if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
             return false;
     return true;
+}
+
+char *order_end(const struct order *order, uint64_t now_ns, uint64_t *until_ns)
+{
+    char why[WHY_ROOM];
+    uint64_t lives_ns;
+    *until_ns = 0;
+    if (order->lives == NULL)
+        return NULL;
+    if (!order_is_one_line(order->lives) || !rate_parse_time(slice_str(order->lives), &lives_ns, why, sizeof why))
+        return order_is_one_line(order->lives) ? order_error("EX: %s", why) : order_error("EX: that is no time");
+    if (lives_ns == 0)
+        return order_error("EX: the time must be longer than 0");
+    *until_ns = now_ns + lives_ns;
+    return NULL;
 }
 
 static bool is_limit(struct slice what)

@@ -5,6 +5,7 @@
 #define WEIR_RUN_ORDER_LINE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "front/order.h"
 #include "limit/policy.h"
@@ -23,6 +24,9 @@ bool order_is_one_line(const char *text);
  */
 __attribute__((warn_unused_result)) char *order_line(const struct order *order, const struct policies *policies,
                                                      struct line_name *name);
+
+/* When what is ordered ends, by the order's EX; *until_ns 0: when it is taken back. Returns NULL, or an error (heap). */
+__attribute__((warn_unused_result)) char *order_end(const struct order *order, uint64_t now_ns, uint64_t *until_ns);
 
 /* Is there a named limit as the order says? Returns NULL, or an error (heap). */
 __attribute__((warn_unused_result)) char *order_named(const struct order *order, const struct named *named);

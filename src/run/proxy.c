@@ -49,6 +49,7 @@ struct proxy {
     struct controls *controls; /* NULL: not yet */
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
+    uv_timer_t end; /* of what an operator has ordered for a time */
     struct sd_notify service;
     struct watchdog watchdog;
     struct drain drain;
@@ -189,6 +190,27 @@ static void on_look(uv_timer_t *timer)
     report(proxy);
 }
 
+/* ---- what ends by itself ---- */
+
+static void on_end(uv_timer_t *timer);
+
+/* What has ended already is looked at again after late_ms. */
+static void await_end(struct proxy *proxy, uint64_t late_ms)
+{
+    uint64_t now_ns = clock_ns(), next_ns = governor_next_end(proxy->governor);
+    if (next_ns == 0 || proxy->is_closing)
+        return;
+    uv_update_time(&proxy->loop.uv);
+    uv_timer_start(&proxy->end, on_end, next_ns > now_ns ? ns_to_ms_up(next_ns - now_ns) : late_ms, 0);
+}
+
+static void on_end(uv_timer_t *timer)
+{
+    struct proxy *proxy = timer->data;
+    governor_end(proxy->governor, clock_ns());
+    await_end(proxy, LOOK_MS); /* without memory it has not ended */
+}
+
 /* ---- signals ---- */
 
 /* The main loop ends once all this is closed. */
@@ -207,6 +229,7 @@ static void close_main(void *arg)
     for (size_t i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&proxy->signals[i], NULL);
     uv_close((uv_handle_t *)&proxy->look, NULL);
+    uv_close((uv_handle_t *)&proxy->end, NULL);
     watchdog_close(&proxy->watchdog);
     memory_close(&proxy->memory);
     drain_close(&proxy->drain);
@@ -319,6 +342,8 @@ static void watch_signals(struct proxy *proxy)
     uv_timer_init(&proxy->loop.uv, &proxy->look);
     proxy->look.data = proxy;
     uv_timer_start(&proxy->look, on_look, 0, LOOK_MS);
+    uv_timer_init(&proxy->loop.uv, &proxy->end);
+    proxy->end.data = proxy;
 }
 
 /* ---- the workers ---- */
@@ -346,6 +371,7 @@ static void on_order(void *arg, struct order *order)
 {
     struct proxy *proxy = arg;
     governor_carry_out(proxy->governor, order);
+    await_end(proxy, 0);
 }
 
 static void start_workers(struct proxy *proxy)

@@ -19,6 +19,7 @@
 #include "quota/ask.h"
 #include "run/config_build.h"
 #include "run/governor.h"
+#include "run/order_block.h"
 
 #define FREE "[policy free]\nmatch = user:free-*\n"
 
@@ -365,6 +366,83 @@ static void test_so_many_keys_have_rates_of_their_own(void **state)
     stop();
 }
 
+static void check_block(const char *subject, const char *lives, const char *reason, const char *error)
+{
+    struct order *order = order_new(ORDER_BLOCK);
+    order->key = copy(subject);
+    order->key_len = strlen(subject);
+    order->lives = copy(lives);
+    order->expression = copy(reason);
+    governor_carry_out(governor, order);
+    assert_string_equal(order->error ? order->error : "", error ? error : "");
+    order_free(order);
+}
+
+static const struct block *blocked(const char *subject)
+{
+    return blocks_find(exceptions_blocks(governor_rules(governor)->exceptions), slice_str(subject));
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\n");
+    assert_null(governor_rules(governor)->exceptions);
+    check_block("user:free-1", "1h", "scans", NULL);
+    check_journal("block", "user:free-1 is blocked for 1h (scans)");
+    check_block("user:bob", NULL, NULL, NULL);
+    check_journal("block", "user:bob is blocked");
+    assert_int_equal(changes, 2);
+    uint64_t end_ns = governor_next_end(governor);
+    assert_true(end_ns > clock_ns() + 3500 * NS_PER_S && end_ns <= clock_ns() + 3600 * NS_PER_S);
+    governor_end(governor, end_ns - 1);
+    assert_int_equal(changes, 2);
+    write_file(FREE "read = 11/s\n");
+    check(ORDER_RELOAD, NULL, NULL, NULL, NULL);
+    assert_true(slice_eq(blocked("user:free-1")->reason, SLICE("scans")));
+    check_diff(2, "block", "user:bob", "blocked", "");
+    governor_end(governor, end_ns);
+    check_journal("unblock", "user:free-1 is no longer blocked: its time is over");
+    assert_null(blocked("user:free-1"));
+    assert_non_null(blocked("user:bob"));
+    assert_int_equal(governor_next_end(governor), 0);
+    struct order *order = order_new(ORDER_UNBLOCK);
+    order->key = copy("user:bob");
+    order->key_len = strlen(order->key);
+    governor_carry_out(governor, order);
+    assert_null(order->error);
+    order_free(order);
+    check_journal("unblock", "user:bob is no longer blocked");
+    assert_null(governor_rules(governor)->exceptions);
+    stop();
+}
+
+static void test_so_many_are_blocked(void **state)
+{
+    (void)state;
+    struct blocks *all = NULL, *next = NULL;
+    struct identity identity;
+    char name[32];
+    assert_true(identity_parse(&identity, SLICE("user, ip"), name, sizeof name));
+    for (int i = 0; i < BLOCKS_MAX; i++) {
+        snprintf(name, sizeof name, "user:%d", i);
+        const struct block one = {.subject = slice_str(name)};
+        next = blocks_with(all, &one);
+        blocks_put(all);
+        all = next;
+    }
+    struct order order = {.kind = ORDER_BLOCK, .key = copy("user:x"), .key_len = 6};
+    char *error = order_block(&order, &identity, all, 0, &next);
+    assert_string_equal(error, "ERR there are already 10000 blocked subjects: unblock some, or let them end (EX)");
+    free(error);
+    order.key[5] = '7';
+    assert_null(order_block(&order, &identity, all, 0, &next));
+    assert_int_equal(blocks_count(next), BLOCKS_MAX);
+    free(order.key);
+    blocks_put(all);
+    blocks_put(next);
+}
+
 static void test_settings_that_need_a_restart(void **state)
 {
     (void)state;
@@ -415,6 +493,8 @@ int main(void)
         cmocka_unit_test(test_bad_rates_of_single_keys),
         cmocka_unit_test(test_what_becomes_of_rates_of_single_keys),
         cmocka_unit_test(test_so_many_keys_have_rates_of_their_own),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_so_many_are_blocked),
         cmocka_unit_test(test_settings_that_need_a_restart),
         cmocka_unit_test(test_without_a_file),
     };

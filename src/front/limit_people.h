@@ -1,0 +1,28 @@
+/*
+ * LIMIT commands about single subjects: who is blocked, and whom an operator asks about that may never have come.
+ */
+#ifndef WEIR_FRONT_LIMIT_PEOPLE_H
+#define WEIR_FRONT_LIMIT_PEOPLE_H
+
+#include "front/client.h"
+#include "front/limit_words.h"
+#include "quota/report.h"
+#include "resp/build.h"
+
+/* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time], LIMIT UNBLOCK subject, LIMIT BLOCKS [n] */
+void limit_people_block(struct client *client, const struct limit_words *words, struct build *out);
+void limit_people_unblock(struct client *client, const struct limit_words *words, struct build *out);
+void limit_people_blocks(struct client *client, const struct limit_words *words, struct build *out);
+
+/* A subject by name, held until limit_people_forget. */
+struct found {
+    struct report_subject subject;
+    struct subjects *table; /* that has it; NULL: it has never come, and this is who would bind it */
+};
+
+/* False: `out` is an error: nobody could have that name, or there is no memory. */
+__attribute__((warn_unused_result)) bool limit_people_find(struct client *client, struct slice name,
+                                                           struct found *found, struct build *out);
+void limit_people_forget(struct found *found);
+
+#endif

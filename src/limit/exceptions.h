@@ -1,0 +1,47 @@
+/*
+ * What operators have ordered for single subjects, beside the policies: who is blocked.
+ *
+ * Whoever is excepted is bound by a variant of the policy that would bind it: a copy with the same record, so with the
+ * same funnels and debts, and with other limits. So nothing on the way of a command knows of exceptions; who a client
+ * is bound by is asked when it comes, and when the rules change. Immutable, reference-counted; any thread.
+ */
+#ifndef WEIR_LIMIT_EXCEPTIONS_H
+#define WEIR_LIMIT_EXCEPTIONS_H
+
+#include "base/slice.h"
+#include "limit/blocks.h"
+#include "limit/command.h"
+#include "limit/policy.h"
+
+/* NULL: there are none. */
+struct exceptions;
+
+/* What exceptions are made from; references stay the caller's. */
+struct exceptions_of {
+    struct policies *policies;         /* bound to `table` */
+    const struct command_table *table; /* for this call alone */
+    struct record *unlimited;          /* of subjects that no policy binds */
+    struct blocks *blocks;
+    uint16_t block_id; /* tallies of what blocks refuse */
+};
+
+/* NULL where there is nothing to except. */
+struct exceptions *exceptions_new(const struct exceptions_of *of);
+struct exceptions *exceptions_get(struct exceptions *exceptions);
+void exceptions_put(struct exceptions *exceptions);
+
+/* What binds the subject of that name in the place of `policy`; both NULL: nothing. Not for exceptions that are NULL. */
+const struct policy *exceptions_policy(const struct exceptions *exceptions, const struct policy *policy,
+                                       struct slice subject);
+
+/* The same for any, with one comparison where there are none. */
+static inline const struct policy *exceptions_bind(const struct exceptions *exceptions, const struct policy *policy,
+                                                   struct slice subject)
+{
+    return exceptions == NULL ? policy : exceptions_policy(exceptions, policy, subject);
+}
+
+/* All that are blocked; NULL: nobody is. */
+struct blocks *exceptions_blocks(const struct exceptions *exceptions);
+
+#endif

@@ -1,0 +1,162 @@
+/* Sets of blocked subjects, and how the policies of those are varied. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limit/exceptions.h"
+#include "limit/gate.h"
+#include "policy_kit.h"
+
+static struct block one(const char *subject, const char *reason, uint64_t until_ns)
+{
+    return (struct block){slice_str(subject), slice_str(reason), until_ns};
+}
+
+static struct blocks *with(struct blocks *before, const char *subject, const char *reason, uint64_t until_ns)
+{
+    const struct block block = one(subject, reason, until_ns);
+    struct blocks *next = blocks_with(before, &block);
+    blocks_put(before);
+    return next;
+}
+
+static void a_set_is_found_changed_and_shared(void **state)
+{
+    (void)state;
+    struct blocks *first = with(NULL, "user:bob", "", 0);
+    struct blocks *kept = blocks_get(first);
+    struct blocks *set = with(first, "user:ann", "scans", 70);
+    set = with(set, "ip:10.0.0.1", "", 50);
+    assert_int_equal(blocks_count(set), 3);
+    assert_int_equal(blocks_count(kept), 1);
+    assert_null(blocks_find(kept, SLICE("user:ann")));
+    const struct block *ann = blocks_find(set, SLICE("user:ann"));
+    assert_true(slice_eq(ann->reason, SLICE("scans")) && ann->until_ns == 70);
+    assert_null(blocks_find(set, SLICE("user:an")));
+    assert_null(blocks_find(NULL, SLICE("user:ann")));
+    assert_int_equal(blocks_next_end(set), 50);
+    set = with(set, "user:ann", "other", 90);
+    assert_int_equal(blocks_count(set), 3);
+    struct blocks *living = blocks_living(set, 50);
+    assert_int_equal(blocks_count(living), 2);
+    assert_int_equal(blocks_next_end(living), 90);
+    blocks_put(set);
+    set = blocks_without(living, SLICE("user:ann"));
+    blocks_put(living);
+    assert_true(slice_eq(blocks_at(set, 0)->subject, SLICE("user:bob")));
+    assert_int_equal(blocks_next_end(set), 0);
+    assert_null(blocks_without(set, SLICE("user:bob")));
+    blocks_put(set);
+    blocks_put(kept);
+    blocks_put(NULL);
+}
+
+static void many_are_kept_in_order(void **state)
+{
+    (void)state;
+    struct blocks *set = NULL;
+    char name[32];
+    for (unsigned i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "user:%u", i * 7919 % 300);
+        set = with(set, name, "", 1 + i);
+    }
+    for (unsigned i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "user:%u", i);
+        assert_non_null(blocks_find(set, slice_str(name)));
+    }
+    assert_int_equal(blocks_count(set), 300);
+    assert_null(blocks_living(set, 300));
+    blocks_put(set);
+}
+
+static struct command_table *table;
+
+static const struct policy *bind(const struct exceptions *exceptions, const struct policy *policy, const char *subject)
+{
+    return exceptions_bind(exceptions, policy, slice_str(subject));
+}
+
+static enum gate ask(const struct policy *policy, enum part part, const char *name)
+{
+    static struct tally tallies[LEDGER_LIMITS_MAX];
+    struct subject *holder = subject_new_detached(policy->record, PER_SUBJECT);
+    const struct account account = {policy, {holder, NULL, NULL}};
+    const struct ask wish = {.command = command_find(table, slice_str(name), slice_str("")),
+                             .part = part,
+                             .amount = one_of_each(),
+                             .now_ns = 1};
+    struct verdict verdict;
+    enum gate gate = gate_ask(&account, &wish, tallies, &verdict);
+    if (gate == GATE_DENY)
+        assert_true(verdict.limit->is_block);
+    subject_free_detached(holder);
+    return gate;
+}
+
+static void a_block_denies_all_but_control(const struct policy *policy)
+{
+    for (enum part part = PART_ALL; part <= PART_COMMAND; part++) {
+        assert_int_equal(ask(policy, part, "get"), GATE_DENY);
+        assert_int_equal(ask(policy, part, "nonsense"), GATE_DENY);
+        assert_int_equal(ask(policy, part, "ping"), GATE_PASS);
+    }
+}
+
+static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
+{
+    (void)state;
+    struct policies *policies = policies_new(classes_new());
+    struct ledger *ledger = ledger_new();
+    table = command_table_builtin();
+    struct policy *free_one = kit_policy(policies, "free");
+    kit_limit(policies, free_one, table, "read", "5/s");
+    for (int i = 0; i < POLICY_MAX_LIMITS; i++)
+        kit_limit(policies, kit_policy(policies, "full"), table, i % 2 ? "cost" : "all", "9/s");
+    policies_set_shadow(policies, false);
+    kit_bind(policies, ledger, table);
+    struct record *unlimited = ledger_record(ledger, SLICE(""));
+    struct blocks *blocks = with(NULL, "user:ann", "", 0);
+    const struct exceptions_of of = {policies, table, unlimited, blocks, 0};
+    struct exceptions *exceptions = exceptions_new(&of);
+
+    assert_ptr_equal(bind(exceptions, free_one, "user:bob"), free_one);
+    assert_null(bind(exceptions, NULL, "user:bob"));
+    const struct policy *variant = bind(exceptions, free_one, "user:ann");
+    assert_string_equal(variant->name, "free");
+    assert_ptr_equal(variant->record, free_one->record);
+    assert_int_equal(variant->n_limits, 2);
+    a_block_denies_all_but_control(variant);
+    assert_false(atomic_load(&free_one->record->is_locked)); /* which would slow it down for good */
+    const struct policy *nothing = bind(exceptions, NULL, "user:ann");
+    assert_ptr_equal(nothing->record, unlimited);
+    a_block_denies_all_but_control(nothing);
+    const struct policy *full = bind(exceptions, policies_at(policies, 1), "user:ann");
+    assert_int_equal(full->n_limits, POLICY_MAX_LIMITS);
+    a_block_denies_all_but_control(full);
+
+    const struct exceptions_of none = {policies, table, unlimited, NULL, 0};
+    assert_null(exceptions_new(&none));
+    assert_ptr_equal(bind(NULL, free_one, "user:ann"), free_one);
+    exceptions_put(exceptions_get(exceptions));
+    exceptions_put(exceptions);
+    blocks_put(blocks);
+    policies_put(policies);
+    ledger_free(ledger);
+    command_table_put(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_set_is_found_changed_and_shared),
+        cmocka_unit_test(many_are_kept_in_order),
+        cmocka_unit_test(whoever_is_blocked_has_a_variant_of_its_policy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
