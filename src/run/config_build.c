@@ -54,7 +54,9 @@ static void set_key(struct loading *l, enum section_kind section, const struct e
     }
     const struct config_key *key = config_key_at(i);
     if (firsts[i] != NULL && !config_key_is_list(key)) {
-        snprintf(why, sizeof why, "given twice: the first is in line %u", firsts[i]->line);
+        char place[PLACE_ROOM];
+        snprintf(why, sizeof why, "given twice: the first is in %s",
+                 place_print(l->file, firsts[i]->place, entry->place, place));
         entry_error(l->file, entry, why);
         return;
     }

@@ -12,7 +12,7 @@
 
 /* ---- addresses ---- */
 
-struct place {
+struct spot {
     const struct address *address;
     struct endpoint endpoint; /* of an address in numbers, and of localhost; family 0: of neither */
 };
@@ -22,52 +22,52 @@ static bool is_numeric(const char *host)
     return strchr(host, ':') != NULL || strspn(host, "0123456789.") == strlen(host);
 }
 
-static struct place place_of(const struct address *address)
+static struct spot spot_of(const struct address *address)
 {
-    struct place place = {.address = address};
+    struct spot spot = {.address = address};
     bool is_known = !address->is_unix && (is_numeric(address->host) || strcasecmp(address->host, "localhost") == 0);
-    if (is_known && address_resolve(address, &place.endpoint) != NULL)
-        place.endpoint.address.ss_family = AF_UNSPEC;
-    return place;
+    if (is_known && address_resolve(address, &spot.endpoint) != NULL)
+        spot.endpoint.address.ss_family = AF_UNSPEC;
+    return spot;
 }
 
-static sa_family_t family(const struct place *place)
+static sa_family_t family(const struct spot *spot)
 {
-    return place->endpoint.address.ss_family;
+    return spot->endpoint.address.ss_family;
 }
 
-static const struct in_addr *v4(const struct place *place)
+static const struct in_addr *v4(const struct spot *spot)
 {
-    return &((const struct sockaddr_in *)(const void *)&place->endpoint.address)->sin_addr;
+    return &((const struct sockaddr_in *)(const void *)&spot->endpoint.address)->sin_addr;
 }
 
-static const struct in6_addr *v6(const struct place *place)
+static const struct in6_addr *v6(const struct spot *spot)
 {
-    return &((const struct sockaddr_in6 *)(const void *)&place->endpoint.address)->sin6_addr;
+    return &((const struct sockaddr_in6 *)(const void *)&spot->endpoint.address)->sin6_addr;
 }
 
 /* Every address of this machine, of its family: 0.0.0.0 or [::]. */
-static bool is_any(const struct place *place)
+static bool is_any(const struct spot *spot)
 {
-    return (family(place) == AF_INET && v4(place)->s_addr == INADDR_ANY) ||
-           (family(place) == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(v6(place)));
+    return (family(spot) == AF_INET && v4(spot)->s_addr == INADDR_ANY) ||
+           (family(spot) == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(v6(spot)));
 }
 
-static bool is_loopback(const struct place *place)
+static bool is_loopback(const struct spot *spot)
 {
-    return (family(place) == AF_INET && ntohl(v4(place)->s_addr) >> 24 == IN_LOOPBACKNET) ||
-           (family(place) == AF_INET6 && IN6_IS_ADDR_LOOPBACK(v6(place)));
+    return (family(spot) == AF_INET && ntohl(v4(spot)->s_addr) >> 24 == IN_LOOPBACKNET) ||
+           (family(spot) == AF_INET6 && IN6_IS_ADDR_LOOPBACK(v6(spot)));
 }
 
 /* What a connection to 0.0.0.0 or [::] is made to: 127.0.0.1 or [::1]. */
-static struct place where_connected(const struct address *address)
+static struct spot where_connected(const struct address *address)
 {
-    struct place place = place_of(address);
-    if (is_any(&place) && family(&place) == AF_INET)
-        ((struct sockaddr_in *)(void *)&place.endpoint.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    else if (is_any(&place))
-        ((struct sockaddr_in6 *)(void *)&place.endpoint.address)->sin6_addr = in6addr_loopback;
-    return place;
+    struct spot spot = spot_of(address);
+    if (is_any(&spot) && family(&spot) == AF_INET)
+        ((struct sockaddr_in *)(void *)&spot.endpoint.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    else if (is_any(&spot))
+        ((struct sockaddr_in6 *)(void *)&spot.endpoint.address)->sin6_addr = in6addr_loopback;
+    return spot;
 }
 
 /* The next part of a path, without what changes nothing ("/", "/."). False: there is none. */
@@ -92,7 +92,7 @@ static bool is_same_path(const char *a, const char *b)
     return !has_a && !has_b;
 }
 
-static bool is_same(const struct place *a, const struct place *b)
+static bool is_same(const struct spot *a, const struct spot *b)
 {
     if (a->address->is_unix || b->address->is_unix)
         return a->address->is_unix && b->address->is_unix && is_same_path(a->address->host, b->address->host);
@@ -109,14 +109,14 @@ static bool is_same(const struct place *a, const struct place *b)
 }
 
 /* Is one of them every address, and the other one of those? */
-static bool is_within(const struct place *a, const struct place *b)
+static bool is_within(const struct spot *a, const struct spot *b)
 {
     return !a->address->is_unix && !b->address->is_unix && a->address->port == b->address->port &&
            a->address->port != 0 && family(a) == family(b) && (is_any(a) || is_any(b));
 }
 
 /* Does who connects to `to` reach who listens at `at`? */
-static bool is_reached(const struct place *to, const struct place *at)
+static bool is_reached(const struct spot *to, const struct spot *at)
 {
     return is_same(to, at) || (is_any(at) && is_loopback(to) && is_within(to, at));
 }
@@ -158,7 +158,7 @@ static void clash(struct config_file *file, const struct entry *entry, const str
     if (entry != NULL)
         entry_error(file, entry, what);
     else
-        config_file_say(file, true, 0, NULL, NULL, what);
+        config_file_say(file, true, (struct place){0}, NULL, NULL, what);
 }
 
 /* ---- the checks ---- */
@@ -167,7 +167,7 @@ static void check_listens(const struct config *config, struct config_file *file)
 {
     for (size_t i = 1; i < config->n_listens; i++)
         for (size_t j = 0; j < i; j++) {
-            struct place a = place_of(&config->listens[i].address), b = place_of(&config->listens[j].address);
+            struct spot a = spot_of(&config->listens[i].address), b = spot_of(&config->listens[j].address);
             if (is_same(&a, &b))
                 clash(file, listen_entry(file, i), a.address, b.address,
                       (struct words){" is the same place as ", ": name it once"});
@@ -178,10 +178,10 @@ static void check_admin(const struct config *config, struct config_file *file)
 {
     const struct address http = config->admin_listen, socket = {.host = config->admin_socket, .is_unix = true};
     for (size_t i = 0; i < config->n_listens; i++) {
-        struct place clients = place_of(&config->listens[i].address);
-        struct place admin = {0};
+        struct spot clients = spot_of(&config->listens[i].address);
+        struct spot admin = {0};
         if (http.host != NULL)
-            admin = place_of(&http);
+            admin = spot_of(&http);
         if (http.host != NULL && (is_same(&admin, &clients) || is_within(&admin, &clients)))
             clash(file, entry_of(file, SECTION_ADMIN, "listen"), admin.address, clients.address,
                   (struct words){" meets ", ", where clients connect (listen in [weir]): give it a port of its own"});
@@ -196,7 +196,7 @@ static void check_admin(const struct config *config, struct config_file *file)
 static void check_own(const struct config *config, struct config_file *file, const struct address *at,
                       const struct entry *entry)
 {
-    struct place to = where_connected(&config->upstream), own = place_of(at);
+    struct spot to = where_connected(&config->upstream), own = spot_of(at);
     const struct entry *upstream = entry_of(file, SECTION_WEIR, "upstream");
     if (!is_reached(&to, &own))
         return;

@@ -32,7 +32,16 @@ static char *copy_text(const char *text)
 
 void config_file_copy(struct config_file *copy, const struct config_file *file)
 {
-    *copy = (struct config_file){.n_sections = file->n_sections, .n_entries = file->n_entries};
+    *copy = (struct config_file){
+        .n_sections = file->n_sections,
+        .n_entries = file->n_entries,
+        .n_sources = file->n_sources,
+    };
+    copy->sources = mem_zalloc(file->n_sources, sizeof *copy->sources);
+    for (size_t i = 0; i < file->n_sources; i++) {
+        copy->sources[i] = file->sources[i];
+        copy->sources[i].path = copy_text(file->sources[i].path);
+    }
     copy->sections = mem_zalloc(file->n_sections, sizeof *copy->sections);
     copy->entries = mem_zalloc(file->n_entries, sizeof *copy->entries);
     for (size_t i = 0; i < file->n_sections; i++) {

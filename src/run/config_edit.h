@@ -20,7 +20,7 @@ struct line_name line_name_of(const struct config_file *file, const struct entry
 const struct entry *config_file_next_line(const struct config_file *file, const struct line_name *name,
                                           const struct entry *previous);
 
-/* A copy with sections and entries of its own, without path and report. */
+/* A copy with sections, entries and sources of its own, without path and report. */
 void config_file_copy(struct config_file *copy, const struct config_file *file);
 
 /* The values of the lines of that name, each trimmed, joined by ", "; heap. NULL: there is no such line. */

@@ -4,17 +4,22 @@
 #include "run/config_file.h"
 
 #include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/near.h"
 #include "base/split.h"
+#include "base/why.h"
+#include "run/config_include.h"
 #include "run/config_variable.h"
 #include "run/inifile.h"
 
 #define ERRORS_MAX 100 /* a file with more errors is something else, not a configuration */
 #define LINE_ROOM 1024
-#define PLACE_ROOM 512
+#define PATH_ROOM 512 /* of a path in a message */
 #define WHY_ROOM 160
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -30,17 +35,22 @@ static void report_line(struct config_file *f, bool is_error, const char *line)
     f->report(f->arg, is_error, line);
 }
 
-void config_file_say(struct config_file *f, bool is_error, unsigned line, const char *section, const char *key,
+static const char *path_of(const struct config_file *f, struct place place)
+{
+    return place.file < f->n_sources ? f->sources[place.file].path : f->path;
+}
+
+void config_file_say(struct config_file *f, bool is_error, struct place place, const char *section, const char *key,
                      const char *what)
 {
     char text[LINE_ROOM];
-    char place[PLACE_ROOM] = "";
-    if (f->path != NULL && line > 0)
-        snprintf(place, sizeof place, "%s:%u: ", f->path, line);
+    char at[PATH_ROOM] = "";
+    if (f->path != NULL && place.line > 0)
+        snprintf(at, sizeof at, "%s:%u: ", path_of(f, place), place.line);
     else if (f->path != NULL)
-        snprintf(place, sizeof place, "%s: ", f->path);
+        snprintf(at, sizeof at, "%s: ", path_of(f, place));
     const char *gap = section != NULL && key != NULL ? " " : "";
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", place, section != NULL ? "[" : "", section != NULL ? section : "",
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", at, section != NULL ? "[" : "", section != NULL ? section : "",
              section != NULL ? "]" : "", gap, key != NULL ? key : "", section != NULL || key != NULL ? ": " : "", what);
     report_line(f, is_error, text);
 }
@@ -52,7 +62,7 @@ void entry_says(struct config_file *f, bool is_error, const struct entry *entry,
         return;
     if (entry->raw != NULL)
         config_hide(slice_str(entry->raw), what, hidden, sizeof hidden);
-    config_file_say(f, is_error, entry->line, f->sections[entry->section].title, entry->key,
+    config_file_say(f, is_error, entry->place, f->sections[entry->section].title, entry->key,
                     entry->raw != NULL ? hidden : what);
 }
 
@@ -61,9 +71,23 @@ void entry_error(struct config_file *f, const struct entry *entry, const char *w
     entry_says(f, true, entry, what);
 }
 
+void section_says(struct config_file *f, bool is_error, const struct section *section, const char *what)
+{
+    config_file_say(f, is_error, section->place, section->title, NULL, what);
+}
+
 void section_error(struct config_file *f, const struct section *section, const char *what)
 {
-    config_file_say(f, true, section->line, section->title, NULL, what);
+    section_says(f, true, section, what);
+}
+
+const char *place_print(const struct config_file *f, struct place place, struct place near, char out[PLACE_ROOM])
+{
+    if (place.file == near.file)
+        snprintf(out, PLACE_ROOM, "line %u", place.line);
+    else
+        snprintf(out, PLACE_ROOM, "line %u of %s", place.line, path_of(f, place));
+    return out;
 }
 
 /* "unknown key (did you mean workers?)" */
@@ -131,12 +155,24 @@ static void classify(struct config_file *f, struct section *section)
         section->kind = form->kind;
 }
 
+/* One file while it is read; those that it includes are read within it. */
+struct reading {
+    struct config_file *file;
+    unsigned source;
+    unsigned depth;
+    bool has_section;
+    size_t section; /* index of the one it is in */
+};
+
 static void on_section(void *arg, unsigned line, struct slice name)
 {
-    struct config_file *f = arg;
+    struct reading *r = arg;
+    struct config_file *f = r->file;
     f->sections = mem_realloc(f->sections, f->n_sections + 1, sizeof *f->sections);
-    struct section *section = &f->sections[f->n_sections++];
-    *section = (struct section){.line = line, .title = mem_strndup(name.at, name.len)};
+    r->has_section = true;
+    r->section = f->n_sections++;
+    struct section *section = &f->sections[r->section];
+    *section = (struct section){.place = {line, r->source}, .title = mem_strndup(name.at, name.len)};
     classify(f, section);
 }
 
@@ -155,38 +191,150 @@ static void expand(struct config_file *f, struct entry *entry)
     free(meant);
 }
 
+static void include(struct reading *r, size_t entry);
+
 static void on_key(void *arg, unsigned line, struct slice key, struct slice value)
 {
-    struct config_file *f = arg;
-    if (f->n_sections == 0) {
+    struct reading *r = arg;
+    struct config_file *f = r->file;
+    if (!r->has_section) {
         char *name = mem_strndup(key.at, key.len);
-        config_file_say(f, true, line, NULL, name, "no section yet: put [weir] above it");
+        config_file_say(f, true, (struct place){line, r->source}, NULL, name, "no section yet: put [weir] above it");
         free(name);
         return;
     }
     f->entries = mem_realloc(f->entries, f->n_entries + 1, sizeof *f->entries);
     struct entry *entry = &f->entries[f->n_entries++];
     *entry = (struct entry){
-        .line = line,
-        .section = f->n_sections - 1,
+        .place = {line, r->source},
+        .section = r->section,
         .key = mem_strndup(key.at, key.len),
         .value = mem_strndup(value.at, value.len),
     };
     if (config_has_variable(value))
         expand(f, entry);
+    bool is_include = f->sections[r->section].kind == SECTION_WEIR && slice_eq_nocase(key, SLICE("include"));
+    if (is_include && !entry->is_unusable && entry->value[0] != '\0')
+        include(r, f->n_entries - 1);
 }
 
 static void on_error(void *arg, unsigned line, const char *what)
 {
-    struct config_file *f = arg;
-    config_file_say(f, true, line, f->n_sections > 0 && line > 0 ? f->sections[f->n_sections - 1].title : NULL, NULL,
-                    what);
+    struct reading *r = arg;
+    const char *title = r->has_section && line > 0 ? r->file->sections[r->section].title : NULL;
+    config_file_say(r->file, true, (struct place){line, r->source}, title, NULL, what);
+}
+
+static void read_source(struct config_file *f, unsigned source, unsigned depth)
+{
+    struct reading r = {.file = f, .source = source, .depth = depth};
+    const struct inifile_events events = {&r, on_section, on_key, on_error};
+    inifile_read(f->sources[source].path, &events);
+}
+
+/* ---- reading: what is included ---- */
+
+/* The source that is this file; n_sources: none. */
+static unsigned find_source(const struct config_file *f, const struct stat *status)
+{
+    unsigned i = 0;
+    while (i < f->n_sources && (f->sources[i].device != status->st_dev || f->sources[i].inode != status->st_ino))
+        i++;
+    return i;
+}
+
+static bool leads_to(const struct config_file *f, unsigned source, unsigned from)
+{
+    while (from != source && from > 0)
+        from = f->sources[from].from.file;
+    return from == source;
+}
+
+static unsigned add_source(struct config_file *f, const char *path, struct place from, const struct stat *status)
+{
+    f->sources = mem_realloc(f->sources, f->n_sources + 1U, sizeof *f->sources);
+    f->sources[f->n_sources] = (struct source){
+        .path = mem_strndup(path, strlen(path)),
+        .from = from,
+        .device = status->st_dev,
+        .inode = status->st_ino,
+    };
+    return f->n_sources++;
+}
+
+/* May the file be read now? Otherwise `why` says what is wrong. */
+static bool may_include(const struct config_file *f, const struct reading *r, const char *path, struct stat *status,
+                        char *why)
+{
+    char place[PLACE_ROOM];
+    if (stat(path, status) != 0)
+        return why_set(why, CONFIG_WHY_ROOM, "%s cannot be opened: %s", path, strerror(errno));
+    if (!S_ISREG(status->st_mode))
+        return why_set(why, CONFIG_WHY_ROOM, "%s is not a regular file", path);
+    unsigned known = find_source(f, status);
+    struct place here = {1, r->source};
+    if (known < f->n_sources && leads_to(f, known, r->source))
+        return why_set(why, CONFIG_WHY_ROOM, "%s is being read: it would include itself", path);
+    if (known < f->n_sources)
+        return why_set(why, CONFIG_WHY_ROOM, "%s is included already, in %s", path,
+                       place_print(f, f->sources[known].from, here, place));
+    if (r->depth == INCLUDE_DEPTH_MAX)
+        return why_set(why, CONFIG_WHY_ROOM, "files are included more than %d deep", INCLUDE_DEPTH_MAX);
+    if (f->n_sources > INCLUDE_FILES_MAX)
+        return why_set(why, CONFIG_WHY_ROOM, "more than %d files are included", INCLUDE_FILES_MAX);
+    return true;
+}
+
+static void include_fitting(struct reading *r, size_t entry, struct slice pattern)
+{
+    struct config_file *f = r->file;
+    char why[CONFIG_WHY_ROOM];
+    struct include_paths paths;
+    struct stat status;
+    if (!include_paths(f->sources[r->source].path, pattern, &paths, why, sizeof why))
+        entry_error(f, &f->entries[entry], why);
+    else if (paths.count == 0) {
+        why_set(why, sizeof why, "no file fits %.*s", WHY_SLICE(pattern));
+        entry_says(f, false, &f->entries[entry], why);
+    }
+    for (size_t i = 0; i < paths.count; i++) {
+        if (may_include(f, r, paths.at[i], &status, why))
+            read_source(f, add_source(f, paths.at[i], f->entries[entry].place, &status), r->depth + 1);
+        else
+            entry_error(f, &f->entries[entry], why);
+    }
+    include_paths_fini(&paths);
+}
+
+/* The entries move while more are added. */
+static void include(struct reading *r, size_t entry)
+{
+    char *value = mem_strndup(r->file->entries[entry].value, strlen(r->file->entries[entry].value));
+    struct slice rest = slice_str(value), pattern;
+    while (split_next(&rest, ',', &pattern))
+        if (pattern.len > 0)
+            include_fitting(r, entry, pattern);
+        else
+            entry_error(r->file, &r->file->entries[entry], "a path is missing beside a comma");
+    free(value);
 }
 
 void config_file_read(struct config_file *f)
 {
-    struct inifile_events events = {f, on_section, on_key, on_error};
-    inifile_read(f->path, &events);
+    struct stat status = {0};
+    if (stat(f->path, &status) != 0)
+        status = (struct stat){0}; /* reading it says why */
+    read_source(f, add_source(f, f->path, (struct place){0}, &status), 0);
+}
+
+size_t config_file_bytes(const struct config_file *f)
+{
+    size_t bytes = 0;
+    struct stat status;
+    for (size_t i = 0; i < f->n_sources; i++)
+        if (stat(f->sources[i].path, &status) == 0 && status.st_size > 0)
+            bytes += (size_t)status.st_size;
+    return bytes;
 }
 
 void config_file_fini(struct config_file *f)
@@ -198,11 +346,15 @@ void config_file_fini(struct config_file *f)
         free(f->entries[i].value);
         free(f->entries[i].raw);
     }
+    for (size_t i = 0; i < f->n_sources; i++)
+        free(f->sources[i].path);
     free(f->sections);
     free(f->entries);
+    free(f->sources);
     f->sections = NULL;
     f->entries = NULL;
-    f->n_sections = f->n_entries = 0;
+    f->sources = NULL;
+    f->n_sections = f->n_entries = f->n_sources = 0;
 }
 
 /* ---- finding ---- */

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/slice.h"
 
@@ -22,21 +23,35 @@ enum section_kind {
     SECTION_LIMIT
 };
 
+/* Where something is written. */
+struct place {
+    unsigned line; /* 0: nowhere */
+    unsigned file; /* index of config_file.sources */
+};
+
 struct section {
     enum section_kind kind;
-    unsigned line;
+    struct place place;
     char *title;       /* as written between the brackets */
     struct slice name; /* in title: what follows "class" or "policy" */
     bool is_done;      /* a class: it has been defined, or its error reported */
 };
 
 struct entry {
-    unsigned line;
+    struct place place;
     size_t section; /* index */
     char *key;
     char *value;
     char *raw;        /* the value as written, if it has variables (config_variable.h); else NULL */
     bool is_unusable; /* its variables cannot be read, as has been said: no more is said of it */
+};
+
+/* A file that is read, or has been. */
+struct source {
+    char *path;
+    struct place from; /* the line that includes it; of the first one none */
+    dev_t device;      /* device and inode tell that it is the same */
+    ino_t inode;
 };
 
 struct config_file {
@@ -48,11 +63,19 @@ struct config_file {
     size_t n_sections;
     struct entry *entries;
     size_t n_entries;
+    struct source *sources; /* the file itself, then what it includes, in the order of reading */
+    unsigned n_sources;
 };
 
-/* Read all of file->path; bad lines and unknown sections are reported. path, report and arg are set by the caller. */
+/*
+ * Read all of file->path, and of the files that it includes where they are named; bad lines and unknown sections are
+ * reported. path, report and arg are set by the caller.
+ */
 void config_file_read(struct config_file *file);
 void config_file_fini(struct config_file *file);
+
+/* How large are the files that it was read from, as they are now? */
+size_t config_file_bytes(const struct config_file *file);
 
 /* The next entry of a section of this kind, after `previous` or the first; NULL after the last. */
 const struct entry *config_file_next(const struct config_file *file, enum section_kind kind,
@@ -69,8 +92,14 @@ struct section *config_file_section(const struct config_file *file, enum section
 struct slice section_word(enum section_kind kind);
 
 /* Report "file:line: [section] key: what"; a path, section or key that is NULL, and line 0, are left out. */
-void config_file_say(struct config_file *file, bool is_error, unsigned line, const char *section, const char *key,
+void config_file_say(struct config_file *file, bool is_error, struct place place, const char *section, const char *key,
                      const char *what);
+
+/* "line 3", or if it is in another file than `near`, "line 3 of conf.d/a.conf"; into `out`, which is returned. */
+#define PLACE_ROOM 160
+const char *place_print(const struct config_file *file, struct place place, struct place near, char out[PLACE_ROOM]);
+
+void section_says(struct config_file *file, bool is_error, const struct section *section, const char *what);
 void entry_says(struct config_file *file, bool is_error, const struct entry *entry, const char *what);
 void entry_error(struct config_file *file, const struct entry *entry, const char *what);
 void section_error(struct config_file *file, const struct section *section, const char *what);

@@ -51,13 +51,13 @@ static const struct entry *find_item(const struct subject_matter *s, bool is_mat
 
 /* ---- operators ---- */
 
-static unsigned count_match_lines(const struct subject_matter *s, unsigned *first)
+static unsigned count_match_lines(const struct subject_matter *s, struct place *first)
 {
     const struct entry *e = NULL;
     unsigned n = 0;
     while ((e = next_line(s, e)) != NULL)
         if (is_key(e, "match") && n++ == 0)
-            *first = e->line;
+            *first = e->place;
     return n;
 }
 
@@ -84,8 +84,8 @@ static void check_operators_terms(const struct subject_matter *s)
 
 static void check_operators(const struct subject_matter *s)
 {
-    char what[CONFIG_WHY_ROOM];
-    unsigned first = 0;
+    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
+    struct place first = {0};
     const struct entry *e = NULL;
     while ((e = next_line(s, e)) != NULL && !is_key(e, "admin"))
         ;
@@ -102,9 +102,9 @@ static void check_operators(const struct subject_matter *s)
     unsigned n = count_match_lines(s, &first);
     if (n > 1) {
         why_set(what, sizeof what,
-                "makes operators of whom any of %u match lines binds, from line %u on: is a [policy NAME] missing "
+                "makes operators of whom any of %u match lines binds, from %s on: is a [policy NAME] missing "
                 "between them? If all are meant, join them in one",
-                n, first);
+                n, place_print(s->file, first, e->place, place));
         entry_says(s->file, false, e, what);
     }
     check_operators_terms(s);
@@ -119,15 +119,16 @@ static void check_reach(const struct subject_matter *s)
     if (before == NULL)
         return;
     const struct section *section = section_of(s, s->policy);
-    unsigned line = section_of(s, before)->line;
+    char place[PLACE_ROOM];
+    place_print(s->file, section_of(s, before)->place, section->place, place);
     if (s->policy->n_matches == 0)
-        why_set(what, sizeof what, "binds nobody: [policy %s] in line %u binds everybody", before->name, line);
+        why_set(what, sizeof what, "binds nobody: [policy %s] in %s binds everybody", before->name, place);
     else
         why_set(what, sizeof what,
-                "binds nobody: whom it matches is bound before, by [policy %s] in line %u: move it above, or take it "
+                "binds nobody: whom it matches is bound before, by [policy %s] in %s: move it above, or take it "
                 "out",
-                before->name, line);
-    config_file_say(s->file, false, section->line, section->title, NULL, what);
+                before->name, place);
+    section_says(s->file, false, section, what);
 }
 
 static void check_emptiness(const struct subject_matter *s)
@@ -137,14 +138,14 @@ static void check_emptiness(const struct subject_matter *s)
         if (!is_key(e, "match"))
             return;
     const struct section *section = section_of(s, s->policy);
-    config_file_say(s->file, false, section->line, section->title, NULL,
-                    "has no limits, so whom it binds is unlimited: give it some; or, if that is meant, say so with "
-                    "priority = normal");
+    section_says(s->file, false, section,
+                 "has no limits, so whom it binds is unlimited: give it some; or, if that is meant, say so with "
+                 "priority = normal");
 }
 
 static void check_limit(const struct subject_matter *s, unsigned index)
 {
-    char what[CONFIG_WHY_ROOM];
+    char what[CONFIG_WHY_ROOM], place[PLACE_ROOM];
     struct slice item, other;
     const struct entry *e = find_item(s, false, index, &item);
     const struct limit *limit = &s->policy->limits[index];
@@ -159,8 +160,9 @@ static void check_limit(const struct subject_matter *s, unsigned index)
     if (stricter == NULL)
         return;
     const struct entry *at = find_item(s, false, (size_t)(stricter - s->policy->limits), &other);
-    why_set(what, sizeof what, "%.*s never binds: %.*s = %.*s in line %u stops all that it would: take one of them out",
-            WHY_SLICE(item), WHY_SLICE(slice_str(at->key)), WHY_SLICE(other), at->line);
+    why_set(what, sizeof what, "%.*s never binds: %.*s = %.*s in %s stops all that it would: take one of them out",
+            WHY_SLICE(item), WHY_SLICE(slice_str(at->key)), WHY_SLICE(other),
+            place_print(s->file, at->place, e->place, place));
     entry_says(s->file, false, e, what);
 }
 

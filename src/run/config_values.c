@@ -92,6 +92,17 @@ enum key_result key_workers(const struct config_key *key, struct config *config,
     return KEY_SET;
 }
 
+enum key_result key_include(const struct config_key *key, struct config *config, struct slice value, char *why,
+                            size_t why_size)
+{
+    (void)key;
+    (void)config;
+    (void)value;
+    (void)why;
+    (void)why_size;
+    return KEY_SET;
+}
+
 /* ---- addresses ---- */
 
 /* "... proxy": without the word. */

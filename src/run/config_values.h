@@ -47,6 +47,8 @@ config_setter key_number, key_slow, key_workers;
 config_setter key_word, key_when_down;
 /* the text itself */
 config_setter key_text;
+/* nothing: the files have been read where they are named (config_file.c) */
+config_setter key_include;
 /* addresses */
 config_setter key_listen, key_proxies, key_upstream, key_admin_listen, key_admin_socket, key_admin_host;
 /* words of their own */

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -52,11 +51,7 @@ static char *copy_text(const char *text)
  */
 static bool has_memory(const struct governor *g)
 {
-    struct stat file;
-    size_t bytes = 2 * g->bytes + SPARE_BYTES;
-    if (g->path != NULL && stat(g->path, &file) == 0 && file.st_size > 0)
-        bytes += BYTES_PER_BYTE * (size_t)file.st_size;
-    return mem_would_give(bytes);
+    return mem_would_give(2 * g->bytes + SPARE_BYTES + BYTES_PER_BYTE * config_file_bytes(&g->loaded));
 }
 
 static void note_memory(struct governor *g, size_t given_before)

@@ -1,10 +1,12 @@
-"""What a configuration is made of besides its lines: variables of the environment."""
+"""What a configuration is made of besides its lines: variables of the environment, other files."""
 
 import os
 import re
 
+import pytest
 from kit.harness import run_weir
-from kit.reloading import reload
+from kit.limits import OPERATOR, order, plain
+from kit.reloading import reload, signal_reload
 
 
 def write(folder, text, name="weir.conf"):
@@ -48,3 +50,99 @@ def test_what_a_variable_holds_is_not_told(tmp_path):
     done = check(path, REDIS_URL="redis://:hunter2@10.0.0.1:6379")
     assert done.returncode == 1 and "[weir] upstream: " in done.stderr and '"${REDIS_URL}"' in done.stderr
     assert "hunter2" not in done.stderr + done.stdout
+
+
+# ---- other files ----
+
+
+def test_files_are_included_where_they_are_named_and_sorted(tmp_path):
+    write(tmp_path, "[policy b]\nmatch = user:x*\nall = 2/s\n", "conf.d/20.conf")
+    write(tmp_path, "[policy a]\nmatch = user:x\nall = 1/s\n", "conf.d/10.conf")
+    write(tmp_path, "nonsense", "conf.d/10.conf~")
+    path = write(tmp_path, "[weir]\ninclude = conf.d/*.conf\nmax-clients = 5\n[policy c]\nmatch = user:xy\nall = 3/s\n")
+    done = check(path)
+    assert done.returncode == 0
+    # The order of policies is that of the files: so the last one binds nobody, and b is not the one that does not.
+    assert done.stderr == (
+        f"warning: {path}:4: [policy c]: binds nobody: whom it matches is bound before, by [policy b] in line 1 of "
+        f"{tmp_path}/conf.d/20.conf: move it above, or take it out\n"
+    )
+
+
+def test_a_path_is_relative_to_the_file_that_names_it(tmp_path):
+    write(tmp_path, "[weir]\ninclude = deep/z.conf, ../side.conf\n", "conf.d/a.conf")
+    write(tmp_path / "conf.d", "[policy default]\nall = 0/s\n", "deep/z.conf")
+    write(tmp_path, "[weir]\nworkers = x\n", "side.conf")
+    path = write(tmp_path, f"[weir]\ninclude = {tmp_path}/conf.d/a.conf\n")
+    done = check(path)
+    assert done.returncode == 1
+    assert f"{tmp_path}/conf.d/deep/z.conf:2: [policy default] all: " in done.stderr
+    assert f"{tmp_path}/conf.d/../side.conf:2: [weir] workers: " in done.stderr
+    assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "line, files, said",
+    [
+        ("a.conf", {}, "{dir}/weir.conf:2: [weir] include: there is no file a.conf"),
+        ("none.d/*.conf", {}, "{dir}/weir.conf:2: [weir] include: the folder of none.d/*.conf cannot be read"),
+        ("conf.d", {"conf.d/x": ""}, "{dir}/weir.conf:2: [weir] include: {dir}/conf.d is not a regular file"),
+        ("weir.conf", {}, "{dir}/weir.conf:2: [weir] include: {dir}/weir.conf is being read: it would include itself"),
+        (
+            "a.conf", {"a.conf": "[weir]\ninclude = ./weir.conf\n"},
+            "{dir}/a.conf:2: [weir] include: {dir}/./weir.conf is being read: it would include itself",
+        ),
+        (
+            "a.conf, *.conf", {"a.conf": ""},
+            "{dir}/weir.conf:2: [weir] include: {dir}/a.conf is included already, in line 2",
+        ),
+        ("a.conf", {"a.conf": "workers = 1\n"}, "{dir}/a.conf:1: workers: no section yet: put [weir] above it"),
+        (
+            "a.conf", {"a.conf": "[weir]\nmax-clients = 1\n"},
+            "{dir}/weir.conf:3: [weir] max-clients: given twice: the first is in line 2 of {dir}/a.conf",
+        ),
+        ("a.conf,", {"a.conf": ""}, "{dir}/weir.conf:2: [weir] include: a path is missing beside a comma"),
+    ],
+)
+def test_mistakes_name_the_file(line, files, said, tmp_path):
+    for name, text in files.items():
+        write(tmp_path, text, name)
+    done = check(write(tmp_path, f"[weir]\ninclude = {line}\nmax-clients = 2\n"))
+    assert done.returncode == 1
+    assert said.format(dir=tmp_path) + "\n" in done.stderr
+
+
+def test_depth_and_number_are_bounded(tmp_path):
+    for depth in range(1, 10):
+        write(tmp_path, f"[weir]\ninclude = {depth + 1}.conf\n", f"{depth}.conf")
+    write(tmp_path, "", "10.conf")
+    done = check(write(tmp_path, "[weir]\ninclude = 1.conf\n"))
+    assert done.stderr == f"{tmp_path}/8.conf:2: [weir] include: files are included more than 8 deep\n"
+    for number in range(257):
+        write(tmp_path, "", f"many/{number:03}.conf")
+    done = check(write(tmp_path, "[weir]\ninclude = many/*.conf\n"))
+    assert done.stderr == f"{tmp_path}/weir.conf:2: [weir] include: more than 256 files are included\n"
+    (tmp_path / "many/000.conf").unlink()
+    assert check(tmp_path / "weir.conf").returncode == 0
+
+
+def test_a_pattern_that_nothing_fits_is_a_warning(tmp_path):
+    (tmp_path / "conf.d").mkdir()
+    path = write(tmp_path, "[weir]\ninclude = conf.d/*.conf\n")
+    assert check(path).stderr == f"warning: {path}:2: [weir] include: no file fits conf.d/*.conf\n"
+    assert check(path, "--strict").returncode == 1
+
+
+def test_a_reload_reads_them_anew_and_diff_knows_them(farm, redis, tmp_path):
+    write(tmp_path, "", "conf.d/nothing.conf")
+    weir = farm.weir(redis, sections=OPERATOR + f"[weir]\ninclude = {tmp_path}/conf.d/*.conf\n")
+    limits = write(tmp_path, "[policy default]\nread = 5/h\n", "conf.d/limits.conf")
+    assert plain(order(weir, "DIFF")) == [{"section": "policy default", "what": "read", "running": "", "file": "5/h"}]
+    assert signal_reload(weir)
+    assert order(weir, "DIFF") == []
+    with weir.connect() as conn:
+        assert [conn.call("GET", "k") for _ in range(5)] == [None] * 5
+        assert re.search(r"limit=default/read$", conn.call("GET", "k"))
+    limits.write_text("[policy default]\nread = 0/h\n")
+    assert not signal_reload(weir)
+    assert f"{limits}:2: [policy default] read: a rate of 0" in weir.log()
