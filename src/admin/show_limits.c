@@ -120,6 +120,11 @@ void show_delays(struct sheet *s)
     put_histo(s, &s->snapshot->counts.times.delay);
 }
 
+void show_turn_waits(struct sheet *s)
+{
+    put_histo(s, &s->snapshot->counts.times.turn);
+}
+
 /* ---- named limits: the first METRICS_RULES, and all others as _other ---- */
 
 static size_t n_named(const struct sheet *s)

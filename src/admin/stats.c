@@ -159,6 +159,7 @@ static void write_times(struct text *out, const struct times *times)
     write_time(out, "upstream", &times->upstream);
     write_time(out, "own", &times->overhead);
     write_time(out, "delay", &times->delay);
+    write_time(out, "turn", &times->turn);
     json_close_object(out);
 }
 
@@ -228,7 +229,15 @@ static void write_named(struct text *out, const struct snapshot *s)
     json_close_list(out);
 }
 
-static void write_top(struct text *out, const char *key, const struct snapshot_top *top)
+/* The limit that refuses it most. */
+static void write_refuser(struct text *out, const struct snapshot *s, const struct top_entry *row)
+{
+    for (size_t i = 0; i < s->n_limits; i++)
+        if (s->limits[i].id == row->refused_by)
+            json_string(out, "refused_by", s->limits[i].rule);
+}
+
+static void write_top(struct text *out, const char *key, const struct snapshot *s, const struct snapshot_top *top)
 {
     json_open_list(out, key);
     for (size_t i = 0; i < top->n; i++) {
@@ -238,6 +247,9 @@ static void write_top(struct text *out, const char *key, const struct snapshot_t
         json_text(out, "policy", slice_of(row->policy, row->policy_len));
         json_number(out, "per_second", row->per_s);
         json_number(out, "of_others_per_second", row->over_per_s);
+        json_real(out, "over_seconds", (double)row->over_ns / (double)NS_PER_S);
+        json_number(out, "turn_us_per_second", row->turn_us_per_s);
+        write_refuser(out, s, row);
         json_close_object(out);
     }
     json_close_list(out);
@@ -272,7 +284,7 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
     write_named(out, s);
     json_open_object(out, "top");
     for (unsigned by = 0; by < TOP_BY_COUNT; by++)
-        write_top(out, top_name((enum top_by)by), &s->tops[by]);
+        write_top(out, top_name((enum top_by)by), s, &s->tops[by]);
     json_close_object(out);
     write_events(out, s);
     write_rates(out, s);

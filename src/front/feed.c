@@ -1,3 +1,4 @@
+#include "front/held_up.h"
 #include "front/feed.h"
 
 #include <assert.h>
@@ -41,6 +42,7 @@ static void start_time(struct client *client, const struct intake *in)
 {
     client->rider.arrived_ns = in->held_ns != 0 ? in->held_ns : client->front->loop->now_ns;
     client->rider.waited_us = 0;
+    client->front->nodes.commons.turn_us = 0;
 }
 
 static void note_held(struct client *client, struct intake *in, bool is_held)
@@ -84,7 +86,8 @@ static void take_all(struct client *client, struct intake *in)
     enum route result = ROUTE_TAKEN;
     struct pace pace;
     start_time(client, in);
-    if (client->rider.is_held_up)
+    bool is_held_up = client->rider.is_held_up;
+    if (is_held_up)
         in->held_ns = 0;
     pacing_begin(client, &pace);
     while (result == ROUTE_TAKEN && can_go_on(client)) {
@@ -94,6 +97,9 @@ static void take_all(struct client *client, struct intake *in)
             in->held_ns = pace.is_used ? client->front->loop->now_ns : client->rider.arrived_ns;
             break;
         }
+        if (is_held_up && is_next && in->taken < in->filled)
+            held_up_end(client);
+        is_held_up &= !is_next;
         if (is_next && take_plain(client, in, limits, &pace) == ROUTE_STOP)
             break;
         if (is_next && pace.left == 0 && in->taken < in->filled)
@@ -130,6 +136,7 @@ static void take_all(struct client *client, struct intake *in)
 static void take(struct client *client, struct intake *in)
 {
     take_all(client, in);
+    client->front->nodes.commons.turn_us = 0;
     pacing_end(client);
     outbox_flush(&client->front->nodes.commons.outbox);
 }

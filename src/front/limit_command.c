@@ -203,7 +203,8 @@ static void top(struct client *client, const struct limit_words *words, struct b
     else if (is_of_keys)
         report_top_limited(out, settings->quota.limited, n, client->front->loop->now_ns);
     else
-        report_top(out, settings->tops, settings->n_workers, by, n, client->front->loop->now_ns);
+        report_top(out, client->front->rules->policies, settings->tops, settings->n_workers, by, n,
+                   client->front->loop->now_ns);
 }
 
 /* LIMIT LOG [n] */

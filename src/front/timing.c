@@ -39,6 +39,14 @@ static void print(char *out, size_t room, struct slice text)
     snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), text.at);
 }
 
+/* What a limit makes a command wait is no slowness. */
+static uint64_t undelayed_ns(const struct timed *timed)
+{
+    uint64_t total_ns = timed->answered_ns - timed->arrived_ns;
+    uint64_t waited_ns = timed->waited_us * NS_PER_US;
+    return total_ns > waited_ns ? total_ns - waited_ns : 0;
+}
+
 static void add_entry(const struct client *client, const struct timed *timed, uint32_t tag)
 {
     const struct front *front = client->front;
@@ -47,9 +55,10 @@ static void add_entry(const struct client *client, const struct timed *timed, ui
     char address[SESSION_TEXT];
     struct slow_entry entry = {
         .unix_ms = clock_unix_ms(),
-        .total_us = (timed->answered_ns - timed->arrived_ns) / NS_PER_US,
+        .total_us = undelayed_ns(timed) / NS_PER_US,
         .waited_us = timed->waited_us,
         .upstream_us = upstream_ns / NS_PER_US,
+        .turn_us = timed->turn_us,
         .argc = tag & UINT16_MAX,
     };
     session_print_address(client, address);
@@ -75,7 +84,7 @@ static bool note(struct client *client, const struct timed *timed)
 {
     struct front *front = client->front;
     answered_add(&front->answered, &front->counts.times, timed);
-    return timed->answered_ns - timed->arrived_ns >= front->rules->slow_ns;
+    return undelayed_ns(timed) >= front->rules->slow_ns;
 }
 
 /* Of requests that follow one another and are the same but for their arguments one entry says enough. */
@@ -97,6 +106,7 @@ void timing_answered(struct rider *rider, const struct call *call, uint32_t n)
         .sent_ns = call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
         .answered_ns = now_ns(client),
         .waited_us = call->waited_us,
+        .turn_us = (call->flags & (CALL_LOOK | CALL_TAIL)) == 0 ? call->turn_us : 0,
         .n = n,
     };
     if (note(client, &timed))
@@ -109,6 +119,7 @@ void timing_local(struct client *client, uint32_t tag, uint32_t n)
         .arrived_ns = client->rider.arrived_ns,
         .answered_ns = now_ns(client),
         .waited_us = client->rider.waited_us,
+        .turn_us = client->front->nodes.commons.turn_us,
         .n = n,
     };
     if (note(client, &timed)) /* of requests that are alike one entry says enough, as in log_run */
@@ -122,6 +133,7 @@ void timing_decided(struct client *client, const struct decision *call)
         .sent_ns = call->arrived_ns + call->waited_us * NS_PER_US,
         .answered_ns = now_ns(client),
         .waited_us = call->waited_us,
+        .turn_us = call->turn_us,
         .n = 1,
     };
     if (call->arrived_ns != 0 && note(client, &timed))

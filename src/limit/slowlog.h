@@ -21,9 +21,10 @@ struct slowlog;
 struct slow_entry {
     uint64_t id; /* 0, 1, 2 ..., also across slowlog_reset */
     uint64_t unix_ms;
-    uint64_t total_us;
-    uint64_t waited_us;   /* the part of it that limits made it wait */
-    uint64_t upstream_us; /* the part of it between sending to Redis and the reply */
+    uint64_t total_us;    /* without what limits made it wait */
+    uint64_t waited_us;   /* what limits made it wait, besides */
+    uint64_t upstream_us; /* the part of total_us between sending to Redis and the reply */
+    uint64_t turn_us;     /* the part of it that it waited for its turn */
     uint32_t argc;        /* the command's name included */
     char command[COMMAND_NAME_MAX + 1];
     char address[SLOWLOG_ADDRESS_MAX + 1];

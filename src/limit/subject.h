@@ -35,10 +35,12 @@ struct subject {
     _Atomic(struct more_funnels *) more;
     uint16_t n_funnels;
     uint16_t name_len;
-    uint8_t scope;           /* enum scope: whose slots its funnels are */
-    _Atomic uint16_t queues; /* on how many workers its commands wait for their turn: upstream/schedule.h */
-    char *name;              /* one allocation with the subject */
-    struct funnel funnels[]; /* by slot */
+    uint8_t scope;            /* enum scope: whose slots its funnels are */
+    _Atomic uint16_t queues;  /* on how many workers its commands wait for their turn: upstream/schedule.h */
+    _Atomic uint64_t turns;   /* how often a connection of its has waited for its turn, ... */
+    _Atomic uint64_t turn_us; /* ... and how long, all together */
+    char *name;               /* one allocation with the subject */
+    struct funnel funnels[];  /* by slot */
 };
 
 /*
@@ -89,6 +91,13 @@ static inline uint32_t subject_queue(struct subject *subject)
 static inline void subject_unqueue(struct subject *subject)
 {
     atomic_fetch_sub_explicit(&subject->queues, 1, memory_order_relaxed);
+}
+
+/* One of its connections has waited for its turn for so long. */
+static inline void subject_count_turn(struct subject *subject, uint64_t us)
+{
+    atomic_fetch_add_explicit(&subject->turns, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&subject->turn_us, us, memory_order_relaxed);
 }
 
 /* ---- for the table of them ---- */

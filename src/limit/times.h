@@ -15,8 +15,9 @@
 struct times {
     struct histo request;  /* from when a command is the next of its client until its reply has been written */
     struct histo upstream; /* the part between sending it to Redis and the reply */
-    struct histo overhead; /* request - upstream - delay: weir's own time */
+    struct histo overhead; /* request - upstream - delay - turn: weir's own time */
     struct histo delay;    /* how long limits made commands wait; only of commands that had to */
+    struct histo turn;     /* how long clients waited for their turn; only where they had to */
 };
 
 #define ANSWERED_MAX 256 /* entries; when there are more in one turn, times end with the reply's arrival */
@@ -28,6 +29,7 @@ struct answered {
         uint64_t sent_ns;     /* to Redis; 0: answered by weir */
         uint64_t answered_ns; /* when the reply arrived */
         uint32_t waited_us;   /* how long limits made it wait */
+        uint32_t turn_us;     /* how long it waited for its turn */
         uint32_t n;           /* how many commands with these times */
     } entries[ANSWERED_MAX];
 };
@@ -40,7 +42,8 @@ static inline void answered_add(struct answered *answered, struct times *times, 
 {
     struct timed *last = answered->n > 0 ? &answered->entries[answered->n - 1] : NULL;
     if (last != NULL && last->arrived_ns == timed->arrived_ns && last->sent_ns == timed->sent_ns &&
-        last->answered_ns == timed->answered_ns && last->waited_us == timed->waited_us) {
+        last->answered_ns == timed->answered_ns && last->waited_us == timed->waited_us &&
+        last->turn_us == timed->turn_us) {
         last->n += timed->n;
         return;
     }

@@ -5,8 +5,9 @@
  * Space-Saving: a newcomer to a full table takes over the smallest counter, with its sum as possible over-estimate. So
  * every subject with more than 1/128 of the total is in the table, and sum - over <= truth <= sum. Sums lose half their
  * weight every 10 s: instead of shrinking them, what is added is multiplied by 2^(time / 10 s), and all are scaled back
- * now and then.
- * Price: 30 ns for a subject in the table, 80 ns for a newcomer to a full one; 150 KB for one struct top.
+ * now and then. A rate is an average over the time since the subject has come, or come back: what was not counted yet
+ * does not make it less.
+ * Price: 30 ns for a subject in the table, 80 ns for a newcomer to a full one; 210 KB for one struct top.
  * Sources: Metwally, Agrawal, El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams" (2005);
  * Cormode et al., "Forward Decay" (2009); for merging, Agarwal et al., "Mergeable Summaries" (2012).
  *
@@ -24,10 +25,17 @@
 
 #define TOP_SUBJECTS 128 /* of each metric, in one struct top */
 #define TOP_HALF_LIFE_NS (10 * NS_PER_S)
+#define TOP_WINDOW_NS (14 * NS_PER_S)  /* so long a rate is an average over, of a subject that has been there longer */
+#define TOP_SILENCE_NS (30 * NS_PER_S) /* after so long without anything a subject comes back as a new one */
+#define TOP_REFUSERS 4                 /* limits counted for each subject that is refused */
+#define TOP_NO_LIMIT UINT32_MAX
 #define TOP_POLICY_MAX 32 /* longer names are cut, and then told apart by their hash */
 
-/* What subjects are ranked by; each has a row of names in top.c, and is counted by front/account.c. */
-enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_BY_COUNT };
+/*
+ * What subjects are ranked by; each has a row of names in top_count.c, and is counted by front/account.c. TOP_TURNS: microseconds
+ * that their requests have waited for their turn.
+ */
+enum top_by { TOP_COMMANDS, TOP_REFUSED, TOP_BYTES, TOP_TURNS, TOP_BY_COUNT };
 
 /* "commands" ...: the word in LIMIT TOP ... BY; "commands_per_s" ...: the field in its reply. */
 const char *top_name(enum top_by by);
@@ -42,6 +50,10 @@ struct top_entry {
     uint16_t policy_len;
     uint64_t per_s;      /* recent rate, never below the truth but for rounding */
     uint64_t over_per_s; /* the part of it that may have been counted for other subjects */
+    uint64_t over_ns;    /* the time that the rate is an average over, at most TOP_WINDOW_NS */
+    double newness;      /* what has been counted was multiplied by this, as it is of less time than others' */
+    uint32_t refused_by; /* id of the limit that refuses it most lately; TOP_NO_LIMIT: none does */
+    uint64_t turn_us_per_s;
 };
 
 /* Never fails: out of memory ends the process. */
@@ -55,9 +67,9 @@ void top_free(struct top *top);
 void top_add(struct top *top, enum top_by by, struct slice policy, struct slice subject, uint64_t hash, uint64_t amount,
              uint64_t now_ns);
 
-/* The same in every metric at once. */
+/* The same in every metric at once. `refused_by`: the id of the limit whose refusals are in TOP_REFUSED. */
 void top_add_each(struct top *top, struct slice policy, struct slice subject, uint64_t hash,
-                  const uint64_t amounts[TOP_BY_COUNT], uint64_t now_ns);
+                  const uint64_t amounts[TOP_BY_COUNT], uint32_t refused_by, uint64_t now_ns);
 
 /* Forget everything, in every metric. */
 void top_forget(struct top *top);

@@ -104,6 +104,19 @@ static void blocked(struct build *out, const struct report_subject *subject, uin
     block_fields(out, subject->block, now_ns);
 }
 
+#define TURN_FIELDS 3
+
+/* How its requests wait for their turn: now, and since it is remembered. */
+static void turns(struct build *out, const struct report_subject *of)
+{
+    struct subject *subject = of->account.holders[PER_SUBJECT];
+    bool is_there = subject != NULL;
+    number(out, "turn_waiting", is_there && atomic_load_explicit(&subject->queues, memory_order_relaxed) > 0);
+    number(out, "turn_waits", is_there ? atomic_load_explicit(&subject->turns, memory_order_relaxed) : 0);
+    number(out, "turn_waited_ms",
+           is_there ? atomic_load_explicit(&subject->turn_us, memory_order_relaxed) / (NS_PER_MS / NS_PER_US) : 0);
+}
+
 static unsigned count_limits(const struct report_subject *subject)
 {
     return subject->account.policy != NULL ? subject->account.policy->n_limits : 0;
@@ -113,7 +126,7 @@ void report_status(struct build *out, const struct policies *policies, const str
                    uint64_t now_ns)
 {
     unsigned n = count_limits(subject);
-    build_map(out, 4 + (subject->block != NULL));
+    build_map(out, 4 + TURN_FIELDS + (subject->block != NULL));
     who(out, subject);
     field(out, "mode", mode_of(policies));
     blocked(out, subject, now_ns);
@@ -124,6 +137,7 @@ void report_status(struct build *out, const struct policies *policies, const str
         configured(out, &subject->account.policy->limits[i]);
         standing(out, subject, i, now_ns);
     }
+    turns(out, subject);
 }
 
 /* ---- explaining ---- */
@@ -224,7 +238,7 @@ void report_explain(struct build *out, const struct policies *policies, const st
 {
     const struct command *command = ask->command;
     unsigned n = count_limits(subject);
-    build_map(out, 11 + (subject->block != NULL));
+    build_map(out, 11 + TURN_FIELDS + (subject->block != NULL));
     who(out, subject);
     field(out, "mode", mode_of(policies));
     blocked(out, subject, ask->now_ns);
@@ -243,6 +257,7 @@ void report_explain(struct build *out, const struct policies *policies, const st
         standing(out, subject, i, ask->now_ns);
         number(out, "binds", gate_binds(subject->account.policy, i, command));
     }
+    turns(out, subject);
 }
 
 /* ---- for the operator ---- */
@@ -333,6 +348,39 @@ void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uin
     }
 }
 
+static uint64_t whole_seconds(uint64_t ns)
+{
+    return (ns + NS_PER_S / 2) / NS_PER_S;
+}
+
+/* NULL: there is none with this id. */
+static const struct limit *limit_by_id(const struct policies *policies, uint32_t id)
+{
+    for (size_t p = 0; p < policies_count(policies); p++)
+        for (unsigned i = 0; i < policies_at(policies, p)->n_limits; i++)
+            if (policies_at(policies, p)->limits[i].id == id)
+                return &policies_at(policies, p)->limits[i];
+    return NULL;
+}
+
+static void top_row(struct build *out, const struct policies *policies, const struct top_entry *entry, enum top_by by)
+{
+    const struct limit *limit = limit_by_id(policies, entry->refused_by);
+    build_map(out, by == TOP_TURNS ? 6 : 7);
+    field(out, "subject", slice_of(entry->subject, entry->subject_len));
+    field(out, "policy", slice_of(entry->policy, entry->policy_len));
+    number(out, top_field(by), entry->per_s);
+    number(out, "uncertainty", entry->over_per_s);
+    number(out, "over_s", whole_seconds(entry->over_ns));
+    build_bulk_str(out, "refused_by");
+    if (limit != NULL)
+        build_bulk_str(out, limit->label);
+    else
+        build_nil(out);
+    if (by != TOP_TURNS)
+        number(out, top_field(TOP_TURNS), entry->turn_us_per_s);
+}
+
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)
 {
     struct top_entry *entries = calloc(n, sizeof *entries);
@@ -343,17 +391,18 @@ void report_top_limited(struct build *out, struct top *limited, size_t n, uint64
     size_t found = top_heaviest(&limited, 1, TOP_REFUSED, now_ns, entries, n);
     build_array(out, found);
     for (size_t i = 0; i < found; i++) {
-        build_map(out, 4);
+        build_map(out, 5);
         field(out, "key", slice_of(entries[i].subject, entries[i].subject_len));
         field(out, "limit", slice_of(entries[i].policy, entries[i].policy_len));
         number(out, "limited_per_s", entries[i].per_s);
         number(out, "uncertainty", entries[i].over_per_s);
+        number(out, "over_s", whole_seconds(entries[i].over_ns));
     }
     free(entries);
 }
 
-void report_top(struct build *out, struct top *const *tops, unsigned n_workers, enum top_by by, size_t n,
-                uint64_t now_ns)
+void report_top(struct build *out, const struct policies *policies, struct top *const *tops, unsigned n_workers,
+                enum top_by by, size_t n, uint64_t now_ns)
 {
     struct top_entry *entries = calloc(n, sizeof *entries);
     if (entries == NULL) {
@@ -362,13 +411,8 @@ void report_top(struct build *out, struct top *const *tops, unsigned n_workers, 
     }
     size_t found = top_heaviest(tops, n_workers, by, now_ns, entries, n);
     build_array(out, found);
-    for (size_t i = 0; i < found; i++) {
-        build_map(out, 4);
-        field(out, "subject", slice_of(entries[i].subject, entries[i].subject_len));
-        field(out, "policy", slice_of(entries[i].policy, entries[i].policy_len));
-        number(out, top_field(by), entries[i].per_s);
-        number(out, "uncertainty", entries[i].over_per_s);
-    }
+    for (size_t i = 0; i < found; i++)
+        top_row(out, policies, &entries[i], by);
     free(entries);
 }
 

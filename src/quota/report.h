@@ -25,7 +25,7 @@ struct report_subject {
     const struct block *block; /* NULL: no operator has blocked it */
 };
 
-/* LIMIT STATUS: subject, policy, mode, and the state of every limit of the policy. */
+/* LIMIT STATUS: subject, policy, mode, how it waits for its turn, and the state of every limit of the policy. */
 void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
                    uint64_t now_ns);
 
@@ -46,8 +46,8 @@ void report_list(struct build *out, const struct policies *policies, struct tall
 void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns);
 
 /* LIMIT TOP: the heaviest subjects. Out of memory: `out` is broken. */
-void report_top(struct build *out, struct top *const *tops, unsigned n_workers, enum top_by by, size_t n,
-                uint64_t now_ns);
+void report_top(struct build *out, const struct policies *policies, struct top *const *tops, unsigned n_workers,
+                enum top_by by, size_t n, uint64_t now_ns);
 
 /* LIMIT TOP ... BY limited: the keys of named limits that are refused most, with their prefix. */
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns);

@@ -5,7 +5,7 @@
 
 #include "base/num.h"
 
-#define ENTRY_FIELDS 8
+#define ENTRY_FIELDS 9
 #define USUAL 10 /* entries, when nobody says how many */
 
 /* The name, and of what follows it only how much there is. */
@@ -35,6 +35,7 @@ static void entry(struct build *out, const struct slow_entry *entry)
     build_bulk_str(out, entry->client);
     number(out, entry->waited_us);
     number(out, entry->upstream_us);
+    number(out, entry->turn_us);
 }
 
 static void list(struct build *out, struct slowlog *slowlog, size_t most)
@@ -71,7 +72,8 @@ static void help(struct build *out)
         "    Return top <count> entries from the slow log (default: 10, -1 means all).",
         "    Entries are made of:",
         "    id, timestamp, time in microseconds, command name and number of arguments,",
-        "    client IP and port, client name, of the time: waited for a limit, spent in Redis",
+        "    client IP and port, client name, besides the time: waited for a limit,",
+        "    of the time: spent in Redis, waited for its turn",
         "LEN",
         "    Return the length of the slow log.",
         "RESET",

@@ -42,8 +42,11 @@ struct call {
     uint8_t flow;        /* enum flow: ONE, SUBSCRIBE, UNSUBSCRIBE or MONITOR */
     uint8_t effect;      /* enum effect, for CALL_LOOK; it means the same on every lane */
     uint8_t flags;
-    uint8_t counted;     /* of the rider's meaning; not 0: on_counted tells of the call's end */
-    uint32_t argument;   /* of the effect: a database, on (1) or off (0) ... */
+    uint8_t counted; /* of the rider's meaning; not 0: on_counted tells of the call's end */
+    union {
+        uint32_t argument; /* CALL_LOOK, CALL_TAIL: of the effect: a database, on (1) or off (0) ... */
+        uint32_t turn_us;  /* neither: how long it waited for its turn, from commons.turn_us */
+    };
     uint32_t waited_us;  /* how long a limit made it wait, from rider.waited_us */
     uint64_t arrived_ns; /* when it came to weir, from rider.arrived_ns; 0: it is not timed */
     uint64_t sent_ns;    /* when it was written to the connection; 0: not yet */

@@ -219,6 +219,7 @@ bool lane_call_apart(struct lane *lane, struct rider *rider, uint32_t tag, uint3
     if (call == NULL)
         return false;
     call->n = n;
+    call->turn_us = lane->base->commons->turn_us;
     return true;
 }
 

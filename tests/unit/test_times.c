@@ -57,6 +57,19 @@ static void a_delay_is_nobodys_time(void **state)
     check(&times.overhead, 1, 2 * MS);
 }
 
+/* Other clients' time is none of weir's own. */
+static void waiting_for_its_turn_is_not_its_own(void **state)
+{
+    (void)state;
+    add((struct timed){.arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .turn_us = 10000, .n = 1});
+    add((struct timed){.arrived_ns = T, .sent_ns = T + 11 * MS, .answered_ns = T + 13 * MS, .n = 1});
+    assert_int_equal(answered.n, 2);
+    answered_written(&answered, &times, T + 14 * MS);
+    check(&times.request, 2, 28 * MS);
+    check(&times.upstream, 2, 4 * MS);
+    check(&times.overhead, 2, 2 * MS + 12 * MS);
+}
+
 static void what_weir_answers_has_no_upstream(void **state)
 {
     (void)state;
@@ -112,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_request_is_upstream_and_own, set_up),
         cmocka_unit_test_setup(a_delay_is_nobodys_time, set_up),
+        cmocka_unit_test_setup(waiting_for_its_turn_is_not_its_own, set_up),
         cmocka_unit_test_setup(what_weir_answers_has_no_upstream, set_up),
         cmocka_unit_test_setup(time_does_not_run_backwards, set_up),
         cmocka_unit_test_setup(alike_are_one_entry_and_others_are_not, set_up),

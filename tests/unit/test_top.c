@@ -1,5 +1,6 @@
 /* The heaviest subjects: exact while all fit, bounded when they do not, halved every 10 seconds, added up over tables. */
 #include <setjmp.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,9 +61,16 @@ static size_t heaviest(size_t n_tops, uint64_t now_ns)
     return top_heaviest(tops, n_tops, TOP_COMMANDS, now_ns, entries, COUNT_OF(entries));
 }
 
+/* So much less has gathered of a stream that has lasted so long; it is taken as one of a second at least. */
+static double newness(double seconds)
+{
+    return 1 / (1 - pow(2, -(seconds > 1 ? seconds : 1) / 10));
+}
+
+/* Of what has just come. */
 static uint64_t rate_of(double sum)
 {
-    return (uint64_t)(sum * PER_S + 0.5);
+    return (uint64_t)(sum * newness(0) * PER_S + 0.5);
 }
 
 static unsigned number_of(const struct top_entry *entry)
@@ -118,8 +126,8 @@ static void a_newcomer_takes_the_smallest_over(void **state)
     for (size_t i = 0; i < TOP_SUBJECTS; i++)
         assert_int_not_equal(number_of(&entries[i]), 0);
     assert_int_equal(number_of(&entries[TOP_SUBJECTS - 1]), 999);
-    assert_int_equal(entries[TOP_SUBJECTS - 1].per_s, rate_of(1500));
-    assert_int_equal(entries[TOP_SUBJECTS - 1].over_per_s, rate_of(1000));
+    assert_near(entries[TOP_SUBJECTS - 1].per_s, (500 * newness(0) + 1000) * PER_S);
+    assert_near(entries[TOP_SUBJECTS - 1].over_per_s, 1000 * PER_S);
 }
 
 /* Amounts to many subjects, a few of them heavy, over tables and time. What is true is kept beside. */
@@ -150,7 +158,8 @@ static void assert_bounds(const struct truth *truth, size_t n)
         is_listed[number] = true;
         double is = truth->sums[number] * PER_S;
         assert_true((double)entries[i].per_s >= is - 1);
-        assert_true((double)entries[i].per_s - (double)entries[i].over_per_s <= is + 1);
+        double own = (double)entries[i].per_s - (double)entries[i].over_per_s;
+        assert_true(own / entries[i].newness <= is + 1);
         assert_true((double)entries[i].over_per_s <= truth->total * PER_S / TOP_SUBJECTS + 1);
         assert_true(i == 0 || entries[i].per_s <= entries[i - 1].per_s);
     }
@@ -242,7 +251,8 @@ static void hashes_that_collide(void **state)
         for (size_t i = 0; i < TOP_SUBJECTS; i++) {
             assert_false(is_listed[number_of(&entries[i])]);
             is_listed[number_of(&entries[i])] = true;
-            listed += (double)entries[i].per_s;
+            double own = (double)entries[i].per_s - (double)entries[i].over_per_s;
+            listed += own / entries[i].newness + (double)entries[i].over_per_s;
         }
         assert_true(listed > total * PER_S - TOP_SUBJECTS && listed < total * PER_S + TOP_SUBJECTS);
     }
@@ -275,7 +285,8 @@ static void half_every_10_seconds(void **state)
     for (uint64_t halvings = 0; halvings < 12; halvings++)
         for (size_t i = 0; i < COUNT_OF(left); i++) {
             assert_int_equal(heaviest(1, START + halvings * 10 * S + after_s[i] * S), 1);
-            assert_near(entries[0].per_s, 1000000 * left[i] / (double)(1 << halvings) * PER_S);
+            double sum = 1000000 * left[i] / (double)(1 << halvings);
+            assert_near(entries[0].per_s, sum * PER_S * newness((double)(halvings * 10 + after_s[i])));
         }
 }
 
@@ -286,8 +297,8 @@ static void what_came_earlier_weighs_less(void **state)
     add("p", "b", 2, 600000, START + 10 * S);
     add("p", "a", 1, 200000, START + 15 * S);
     assert_int_equal(heaviest(1, START + 25 * S), 2);
-    assert_near(entries[0].per_s, (1000000 * 0.176776695297 + 200000 * 0.5) * PER_S);
-    assert_near(entries[1].per_s, 600000 * 0.353553390593 * PER_S);
+    assert_near(entries[0].per_s, (1000000 * 0.176776695297 + 200000 * 0.5) * PER_S * newness(25));
+    assert_near(entries[1].per_s, 600000 * 0.353553390593 * PER_S * newness(15));
 }
 
 static void a_steady_stream_shows_its_rate(void **state)
@@ -298,6 +309,112 @@ static void a_steady_stream_shows_its_rate(void **state)
         add("p", "a", 1, 50, now_ns);
     assert_int_equal(heaviest(1, now_ns), 1);
     assert_in_range(entries[0].per_s, 4995, 5005);
+}
+
+/* Whoever has come a few seconds ago has the rate that it has had since. */
+static void a_newcomer_shows_its_rate(void **state)
+{
+    (void)state;
+    uint64_t now_ns = START;
+    for (; now_ns < START + 100 * S; now_ns += S / 100)
+        add("p", "old", 1, 30, now_ns);
+    uint64_t came_ns = now_ns;
+    for (uint64_t i = 1; i <= 2000; i++) {
+        add("p", "old", 1, 30, now_ns);
+        add("p", "new", 2, 50, now_ns);
+        now_ns = came_ns + i * S / 100;
+        if (i % 500 != 0)
+            continue;
+        assert_int_equal(heaviest(1, now_ns), 2);
+        assert_int_equal(entries[0].subject[0], 'n');
+        assert_in_range(entries[0].per_s, 4990, 5010);
+        assert_int_equal(entries[0].over_ns, i == 500 ? 5 * S : i == 1000 ? 10 * S : TOP_WINDOW_NS);
+        assert_in_range(entries[1].per_s, 2990, 3010);
+    }
+}
+
+/* The same of one that comes back: of before it counts only what is left. */
+static void who_comes_back_is_new(void **state)
+{
+    (void)state;
+    add("p", "a", 1, 1000, START);
+    add("p", "a", 1, 1000, START + 29 * S);
+    assert_int_equal(heaviest(1, START + 29 * S), 1);
+    assert_int_equal(entries[0].over_ns, TOP_WINDOW_NS);
+    uint64_t now_ns = START + 130 * S;
+    for (uint64_t i = 1; i <= 500; i++, now_ns += S / 100)
+        add("p", "a", 1, 50, now_ns);
+    assert_int_equal(heaviest(1, now_ns), 1);
+    assert_in_range(entries[0].per_s, 4985, 5015);
+    assert_int_equal(entries[0].over_ns, 5 * S);
+    assert_int_equal(entries[0].over_per_s, 0);
+}
+
+/* On two workers, of which one has known it for longer. */
+static void a_newcomer_to_one_of_two_tables(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 10000; i++)
+        add_number(tops[0], 1, 50, START + i * S / 100);
+    for (uint64_t i = 9500; i < 10000; i++)
+        add_number(tops[1], 1, 50, START + i * S / 100);
+    assert_int_equal(heaviest(2, START + 100 * S), 1);
+    assert_in_range(entries[0].per_s, 5000 + 1400, 5000 + 1500); /* for which it is none: of the last 5 s */
+    assert_int_equal(entries[0].over_ns, TOP_WINDOW_NS);
+}
+
+/* ---- what else is told ---- */
+
+static void refuse(struct top *to, const char *subject, uint64_t hash, uint32_t limit, uint64_t n, uint64_t now_ns)
+{
+    const uint64_t amounts[TOP_BY_COUNT] = {[TOP_COMMANDS] = n, [TOP_REFUSED] = n};
+    top_add_each(to, SLICE("p"), slice_str(subject), hash, amounts, limit, now_ns);
+}
+
+static uint32_t refuser_of(const char *subject, uint64_t now_ns)
+{
+    size_t n = heaviest(2, now_ns);
+    for (size_t i = 0; i < n; i++)
+        if (slice_eq(slice_of(entries[i].subject, entries[i].subject_len), slice_str(subject)))
+            return entries[i].refused_by;
+    fail_msg("%s is not there", subject);
+    return 0;
+}
+
+static void which_limit_refuses_it_most(void **state)
+{
+    (void)state;
+    add("p", "c", 3, 100, START);
+    refuse(tops[0], "a", 1, 7, 100, START);
+    refuse(tops[0], "a", 1, 16383, 60, START);
+    refuse(tops[0], "b", 2, 0, 1, START);
+    assert_int_equal(refuser_of("a", START), 7);
+    assert_int_equal(refuser_of("b", START), 0);
+    assert_int_equal(refuser_of("c", START), TOP_NO_LIMIT);
+    refuse(tops[1], "a", 1, 16383, 60, START);
+    assert_int_equal(refuser_of("a", START), 16383);
+    refuse(tops[0], "a", 1, 7, 30, START + 10 * S); /* later, and so it weighs more */
+    assert_int_equal(refuser_of("a", START + 10 * S), 7);
+    for (uint32_t limit = 100; limit < 200; limit++) /* more than there is room for */
+        refuse(tops[0], "a", 1, limit, 1, START + 10 * S);
+    refuse(tops[0], "a", 1, 300, 200, START + 10 * S);
+    assert_int_equal(refuser_of("a", START + 10 * S), 300);
+    add("p", "a", 1, 1000000, START + 200 * S);
+    assert_int_equal(refuser_of("a", START + 200 * S), TOP_NO_LIMIT);
+}
+
+static void how_long_it_waits_for_its_turn(void **state)
+{
+    (void)state;
+    uint64_t now_ns = START;
+    for (uint64_t i = 0; i < 400; i++, now_ns += S / 100) {
+        add("p", "a", 1, 10, now_ns);
+        top_add(tops[i % 2], TOP_TURNS, SLICE("p"), SLICE("a"), 1, 5000, now_ns);
+    }
+    add("p", "b", 2, 1, now_ns);
+    assert_int_equal(heaviest(2, now_ns), 2);
+    assert_in_range(entries[0].turn_us_per_s, 498000, 502000);
+    assert_int_equal(entries[1].turn_us_per_s, 0);
 }
 
 static void what_has_decayed_is_left_out(void **state)
@@ -372,7 +489,7 @@ static void tables_of_different_times(void **state)
     add_number(tops[1], 1, 100000, START + 10 * S);
     add_number(tops[2], 1, 100000, START + 100 * S);
     assert_int_equal(heaviest(3, START + 100 * S), 1);
-    assert_near(entries[0].per_s, 100000 * (1 + 1. / 512 + 1. / 1024) * PER_S);
+    assert_near(entries[0].per_s, 100000 * (1 + 1. / 512 + 1. / 1024) * PER_S * newness(100));
 }
 
 static void bounds_hold_over_tables(void **state)
@@ -402,6 +519,11 @@ int main(void)
         TEST(half_every_10_seconds),
         TEST(what_came_earlier_weighs_less),
         TEST(a_steady_stream_shows_its_rate),
+        TEST(a_newcomer_shows_its_rate),
+        TEST(who_comes_back_is_new),
+        TEST(a_newcomer_to_one_of_two_tables),
+        TEST(which_limit_refuses_it_most),
+        TEST(how_long_it_waits_for_its_turn),
         TEST(what_has_decayed_is_left_out),
         TEST(after_a_long_silence),
         TEST(an_earlier_time_counts_as_the_latest),

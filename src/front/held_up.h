@@ -1,0 +1,13 @@
+/*
+ * That a client has waited for its turn (front/pacing.h) is counted when the wait ends: for the worker, for its subject, and
+ * for LIMIT TOP; and its next calls are known to have waited, for the slow log.
+ */
+#ifndef WEIR_FRONT_HELD_UP_H
+#define WEIR_FRONT_HELD_UP_H
+
+#include "front/client.h"
+
+/* Its next request may go at last: it has waited since rider.arrived_ns. */
+void held_up_end(struct client *client);
+
+#endif

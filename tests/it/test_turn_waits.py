@@ -1,0 +1,88 @@
+"""That requests wait for their turn is shown apart from limits and Redis: of whom, how often, how long, and whether now."""
+
+import json
+import signal
+
+import pytest
+from kit.harness import wait_until
+from kit.limits import OPERATOR, operator, order, plain
+from kit.resp import encode
+from test_fairness import BIG, COUNT, TENANTS, From
+from test_http import ADMIN, get, metrics, value
+
+FLOOD = "ip:" + TENANTS[0]
+
+
+@pytest.fixture
+def weir(redis, farm):
+    redis.call("SET", "big", b"\x0f" * BIG)
+    settings = {"slowlog_log_slower_than": "0", "slowlog_max_len": "1000"}
+    return farm.weir(redis, workers=1, turns="on", sections=ADMIN + "socket = {folder}/operator.sock\n", **settings)
+
+
+def about(op, subject, *command):
+    return plain(op.call("LIMIT", *(("EXPLAIN", *command) if command else ("STATUS",)), "FOR", subject))
+
+
+def contend(weir):
+    """One sends much at once, and others something in between."""
+    with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
+        assert flood.call("PING") == other.call("PING") == "PONG"
+        for _ in range(3):
+            flood.send(COUNT * 300)
+            for _ in range(20):
+                assert other.call("BITCOUNT", "big") == BIG * 4
+            for _ in range(300):
+                assert flood.read() == BIG * 4
+        with operator(weir) as op:
+            return about(op, FLOOD)
+
+
+def test_nobody_waits_alone(redis, farm):
+    weir = farm.weir(redis, workers=1, turns="on", sections=OPERATOR)
+    with From(weir.address, TENANTS[0]) as conn:
+        for _ in range(100):
+            conn.call("PING")
+        with operator(weir) as op:
+            status = about(op, FLOOD)
+    assert [status[name] for name in ("turn_waiting", "turn_waits", "turn_waited_ms")] == [0, 0, 0]
+
+
+def test_how_often_and_how_long_one_has_waited(weir):
+    status = contend(weir)
+    assert status["turn_waits"] > 0 and status["turn_waited_ms"] > 0
+    top = {row["subject"]: row for row in map(plain, order(weir, "TOP", "10"))}
+    assert top[FLOOD]["turn_us_per_s"] > 0
+    rows = [plain(row) for row in order(weir, "TOP", "10", "BY", "turns")]
+    assert rows[0]["subject"] == FLOOD and rows[0]["turn_us_per_s"] > 0
+    slow = [entry for entry in plain(order(weir, "SLOWLOG", "GET", "-1")) if entry[3][0] == "bitcount"]
+    assert any(entry[8] > 0 for entry in slow)
+    assert all(entry[6] == 0 and entry[7] + entry[8] <= entry[2] + 2 for entry in slow)
+    found = {}
+
+    def is_told():
+        found.update(json.loads(get(weir, "/api/v1/stats")[2]))
+        return found["times"]["turn"]["count"] >= status["turn_waits"]
+
+    wait_until(is_told, "the next second")
+    assert found["times"]["turn"]["sum_seconds"] > 0
+    assert found["top"]["turns"][0]["subject"] == FLOOD and found["top"]["turns"][0]["per_second"] > 0
+    wait_until(lambda: value(metrics(weir), "weir_turn_wait_seconds_count") >= status["turn_waits"], "the metrics")
+    assert "127.0.0.2" not in get(weir, "/metrics")[2], "of nobody by name"
+
+
+def test_who_waits_now(weir, redis):
+    contend(weir)
+    with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other, operator(weir) as op:
+        assert about(op, FLOOD, "GET", "k")["turn_waiting"] == 0
+        assert flood.call("PING") == other.call("PING") == "PONG"
+        redis.signal(signal.SIGSTOP)
+        try:
+            other.send(encode("PING"))
+            flood.send(COUNT * 5000)
+            wait_until(lambda: about(op, FLOOD)["turn_waiting"] == 1, "it waits for its turn")
+            assert about(op, FLOOD, "GET", "k")["turn_waiting"] == 1
+            assert about(op, FLOOD, "GET", "k")["verdict"] == "pass", "no limit has to do with it"
+        finally:
+            redis.signal(signal.SIGCONT)
+        assert other.read() == "PONG"
