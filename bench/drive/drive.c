@@ -95,6 +95,12 @@ static struct in_addr next_source(void)
     return (struct in_addr){.s_addr = htonl(INADDR_LOOPBACK + turn++ % CHURN_SOURCES)};
 }
 
+static struct in_addr source_of(const struct conn *conn)
+{
+    unsigned turn = (unsigned)(conn - conns) % options.n_from;
+    return (struct in_addr){.s_addr = htonl(ntohl(options.from.s_addr) + turn)};
+}
+
 static void bind_to(int fd, struct in_addr source)
 {
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr = source};
@@ -136,7 +142,7 @@ static void conn_open(struct conn *conn)
         err(1, "socket");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (options.is_churn || options.from.s_addr)
-        bind_to(fd, options.is_churn ? next_source() : options.from);
+        bind_to(fd, options.is_churn ? next_source() : source_of(conn));
     if (connect(fd, (struct sockaddr *)&options.to, sizeof options.to) < 0 && errno != EINPROGRESS)
         err(1, "connect");
     *conn = (struct conn){0};

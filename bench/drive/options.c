@@ -11,11 +11,12 @@ static void usage(void)
     fprintf(
         stderr,
         "usage: drive [-c CONNECTIONS] [-P PIPELINE | -R RATE] [-s SECONDS] [-w WARM_UP_SECONDS] [-A CLOCK_NS]\n"
-        "             [-n REPLIES] [-k KEYS] [-v VALUE_BYTES] [-S SEED] [-b FROM_IP] [-3] [-T] [-C] [-p PID]...\n"
+        "             [-n REPLIES] [-k KEYS] [-v VALUE_BYTES] [-S SEED] [-b FROM_IP[/N]] [-3] [-T] [-C] [-p PID]...\n"
         "             IP:PORT WORD... [+ WORD...]\n"
         "  \"{k}\" in a word is a random key's number, a word \"{v}\" the value; -R sends RATE requests a second whether or\n"
-        "  not they are answered; -A measures from that time of the monotonic clock on; -3 speaks RESP3, -T TLS; -C:\n"
-        "  connect, ask each request once, close, and again; -p: also measure that process\n");
+        "  not they are answered; -A measures from that time of the monotonic clock on; -b with /N: from N addresses in turn,\n"
+        "  that one and those after it; -3 speaks RESP3, -T TLS; -C: connect, ask each request once, close, and again;\n"
+        "  -p: also measure that process\n");
     exit(2);
 }
 
@@ -28,6 +29,16 @@ static struct sockaddr_in address_of(const char *text)
         errx(2, "%s is not IP:PORT", text);
     address.sin_port = htons((uint16_t)port);
     return address;
+}
+
+/* IP or IP/N. */
+static void read_sources(struct options *options, const char *text)
+{
+    char host[64];
+    options->n_from = 1;
+    int n = sscanf(text, "%63[^/]/%u", host, &options->n_from);
+    if (n < 1 || inet_pton(AF_INET, host, &options->from) != 1 || options->n_from == 0)
+        errx(2, "%s is not an address, or address/number", text);
 }
 
 static void read_pid(struct options *options)
@@ -93,8 +104,7 @@ static void read_option(struct options *options, int letter)
         options->rate = strtod(optarg, NULL);
         break;
     case 'b':
-        if (inet_pton(AF_INET, optarg, &options->from) != 1)
-            errx(2, "%s is not an address", optarg);
+        read_sources(options, optarg);
         break;
     case '3':
         options->is_resp3 = true;

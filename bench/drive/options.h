@@ -15,6 +15,7 @@
 struct options {
     struct sockaddr_in to;
     struct in_addr from; /* what connections are bound to; 0: what the system chooses */
+    unsigned n_from;     /* so many addresses from there on, in turn */
     unsigned conns, pipeline;
     double seconds, warm_up;
     uint64_t
