@@ -76,7 +76,7 @@ static void hold_up(struct client *client, struct paced *paced, enum pace_kind k
     if (kind == PACE_SEVERAL)
         schedule_wait(paced, now_ns);
     else
-        schedule_wait_for_own(paced);
+        schedule_wait_for_own(paced, now_ns);
     start_timer(client->front, true);
 }
 

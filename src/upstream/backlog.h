@@ -26,7 +26,9 @@ struct backlog {
     struct subject *subject; /* held by each of the riders' clients */
     uint32_t n_riders;       /* paced riders of it; freed with the last */
     uint32_t weight;         /* its share of Redis, beside others' */
-    uint8_t lessons;         /* turns that have told of its cost, up to a few */
+    uint8_t lessons;         /* batches that have told of its cost, up to a few */
+    uint8_t n_more;          /* batches in a row that told of far more than was known, ... */
+    double least_more;       /* ... and the least of it, as a factor */
     bool is_visited;         /* it is at the head of the round, and has its quantum */
     bool is_low;             /* served when nobody else waits */
     uint32_t under_way;      /* requests: the sum over its riders */
@@ -37,6 +39,7 @@ struct backlog {
     uint64_t learnt_ns;   /* what one request of it seems to cost ... */
     uint64_t cost_ns;     /* ... and what it is taken to: as much as others, unless that is far from it */
     int64_t credit_ns;    /* what it may send at once; below 0: it has had so much more than its share */
+    uint64_t visited_ns;  /* when it had its last quantum */
     uint64_t moved_ns;    /* when something of it was answered last, or sent while nothing was under way */
     uint64_t patience_ns; /* how long the next answer may take before its work is not counted on any more */
     struct list waiting;  /* paced.in_backlog: the next is first */

@@ -1,6 +1,6 @@
 /*
  * Who else sends to a node, as all workers know it: whether more than one subject has sent to it lately, or more than
- * one client of a subject; and how much weight is waiting for its turn.
+ * one client of a subject; how much weight is waiting for its turn, and how much Redis has worked.
  *
  * Any thread; atomics only, and written seldom: what is known already is not said again. While a client sends alone each
  * of its reads costs two comparisons.
@@ -30,6 +30,8 @@ struct contention {
     struct mixture subjects;
     struct mixture riders;
     _Atomic uint64_t weights; /* of the subjects that wait for their turn, on all workers */
+    _Atomic uint64_t
+        worked_ns; /* what has been answered to subjects on all workers, in Redis' time; told now and then */
 };
 
 static inline bool mixture_is(const struct mixture *mixture, uint64_t now_ns)

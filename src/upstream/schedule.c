@@ -8,10 +8,14 @@
 #define BUSY_FACTOR 32 /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
 
+/* Where the window has grown, to wake somebody for a little of it would cost more than it is worth. */
 static int64_t quantum_ns(const struct backlog *backlog)
 {
+    const struct schedule *schedule = backlog->schedule;
     uint32_t weight = backlog->counted > 0 ? backlog->counted : backlog->weight;
-    return (int64_t)(SCHEDULE_QUANTUM_NS * weight / SCHEDULE_WEIGHT) + 1;
+    uint64_t part = window_size_ns(&schedule->window) / (2 * schedule->n_backlogs);
+    uint64_t quantum = part > SCHEDULE_QUANTUM_NS ? part : SCHEDULE_QUANTUM_NS;
+    return (int64_t)(quantum * weight / SCHEDULE_WEIGHT) + 1;
 }
 
 /* At least one. */
@@ -23,8 +27,7 @@ static uint32_t requests_for(const struct backlog *backlog, int64_t ns)
 
 /* ---- work under way ---- */
 
-/* This worker's part of the window, `more` weight joining what waits here. */
-static uint64_t window_ns(const struct schedule *schedule, uint32_t more)
+uint64_t schedule_window_ns(const struct schedule *schedule, uint32_t more)
 {
     uint64_t size = window_size_ns(&schedule->window);
     uint64_t all = atomic_load_explicit(&schedule->contention->weights, memory_order_relaxed) + more;
@@ -35,7 +38,7 @@ static uint64_t window_ns(const struct schedule *schedule, uint32_t more)
 static bool is_full(const struct schedule *schedule, uint32_t more)
 {
     uint64_t work = schedule->work_ns + schedule->promised_ns;
-    return schedule->probe_ns != 0 ? work > 0 : work >= window_ns(schedule, more);
+    return schedule->probe_ns != 0 ? work > 0 : work >= schedule_window_ns(schedule, more);
 }
 
 static void add_work(struct backlog *backlog, uint64_t ns)
@@ -67,11 +70,12 @@ static void set_crowding(struct paced *paced, bool is_crowding)
     paced->is_crowding = is_crowding;
 }
 
-static void wake_crowding(struct paced *paced)
+static void wake_crowding(struct paced *paced, uint64_t now_ns)
 {
     if (!paced->is_crowding)
         return;
     set_crowding(paced, false);
+    paced->backlog->schedule->freed_ns = now_ns;
     paced->backlog->schedule->wake(paced->rider);
 }
 
@@ -79,12 +83,12 @@ void schedule_forget(struct paced *paced)
 {
     if (paced->requests > 0)
         (void)end_requests(paced, paced->requests);
-    wake_crowding(paced);
+    wake_crowding(paced, 0);
 }
 
 void schedule_lose_patience_with(struct paced *paced)
 {
-    wake_crowding(paced);
+    wake_crowding(paced, 0);
 }
 
 void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns)
@@ -140,15 +144,17 @@ void schedule_wait(struct paced *paced, uint64_t now_ns)
     if (list_is_empty(&paced->in_backlog))
         list_push(&paced->backlog->waiting, &paced->in_backlog);
     join(paced->backlog);
+    schedule_watch_begin(schedule, now_ns);
     if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns))
         schedule->probe_ns = now_ns;
 }
 
-void schedule_wait_for_own(struct paced *paced)
+void schedule_wait_for_own(struct paced *paced, uint64_t now_ns)
 {
     assert(paced->requests > 0);
     schedule_stop_waiting(paced); /* its subject was not alone when it began to wait */
     set_crowding(paced, true);
+    schedule_watch_begin(paced->backlog->schedule, now_ns);
 }
 
 void schedule_stop_waiting(struct paced *paced)
@@ -169,7 +175,7 @@ static bool is_idle(const struct backlog *backlog)
 /* Who has had too much, or all of its credit, gets it back by silence. */
 static void restore_credit(struct backlog *backlog, uint64_t now_ns)
 {
-    int64_t most = quantum_ns(backlog);
+    int64_t most = quantum_ns(backlog) / 2;
     int64_t idle_ns = now_ns > backlog->moved_ns ? (int64_t)(now_ns - backlog->moved_ns) : 0;
     if (backlog->credit_ns >= most)
         return;
@@ -177,9 +183,12 @@ static void restore_credit(struct backlog *backlog, uint64_t now_ns)
     backlog->moved_ns = now_ns;
 }
 
-static bool are_others_waiting(const struct schedule *schedule)
+/* Of those who want to send now, as far as can be told. */
+static bool is_only(const struct backlog *backlog)
 {
-    return atomic_load_explicit(&schedule->contention->weights, memory_order_relaxed) > 0;
+    const struct schedule *schedule = backlog->schedule;
+    bool are_others_out = schedule->n_out > (schedule->out == backlog);
+    return list_is_empty(&schedule->round) && !are_others_out;
 }
 
 uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
@@ -189,13 +198,13 @@ uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
     if (paced->granted > 0)
         return paced->granted;
     if (backlog->is_low) {
-        bool must_wait =
-            schedule->are_out || are_others_waiting(schedule) || !list_is_empty(&schedule->low) || is_full(schedule, 0);
+        bool must_wait = schedule->n_out > 0 || schedule_are_others_waiting(schedule) ||
+                         !list_is_empty(&schedule->low) || is_full(schedule, 0);
         return must_wait ? 0 : requests_for(backlog, quantum_ns(backlog));
     }
     if (is_idle(backlog))
         restore_credit(backlog, now_ns);
-    if (backlog->credit_ns <= 0 && list_is_empty(&schedule->round) && !is_full(schedule, backlog->weight))
+    if (backlog->credit_ns <= 0 && is_only(backlog) && !is_full(schedule, backlog->weight))
         backlog->credit_ns += quantum_ns(backlog); /* it would be the only one in the round */
     return backlog->credit_ns > 0 ? requests_for(backlog, backlog->credit_ns) : 0;
 }
@@ -208,10 +217,16 @@ static void charge(struct backlog *backlog, uint64_t ns)
         backlog->credit_ns = -DEBT_MOST_NS;
 }
 
+/* Of each of several riders of a subject that is alone: two windows, so that one more batch is there when one is answered. */
+static uint64_t alone_ns(const struct backlog *backlog)
+{
+    return 2 * window_size_ns(&backlog->schedule->window);
+}
+
 uint32_t schedule_room_alone(const struct paced *paced)
 {
     const struct backlog *backlog = paced->backlog;
-    uint64_t most = window_size_ns(&backlog->schedule->window) / backlog->cost_ns;
+    uint64_t most = alone_ns(backlog) / backlog->cost_ns;
     if (paced->requests == 0)
         return most > 1 ? (uint32_t)(most < SCHEDULE_ALL ? most : SCHEDULE_ALL - 1) : 1;
     return paced->requests < most ? (uint32_t)most - paced->requests : 0;
@@ -234,6 +249,7 @@ void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
     paced->granted -= of_grant;
     schedule->promised_ns -= of_grant * paced->grant_ns;
     charge(backlog, (n - of_grant) * backlog->cost_ns);
+    schedule_watch_sent(schedule);
 }
 
 void schedule_settle(struct paced *paced)
@@ -247,6 +263,13 @@ void schedule_settle(struct paced *paced)
 
 /* ---- answers ---- */
 
+static void end_probe(struct schedule *schedule, uint64_t now_ns)
+{
+    if (schedule->probe_ns != 0)
+        window_probed(&schedule->window, now_ns - schedule->probe_ns, now_ns);
+    schedule->probe_ns = 0;
+}
+
 /* It found nothing before it. Was it little, and the only thing that was sent since? Then its time is the way's. */
 static void note_clean(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns, uint64_t now_ns)
 {
@@ -254,7 +277,7 @@ static void note_clean(const struct backlog *backlog, uint32_t n, uint64_t took_
     if (n > CLEAN_MOST || schedule->work_ns > 0 || backlog->lessons < SCHEDULE_LESSONS || work_ns > took_ns / 2)
         return;
     window_note(&schedule->window, took_ns - work_ns, now_ns);
-    schedule->probe_ns = 0;
+    end_probe(schedule, now_ns);
 }
 
 void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
@@ -265,6 +288,7 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
     if (counted == 0)
         return;
     uint64_t work = end_requests(paced, counted);
+    schedule_watch(schedule, work, now_ns);
     backlog->moved_ns = now_ns;
     backlog->patience_ns = SCHEDULE_PATIENCE_NS;
     schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
@@ -272,8 +296,8 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
         note_clean(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;
     }
-    if (paced->requests == 0 || paced->requests * backlog->cost_ns < window_size_ns(&schedule->window) / 2)
-        wake_crowding(paced);
+    if (paced->requests == 0 || paced->requests * backlog->cost_ns < alone_ns(backlog) / 2)
+        wake_crowding(paced, now_ns);
 }
 
 /* ---- who is next ---- */
@@ -293,32 +317,51 @@ static void skip_rounds(struct schedule *schedule)
     }
 }
 
-/* It has come to the head of the round. */
-static void begin_visit(struct backlog *backlog)
+/*
+ * It owes more than a quantum, and is alone in the round while others have something under way, who may well come back for
+ * more: its debt is paid by time, not by rounds of one.
+ */
+static bool is_paying(const struct backlog *backlog, int64_t quantum)
+{
+    const struct schedule *schedule = backlog->schedule;
+    bool is_only = schedule->round.next == schedule->round.prev;
+    return is_only && backlog->credit_ns + quantum <= 0 && schedule->work_ns > backlog->work_ns;
+}
+
+/* It has come to the head of the round. False: it is still paying. */
+static bool begin_visit(struct backlog *backlog, uint64_t now_ns)
 {
     int64_t quantum = quantum_ns(backlog);
+    int64_t waited_ns = now_ns > backlog->visited_ns ? (int64_t)(now_ns - backlog->visited_ns) : 0;
+    bool must_pay = is_paying(backlog, quantum);
+    backlog->visited_ns = now_ns;
+    if (must_pay) {
+        backlog->credit_ns += quantum < waited_ns ? quantum : waited_ns;
+        return false;
+    }
     backlog->is_visited = true;
     backlog->round_no = backlog->schedule->round_no;
     if (backlog->credit_ns < quantum)
         backlog->credit_ns += quantum;
+    return true;
 }
 
 /*
  * Of the round, which is not empty: it has credit. While riders that have been granted something may come back for more
  * no other round begins: NULL.
  */
-static struct backlog *next_in_round(struct schedule *schedule)
+static struct backlog *next_in_round(struct schedule *schedule, uint64_t now_ns)
 {
     const struct backlog *first = NULL;
     for (;;) {
         struct backlog *backlog = container_of(schedule->round.next, struct backlog, in_turn);
         if (!backlog->is_visited && backlog->round_no == schedule->round_no) {
-            if (schedule->are_out)
+            if (schedule->n_out > 0)
                 return NULL;
             schedule->round_no++; /* all have been visited */
         }
-        if (!backlog->is_visited)
-            begin_visit(backlog);
+        if (!backlog->is_visited && !begin_visit(backlog, now_ns))
+            return NULL;
         if (backlog->credit_ns > 0)
             return backlog;
         backlog->is_visited = false;
@@ -332,11 +375,12 @@ static struct backlog *next_in_round(struct schedule *schedule)
 }
 
 /* NULL: nobody may go now. */
-static struct backlog *next(struct schedule *schedule)
+static struct backlog *next(struct schedule *schedule, uint64_t now_ns)
 {
     if (!list_is_empty(&schedule->round))
-        return is_full(schedule, 0) ? NULL : next_in_round(schedule);
-    if (list_is_empty(&schedule->low) || schedule->are_out || are_others_waiting(schedule) || is_full(schedule, 0))
+        return is_full(schedule, 0) ? NULL : next_in_round(schedule, now_ns);
+    if (list_is_empty(&schedule->low) || schedule->n_out > 0 || schedule_are_others_waiting(schedule) ||
+        is_full(schedule, 0))
         return NULL;
     struct backlog *backlog = container_of(schedule->low.next, struct backlog, in_turn);
     if (backlog->credit_ns <= 0)
@@ -357,7 +401,8 @@ static void grant(struct backlog *backlog)
     schedule->wake(paced->rider);
     if (list_is_empty(&backlog->waiting)) {
         part(backlog);
-        schedule->are_out = true;
+        schedule->n_out++;
+        schedule->out = backlog;
     } else if (backlog->is_low) {
         list_take(&backlog->in_turn);
         list_push(&schedule->low, &backlog->in_turn);
@@ -381,11 +426,8 @@ static void look_after_probe(struct schedule *schedule, uint64_t now_ns)
 {
     if (schedule->probe_ns == 0)
         return;
-    bool is_late = now_ns - schedule->probe_ns > PROBE_NS + 2 * window_size_ns(&schedule->window);
-    if (!is_late)
-        return;
-    window_forgo(&schedule->window, now_ns);
-    schedule->probe_ns = 0;
+    if (now_ns - schedule->probe_ns > PROBE_NS + 2 * window_size_ns(&schedule->window))
+        end_probe(schedule, now_ns);
 }
 
 void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
@@ -401,13 +443,16 @@ void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
     if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns) && schedule->work_ns > 0)
         schedule->probe_ns = now_ns;
     struct backlog *backlog;
-    while ((backlog = next(schedule)) != NULL)
+    while ((backlog = next(schedule, now_ns)) != NULL)
         grant(backlog);
+    if (!schedule_is_waited_for(schedule))
+        schedule_watch(schedule, 0, now_ns);
 }
 
 bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns)
 {
-    schedule->are_out = false;
+    schedule->n_out = 0;
+    schedule->out = NULL;
     look_after_probe(schedule, now_ns);
-    return next(schedule) != NULL;
+    return next(schedule, now_ns) != NULL;
 }

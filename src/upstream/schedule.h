@@ -32,7 +32,7 @@
 #include "upstream/contention.h"
 #include "upstream/window.h"
 
-#define SCHEDULE_QUANTUM_NS (40 * NS_PER_US)  /* at SCHEDULE_WEIGHT */
+#define SCHEDULE_QUANTUM_NS (100 * NS_PER_US) /* at SCHEDULE_WEIGHT, or more where the window is larger */
 #define SCHEDULE_WEIGHT 100                   /* a subject's, if nobody says otherwise */
 #define SCHEDULE_PATIENCE_NS (10 * NS_PER_MS) /* at first; twice as long each time that it has been too short */
 #define SCHEDULE_COST_NS (2 * NS_PER_US)      /* of a request of which nothing is known */
@@ -44,6 +44,7 @@ struct answer_batch {
     uint64_t since_ns;    /* when Redis began with it, as far as can be told */
     uint64_t first_ns;    /* when the first came, ... */
     uint64_t last_ns;     /* ... and the last so far, of this or the batch before */
+    bool is_clear;        /* it came to an idle Redis, and took much longer than the way */
 };
 
 struct schedule {
@@ -57,18 +58,26 @@ struct schedule {
     uint32_t n_slots;     /* there */
     uint32_t free_slot;   /* none below it is free */
     uint32_t n_paced;
-    uint32_t n_crowding;  /* riders that wait for their own requests */
-    struct list round;    /* of backlogs of which riders wait: the next is first */
-    struct list low;      /* the same, of low priority */
-    uint64_t weights;     /* of those in the round */
-    uint64_t work_ns;     /* under way, ... */
-    uint64_t promised_ns; /* ... and granted, but not sent yet */
-    uint64_t cost_ns;     /* of most requests, whoever's */
-    uint64_t clean_ns;    /* when something was sent that found nothing of this worker's before it; 0: answered */
-    uint64_t probe_ns;    /* since when nobody is served until all is answered; 0: that is not so */
-    bool are_out;         /* riders of backlogs that left the round were woken in this turn */
-    uint32_t lessons;     /* batches that have told of costs, up to a few */
-    uint32_t round_no;    /* the number of this one, which wraps */
+    uint32_t n_crowding;       /* riders that wait for their own requests */
+    struct list round;         /* of backlogs of which riders wait: the next is first */
+    struct list low;           /* the same, of low priority */
+    uint64_t weights;          /* of those in the round */
+    uint64_t work_ns;          /* under way, ... */
+    uint64_t promised_ns;      /* ... and granted, but not sent yet */
+    uint64_t cost_ns;          /* of most requests, whoever's */
+    uint64_t clean_ns;         /* when something was sent that found nothing of this worker's before it; 0: answered */
+    uint64_t probe_ns;         /* since when nobody is served until all is answered; 0: that is not so */
+    uint64_t watched_ns;       /* since riders wait, until when the window knows of it; 0: nobody waits */
+    uint64_t freed_ns;         /* when riders that wait for their own requests were woken last */
+    uint64_t theirs_ns;        /* what Redis had worked for other workers, at watched_ns */
+    uint64_t said_ns;          /* of contention.worked_ns: for this worker, ... */
+    uint64_t unsaid_ns;        /* ... and not told to the others yet */
+    bool is_dry;               /* there is (nearly) nothing under way */
+    const struct backlog *out; /* the last that left the round in this turn; only to be compared */
+    uint32_t n_out;            /* backlogs that left the round in this turn, and of which riders were woken */
+    uint32_t n_unusual;        /* subjects in a row that were answered something else */
+    uint32_t lessons;          /* batches that have told of costs, up to a few */
+    uint32_t round_no;         /* the number of this one, which wraps */
     struct answer_batch batch;
     struct send_window window;
 };
@@ -115,7 +124,7 @@ void schedule_settle(struct paced *paced);
 
 /* Its link is woken when it is its turn; or when fewer of its own requests are under way. */
 void schedule_wait(struct paced *paced, uint64_t now_ns);
-void schedule_wait_for_own(struct paced *paced);
+void schedule_wait_for_own(struct paced *paced, uint64_t now_ns);
 void schedule_stop_waiting(struct paced *paced);
 
 /* ---- answers ---- */
@@ -146,6 +155,19 @@ void schedule_tick(struct schedule *schedule, uint64_t now_ns);
 
 /* So many requests are answered: what do they cost? schedule_costs.c. */
 void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+
+/* Riders wait from now on; something was sent; so much was answered, or nobody waits any more: schedule_dry.c. */
+void schedule_watch_begin(struct schedule *schedule, uint64_t now_ns);
+void schedule_watch_sent(struct schedule *schedule);
+void schedule_watch(struct schedule *schedule, uint64_t worked_ns, uint64_t now_ns);
+
+static inline bool schedule_are_others_waiting(const struct schedule *schedule)
+{
+    return atomic_load_explicit(&schedule->contention->weights, memory_order_relaxed) > 0;
+}
+
+/* This worker's part of the window, `more` weight joining what waits here. */
+uint64_t schedule_window_ns(const struct schedule *schedule, uint32_t more);
 
 /* Of schedule.c, for schedule_riders.c: */
 void schedule_forget(struct paced *paced); /* what it has under way is not counted any more */

@@ -2,14 +2,20 @@
 
 #define COST_LEAST_NS 50            /* of a request */
 #define COST_MOST_NS (1 * NS_PER_S) /* the same */
-#define COST_STEP_FIRST 4           /* by so much at first */
-#define COST_STEP_UP 16  /* what a turn tells changes what is known by one part in so many: slowly upwards, ... */
-#define COST_STEP_DOWN 8 /* ... since whatever holds Redis or weir up looks like work */
-#define ALIKE 8          /* one is less than so many times the other */
-#define USUAL_MANY 4096  /* requests, of which most say what is usual, ... */
-#define USUAL_STEP 512   /* ... or so many batches, */
-#define USUAL_LESSONS 64 /* after the first ones */
-#define COST_FACTOR 8    /* and no turn is believed that says so many times more or less */
+#define COST_STEP_FIRST 4           /* by so much at first, ... */
+#define COST_FACTOR_FIRST 8         /* ... and not more than so many times */
+#define COST_STEP 32                /* what a batch tells changes what is known by one part in so many; ... */
+#define COST_STEP_LESS 2            /* ... if it came to an idle Redis, and was quicker than expected */
+#define COST_MORE 2                 /* no more than so many times what was expected, since delays look like work, ... */
+#define COST_AGREED 8               /* ... unless so many batches in a row say so */
+#define CLEAR_WAYS 4                /* an answer that took so many times as long as the way tells of work */
+#define ALIKE 8                     /* one is less than so many times the other */
+#define USUAL_MANY 4096             /* requests, of which most say what is usual, ... */
+#define USUAL_STEP 512              /* ... or so many batches, */
+#define USUAL_LESSONS 64            /* after the first ones */
+#define USUAL_PART 8                /* and no batch says more than one part in so many */
+#define USUAL_PATIENCE 16           /* answers in a row to subjects that ask for nothing usual: then that is usual */
+#define COST_FACTOR 64              /* no batch is believed that says so many times more or less */
 #define BATCH_GAP_NS (30 * NS_PER_US)
 #define BATCH_MOST_NS (500 * NS_PER_US)
 
@@ -25,26 +31,60 @@ static double factor_of(uint64_t worked, uint64_t expected)
 }
 
 /*
- * What most requests cost: each of them counts as much as any other, so a few that are dear change little. At first, and
- * after a change of what is asked, it is found soon all the same.
+ * What most requests cost: each of them counts as much as any other, so a few that are dear change little. At first it is
+ * found soon, and also after a change of what is asked: when nobody has asked for what is usual for a while.
  */
-static void learn_usual(struct schedule *schedule, double factor, uint64_t n)
+static void learn_usual(struct schedule *schedule, const struct backlog *backlog)
 {
-    double least = schedule->lessons < USUAL_LESSONS ? 1.0 / COST_STEP_FIRST : 1.0 / USUAL_STEP;
-    double weight = (double)n / USUAL_MANY;
-    weight = weight < least ? least : weight > 1.0 / COST_STEP_DOWN ? 1.0 / COST_STEP_DOWN : weight;
+    bool is_known = schedule->lessons >= USUAL_LESSONS;
+    schedule->n_unusual = backlog->cost_ns == schedule->cost_ns ? 0 : schedule->n_unusual + 1;
+    if (schedule->n_unusual > USUAL_PATIENCE) {
+        schedule->cost_ns = backlog->learnt_ns;
+        schedule->n_unusual = 0;
+        return;
+    }
+    double factor = factor_of(backlog->learnt_ns, schedule->cost_ns);
+    double least = is_known ? 1.0 / USUAL_STEP : 1.0 / COST_STEP_FIRST;
+    double weight = (double)backlog->answered / USUAL_MANY;
+    weight = weight < least ? least : weight > 1.0 / USUAL_PART ? 1.0 / USUAL_PART : weight;
+    factor = is_known && factor > COST_MORE ? COST_MORE : factor;
     uint64_t cost_ns = (uint64_t)((double)schedule->cost_ns * (1 + (factor - 1) * weight)) + 1;
     schedule->cost_ns = within(cost_ns, COST_LEAST_NS, COST_MOST_NS);
-    schedule->lessons += schedule->lessons < USUAL_LESSONS;
+    schedule->lessons += !is_known;
 }
 
-/* When an answer is seen depends on much besides its cost, so only large differences are believed. */
-static void learn(struct backlog *backlog, double factor)
+/* What all of the last batches agree on is true, though most of them took longer. 1: there is no such thing yet. */
+static double agreed(struct backlog *backlog, double factor)
+{
+    if (backlog->n_more == 0 || factor < backlog->least_more)
+        backlog->least_more = factor;
+    backlog->n_more = factor > COST_MORE ? backlog->n_more + 1 : 0;
+    if (backlog->n_more < COST_AGREED)
+        return 1;
+    backlog->n_more = 0;
+    return backlog->least_more;
+}
+
+/*
+ * By what factor a subject's requests cost more than was known. On a machine whose processors are all wanted most batches
+ * take too long, so what is known changes little by one of them: costs are about the median of what batches say. A batch
+ * that was certainly not worked at for longer counts for more.
+ */
+static double learnt_factor(struct backlog *backlog, double factor, bool is_certain)
+{
+    if (is_certain)
+        return 1 + (factor - 1) / COST_STEP_LESS;
+    if (backlog->lessons < SCHEDULE_LESSONS)
+        return 1 + ((factor < COST_FACTOR_FIRST ? factor : COST_FACTOR_FIRST) - 1) / COST_STEP_FIRST;
+    return agreed(backlog, factor) * (1 + ((factor < COST_MORE ? factor : COST_MORE) - 1) / COST_STEP);
+}
+
+static void learn(struct backlog *backlog, double factor, bool is_certain)
 {
     uint64_t usual_ns = backlog->schedule->cost_ns;
-    int step = backlog->lessons < SCHEDULE_LESSONS ? COST_STEP_FIRST : factor > 1 ? COST_STEP_UP : COST_STEP_DOWN;
-    double learnt_ns = (double)backlog->learnt_ns * (1 + (factor - 1) / step);
+    double learnt_ns = (double)backlog->learnt_ns * learnt_factor(backlog, factor, is_certain);
     backlog->learnt_ns = within((uint64_t)learnt_ns, COST_LEAST_NS, COST_MOST_NS);
+    /* When an answer is seen depends on much besides its cost, so only large differences are believed. */
     bool is_usual = backlog->learnt_ns < usual_ns * ALIKE && backlog->learnt_ns * ALIKE > usual_ns;
     backlog->cost_ns = is_usual ? usual_ns : backlog->learnt_ns;
     if (backlog->lessons < SCHEDULE_LESSONS)
@@ -60,27 +100,25 @@ static void end_batch(struct schedule *schedule)
 {
     struct answer_batch *batch = &schedule->batch;
     uint64_t expected = 0;
-    uint64_t n = 0;
     for (struct list *at = batch->answered.next; at != &batch->answered; at = at->next) {
         const struct backlog *backlog = container_of(at, struct backlog, in_answered);
         expected += backlog->answered * backlog->learnt_ns;
-        n += backlog->answered;
     }
     uint64_t worked = batch->last_ns > batch->since_ns ? batch->last_ns - batch->since_ns : 0;
-    double factor = n > 0 ? factor_of(worked, expected) : 1;
+    double factor = expected > 0 ? factor_of(worked, expected) : 1;
     while (!list_is_empty(&batch->answered)) {
         struct backlog *backlog = container_of(batch->answered.next, struct backlog, in_answered);
         list_take(&backlog->in_answered);
+        learn(backlog, factor, batch->is_clear && factor < 1);
+        learn_usual(schedule, backlog);
         backlog->answered = 0;
-        learn(backlog, factor);
     }
-    if (n > 0)
-        learn_usual(schedule, factor_of(worked, n * schedule->cost_ns), n);
 }
 
 /*
  * Redis writes its answers when it has been round all that had come: those that come close together are one batch, at
- * which it has worked since the batch before, or since the first of it can have got there.
+ * which it has worked since the batch before, or since the first of it can have got there. That is certain where there was
+ * nothing before it: then it cannot have worked longer.
  */
 void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
 {
@@ -92,7 +130,9 @@ void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns
         is_open = false;
     }
     if (!is_open) {
-        uint64_t there_ns = sent_ns + window_base_ns(&schedule->window);
+        uint64_t base_ns = window_base_ns(&schedule->window);
+        uint64_t there_ns = sent_ns + base_ns;
+        batch->is_clear = there_ns > batch->last_ns && now_ns - sent_ns > CLEAR_WAYS * base_ns;
         batch->since_ns = there_ns > batch->last_ns ? there_ns : batch->last_ns;
         batch->first_ns = now_ns;
     }

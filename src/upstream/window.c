@@ -1,19 +1,32 @@
 #include "upstream/window.h"
 
+#define DRY_MANY 16 /* more than one part in so many of the time, and the queue is made longer; ... */
+#define DRY_FEW 32  /* ... less, and it is made shorter ... */
+#define SHORTER 16  /* ... by one part in so many */
+#define WORK_MORE 8 /* one part in so many of the work may not have been known of */
+
 void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns)
 {
     uint64_t most = 2 * window_base_ns(window) + WINDOW_BASE_NS; /* one that came late is no long way yet */
     uint64_t took = took_ns < most ? took_ns : most;
     took = took > 0 ? took : 1;
     if (now_ns - window->epoch_ns >= WINDOW_EPOCH_NS) {
-        bool is_next = now_ns - window->epoch_ns < 2 * WINDOW_EPOCH_NS;
+        bool is_next = now_ns - window->epoch_ns < 2 * WINDOW_PROBE_MOST_NS;
         window->least_ns[1] = is_next ? window->least_ns[0] : 0;
         window->least_ns[0] = 0;
         window->epoch_ns = now_ns;
     }
     if (window->least_ns[0] == 0 || took < window->least_ns[0])
         window->least_ns[0] = took;
-    window->measured_ns = now_ns;
+    if (window->probe_at_ns < now_ns + WINDOW_PROBE_NS)
+        window->probe_at_ns = now_ns + WINDOW_PROBE_NS;
+}
+
+void window_probed(struct send_window *window, uint64_t spent_ns, uint64_t now_ns)
+{
+    uint64_t pause_ns = spent_ns * WINDOW_PROBE_PART;
+    pause_ns = pause_ns > WINDOW_PROBE_NS ? pause_ns : WINDOW_PROBE_NS;
+    window->probe_at_ns = now_ns + (pause_ns < WINDOW_PROBE_MOST_NS ? pause_ns : WINDOW_PROBE_MOST_NS);
 }
 
 uint64_t window_base_ns(const struct send_window *window)
@@ -25,4 +38,47 @@ uint64_t window_base_ns(const struct send_window *window)
     if (now == 0 || before == 0)
         return now + before;
     return now < before ? now : before;
+}
+
+static void judge(struct send_window *window)
+{
+    uint64_t queue = WINDOW_QUEUE_NS + window->more_ns;
+    if (window->dry_ns > window->waited_ns / 2)
+        queue *= 2;
+    else if (window->dry_ns > window->waited_ns / DRY_MANY)
+        queue += queue / 2;
+    else if (window->dry_ns < window->waited_ns / DRY_FEW)
+        queue -= queue / SHORTER;
+    queue = queue < WINDOW_QUEUE_MOST_NS ? queue : WINDOW_QUEUE_MOST_NS;
+    window->more_ns = queue > WINDOW_QUEUE_NS ? queue - WINDOW_QUEUE_NS : 0;
+    window->waited_ns = window->dry_ns = 0;
+    window->n_answers = 0;
+}
+
+/*
+ * All that was answered at one time is known. If that left nothing under way Redis has had nothing to do: at least for the
+ * base time; and where that was much longer it shows in how little work was done. A little more of it is taken for granted,
+ * since costs are only about known.
+ */
+static void end_answer(struct send_window *window)
+{
+    const struct window_news *last = &window->last;
+    uint64_t work = last->worked_ns + last->worked_ns / WORK_MORE;
+    uint64_t idle = last->after_ns > work ? last->after_ns - work : 0;
+    uint64_t base = window_base_ns(window);
+    window->waited_ns += last->after_ns;
+    window->dry_ns += !last->is_dry ? 0 : idle > base ? idle : base;
+    window->n_answers++;
+    if (window->waited_ns >= WINDOW_PERIOD_NS && window->n_answers >= WINDOW_PERIOD_ANSWERS)
+        judge(window);
+}
+
+void window_watch(struct send_window *window, uint64_t waited_ns, uint64_t worked_ns, bool is_dry)
+{
+    if (waited_ns > 0) {
+        end_answer(window);
+        window->last = (struct window_news){.after_ns = waited_ns};
+    }
+    window->last.worked_ns += worked_ns;
+    window->last.is_dry |= is_dry;
 }

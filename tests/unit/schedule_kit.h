@@ -1,0 +1,236 @@
+/* A Redis as a queue of requests, and tenants that send to it as a schedule lets them: for its tests. */
+#ifndef WEIR_TESTS_SCHEDULE_KIT_H
+#define WEIR_TESTS_SCHEDULE_KIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "upstream/rider.h"
+#include "upstream/schedule.h"
+
+#define RIDERS 1000
+
+static struct pool pool;
+
+/* Redis as a queue: what was sent is worked at one after the other, and answered at the end of the turn. */
+struct sent {
+    struct tenant *tenant;
+    unsigned rider;
+    uint32_t n;
+    uint64_t at_ns;
+};
+
+struct tenant {
+    struct subject *subject;
+    struct rider riders[RIDERS];
+    struct paced *paced[RIDERS];
+    unsigned n_riders;
+    uint32_t weight;
+    bool is_low;
+    bool is_flood;    /* each rider always has more to send; else one request now and then */
+    uint64_t cost_ns; /* of one of its requests */
+    uint64_t answered;
+    uint64_t longest_ns; /* from when a request would go to when it went */
+};
+
+/* Somebody's processor is given to others for a part of each period. */
+struct absence {
+    uint64_t period_ns, away_ns; /* 0: never */
+};
+
+struct server {
+    struct contention contention;
+    struct schedule schedule;
+    struct sent queue[100000];
+    size_t head, tail;
+    uint64_t now_ns, free_ns;
+    uint64_t most_ns;       /* the most work that was in the queue */
+    bool is_batching;       /* it takes in what has come, and answers it all at once */
+    struct absence absence; /* its own, ... */
+    struct absence weirs;   /* ... and weir's */
+    uint64_t worked_ns;
+    uint64_t queued_ns;
+};
+
+static struct server *server;
+static unsigned n_woken;
+
+static void wake(struct rider *rider)
+{
+    rider->is_held_up = false;
+    n_woken++;
+}
+
+static struct subject *make_subject(uint64_t hash)
+{
+    struct subject *subject = calloc(1, sizeof *subject);
+    subject->hash = hash;
+    return subject;
+}
+
+static void open_server(void)
+{
+    server = calloc(1, sizeof *server);
+    server->now_ns = server->free_ns = NS_PER_S;
+    schedule_init(&server->schedule, &server->contention, &pool, wake);
+}
+
+static struct tenant *open_tenant(uint64_t number, unsigned n_riders, uint64_t cost_ns)
+{
+    struct tenant *tenant = calloc(1, sizeof *tenant);
+    tenant->subject = make_subject(number);
+    tenant->n_riders = n_riders;
+    tenant->weight = SCHEDULE_WEIGHT;
+    tenant->cost_ns = cost_ns;
+    tenant->is_flood = true;
+    for (unsigned i = 0; i < n_riders; i++) {
+        tenant->paced[i] = schedule_enter(&server->schedule, &tenant->riders[i], tenant->subject, server->now_ns);
+        assert_non_null(tenant->paced[i]);
+    }
+    return tenant;
+}
+
+static void close_tenant(struct tenant *tenant)
+{
+    for (unsigned i = 0; i < tenant->n_riders; i++)
+        if (tenant->paced[i] != NULL)
+            schedule_leave(&server->schedule, tenant->paced[i]);
+    assert_int_equal(atomic_load(&tenant->subject->queues), 0);
+    free(tenant->subject);
+    free(tenant);
+}
+
+static void close_server(void)
+{
+    assert_int_equal(atomic_load(&server->contention.weights), 0);
+    schedule_fini(&server->schedule);
+    assert_int_equal(atomic_load(&pool.held), 0);
+    free(server);
+}
+
+static void send_on(struct tenant *tenant, unsigned i, uint32_t n)
+{
+    schedule_sent(tenant->paced[i], n, server->now_ns);
+    server->queue[server->tail++ % 100000] = (struct sent){tenant, i, n, server->now_ns};
+    server->queued_ns += n * tenant->cost_ns;
+    if (server->queued_ns > server->most_ns)
+        server->most_ns = server->queued_ns;
+}
+
+/* As a client does when requests of its are here, or its link has been woken. */
+static void ask(struct tenant *tenant, unsigned i, uint32_t wanted)
+{
+    struct paced *paced = tenant->paced[i];
+    uint32_t sent = 0;
+    if (tenant->riders[i].is_held_up)
+        return;
+    schedule_set(paced, tenant->weight, tenant->is_low);
+    while (sent < wanted) {
+        uint32_t room = schedule_room(paced, server->now_ns);
+        if (room == 0) {
+            tenant->riders[i].is_held_up = true;
+            schedule_wait(paced, server->now_ns);
+            break;
+        }
+        uint32_t n = room < wanted - sent ? room : wanted - sent;
+        send_on(tenant, i, n);
+        sent += n;
+    }
+    schedule_settle(paced);
+}
+
+#define WAY_NS (30 * NS_PER_US) /* to Redis and back, without its work */
+
+static bool is_away(const struct absence *absence, uint64_t now_ns)
+{
+    return absence->away_ns > 0 && now_ns % absence->period_ns < absence->away_ns;
+}
+
+/* When work that begins at that time has been done. */
+static uint64_t end_of(const struct absence *absence, uint64_t at_ns, uint64_t work_ns)
+{
+    if (absence->away_ns == 0)
+        return at_ns + work_ns;
+    for (;;) {
+        uint64_t in_period = at_ns % absence->period_ns;
+        if (in_period < absence->away_ns)
+            at_ns += absence->away_ns - in_period;
+        uint64_t left = absence->period_ns - at_ns % absence->period_ns;
+        if (work_ns <= left)
+            return at_ns + work_ns;
+        work_ns -= left;
+        at_ns += left;
+    }
+}
+
+#define READ_MOST 500 /* requests that Redis takes in at once */
+
+/* How many of the queue are answered together, from the head on. */
+static size_t batch_at(size_t head, uint64_t begins_ns)
+{
+    size_t n = 1;
+    uint32_t requests = server->queue[head % 100000].n;
+    while (server->is_batching && head + n != server->tail) {
+        const struct sent *sent = &server->queue[(head + n) % 100000];
+        requests += sent->n;
+        if (sent->at_ns + WAY_NS > begins_ns || requests > READ_MOST)
+            break;
+        n++;
+    }
+    return n;
+}
+
+static void answer_one(void)
+{
+    const struct sent *sent = &server->queue[server->head++ % 100000];
+    uint64_t work_ns = sent->n * sent->tenant->cost_ns;
+    server->queued_ns -= work_ns;
+    server->worked_ns += work_ns;
+    sent->tenant->answered += sent->n;
+    if (sent->tenant->paced[sent->rider] != NULL)
+        schedule_answered(sent->tenant->paced[sent->rider], sent->n, sent->at_ns, server->now_ns);
+}
+
+/* What Redis has done by now is answered. */
+static void answer(void)
+{
+    while (server->head != server->tail) {
+        uint64_t there_ns = server->queue[server->head % 100000].at_ns + WAY_NS;
+        uint64_t begins_ns = end_of(&server->absence, there_ns > server->free_ns ? there_ns : server->free_ns, 0);
+        size_t n = batch_at(server->head, begins_ns);
+        uint64_t work_ns = 0;
+        for (size_t i = 0; i < n; i++) {
+            const struct sent *sent = &server->queue[(server->head + i) % 100000];
+            work_ns += sent->n * sent->tenant->cost_ns;
+        }
+        uint64_t ends_ns = end_of(&server->absence, begins_ns, work_ns);
+        if (ends_ns > server->now_ns)
+            return;
+        server->free_ns = ends_ns;
+        for (; n > 0; n--)
+            answer_one();
+    }
+}
+
+static void turn(struct tenant **tenants, unsigned n)
+{
+    server->now_ns += 10 * NS_PER_US;
+    if (is_away(&server->weirs, server->now_ns))
+        return;
+    answer();
+    for (unsigned t = 0; t < n; t++)
+        for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
+            ask(tenants[t], i, 500);
+    do {
+        schedule_turn(&server->schedule, false, server->now_ns);
+        for (unsigned t = 0; t < n; t++)
+            for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
+                ask(tenants[t], i, 500);
+    } while (schedule_is_unsettled(&server->schedule, server->now_ns));
+}
+
+#endif

@@ -1,0 +1,149 @@
+/* Is Redis kept busy, with a queue that is no longer than that takes, wherever processors are scarce? */
+#include "schedule_kit.h"
+
+#define FLOODS 10
+
+struct found {
+    double busy;       /* of the time that Redis had a processor, how much it worked */
+    uint64_t queue_ns; /* the longest of late */
+    uint64_t granted;  /* requests for each time that somebody was woken */
+    double least;      /* the least that one of the tenants had, of its share */
+};
+
+/* Tenants that flood, for `seconds`, of which the last half is looked at. */
+static struct found flood(unsigned n, unsigned riders, uint64_t cost_ns, struct absence redis, struct absence weir,
+                          double seconds)
+{
+    struct tenant *tenants[FLOODS];
+    struct found found = {.least = 1};
+    unsigned turns = (unsigned)(seconds * 100000);
+    uint64_t answered = 0;
+    open_server();
+    server->is_batching = true;
+    server->absence = redis;
+    server->weirs = weir;
+    for (unsigned i = 0; i < n; i++)
+        tenants[i] = open_tenant(i + 1, riders, cost_ns);
+    for (unsigned i = 0; i < turns / 2; i++)
+        turn(tenants, n);
+    server->worked_ns = server->most_ns = 0;
+    for (unsigned i = 0; i < n; i++)
+        tenants[i]->answered = 0;
+    n_woken = 0;
+    for (unsigned i = 0; i < turns - turns / 2; i++)
+        turn(tenants, n);
+    double there = redis.away_ns > 0 ? 1 - (double)redis.away_ns / (double)redis.period_ns : 1;
+    found.busy = (double)server->worked_ns / (seconds / 2 * (double)NS_PER_S * there);
+    found.queue_ns = server->most_ns;
+    for (unsigned i = 0; i < n; i++)
+        answered += tenants[i]->answered;
+    found.granted = answered / (n_woken + 1);
+    for (unsigned i = 0; i < n; i++) {
+        double had = (double)tenants[i]->answered * n / (double)(answered + 1);
+        found.least = had < found.least ? had : found.least;
+    }
+    for (unsigned i = 0; i < n; i++)
+        close_tenant(tenants[i]);
+    close_server();
+    return found;
+}
+
+#define NEVER ((struct absence){0})
+#define HALF ((struct absence){.period_ns = 8 * NS_PER_MS, .away_ns = 4 * NS_PER_MS})
+#define MOSTLY ((struct absence){.period_ns = 7 * NS_PER_MS, .away_ns = 6 * NS_PER_MS})
+
+static void assert_found(struct found found, double busy, uint64_t queue_ns)
+{
+    if (found.busy < busy || found.queue_ns > queue_ns || found.least < 0.9)
+        fail_msg("busy %.3f, a queue of %.3f ms, a share of %.2f", found.busy, (double)found.queue_ns / NS_PER_MS,
+                 found.least);
+}
+
+#define CHEAP 400 /* ns */
+#define DEAR 25000
+#define SLOW 300000
+
+/* Redis answers all that has come at once, so a window of one batch would let it wait for the next. */
+static void the_queue_is_as_long_as_keeps_redis_busy(void **state)
+{
+    (void)state;
+    for (unsigned riders = 1; riders <= 4; riders += 3) {
+        assert_found(flood(1, riders, CHEAP, NEVER, NEVER, 1), 0.93, 450 * NS_PER_US); /* all that it has at once */
+        assert_found(flood(2, riders, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
+        assert_found(flood(10, riders, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
+        assert_found(flood(10, riders, DEAR, NEVER, NEVER, 1), 0.93, 2 * NS_PER_MS); /* 16 ways */
+        assert_found(flood(10, riders, SLOW, NEVER, NEVER, 3), 0.93, 2 * NS_PER_MS);
+    }
+}
+
+/* Half of the time Redis, or weir, has no processor. */
+static void redis_is_busy_where_processors_are_wanted(void **state)
+{
+    (void)state;
+    for (unsigned riders = 1; riders <= 4; riders += 3) {
+        for (unsigned n = 1; n <= FLOODS; n += FLOODS - 1) {
+            assert_found(flood(n, riders, CHEAP, HALF, NEVER, 1), 0.9, 1 * NS_PER_MS);
+            assert_found(flood(n, riders, CHEAP, NEVER, HALF, 2), 0.9, 12 * NS_PER_MS);
+            assert_found(flood(n, riders, CHEAP, MOSTLY, HALF, 2), 0.9, 12 * NS_PER_MS);
+            assert_found(flood(n, riders, 5 * CHEAP, MOSTLY, HALF, 2), 0.9, 12 * NS_PER_MS);
+        }
+        assert_found(flood(2, riders, DEAR, NEVER, HALF, 2), 0.9, 25 * NS_PER_MS);
+    }
+}
+
+/* What takes a processor only for a while leaves no long queue behind. */
+static void the_queue_becomes_short_again(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 4, CHEAP), open_tenant(2, 4, CHEAP)};
+    server->is_batching = true;
+    server->weirs = HALF;
+    for (unsigned i = 0; i < 100000; i++)
+        turn(tenants, 2);
+    assert_true(window_size_ns(&server->schedule.window) > 2 * NS_PER_MS);
+    server->weirs = NEVER;
+    for (unsigned i = 0; i < 100000; i++)
+        turn(tenants, 2);
+    server->most_ns = 0;
+    for (unsigned i = 0; i < 10000; i++)
+        turn(tenants, 2);
+    assert_in_range(server->most_ns, 1, 400 * NS_PER_US);
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+}
+
+/* One asks for something that takes hundreds of times as long: that is not taken for a processor that is away. */
+static void costs_that_change_make_no_long_queue(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 4, CHEAP), open_tenant(2, 4, CHEAP)};
+    server->is_batching = true;
+    for (unsigned i = 0; i < 100000; i++)
+        turn(tenants, 2);
+    for (; server->head != server->tail; server->now_ns += 10 * NS_PER_US)
+        answer();
+    tenants[0]->cost_ns = tenants[1]->cost_ns = SLOW;
+    for (unsigned i = 0; i < 300000; i++)
+        turn(tenants, 2);
+    server->most_ns = 0;
+    for (unsigned i = 0; i < 100000; i++)
+        turn(tenants, 2);
+    assert_in_range(server->most_ns, 1, 10 * SLOW);
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_queue_is_as_long_as_keeps_redis_busy),
+        cmocka_unit_test(redis_is_busy_where_processors_are_wanted),
+        cmocka_unit_test(the_queue_becomes_short_again),
+        cmocka_unit_test(costs_that_change_make_no_long_queue),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
