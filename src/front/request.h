@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "front/reply_mode.h"
 #include "limit/command.h"
 #include "limit/hello.h"
 #include "limit/keys.h"
@@ -62,6 +63,20 @@ static inline enum effect request_effect(const struct request *request)
     bool fits = arity >= 0 ? request->argc == (uint32_t)arity : request->argc >= (uint32_t)-arity;
     fits |= request->command->effect == EFFECT_EXEC;
     return fits && request_effect_is_known(request) ? (enum effect)request->command->effect : EFFECT_NONE;
+}
+
+/* REPLY_NONE: it is no CLIENT REPLY that does anything. */
+static inline enum reply_word request_reply_word(const struct request *request)
+{
+    bool is_one = request->command->flow == FLOW_REPLY && request->argc == 3;
+    return is_one ? reply_word_of(request->args[1]) : REPLY_NONE;
+}
+
+/* Is it one that Redis does not answer itself, if it lets it be used? */
+static inline bool request_silences(const struct request *request)
+{
+    enum reply_word word = request_reply_word(request);
+    return word == REPLY_OFF || word == REPLY_SKIP;
 }
 
 /* Does it say who somebody is? */

@@ -273,12 +273,14 @@ static enum route refuse_placeless(struct client *client, struct request *reques
 
 /*
  * An error is not enough for who has passed the door, as it would not know who it is; nor for who does not hear it, and
- * would take a lost command for one that was carried out, or wait for CLIENT REPLY ON for ever.
+ * would take a lost command for one that was carried out, or wait for CLIENT REPLY ON for ever; nor for who asks not to
+ * hear, and would take it for the reply to what follows.
  */
 static enum route refuse_lane(struct client *client, struct request *request)
 {
     bool has_changed = login_has_begun(client);
-    bool is_unheard = reply_mode_is_deaf(&client->reply_mode);
+    bool is_in_multi = transaction_is_open(&client->transaction) || transaction_is_broken(&client->transaction);
+    bool is_unheard = reply_mode_is_deaf(&client->reply_mode) || (!is_in_multi && request_silences(request));
     login_end(client);
     enum route result = refuse_placeless(client, request);
     if (!(has_changed || is_unheard) || result == ROUTE_STOP)

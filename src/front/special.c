@@ -25,13 +25,6 @@ static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\
 static const char reply_off_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n";
 static const char no_name_request[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n";
 
-/* REPLY_NONE: it is no CLIENT REPLY that does anything. */
-static enum reply_word reply_word(const struct request *request)
-{
-    bool is_one = request->command->flow == FLOW_REPLY && request->argc == 3;
-    return is_one ? reply_word_of(request->args[1]) : REPLY_NONE;
-}
-
 /* Whose answer decides where the client goes on, or by which name: nothing is taken until it has come. */
 static bool is_session(enum effect effect)
 {
@@ -132,7 +125,7 @@ static bool send_client_reply(struct client *client, struct lane *lane, const st
 {
     /* By enum word_heard. */
     static const uint8_t flags[] = {0, CALL_MUTE, CALL_MUTE_ERROR, CALL_MUTE_UNLESS_ERROR};
-    enum reply_word word = reply_word(request);
+    enum reply_word word = request_reply_word(request);
     uint32_t tag = timing_tag(request->command, request->argc);
     struct call *call = lane_call_special(lane, &client->rider, FLOW_ONE, 1, tag);
     if (call == NULL)
@@ -163,7 +156,7 @@ static enum flow flow_of(struct client *client, const struct request *request, b
     enum flow flow = (enum flow)request->command->flow;
     if (is_queued) {
         /* Whom CLIENT REPLY silences already hears of EXEC only what follows heard_from. */
-        enum reply_word word = reply_word(request);
+        enum reply_word word = request_reply_word(request);
         if (!reply_mode_is_off(&client->reply_mode) &&
             (may_confirm(request) || word == REPLY_OFF || word == REPLY_SKIP))
             transaction_note_raw(&client->transaction);
@@ -274,7 +267,7 @@ static void note_queued(struct client *client, const struct request *request, en
     if (effect == EFFECT_HELLO)
         client->rider.lane->is_unsure = true;
     if (reply_mode_is_off(&client->reply_mode))
-        queued_add_silent(queued, reply_word(request) == REPLY_ON || may_confirm(request));
+        queued_add_silent(queued, request_reply_word(request) == REPLY_ON || may_confirm(request));
     if (!queue(queued, request, effect))
         client_close_starved(client);
     if (request->hello != NULL && request->hello->has_auth) {
@@ -407,7 +400,7 @@ static bool send_bytes(struct client *client, struct lane *lane, const struct re
     else if (effect == EFFECT_NAME && !client->has_private_lane && hello_is_name(request->args[1]))
         lane_send(lane, rider, REQUEST(no_name_request));
     else if (reply_mode_is_off(&client->reply_mode) && transaction_is_open(&client->transaction) &&
-             heard_from(client) == 0 && reply_word(request) != REPLY_NONE)
+             heard_from(client) == 0 && request_reply_word(request) != REPLY_NONE)
         lane_send(lane, rider, REQUEST(reply_on_request)); /* queued: no lane falls silent */
     else
         lane_send(lane, rider, request->bytes.at, request->bytes.len);

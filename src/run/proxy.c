@@ -260,6 +260,7 @@ static void on_stop(uv_signal_t *handle, int number)
     struct proxy *proxy = handle->data;
     bool is_at_once = number == SIGINT || proxy->is_stopping;
     log_info("stopping%s: %s", is_at_once ? " at once" : "", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    upgrade_call_off(&proxy->upgrade);
     stop(proxy, is_at_once, false);
 }
 

@@ -96,7 +96,7 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
     if (upgrade->state == UPGRADE_RUNS)
         log_error("upgrade: process %d has ended (status %" PRId64 ", signal %d) before it served: this one goes on",
                   process->pid, status, number);
-    else
+    else if (upgrade->state == UPGRADE_DONE)
         log_warn("upgrade: process %d, which has taken over, has ended", process->pid);
     upgrade->state = UPGRADE_NONE;
     close_both(upgrade);
@@ -170,13 +170,20 @@ void upgrade_let_go(struct upgrade *upgrade)
     close_handle((uv_handle_t *)&upgrade->answer);
 }
 
+void upgrade_call_off(struct upgrade *upgrade)
+{
+    if (upgrade->state != UPGRADE_RUNS)
+        return;
+    log_info("upgrade: process %d is called off, as this one stops", upgrade->process.pid);
+    upgrade->state = UPGRADE_CALLED_OFF;
+    uv_process_kill(&upgrade->process, SIGTERM);
+}
+
 void upgrade_close(struct upgrade *upgrade)
 {
-    if (upgrade->open == 0)
-        return;
-    if (upgrade->state == UPGRADE_RUNS)
-        uv_process_kill(&upgrade->process, SIGTERM);
-    close_both(upgrade);
+    upgrade_call_off(upgrade);
+    if (upgrade->open > 0)
+        close_both(upgrade);
 }
 
 /* ---- the new process' side ---- */

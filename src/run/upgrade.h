@@ -34,7 +34,7 @@ struct heirloom {
     bool is_systemds;
 };
 
-enum upgrade_state { UPGRADE_NONE, UPGRADE_RUNS, UPGRADE_DONE };
+enum upgrade_state { UPGRADE_NONE, UPGRADE_RUNS, UPGRADE_DONE, UPGRADE_CALLED_OFF };
 
 struct upgrade {
     const struct program *program;
@@ -55,6 +55,12 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
 
 /* After on_served: this process no longer notifies the service manager; the new one may. */
 void upgrade_let_go(struct upgrade *upgrade);
+
+/*
+ * This process is told to stop: the new one ends too, unless it serves already. It has the same listening sockets, which
+ * are about to refuse whoever connects.
+ */
+void upgrade_call_off(struct upgrade *upgrade);
 
 /* Ends the new process if it does not serve yet. Asynchronous, as the loop is closed. */
 void upgrade_close(struct upgrade *upgrade);

@@ -270,6 +270,19 @@ def test_stopping_while_the_new_process_starts(weir):
         wait_until(lambda: not os.path.exists(f"/proc/{pid}") or is_zombie(pid), "it has ended too")
 
 
+def test_stopping_while_the_new_process_starts_and_somebody_stays(weir, redis):
+    """The new process has the sockets that are about to refuse everybody: it must not stay behind with them."""
+    with weir.connect() as a:
+        assert a.ask("MULTI", "INCR n") == ["OK", "QUEUED"]
+        weir.signal(signal.SIGUSR2)
+        wait_until(lambda: "is starting" in weir.log(), "a new process starts")
+        weir.signal(signal.SIGTERM)
+        [pid] = re.findall(r"upgrade: process (\d+) is starting", weir.log())
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}") or is_zombie(pid), "it has ended", 10)
+        assert a.call("EXEC") == [1] and a.read_to_end() == b""
+    weir.stop()
+
+
 def is_zombie(pid):
     try:
         return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z"

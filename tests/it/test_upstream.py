@@ -1,5 +1,6 @@
 """Redis goes away, comes back, wants a password, is full, or is not what weir serves."""
 
+import contextlib
 import socket
 import threading
 import time
@@ -70,6 +71,31 @@ def test_a_transaction_begun_while_away_runs_not_even_in_part(lanes, farm):
         assert a.call("SET", "k", "2") == UNAVAILABLE, "it belongs to a transaction that cannot be"
         assert a.call("EXEC") == Error("EXECABORT Transaction discarded because of previous errors.")
         assert a.ask("GET k", "MULTI", "SET k 3", "EXEC") == [None, "OK", "QUEUED", ["OK"]]
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("word", ["OFF", "SKIP"])
+def test_who_cannot_be_silenced_is_closed(word, lanes, farm):
+    """Redis answers neither the word nor what follows it: an error would be taken for the reply to a later command."""
+    redis = farm.redis()
+    weir = farm.weir(redis, lanes=lanes, workers=1)
+    with weir.connect() as a, weir.connect() as b:
+        assert a.call("SET", "k", "v") == "OK"
+        redis.kill()
+        wait_until(lambda: b.call("PING") == UNAVAILABLE, "weir knows")
+        a.send(pipeline(f"CLIENT REPLY {word}", "SET k w", "GET k"))
+        assert a.read_to_end() in (b"", b"-UPSTREAM unavailable\r\n")
+
+
+def test_who_cannot_be_silenced_for_want_of_room_is_closed(farm):
+    weir = farm.weir(farm.redis(), workers=1, max_lanes=4)
+    with contextlib.ExitStack() as stack:
+        a, *others = [stack.enter_context(weir.connect()) for _ in range(9)]
+        assert a.ask("SET k v", "SELECT 7") == ["OK", "OK"]
+        replies = [conn.call("MULTI") for conn in others]
+        assert Error("UPSTREAM busy max-lanes") in replies
+        a.send(pipeline("CLIENT REPLY SKIP", "SET k w", "ECHO mine"))
+        assert a.read_to_end() == b"-UPSTREAM busy max-lanes\r\n"
 
 
 def test_away_and_back_many_times(farm):
