@@ -230,8 +230,15 @@ static void list(struct client *client, const struct limit_words *words, struct 
     const struct front_settings *settings = client->front->settings;
     (void)words;
     const struct rules *rules = client->front->rules;
-    report_list(out, rules->policies, settings->tallies, settings->n_workers, rules->named, rules->when_down,
-                client->front->loop->now_ns);
+    const struct report_list all = {
+        .policies = rules->policies,
+        .variants = exceptions_variants(rules->exceptions),
+        .tallies = settings->tallies,
+        .n_workers = settings->n_workers,
+        .named = rules->named,
+        .when_down = rules->when_down,
+    };
+    report_list(out, &all, client->front->loop->now_ns);
 }
 
 static void help(struct client *client, const struct limit_words *words, struct build *out)
@@ -272,17 +279,14 @@ static void mode(struct client *client, const struct limit_words *words, struct 
 
 /* ---- carried out by the main thread ---- */
 
-/* LIMIT UNSET LIMIT name FOR key */
-static void unset_key(struct client *client, const struct limit_words *words, struct build *out)
+/* LIMIT UNSET LIMIT name FOR key, LIMIT UNSET policy what FOR subject */
+static void unset_for(struct client *client, const struct limit_words *words, struct build *out)
 {
-    if (words->n == 6 && limit_word_is(words, 2, "limit") && limit_word_is(words, 4, "for"))
-        orders_give(client, ORDER_UNSET_KEY, words, out);
+    enum order_kind kind = limit_word_is(words, 2, "limit") ? ORDER_UNSET_KEY : ORDER_UNSET;
+    if (words->n == 6 && limit_word_is(words, 4, "for"))
+        orders_give(client, kind, words, out);
     else
-        limit_words_error(words,
-                          !limit_word_is(words, 2, "limit") || !limit_word_is(words, 4, "for") ? 4
-                          : words->n < 6                                                       ? 5
-                                                                                               : 6,
-                          out);
+        limit_words_error(words, !limit_word_is(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6, out);
 }
 
 /* ---- which is which ---- */
@@ -321,7 +325,7 @@ static void run(struct client *client, const struct limit_words *words, struct b
         else if (is_order && subcommands[i].order == ORDER_SET && limit_word_is(words, 2, "limit"))
             orders_give(client, ORDER_SET_LIMIT, words, out);
         else if (is_order && subcommands[i].order == ORDER_UNSET && words->n > 4)
-            unset_key(client, words, out);
+            unset_for(client, words, out);
         else if (is_order)
             orders_give(client, subcommands[i].order, words, out);
         else

@@ -46,9 +46,14 @@ struct order {
      * ORDER_BLOCK: the reason, NULL: none
      */
     char *expression;
-    char *key; /* ORDER_SET_KEY, ORDER_UNSET_KEY: any bytes; ORDER_BLOCK, ORDER_UNBLOCK: the subject's name */
+    /*
+     * ORDER_SET_KEY, ORDER_UNSET_KEY: any bytes; ORDER_BLOCK, ORDER_UNBLOCK: the subject's name; ORDER_SET, ORDER_UNSET:
+     * the same, NULL: for all subjects of the policy
+     */
+    char *key;
     size_t key_len;
-    char *lives;  /* ORDER_SET_KEY, ORDER_BLOCK: for how long, as it is written; NULL: until it is taken back */
+    char *
+        lives; /* ORDER_SET, ORDER_SET_KEY, ORDER_BLOCK: for how long, as it is written; NULL: until it is taken back */
     void *worker; /* whose client it is from; the main thread's business */
     void *client; /* NULL: it has gone */
 

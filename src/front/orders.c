@@ -65,6 +65,21 @@ static size_t take_tail(struct order *order, const struct limit_words *words)
     return at;
 }
 
+/* LIMIT SET policy what expression ... [FOR subject] [EX time]: the same. */
+static size_t take_span(struct order *order, const struct limit_words *words)
+{
+    size_t n = words->n;
+    if (n >= 7 && limit_word_is(words, n - 2, "ex")) {
+        take_word(order, &order->lives, words->at[n - 1]);
+        n -= 2;
+    }
+    if (n >= 7 && limit_word_is(words, n - 2, "for")) {
+        take_key(order, words->at[n - 1]);
+        n -= 2;
+    }
+    return n;
+}
+
 static void take_rest(struct order *order, const struct limit_words *words, size_t first, size_t end)
 {
     order->expression = joined(words, first, end);
@@ -95,8 +110,10 @@ static void fill(struct order *order, const struct limit_words *words)
         take_word(order, &order->policy, words->at[2]);
         take_word(order, &order->what, words->at[3]);
     }
+    if (kind == ORDER_UNSET && words->n > 4)
+        take_key(order, words->at[5]);
     if (kind == ORDER_SET)
-        take_rest(order, words, 4, words->n);
+        take_rest(order, words, 4, take_span(order, words));
     if (kind == ORDER_SET_LIMIT) {
         take_word(order, &order->policy, words->at[3]);
         take_rest(order, words, 4, take_tail(order, words));

@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -13,33 +12,10 @@ struct exceptions {
     struct blocks *blocks;     /* one reference */
     size_t n_policies;
     struct policy **blocked; /* by index of the policy, and behind them: of subjects that none binds; NULL: no blocks */
+    struct variants own;     /* of single subjects */
 };
 
-/* ---- variants ---- */
-
-/* A copy of the policy, or of none, with room for one more limit, bound to no table. */
-static struct policy *vary(const struct policy *policy, struct record *unlimited)
-{
-    struct policy *variant = mem_zalloc(1, sizeof *variant);
-    if (policy != NULL)
-        *variant = *policy;
-    else
-        *variant = (struct policy){.weight = POLICY_WEIGHT, .record = unlimited};
-    variant->limits = mem_zalloc(variant->n_limits + 1U, sizeof *variant->limits);
-    if (policy != NULL && policy->n_limits > 0)
-        memcpy(variant->limits, policy->limits, policy->n_limits * sizeof *policy->limits);
-    variant->matches = NULL;
-    variant->n_matches = 0;
-    variant->binds = NULL;
-    return variant;
-}
-
-static void variant_free(struct policy *variant)
-{
-    free(variant->limits);
-    free(variant->binds);
-    free(variant);
-}
+/* ---- blocks ---- */
 
 static const struct class *class_all(const struct policies *policies)
 {
@@ -53,7 +29,7 @@ static const struct class *class_all(const struct policies *policies)
 /* Where a policy has all the limits that there may be its last one makes room: what it lets pass is denied anyway. */
 static struct policy *block(const struct exceptions_of *of, const struct policy *policy)
 {
-    struct policy *variant = vary(policy, of->unlimited);
+    struct policy *variant = variant_new(policy, policy != NULL ? policy->record : of->unlimited);
     size_t at = variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
     variant->limits[at] = (struct limit){
         .class = class_all(of->policies),
@@ -73,19 +49,28 @@ static struct policy *block(const struct exceptions_of *of, const struct policy 
 
 /* ---- the whole ---- */
 
+static struct policy **block_all(const struct exceptions_of *of, size_t n_policies)
+{
+    struct policy **blocked = mem_zalloc(n_policies + 1, sizeof(struct policy *));
+    for (size_t i = 0; i < n_policies; i++)
+        blocked[i] = block(of, policies_at(of->policies, i));
+    blocked[n_policies] = block(of, NULL);
+    return blocked;
+}
+
 struct exceptions *exceptions_new(const struct exceptions_of *of)
 {
-    if (of->blocks == NULL)
+    if (of->blocks == NULL && of->variants->n == 0)
         return NULL;
     struct exceptions *exceptions = mem_zalloc(1, sizeof *exceptions);
     atomic_init(&exceptions->holders, 1);
     exceptions->policies = policies_get(of->policies);
     exceptions->blocks = blocks_get(of->blocks);
     exceptions->n_policies = policies_count(of->policies);
-    exceptions->blocked = mem_zalloc(exceptions->n_policies + 1, sizeof(struct policy *));
-    for (size_t i = 0; i < exceptions->n_policies; i++)
-        exceptions->blocked[i] = block(of, policies_at(of->policies, i));
-    exceptions->blocked[exceptions->n_policies] = block(of, NULL);
+    exceptions->blocked = of->blocks != NULL ? block_all(of, exceptions->n_policies) : NULL;
+    exceptions->own = variants_copy(of->variants);
+    for (size_t i = 0; i < exceptions->own.n; i++)
+        policy_bind(exceptions->own.at[i].policy, of->table, policies_is_shadow(of->policies));
     return exceptions;
 }
 
@@ -100,9 +85,10 @@ void exceptions_put(struct exceptions *exceptions)
 {
     if (exceptions == NULL || atomic_fetch_sub_explicit(&exceptions->holders, 1, memory_order_acq_rel) > 1)
         return;
-    for (size_t i = 0; i <= exceptions->n_policies; i++)
+    for (size_t i = 0; exceptions->blocked != NULL && i <= exceptions->n_policies; i++)
         variant_free(exceptions->blocked[i]);
     free(exceptions->blocked);
+    variants_fini(&exceptions->own);
     blocks_put(exceptions->blocks);
     policies_put(exceptions->policies);
     free(exceptions);
@@ -111,12 +97,19 @@ void exceptions_put(struct exceptions *exceptions)
 const struct policy *exceptions_policy(const struct exceptions *exceptions, const struct policy *policy,
                                        struct slice subject)
 {
-    if (blocks_find(exceptions->blocks, subject) == NULL)
-        return policy;
-    return exceptions->blocked[policy != NULL ? policy->index : exceptions->n_policies];
+    if (blocks_find(exceptions->blocks, subject) != NULL)
+        return exceptions->blocked[policy != NULL ? policy->index : exceptions->n_policies];
+    const struct policy *own = variants_find(&exceptions->own, subject, policy);
+    return own != NULL ? own : policy;
 }
 
 struct blocks *exceptions_blocks(const struct exceptions *exceptions)
 {
     return exceptions != NULL ? exceptions->blocks : NULL;
+}
+
+const struct variants *exceptions_variants(const struct exceptions *exceptions)
+{
+    static const struct variants none;
+    return exceptions != NULL ? &exceptions->own : &none;
 }

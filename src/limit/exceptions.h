@@ -1,8 +1,8 @@
 /*
- * What operators have ordered for single subjects, beside the policies: who is blocked.
+ * What operators have ordered for single subjects, beside the policies: who is blocked, and who
+ * has other limits than others of its policy.
  *
- * Whoever is excepted is bound by a variant of the policy that would bind it: a copy with the same record, so with the
- * same funnels and debts, and with other limits. So nothing on the way of a command knows of exceptions; who a client
+ * Whoever is excepted is bound by a variant (limit/variant.h) of the policy that would bind it. So nothing on the way of a command knows of exceptions; who a client
  * is bound by is asked when it comes, and when the rules change. Immutable, reference-counted; any thread.
  */
 #ifndef WEIR_LIMIT_EXCEPTIONS_H
@@ -12,6 +12,7 @@
 #include "limit/blocks.h"
 #include "limit/command.h"
 #include "limit/policy.h"
+#include "limit/variant.h"
 
 /* NULL: there are none. */
 struct exceptions;
@@ -22,7 +23,8 @@ struct exceptions_of {
     const struct command_table *table; /* for this call alone */
     struct record *unlimited;          /* of subjects that no policy binds */
     struct blocks *blocks;
-    uint16_t block_id; /* tallies of what blocks refuse */
+    const struct variants *variants; /* of single subjects; copied */
+    uint16_t block_id;               /* tallies of what blocks refuse */
 };
 
 /* NULL where there is nothing to except. */
@@ -43,5 +45,8 @@ static inline const struct policy *exceptions_bind(const struct exceptions *exce
 
 /* All that are blocked; NULL: nobody is. */
 struct blocks *exceptions_blocks(const struct exceptions *exceptions);
+
+/* The limits of single subjects. */
+const struct variants *exceptions_variants(const struct exceptions *exceptions);
 
 #endif

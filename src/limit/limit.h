@@ -40,6 +40,7 @@ struct limit {
     const struct class *class;   /* with UNIT_COMMANDS; else NULL */
     struct rate rate;            /* of a gauge only count and burst, both the limit */
     uint64_t delay_ns;           /* with OVER_DELAY: the longest wait */
+    uint64_t until_ns;           /* an operator has set it until then (monotonic); 0: no end */
     uint16_t position;           /* among the limits of its line in the file */
     uint16_t slot;               /* index of its funnel in each subject (or other holder); set by the ledger */
     uint16_t departures;         /* first slot of its departure's words, if limit_has_places; set by the ledger */
@@ -47,6 +48,7 @@ struct limit {
     uint8_t unit;                /* enum unit */
     uint8_t scope;               /* enum scope */
     uint8_t action;              /* enum action; OVER_DENY has no rate */
+    bool is_own;                 /* an operator has set it for one subject alone */
     bool is_block;               /* an operator has blocked the subject: it denies whatever the mode is */
     char label[LIMIT_LABEL_MAX]; /* "free/write": what a refusal names */
 };

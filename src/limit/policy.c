@@ -139,6 +139,11 @@ const struct classes *policies_classes(const struct policies *policies)
     return policies->classes;
 }
 
+struct classes *policies_own_classes(struct policies *policies)
+{
+    return policies->classes;
+}
+
 size_t policies_count(const struct policies *policies)
 {
     return policies->count;

@@ -114,6 +114,9 @@ const struct policy *policies_find(const struct policies *policies, struct slice
 /* The classes that its limits use. */
 const struct classes *policies_classes(const struct policies *policies);
 
+/* The same to add to, while nobody else has the set. */
+struct classes *policies_own_classes(struct policies *policies);
+
 size_t policies_count(const struct policies *policies);
 const struct policy *policies_at(const struct policies *policies, size_t index);
 

@@ -52,6 +52,32 @@ static void over(struct build *out, const struct limit *limit)
     build_bulk_str(out, text);
 }
 
+/* Has an operator set it for one subject, or for a time? Then a map of it has two fields more. */
+static bool is_set(const struct limit *limit)
+{
+    return limit->is_own || limit->until_ns > 0;
+}
+
+#define SET_FIELDS 2
+
+static void ends_in(struct build *out, uint64_t until_ns, uint64_t now_ns)
+{
+    build_bulk_str(out, "ends_in_ms");
+    build_int(out, until_ns == 0 ? -1 : until_ns > now_ns ? ms_up(until_ns - now_ns) : 0);
+}
+
+static void set_fields(struct build *out, const struct limit *limit, struct slice subject, uint64_t now_ns)
+{
+    if (!is_set(limit))
+        return;
+    build_bulk_str(out, "for");
+    if (limit->is_own)
+        build_bulk(out, subject);
+    else
+        build_nil(out);
+    ends_in(out, limit->until_ns, now_ns);
+}
+
 /* limit, what, rate, burst, per, over: what is configured. */
 static void configured(struct build *out, const struct limit *limit)
 {
@@ -88,10 +114,8 @@ static void who(struct build *out, const struct report_subject *subject)
 
 static void block_fields(struct build *out, const struct block *block, uint64_t now_ns)
 {
-    uint64_t left_ns = block->until_ns > now_ns ? block->until_ns - now_ns : 0;
     field(out, "reason", block->reason);
-    build_bulk_str(out, "ends_in_ms");
-    build_int(out, block->until_ns > 0 ? ms_up(left_ns) : -1);
+    ends_in(out, block->until_ns, now_ns);
 }
 
 /* One more field of a map, for who is blocked. */
@@ -133,9 +157,11 @@ void report_status(struct build *out, const struct policies *policies, const str
     build_bulk_str(out, "limits");
     build_array(out, n);
     for (unsigned i = 0; i < n; i++) {
-        build_map(out, LIMIT_FIELDS);
-        configured(out, &subject->account.policy->limits[i]);
+        const struct limit *limit = &subject->account.policy->limits[i];
+        build_map(out, LIMIT_FIELDS + (is_set(limit) ? SET_FIELDS : 0));
+        configured(out, limit);
         standing(out, subject, i, now_ns);
+        set_fields(out, limit, subject->name, now_ns);
     }
     turns(out, subject);
 }
@@ -252,10 +278,12 @@ void report_explain(struct build *out, const struct policies *policies, const st
     build_bulk_str(out, "limits");
     build_array(out, n);
     for (unsigned i = 0; i < n; i++) {
-        build_map(out, LIMIT_FIELDS + 1);
-        configured(out, &subject->account.policy->limits[i]);
+        const struct limit *limit = &subject->account.policy->limits[i];
+        build_map(out, LIMIT_FIELDS + 1 + (is_set(limit) ? SET_FIELDS : 0));
+        configured(out, limit);
         standing(out, subject, i, ask->now_ns);
         number(out, "binds", gate_binds(subject->account.policy, i, command));
+        set_fields(out, limit, subject->name, ask->now_ns);
     }
     turns(out, subject);
 }
@@ -317,24 +345,51 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
     list_overrides(out, limit->overrides, now_ns);
 }
 
-void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers,
-                 const struct named *named, enum quota_when_down when_down, uint64_t now_ns)
+static size_t count_own(const struct policy *policy)
 {
-    unsigned n = (unsigned)named_count(named);
+    size_t n = 0;
+    for (size_t i = 0; i < policy->n_limits; i++)
+        n += policy->limits[i].is_own;
+    return n;
+}
+
+/* Those that an operator has set for single subjects; what they admit and refuse is counted with their policies' limits. */
+static void list_variants(struct build *out, const struct variants *variants, uint64_t now_ns)
+{
+    for (size_t i = 0; i < variants->n; i++) {
+        const struct policy *policy = variants->at[i].policy;
+        for (size_t j = 0; j < policy->n_limits; j++) {
+            if (!policy->limits[j].is_own)
+                continue;
+            build_map(out, 6 + SET_FIELDS);
+            configured(out, &policy->limits[j]);
+            set_fields(out, &policy->limits[j], slice_str(variants->at[i].subject), now_ns);
+        }
+    }
+}
+
+void report_list(struct build *out, const struct report_list *list, uint64_t now_ns)
+{
+    const struct policies *policies = list->policies;
+    size_t n = named_count(list->named);
     for (size_t i = 0; i < policies_count(policies); i++)
         n += policies_at(policies, i)->n_limits;
+    for (size_t i = 0; i < list->variants->n; i++)
+        n += count_own(list->variants->at[i].policy);
     build_array(out, n);
     for (size_t i = 0; i < policies_count(policies); i++) {
         const struct policy *policy = policies_at(policies, i);
         for (unsigned j = 0; j < policy->n_limits; j++) {
-            build_map(out, 11);
+            build_map(out, 11 + (is_set(&policy->limits[j]) ? SET_FIELDS : 0));
             configured(out, &policy->limits[j]);
-            tallied(out, &policy->limits[j], tallies, n_workers);
+            tallied(out, &policy->limits[j], list->tallies, list->n_workers);
             number(out, "subjects", atomic_load_explicit(&policy->record->subjects, memory_order_relaxed));
+            set_fields(out, &policy->limits[j], SLICE(""), now_ns);
         }
     }
-    for (size_t i = 0; i < named_count(named); i++)
-        list_named(out, named_at(named, i), when_down, now_ns);
+    list_variants(out, list->variants, now_ns);
+    for (size_t i = 0; i < named_count(list->named); i++)
+        list_named(out, named_at(list->named, i), list->when_down, now_ns);
 }
 
 void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns)

@@ -15,6 +15,7 @@
 #include "limit/ledger.h"
 #include "limit/policy.h"
 #include "limit/top.h"
+#include "limit/variant.h"
 #include "quota/named.h"
 #include "resp/build.h"
 
@@ -36,11 +37,18 @@ void report_status(struct build *out, const struct policies *policies, const str
 void report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
                     const struct report_subject *subject, const struct ask *ask, struct slice lane);
 
-/*
- * LIMIT LIST: every limit, with its tallies summed over the workers, and every named one. when_down: limit-when-down.
- */
-void report_list(struct build *out, const struct policies *policies, struct tally *const *tallies, unsigned n_workers,
-                 const struct named *named, enum quota_when_down when_down, uint64_t now_ns);
+/* What LIMIT LIST tells of. */
+struct report_list {
+    const struct policies *policies;
+    const struct variants *variants; /* limits of single subjects */
+    struct tally *const *tallies;    /* summed over the workers */
+    unsigned n_workers;
+    const struct named *named;
+    enum quota_when_down when_down; /* limit-when-down */
+};
+
+/* LIMIT LIST: every limit, with its tallies, those of single subjects, and every named one. */
+void report_list(struct build *out, const struct report_list *list, uint64_t now_ns);
 
 /* LIMIT BLOCKS: the first n of those that are blocked. */
 void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns);

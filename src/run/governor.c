@@ -21,19 +21,20 @@
 #include "run/order_block.h"
 #include "run/order_key.h"
 #include "run/order_line.h"
+#include "run/order_lines.h"
+#include "run/set_lines.h"
 
 struct governor {
     const char *path; /* NULL: no file */
     struct config_file loaded;
     struct config_file running;
     struct command_table *builtin;
+    struct set_lines lines; /* over what runs */
     struct live_rules live;
     struct journal *journal;
     size_t bytes; /* of memory that a configuration has taken so far, at most */
     struct reloads reloads;
 };
-
-#define TOO_MANY_LIMITS "there have been too many different limits since the start: restart weir"
 
 static char *copy_text(const char *text)
 {
@@ -79,11 +80,19 @@ static void on_complaint(void *arg, bool is_error, const char *line)
 
 /* ---- what runs ---- */
 
-static char *adopt_or_say(struct governor *g, const struct config *config, bool is_reload)
+/*
+ * With `lines` over it; after a reload those that do not fit any more are taken out and logged. Returns NULL, or what is
+ * wrong (heap).
+ */
+static char *adopt_or_say(struct governor *g, const struct config *config, struct set_lines *lines, bool is_reload)
 {
-    if (live_rules_adopt(&g->live, config, is_reload))
-        return NULL;
-    return copy_text(TOO_MANY_LIMITS);
+    struct variants variants = {0};
+    char *why = set_lines_apply(lines, config->rules.policies, g->builtin, is_reload ? g->journal : NULL, &variants);
+    if (why == NULL && !live_rules_adopt(&g->live, config, &variants, is_reload))
+        why = copy_text("there have been too many different limits since the start: restart weir");
+    if (why != NULL)
+        variants_fini(&variants);
+    return why;
 }
 
 void governor_on_table(struct governor *g, struct command_table *commands)
@@ -102,6 +111,12 @@ static void drop_file(struct config_file *file)
 {
     config_file_fini(file);
     *file = (struct config_file){0};
+}
+
+static void use_lines(struct governor *g, const struct set_lines *lines)
+{
+    set_lines_fini(&g->lines);
+    g->lines = *lines;
 }
 
 static void take_over(struct governor *g, struct config_file *file)
@@ -123,9 +138,16 @@ static char *read_again(struct governor *g)
     if (g->path == NULL)
         return copy_text("weir was started without a file (-c FILE)");
     struct config *config = config_read(&file, g->builtin);
-    char *why = config != NULL ? adopt_or_say(g, config, true) : complaints.first;
-    if (config != NULL && why == NULL)
+    struct set_lines kept = set_lines_copy(&g->lines);
+    if (config != NULL)
+        set_lines_keep_timed(&kept, g->journal);
+    char *why = config != NULL ? adopt_or_say(g, config, &kept, true) : complaints.first;
+    if (config != NULL && why == NULL) {
         take_over(g, &file);
+        use_lines(g, &kept);
+    } else {
+        set_lines_fini(&kept);
+    }
     drop_file(&file);
     config_free(config);
     return why;
@@ -177,33 +199,76 @@ void governor_reload(struct governor *g)
 
 /* ---- single lines ---- */
 
-/* Use `next`, a changed copy of `running`, from now on; takes it over. Returns NULL, or an error (heap). */
-static char *run_with(struct governor *g, struct config_file *next)
+/*
+ * Use `next`, a changed copy of `running`, from now on, with `lines` over it; takes both over. Returns NULL, or an error
+ * (heap).
+ */
+static char *run_both(struct governor *g, struct config_file *next, struct set_lines *lines)
 {
     struct complaints complaints = {0};
     next->report = on_complaint;
     next->arg = &complaints;
     struct config *config = config_build(next, g->builtin, CONFIG_LIVE);
-    char *why = config != NULL ? adopt_or_say(g, config, false) : complaints.first;
+    char *why = config != NULL ? adopt_or_say(g, config, lines, false) : complaints.first;
     config_free(config);
     if (why == NULL) {
         drop_file(&g->running);
         g->running = *next;
+        use_lines(g, lines);
         return NULL;
     }
     drop_file(next);
+    set_lines_fini(lines);
     char *error = order_error("%s", why);
     free(why);
     return error;
 }
 
-/* Run with `value` in the place of the lines of that name. */
-static char *change(struct governor *g, const struct line_name *name, const char *value)
+static char *run_with(struct governor *g, struct config_file *next)
+{
+    struct set_lines lines = set_lines_copy(&g->lines);
+    return run_both(g, next, &lines);
+}
+
+static char *run_with_lines(struct governor *g, struct set_lines *lines)
 {
     struct config_file next;
     config_file_copy(&next, &g->running);
+    return run_both(g, &next, lines);
+}
+
+/* Run with `value` in the place of the lines of that name, and of what has been set there for a time. */
+static char *change(struct governor *g, const struct line_name *name, const char *value)
+{
+    struct config_file next;
+    struct set_lines lines = set_lines_copy(&g->lines);
+    config_file_copy(&next, &g->running);
     config_file_replace(&next, name, value);
-    return run_with(g, &next);
+    if (name->kind == SECTION_POLICY)
+        set_lines_drop(&lines, name->section, name->key, NULL);
+    return run_both(g, &next, &lines);
+}
+
+/* A line for one subject, or for a time. `name` is the order's line. */
+static char *change_lines(struct governor *g, struct order *order, struct line_name *name)
+{
+    struct set_lines next;
+    char *policy = mem_strndup(name->section.at, name->section.len); /* the rules that own it may be freed */
+    name->section = slice_str(policy);
+    const struct set_line *known = set_lines_find(&g->lines, name->section, name->key, order->key);
+    char *before = known != NULL        ? copy_text(known->expression)
+                   : order->key == NULL ? config_file_value(&g->running, name)
+                                        : NULL;
+    char *error = order->kind == ORDER_SET
+                      ? order_lines_set(order, name, &g->live.rules->identity, &g->lines, clock_ns(), &next)
+                      : order_lines_unset(order, name, &g->lines, &next);
+    if (error == NULL)
+        error = run_with_lines(g, &next);
+    if (error == NULL)
+        order_lines_log(order, name, before, g->journal);
+    free(before);
+    free(policy);
+    return error;
 }
 
 static char *set(struct governor *g, struct order *order)
@@ -212,6 +277,8 @@ static char *set(struct governor *g, struct order *order)
     char *error = order_line(order, g->live.rules->policies, &name);
     if (error != NULL)
         return error;
+    if (order_is_special(order))
+        return change_lines(g, order, &name);
     struct slice value = split_trim(slice_str(order->expression));
     char *expression = mem_strndup(value.at, value.len);
     char *policy = mem_strndup(name.section.at, name.section.len); /* the rules that own it may be freed */
@@ -266,6 +333,8 @@ static char *unset(struct governor *g, struct order *order)
     char *error = order_line(order, g->live.rules->policies, &name);
     if (error != NULL)
         return error;
+    if (order_is_special(order) || set_lines_find(&g->lines, name.section, name.key, NULL) != NULL)
+        return change_lines(g, order, &name);
     char *policy = mem_strndup(name.section.at, name.section.len);
     char *before = config_file_value(&g->running, &name);
     name.section = slice_str(policy);
@@ -307,50 +376,35 @@ static char *set_mode(struct governor *g, struct order *order)
     return error;
 }
 
-/* ---- single subjects ---- */
-
-static char *set_blocks(struct governor *g, struct blocks *next)
-{
-    if (live_rules_set_blocks(&g->live, next))
-        return NULL;
-    blocks_put(next);
-    return order_error(TOO_MANY_LIMITS);
-}
+/* ---- single subjects, and what ends ---- */
 
 static char *block(struct governor *g, struct order *order)
 {
-    struct blocks *next;
-    char *error = order_block(order, &g->live.rules->identity, g->live.blocks, clock_ns(), &next);
-    if (error == NULL)
-        error = set_blocks(g, next);
-    if (error == NULL)
-        order_block_log(order, g->journal);
-    return error;
-}
-
-static char *unblock(struct governor *g, struct order *order)
-{
-    struct blocks *next;
-    char *error = order_unblock(order, g->live.blocks, &next);
-    if (error == NULL)
-        error = set_blocks(g, next);
-    if (error == NULL)
-        order_block_log(order, g->journal);
-    return error;
+    return order_block(order, &g->live, clock_ns());
 }
 
 uint64_t governor_next_end(const struct governor *g)
 {
-    return blocks_next_end(g->live.blocks);
+    uint64_t blocks_ns = blocks_next_end(g->live.blocks), lines_ns = set_lines_next_end(&g->lines);
+    return blocks_ns == 0 || (lines_ns > 0 && lines_ns < blocks_ns) ? lines_ns : blocks_ns;
+}
+
+static void end_lines(struct governor *g, uint64_t now_ns)
+{
+    uint64_t next_ns = set_lines_next_end(&g->lines);
+    if (next_ns == 0 || next_ns > now_ns)
+        return;
+    struct set_lines living = set_lines_copy(&g->lines);
+    set_lines_end(&living, now_ns, g->journal);
+    free(run_with_lines(g, &living));
 }
 
 void governor_end(struct governor *g, uint64_t now_ns)
 {
-    uint64_t next_ns = governor_next_end(g);
-    if (next_ns == 0 || next_ns > now_ns || !has_memory(g))
+    if (!has_memory(g))
         return;
-    order_blocks_ended(g->live.blocks, now_ns, g->journal);
-    free(set_blocks(g, blocks_living(g->live.blocks, now_ns)));
+    order_blocks_end(&g->live, now_ns);
+    end_lines(g, now_ns);
 }
 
 size_t governor_blocks(const struct governor *g, bool *has_been, uint16_t *id)
@@ -372,6 +426,7 @@ static char *compare(struct governor *g, struct order *order)
     if (config != NULL) {
         struct differences d = config_diff(&g->running, &file);
         order_key_differences(g->live.rules->named, clock_ns(), &d);
+        set_lines_differences(&g->lines, &file, clock_ns(), &d);
         order_block_differences(g->live.blocks, clock_ns(), &d);
         order->differences = d.at;
         order->n_differences = d.count;
@@ -389,7 +444,7 @@ static char *(*const kinds[])(struct governor *g, struct order *order) = {
     [ORDER_RELOAD] = reload,   [ORDER_SET] = set,      [ORDER_SET_LIMIT] = set_limit,
     [ORDER_SET_KEY] = set_key, [ORDER_UNSET] = unset,  [ORDER_UNSET_KEY] = unset_key,
     [ORDER_MODE] = set_mode,   [ORDER_DIFF] = compare, [ORDER_BLOCK] = block,
-    [ORDER_UNBLOCK] = unblock,
+    [ORDER_UNBLOCK] = block,
 };
 
 void governor_carry_out(struct governor *g, struct order *order)
@@ -418,7 +473,7 @@ struct governor *governor_new(const struct config *config, const struct config_f
     live_rules_init(&g->live, config, builtin, journal);
     config_file_copy(&g->loaded, file);
     config_file_copy(&g->running, file);
-    if (!live_rules_adopt(&g->live, config, true)) {
+    if (!live_rules_adopt(&g->live, config, &(struct variants){0}, true)) {
         log_error("the configuration has more limits than weir can hold");
         exit(2);
     }
@@ -435,6 +490,7 @@ void governor_free(struct governor *g)
     command_table_put(g->builtin);
     drop_file(&g->loaded);
     drop_file(&g->running);
+    set_lines_fini(&g->lines);
     live_rules_fini(&g->live);
     free(g);
 }

@@ -24,6 +24,7 @@ static void renew(struct live_rules *live, const struct rules *model, struct pol
                                      .table = live->commands,
                                      .unlimited = live->unlimited,
                                      .blocks = live->blocks,
+                                     .variants = &live->variants,
                                      .block_id = live->block.id};
     struct rules rules = *model;
     rules.exceptions = exceptions_new(&of);
@@ -75,9 +76,24 @@ static void inherit(struct live_rules *live, struct named *fresh, bool is_reload
     }
 }
 
-bool live_rules_adopt(struct live_rules *live, const struct config *config, bool is_reload)
+/* Their limits are of the same record as their policies', which have been enrolled. */
+static bool enroll(const struct variants *variants, const struct policies *policies, struct ledger *ledger)
 {
-    if (!policies_enroll(config->rules.policies, live->ledger))
+    for (size_t i = 0; i < variants->n; i++) {
+        struct policy *policy = variants->at[i].policy;
+        policy->record = policies_at(policies, policy->index)->record;
+        for (size_t j = 0; j < policy->n_limits; j++)
+            if (!ledger_enter(ledger, policy->record, limit_line(&policy->limits[j]), &policy->limits[j]))
+                return false;
+    }
+    return true;
+}
+
+bool live_rules_adopt(struct live_rules *live, const struct config *config, const struct variants *variants,
+                      bool is_reload)
+{
+    if (!policies_enroll(config->rules.policies, live->ledger) ||
+        !enroll(variants, config->rules.policies, live->ledger))
         return false;
     if (live->rules != NULL)
         inherit(live, config->rules.named, is_reload);
@@ -92,6 +108,8 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, bool
     }
     log_set_format(config->log_format);
     log_set_level(config->log_level);
+    variants_fini(&live->variants);
+    live->variants = *variants;
     renew(live, &model, policies_rebind(config->rules.policies, live->commands));
     return true;
 }
@@ -134,6 +152,7 @@ void live_rules_fini(struct live_rules *live)
 {
     rules_put(live->rules);
     blocks_put(live->blocks);
+    variants_fini(&live->variants);
     command_table_put(live->commands);
     ledger_free(live->ledger);
 }

@@ -21,6 +21,7 @@ struct live_rules {
     struct rules *rules;            /* one reference; NULL: none yet */
     struct ledger *ledger;
     struct record *unlimited; /* of subjects that no policy binds; the ledger's */
+    struct variants variants; /* bound to no table */
     struct blocks *blocks;    /* one reference; NULL: nobody is blocked */
     struct limit block;       /* its id is that of the tallies of what blocks refuse ... */
     bool has_block;           /* ... once there has been one */
@@ -36,11 +37,12 @@ void live_rules_init(struct live_rules *live, const struct config *start, struct
 void live_rules_fini(struct live_rules *live);
 
 /*
- * Make and use the rules of a configuration: that of the whole file (is_reload), or of a changed line. False: too many
- * limits since the start; nothing has changed.
+ * Make and use the rules of a configuration: that of the whole file (is_reload), or of a changed line; `variants` are
+ * made from its policies, and taken over. False: too many limits since the start; nothing has changed, and the variants
+ * stay the caller's.
  */
 __attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *live, const struct config *config,
-                                                          bool is_reload);
+                                                          const struct variants *variants, bool is_reload);
 
 /* Use another command table; takes over the reference. */
 void live_rules_rebind(struct live_rules *live, struct command_table *commands);

@@ -26,8 +26,8 @@ static struct slice reason_of(const struct order *order)
 
 /* ---- orders ---- */
 
-char *order_block(const struct order *order, const struct identity *identity, const struct blocks *blocks,
-                  uint64_t now_ns, struct blocks **next)
+char *order_block_next(const struct order *order, const struct identity *identity, const struct blocks *blocks,
+                       uint64_t now_ns, struct blocks **next)
 {
     char why[WHY_ROOM];
     struct named_subject named;
@@ -47,7 +47,7 @@ char *order_block(const struct order *order, const struct identity *identity, co
     return NULL;
 }
 
-char *order_unblock(const struct order *order, const struct blocks *blocks, struct blocks **next)
+static char *unblock(const struct order *order, const struct blocks *blocks, struct blocks **next)
 {
     struct slice subject = subject_of(order);
     if (blocks_find(blocks, subject) == NULL)
@@ -58,7 +58,7 @@ char *order_unblock(const struct order *order, const struct blocks *blocks, stru
 
 /* ---- what is told ---- */
 
-void order_block_log(const struct order *order, struct journal *journal)
+static void log_block(const struct order *order, struct journal *journal)
 {
     struct slice subject = subject_of(order), reason = reason_of(order);
     if (order->kind == ORDER_UNBLOCK)
@@ -69,7 +69,7 @@ void order_block_log(const struct order *order, struct journal *journal)
                   reason.len > 0 ? " (" : "", (int)reason.len, reason.at, reason.len > 0 ? ")" : "");
 }
 
-void order_blocks_ended(const struct blocks *blocks, uint64_t now_ns, struct journal *journal)
+static void log_ended(const struct blocks *blocks, uint64_t now_ns, struct journal *journal)
 {
     size_t ended = 0;
     for (size_t i = 0; i < blocks_count(blocks); i++) {
@@ -81,6 +81,37 @@ void order_blocks_ended(const struct blocks *blocks, uint64_t now_ns, struct jou
     if (ended > ENDED_NAMED)
         log_event(journal, LOG_INFO, "unblock", "%zu more subjects are no longer blocked: their time is over",
                   ended - ENDED_NAMED);
+}
+
+/* Takes over `next`. */
+static char *use(struct live_rules *live, struct blocks *next)
+{
+    if (live_rules_set_blocks(live, next))
+        return NULL;
+    blocks_put(next);
+    return order_error("there have been too many different limits since the start: restart weir");
+}
+
+char *order_block(const struct order *order, struct live_rules *live, uint64_t now_ns)
+{
+    struct blocks *next;
+    char *error = order->kind == ORDER_UNBLOCK
+                      ? unblock(order, live->blocks, &next)
+                      : order_block_next(order, &live->rules->identity, live->blocks, now_ns, &next);
+    if (error == NULL)
+        error = use(live, next);
+    if (error == NULL)
+        log_block(order, live->journal);
+    return error;
+}
+
+void order_blocks_end(struct live_rules *live, uint64_t now_ns)
+{
+    uint64_t next_ns = blocks_next_end(live->blocks);
+    if (next_ns == 0 || next_ns > now_ns)
+        return;
+    log_ended(live->blocks, now_ns, live->journal);
+    free(use(live, blocks_living(live->blocks, now_ns)));
 }
 
 static char *text_of(const struct block *one, uint64_t now_ns)

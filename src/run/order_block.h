@@ -10,22 +10,20 @@
 #include "front/order.h"
 #include "limit/blocks.h"
 #include "limit/identity.h"
-#include "limit/journal.h"
 #include "run/config_diff.h"
+#include "run/live_rules.h"
 
-/*
- * Carry out the order on a copy of `blocks`: *next, which the caller then owns. Returns NULL, or an error ("ERR ...",
- * heap), and no *next.
- */
-__attribute__((warn_unused_result)) char *order_block(const struct order *order, const struct identity *identity,
-                                                      const struct blocks *blocks, uint64_t now_ns,
-                                                      struct blocks **next);
-__attribute__((warn_unused_result)) char *order_unblock(const struct order *order, const struct blocks *blocks,
-                                                        struct blocks **next);
+/* Carry out the order, and log it. Returns NULL, or an error ("ERR ...", heap). */
+__attribute__((warn_unused_result)) char *order_block(const struct order *order, struct live_rules *live,
+                                                      uint64_t now_ns);
 
-/* Log what has been done by an order; in order_blocks_ended those whose time is over. */
-void order_block_log(const struct order *order, struct journal *journal);
-void order_blocks_ended(const struct blocks *blocks, uint64_t now_ns, struct journal *journal);
+/* What `blocks` become by an ORDER_BLOCK: *next, which the caller then owns; or an error, and no *next. */
+__attribute__((warn_unused_result)) char *order_block_next(const struct order *order, const struct identity *identity,
+                                                           const struct blocks *blocks, uint64_t now_ns,
+                                                           struct blocks **next);
+
+/* Take back, and log, those whose time is over. */
+void order_blocks_end(struct live_rules *live, uint64_t now_ns);
 
 /* Add all of them to the differences: they are in no file. */
 void order_block_differences(const struct blocks *blocks, uint64_t now_ns, struct differences *differences);

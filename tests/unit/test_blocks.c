@@ -1,4 +1,4 @@
-/* Sets of blocked subjects, and how the policies of those are varied. */
+/* Who is blocked or has limits of its own, and how policies are varied for that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,6 +76,7 @@ static void many_are_kept_in_order(void **state)
 }
 
 static struct command_table *table;
+static const struct variants no_variants;
 
 static const struct policy *bind(const struct exceptions *exceptions, const struct policy *policy, const char *subject)
 {
@@ -122,7 +123,7 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     kit_bind(policies, ledger, table);
     struct record *unlimited = ledger_record(ledger, SLICE(""));
     struct blocks *blocks = with(NULL, "user:ann", "", 0);
-    const struct exceptions_of of = {policies, table, unlimited, blocks, 0};
+    const struct exceptions_of of = {policies, table, unlimited, blocks, &no_variants, 0};
     struct exceptions *exceptions = exceptions_new(&of);
 
     assert_ptr_equal(bind(exceptions, free_one, "user:bob"), free_one);
@@ -140,12 +141,58 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     assert_int_equal(full->n_limits, POLICY_MAX_LIMITS);
     a_block_denies_all_but_control(full);
 
-    const struct exceptions_of none = {policies, table, unlimited, NULL, 0};
+    const struct exceptions_of none = {policies, table, unlimited, NULL, &no_variants, 0};
     assert_null(exceptions_new(&none));
     assert_ptr_equal(bind(NULL, free_one, "user:ann"), free_one);
     exceptions_put(exceptions_get(exceptions));
     exceptions_put(exceptions);
     blocks_put(blocks);
+    policies_put(policies);
+    ledger_free(ledger);
+    command_table_put(table);
+}
+
+static void one_subject_has_limits_of_its_own(void **state)
+{
+    (void)state;
+    char why[256];
+    struct policies *policies = policies_new(classes_new());
+    struct ledger *ledger = ledger_new();
+    struct variants variants = {0};
+    const struct line_span span = {70, true};
+    table = command_table_builtin();
+    struct policy *free_one = kit_policy(policies, "free"), *other = kit_policy(policies, "other");
+    kit_limit(policies, free_one, table, "read", "5/s, 9/m");
+    kit_limit(policies, free_one, table, "write", "3/s");
+    kit_limit(policies, other, table, "read", "1/s");
+
+    struct policy *ann = variants_want(&variants, SLICE("user:ann"), free_one);
+    assert_ptr_equal(variants_want(&variants, SLICE("user:ann"), free_one), ann);
+    assert_ptr_not_equal(variants_want(&variants, SLICE("user:ann"), other), ann);
+    assert_ptr_not_equal(variants_want(&variants, SLICE("user:bob"), free_one), ann);
+    assert_int_equal(variants.n, 3);
+    assert_true(policy_replace_line(policies, ann, table, SLICE("Read"), SLICE("7/s"), &span, why, sizeof why));
+    assert_false(policy_replace_line(policies, ann, table, SLICE("write"), SLICE("fast"), &span, why, sizeof why));
+    assert_false(policy_replace_line(policies, ann, table, SLICE("wriet"), SLICE("1/s"), &span, why, sizeof why));
+    assert_int_equal(ann->n_limits, 2);
+    assert_int_equal(free_one->n_limits, 3);
+    assert_int_equal(ann->limits[0].unit, UNIT_COMMANDS);
+    assert_false(ann->limits[0].is_own);
+    assert_true(ann->limits[1].is_own && ann->limits[1].until_ns == 70 && ann->limits[1].rate.count == 7);
+    assert_string_equal(ann->limits[1].label, "free/read");
+
+    kit_bind(policies, ledger, table);
+    const struct exceptions_of of = {policies, table, ledger_record(ledger, SLICE("")), NULL, &variants, 0};
+    struct exceptions *exceptions = exceptions_new(&of);
+    const struct policy *bound = bind(exceptions, free_one, "user:ann");
+    assert_int_equal(bound->n_limits, 2);
+    assert_int_equal(bound->index, free_one->index);
+    assert_ptr_equal(bind(exceptions, free_one, "user:carl"), free_one);
+    assert_null(bind(exceptions, NULL, "user:ann"));
+    assert_int_equal(exceptions_variants(exceptions)->n, 3);
+    assert_int_equal(exceptions_variants(NULL)->n, 0);
+    exceptions_put(exceptions);
+    variants_fini(&variants);
     policies_put(policies);
     ledger_free(ledger);
     command_table_put(table);
@@ -157,6 +204,7 @@ int main(void)
         cmocka_unit_test(a_set_is_found_changed_and_shared),
         cmocka_unit_test(many_are_kept_in_order),
         cmocka_unit_test(whoever_is_blocked_has_a_variant_of_its_policy),
+        cmocka_unit_test(one_subject_has_limits_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

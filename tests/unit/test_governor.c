@@ -20,6 +20,7 @@
 #include "run/config_build.h"
 #include "run/governor.h"
 #include "run/order_block.h"
+#include "run/order_lines.h"
 
 #define FREE "[policy free]\nmatch = user:free-*\n"
 
@@ -432,15 +433,78 @@ static void test_so_many_are_blocked(void **state)
         all = next;
     }
     struct order order = {.kind = ORDER_BLOCK, .key = copy("user:x"), .key_len = 6};
-    char *error = order_block(&order, &identity, all, 0, &next);
+    char *error = order_block_next(&order, &identity, all, 0, &next);
     assert_string_equal(error, "ERR there are already 10000 blocked subjects: unblock some, or let them end (EX)");
     free(error);
     order.key[5] = '7';
-    assert_null(order_block(&order, &identity, all, 0, &next));
+    assert_null(order_block_next(&order, &identity, all, 0, &next));
     assert_int_equal(blocks_count(next), BLOCKS_MAX);
     free(order.key);
     blocks_put(all);
     blocks_put(next);
+}
+
+static char *set_for(const char *policy_name, const char *subject, const char *lives)
+{
+    struct order *order = order_new(ORDER_SET);
+    order->policy = copy(policy_name);
+    order->what = copy("read");
+    order->expression = copy("7/s");
+    order->key = copy(subject);
+    order->lives = copy(lives);
+    governor_carry_out(governor, order);
+    char *error = copy(order->error);
+    order_free(order);
+    return error;
+}
+
+static void test_lines_for_one_or_for_a_time(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\n");
+    assert_null(set_for("FREE", "user:free-1", "1h"));
+    check_journal("set", "[policy free] read = 7/s for user:free-1, ends in 1h (before: none)");
+    assert_null(set_for("free", NULL, "2h"));
+    check_journal("set", "[policy free] read = 7/s, ends in 2h (before: 10/s)");
+    assert_int_equal(limit(0)->rate.count, 7);
+    uint64_t end_ns = governor_next_end(governor);
+    assert_true(end_ns <= clock_ns() + 3600 * NS_PER_S);
+    governor_end(governor, end_ns);
+    check_journal("unset", "[policy free] read = 7/s for user:free-1 has ended: its time is over");
+    assert_null(governor_rules(governor)->exceptions);
+    assert_int_equal(limit(0)->rate.count, 7);
+    governor_end(governor, governor_next_end(governor));
+    assert_int_equal(limit(0)->rate.count, 10);
+    assert_int_equal(governor_next_end(governor), 0);
+    check_diff(0, NULL, NULL, NULL, NULL);
+    stop();
+}
+
+static void test_so_many_lines_are_set(void **state)
+{
+    (void)state;
+    struct set_lines lines = {0}, next;
+    struct identity identity;
+    char name[32];
+    assert_true(identity_parse(&identity, SLICE("user, ip"), name, sizeof name));
+    for (int i = 0; i < SET_LINES_MAX; i++) {
+        snprintf(name, sizeof name, "user:%d", i);
+        set_lines_put(&lines, &(struct set_line){"free", "read", "1/s", name, 0});
+    }
+    struct order order = {.kind = ORDER_SET, .what = copy("read"), .expression = copy("2/s"), .key = copy("user:x")};
+    const struct line_name line = {SECTION_POLICY, SLICE("free"), SLICE("read")};
+    char *error = order_lines_set(&order, &line, &identity, &lines, 0, &next);
+    assert_string_equal(error, "ERR there are already 1000 lines set for one subject or for a time: take some back, or "
+                               "let them end (EX)");
+    free(error);
+    order.key[5] = '7';
+    assert_null(order_lines_set(&order, &line, &identity, &lines, 0, &next));
+    assert_int_equal(next.n, SET_LINES_MAX);
+    set_lines_fini(&next);
+    set_lines_fini(&lines);
+    free(order.what);
+    free(order.expression);
+    free(order.key);
 }
 
 static void test_settings_that_need_a_restart(void **state)
@@ -495,6 +559,8 @@ int main(void)
         cmocka_unit_test(test_so_many_keys_have_rates_of_their_own),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_so_many_are_blocked),
+        cmocka_unit_test(test_lines_for_one_or_for_a_time),
+        cmocka_unit_test(test_so_many_lines_are_set),
         cmocka_unit_test(test_settings_that_need_a_restart),
         cmocka_unit_test(test_without_a_file),
     };

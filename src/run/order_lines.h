@@ -1,0 +1,35 @@
+/*
+ * Orders about lines of policies for one subject, or for a time (run/set_lines.h): LIMIT SET and UNSET with FOR or EX.
+ * The main thread.
+ */
+#ifndef WEIR_RUN_ORDER_LINES_H
+#define WEIR_RUN_ORDER_LINES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/order.h"
+#include "limit/identity.h"
+#include "limit/journal.h"
+#include "run/config_edit.h"
+#include "run/set_lines.h"
+
+/* Is it about such a line? */
+bool order_is_special(const struct order *order);
+
+/*
+ * Carry out the order on a copy of `lines`: *next, which the caller then owns. `name` is the line's (order_line). Returns
+ * NULL, or an error ("ERR ...", heap), and no *next.
+ */
+__attribute__((warn_unused_result)) char *order_lines_set(const struct order *order, const struct line_name *name,
+                                                          const struct identity *identity,
+                                                          const struct set_lines *lines, uint64_t now_ns,
+                                                          struct set_lines *next);
+__attribute__((warn_unused_result)) char *order_lines_unset(const struct order *order, const struct line_name *name,
+                                                            const struct set_lines *lines, struct set_lines *next);
+
+/* Log what has been done. `before`: what stood there, NULL: nothing. */
+void order_lines_log(const struct order *order, const struct line_name *name, const char *before,
+                     struct journal *journal);
+
+#endif

@@ -1,0 +1,194 @@
+"""LIMIT SET ... FOR a subject, and for a time (EX): what holds for whom, how long, and where it is told."""
+
+import pytest
+from kit.decisions import speaking
+from kit.harness import MODE_IDS, MODES, wait_until
+from kit.limits import OPERATOR, limit_of, login, operator, order, passed, plain
+from kit.resp import Error
+
+USERS = "[policy u]\nmatch = user:*\nread = 5/d\nwrite = 3/d\n" + OPERATOR
+
+
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def limited(request, farm, redis):
+    workers, lanes = request.param
+    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
+
+
+@pytest.fixture
+def weir(farm, redis, users):
+    return farm.weir(redis, sections=USERS, workers=2)
+
+
+def give(weir, *words):
+    assert order(weir, *words) == "OK", words
+
+
+def rate_of(conn, what):
+    return {row["what"]: row["rate"] for row in as_map(plain(conn.call("LIMIT", "STATUS")))["limits"]}[what]
+
+
+def as_map(value):
+    if isinstance(value, dict):
+        return value
+    found = dict(zip(value[::2], value[1::2]))
+    return found | {"limits": [as_map(row) for row in found["limits"]]} if "limits" in found else found
+
+
+# ---- whom ----
+
+
+def test_one_subject_has_another_limit(limited, users):
+    weir = limited(USERS)
+    with login(weir, "alice") as a, login(weir, "alice") as b, login(weir, "bob") as bob:
+        give(weir, "SET", "u", "read", "9/d", "FOR", "user:alice")
+        assert passed(a.ask(*["GET k"] * 5) + b.ask(*["GET k"] * 5)) == 9
+        assert passed(bob.ask(*["GET k"] * 9)) == 5
+        assert limit_of(a.call("GET", "k")) == "u/read", "the limit's name stays"
+        assert passed(a.ask(*["SET k v"] * 5)) == 3, "the other lines are the policy's"
+        with login(weir, "alice") as c:
+            assert limit_of(c.call("GET", "k")) == "u/read"
+
+
+def test_debts_stay(weir):
+    with login(weir, "alice") as a:
+        assert passed(a.ask(*["GET k"] * 4)) == 4
+        give(weir, "SET", "u", "read", "7/d", "FOR", "user:alice", "EX", "1h")
+        assert passed(a.ask(*["GET k"] * 9)) == 1, "it owes 4/5 of a day: 7/d has room for 1/5 of 7"
+        give(weir, "UNSET", "u", "read", "FOR", "user:alice")
+        assert passed(a.ask(*["GET k"] * 3)) == 0
+
+
+def test_who_has_not_come_yet_and_what_the_policy_has_not(weir):
+    give(weir, "SET", "u", "cmd.ping", "1/d", "over", "close", "FOR", "user:alice")
+    give(weir, "SET", "u", "@hash", "deny", "FOR", "user:alice")
+    give(weir, "SET", "u", "cost", "2/d", "FOR", "user:alice")
+    with login(weir, "alice") as a, login(weir, "bob") as bob:
+        assert a.call("HGET", "h", "f") == Error("NOPERM denied by policy u")
+        assert bob.call("HGET", "h", "f") is None
+        assert [limit_of(reply) for reply in a.ask(*["GET k"] * 3)] == [None, None, "u/cost"]
+        assert passed(bob.ask(*["GET k"] * 3)) == 3
+
+
+def test_keys_that_name_subjects(farm, redis):
+    weir = farm.weir(redis, workers=1, sections="[policy default]\nread = 2/d\n" + OPERATOR, identity="key:1, ip")
+    with weir.connect() as a:
+        give(weir, "SET", "default", "read", "4/d", "FOR", "key:acme")
+        assert passed(a.ask(*["GET acme:1"] * 6)) == 4
+        assert passed(a.ask(*["GET other:1"] * 6)) == 2
+
+
+# ---- how long ----
+
+
+def test_for_one_it_ends_by_itself(limited, users):
+    weir = limited(USERS)
+    with login(weir, "alice") as a:
+        give(weir, "SET", "u", "write", "1/h", "FOR", "user:alice", "EX", "300ms")
+        log = plain(order(weir, "LOG"))
+        wait_until(lambda: rate_of(a, "write") == "3/d", "its time is over")
+        assert log[0]["text"].startswith("[policy u] write = 1/h for user:alice, ends in 300ms (before: none), by ")
+        assert plain(order(weir, "LOG"))[0]["text"] == "[policy u] write = 1/h for user:alice has ended: its time is over"
+        assert order(weir, "DIFF") == []
+
+
+def test_for_all_it_ends_by_itself(limited, users):
+    weir = limited(USERS)
+    with login(weir, "alice") as a, login(weir, "bob") as b:
+        give(weir, "SET", "u", "read", "8/d", "burst", "9", "EX", "1h")
+        give(weir, "SET", "u", "write", "4/d", "EX", "400ms")
+        assert [rate_of(conn, "read") for conn in (a, b)] == ["8/d", "8/d"]
+        wait_until(lambda: rate_of(a, "write") == "3/d", "the line of the file holds again")
+        assert rate_of(b, "read") == "8/d"
+        give(weir, "UNSET", "u", "read")
+        assert rate_of(b, "read") == "5/d", "what was set for a time is taken back, not the line"
+        give(weir, "SET", "u", "read", "8/d", "EX", "1h")
+        give(weir, "SET", "u", "read", "7/d")
+        assert rate_of(b, "read") == "7/d"
+        assert [as_map(row)["running"] for row in plain(order(weir, "DIFF"))] == ["7/d"], "set for good"
+
+
+def test_what_ends_goes_back_to_what_was_set_before(weir):
+    with login(weir, "alice") as a:
+        give(weir, "SET", "u", "read", "7/d")
+        give(weir, "SET", "u", "read", "8/d", "EX", "300ms")
+        assert [plain(row) for row in order(weir, "DIFF")][0]["file"] == "5/d"
+        wait_until(lambda: rate_of(a, "read") == "7/d", "what was set without an end")
+
+
+def test_reloads(weir):
+    with login(weir, "alice") as a, login(weir, "bob") as bob:
+        give(weir, "SET", "u", "read", "9/d", "FOR", "user:alice")
+        give(weir, "SET", "u", "read", "8/d", "FOR", "user:bob", "EX", "1h")
+        give(weir, "SET", "u", "write", "6/d", "EX", "1h")
+        give(weir, "RELOAD")
+        assert (rate_of(a, "read"), rate_of(bob, "read"), rate_of(a, "write")) == ("5/d", "8/d", "6/d")
+        assert "dropped, for it was only SET: [policy u] read = 9/d for user:alice" in weir.log()
+        file = weir.config.read_text()
+        weir.config.write_text(file.replace("write = 3/d\n", "") + "\n[policy z]\nmatch = user:z\n")
+        give(weir, "RELOAD")
+        assert (rate_of(bob, "read"), rate_of(a, "write")) == ("8/d", "6/d")
+        weir.config.write_text(file.replace("[policy u]", "[policy v]"))
+        give(weir, "RELOAD")
+        assert (rate_of(a, "read"), rate_of(bob, "read")) == ("5/d", "5/d")
+        assert "dropped: [policy u] write = 6/d: there is no policy of that name" in weir.log()
+        assert "dropped: [policy u] read = 8/d for user:bob: there is no policy of that name" in weir.log()
+
+
+# ---- what is told ----
+
+
+def test_status_list_and_diff(weir, protocol):
+    give(weir, "SET", "u", "read", "9/d", "burst", "2", "FOR", "user:alice", "EX", "1h")
+    give(weir, "SET", "u", "write", "6/d", "EX", "1h")
+    give(weir, "SET", "u", "all", "5/s", "FOR", "user:alice")
+    with login(weir, "alice") as a, speaking(operator(weir), protocol) as op:
+        for conn, words in ((a, ["STATUS"]), (op, ["STATUS", "FOR", "user:alice"]), (a, ["EXPLAIN", "GET", "k"])):
+            rows = {row["what"]: row for row in as_map(plain(conn.call("LIMIT", *words)))["limits"]}
+            assert rows["read"]["for"] == "user:alice" and 3_500_000 < rows["read"]["ends_in_ms"] <= 3_600_000
+            assert rows["write"]["for"] is None and 3_500_000 < rows["write"]["ends_in_ms"] <= 3_600_000
+            assert (rows["all"]["for"], rows["all"]["ends_in_ms"]) == ("user:alice", -1)
+        assert "for" not in as_map(as_map(plain(op.call("LIMIT", "STATUS", "FOR", "user:bob")))["limits"][0])
+        rows = [as_map(row) for row in plain(op.call("LIMIT", "LIST"))]
+        assert [(row["limit"], row["rate"], row.get("for", "")) for row in rows] == [
+            ("u/read", "5/d", ""), ("u/write", "6/d", None), ("u/read", "9/d", "user:alice"), ("u/all", "5/s", "user:alice"),
+        ]  # fmt: skip
+        rows = [as_map(row) for row in plain(op.call("LIMIT", "DIFF"))]
+        assert [(row["section"], row["what"], row["file"]) for row in rows] == [
+            ("policy u", "read for user:alice", ""), ("policy u", "write", "3/d"), ("policy u", "all for user:alice", ""),
+        ]  # fmt: skip
+        assert [row["running"] for row in rows] == ["9/d burst 2 ex 3600s", "6/d ex 3600s", "5/s"]
+
+
+def test_a_block_stands_above_it(weir):
+    with login(weir, "alice") as a:
+        give(weir, "SET", "u", "read", "9/d", "FOR", "user:alice")
+        give(weir, "BLOCK", "user:alice")
+        assert a.call("GET", "k") == Error("NOPERM blocked by the operator")
+        give(weir, "UNBLOCK", "user:alice")
+        assert rate_of(a, "read") == "9/d"
+
+
+ERRORS = [
+    ("SET u read 1/s FOR usr:x", "ERR no such subject: usr:x (did you mean user:x?)"),
+    ("SET u raed 1/s FOR user:x", "ERR [policy u] raed: "),
+    ("SET u read fast FOR user:x", "ERR [policy u] read: "),
+    ("SET v read 1/s FOR user:x", "ERR no policy v"),
+    ("SET u match user:y FOR user:x", "ERR match is not a limit"),
+    ("SET u read 1/s FOR user:x EX", "ERR "),
+    ("SET u read 1/s EX never", "ERR EX: "),
+    ("SET u read 1/s EX 1h FOR user:x", "ERR "),
+    ("SET u read 1/s FOR", "ERR "),
+    ("UNSET u read FOR user:x", "ERR policy u has no limit read for user:x"),
+    ("UNSET u read FOR", "ERR syntax error, something is missing behind 'FOR'"),
+    ("UNSET u read OF user:x", "ERR syntax error, unexpected 'OF'"),
+    ("UNSET u read FOR user:x y", "ERR syntax error, unexpected 'y'"),
+]
+
+
+def test_wrong_orders_are_errors(weir):
+    with operator(weir) as op:
+        for command, error in ERRORS:
+            reply = op.call("LIMIT", *command.split())
+            assert isinstance(reply, Error) and reply.startswith(error), (command, reply)
+        assert op.call("LIMIT", "DIFF") == []
