@@ -49,6 +49,19 @@ void histo_subtract(struct histo *histo, const struct histo *before)
     count_add(&histo->sum_ns, -count_read(&before->sum_ns));
 }
 
+static void take_out(_Atomic uint64_t *count, uint64_t n)
+{
+    uint64_t there = count_read(count);
+    count_set(count, there > n ? there - n : 0);
+}
+
+void histo_take_out(struct histo *histo, const struct histo *part)
+{
+    for (unsigned i = 0; i <= HISTO_BOUNDS; i++)
+        take_out(&histo->buckets[i], count_read(&part->buckets[i]));
+    take_out(&histo->sum_ns, count_read(&part->sum_ns));
+}
+
 uint64_t histo_quantile_ns(const struct histo *histo, double q)
 {
     double wanted = q * (double)histo_count(histo);

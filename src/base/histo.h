@@ -36,6 +36,9 @@ uint64_t histo_count(const struct histo *histo);
 /* Subtract an older copy of the same histogram: what is left was added since. Both are the caller's own copies. */
 void histo_subtract(struct histo *histo, const struct histo *before);
 
+/* Take out what is also in `part`; never below 0, as they may not have been read at one moment. */
+void histo_take_out(struct histo *histo, const struct histo *part);
+
 /*
  * The quantile `q` (0.5, 0.99) in nanoseconds, interpolated within its bucket; at most the longest bound. 0 for an
  * empty histogram.

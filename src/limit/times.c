@@ -17,6 +17,10 @@ static void count(struct times *times, const struct timed *timed, uint64_t now_n
     histo_add(&times->overhead, span(others_ns, request_ns), timed->n);
     if (timed->sent_ns != 0)
         histo_add(&times->upstream, upstream_ns, timed->n);
+    if (timed->waited_us == 0)
+        return;
+    histo_add(&times->held, request_ns, timed->n);
+    histo_add(&times->released, span(timed->waited_us * (uint64_t)NS_IN_US, request_ns), timed->n);
 }
 
 void answered_count(struct answered *answered, struct times *times, uint64_t now_ns)

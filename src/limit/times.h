@@ -17,6 +17,8 @@ struct times {
     struct histo upstream; /* the part between sending it to Redis and the reply */
     struct histo overhead; /* request - upstream - delay - turn: weir's own time */
     struct histo delay;    /* how long limits made commands wait; only of commands that had to */
+    struct histo held;     /* `request` of those that had to ... */
+    struct histo released; /* ... and the same without the wait: request - held + released is what is not deliberate */
     struct histo turn;     /* how long clients waited for their turn; only where they had to */
 };
 

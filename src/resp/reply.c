@@ -190,8 +190,10 @@ static inline bool type_byte(struct reply_scan *scan, struct cursor *c)
         return wait_in(scan, PHASE_TYPE);
     scan->type = *c->at++;
     scan->is_top = scan->kind == '\0' && scan->open == 1;
-    if (scan->is_top && scan->type != '|')
+    if (scan->is_top && scan->type != '|') {
         scan->kind = scan->type;
+        scan->errors += scan_is_error(scan->type);
+    }
     scan->number = 0;
     scan->digits = 0;
     scan->negative = false;
@@ -304,12 +306,13 @@ static enum scan_result reply_scan_stepwise(struct reply_scan *scan, const char 
     return SCAN_FRAME;
 }
 
-uint32_t reply_scan_plain(const struct reply_scan *scan, const char *data, size_t n, uint32_t most, size_t *used)
+uint32_t reply_scan_plain(struct reply_scan *scan, const char *data, size_t n, uint32_t most, size_t *used)
 {
     uint32_t count = 0;
     const char *at = data;
     const char *next;
     while (scan->open == 0 && count < most && (next = leaf_at_hand(at, data + n)) != NULL) {
+        scan->errors += *at == '-';
         at = next;
         count++;
     }
@@ -323,6 +326,7 @@ enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n,
     if (next == NULL)
         return reply_scan_stepwise(scan, data, n, used);
     scan->kind = *data;
+    scan->errors += *data == '-';
     *used = (size_t)(next - data);
     return SCAN_FRAME;
 }

@@ -86,15 +86,22 @@ struct reply_scan {
     uint64_t bulk_left; /* bytes of the current bulk still to come, its CRLF not counted */
     uint64_t number;    /* the header number being read */
     uint8_t phase;
-    uint8_t digits; /* of the header number */
-    bool negative;  /* it began with '-' */
-    uint16_t depth; /* aggregate headers since the last element that was not one */
-    bool is_top;    /* the element being read is inside no other */
-    char type;      /* of the element being read */
-    char kind;      /* type byte of the whole frame, 0 until it has come: '>' is a push; an attribute is part of the
+    uint8_t digits;  /* of the header number */
+    bool negative;   /* it began with '-' */
+    uint16_t depth;  /* aggregate headers since the last element that was not one */
+    bool is_top;     /* the element being read is inside no other */
+    char type;       /* of the element being read */
+    char kind;       /* type byte of the whole frame, 0 until it has come: '>' is a push; an attribute is part of the
                        reply it precedes */
-    uint8_t word;   /* how much is there of a short line whose content is checked */
+    uint8_t word;    /* how much is there of a short line whose content is checked */
+    uint32_t errors; /* how many frames have been errors; wraps around */
 };
+
+/* Is a frame of this kind an error? */
+static inline bool scan_is_error(char kind)
+{
+    return kind == '-' || kind == '!';
+}
 
 /* As request_scan. SCAN_BAD gives no reason: the connection cannot be used any more. */
 __attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_scan *scan, const char *data, size_t n,
@@ -102,10 +109,10 @@ __attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_sca
 
 /*
  * Fast path, between frames only: consume at most `most` whole replies, as long as each is a short status, error,
- * integer or bulk; anything else is left to reply_scan. The scan does not change. Returns how many replies; they took
- * *used bytes.
+ * integer or bulk; anything else is left to reply_scan. Of the scan only `errors` changes. Returns how many replies;
+ * they took *used bytes.
  */
-__attribute__((warn_unused_result)) uint32_t reply_scan_plain(const struct reply_scan *scan, const char *data, size_t n,
+__attribute__((warn_unused_result)) uint32_t reply_scan_plain(struct reply_scan *scan, const char *data, size_t n,
                                                               uint32_t most, size_t *used);
 
 #endif

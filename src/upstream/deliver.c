@@ -73,6 +73,13 @@ static void note_answered(struct lane *lane, const struct call *call, uint32_t n
     tags_drop(&lane->tags, n);
 }
 
+/* `n` errors have answered requests of the oldest call: a client's, or else weir's own, which is not timed. */
+static inline void count_errors(struct lane *lane, const struct call *call, uint32_t n)
+{
+    if (n > 0 && call->arrived_ns != 0)
+        count_add(&lane->base->counts.error_replies, n);
+}
+
 static bool is_plain(struct lane *lane)
 {
     const struct call *call = oldest(lane);
@@ -96,6 +103,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
     enum scan_result result = SCAN_FRAME;
     size_t used;
     uint32_t n_before = call->n;
+    uint32_t errors_before = lane->scan.errors;
     uint32_t n_plain = reply_scan_plain(&lane->scan, p, (size_t)(end - p), call->n, &used);
     if (n_plain > 0)
         note_progress(lane, SCAN_FRAME, used);
@@ -113,6 +121,7 @@ static const char *take_plain(struct lane *lane, const char *p, const char *end)
         note_progress(lane, result, used);
     }
     lane->is_in_frame = result == SCAN_MORE;
+    count_errors(lane, call, lane->scan.errors - errors_before);
 
     bool is_answered = call->n == 0;
     struct rider *rider = call->rider;
@@ -218,6 +227,7 @@ static bool end_frame(struct lane *lane)
         return false;
     } else {
         note_reply(lane, call);
+        count_errors(lane, call, scan_is_error(lane->scan.kind) && !lane->is_muted);
         call->n = confirms ? 0 : call->n - 1;
     }
 

@@ -40,6 +40,7 @@ struct lane_counts {
     _Atomic uint64_t subscribed;        /* connections with subscriptions, now */
     _Atomic uint64_t opened;            /* connections begun */
     _Atomic uint64_t lost[LOSS_COUNT];
+    _Atomic uint64_t error_replies;  /* errors that answered clients' requests */
     _Atomic uint64_t pushes_dropped; /* pushes that nobody on the lane had asked for */
     _Atomic uint64_t is_down;        /* 1: the node is away, as far as this worker knows */
 };

@@ -101,6 +101,22 @@ static void they_add_up_and_what_was_before_can_be_taken_away(void **state)
     assert_in_range(histo_quantile_ns(&sum, 0.99), 25 * US, 50 * US);
 }
 
+static void a_part_can_be_taken_out(void **state)
+{
+    (void)state;
+    struct histo all = {0};
+    struct histo part = {0};
+    histo_add(&all, 1 * MS, 5);
+    histo_add(&all, 30 * US, 7);
+    histo_add(&part, 30 * US, 6);
+    histo_take_out(&all, &part);
+    assert_int_equal(histo_count(&all), 6);
+    assert_int_equal(count_read(&all.sum_ns), 5 * MS + 30 * US);
+    histo_take_out(&all, &part); /* more than is there: none */
+    assert_int_equal(histo_count(&all), 5);
+    assert_in_range(histo_quantile_ns(&all, 0.01), 500 * US, 1 * MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +125,7 @@ int main(void)
         cmocka_unit_test(many_at_once_are_as_many_one_by_one),
         cmocka_unit_test(a_quantile_lies_in_its_bucket),
         cmocka_unit_test(what_is_beyond_all_bounds_is_the_last_bound),
+        cmocka_unit_test(a_part_can_be_taken_out),
         cmocka_unit_test(they_add_up_and_what_was_before_can_be_taken_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

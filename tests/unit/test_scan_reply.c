@@ -372,9 +372,32 @@ static void test_plain_replies_together(void **state)
     assert_int_equal(used, 0);
 }
 
+/* Whole, in pieces, with an attribute in front, and in RESP3's form; those inside a frame are not. */
+static void test_errors_are_counted(void **state)
+{
+    (void)state;
+    static const char replies[] = "-ERR\r\n+OK\r\n!4\r\nERR \r\n*1\r\n-in\r\n|1\r\n+a\r\n-b\r\n-ERR\r\n:1\r\n-ERR\r\n";
+    const size_t len = strlen(replies);
+    for (size_t piece = 1; piece <= len; piece++) {
+        struct reply_scan scan = {0};
+        size_t used;
+        uint32_t frames = 0;
+        for (size_t at = 0; at < len;) {
+            size_t n = len - at < piece ? len - at : piece;
+            frames += reply_scan_plain(&scan, replies + at, n, 99, &used);
+            if (used == 0)
+                frames += reply_scan(&scan, replies + at, n, &used) == SCAN_FRAME;
+            at += used;
+        }
+        assert_int_equal(frames, 7);
+        assert_int_equal(scan.errors, 4);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors_are_counted),
         cmocka_unit_test(test_resp2),
         cmocka_unit_test(test_resp3),
         cmocka_unit_test(test_waiting),

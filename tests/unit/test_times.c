@@ -42,6 +42,7 @@ static void a_request_is_upstream_and_own(void **state)
     check(&times.request, 3, 3 * 150 * US);
     check(&times.upstream, 3, 3 * 100 * US);
     check(&times.overhead, 3, 3 * 50 * US);
+    check(&times.held, 0, 0);
     answered_written(&answered, &times, T + 999 * US);
     check(&times.request, 3, 3 * 150 * US);
 }
@@ -55,6 +56,8 @@ static void a_delay_is_nobodys_time(void **state)
     check(&times.request, 1, 14 * MS);
     check(&times.upstream, 1, 2 * MS);
     check(&times.overhead, 1, 2 * MS);
+    check(&times.held, 1, 14 * MS);
+    check(&times.released, 1, 4 * MS);
 }
 
 /* Other clients' time is none of weir's own. */
