@@ -17,6 +17,11 @@ void figure_count(struct text *out, uint64_t n)
         text_print(out, "%s%c", i > 0 && (len - i) % 3 == 0 ? "," : "", digits[i]);
 }
 
+void figure_whole(struct text *out, double n)
+{
+    figure_count(out, (uint64_t)(n + 0.5));
+}
+
 /* One decimal, but "4" and not "4.0". */
 static void short_real(struct text *out, double value)
 {

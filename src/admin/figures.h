@@ -9,6 +9,7 @@
 #include "base/text.h"
 
 void figure_count(struct text *out, uint64_t n);      /* "1,234,567" */
+void figure_whole(struct text *out, double n);        /* the same of what is read as a real number */
 void figure_rate(struct text *out, double per_s);     /* "0", "3.5", "1,234", "12.3k", "1.23M" */
 void figure_per_s(struct text *out, double per_s);    /* the same with "/s" */
 void figure_bytes(struct text *out, double per_s);    /* "512 B/s", "1.2 MB/s": by 1024 */

@@ -72,15 +72,37 @@ static struct histo since(struct histo *before, const struct histo *now)
     return recent;
 }
 
+/* What commands took since the last point, without what limits made them wait. */
+static struct histo latency(struct times *before, const struct times *now)
+{
+    struct histo recent = since(&before->request, &now->request);
+    struct histo held = since(&before->held, &now->held);
+    struct histo released = since(&before->released, &now->released);
+    histo_take_out(&recent, &held);
+    counts_add(&recent, &released, sizeof recent);
+    return recent;
+}
+
+/* Both quantiles; the second series is the one behind the first. */
+static void push_both(struct history *history, enum series median, const struct histo *recent)
+{
+    push_quantile(history->points[median], recent, MEDIAN);
+    push_quantile(history->points[median + 1], recent, SLOW);
+}
+
 static void push_times(struct history *history, const struct snapshot *s)
 {
-    struct histo requests = since(&history->requests, &s->counts.times.request);
-    struct histo overhead = since(&history->overhead, &s->counts.times.overhead);
+    struct times *before = &history->times;
+    const struct times *now = &s->counts.times;
+    struct histo requests = latency(before, now);
+    struct histo upstream = since(&before->upstream, &now->upstream);
+    struct histo delays = since(&before->delay, &now->delay);
+    struct histo overhead = since(&before->overhead, &now->overhead);
     struct histo turns = since(&history->turns, &s->turns);
-    push_quantile(history->points[SERIES_LATENCY_P50], &requests, MEDIAN);
-    push_quantile(history->points[SERIES_LATENCY_P99], &requests, SLOW);
-    push_quantile(history->points[SERIES_OVERHEAD_P50], &overhead, MEDIAN);
-    push_quantile(history->points[SERIES_OVERHEAD_P99], &overhead, SLOW);
+    push_both(history, SERIES_LATENCY_P50, &requests);
+    push_both(history, SERIES_UPSTREAM_P50, &upstream);
+    push_both(history, SERIES_DELAY_P50, &delays);
+    push_both(history, SERIES_OVERHEAD_P50, &overhead);
     push_quantile(history->points[SERIES_TURN_P99], &turns, SLOW);
 }
 
@@ -93,7 +115,9 @@ static void add_up(const struct snapshot *s, double *totals)
         totals[SERIES_REFUSED] += (double)count_read(&results[RESULT_THROTTLED]);
         totals[SERIES_DELAYED] += (double)count_read(&results[RESULT_DELAYED]);
         totals[SERIES_SHADOWED] += (double)count_read(&results[RESULT_SHADOW]);
+        totals[SERIES_ERRORS] += (double)count_read(&results[RESULT_ERROR]);
     }
+    totals[SERIES_REDIS_ERRORS] = (double)count_read(&s->lanes.error_replies);
     totals[SERIES_BYTES_IN] = (double)s->client_read;
     totals[SERIES_BYTES_OUT] = (double)s->client_written;
 }
@@ -193,6 +217,7 @@ static void take_point(struct history *history, const struct snapshot *s)
         push(history->points[i], grown(totals[i], history->totals[i]) / took_s);
     memcpy(history->totals, totals, sizeof totals);
     push(history->points[SERIES_CONNECTIONS], connections(s));
+    push(history->points[SERIES_IN_FLIGHT], (double)count_read(&s->lanes.in_flight));
     push_times(history, s);
     for (size_t i = 0; i < history->n_limits; i++)
         push_limit(&history->tracks[i], &s->limits[i], took_s);
@@ -215,8 +240,7 @@ static void note_limits(struct history *history, struct snapshot *s)
 static void begin(struct history *history, const struct snapshot *s)
 {
     add_up(s, history->totals);
-    history->requests = s->counts.times.request;
-    history->overhead = s->counts.times.overhead;
+    history->times = s->counts.times;
     history->turns = s->turns;
 }
 
@@ -247,10 +271,14 @@ const char *series_name(enum series series)
     static const char *const names[SERIES_COUNT] = {
         [SERIES_COMMANDS] = "commands_per_second",      [SERIES_REFUSED] = "refused_per_second",
         [SERIES_DELAYED] = "delayed_per_second",        [SERIES_SHADOWED] = "shadowed_per_second",
+        [SERIES_ERRORS] = "errors_per_second",          [SERIES_REDIS_ERRORS] = "redis_errors_per_second",
         [SERIES_BYTES_IN] = "bytes_in_per_second",      [SERIES_BYTES_OUT] = "bytes_out_per_second",
-        [SERIES_CONNECTIONS] = "connections",           [SERIES_LATENCY_P50] = "latency_p50_seconds",
-        [SERIES_LATENCY_P99] = "latency_p99_seconds",   [SERIES_OVERHEAD_P50] = "overhead_p50_seconds",
-        [SERIES_OVERHEAD_P99] = "overhead_p99_seconds", [SERIES_TURN_P99] = "loop_turn_p99_seconds",
+        [SERIES_CONNECTIONS] = "connections",           [SERIES_IN_FLIGHT] = "in_flight",
+        [SERIES_LATENCY_P50] = "latency_p50_seconds",   [SERIES_LATENCY_P99] = "latency_p99_seconds",
+        [SERIES_UPSTREAM_P50] = "upstream_p50_seconds", [SERIES_UPSTREAM_P99] = "upstream_p99_seconds",
+        [SERIES_DELAY_P50] = "delay_p50_seconds",       [SERIES_DELAY_P99] = "delay_p99_seconds",
+        [SERIES_OVERHEAD_P50] = "overhead_p50_seconds", [SERIES_OVERHEAD_P99] = "overhead_p99_seconds",
+        [SERIES_TURN_P99] = "loop_turn_p99_seconds",
     };
     return names[series];
 }

@@ -3,7 +3,7 @@
  *
  * Problem: counters only give totals, and a page that has just been opened has seen nothing. Mechanism: the main thread
  * notes every snapshot here; the snapshot gets its rates and a copy of all points, so that whoever shows it needs no
- * lock. Memory: 9 KB, and 1.2 KB for each limit.
+ * lock. Memory: 15 KB, and 1.2 KB for each limit.
  */
 #ifndef WEIR_ADMIN_HISTORY_H
 #define WEIR_ADMIN_HISTORY_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/histo.h"
+#include "limit/times.h"
 
 #define HISTORY_POINTS 150
 #define HISTORY_STEP_S 2
@@ -27,12 +27,19 @@ enum series {
     SERIES_REFUSED,
     SERIES_DELAYED,
     SERIES_SHADOWED,
-    SERIES_BYTES_IN, /* from clients */
+    SERIES_ERRORS,       /* that weir answered: the upstream is away, an unknown command ... */
+    SERIES_REDIS_ERRORS, /* that Redis answered */
+    SERIES_BYTES_IN,     /* from clients */
     SERIES_BYTES_OUT,
     SERIES_RATES,                      /* how many series are rates */
     SERIES_CONNECTIONS = SERIES_RATES, /* clients, at that moment */
-    SERIES_LATENCY_P50,                /* in seconds, of the commands since the point before; 0: none */
+    SERIES_IN_FLIGHT,                  /* requests sent to Redis and not answered, at that moment */
+    SERIES_LATENCY_P50, /* in seconds, of the commands since the point before, limits' delays left out; 0: none */
     SERIES_LATENCY_P99,
+    SERIES_UPSTREAM_P50, /* the same of times.upstream */
+    SERIES_UPSTREAM_P99,
+    SERIES_DELAY_P50, /* the same of times.delay */
+    SERIES_DELAY_P99,
     SERIES_OVERHEAD_P50, /* the same of times.overhead */
     SERIES_OVERHEAD_P99,
     SERIES_TURN_P99, /* the same of the turns of the workers' loops */
@@ -62,8 +69,9 @@ struct history {
     uint64_t last;               /* the number of the newest point, from 1; 0: none yet */
     size_t n;                    /* how many points there are */
     uint64_t last_ns;            /* when the newest was taken */
-    double totals[SERIES_RATES]; /* the counters at the newest point, as are the three histograms */
-    struct histo requests, overhead, turns;
+    double totals[SERIES_RATES]; /* the counters at the newest point, as are the histograms */
+    struct times times;
+    struct histo turns;
     float points[SERIES_COUNT][HISTORY_POINTS];
     size_t n_limits; /* tracks[i] belongs to snapshot->limits[i] */
     struct track *tracks;

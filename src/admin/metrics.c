@@ -22,7 +22,10 @@ struct metric {
 
 static void show_build(struct sheet *s)
 {
-    put(s, LABELS({"version", s->snapshot->version}, {"libuv", s->snapshot->libuv}, {"hiredis", s->snapshot->hiredis}),
+    const struct snapshot *snapshot = s->snapshot;
+    put(s,
+        LABELS({"name", snapshot->name}, {"version", snapshot->version}, {"libuv", snapshot->libuv},
+               {"hiredis", snapshot->hiredis}),
         1);
 }
 
@@ -206,6 +209,8 @@ static const struct metric metrics[] = {
      "Connections to the upstream with subscriptions."},
     {"weir_upstream_connects_total", "counter", show_opened, "Connections to the upstream that were begun."},
     {"weir_upstream_connections_limit", "gauge", show_lanes_limit, "Most connections for clients: max-lanes."},
+    {"weir_upstream_error_replies_total", "counter", show_error_replies,
+     "Errors that the upstream answered clients' commands."},
     {"weir_upstream_pushes_dropped_total", "counter", show_pushes_dropped,
      "Pushes that nobody on their connection had asked for."},
     {"weir_upstream_errors_total", "counter", show_losses, "Connections to the upstream that failed, by why."},

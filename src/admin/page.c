@@ -4,18 +4,21 @@
 
 #include "admin/chart.h"
 #include "admin/figures.h"
+#include "admin/findings.h"
 #include "admin/page_files.h"
 #include "admin/page_rows.h"
 #include "base/clock.h"
 
 #define HERO_HEIGHT 100.0
 #define TILE_HEIGHT 40.0
+#define PAGE_OLD_NS NS_PER_S /* a command that waits so long for its answer is worth a look */
 
 /* What is being written. */
 struct page {
     struct text *out;
     const struct snapshot *s;
     const char *nonce;
+    struct findings findings;
 };
 
 static void escaped(struct page *p, const char *text)
@@ -97,19 +100,31 @@ static void put_subjects(struct page *p)
     figure_count(p->out, p->s->subjects + p->s->key_subjects);
 }
 
-static void put_alerts(struct page *p)
+static void put_name(struct page *p)
 {
-    if (p->s->not_ready[0]) {
-        text_add(p->out, SLICE("<li>Not ready: "));
-        escaped(p, p->s->not_ready);
-        text_add(p->out, SLICE("</li>"));
+    escaped(p, p->s->name);
+}
+
+/* "3 of 21 limits refusing - orders-eu": what a tab in the background shows. */
+static void put_title(struct page *p)
+{
+    const struct finding *first = &p->findings.rows[0];
+    if (first->level == FINDING_BAD) {
+        text_add_html(p->out, slice_of(first->title.at, first->title.len));
+        text_add(p->out, SLICE(" - "));
     }
-    if (p->s->is_overflowed)
-        text_add(p->out, SLICE("<li>All max-subjects places are taken: newcomers share one subject.</li>"));
-    if (!p->s->is_reload_good) {
-        text_add(p->out, SLICE("<li>The last reload failed, what ran before goes on: "));
-        escaped(p, p->s->reload_error);
-        text_add(p->out, SLICE("</li>"));
+    escaped(p, p->s->name[0] != '\0' ? p->s->name : "weir");
+}
+
+static void put_findings(struct page *p)
+{
+    for (size_t i = 0; i < p->findings.n; i++) {
+        const struct finding *finding = &p->findings.rows[i];
+        text_print(p->out, "<li class=\"%s\"><a href=\"#%s\">", finding_level_name(finding->level), finding->at);
+        text_add_html(p->out, slice_of(finding->title.at, finding->title.len));
+        text_add(p->out, SLICE("</a> <span>"));
+        text_add_html(p->out, slice_of(finding->more.at, finding->more.len));
+        text_add(p->out, SLICE("</span></li>"));
     }
 }
 
@@ -157,21 +172,8 @@ static void put_commands_chart(struct page *p)
 {
     put_chart(p, SERIES_COMMANDS, SERIES_COMMANDS, HERO_HEIGHT, "");
     put_chart(p, SERIES_REFUSED, SERIES_COMMANDS, HERO_HEIGHT, " refused");
-}
-
-static void put_connections_chart(struct page *p)
-{
-    put_chart(p, SERIES_CONNECTIONS, SERIES_CONNECTIONS, TILE_HEIGHT, "");
-}
-
-static void put_latency_chart(struct page *p)
-{
-    put_chart(p, SERIES_LATENCY_P99, SERIES_LATENCY_P99, TILE_HEIGHT, "");
-}
-
-static void put_overhead_chart(struct page *p)
-{
-    put_chart(p, SERIES_OVERHEAD_P99, SERIES_OVERHEAD_P99, TILE_HEIGHT, "");
+    put_chart(p, SERIES_REDIS_ERRORS, SERIES_COMMANDS, HERO_HEIGHT, " redis");
+    put_chart(p, SERIES_ERRORS, SERIES_COMMANDS, HERO_HEIGHT, " errors");
 }
 
 /* ---- clients and upstream ---- */
@@ -199,12 +201,13 @@ static void put_turned_away(struct page *p)
 
 static void put_upstream(struct page *p)
 {
-    escaped(p, node_state_name(p->s->health.state));
+    escaped(p, page_node_state(p->s->health.state));
 }
 
 static void put_upstream_class(struct page *p)
 {
-    escaped(p, node_state_is_up(p->s->health.state) ? "up" : "down");
+    bool is_well = p->s->health.state == NODE_UP;
+    escaped(p, is_well ? "is-up" : node_state_is_up(p->s->health.state) ? "is-slow" : "is-down");
 }
 
 static void put_upstream_address(struct page *p)
@@ -217,14 +220,14 @@ static void put_upstream_errors(struct page *p)
     figure_count(p->out, lanes_lost(&p->s->lanes));
 }
 
-static void put_in_flight(struct page *p)
-{
-    figure_count(p->out, count_read(&p->s->lanes.in_flight));
-}
-
 static void put_oldest(struct page *p)
 {
     figure_duration(p->out, (double)p->s->health.oldest_ns / (double)NS_PER_S);
+}
+
+static void put_oldest_class(struct page *p)
+{
+    escaped(p, p->s->health.oldest_ns >= PAGE_OLD_NS ? "hot" : "");
 }
 
 static void put_lanes(struct page *p)
@@ -262,6 +265,11 @@ static void put_nodes(struct page *p)
 static void put_limits(struct page *p)
 {
     page_limits(p->out, p->s);
+}
+
+static void put_named_hidden(struct page *p)
+{
+    escaped(p, p->s->n_named > 0 ? "" : "hidden");
 }
 
 static void put_named(struct page *p)
@@ -311,7 +319,7 @@ static const struct slot {
     const char *name;
     void (*put)(struct page *page);
     void (*figure)(struct text *out, double value); /* or: how to write the newest value of a series */
-    enum series series;
+    enum series series;                             /* with neither: its chart */
 } slots[] = {
     {"nonce", .put = put_nonce},
     {"style", .put = put_style},
@@ -326,17 +334,28 @@ static const struct slot {
     {"reload", .put = put_reload},
     {"workers", .put = put_workers},
     {"subjects", .put = put_subjects},
-    {"alerts", .put = put_alerts},
+    {"name", .put = put_name},
+    {"title", .put = put_title},
+    {"findings", .put = put_findings},
     {"commands", .figure = figure_rate, .series = SERIES_COMMANDS},
     {"refused", .figure = figure_rate, .series = SERIES_REFUSED},
     {"refused-share", .put = put_refused_share},
     {"delayed", .figure = figure_rate, .series = SERIES_DELAYED},
     {"shadowed", .figure = figure_rate, .series = SERIES_SHADOWED},
+    {"errors", .figure = figure_rate, .series = SERIES_ERRORS},
+    {"redis-errors", .figure = figure_rate, .series = SERIES_REDIS_ERRORS},
     {"commands-peak", .put = put_peak},
     {"commands-chart", .put = put_commands_chart},
-    {"connections-chart", .put = put_connections_chart},
-    {"latency-chart", .put = put_latency_chart},
-    {"overhead-chart", .put = put_overhead_chart},
+    {"connections-chart", .series = SERIES_CONNECTIONS},
+    {"in-flight-chart", .series = SERIES_IN_FLIGHT},
+    {"latency-chart", .series = SERIES_LATENCY_P99},
+    {"upstream-chart", .series = SERIES_UPSTREAM_P99},
+    {"delay-chart", .series = SERIES_DELAY_P99},
+    {"overhead-chart", .series = SERIES_OVERHEAD_P99},
+    {"upstream-p50", .figure = figure_duration, .series = SERIES_UPSTREAM_P50},
+    {"upstream-p99", .figure = figure_duration, .series = SERIES_UPSTREAM_P99},
+    {"delay-p50", .figure = figure_duration, .series = SERIES_DELAY_P50},
+    {"delay-p99", .figure = figure_duration, .series = SERIES_DELAY_P99},
     {"latency-p50", .figure = figure_duration, .series = SERIES_LATENCY_P50},
     {"latency-p99", .figure = figure_duration, .series = SERIES_LATENCY_P99},
     {"overhead-p50", .figure = figure_duration, .series = SERIES_OVERHEAD_P50},
@@ -351,14 +370,16 @@ static const struct slot {
     {"upstream-class", .put = put_upstream_class},
     {"upstream-address", .put = put_upstream_address},
     {"upstream-errors", .put = put_upstream_errors},
-    {"in-flight", .put = put_in_flight},
+    {"in-flight", .figure = figure_whole, .series = SERIES_IN_FLIGHT},
     {"oldest", .put = put_oldest},
+    {"oldest-class", .put = put_oldest_class},
     {"lanes", .put = put_lanes},
     {"lanes-mode", .put = put_lanes_mode},
     {"lane-states", .put = put_lane_states},
     {"nodes-hidden", .put = put_nodes_hidden},
     {"nodes", .put = put_nodes},
     {"limits", .put = put_limits},
+    {"named-hidden", .put = put_named_hidden},
     {"named", .put = put_named},
     {"more-limits", .put = put_more_limits},
     {"top-commands", .put = put_top_commands},
@@ -377,8 +398,10 @@ static void fill(struct page *page, struct slice name)
             continue;
         if (slot->put != NULL)
             slot->put(page);
-        else
+        else if (slot->figure != NULL)
             slot->figure(page->out, now(page, slot->series));
+        else
+            put_chart(page, slot->series, slot->series, TILE_HEIGHT, "");
     }
 }
 
@@ -396,7 +419,8 @@ static bool cut(struct slice *rest, const char *mark, struct slice *before)
 
 void page_write(struct text *out, const struct snapshot *snapshot, const char *nonce)
 {
-    struct page page = {out, snapshot, nonce};
+    struct page page = {.out = out, .s = snapshot, .nonce = nonce};
+    findings_make(&page.findings, snapshot);
     struct slice rest = page_html();
     struct slice piece;
     struct slice name;
@@ -405,4 +429,5 @@ void page_write(struct text *out, const struct snapshot *snapshot, const char *n
         fill(&page, name);
     }
     text_add(out, rest);
+    findings_free(&page.findings);
 }

@@ -5,6 +5,7 @@
 
 #include "admin/chart.h"
 #include "admin/figures.h"
+#include "admin/holders.h"
 #include "limit/rate.h"
 
 #define SPARK_HEIGHT 28.0
@@ -45,6 +46,11 @@ uint64_t lanes_lost(const struct lane_counts *lanes)
     return sum;
 }
 
+const char *page_node_state(enum node_state state)
+{
+    return state == NODE_SILENT ? "does not answer" : node_state_name(state);
+}
+
 void page_nodes(struct text *out, const struct snapshot *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
@@ -52,7 +58,7 @@ void page_nodes(struct text *out, const struct snapshot *s)
         text_add(out, SLICE("<tr><th scope=\"row\" class=\"who\">"));
         escaped(out, node->address);
         text_print(out, "</th><td class=\"%s\">%s</td>", node_state_is_up(node->health.state) ? "up" : "down",
-                   node_state_name(node->health.state));
+                   page_node_state(node->health.state));
         count_cell(out, "Lanes", "", lanes_there(&node->lanes));
         count_cell(out, "In flight", "", count_read(&node->lanes.in_flight));
         count_cell(out, "Opened", "", count_read(&node->lanes.opened));
@@ -105,8 +111,8 @@ static void spark(struct text *out, const struct snapshot_limit *limit, const st
     allowed.most = limit->per_s > allowed.most ? limit->per_s : allowed.most;
     struct chart refused = allowed;
     refused.points = track->over;
-    text_add(out, SLICE("<svg class=\"chart spark\" viewBox=\"0 0 300 28\" preserveAspectRatio=\"none\" "
-                        "aria-hidden=\"true\"><path class=\"rate\" d=\""));
+    text_add(out, SLICE("<div class=\"plot\"><svg class=\"chart spark\" viewBox=\"0 0 300 28\" "
+                        "preserveAspectRatio=\"none\" aria-hidden=\"true\"><path class=\"rate\" d=\""));
     if (limit->per_s > 0)
         text_print(out, "M0 %.4gH300", chart_y(&allowed, limit->per_s));
     text_add(out, SLICE("\"/><path class=\"line\" d=\""));
@@ -114,7 +120,7 @@ static void spark(struct text *out, const struct snapshot_limit *limit, const st
     text_add(out, SLICE("\"/><path class=\"line refused\" d=\""));
     if (over > 0)
         chart_line(out, &refused);
-    text_add(out, SLICE("\"/></svg>"));
+    text_add(out, SLICE("\"/></svg></div>"));
 }
 
 static void use(struct text *out, const struct snapshot_limit *limit)
@@ -128,13 +134,18 @@ static void use(struct text *out, const struct snapshot_limit *limit)
     text_add(out, SLICE("</bdi></span>"));
 }
 
+static void rate_of(struct text *out, const struct snapshot_limit *limit, double per_s)
+{
+    if (is_of_bytes(limit))
+        figure_bytes(out, per_s);
+    else
+        figure_per_s(out, per_s);
+}
+
 /* "133/s of 60/s each" */
 static void passing(struct text *out, const struct snapshot_limit *limit)
 {
-    if (is_of_bytes(limit))
-        figure_bytes(out, limit->allowed_per_s);
-    else
-        figure_per_s(out, limit->allowed_per_s);
+    rate_of(out, limit, limit->allowed_per_s);
     text_add(out, SLICE("<span class=\"sub\">"));
     if (limit->per_s > 0) {
         text_add(out, SLICE("of "));
@@ -144,18 +155,52 @@ static void passing(struct text *out, const struct snapshot_limit *limit)
     text_add(out, SLICE("</span>"));
 }
 
+/* "user:gold-1 100 % 312 of 340/s refused" */
+static void holder_row(struct text *out, const struct holder *holder)
+{
+    text_add(out, SLICE("<li><bdi>"));
+    text_add_html(out, holder->subject);
+    text_add(out, SLICE("</bdi><span>"));
+    if (holder->used >= 0)
+        figure_percent(out, holder->used);
+    text_print(out, "</span><span class=\"%s\">", holder->refused_per_s > 0 ? "hot" : "zero");
+    figure_count(out, holder->refused_per_s);
+    text_add(out, SLICE(" of "));
+    figure_count(out, holder->commands_per_s > holder->refused_per_s ? holder->commands_per_s : holder->refused_per_s);
+    text_add(out, SLICE("/s refused</span></li>"));
+}
+
+/* The name, and behind it who uses most of the limit. */
+static void who(struct text *out, const struct snapshot *s, size_t i)
+{
+    struct holder holders[HOLDERS_MAX];
+    const struct snapshot_limit *limit = &s->limits[i];
+    size_t n = holders_of(s, i, holders);
+    text_add(out, SLICE("<details><summary><span class=\"name\">"));
+    escaped(out, limit->rule);
+    text_add(out, SLICE("</span><span class=\"sub\">"));
+    describe(out, limit);
+    text_add(out, SLICE("</span></summary><p class=\"sub\">"));
+    figure_count(out, limit->subjects);
+    text_print(out, " subject%s in %s%s</p><ul class=\"holders\">", limit->subjects == 1 ? "" : "s", limit->policy,
+               n > 0 ? "; of the heaviest, who uses most:" : "; nobody heavy uses it");
+    for (size_t h = 0; h < n; h++)
+        holder_row(out, &holders[h]);
+    text_add(out, SLICE("</ul></details>"));
+}
+
 static void limit_row(struct text *out, const struct snapshot *s, size_t i)
 {
     const struct snapshot_limit *limit = &s->limits[i];
     const char *state = limit_state_name(limit->state);
     text_print(out, "<tr class=\"%s\" data-key=\"", state);
     escaped(out, limit->rule);
-    text_add(out, SLICE("\"><th scope=\"row\"><span class=\"name\">"));
-    escaped(out, limit->rule);
-    text_add(out, SLICE("</span><span class=\"sub\">"));
-    describe(out, limit);
-    text_print(out, "</span></th><td><span class=\"state\">%s</span></td><td class=\"n\">", state);
+    text_add(out, SLICE("\"><th scope=\"row\">"));
+    who(out, s, i);
+    text_print(out, "</th><td><span class=\"state\">%s</span></td><td class=\"n\" data-l=\"Passing\">", state);
     passing(out, limit);
+    text_print(out, "</td><td class=\"n%s\" data-l=\"Over\">", limit->over_per_s > 0 ? " over" : " zero");
+    rate_of(out, limit, limit->over_per_s);
     text_add(out, SLICE("</td><td>"));
     if (i < s->history->n_limits)
         spark(out, limit, &s->history->tracks[i], s->history->n);
@@ -166,14 +211,16 @@ static void limit_row(struct text *out, const struct snapshot *s, size_t i)
     count_cell(out, "Delayed", limit->state == LIMIT_DELAYING ? " warm" : "", limit->delayed);
     count_cell(out, "Refused", limit->state == LIMIT_REFUSING ? " hot" : "", limit->refused);
     count_cell(out, "Shadowed", limit->state == LIMIT_SHADOWING ? " warm" : "", limit->shadowed);
-    count_cell(out, "Subjects", "", limit->subjects);
     text_add(out, SLICE("</tr>"));
 }
 
+/* What refuses comes first, then what delays ...; else in the order of the configuration. */
 void page_limits(struct text *out, const struct snapshot *s)
 {
-    for (size_t i = 0; i < s->n_limits && i < PAGE_LIMITS; i++)
-        limit_row(out, s, i);
+    for (int state = LIMIT_STATES - 1; state >= 0; state--)
+        for (size_t i = 0; i < s->n_limits && i < PAGE_LIMITS; i++)
+            if (s->limits[i].state == (enum limit_state)state)
+                limit_row(out, s, i);
     if (s->n_limits == 0)
         none(out, 10, "No limits are configured.");
 }

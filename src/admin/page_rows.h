@@ -11,6 +11,9 @@
 #define PAGE_TOP 10
 #define PAGE_EVENTS 20
 
+/* As people say it: "does not answer". */
+const char *page_node_state(enum node_state state);
+
 void page_nodes(struct text *out, const struct snapshot *snapshot);
 void page_limits(struct text *out, const struct snapshot *snapshot);
 void page_named(struct text *out, const struct snapshot *snapshot);

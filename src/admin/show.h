@@ -55,6 +55,7 @@ void show_blocking(struct sheet *s);
 void show_subscribed(struct sheet *s);
 void show_opened(struct sheet *s);
 void show_losses(struct sheet *s);
+void show_error_replies(struct sheet *s);
 void show_pushes_dropped(struct sheet *s);
 void show_lanes_limit(struct sheet *s);
 

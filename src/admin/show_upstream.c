@@ -78,6 +78,11 @@ void show_losses(struct sheet *s)
     }
 }
 
+void show_error_replies(struct sheet *s)
+{
+    put_counts(s, offsetof(struct lane_counts, error_replies));
+}
+
 void show_pushes_dropped(struct sheet *s)
 {
     put_counts(s, offsetof(struct lane_counts, pushes_dropped));

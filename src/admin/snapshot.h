@@ -25,6 +25,14 @@
 #define SNAPSHOT_TEXT 512
 #define SNAPSHOT_RULE (LIMIT_LABEL_MAX + 8)
 
+#define SNAPSHOT_HOLDERS 5
+
+/* Of the heaviest subjects one that uses a limit. */
+struct snapshot_holder {
+    const struct top_entry *row; /* in snapshot.tops */
+    double used;                 /* 0 to 1 */
+};
+
 struct snapshot_limit {
     char rule[SNAPSHOT_RULE]; /* "free/write", "free/write#2": no two are the same */
     char policy[33];
@@ -37,7 +45,9 @@ struct snapshot_limit {
     uint64_t subjects; /* of its policy, in the table now */
     uint16_t id;       /* limit.id */
     double used; /* 0 to 1: of the fullest subject that is known, or with one holder by its rate (run/fullness.h) */
-    char fullest[SUBJECT_NAME_MAX + 1]; /* that subject; "": none */
+    char fullest[SUBJECT_NAME_MAX + 1];               /* that subject; "": none */
+    struct snapshot_holder holders[SNAPSHOT_HOLDERS]; /* `per subject`: the fullest, fullest first */
+    size_t n_holders;
 
     /* ---- set by history_note, for the first HISTORY_LIMITS ---- */
     double allowed_per_s, over_per_s;
@@ -110,6 +120,7 @@ struct snapshot {
     uint64_t unix_ms;
     uint64_t started_unix_ms;
     const char *version, *libuv, *hiredis; /* static */
+    const char *name; /* what operators call this weir, as long as the process lives; "": nothing */
     int pid;
     const char *config_path; /* as long as the process lives; NULL: no file */
     unsigned workers;

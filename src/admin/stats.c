@@ -1,10 +1,13 @@
 #include "admin/stats.h"
 
+#include "admin/findings.h"
+#include "admin/holders.h"
 #include "admin/json.h"
 #include "base/clock.h"
 
 static void write_process(struct text *out, const struct snapshot *s)
 {
+    json_string(out, "name", s->name);
     json_string(out, "version", s->version);
     json_number(out, "time_ms", s->unix_ms);
     json_real(out, "uptime_seconds", (double)(s->unix_ms - s->started_unix_ms) / 1000.0);
@@ -36,6 +39,7 @@ static void write_node(struct text *out, const char *address, const struct snaps
     json_real(out, "oldest_seconds", (double)health->oldest_ns / (double)NS_PER_S);
     json_number(out, "connects", count_read(&lanes->opened));
     json_number(out, "in_flight", count_read(&lanes->in_flight));
+    json_number(out, "error_replies", count_read(&lanes->error_replies));
     json_open_object(out, "connections");
     for (int in = LIST_NONE + 1; in < LIST_COUNT; in++)
         json_number(out, lane_list_name((enum lane_list)in), count_read(&lanes->lists[in]));
@@ -173,6 +177,41 @@ static void write_subjects(struct text *out, const struct snapshot *s)
     json_close_object(out);
 }
 
+static void write_holders(struct text *out, const struct snapshot *s, size_t i)
+{
+    struct holder holders[HOLDERS_MAX];
+    size_t n = holders_of(s, i, holders);
+    json_open_list(out, "holders");
+    for (size_t h = 0; h < n; h++) {
+        json_open_row(out);
+        json_text(out, "subject", holders[h].subject);
+        if (holders[h].used >= 0)
+            json_real(out, "used", holders[h].used);
+        json_number(out, "refused_per_second", holders[h].refused_per_s);
+        json_number(out, "commands_per_second", holders[h].commands_per_s);
+        json_close_object(out);
+    }
+    json_close_list(out);
+}
+
+static void write_findings(struct text *out, const struct snapshot *s)
+{
+    struct findings findings;
+    findings_make(&findings, s);
+    json_open_list(out, "findings");
+    for (size_t i = 0; i < findings.n; i++) {
+        const struct finding *finding = &findings.rows[i];
+        json_open_row(out);
+        json_string(out, "level", finding_level_name(finding->level));
+        json_text(out, "title", slice_of(finding->title.at, finding->title.len));
+        json_text(out, "more", slice_of(finding->more.at, finding->more.len));
+        json_string(out, "at", finding->at);
+        json_close_object(out);
+    }
+    json_close_list(out);
+    findings_free(&findings);
+}
+
 static void write_limits(struct text *out, const struct snapshot *s, uint64_t after)
 {
     json_open_list(out, "limits");
@@ -199,6 +238,7 @@ static void write_limits(struct text *out, const struct snapshot *s, uint64_t af
         json_real(out, "over_per_second", limit->over_per_s);
         json_real(out, "used", limit->used);
         json_string(out, "fullest_subject", limit->fullest);
+        write_holders(out, s, i);
         write_track(out, s, i, after);
         json_close_object(out);
     }
@@ -275,6 +315,7 @@ void stats_write(struct text *out, const struct snapshot *s, uint64_t after)
 {
     text_add(out, SLICE("{"));
     write_process(out, s);
+    write_findings(out, s);
     write_upstream(out, s);
     write_clients(out, s);
     write_commands(out, s);

@@ -331,6 +331,7 @@ struct snapshot *census_take(const struct census *census)
     s->libuv = uv_version_string();
     s->hiredis = control_reader_version();
     s->pid = getpid();
+    s->name = census->config->name != NULL ? census->config->name : "";
     s->config_path = governor_path(census->governor);
     s->workers = census->config->workers;
     s->is_private = census->config->lanes_private;

@@ -9,6 +9,7 @@ void config_free(struct config *config)
     for (size_t i = 0; i < config->n_listens; i++)
         address_fini(&config->listens[i].address);
     free(config->listens);
+    free(config->name);
     address_fini(&config->upstream);
     free(config->admin_socket);
     free(config->admin_hosts);

@@ -30,6 +30,7 @@ struct config {
     struct rules rules;
 
     /* ---- the rest needs a restart, but for the log's format and level ---- */
+    char *name; /* what operators call this weir; NULL: nothing */
     struct listen *listens;
     size_t n_listens;
     struct address upstream;

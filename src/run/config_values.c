@@ -18,6 +18,7 @@
 #include "run/secret.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define NAME_MAX_BYTES 64 /* of `name`: it is to fit into a heading */
 #define USER_MAX 255
 #define ADDRESS_TEXT 512
 
@@ -244,6 +245,18 @@ enum key_result key_admin_socket(const struct config_key *key, struct config *co
     if (!address_parse(&address, slice_str(text), false, why, why_size))
         return KEY_BAD;
     config->admin_socket = address.host;
+    return KEY_SET;
+}
+
+enum key_result key_instance(const struct config_key *key, struct config *config, struct slice value, char *why,
+                             size_t why_size)
+{
+    (void)key;
+    if (value.len == 0 || value.len > NAME_MAX_BYTES) {
+        why_set(why, why_size, "a name has 1 to %d bytes", NAME_MAX_BYTES);
+        return KEY_BAD;
+    }
+    config->name = mem_strndup(value.at, value.len);
     return KEY_SET;
 }
 

@@ -12,11 +12,41 @@ struct look {
     struct snapshot_limit *limits; /* the policy's */
 };
 
-static void raise_to(struct snapshot_limit *limit, double used, struct slice who)
+/* ---- the fullest of each limit ---- */
+
+static bool is_same(const struct top_entry *a, const struct top_entry *b)
 {
+    return slice_eq(slice_of(a->subject, a->subject_len), slice_of(b->subject, b->subject_len));
+}
+
+/* Its place among the holders; a subject is there once, with the most that is known of it. */
+static void rank_holder(struct snapshot_limit *limit, const struct top_entry *row, double used)
+{
+    size_t at = 0;
+    while (at < limit->n_holders && !is_same(limit->holders[at].row, row))
+        at++;
+    if (at == limit->n_holders) {
+        if (at == SNAPSHOT_HOLDERS && limit->holders[--at].used >= used)
+            return;
+        limit->n_holders = at + 1;
+    } else if (limit->holders[at].used >= used) {
+        return;
+    }
+    for (; at > 0 && limit->holders[at - 1].used < used; at--)
+        limit->holders[at] = limit->holders[at - 1];
+    limit->holders[at] = (struct snapshot_holder){row, used};
+}
+
+/* `row`: who it is; NULL: everybody of the policy. */
+static void raise_to(struct snapshot_limit *limit, double used, const struct top_entry *row)
+{
+    struct slice who = row != NULL ? slice_of(row->subject, row->subject_len) : SLICE("");
+    used = used < 1 ? used : 1;
+    if (row != NULL && used > 0)
+        rank_holder(limit, row, used);
     if (used <= limit->used)
         return;
-    limit->used = used < 1 ? used : 1;
+    limit->used = used;
     snprintf(limit->fullest, sizeof limit->fullest, "%.*s", (int)who.len, who.at);
 }
 
@@ -36,33 +66,34 @@ static bool says_something(const struct limit *limit, enum scope scope)
     return limit->scope == scope && limit->action != OVER_DENY && limit->rate.burst > 1;
 }
 
-static void look_at_funnels(const struct look *look, struct subject *holder, enum scope scope, struct slice who)
+static void look_at_funnels(const struct look *look, struct subject *holder, enum scope scope,
+                            const struct top_entry *row)
 {
     struct account account = {.policy = look->policy};
     account.holders[scope] = holder;
     for (unsigned i = 0; i < look->policy->n_limits; i++)
         if (says_something(&look->policy->limits[i], scope))
-            raise_to(&look->limits[i], used_of(&account, i, look->now_ns), who);
+            raise_to(&look->limits[i], used_of(&account, i, look->now_ns), row);
 }
 
-static void look_at_subject(const struct look *look, struct subjects *table, struct slice name)
+static void look_at_subject(const struct look *look, struct subjects *table, const struct top_entry *row)
 {
-    struct subject *subject = subject_find(table, name);
+    struct subject *subject = subject_find(table, slice_of(row->subject, row->subject_len));
     if (subject == NULL)
         return;
     if (subject->record == look->policy->record)
-        look_at_funnels(look, subject, PER_SUBJECT, name);
+        look_at_funnels(look, subject, PER_SUBJECT, row);
     subject_put(table, subject);
 }
 
 /* For a limit on all commands the subject's rate counts too, since its commands may come one by one. */
-static void look_at_rate(const struct look *look, struct slice name, uint64_t per_s)
+static void look_at_rate(const struct look *look, const struct top_entry *row)
 {
     for (unsigned i = 0; i < look->policy->n_limits; i++) {
         const struct limit *limit = &look->policy->limits[i];
         bool is_whole = limit->unit == UNIT_COMMANDS && slice_eq(class_name(limit->class), SLICE("all"));
         if (is_whole && limit->scope == PER_SUBJECT && snapshot_limit_is_fast(&look->limits[i]))
-            raise_to(&look->limits[i], (double)per_s / look->limits[i].per_s, name);
+            raise_to(&look->limits[i], (double)row->per_s / look->limits[i].per_s, row);
     }
 }
 
@@ -70,13 +101,12 @@ static void look_at_top(const struct look *look, const struct snapshot_top *top,
 {
     for (size_t i = 0; i < top->n; i++) {
         const struct top_entry *row = &top->rows[i];
-        struct slice name = slice_of(row->subject, row->subject_len);
         if (!slice_eq(slice_of(row->policy, row->policy_len), slice_str(look->policy->name)))
             continue;
-        look_at_subject(look, look->tables[0], name);
-        look_at_subject(look, look->tables[1], name);
+        look_at_subject(look, look->tables[0], row);
+        look_at_subject(look, look->tables[1], row);
         if (is_of_commands)
-            look_at_rate(look, name, row->per_s);
+            look_at_rate(look, row);
     }
 }
 
@@ -87,7 +117,7 @@ void fullness_look(struct snapshot *snapshot, const struct policies *policies, s
     for (size_t p = 0; p < policies_count(policies); p++) {
         look.policy = policies_at(policies, p);
         if (look.policy->record->everybody != NULL)
-            look_at_funnels(&look, look.policy->record->everybody, PER_POLICY, SLICE(""));
+            look_at_funnels(&look, look.policy->record->everybody, PER_POLICY, NULL);
         for (int by = 0; by < TOP_BY_COUNT; by++)
             look_at_top(&look, &snapshot->tops[by], by == TOP_COMMANDS);
         look.limits += look.policy->n_limits;

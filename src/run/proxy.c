@@ -142,11 +142,12 @@ static void on_said(void *arg, enum log_level level, const char *kind, const cha
 static void tell_ready(struct proxy *proxy, const struct census *census)
 {
     char why[CENSUS_WHY_ROOM];
+    const char *name = proxy->config->name;
     if (proxy->has_been_ready || proxy->crew == NULL || proxy->is_stopping)
         return;
     proxy->has_been_ready = census_is_ready(census, why);
     if (proxy->has_been_ready)
-        log_info("ready");
+        log_info("%s%sready", name != NULL ? name : "", name != NULL ? " is " : "");
     else if (!proxy->has_told_why)
         log_warn("serving clients, but not ready: %s", why);
     proxy->has_told_why = true;

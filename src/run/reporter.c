@@ -48,6 +48,7 @@ bool reporter_start(struct reporter *reporter)
         return true;
     reporter->http = http_start(reporter->fd, reporter->hosts);
     if (reporter->http != NULL) {
+        log_info("page at http://%s/", reporter->text);
         log_info("metrics and health: http://%s/metrics", reporter->text);
         return true;
     }

@@ -1,12 +1,13 @@
 """The operators' page as the server makes it: read without a browser, and without JavaScript."""
 
+import html
 import re
 import signal
 from html.parser import HTMLParser
 
 import pytest
-from kit.admin import ADMIN, get, limit_of, stats
-from kit.harness import REPO, free_port, wait_until
+from kit.admin import ADMIN, get, limit_of, stats, url_of
+from kit.harness import REPO, free_port, run_weir, wait_until
 
 EVIL = "<script>alert(1)</script>"
 ATTRIBUTE = "'\"onmouseover=alert(2)&amp;"
@@ -26,7 +27,7 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.fields, self.tables, self.tags, self.path = {}, {}, [], []
+        self.fields, self.tables, self.tags, self.path, self.title = {}, {}, [], [], ""
         self.feed(text)
         self.close()
 
@@ -52,10 +53,18 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         for tag, attributes in self.path:
+            if tag == "title":
+                self.title += data
             if "data-f" in attributes:
                 self.fields[attributes["data-f"]] = self.fields.get(attributes["data-f"], "") + data
             if tag in ("td", "th"):
                 self.rows[-1][-1] += data
+
+
+def findings(weir):
+    """What stands on top of the page, as text: what is wrong."""
+    listed = re.search(r'id="findings"[^>]*>(.*?)</ul>', get(weir, "/")[2]).group(1)
+    return html.unescape(re.sub(r"<[^>]*>", "", listed))
 
 
 def page_of(weir):
@@ -119,11 +128,14 @@ def test_the_page_changes_nothing(weir):
 
 
 def test_the_source_writes_text_only():
-    script = (REPO / "src/admin/page/page.js").read_text()
+    scripts = sorted((REPO / "src/admin/page").glob("*.js"))
+    script = "".join(path.read_text() for path in scripts)
+    embedded = re.findall(r'FILE_OF\("([a-z]+\.js)"\)', (REPO / "src/admin/page_files.c").read_text())
+    assert sorted(embedded) == [path.name for path in scripts]
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|Function\(", script)
-    html = (REPO / "src/admin/page/page.html").read_text()
-    slots = set(re.findall(r"\{\{([a-z-]+)\}\}", html))
-    code = set(re.findall(r'^    \{"([a-z-]+)", \.(?:put|figure) =', (REPO / "src/admin/page.c").read_text(), re.M))
+    template = (REPO / "src/admin/page/page.html").read_text()
+    slots = set(re.findall(r"\{\{([a-z0-9-]+)\}\}", template))
+    code = set(re.findall(r'^    \{"([a-z0-9-]+)", \.(?:put|figure|series) =', (REPO / "src/admin/page.c").read_text(), re.M))
     assert slots == code and len(slots) > 20
 
 
@@ -142,7 +154,7 @@ def test_what_the_page_says(weir, redis):
         "default/cmd.incr",
         "default/cmd.append",
     ]
-    assert rows[1] == "default/cmd.setcommands 2/m burst 2, per policy, refuse"
+    assert rows[1].startswith("default/cmd.setcommands 2/m burst 2, per policy, refuse")
     assert page.tables["events"][1] == ["Nothing has happened yet."]
     assert page.tables["top-refused"][1] == ["Nobody at the moment."]
     assert {row[0] for row in page.tables["classes"][1:]} >= {"read", "write", "script", "tx"}
@@ -182,9 +194,10 @@ def test_what_limits_do_shows(weir):
         wait_until(both, "one limit refuses, the other only counts")
     page = page_of(weir)
     rows = [attributes.get("class") for tag, attributes in page.tags if tag == "tr" and "data-key" in attributes]
-    assert rows == ["ok", "refusing", "shadowing", "ok"]
-    row = page.tables["limits"][2]
-    assert row[1] == "refusing" and row[5] == "2" and row[6] == "0" and row[7] != "0" and row[9] == "1"
+    assert rows == ["refusing", "shadowing", "ok", "ok"]
+    row = page.tables["limits"][1]
+    assert row[0].startswith("default/cmd.set")
+    assert row[1] == "refusing" and row[6] == "2" and row[7] == "0" and row[8] != "0"
     found = limit_of(stats(weir), "default/cmd.set")
     assert found["used"] > 0.8 and found["throttled"] > 0 and found["allowed"] == 2
     wait_until(lambda: any("cmd.set begins to refuse" in row[-1] for row in page_of(weir).tables["events"]), "an event")
@@ -254,7 +267,7 @@ def test_a_reload_that_fails_is_told(weir):
     weir.config.write_text(good)
     weir.signal(1)
     wait_until(lambda: page_of(weir).fields["reload"].startswith("OK, "), "the reload went well")
-    assert "unknown key" not in re.search(r'id="alerts">(.*?)</ul>', get(weir, "/")[2]).group(1)
+    assert "reload" not in findings(weir)
 
 
 def test_modes_and_an_upstream_that_is_away(farm):
@@ -262,7 +275,8 @@ def test_modes_and_an_upstream_that_is_away(farm):
     page = page_of(weir)
     assert page.fields["mode"] == "shadow" and page.fields["upstream"] == "away"
     assert page.tables["limits"][1] == ["No limits are configured."]
-    assert "<li>Not ready: upstream 127.0.0.1:" in get(weir, "/")[2]
+    assert "name" not in page.fields and page.title == "Redis is away - weir"
+    assert findings(weir).startswith("Redis is away upstream 127.0.0.1:")
 
 
 def test_the_page_says_that_weir_drains(farm, redis):
@@ -274,3 +288,94 @@ def test_the_page_says_that_weir_drains(farm, redis):
         wait_until(lambda: page_of(weir).fields["mode"] == "draining", "the page says so")
         assert stats(weir)["draining"] is True
     assert weir.wait() == 0
+
+
+def test_the_name_of_this_weir(farm, redis):
+    """In the heading, the tab, the log, the JSON and a label; and the log says where the page is."""
+    weir = farm.weir(redis, sections=ADMIN, name="orders-eu <1>")
+    page = page_of(weir)
+    assert page.fields["name"] == "orders-eu <1>" and page.title == "orders-eu <1>"
+    assert stats(weir)["name"] == "orders-eu <1>"
+    assert 'weir_build_info{name="orders-eu <1>",version=' in get(weir, "/metrics")[2]
+    log = weir.log()
+    assert re.search(r"orders-eu <1> is ready$", log, re.M)
+    assert f"page at {url_of(weir, '/')}\n" in log
+    weir.stop()
+    assert run_weir("-t", "-c", weir.config).returncode == 0
+    weir.config.write_text(weir.config.read_text().replace("orders-eu <1>", "x" * 65))
+    said = run_weir("-t", "-c", weir.config)
+    assert said.returncode == 1 and "[weir] name: a name has 1 to 64 bytes" in said.stderr + said.stdout
+
+
+def test_who_a_limit_holds_back(farm, redis):
+    sections = "[policy default]\nread = 20/m\ncmd.set = deny\nwrite = 1000/s\n" + ADMIN
+    weir = farm.weir(redis, sections=sections, identity="name, ip")
+    with weir.connect() as ann, weir.connect() as ben:
+        ann.call("CLIENT", "SETNAME", "ann")
+        ben.call("CLIENT", "SETNAME", "ben")
+
+        def holders(rule):
+            return {row["subject"]: row for row in limit_of(stats(weir), rule)["holders"]}
+
+        ben.ask("GET x", "GET x")
+
+        def both():
+            ann.ask(*["GET x"] * 30, "SET a 1")
+            ben.call("PING")  # it stays among the heaviest
+            return len(holders("default/read")) == 2 and holders("default/cmd.set") and holders("default/read")
+
+        found = wait_until(both, "both use the limit", 20)
+        assert list(found) == ["name:ann", "name:ben"], "the fullest first"
+        assert found["name:ann"]["used"] > 0.9 > found["name:ben"]["used"] > 0
+        assert found["name:ann"]["refused_per_second"] > 0 and found["name:ann"]["commands_per_second"] > 0
+        assert "used" not in holders("default/cmd.set")["name:ann"], "what is always refused is never full"
+        assert holders("default/write") == {}
+        row = next(row for row in page_of(weir).tables["limits"] if row[0].startswith("default/read"))
+        assert " subjects in default; of the heaviest, who uses most:name:ann" in row[0] and "/s refused" in row[0]
+
+
+def test_errors_of_redis_and_of_weir_are_told_apart(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, sections=ADMIN + "[policy default]\ninflight = 100\n", workers=1)
+    with weir.connect() as conn:
+        conn.ask("SET s x")
+        conn.ask(*["LPUSH s 1"] * 5, "GET s", "MULTI", "LPUSH s 1", "EXEC")  # an error within EXEC's answer is not one
+        conn.ask("SUBSCRIBE", "EVALSHA x 0", "NIX")
+        conn.call("HELLO", "3")
+        conn.call("EVAL", "return redis.error_reply('ERR own')", "0")
+        conn.call("EVAL", "return {redis.error_reply('ERR in')}", "0")
+        seen = wait_until(lambda: upstream_errors(weir) >= 9 and upstream_errors(weir), "they are counted")
+        assert seen == 9
+        assert stats(weir)["upstream"]["error_replies"] == 9
+        wait_until(lambda: max(stats(weir, 0)["history"]["redis_errors_per_second"], default=0) > 0, "a point", 20)
+        assert max(stats(weir, 0)["history"]["errors_per_second"]) == 0
+        redis.kill()
+
+        def is_told():
+            with weir.connect() as other:
+                other.ask("GET x")
+            return "weir answers" in findings(weir)
+
+        wait_until(is_told, "weir answers in its place", 20)
+    assert findings(weir).startswith("Redis is away")
+
+
+def upstream_errors(weir):
+    return int(re.search(r"^weir_upstream_error_replies_total\{.*\} (\d+)$", get(weir, "/metrics")[2], re.M).group(1))
+
+
+def test_deliberate_delay_is_no_latency(farm, redis):
+    weir = farm.weir(redis, sections=ADMIN + "[policy default]\ncmd.get = 2/s over delay 20s\n")
+    with weir.connect() as conn:
+        conn.ask(*["GET x"] * 8)
+
+        def is_seen():
+            points = stats(weir, 0)["history"]
+            has_both = all(max(points[f"{what}_p50_seconds"], default=0) > 0 for what in ("delay", "latency"))
+            return has_both and points
+
+        points = wait_until(is_seen, "a point with delays", 20)
+    assert max(points["delay_p50_seconds"]) > max(points["latency_p50_seconds"])
+    assert max(points["upstream_p50_seconds"]) > 0
+    times = stats(weir)["times"]
+    assert times["request"]["sum_seconds"] > times["delay"]["sum_seconds"] > 1

@@ -1,0 +1,129 @@
+/*
+ * Charts as admin/chart.c draws them, and what they say of one moment: to a pointer over them, and to the arrow keys.
+ */
+
+const POINTS = 150, STEP_S = 2, WIDTH = 300, EDGE = 1.5;
+
+const peak = (points) => Math.max(0, ...points);
+const short4 = (x) => Number(x.toPrecision(4));
+const height = (value, most, high) => short4(EDGE + (1 - (most > 0 ? Math.min(value / most, 1) : 0)) * (high - 2 * EDGE));
+const across = (points, i) => short4((POINTS - points.length + i) * WIDTH / (POINTS - 1));
+const line = (points, most, high) =>
+  peak(points) > 0 ? points.map((v, i) => (i ? 'L' : 'M') + across(points, i) + ' ' + height(v, most, high)).join('') : '';
+
+/* ---- the history: all of it once, then only what is new ---- */
+
+let last = 0, newestMs = 0, seenMs = 0; /* times of the newest point, and of the newest answer */
+const series = {}, tracks = new Map();
+const append = (kept, fresh) => { kept.push(...fresh); kept.splice(0, kept.length - POINTS); };
+const forget = () => {
+  last = 0;
+  tracks.clear();
+  for (const name in series) delete series[name];
+};
+const remember = (stats) => {
+  const { step_seconds, last: newest, ...lists } = stats.history;
+  for (const name in lists) append(series[name] ||= [], lists[name]);
+  const known = new Set();
+  for (const limit of stats.limits) {
+    if (!limit.history) continue;
+    const track = tracks.get(limit.rule) || { allowed: [], over: [] };
+    append(track.allowed, limit.history.allowed_per_second);
+    append(track.over, limit.history.over_per_second);
+    tracks.set(limit.rule, track);
+    known.add(limit.rule);
+  }
+  for (const rule of tracks.keys()) if (!known.has(rule)) tracks.delete(rule);
+  if (newest !== last) newestMs = stats.time_ms;
+  last = newest;
+  seenMs = stats.time_ms;
+};
+
+/* ---- what a chart says of one moment ---- */
+
+const tip = $('tip'), cross = make('div', 'cross');
+let reading = null; /* the plot that is being read, and which of its points */
+
+const closeTip = () => {
+  reading = null;
+  tip.hidden = true;
+  cross.remove();
+};
+
+const showTip = () => {
+  const { plot, at } = reading, lists = plot.read().filter(([, list]) => list.length > 0);
+  if (!plot.node.isConnected || lists.length === 0) return closeTip();
+  const back = POINTS - 1 - at;
+  const values = lists.map(([label, list, figure]) => {
+    const value = list[list.length - 1 - back];
+    return label + ' ' + (value === undefined ? '\u2013' : figure(value));
+  });
+  write(tip, clock(newestMs - back * STEP_S * 1000) + '  ' + values.join(', '));
+  mark(plot.node, 'aria-valuenow', String(-back * STEP_S));
+  mark(plot.node, 'aria-valuetext', tip.textContent);
+  cross.style.left = at * 100 / (POINTS - 1) + '%';
+  if (cross.parentNode !== plot.node) plot.node.append(cross);
+  tip.hidden = false;
+  const box = plot.node.getBoundingClientRect(), own = tip.getBoundingClientRect();
+  const x = box.left + box.width * at / (POINTS - 1) - own.width / 2;
+  tip.style.left = Math.max(4, Math.min(x, document.documentElement.clientWidth - own.width - 4)) + 'px';
+  tip.style.top = (box.top > own.height + 8 ? box.top - own.height - 4 : box.bottom + 4) + 'px';
+};
+
+const clamp = (at) => Math.max(0, Math.min(POINTS - 1, at));
+const readAt = (plot, at) => { reading = { plot, at: clamp(at) }; showTip(); };
+const moves = { ArrowLeft: (at) => at - 1, ArrowRight: (at) => at + 1, PageUp: (at) => at - 15, PageDown: (at) => at + 15, Home: () => 0, End: () => POINTS - 1 };
+
+const onKey = (plot, event) => {
+  const at = reading && reading.plot === plot ? reading.at : POINTS - 1;
+  if (event.key === 'Escape') closeTip();
+  else if (moves[event.key]) readAt(plot, moves[event.key](at));
+  else if (!plot.move || !plot.move(event.key)) return;
+  event.preventDefault();
+};
+
+/* `read` gives [label, points, how to write one] for each line; `move(key)`, if given, goes to another chart. */
+const makeReadable = (node, name, read, move) => {
+  const plot = { node, read, move };
+  for (const [key, value] of [['role', 'slider'], ['aria-label', name], ['aria-valuemin', String((1 - POINTS) * STEP_S)], ['aria-valuemax', '0'], ['aria-valuenow', '0'], ['aria-valuetext', 'now']])
+    node.setAttribute(key, value);
+  if (!move) node.tabIndex = 0;
+  const point = (event) => {
+    const box = node.getBoundingClientRect();
+    readAt(plot, Math.round((event.clientX - box.left) / box.width * (POINTS - 1)));
+  };
+  node.addEventListener('pointermove', point);
+  node.addEventListener('pointerdown', point);
+  node.addEventListener('pointerleave', () => { if (document.activeElement !== node) closeTip(); });
+  node.addEventListener('focus', () => { if (node.matches(':focus-visible')) readAt(plot, POINTS - 1); });
+  node.addEventListener('blur', closeTip);
+  node.addEventListener('keydown', (event) => onKey(plot, event));
+};
+document.addEventListener('scroll', () => { if (reading) showTip(); }, { passive: true });
+
+/* ---- the charts on top ---- */
+
+const charts = [
+  ['chart-commands', 100, [['commands', 'commands_per_second', perSecond], ['refused', 'refused_per_second', perSecond],
+    ['errors from Redis', 'redis_errors_per_second', perSecond], ['from weir', 'errors_per_second', perSecond]]],
+  ['chart-upstream', 40, [['p99', 'upstream_p99_seconds', duration], ['p50', 'upstream_p50_seconds', duration]]],
+  ['chart-latency', 40, [['p99', 'latency_p99_seconds', duration], ['p50', 'latency_p50_seconds', duration]]],
+  ['chart-overhead', 40, [['p99', 'overhead_p99_seconds', duration], ['p50', 'overhead_p50_seconds', duration]]],
+  ['chart-in-flight', 40, [['in flight', 'in_flight', count]]],
+  ['chart-delay', 40, [['p99', 'delay_p99_seconds', duration], ['delayed', 'delayed_per_second', perSecond]]],
+  ['chart-connections', 40, [['connections', 'connections', count]]],
+];
+for (const [id, , lists] of charts)
+  makeReadable($(id), $(id).dataset.name, () => lists.map(([label, name, figure]) => [label, series[name] || [], figure]));
+
+const drawCharts = () => {
+  for (const [id, high, lists] of charts) {
+    const paths = $(id).querySelectorAll('.area, .line'), most = peak(series[lists[0][1]]);
+    lists.slice(0, paths.length / 2).forEach(([, name], i) => {
+      const d = line(series[name], most, high);
+      mark(paths[2 * i], 'd', d && d + 'V' + high + 'H' + across(series[name], 0) + 'Z');
+      mark(paths[2 * i + 1], 'd', d);
+    });
+  }
+  if (reading) showTip();
+};

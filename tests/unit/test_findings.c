@@ -1,0 +1,202 @@
+/* findings: what is wrong, most urgent first; holders: who is behind a limit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/findings.h"
+#include "admin/holders.h"
+#include "base/clock.h"
+
+#define LIMITS 5
+
+static struct snapshot *s;
+
+static int set_up(void **state)
+{
+    (void)state;
+    s = snapshot_new();
+    assert_non_null(s);
+    s->name = "";
+    s->is_reload_good = true;
+    s->history = history_new();
+    s->n_limits = LIMITS;
+    s->limits = calloc(LIMITS, sizeof *s->limits);
+    assert_non_null(s->limits);
+    for (int i = 0; i < LIMITS; i++) {
+        snprintf(s->limits[i].rule, sizeof s->limits[i].rule, "free/l%d", i);
+        strcpy(s->limits[i].policy, "free");
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    snapshot_put(s);
+    return 0;
+}
+
+static void set_now(enum series series, double value)
+{
+    s->history->points[series][HISTORY_POINTS - 1] = (float)value;
+}
+
+/* "bad: title | more" in lines. */
+static void expect(const char *wanted)
+{
+    struct findings findings;
+    char lines[2048] = "";
+    size_t len = 0;
+    findings_make(&findings, s);
+    assert_in_range(findings.n, 1, FINDINGS_MAX);
+    for (size_t i = 0; i < findings.n; i++) {
+        const struct finding *f = &findings.rows[i];
+        len += (size_t)snprintf(lines + len, sizeof lines - len, "%s: %.*s | %.*s\n", finding_level_name(f->level),
+                                (int)f->title.len, f->title.at, (int)f->more.len, f->more.len > 0 ? f->more.at : "");
+    }
+    findings_free(&findings);
+    assert_string_equal(lines, wanted);
+}
+
+static void nothing_is_wrong(void **state)
+{
+    (void)state;
+    expect("good: Nothing is wrong | none of 5 limits refuses\n");
+    s->n_limits = 0;
+    expect("good: Nothing is wrong | no limits are configured\n");
+    s->n_limits = LIMITS;
+}
+
+static void limits_are_named_and_counted(void **state)
+{
+    (void)state;
+    for (int i = 1; i < LIMITS; i++)
+        s->limits[i].state = LIMIT_REFUSING;
+    s->limits[0].state = LIMIT_DELAYING;
+    set_now(SERIES_COMMANDS, 5000);
+    set_now(SERIES_REFUSED, 1203);
+    expect("bad: 4 of 5 limits refusing | 1,203/s: free/l1, free/l2, free/l3 and 1 more\n"
+           "warn: 1 of 5 limits delaying | free/l0\n");
+}
+
+static void errors_count_from_one_percent_on(void **state)
+{
+    (void)state;
+    set_now(SERIES_COMMANDS, 1000);
+    set_now(SERIES_REDIS_ERRORS, 9);
+    expect("good: Nothing is wrong | none of 5 limits refuses\n");
+    set_now(SERIES_REDIS_ERRORS, 10);
+    set_now(SERIES_ERRORS, 500);
+    expect("bad: weir answers 500 errors/s | to 50 % of all commands\n"
+           "warn: Redis answers 10 errors/s | to 1 % of all commands\n");
+}
+
+static void what_keeps_weir_from_serving_is_first(void **state)
+{
+    (void)state;
+    s->limits[2].state = LIMIT_REFUSING;
+    s->limits[3].state = LIMIT_SHADOWING;
+    s->is_reload_good = false;
+    s->is_overflowed = true;
+    strcpy(s->reload_error, "weir.conf:2: nonsense");
+    s->health.state = NODE_AWAY;
+    strcpy(s->not_ready, "upstream 127.0.0.1:6379 is away");
+    expect("bad: Redis is away | upstream 127.0.0.1:6379 is away\n"
+           "bad: 1 of 5 limits refusing | free/l2\n"
+           "bad: The last reload failed | what ran before goes on: weir.conf:2: nonsense\n"
+           "warn: 1 of 5 limits shadowing | free/l3\n"
+           "warn: All max-subjects places are taken | newcomers share one subject\n");
+}
+
+static void a_drain_says_how_many_are_left(void **state)
+{
+    (void)state;
+    s->is_draining = true;
+    strcpy(s->not_ready, "stopping");
+    set_now(SERIES_CONNECTIONS, 1);
+    expect("bad: Draining | no new clients; 1 connection is still in the middle of something\n");
+    set_now(SERIES_CONNECTIONS, 12);
+    expect("bad: Draining | no new clients; 12 connections are still in the middle of something\n");
+    s->is_draining = false;
+    strcpy(s->not_ready, "starting");
+    expect("bad: Not ready | starting\n");
+}
+
+static void a_redis_that_is_there_and_does_not_get_on(void **state)
+{
+    (void)state;
+    s->health = (struct snapshot_health){.state = NODE_SILENT, .oldest_ns = 3 * NS_PER_S};
+    strcpy(s->not_ready, "upstream 127.0.0.1:6379 does not answer (for 3.2 s)");
+    expect("bad: Redis does not answer | upstream 127.0.0.1:6379 does not answer (for 3.2 s)\n");
+    s->not_ready[0] = '\0';
+    s->health.state = NODE_BUSY;
+    expect("warn: Redis is busy | a script runs; the oldest command has waited 3 s\n");
+    s->health = (struct snapshot_health){.state = NODE_PAUSED};
+    expect("warn: Redis is paused | CLIENT PAUSE holds commands back\n");
+}
+
+static const struct top_entry *top(enum top_by by, const char *subject, const char *policy, uint64_t per_s)
+{
+    struct top_entry *row = &s->tops[by].rows[s->tops[by].n++];
+    row->subject_len = (uint16_t)strlen(subject);
+    row->policy_len = (uint16_t)strlen(policy);
+    memcpy(row->subject, subject, row->subject_len);
+    memcpy(row->policy, policy, row->policy_len);
+    row->per_s = per_s;
+    return row;
+}
+
+static void expect_holder(const struct holder *holder, const char *name, double used, uint64_t refused,
+                          uint64_t commands)
+{
+    assert_true(slice_eq(holder->subject, slice_str(name)));
+    assert_true(holder->used > used - 0.001 && holder->used < used + 0.001);
+    assert_int_equal(holder->refused_per_s, refused);
+    assert_int_equal(holder->commands_per_s, commands);
+}
+
+static void holders_are_the_fullest_then_who_is_refused(void **state)
+{
+    (void)state;
+    struct holder out[HOLDERS_MAX];
+    struct snapshot_limit *limit = &s->limits[1];
+    assert_int_equal(holders_of(s, 1, out), 0);
+    limit->holders[0] = (struct snapshot_holder){top(TOP_COMMANDS, "user:a", "free", 90), 0.97};
+    limit->holders[1] = (struct snapshot_holder){top(TOP_COMMANDS, "user:b", "free", 40), 0.5};
+    limit->n_holders = 2;
+    top(TOP_REFUSED, "user:c", "free", 7);
+    top(TOP_REFUSED, "user:a", "free", 5);
+    top(TOP_REFUSED, "user:d", "gold", 4);
+    assert_int_equal(holders_of(s, 1, out), 2);
+    expect_holder(&out[0], "user:a", 0.97, 5, 90);
+    expect_holder(&out[1], "user:b", 0.5, 0, 40);
+    limit->state = LIMIT_REFUSING;
+    assert_int_equal(holders_of(s, 1, out), 3);
+    expect_holder(&out[2], "user:c", -1, 7, 0);
+    for (int i = 0; i < SNAPSHOT_TOP - 3; i++) {
+        char name[] = "user:zA";
+        name[6] = (char)('A' + i);
+        top(TOP_REFUSED, name, "free", 1);
+    }
+    assert_int_equal(holders_of(s, 1, out), HOLDERS_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_is_wrong, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(limits_are_named_and_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(errors_count_from_one_percent_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_keeps_weir_from_serving_is_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_drain_says_how_many_are_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_redis_that_is_there_and_does_not_get_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(holders_are_the_fullest_then_who_is_refused, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
