@@ -32,35 +32,58 @@ static void find_drain(struct findings *findings, const struct snapshot *s)
     text_print(&finding->more, " connection%s still in the middle of something", left == 1 ? " is" : "s are");
 }
 
-static void find_unready(struct findings *findings, const struct snapshot *s)
+/* "; 154 commands in flight, the oldest for 6.8 s" */
+static void put_waiting(struct text *out, const struct snapshot *s)
 {
-    static const char *const titles[] = {[NODE_UP] = "Not ready",
-                                         [NODE_BUSY] = "Not ready",
-                                         [NODE_PAUSED] = "Not ready",
-                                         [NODE_SILENT] = "Redis does not answer",
-                                         [NODE_AWAY] = "Redis is away"};
-    bool is_drain = s->is_draining && node_state_is_up(s->health.state);
-    if (s->not_ready[0] == '\0' || is_drain)
-        return;
-    struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
-    text_add(&finding->title, slice_str(titles[s->health.state]));
-    if (!s->is_draining)
-        text_add(&finding->more, slice_str(s->not_ready));
-}
-
-/* It is there, and does not get on with what clients ask. */
-static void find_hold(struct findings *findings, const struct snapshot *s)
-{
-    bool is_busy = s->health.state == NODE_BUSY;
-    if (!is_busy && s->health.state != NODE_PAUSED)
-        return;
-    struct finding *finding = add(findings, FINDING_WARN, "upstream-tile");
-    text_add(&finding->title, is_busy ? SLICE("Redis is busy") : SLICE("Redis is paused"));
-    text_add(&finding->more, is_busy ? SLICE("a script runs") : SLICE("CLIENT PAUSE holds commands back"));
     if (s->health.oldest_ns == 0)
         return;
-    text_add(&finding->more, SLICE("; the oldest command has waited "));
-    figure_duration(&finding->more, (double)s->health.oldest_ns / (double)NS_PER_S);
+    text_add(out, SLICE("; "));
+    figure_count(out, count_read(&s->lanes.in_flight));
+    text_add(out, SLICE(" commands in flight, the oldest for "));
+    figure_duration(out, (double)s->health.oldest_ns / (double)NS_PER_S);
+}
+
+/* Of the nodes in the worst state the first. */
+static const char *worst_node(const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].health.state == s->health.state)
+            return s->nodes[i].address;
+    return s->upstream;
+}
+
+static void find_redis(struct findings *findings, const struct snapshot *s)
+{
+    static const char *const titles[] = {[NODE_BUSY] = "Redis is busy",
+                                         [NODE_PAUSED] = "Redis is paused",
+                                         [NODE_SILENT] = "Redis does not answer",
+                                         [NODE_AWAY] = "Redis is away"};
+    enum node_state state = s->health.state;
+    if (state == NODE_UP)
+        return;
+    struct finding *finding = add(findings, node_state_is_up(state) ? FINDING_WARN : FINDING_BAD, "upstream-tile");
+    text_add(&finding->title, slice_str(titles[state]));
+    if (state == NODE_BUSY)
+        text_add(&finding->more, SLICE("a script runs"));
+    else if (state == NODE_PAUSED)
+        text_add(&finding->more, SLICE("CLIENT PAUSE holds commands back"));
+    else
+        text_add(&finding->more, slice_str(worst_node(s)));
+    if (state == NODE_SILENT) {
+        text_add(&finding->more, SLICE(" for "));
+        figure_duration(&finding->more, (double)s->health.silence_ns / (double)NS_PER_S);
+    }
+    put_waiting(&finding->more, s);
+}
+
+/* For another reason, as at the start. */
+static void find_unready(struct findings *findings, const struct snapshot *s)
+{
+    if (s->not_ready[0] == '\0' || s->is_draining || !node_state_is_up(s->health.state))
+        return;
+    struct finding *finding = add(findings, FINDING_BAD, "upstream-tile");
+    text_add(&finding->title, SLICE("Not ready"));
+    text_add(&finding->more, slice_str(s->not_ready));
 }
 
 static void find_reload(struct findings *findings, const struct snapshot *s)
@@ -153,8 +176,8 @@ void findings_make(struct findings *findings, const struct snapshot *s)
 {
     findings->n = 0;
     find_drain(findings, s);
+    find_redis(findings, s);
     find_unready(findings, s);
-    find_hold(findings, s);
     find_errors(findings, s, SERIES_ERRORS, FINDING_BAD, "weir");
     find_limits(findings, s, LIMIT_REFUSING, FINDING_BAD, SERIES_REFUSED, "refusing");
     find_reload(findings, s);

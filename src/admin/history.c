@@ -98,11 +98,13 @@ static void push_times(struct history *history, const struct snapshot *s)
     struct histo upstream = since(&before->upstream, &now->upstream);
     struct histo delays = since(&before->delay, &now->delay);
     struct histo overhead = since(&before->overhead, &now->overhead);
+    struct histo waits = since(&before->turn, &now->turn);
     struct histo turns = since(&history->turns, &s->turns);
     push_both(history, SERIES_LATENCY_P50, &requests);
     push_both(history, SERIES_UPSTREAM_P50, &upstream);
     push_both(history, SERIES_DELAY_P50, &delays);
     push_both(history, SERIES_OVERHEAD_P50, &overhead);
+    push_both(history, SERIES_WAIT_P50, &waits);
     push_quantile(history->points[SERIES_TURN_P99], &turns, SLOW);
 }
 
@@ -278,6 +280,7 @@ const char *series_name(enum series series)
         [SERIES_UPSTREAM_P50] = "upstream_p50_seconds", [SERIES_UPSTREAM_P99] = "upstream_p99_seconds",
         [SERIES_DELAY_P50] = "delay_p50_seconds",       [SERIES_DELAY_P99] = "delay_p99_seconds",
         [SERIES_OVERHEAD_P50] = "overhead_p50_seconds", [SERIES_OVERHEAD_P99] = "overhead_p99_seconds",
+        [SERIES_WAIT_P50] = "turn_wait_p50_seconds",    [SERIES_WAIT_P99] = "turn_wait_p99_seconds",
         [SERIES_TURN_P99] = "loop_turn_p99_seconds",
     };
     return names[series];

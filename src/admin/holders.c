@@ -14,6 +14,15 @@ static uint64_t rate_of(const struct snapshot_top *top, struct slice subject)
     return 0;
 }
 
+/* Below 0: it is not known. */
+static double used_by(const struct snapshot_limit *limit, struct slice subject)
+{
+    for (size_t h = 0; h < limit->n_holders; h++)
+        if (slice_eq(name_of(limit->holders[h].row), subject))
+            return limit->holders[h].used;
+    return -1;
+}
+
 static void add(const struct snapshot *s, struct holder *out, size_t *n, struct slice subject, double used)
 {
     for (size_t i = 0; i < *n; i++)
@@ -24,17 +33,33 @@ static void add(const struct snapshot *s, struct holder *out, size_t *n, struct 
                                       rate_of(&s->tops[TOP_COMMANDS], subject)};
 }
 
+static bool is_of_policy(const struct top_entry *row, const struct snapshot_limit *limit)
+{
+    return slice_eq(slice_of(row->policy, row->policy_len), slice_str(limit->policy));
+}
+
+/* Those that this limit refuses most often of all; or, where another does all of them, whoever its policy refuses. */
+static void add_refused(const struct snapshot *s, const struct snapshot_limit *limit, bool is_by_it, struct holder *out,
+                        size_t *n)
+{
+    const struct snapshot_top *refused = &s->tops[TOP_REFUSED];
+    for (size_t r = 0; r < refused->n && *n < SNAPSHOT_HOLDERS; r++) {
+        const struct top_entry *row = &refused->rows[r];
+        if (row->per_s > 0 && (is_by_it ? row->refused_by == limit->id : is_of_policy(row, limit)))
+            add(s, out, n, name_of(row), used_by(limit, name_of(row)));
+    }
+}
+
 size_t holders_of(const struct snapshot *s, size_t i, struct holder out[HOLDERS_MAX])
 {
     const struct snapshot_limit *limit = &s->limits[i];
-    const struct snapshot_top *refused = &s->tops[TOP_REFUSED];
     size_t n = 0;
+    bool is_refusing = limit->state == LIMIT_REFUSING;
+    if (is_refusing)
+        add_refused(s, limit, true, out, &n);
+    if (is_refusing && n == 0)
+        add_refused(s, limit, false, out, &n);
     for (size_t h = 0; h < limit->n_holders; h++)
         add(s, out, &n, name_of(limit->holders[h].row), limit->holders[h].used);
-    for (size_t r = 0; limit->state == LIMIT_REFUSING && r < refused->n && n < HOLDERS_MAX; r++) {
-        const struct top_entry *row = &refused->rows[r];
-        if (row->per_s > 0 && slice_eq(slice_of(row->policy, row->policy_len), slice_str(limit->policy)))
-            add(s, out, &n, name_of(row), -1);
-    }
     return n;
 }

@@ -1,12 +1,12 @@
 /*
- * Who is behind what a limit does: the fullest subjects that are known, and who of its policy is refused most.
+ * Who is behind what a limit does: whom it refuses most, and the fullest subjects that are known.
  */
 #ifndef WEIR_ADMIN_HOLDERS_H
 #define WEIR_ADMIN_HOLDERS_H
 
 #include "admin/snapshot.h"
 
-#define HOLDERS_MAX (SNAPSHOT_HOLDERS + 5)
+#define HOLDERS_MAX (2 * SNAPSHOT_HOLDERS)
 
 struct holder {
     struct slice subject;    /* into the snapshot */
@@ -15,7 +15,7 @@ struct holder {
     uint64_t commands_per_s; /* 0 also where it is not among the heaviest */
 };
 
-/* Of snapshot->limits[i]: the fullest first, then those of whom only refusals are known. Returns how many. */
+/* Of snapshot->limits[i]: whom it refuses, if it does, then the fullest. Returns how many. */
 size_t holders_of(const struct snapshot *snapshot, size_t i, struct holder out[HOLDERS_MAX]);
 
 #endif

@@ -155,7 +155,7 @@ static void passing(struct text *out, const struct snapshot_limit *limit)
     text_add(out, SLICE("</span>"));
 }
 
-/* "user:gold-1 100 % 312 of 340/s refused" */
+/* "user:gold-1 100 % 312 of 340/s" */
 static void holder_row(struct text *out, const struct holder *holder)
 {
     text_add(out, SLICE("<li><bdi>"));
@@ -167,7 +167,7 @@ static void holder_row(struct text *out, const struct holder *holder)
     figure_count(out, holder->refused_per_s);
     text_add(out, SLICE(" of "));
     figure_count(out, holder->commands_per_s > holder->refused_per_s ? holder->commands_per_s : holder->refused_per_s);
-    text_add(out, SLICE("/s refused</span></li>"));
+    text_add(out, SLICE("/s</span></li>"));
 }
 
 /* The name, and behind it who uses most of the limit. */
@@ -183,7 +183,7 @@ static void who(struct text *out, const struct snapshot *s, size_t i)
     text_add(out, SLICE("</span></summary><p class=\"sub\">"));
     figure_count(out, limit->subjects);
     text_print(out, " subject%s in %s%s</p><ul class=\"holders\">", limit->subjects == 1 ? "" : "s", limit->policy,
-               n > 0 ? "; of the heaviest, who uses most:" : "; nobody heavy uses it");
+               n > 0 ? "; of the heaviest, used and refused:" : "; nobody heavy uses it");
     for (size_t h = 0; h < n; h++)
         holder_row(out, &holders[h]);
     text_add(out, SLICE("</ul></details>"));
@@ -257,6 +257,15 @@ void page_named(struct text *out, const struct snapshot *s)
 
 /* ---- subjects ---- */
 
+/* The limit that refuses it most; NULL: it is not known. */
+static const struct snapshot_limit *refuser_of(const struct snapshot *s, const struct top_entry *row)
+{
+    for (size_t i = 0; i < s->n_limits; i++)
+        if (s->limits[i].id == row->refused_by)
+            return &s->limits[i];
+    return NULL;
+}
+
 void page_top(struct text *out, const struct snapshot *s, enum top_by by)
 {
     const struct snapshot_top *top = &s->tops[by];
@@ -266,7 +275,11 @@ void page_top(struct text *out, const struct snapshot *s, enum top_by by)
         text_add(out, SLICE("<tr><th scope=\"row\" class=\"who\"><bdi>"));
         text_add_html(out, slice_of(row->subject, row->subject_len));
         text_add(out, SLICE("</bdi></th><td>"));
-        text_add_html(out, slice_of(row->policy, row->policy_len));
+        const struct snapshot_limit *refuser = by == TOP_REFUSED ? refuser_of(s, row) : NULL;
+        if (refuser != NULL)
+            escaped(out, refuser->rule);
+        else
+            text_add_html(out, slice_of(row->policy, row->policy_len));
         text_add(out, SLICE("</td><td class=\"n\">"));
         if (by == TOP_BYTES)
             figure_bytes(out, (double)row->per_s);
@@ -336,6 +349,13 @@ void page_events(struct text *out, const struct snapshot *s)
         escaped(out, event->kind);
         text_add(out, SLICE("</td><td>"));
         escaped(out, event->text);
+        if (event->count > 1) {
+            text_add(out, SLICE("<span class=\"sub\">"));
+            figure_count(out, event->count);
+            text_add(out, SLICE(" times since "));
+            figure_time(out, event->first_unix_ms);
+            text_add(out, SLICE("</span>"));
+        }
         text_add(out, SLICE("</td></tr>"));
     }
     if (s->n_events == 0)

@@ -177,7 +177,7 @@ def test_what_clients_call_themselves_stays_text(weir):
     assert "<script" not in rest and "alert" in rest and "'" not in re.sub(r"<[^>]*>", "", rest)
     assert all("onmouseover" not in attributes for _, attributes in Page(body).tags)
     row = next(row for row in Page(body).tables["top-refused"] if row[0].startswith("name:"))
-    assert row[0] == "name:" + EVIL and row[1] == "evil" and row[2] != "0"
+    assert row[0] == "name:" + EVIL and row[1] == "evil/cmd.get" and row[2] != "0"
 
 
 def test_what_limits_do_shows(weir):
@@ -276,7 +276,7 @@ def test_modes_and_an_upstream_that_is_away(farm):
     assert page.fields["mode"] == "shadow" and page.fields["upstream"] == "away"
     assert page.tables["limits"][1] == ["No limits are configured."]
     assert "name" not in page.fields and page.title == "Redis is away - weir"
-    assert findings(weir).startswith("Redis is away upstream 127.0.0.1:")
+    assert findings(weir).startswith("Redis is away 127.0.0.1:")
 
 
 def test_the_page_says_that_weir_drains(farm, redis):
@@ -331,7 +331,7 @@ def test_who_a_limit_holds_back(farm, redis):
         assert "used" not in holders("default/cmd.set")["name:ann"], "what is always refused is never full"
         assert holders("default/write") == {}
         row = next(row for row in page_of(weir).tables["limits"] if row[0].startswith("default/read"))
-        assert " subjects in default; of the heaviest, who uses most:name:ann" in row[0] and "/s refused" in row[0]
+        assert " subjects in default; of the heaviest, used and refused:name:ann" in row[0]
 
 
 def test_errors_of_redis_and_of_weir_are_told_apart(farm):
@@ -362,6 +362,24 @@ def test_errors_of_redis_and_of_weir_are_told_apart(farm):
 
 def upstream_errors(weir):
     return int(re.search(r"^weir_upstream_error_replies_total\{.*\} (\d+)$", get(weir, "/metrics")[2], re.M).group(1))
+
+
+def test_a_redis_that_hangs_is_the_first_thing_read(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, sections=ADMIN, upstream_check="50ms", drain_timeout="0")
+    with weir.connect() as conn:
+        conn.call("PING")
+        redis.signal(signal.SIGSTOP)
+        conn.send(b"GET x\r\n")
+        told = rf"Redis does not answer {re.escape(redis.upstream)} for [0-9.]+ m?s; [1-9]\d* commands in flight, the oldest for "
+        wait_until(lambda: re.match(told, findings(weir)), "the page says so", 20)
+        page = page_of(weir)
+        assert page.title == "Redis does not answer - weir" and page.fields["upstream"] == "does not answer"
+        wait_until(lambda: re.fullmatch(r"[1-9.]+ s", page_of(weir).fields["oldest"]), "it waits for more than a second", 20)
+        wait_until(lambda: int(page_of(weir).fields["in-flight"]) > 0, "in flight")
+        redis.signal(signal.SIGCONT)
+        assert conn.read() is None
+        wait_until(lambda: findings(weir).startswith("Nothing is wrong"), "it answers again", 20)
 
 
 def test_deliberate_delay_is_no_latency(farm, redis):

@@ -323,7 +323,7 @@ def test_from_a_limit_to_its_subjects(browser, busy):
     press(browser, "Enter")
     holder = "document.querySelector('[data-key=\"default/read\"] .holders li')"
     browser.wait(f"{holder} && {holder}.checkVisibility()", "who uses it")
-    browser.wait(f"/^name:bulk\\d+ %\\d.* refused$/.test({holder}.textContent)", "how much, and what is refused")
+    browser.wait(f"/^name:bulk\\d+ %\\d[0-9,]* of [0-9,]+\\/s$/.test({holder}.textContent)", "how much, and what is refused")
     uptime = browser.text("[data-f=uptime]")
     browser.wait("document.querySelector('[data-f=uptime]').textContent !== arguments[0]", "a refresh", uptime)
     assert browser.run(f"return {limit}.parentNode.open && document.activeElement === {limit}")

@@ -25,6 +25,11 @@ static int set_up(void **state)
     s->name = "";
     s->is_reload_good = true;
     s->history = history_new();
+    s->n_nodes = 2;
+    s->nodes = calloc(2, sizeof *s->nodes);
+    assert_non_null(s->nodes);
+    strcpy(s->nodes[0].address, "127.0.0.1:6379");
+    strcpy(s->nodes[1].address, "127.0.0.1:6378");
     s->n_limits = LIMITS;
     s->limits = calloc(LIMITS, sizeof *s->limits);
     assert_non_null(s->limits);
@@ -105,9 +110,9 @@ static void what_keeps_weir_from_serving_is_first(void **state)
     s->is_reload_good = false;
     s->is_overflowed = true;
     strcpy(s->reload_error, "weir.conf:2: nonsense");
-    s->health.state = NODE_AWAY;
+    s->health.state = s->nodes[0].health.state = NODE_AWAY;
     strcpy(s->not_ready, "upstream 127.0.0.1:6379 is away");
-    expect("bad: Redis is away | upstream 127.0.0.1:6379 is away\n"
+    expect("bad: Redis is away | 127.0.0.1:6379\n"
            "bad: 1 of 5 limits refusing | free/l2\n"
            "bad: The last reload failed | what ran before goes on: weir.conf:2: nonsense\n"
            "warn: 1 of 5 limits shadowing | free/l3\n"
@@ -131,12 +136,12 @@ static void a_drain_says_how_many_are_left(void **state)
 static void a_redis_that_is_there_and_does_not_get_on(void **state)
 {
     (void)state;
-    s->health = (struct snapshot_health){.state = NODE_SILENT, .oldest_ns = 3 * NS_PER_S};
-    strcpy(s->not_ready, "upstream 127.0.0.1:6379 does not answer (for 3.2 s)");
-    expect("bad: Redis does not answer | upstream 127.0.0.1:6379 does not answer (for 3.2 s)\n");
-    s->not_ready[0] = '\0';
+    s->health = (struct snapshot_health){NODE_SILENT, 3200 * (NS_PER_S / 1000), 3 * NS_PER_S};
+    s->nodes[0].health = s->health;
+    count_set(&s->lanes.in_flight, 154);
+    expect("bad: Redis does not answer | 127.0.0.1:6379 for 3.2 s; 154 commands in flight, the oldest for 3 s\n");
     s->health.state = NODE_BUSY;
-    expect("warn: Redis is busy | a script runs; the oldest command has waited 3 s\n");
+    expect("warn: Redis is busy | a script runs; 154 commands in flight, the oldest for 3 s\n");
     s->health = (struct snapshot_health){.state = NODE_PAUSED};
     expect("warn: Redis is paused | CLIENT PAUSE holds commands back\n");
 }
@@ -161,30 +166,43 @@ static void expect_holder(const struct holder *holder, const char *name, double 
     assert_int_equal(holder->commands_per_s, commands);
 }
 
-static void holders_are_the_fullest_then_who_is_refused(void **state)
+static void refuse(const char *subject, uint64_t per_s, uint32_t by)
+{
+    top(TOP_REFUSED, subject, "free", per_s);
+    s->tops[TOP_REFUSED].rows[s->tops[TOP_REFUSED].n - 1].refused_by = by;
+}
+
+static void holders_are_whom_it_refuses_then_the_fullest(void **state)
 {
     (void)state;
     struct holder out[HOLDERS_MAX];
     struct snapshot_limit *limit = &s->limits[1];
+    limit->id = 7;
     assert_int_equal(holders_of(s, 1, out), 0);
     limit->holders[0] = (struct snapshot_holder){top(TOP_COMMANDS, "user:a", "free", 90), 0.97};
     limit->holders[1] = (struct snapshot_holder){top(TOP_COMMANDS, "user:b", "free", 40), 0.5};
     limit->n_holders = 2;
-    top(TOP_REFUSED, "user:c", "free", 7);
-    top(TOP_REFUSED, "user:a", "free", 5);
-    top(TOP_REFUSED, "user:d", "gold", 4);
+    refuse("user:c", 7, 7);
+    refuse("user:d", 6, 8);
+    refuse("user:b", 5, 7);
+    refuse("user:e", 0, 7);
     assert_int_equal(holders_of(s, 1, out), 2);
-    expect_holder(&out[0], "user:a", 0.97, 5, 90);
-    expect_holder(&out[1], "user:b", 0.5, 0, 40);
+    expect_holder(&out[0], "user:a", 0.97, 0, 90);
+    expect_holder(&out[1], "user:b", 0.5, 5, 40);
+    s->limits[2].state = LIMIT_REFUSING; /* not what refuses anybody most */
+    assert_int_equal(holders_of(s, 2, out), 3);
+    expect_holder(&out[0], "user:c", -1, 7, 0);
     limit->state = LIMIT_REFUSING;
     assert_int_equal(holders_of(s, 1, out), 3);
-    expect_holder(&out[2], "user:c", -1, 7, 0);
-    for (int i = 0; i < SNAPSHOT_TOP - 3; i++) {
+    expect_holder(&out[0], "user:c", -1, 7, 0);
+    expect_holder(&out[1], "user:b", 0.5, 5, 40);
+    expect_holder(&out[2], "user:a", 0.97, 0, 90);
+    for (int i = 0; i < 9; i++) {
         char name[] = "user:zA";
         name[6] = (char)('A' + i);
-        top(TOP_REFUSED, name, "free", 1);
+        refuse(name, 1, 7);
     }
-    assert_int_equal(holders_of(s, 1, out), HOLDERS_MAX);
+    assert_int_equal(holders_of(s, 1, out), SNAPSHOT_HOLDERS + 1);
 }
 
 int main(void)
@@ -196,7 +214,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_keeps_weir_from_serving_is_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_drain_says_how_many_are_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_redis_that_is_there_and_does_not_get_on, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(holders_are_the_fullest_then_who_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(holders_are_whom_it_refuses_then_the_fullest, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,11 +57,11 @@ const drawLimit = (svg, limit) => {
 const fillWho = (details, limit) => {
   const n = limit.holders.length;
   write(details.children[1], `${count(limit.subjects)} subject${limit.subjects === 1 ? '' : 's'} in ${limit.policy}` +
-    (n > 0 ? '; of the heaviest, who uses most:' : '; nobody heavy uses it'));
+    (n > 0 ? '; of the heaviest, used and refused:' : '; nobody heavy uses it'));
   const items = limit.holders.map((holder) => {
     const item = make('li'), refused = holder.refused_per_second;
     item.append(make('bdi', '', holder.subject), make('span', '', holder.used === undefined ? '' : percent(holder.used)),
-      make('span', refused > 0 ? 'hot' : 'zero', `${count(refused)} of ${count(Math.max(holder.commands_per_second, refused))}/s refused`));
+      make('span', refused > 0 ? 'hot' : 'zero', `${count(refused)} of ${count(Math.max(holder.commands_per_second, refused))}/s`));
     return item;
   });
   const list = details.children[2], shown = [...list.children];
@@ -115,9 +115,9 @@ const fillNamed = (row, { named }) => {
   put(row, 5, duration(named.p99_seconds), named.p99_seconds);
 };
 
-const fillTop = (figure) => (row, { top }) => {
+const fillTop = (by, figure) => (row, { top }) => {
   putWho(row, 0, top.subject);
-  put(row, 1, top.policy);
+  put(row, 1, by === 'refused' && top.refused_by || top.policy);
   put(row, 2, figure(top.per_second), top.per_second);
 };
 const fillClass = (row, { name, results: r }) => {
@@ -141,12 +141,15 @@ const fillEvent = (row, { event }) => {
   put(row, 0, time(event.time_ms), event.id);
   row.cells[1].className = 'kind';
   put(row, 1, event.kind);
-  put(row, 2, event.text);
+  if (!row.cells[2].firstChild) row.cells[2].append(document.createTextNode(''), make('span', 'sub'));
+  write(row.cells[2].firstChild, event.text);
+  write(row.cells[2].lastChild, event.count > 1 ? `${count(event.count)} times since ${time(event.first_ms)}` : '');
+  row.values[2] = event.text;
 };
 
 const limits = new Table('limits', fillLimit, 'No limits are configured.');
 const tops = [['refused', count], ['commands', count], ['bytes', bytes]].map(
-  ([by, figure]) => [by, new Table('top-' + by, fillTop(figure), 'Nobody at the moment.')]);
+  ([by, figure]) => [by, new Table('top-' + by, fillTop(by, figure), 'Nobody at the moment.')]);
 const classes = new Table('classes', fillClass, '');
 const listeners = new Table('listeners', fillListener, '');
 const nodes = new Table('nodes', fillNode, '');
