@@ -307,6 +307,8 @@ static const struct {
     {"block", limit_people_block, 0},
     {"unblock", limit_people_unblock, 0},
     {"blocks", limit_people_blocks, 0},
+    {"clients", limit_people_clients, 0},
+    {"kick", limit_people_kick, 0},
     {"mode", NULL, ORDER_MODE},
     {"set", NULL, ORDER_SET},
     {"unset", NULL, ORDER_UNSET},

@@ -9,6 +9,14 @@
 #define BLOCKS_TOLD 1000 /* by LIMIT BLOCKS alone */
 #define WHY_ROOM 512
 
+static bool refuse(struct build *out, const char *why)
+{
+    char text[WHY_ROOM + 8];
+    snprintf(text, sizeof text, "ERR %s", why);
+    build_error(out, slice_str(text));
+    return false;
+}
+
 /* ---- who is blocked ---- */
 
 /* Which word is wrong; 0: none. */
@@ -49,15 +57,35 @@ void limit_people_blocks(struct client *client, const struct limit_words *words,
         report_blocks(out, exceptions_blocks(client->front->rules->exceptions), n, client->front->loop->now_ns);
 }
 
-/* ---- asking about others ---- */
+/* ---- who is connected ---- */
 
-static bool refuse(struct build *out, const char *why)
+/* One that connections have. False: `out` is an error. */
+static bool is_of_connections(const struct client *client, struct slice name, struct build *out)
 {
-    char text[WHY_ROOM + 8];
-    snprintf(text, sizeof text, "ERR %s", why);
-    build_error(out, slice_str(text));
-    return false;
+    char why[WHY_ROOM];
+    struct named_subject named;
+    if (!named_subject_read(&named, &client->front->rules->identity, name, why, sizeof why))
+        return refuse(out, why);
+    if (named_subject_is_connected(name))
+        return true;
+    return refuse(out, "keys of commands name such subjects: they are no connections");
 }
+
+void limit_people_clients(struct client *client, const struct limit_words *words, struct build *out)
+{
+    if (words->n != 2 && !(words->n == 4 && limit_word_is(words, 2, "for")))
+        limit_words_error(words, !limit_word_is(words, 2, "for") ? 2 : words->n < 4 ? 3 : 4, out);
+    else if (words->n == 2 || is_of_connections(client, words->at[3], out))
+        orders_give(client, ORDER_CLIENTS, words, out);
+}
+
+void limit_people_kick(struct client *client, const struct limit_words *words, struct build *out)
+{
+    if (is_of_connections(client, words->at[2], out))
+        orders_give(client, ORDER_KICK, words, out);
+}
+
+/* ---- asking about others ---- */
 
 /* Holders for all that its policy counts. False: out of memory. */
 static bool make_account(struct report_subject *subject, const struct policy *policy, struct subject *holder)

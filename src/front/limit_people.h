@@ -1,5 +1,5 @@
 /*
- * LIMIT commands about single subjects: who is blocked, and whom an operator asks about that may never have come.
+ * LIMIT commands about single subjects: who is blocked, who is connected, and whom an operator asks about that may never have come.
  */
 #ifndef WEIR_FRONT_LIMIT_PEOPLE_H
 #define WEIR_FRONT_LIMIT_PEOPLE_H
@@ -13,6 +13,10 @@
 void limit_people_block(struct client *client, const struct limit_words *words, struct build *out);
 void limit_people_unblock(struct client *client, const struct limit_words *words, struct build *out);
 void limit_people_blocks(struct client *client, const struct limit_words *words, struct build *out);
+
+/* LIMIT CLIENTS [FOR subject], LIMIT KICK subject */
+void limit_people_clients(struct client *client, const struct limit_words *words, struct build *out);
+void limit_people_kick(struct client *client, const struct limit_words *words, struct build *out);
 
 /* A subject by name, held until limit_people_forget. */
 struct found {

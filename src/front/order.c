@@ -22,6 +22,7 @@ void order_free(struct order *order)
         free(order->differences[i].running);
         free(order->differences[i].file);
     }
+    build_fini(&order->rows);
     free(order->differences);
     free(order->policy);
     free(order->what);

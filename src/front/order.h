@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/list.h"
+#include "resp/build.h"
 
 enum order_kind {
     ORDER_RELOAD,
@@ -23,6 +24,8 @@ enum order_kind {
     ORDER_DIFF,
     ORDER_BLOCK,
     ORDER_UNBLOCK,
+    ORDER_CLIENTS, /* goes round the workers: front/round.h */
+    ORDER_KICK,    /* so does this one */
 };
 
 /* A line that runs otherwise than it stands in the file; "" where there is none. */
@@ -57,11 +60,21 @@ struct order {
     void *worker; /* whose client it is from; the main thread's business */
     void *client; /* NULL: it has gone */
 
-    bool is_starved; /* the result: there was no memory for it, and it has not been carried out */
-    char *error;     /* or why not; NULL: it has been */
+    bool is_starved;      /* the result: there was no memory for it, and it has not been carried out */
+    char *error;          /* or why not; NULL: it has been */
+    unsigned visited;     /* ORDER_CLIENTS, ORDER_KICK: how many workers have had it, or have it now */
+    bool is_on_its_round; /* the worker that takes it is to do its part, and to pass it on */
+    size_t n_rows;        /* how many clients `rows` tells of, or have been closed */
+    size_t n_more;        /* and how many there are besides */
+    struct build rows;
     struct difference *differences;
     size_t n_differences;
 };
+
+static inline bool order_goes_round(const struct order *order)
+{
+    return order->kind == ORDER_CLIENTS || order->kind == ORDER_KICK;
+}
 
 /* A new one, zeroed but for its kind. NULL: out of memory. */
 struct order *order_new(enum order_kind kind);

@@ -122,9 +122,11 @@ static void fill(struct order *order, const struct limit_words *words)
         take_word(order, &order->policy, words->at[3]);
         take_key(order, words->at[5]);
     }
+    if (kind == ORDER_CLIENTS && words->n > 3)
+        take_key(order, words->at[3]);
     if (kind == ORDER_BLOCK)
         take_block(order, words);
-    if (kind == ORDER_UNBLOCK)
+    if (kind == ORDER_UNBLOCK || kind == ORDER_KICK)
         take_key(order, words->at[2]);
     if (kind == ORDER_MODE)
         take_word(order, &order->expression, words->at[2]);
@@ -142,6 +144,7 @@ void orders_give(struct client *client, enum order_kind kind, const struct limit
         return;
     }
     order->client = client;
+    build_init(&order->rows, session_protocol(client) == 3);
     session_print_operator(client, order->by, sizeof order->by);
     extra->order = order;
     client_hold(client);
@@ -162,6 +165,19 @@ static void tell_differences(struct build *out, const struct order *order)
     }
 }
 
+/* What came of the workers' rows; behind them how many more there are. */
+static void tell_clients(struct build *out, const struct order *order)
+{
+    build_array(out, order->n_rows + (order->n_more > 0));
+    build_raw(out, slice_of(order->rows.at, order->rows.len));
+    out->is_broken |= order->rows.is_broken;
+    if (order->n_more == 0)
+        return;
+    build_map(out, 1);
+    build_bulk_str(out, "more");
+    build_int(out, (int64_t)order->n_more);
+}
+
 void front_order_done(struct front *front, struct order *order)
 {
     (void)front;
@@ -176,6 +192,10 @@ void front_order_done(struct front *front, struct order *order)
             build_error(&out, slice_str(order->error));
         else if (order->kind == ORDER_DIFF)
             tell_differences(&out, order);
+        else if (order->kind == ORDER_CLIENTS)
+            tell_clients(&out, order);
+        else if (order->kind == ORDER_KICK)
+            build_int(&out, (int64_t)order->n_rows);
         else
             build_status(&out, SLICE("OK"));
         answer_built(client, &out);

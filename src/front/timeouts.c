@@ -6,6 +6,7 @@
 #include "front/session.h"
 
 #define LOOKS 8        /* at each client in idle-timeout; who is silent at so many in a row is closed */
+#define MI_BITS 20     /* of client.waited_for.active_mi */
 #define LOOKS_MAX 1024 /* in one go; the others have their turn in between */
 
 static struct client *waiting_at(struct list *at)
@@ -21,6 +22,12 @@ static struct client *client_at(struct list *at)
 static uint32_t now_ms(const struct front *front)
 {
     return (uint32_t)(front->loop->now_ns / NS_PER_MS);
+}
+
+/* For what is noted at each read: a shift in the place of a division. */
+static uint32_t now_mi(const struct front *front)
+{
+    return (uint32_t)(front->loop->now_ns >> MI_BITS);
 }
 
 /* Both times are cut to milliseconds: one more has to pass, or it would be early. */
@@ -201,6 +208,8 @@ void timeouts_enter(struct client *client)
     struct front *front = client->front;
     list_init(&client->waited_for.in_list);
     client->waited_for.looked_ms = now_ms(front);
+    client->waited_for.came_s = (uint32_t)(front->loop->now_ns / NS_PER_S);
+    client->waited_for.active_mi = now_mi(front);
     list_push(&front->clients, &client->in_front);
     arm_idle(front);
 }
@@ -208,6 +217,17 @@ void timeouts_enter(struct client *client)
 void timeouts_note_active(struct client *client)
 {
     client->was_active = true;
+    client->waited_for.active_mi = now_mi(client->front);
+}
+
+uint64_t timeouts_age_s(const struct client *client)
+{
+    return client->front->loop->now_ns / NS_PER_S - client->waited_for.came_s;
+}
+
+uint64_t timeouts_idle_s(const struct client *client)
+{
+    return ((uint64_t)(now_mi(client->front) - client->waited_for.active_mi) << MI_BITS) / NS_PER_S;
 }
 
 void timeouts_leave(struct client *client)

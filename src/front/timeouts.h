@@ -34,6 +34,10 @@ void timeouts_enter(struct client *client);
 void timeouts_leave(struct client *client);
 
 /* Bytes have passed, either way: it is not idle. */
+/* Seconds since the client came, and since bytes passed last, either way (up to 52 days). */
+uint64_t timeouts_age_s(const struct client *client);
+uint64_t timeouts_idle_s(const struct client *client);
+
 void timeouts_note_active(struct client *client);
 
 /* A handshake begins; its end, or timeouts_leave, must follow. */

@@ -21,10 +21,10 @@ const char *rejection_name(enum rejection rejection)
 const char *ending_reason_name(enum ending_reason reason)
 {
     static const char *const names[CLOSED_COUNT] = {
-        [CLOSED_BY_CLIENT] = "client", [CLOSED_UPSTREAM] = "upstream", [CLOSED_PROTOCOL] = "protocol",
-        [CLOSED_BUFFER] = "buffer",    [CLOSED_LIMIT] = "limit",       [CLOSED_PROXY] = "proxy",
-        [CLOSED_IDLE] = "idle",        [CLOSED_REQUEST] = "request",   [CLOSED_HANDSHAKE] = "handshake",
-        [CLOSED_DRAIN] = "drain",      [CLOSED_MEMORY] = "memory",
+        [CLOSED_BY_CLIENT] = "client",    [CLOSED_UPSTREAM] = "upstream", [CLOSED_PROTOCOL] = "protocol",
+        [CLOSED_BUFFER] = "buffer",       [CLOSED_LIMIT] = "limit",       [CLOSED_PROXY] = "proxy",
+        [CLOSED_IDLE] = "idle",           [CLOSED_KICKED] = "kick",       [CLOSED_REQUEST] = "request",
+        [CLOSED_HANDSHAKE] = "handshake", [CLOSED_DRAIN] = "drain",       [CLOSED_MEMORY] = "memory",
     };
     return names[reason];
 }

@@ -37,6 +37,7 @@ enum ending_reason {
     CLOSED_LIMIT,
     CLOSED_PROXY,     /* no valid PROXY header, or from an address that may not send one */
     CLOSED_IDLE,      /* idle-timeout */
+    CLOSED_KICKED,    /* by an operator */
     CLOSED_REQUEST,   /* request-timeout */
     CLOSED_HANDSHAKE, /* handshake-timeout, or the handshake failed */
     CLOSED_DRAIN,     /* weir stops */

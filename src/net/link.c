@@ -118,6 +118,7 @@ static ssize_t pass(struct link *link, struct link *to, size_t most)
         return done.taken;
     bool is_whole = siphon_fetch(&loop->siphon, loop->read_buffer, done.left);
     count_add(&loop->traffic[to->rank].written, (uint64_t)done.taken - done.left);
+    to->n_written += (uint64_t)done.taken - done.left;
     if (done.error != 0 || !is_whole)
         fail_later(to, done.error != 0 ? uv_translate_sys_error(done.error) : UV_EIO);
     else if (done.left > 0 && append(to, loop->read_buffer, done.left))
@@ -151,6 +152,7 @@ static void read_share(struct link *link)
         }
         loop_tick(link_loop(link));
         count_add(&link_loop(link)->traffic[link->rank].read, (uint64_t)n);
+        link->n_read += (uint64_t)n;
         if (to != NULL)
             link->ops->on_passed(link, (size_t)n);
         else
@@ -201,6 +203,7 @@ static ssize_t send_pieces(struct link *link, const struct slice *pieces, unsign
     ssize_t sent = write_pieces(link, pieces, n);
     if (sent >= 0) {
         count_add(&link_loop(link)->traffic[link->rank].written, (uint64_t)sent);
+        link->n_written += (uint64_t)sent;
         return sent;
     }
     return errno == EAGAIN || errno == EINTR ? 0 : uv_translate_sys_error(errno);

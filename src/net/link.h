@@ -68,6 +68,8 @@ struct link {
     struct chain out;
     struct list dirty; /* in loop.dirty, or once it is closed in loop.closed */
     struct list woken;
+    uint64_t n_read; /* bytes so far, as struct traffic counts them */
+    uint64_t n_written;
     int16_t error;     /* negative libuv error that on_end reports at the next flush; 0: none */
     uint8_t state : 3; /* enum link_state */
     uint8_t rank : 1;  /* enum rank */

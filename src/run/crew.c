@@ -106,6 +106,15 @@ static bool is_adopted(const struct crew *crew)
     return true;
 }
 
+/* To the next worker that is to have a part in it. False: there is none. */
+static bool send_round(struct crew *crew, struct order *order)
+{
+    order->is_on_its_round = order_goes_round(order) && order->visited < crew->n_workers;
+    if (order->is_on_its_round)
+        worker_return(crew->workers[order->visited++], order);
+    return order->is_on_its_round;
+}
+
 static void carry_out(struct crew *crew)
 {
     struct list given;
@@ -114,6 +123,8 @@ static void carry_out(struct crew *crew)
     pthread_mutex_unlock(&crew->lock);
     while (!list_is_empty(&given)) {
         struct order *order = take_first(&given);
+        if (send_round(crew, order))
+            continue;
         crew->carry_out(crew->arg, order);
         list_push(&crew->carried, &order->in_queue);
     }

@@ -383,6 +383,15 @@ static char *block(struct governor *g, struct order *order)
     return order_block(order, &g->live, clock_ns());
 }
 
+/* The workers have done it. */
+static char *note_round(struct governor *g, struct order *order)
+{
+    if (order->kind == ORDER_KICK)
+        log_order(g->journal, order, "kick", "%zu connection%s of %s closed", order->n_rows,
+                  order->n_rows == 1 ? "" : "s", order->key);
+    return NULL;
+}
+
 uint64_t governor_next_end(const struct governor *g)
 {
     uint64_t blocks_ns = blocks_next_end(g->live.blocks), lines_ns = set_lines_next_end(&g->lines);
@@ -441,16 +450,18 @@ static char *compare(struct governor *g, struct order *order)
 /* ---- orders ---- */
 
 static char *(*const kinds[])(struct governor *g, struct order *order) = {
-    [ORDER_RELOAD] = reload,   [ORDER_SET] = set,      [ORDER_SET_LIMIT] = set_limit,
-    [ORDER_SET_KEY] = set_key, [ORDER_UNSET] = unset,  [ORDER_UNSET_KEY] = unset_key,
-    [ORDER_MODE] = set_mode,   [ORDER_DIFF] = compare, [ORDER_BLOCK] = block,
-    [ORDER_UNBLOCK] = block,
+    [ORDER_RELOAD] = reload,       [ORDER_SET] = set,
+    [ORDER_SET_LIMIT] = set_limit, [ORDER_SET_KEY] = set_key,
+    [ORDER_UNSET] = unset,         [ORDER_UNSET_KEY] = unset_key,
+    [ORDER_MODE] = set_mode,       [ORDER_DIFF] = compare,
+    [ORDER_BLOCK] = block,         [ORDER_UNBLOCK] = block,
+    [ORDER_CLIENTS] = note_round,  [ORDER_KICK] = note_round,
 };
 
 void governor_carry_out(struct governor *g, struct order *order)
 {
     size_t given = mem_given();
-    order->is_starved = !has_memory(g);
+    order->is_starved = !order_goes_round(order) && !has_memory(g);
     if (!order->is_starved)
         order->error = kinds[order->kind](g, order);
     else if (order->kind == ORDER_RELOAD)

@@ -12,13 +12,14 @@
 #include "base/signals.h"
 #include "front/life.h"
 #include "front/orders.h"
+#include "front/round.h"
 #include "net/listen.h"
 
 /* What the main thread has put in and the worker has not taken yet; under the lock. */
 struct inbox {
     pthread_mutex_t lock;
     struct tables tables; /* rules: NULL when there are none */
-    struct list orders;   /* orders that have been carried out */
+    struct list orders;   /* orders that have been carried out, or are on their round */
     uint64_t tick_ms;     /* of clients that leave; 0: they may stay */
     unsigned pokes;
     bool must_accept_rest;
@@ -142,7 +143,12 @@ static void on_told(uv_async_t *async)
     while (!list_is_empty(&orders)) {
         struct order *order = container_of(orders.next, struct order, in_queue);
         list_take(&order->in_queue);
-        front_order_done(&worker->front, order);
+        if (order->is_on_its_round) {
+            front_round(&worker->front, order);
+            worker->ops->on_order(worker->ops->arg, order);
+        } else {
+            front_order_done(&worker->front, order);
+        }
     }
     memory_pressure_look(&worker->front);
     if (tick_ms > 0) {

@@ -16,7 +16,7 @@ struct worker;
 /* How a worker reports; called on the worker's thread. */
 struct worker_ops {
     void (*on_news)(void *arg);                       /* worker_generation or worker_stage has changed */
-    void (*on_order)(void *arg, struct order *order); /* takes over the order; order->worker is set */
+    void (*on_order)(void *arg, struct order *order); /* takes over the order, new or on its round */
     void *arg;
 };
 

@@ -1,0 +1,125 @@
+#include "front/round.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "front/client.h"
+#include "front/facts.h"
+#include "front/session.h"
+#include "front/timeouts.h"
+#include "limit/identity.h"
+#include "resp/build.h"
+
+#define FIELDS 12
+
+/* Its name by what is known of it, also where it shares another's for want of room. */
+static struct slice name_of(const struct client *client, char *text)
+{
+    if (!client->overflows)
+        return subject_name(client->subject);
+    const struct facts facts = facts_of(client);
+    return slice_of(text, identity_subject(&client->front->rules->identity, &facts, text));
+}
+
+static bool is_meant(const struct client *client, const struct order *order)
+{
+    char text[SUBJECT_NAME_MAX];
+    if (client->subject == NULL)
+        return false; /* it has not come in yet, or has just gone */
+    return order->key == NULL || slice_eq(name_of(client, text), slice_of(order->key, order->key_len));
+}
+
+/* ---- LIMIT CLIENTS ---- */
+
+static void field(struct build *out, const char *name, struct slice value)
+{
+    build_bulk_str(out, name);
+    build_bulk(out, value);
+}
+
+static void number(struct build *out, const char *name, uint64_t value)
+{
+    build_bulk_str(out, name);
+    build_int(out, value < INT64_MAX ? (int64_t)value : INT64_MAX);
+}
+
+static void field_library(struct build *out, const struct client *client)
+{
+    char text[2 * LIBRARY_TEXT_MAX + 2];
+    const struct library *library = session_library(client);
+    struct slice name = library_name(library), version = library_version(library);
+    int len = snprintf(text, sizeof text, "%.*s%s%.*s", (int)name.len, name.at, version.len > 0 ? " " : "",
+                       (int)version.len, version.at);
+    field(out, "library", slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
+}
+
+static struct slice lane_of(const struct client *client)
+{
+    if (client->has_private_lane)
+        return SLICE("private");
+    return client->rider.lane != NULL && client->rider.in_flight > 0 ? SLICE("shared") : SLICE("none");
+}
+
+static void tell(struct build *out, const struct client *client)
+{
+    char address[SESSION_TEXT], name[SUBJECT_NAME_MAX];
+    session_print_address(client, address);
+    build_map(out, FIELDS);
+    field(out, "address", slice_str(address));
+    field(out, "name", session_name(client));
+    field(out, "user", session_user(client));
+    field_library(out, client);
+    number(out, "age_s", timeouts_age_s(client));
+    number(out, "idle_s", timeouts_idle_s(client));
+    build_bulk_str(out, "policy");
+    if (client->bound != NULL && client->bound->name[0] != '\0')
+        build_bulk_str(out, client->bound->name);
+    else
+        build_nil(out);
+    field(out, "subject", name_of(client, name));
+    field(out, "lane", lane_of(client));
+    number(out, "in_flight", client->rider.in_flight);
+    number(out, "bytes_in", client->link.n_read);
+    number(out, "bytes_out", client->link.n_written);
+}
+
+static void list(struct front *front, struct order *order)
+{
+    for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
+        const struct client *client = container_of(at, struct client, in_front);
+        if (!is_meant(client, order))
+            continue;
+        if (order->n_rows < ROUND_ROWS_MAX) {
+            order->n_rows++;
+            tell(&order->rows, client);
+        } else {
+            order->n_more++;
+        }
+    }
+}
+
+/* ---- LIMIT KICK ---- */
+
+/* But not who gives the order: it is to hear the answer. (Only its own worker may look who that is.) */
+static void kick(struct front *front, struct order *order)
+{
+    const void *giver = order->worker == front->worker ? order->client : NULL;
+    struct list *next;
+    for (struct list *at = front->clients.next; at != &front->clients; at = next) {
+        struct client *client = container_of(at, struct client, in_front);
+        next = at->next;
+        if (client == giver || client_is_closed(client) || !is_meant(client, order))
+            continue;
+        order->n_rows++;
+        client_close_for(client, CLOSED_KICKED);
+    }
+}
+
+void front_round(struct front *front, struct order *order)
+{
+    front->loop->now_ns = clock_ns();
+    if (order->kind == ORDER_KICK)
+        kick(front, order);
+    else
+        list(front, order);
+}
