@@ -292,3 +292,21 @@ void answer_name(struct client *client)
     client_answer_now(client, name);
     client_answer_now(client, SLICE("\r\n"));
 }
+
+enum route answer_broken_multi(struct client *client, struct request *request)
+{
+    request->is_refused = true;
+    answer_count(client, request, RESULT_ERROR);
+    switch (request_effect(request)) {
+    case EFFECT_EXEC:
+        transaction_end_broken(&client->transaction);
+        return answer_with(client, SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n"));
+    case EFFECT_DISCARD:
+        transaction_end_broken(&client->transaction);
+        return answer_with(client, SLICE("+OK\r\n"));
+    case EFFECT_MULTI:
+        return answer_with(client, SLICE("-ERR MULTI calls can not be nested\r\n"));
+    default:
+        return answer_with(client, lane_choice_why_none(client, request));
+    }
+}

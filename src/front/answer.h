@@ -48,6 +48,9 @@ enum route answer_barred(struct client *client, const struct request *request);
 
 enum route answer_quit(struct client *client);
 
+/* Inside a MULTI that weir has broken, as Redis does after an error there: nothing is carried out, and EXEC says so. */
+enum route answer_broken_multi(struct client *client, struct request *request);
+
 enum route answer_reset(struct client *client, struct request *request);
 
 /* CLIENT GETNAME, which Redis has just let it ask, on a lane that bears no name: its name, in the place of that answer. */

@@ -158,6 +158,7 @@ struct client {
     bool is_eof : 1;           /* it has ended its side */
     bool is_announcing : 1;    /* the header that says who it is has not come whole: see front/proxied.h */
     bool is_raw : 1;           /* its replies cannot be told apart any more: they pass as bytes */
+    bool is_operator : 1;      /* it came by the operators' socket */
     bool overflows : 1;        /* it shares a subject until there is room for its own */
     bool is_keyed : 1;         /* the key of a command may say whose limits bind it */
     bool counts_bytes_out : 1; /* its policy has limits on bytes of replies */

@@ -483,6 +483,7 @@ void client_open(struct client *client, struct front *front, int fd, const struc
 {
     client->front = front;
     client->entrance = entrance->number;
+    client->is_operator = entrance->is_admin;
     client_drain_came(client);
     client->rider.ops = &rider_ops;
     list_init(&client->rider.waiting);

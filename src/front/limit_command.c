@@ -48,7 +48,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
     const struct own *own = own_row(request->command->own - 1U);
     int shown = (int)(request->args[0].len < 128 ? request->args[0].len : 128);
     int len = 0;
-    if (session_must_log_in(client))
+    if (!client->is_operator && session_must_log_in(client))
         len = snprintf(out, OWN_ERROR_ROOM, "-NOAUTH Authentication required.");
     else if (request->command->has_subcommands && request->argc > 1)
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s'. Try LIMIT HELP.", shown,

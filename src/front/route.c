@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "front/account.h"
 #include "front/answer.h"
+#include "front/console.h"
 #include "front/decisions.h"
 #include "front/login.h"
 #include "front/limit_command.h"
@@ -241,25 +242,6 @@ static bool has_subcommands(const struct front *front, struct slice name)
     return command_find(front->commands, name, slice_of("", 0))->has_subcommands;
 }
 
-/* As Redis does after an error inside MULTI: nothing is carried out, and EXEC says so. */
-static enum route answer_broken_multi(struct client *client, struct request *request)
-{
-    request->is_refused = true;
-    answer_count(client, request, RESULT_ERROR);
-    switch (request_effect(request)) {
-    case EFFECT_EXEC:
-        transaction_end_broken(&client->transaction);
-        return answer_with(client, SLICE("-EXECABORT Transaction discarded because of previous errors.\r\n"));
-    case EFFECT_DISCARD:
-        transaction_end_broken(&client->transaction);
-        return answer_with(client, SLICE("+OK\r\n"));
-    case EFFECT_MULTI:
-        return answer_with(client, SLICE("-ERR MULTI calls can not be nested\r\n"));
-    default:
-        return answer_with(client, lane_choice_why_none(client, request));
-    }
-}
-
 static enum route refuse_placeless(struct client *client, struct request *request)
 {
     if (request_effect(request) == EFFECT_MULTI)
@@ -364,6 +346,11 @@ static enum route route(struct client *client, struct request *request)
     if (command->flow == FLOW_QUIT && !client->is_raw) {
         answer_count(client, request, RESULT_LOCAL);
         return answer_quit(client);
+    }
+    if (client->is_operator) {
+        enum route result = console_answer(client, request);
+        if (result != ROUTE_GOES_ON)
+            return result;
     }
     enum effect effect = request_effect(request);
     if (transaction_is_broken(&client->transaction) && effect != EFFECT_RESET)

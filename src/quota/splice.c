@@ -396,3 +396,50 @@ bool splice_command(struct slice request, struct slice reply, bool has_cell, str
             return subcommands[i].splice(&splice) && is_good(out);
     return false;
 }
+
+/* ---- weir's own commands alone ---- */
+
+static void all_own(const struct splice *splice)
+{
+    put_head(splice->out, '*', top_count(splice));
+    for (size_t i = 0; i < own_count(); i++)
+        if (is_top(splice, i))
+            docs_info(splice->out, own_row(i), DOCS_INFO_MAX);
+}
+
+/* What a server without any commands would answer. */
+static void nothing(struct build *out, struct slice sub, size_t n_names)
+{
+    if (slice_eq_nocase(sub, SLICE("docs"))) {
+        build_map(out, 0);
+    } else if (slice_eq_nocase(sub, SLICE("count"))) {
+        build_int(out, 0);
+    } else {
+        build_array(out, n_names);
+        for (size_t i = 0; i < n_names; i++)
+            build_nil(out);
+    }
+}
+
+void splice_alone(struct slice request, bool has_cell, struct build *out)
+{
+    struct splice splice = {.out = out, .has_cell = has_cell};
+    struct build none;
+    struct slice command;
+    struct slice sub = SLICE("");
+    argv_walk_init(&splice.words, request);
+    bool is_whole = argv_next(&splice.words, &command) && !argv_next(&splice.words, &sub);
+    bool is_info = slice_eq_nocase(sub, SLICE("info"));
+    if (is_whole || (is_info && splice.words.left == 0)) {
+        all_own(&splice);
+        return;
+    }
+    build_init(&none, out->is_resp3);
+    nothing(&none, sub, is_info ? splice.words.left : 0);
+    out->is_broken |= none.is_broken;
+    if (!splice_command(request, slice_of(none.at, none.len), has_cell, out)) {
+        out->len = 0;
+        build_raw(out, slice_of(none.at, none.len));
+    }
+    build_fini(&none);
+}

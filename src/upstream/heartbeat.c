@@ -41,11 +41,17 @@ static void describe(const struct heartbeat *heartbeat, enum pulse_state before,
         snprintf(news, NEWS_ROOM, "upstream %.512s is no longer %s", name, before == PULSE_BUSY ? "busy" : "paused");
 }
 
+static void note_silence(struct heartbeat *heartbeat)
+{
+    atomic_store_explicit(&heartbeat->node->is_silent, state_of(heartbeat) == PULSE_SILENT, memory_order_relaxed);
+}
+
 static void tell(struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns)
 {
     char news[NEWS_ROOM];
     if (state_of(heartbeat) == before)
         return;
+    note_silence(heartbeat);
     describe(heartbeat, before, silence_ns, news);
     heartbeat->ops->on_news(heartbeat->arg, state_of(heartbeat) == PULSE_WELL ? LOG_INFO : LOG_WARN, news);
 }
@@ -138,4 +144,5 @@ void heartbeat_end(struct heartbeat *heartbeat)
 {
     end_look(heartbeat);
     heartbeat->pulse = (struct pulse){0};
+    note_silence(heartbeat);
 }

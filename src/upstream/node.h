@@ -22,6 +22,7 @@ struct node {
     char *text;                       /* its address as configured, for the log; heap */
     struct owned *owned;              /* the connections to it that have an owner now */
     _Atomic bool is_barred;           /* weir cannot serve it (a cluster, too old): no lane may be asked for */
+    _Atomic bool is_silent;           /* it does not answer weir's own question (heartbeat.h) */
     _Atomic bool is_doubted;          /* auth_probe is to ask whether it still wants a password */
     _Atomic uint32_t epoch;           /* node_epoch */
     _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */
@@ -41,6 +42,12 @@ __attribute__((warn_unused_result)) int node_connect(struct node *node, struct l
 static inline bool node_is_barred(const struct node *node)
 {
     return atomic_load_explicit(&node->is_barred, memory_order_relaxed);
+}
+
+/* Is it there, as far as is known, but does not answer? */
+static inline bool node_is_silent(const struct node *node)
+{
+    return atomic_load_explicit(&node->is_silent, memory_order_relaxed);
 }
 
 /* It may not want a password any more: have it asked. */
