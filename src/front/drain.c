@@ -1,7 +1,11 @@
 #include "front/drain.h"
 
+#include <stdio.h>
+
 #include "front/client.h"
 #include "front/holds.h"
+#include "front/meter.h"
+#include "front/session.h"
 
 /* ---- one client ---- */
 
@@ -27,9 +31,14 @@ void client_drain_came(struct client *client)
     client->is_fresh = true;
 }
 
+static bool stays(const struct client *client)
+{
+    return client->is_operator && !client->front->drain.lets_operators_go;
+}
+
 void client_drain_look(struct client *client)
 {
-    if (client_is_closed(client) || client->is_leaving)
+    if (client_is_closed(client) || client->is_leaving || stays(client))
         return;
     if (client->rider.in_flight > 0)
         client->rider.wants_idle = true;
@@ -46,6 +55,8 @@ void client_drain_look(struct client *client)
  */
 static void look_at(struct client *client)
 {
+    if (stays(client))
+        return;
     bool was_fresh = client->is_fresh;
     bool is_outside = client->subject == NULL && !was_fresh;
     client->is_fresh = false;
@@ -57,6 +68,67 @@ static void look_at(struct client *client)
         client_drain_look(client);
 }
 
+/* ---- who is still there ---- */
+
+static const char *why_there(const struct client *client)
+{
+    const struct extra *extra = client_extra(client);
+    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    if (client->is_parted || client->is_leaving)
+        return "let go, and still connected";
+    if (lane != NULL && lane->is_monitoring)
+        return "monitors";
+    if (lane != NULL && lane_is_subscribed(lane))
+        return "subscribed";
+    if (!transaction_is_none(&client->transaction))
+        return "in MULTI";
+    if ((client->holds & HOLD_WATCH) != 0)
+        return "watches keys";
+    if (client->rider.in_flight > 0 && lane != NULL && lane_may_wait(lane))
+        return "blocks in Redis";
+    if (client->rider.in_flight > 0)
+        return "waits for Redis";
+    if (extra->n_asked > 0 || extra->order != NULL)
+        return "waits for LIMIT";
+    if (extra->passage != NULL || (client->intake != NULL && !intake_is_empty(client->intake)))
+        return client->is_held || meter_is_waiting(client) ? "waits for its turn" : "has sent a part of a request";
+    return link_is_sending(&client->link) ? "has replies to read" : "silent";
+}
+
+static void name_holder(const struct client *client, char out[DRAIN_LINE])
+{
+    char who[SESSION_TEXT];
+    struct slice name = session_name(client);
+    int shown = (int)(name.len < 64 ? name.len : 64);
+    session_print(client, who);
+    snprintf(out, DRAIN_LINE, "%s%s%.*s (%s)", who, shown > 0 ? " name:" : "", shown, name.at, why_there(client));
+}
+
+static void note_holders(struct front *front)
+{
+    struct drain_holders *holders = &front->drain.holders;
+    pthread_mutex_lock(&front->drain.lock);
+    holders->n = holders->n_named = 0;
+    for (const struct list *at = front->clients.next; at != &front->clients; at = at->next) {
+        const struct client *client = container_of(at, struct client, in_front);
+        if (stays(client))
+            continue;
+        holders->n++;
+        if (holders->n_named < DRAIN_NAMED)
+            name_holder(client, holders->named[holders->n_named++]);
+    }
+    pthread_mutex_unlock(&front->drain.lock);
+}
+
+void client_drain_holders(struct front *front, struct drain_holders *out)
+{
+    pthread_mutex_lock(&front->drain.lock);
+    *out = front->drain.holders;
+    pthread_mutex_unlock(&front->drain.lock);
+}
+
+/* ---- once in a tick ---- */
+
 static void on_tick(uv_timer_t *tick)
 {
     struct front *front = tick->data;
@@ -65,11 +137,21 @@ static void on_tick(uv_timer_t *tick)
         next = at->next;
         look_at(container_of(at, struct client, in_front));
     }
+    note_holders(front);
+}
+
+/* Operators are few: who is no operator is found soon. */
+static bool is_empty(const struct front *front)
+{
+    for (const struct list *at = front->clients.next; at != &front->clients; at = at->next)
+        if (!stays(container_of(at, struct client, in_front)))
+            return false;
+    return true;
 }
 
 void client_drain_left(struct front *front)
 {
-    if (front->drain.is_on && list_is_empty(&front->clients))
+    if (front->drain.is_on && is_empty(front))
         front->settings->on_empty(front->worker);
 }
 
@@ -77,11 +159,18 @@ void client_drain_init(struct front *front)
 {
     uv_timer_init(&front->loop->uv, &front->drain.tick);
     front->drain.tick.data = front;
+    pthread_mutex_init(&front->drain.lock, NULL);
 }
 
-void client_drain_begin(struct front *front, uint64_t tick_ms)
+void client_drain_fini(struct front *front)
+{
+    pthread_mutex_destroy(&front->drain.lock);
+}
+
+void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successor)
 {
     front->drain.is_on = true;
+    front->drain.lets_operators_go = has_successor;
     for (struct list *at = front->clients.next; at != &front->clients; at = at->next) {
         struct client *client = container_of(at, struct client, in_front);
         client->rider.wants_idle |= client->rider.in_flight > 0;

@@ -1,5 +1,6 @@
 /*
- * How clients leave when weir stops: each between two commands, so that none loses a reply.
+ * How clients leave when weir stops: each between two commands, so that none loses a reply. Operators stay to the end, and
+ * nobody waits for them.
  *
  * Who sends something is let go with the reply to it, in the same packet, and so cannot send the next command to a
  * connection that is about to close. Who has sent nothing for one tick is let go then; who has only come meanwhile, or
@@ -10,6 +11,7 @@
 #ifndef WEIR_FRONT_DRAIN_H
 #define WEIR_FRONT_DRAIN_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -17,15 +19,35 @@
 struct front;
 struct client;
 
+#define DRAIN_NAMED 3 /* clients that are told of by name */
+#define DRAIN_LINE 640
+
+/* Who is still there, for the log. */
+struct drain_holders {
+    unsigned n;
+    unsigned n_named;
+    char named[DRAIN_NAMED][DRAIN_LINE]; /* "10.1.2.3:4711 user:alice (in MULTI)" */
+};
+
 struct client_drain {
     uv_timer_t tick;
     bool is_on;
+    bool lets_operators_go; /* a successor has their socket */
+    pthread_mutex_t lock;   /* of the next; held briefly */
+    struct drain_holders holders;
 };
 
 void client_drain_init(struct front *front);
+void client_drain_fini(struct front *front);
 
-/* From now on; settings->on_empty follows when the last client has gone, maybe at once. Nobody may come any more. */
-void client_drain_begin(struct front *front, uint64_t tick_ms);
+/*
+ * From now on; settings->on_empty follows when the last client has gone, maybe at once. Nobody may come any more but
+ * operators, unless a successor has their socket.
+ */
+void client_drain_begin(struct front *front, uint64_t tick_ms, bool has_successor);
+
+/* Who was there when this worker looked last; any thread. */
+void client_drain_holders(struct front *front, struct drain_holders *out);
 
 /* The client has come, or its handshake has ended: its first command is on its way. */
 void client_drain_came(struct client *client);

@@ -206,6 +206,7 @@ void front_close(struct front *front)
 
 void front_fini(struct front *front)
 {
+    client_drain_fini(front);
     alarms_fini(&front->alarms);
     alarms_fini(&front->turns);
     timeouts_fini(front);

@@ -213,13 +213,25 @@ const struct front *crew_front(const struct crew *crew, unsigned worker)
     return worker_front(crew->workers[worker]);
 }
 
-void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, void (*on_stage)(void *arg, enum worker_stage),
+void crew_drain(struct crew *crew, uint64_t tick_ms, bool has_successor, void (*on_stage)(void *arg, enum worker_stage),
                 void *arg)
 {
     crew->on_stage = on_stage;
     crew->stage_arg = arg;
     for (unsigned w = 0; w < crew->n_workers; w++)
-        worker_drain(crew->workers[w], tick_ms, accept_rest);
+        worker_drain(crew->workers[w], tick_ms, has_successor);
+}
+
+void crew_holders(struct crew *crew, struct drain_holders *out)
+{
+    struct drain_holders some;
+    out->n = out->n_named = 0;
+    for (unsigned w = 0; w < crew->n_workers; w++) {
+        worker_holders(crew->workers[w], &some);
+        out->n += some.n;
+        for (unsigned i = 0; i < some.n_named && out->n_named < DRAIN_NAMED; i++)
+            memcpy(out->named[out->n_named++], some.named[i], DRAIN_LINE);
+    }
 }
 
 bool crew_beats(struct crew *crew)

@@ -42,8 +42,11 @@ const struct front *crew_front(const struct crew *crew, unsigned worker);
  * Let every worker drain (worker.h). on_stage is called on the main thread, once for each stage that all workers have
  * reached: WORKER_IS_DEAF, then WORKER_IS_EMPTY.
  */
-void crew_drain(struct crew *crew, uint64_t tick_ms, bool accept_rest, void (*on_stage)(void *arg, enum worker_stage),
+void crew_drain(struct crew *crew, uint64_t tick_ms, bool has_successor, void (*on_stage)(void *arg, enum worker_stage),
                 void *arg);
+
+/* Whom it waits for, on all workers: as many, and the first few by name. */
+void crew_holders(struct crew *crew, struct drain_holders *out);
 
 /* Make every worker look at front_settings.memory_pressure. */
 void crew_stir(struct crew *crew);

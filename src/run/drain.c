@@ -1,6 +1,8 @@
 #include "run/drain.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -12,23 +14,56 @@
 #define TICK_MS 1000
 #define TICKS_IN_TIMEOUT 10
 
+/* How often it is told who is still there. */
+#define TELL_MS 5000
+#define TELLS_IN_TIMEOUT 6
+#define HOLDERS_ROOM (DRAIN_NAMED * (DRAIN_LINE + 2) + 32)
+
 static void on_stage(void *arg, enum worker_stage stage)
 {
     struct drain *drain = arg;
     if (stage == WORKER_IS_DEAF) {
-        listening_shut(drain->listening);
-        log_info("nobody is accepted any more");
+        listening_shut(drain->listening, drain->has_successor);
+        log_info("%snobody is accepted any more", drain->who);
     } else {
-        log_info("all clients have gone");
+        log_info("%sall clients have gone", drain->who);
         drain->on_over(drain->arg);
     }
+}
+
+/* Who is still there: "a (in MULTI), b (subscribed), and 4 more". How many they are. */
+static unsigned list_holders(const struct drain *drain, char out[HOLDERS_ROOM])
+{
+    struct drain_holders holders;
+    size_t len = 0;
+    crew_holders(drain->crew, &holders);
+    out[0] = '\0';
+    for (unsigned i = 0; i < holders.n_named; i++)
+        len += (size_t)snprintf(out + len, HOLDERS_ROOM - len, "%s%s", i > 0 ? ", " : "", holders.named[i]);
+    if (holders.n > holders.n_named)
+        snprintf(out + len, HOLDERS_ROOM - len, ", and %u more", holders.n - holders.n_named);
+    return holders.n;
+}
+
+static void on_telling(uv_timer_t *timer)
+{
+    const struct drain *drain = timer->data;
+    char holders[HOLDERS_ROOM];
+    unsigned n = list_holders(drain, holders);
+    uint64_t over_ns = clock_ns() - drain->began_ns;
+    uint64_t left_ns = drain->timeout_ns > over_ns ? drain->timeout_ns - over_ns : 0;
+    if (n > 0)
+        log_info("%sdraining: %u client%s left, closed in %.1f s: %s", drain->who, n, n == 1 ? " is" : "s are",
+                 (double)left_ns / (double)NS_PER_S, holders);
 }
 
 static void on_deadline(uv_timer_t *timer)
 {
     struct drain *drain = timer->data;
-    log_warn("drain-timeout is over: %u clients that are in the middle of something are closed",
-             atomic_load(drain->clients));
+    char holders[HOLDERS_ROOM];
+    bool is_known = list_holders(drain, holders) > 0;
+    log_warn("%sdrain-timeout is over: %u clients that are in the middle of something are closed%s%s", drain->who,
+             atomic_load(drain->clients), is_known ? ": " : "", holders);
     drain->on_over(drain->arg);
 }
 
@@ -38,6 +73,12 @@ static uint64_t tick_ms(uint64_t timeout_ns)
     return part_ms < TICK_MS ? part_ms : TICK_MS;
 }
 
+static uint64_t tell_ms(uint64_t timeout_ns)
+{
+    uint64_t part_ms = timeout_ns / NS_PER_MS / TELLS_IN_TIMEOUT + 1;
+    return part_ms < TELL_MS ? part_ms : TELL_MS;
+}
+
 void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
 {
     if (drain->timeout_ns == 0) {
@@ -45,16 +86,25 @@ void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
         return;
     }
     drain->is_on = true;
+    drain->has_successor = has_successor;
+    if (has_successor)
+        snprintf(drain->who, sizeof drain->who, "process %d: ", getpid());
     uv_timer_init(&loop->uv, &drain->deadline);
     drain->deadline.data = drain;
+    drain->began_ns = clock_ns();
     uv_timer_start(&drain->deadline, on_deadline, drain->timeout_ns / NS_PER_MS, 0);
+    uv_timer_init(&loop->uv, &drain->telling);
+    drain->telling.data = drain;
+    uv_timer_start(&drain->telling, on_telling, tell_ms(drain->timeout_ns), tell_ms(drain->timeout_ns));
     if (!has_successor)
         listening_refuse(drain->listening);
-    crew_drain(drain->crew, tick_ms(drain->timeout_ns), !has_successor, on_stage, drain);
+    crew_drain(drain->crew, tick_ms(drain->timeout_ns), has_successor, on_stage, drain);
 }
 
 void drain_close(struct drain *drain)
 {
-    if (drain->is_on)
-        uv_close((uv_handle_t *)&drain->deadline, NULL);
+    if (!drain->is_on)
+        return;
+    uv_close((uv_handle_t *)&drain->deadline, NULL);
+    uv_close((uv_handle_t *)&drain->telling, NULL);
 }

@@ -1,6 +1,6 @@
 /*
  * How weir stops: nobody is accepted any more, clients leave between two commands (front/drain.h), and after
- * drain-timeout those who are left are closed. The main thread.
+ * drain-timeout those who are left are closed. Until then the log says every few seconds who they are. The main thread.
  *
  *   drain_begin -> each worker: accepts nobody (deaf), then lets its clients go (empty)
  *               <- crew: all workers are deaf: the listening sockets are closed
@@ -26,7 +26,11 @@ struct drain {
     void *arg;
     /* private, zero before */
     uv_timer_t deadline;
+    uv_timer_t telling;
+    uint64_t began_ns;
     bool is_on;
+    bool has_successor;
+    char who[24]; /* "process 4711: ", where a successor writes the same log */
 };
 
 /*

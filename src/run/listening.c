@@ -212,27 +212,33 @@ void listening_refuse(struct listening *l)
         for (size_t s = 0; s < place->n_sockets; s++)
             if (!place->entrance.is_unix && !place->sockets[s].is_systemds)
                 listen_refuse(place->sockets[s].fd);
-        remove_file(place);
+        if (!place->entrance.is_admin)
+            remove_file(place);
     }
 }
 
-void listening_shut(struct listening *l)
+static void shut(struct place *place)
 {
-    for (size_t i = 0; i < l->n_places; i++) {
-        struct place *place = &l->places[i];
-        while (place->n_sockets > 0)
-            close(place->sockets[--place->n_sockets].fd);
-        remove_file(place);
-    }
+    while (place->n_sockets > 0)
+        close(place->sockets[--place->n_sockets].fd);
+    remove_file(place);
+}
+
+void listening_shut(struct listening *l, bool has_successor)
+{
+    for (size_t i = 0; i < l->n_places; i++)
+        if (has_successor || !l->places[i].entrance.is_admin)
+            shut(&l->places[i]);
 }
 
 void listening_close(struct listening *l)
 {
     if (l == NULL)
         return;
-    listening_shut(l);
-    for (size_t i = 0; i < l->n_places; i++)
+    for (size_t i = 0; i < l->n_places; i++) {
+        shut(&l->places[i]);
         free(l->places[i].sockets);
+    }
     for (unsigned w = 0; w < l->workers; w++)
         free(l->watched[w].openings);
     free(l->places);

@@ -33,11 +33,14 @@ struct heirloom listening_socket(const struct listening *listening, size_t i);
 /* A successor has the sockets too: files of unix sockets are no longer removed here. */
 void listening_hand_over(struct listening *listening);
 
-/* Nobody new comes in; who waits to be accepted does so still. No successor has the sockets. */
+/* Nobody new comes in but operators; who waits to be accepted does so still. No successor has the sockets. */
 void listening_refuse(struct listening *listening);
 
-/* Close the sockets and remove the files of unix sockets. No worker may use them any more. */
-void listening_shut(struct listening *listening);
+/*
+ * Close the sockets and remove the files of unix sockets; the operators' only if a successor has it. No worker may use
+ * them any more.
+ */
+void listening_shut(struct listening *listening, bool has_successor);
 
 /* The same, unless it has been done, and free. NULL is allowed. */
 void listening_close(struct listening *listening);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -146,6 +147,8 @@ static void tell_ready(struct proxy *proxy, const struct census *census)
     if (proxy->has_been_ready || proxy->crew == NULL || proxy->is_stopping)
         return;
     proxy->has_been_ready = census_is_ready(census, why);
+    if (proxy->has_been_ready && proxy->succession.fd >= 0)
+        log_info("upgrade: process %d serves in place of %d", getpid(), getppid());
     if (proxy->has_been_ready)
         log_info("%s%sready", name != NULL ? name : "", name != NULL ? " is " : "");
     else if (!proxy->has_told_why)
@@ -307,7 +310,7 @@ static void on_served(void *arg, int pid)
     struct proxy *proxy = arg;
     if (proxy->is_stopping)
         return;
-    log_info("upgrade: process %d has taken over: stopping", pid);
+    log_info("upgrade: process %d has taken over from %d, which stops", pid, getpid());
     sd_notify_send("MAINPID=%d", pid);
     sd_notify_hold(true);
     listening_hand_over(proxy->listening);

@@ -94,8 +94,9 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
 {
     struct upgrade *upgrade = process->data;
     if (upgrade->state == UPGRADE_RUNS)
-        log_error("upgrade: process %d has ended (status %" PRId64 ", signal %d) before it served: this one goes on",
-                  process->pid, status, number);
+        log_error("upgrade: process %d has ended (status %" PRId64
+                  ", signal %d) before it served: this one, %d, goes on",
+                  process->pid, status, number, getpid());
     else if (upgrade->state == UPGRADE_DONE)
         log_warn("upgrade: process %d, which has taken over, has ended", process->pid);
     upgrade->state = UPGRADE_NONE;
@@ -135,7 +136,7 @@ static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_o
         return;
     }
     upgrade->state = UPGRADE_RUNS;
-    log_info("upgrade: process %d is starting", upgrade->process.pid);
+    log_info("upgrade: process %d is starting, to take over from %d", upgrade->process.pid, getpid());
     uv_read_start((uv_stream_t *)&upgrade->answer, on_room, on_answer);
 }
 

@@ -22,7 +22,7 @@ struct inbox {
     struct list orders;   /* orders that have been carried out, or are on their round */
     uint64_t tick_ms;     /* of clients that leave; 0: they may stay */
     unsigned pokes;
-    bool must_accept_rest;
+    bool has_successor;
     bool must_stop;
 };
 
@@ -34,6 +34,7 @@ struct worker {
     const struct opening *openings; /* by listener */
     struct listener *listeners;
     size_t n_listeners;
+    bool is_shut; /* the operators' listeners are closed, too */
     uv_async_t told;
     struct inbox inbox;
     _Atomic unsigned generation;
@@ -97,16 +98,31 @@ static void reach(struct worker *worker, enum worker_stage stage)
     worker->ops->on_news(worker->ops->arg);
 }
 
-static void stop_listening(struct worker *worker, bool accept_rest)
+static void close_listeners(struct worker *worker, bool are_operators, bool accept_rest)
 {
-    if (worker_stage(worker) != WORKER_SERVES)
-        return;
     for (size_t i = 0; i < worker->n_listeners; i++) {
+        if (worker->openings[i].entrance->is_admin != are_operators)
+            continue;
         if (accept_rest)
             listener_accept_rest(&worker->listeners[i]);
         listener_close(&worker->listeners[i]);
     }
+}
+
+/* Operators are let in to the very end. */
+static void stop_listening(struct worker *worker, bool accept_rest)
+{
+    if (worker_stage(worker) != WORKER_SERVES)
+        return;
+    close_listeners(worker, false, accept_rest);
     reach(worker, WORKER_IS_DEAF);
+}
+
+static void shut_operators_out(struct worker *worker)
+{
+    if (!worker->is_shut)
+        close_listeners(worker, true, false);
+    worker->is_shut = true;
 }
 
 void worker_emptied(void *arg)
@@ -117,6 +133,7 @@ void worker_emptied(void *arg)
 static void stop(struct worker *worker)
 {
     stop_listening(worker, false);
+    shut_operators_out(worker);
     front_close(&worker->front);
     uv_close((uv_handle_t *)&worker->told, NULL);
     loop_close(&worker->loop);
@@ -133,7 +150,7 @@ static void on_told(uv_async_t *async)
     list_take_all(&orders, &inbox->orders);
     uint64_t tick_ms = inbox->tick_ms;
     inbox->tick_ms = 0;
-    bool must_accept_rest = inbox->must_accept_rest;
+    bool has_successor = inbox->has_successor;
     bool must_stop = inbox->must_stop;
     atomic_store(&worker->beats, inbox->pokes);
     pthread_mutex_unlock(&inbox->lock);
@@ -152,8 +169,10 @@ static void on_told(uv_async_t *async)
     }
     memory_pressure_look(&worker->front);
     if (tick_ms > 0) {
-        stop_listening(worker, must_accept_rest);
-        client_drain_begin(&worker->front, tick_ms);
+        if (has_successor)
+            shut_operators_out(worker);
+        stop_listening(worker, !has_successor);
+        client_drain_begin(&worker->front, tick_ms, has_successor);
     }
     if (must_stop)
         stop(worker);
@@ -179,13 +198,18 @@ const struct front *worker_front(const struct worker *worker)
     return &worker->front;
 }
 
-void worker_drain(struct worker *worker, uint64_t tick_ms, bool accept_rest)
+void worker_drain(struct worker *worker, uint64_t tick_ms, bool has_successor)
 {
     pthread_mutex_lock(&worker->inbox.lock);
     worker->inbox.tick_ms = tick_ms;
-    worker->inbox.must_accept_rest = accept_rest;
+    worker->inbox.has_successor = has_successor;
     pthread_mutex_unlock(&worker->inbox.lock);
     uv_async_send(&worker->told);
+}
+
+void worker_holders(struct worker *worker, struct drain_holders *out)
+{
+    client_drain_holders(&worker->front, out);
 }
 
 enum worker_stage worker_stage(const struct worker *worker)

@@ -47,10 +47,13 @@ enum worker_stage {
 };
 
 /*
- * Stop accepting (with accept_rest after all connections that wait now), and let clients go: see front/drain.h. on_news
- * follows for each stage.
+ * Stop accepting (after all connections that wait now, unless a successor has the sockets too), and let clients go: see
+ * front/drain.h. on_news follows for each stage.
  */
-void worker_drain(struct worker *worker, uint64_t tick_ms, bool accept_rest);
+void worker_drain(struct worker *worker, uint64_t tick_ms, bool has_successor);
+
+/* Whom the drain waits for. */
+void worker_holders(struct worker *worker, struct drain_holders *out);
 enum worker_stage worker_stage(const struct worker *worker);
 
 /* Make it look at front_settings.memory_pressure. */

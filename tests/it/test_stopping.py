@@ -277,3 +277,82 @@ def test_readiness_fails_while_it_drains(farm, redis):
         redis.call("RPUSH", "list", "x")
         assert a.read() == [b"list", b"x"]
     ended_well(weir)
+
+
+# ---- who holds it, and who looks on ----
+
+
+OPERATORS = "[admin]\nsocket = {folder}/operator.sock\n"
+
+
+def operator(weir):
+    return Conn(str(weir.folder / "operator.sock"), timeout=10)
+
+
+def test_the_log_says_who_is_waited_for(farm, redis):
+    weir = farm.weir(redis, workers=2, drain_timeout="3s")
+    conns = [weir.connect() for _ in range(5)]
+    conns[0].send(encode("BLPOP", "none", 0))
+    assert conns[1].call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+    assert conns[2].ask("CLIENT SETNAME billing", "MULTI") == ["OK", "OK"]
+    assert conns[3].call("WATCH", "k") == "OK"
+    conns[4].send(b"*2\r\n$3\r\nGET\r\n$1\r\n")
+    wait_until(lambda: redis.waiting()[0] == 1, "one blocks")
+    weir.signal(signal.SIGTERM)
+    said = wait_until(lambda: re.search(r"draining: (\d) clients are left, closed in [0-2]\.\d s: (.*)", weir.log()), "who")
+    assert said[1] == "5" and said[2].endswith(", and 2 more")
+    reasons = {"blocks in Redis", "subscribed", "in MULTI", "watches keys", "has sent a part of a request"}
+    named = re.findall(r"(127\.0\.0\.1:\d+)( name:billing)? \(([^)]*)\)", said[2])
+    assert len(named) == 3 and {reason for _, _, reason in named} <= reasons
+    ours = {"%s:%d" % conn.sock.getsockname() for conn in conns}
+    assert {address for address, _, _ in named} <= ours
+    assert all((name != "") == (reason == "in MULTI") for _, name, reason in named)
+    for conn in conns[2:]:
+        conn.close()
+    said = wait_until(lambda: re.search(r"draining: 2 clients are left, .*: (.*)", weir.log()), "fewer")
+    assert "(blocks in Redis)" in said[1] and "(subscribed)" in said[1] and "more" not in said[1]
+    conns[0].close()
+    said = wait_until(lambda: re.search(r"draining: 1 client is left, .* \(subscribed\)$", weir.log(), re.M), "one")
+    conns[1].close()
+    ended_well(weir)
+
+
+def test_the_last_are_named_when_time_is_over(farm, redis):
+    weir = farm.weir(redis, drain_timeout="600ms")
+    with weir.connect() as a:
+        assert a.call("MULTI") == "OK"
+        weir.signal(signal.SIGTERM)
+        ended_well(weir)
+    assert re.search(r"drain-timeout is over: 1 clients .* are closed: 127\.0\.0\.1:\d+ \(in MULTI\)", weir.log())
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_operators_come_and_ask_to_the_end(workers, farm, redis):
+    weir = farm.weir(redis, workers=workers, drain_timeout=PATIENCE, sections=OPERATORS)
+    with weir.connect() as held, operator(weir) as early:
+        held.send(encode("BLPOP", "list", 0))
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        assert early.call("LIMIT", "MODE") == b"enforce"
+        told_to_stop(weir)
+        assert early.ask("LIMIT MODE", "SUBSCRIBE c")[0] == b"enforce"
+        for _ in range(3 * workers):
+            with operator(weir) as late:
+                assert late.ask("LIMIT MODE shadow", "LIMIT MODE", "GET k")[1:] == [b"shadow", None]
+        idle = operator(weir)
+        redis.call("RPUSH", "list", "x")
+        assert held.read() == [b"list", b"x"]
+        ended_well(weir)
+        assert rest(idle) == b""
+        idle.close()
+    assert "drain-timeout is over" not in weir.log(), "nobody waits for operators"
+    assert not (weir.folder / "operator.sock").exists()
+
+
+def test_nobody_waits_for_operators(farm, redis):
+    weir = farm.weir(redis, drain_timeout="1h", sections=OPERATORS)
+    with operator(weir) as a, operator(weir) as b:
+        assert a.call("MULTI") == "OK"
+        b.send(encode("BLPOP", "list", 0))
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        weir.signal(signal.SIGTERM)
+        ended_well(weir)

@@ -218,9 +218,18 @@ def test_who_is_in_the_middle_of_something_stays_with_the_old_one(weir, redis):
         assert idle.read_to_end() == b""
         assert weir.serves()
         assert old.poll() is None
+        new = re.search(r"upgrade: process (\d+) has taken over", weir.log())[1]
+        for line in (
+            f"process {new} is starting, to take over from {old.pid}",
+            f"process {new} serves in place of {old.pid}",
+            f"process {new} has taken over from {old.pid}, which stops",
+            f"process {old.pid}: nobody is accepted any more",
+        ):
+            assert line in weir.log()
         redis.call("RPUSH", "list", "x")
         assert blocked.read() == [b"list", b"x"] and blocked.read_to_end() == b""
         thread.join()
+        assert f"process {old.pid}: all clients have gone" in weir.log()
         assert weir.serves()
 
 
@@ -232,7 +241,7 @@ def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
     weir.config.write_text(good + "nonsense = 1\n")
     with weir.connect() as a:
         weir.signal(signal.SIGUSR2)
-        wait_until(lambda: "before it served: this one goes on" in weir.log(), "the new process has ended")
+        wait_until(lambda: "before it served: this one, " in weir.log(), "the new process has ended")
         assert a.call("PING") == "PONG" and weir.serves()
         weir.config.write_text(good)
         weir.upgrade()
@@ -244,7 +253,7 @@ def test_an_upstream_that_is_away_changes_nothing(farm):
     weir = farm.weir(redis)
     redis.kill()
     weir.signal(signal.SIGUSR2)
-    wait_until(lambda: "before it served: this one goes on" in weir.log(), "the new process has ended")
+    wait_until(lambda: "before it served: this one, " in weir.log(), "the new process has ended")
     assert "is away: not taking over" in weir.log()
     redis.start()
     wait_until(weir.serves, "weir serves again")
