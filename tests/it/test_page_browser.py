@@ -411,3 +411,22 @@ def test_a_weir_that_is_gone_is_told(browser, farm, shared_redis):
     weir.stop()
     browser.wait("document.title === 'weir does not answer - orders-eu'", "the tab says so")
     assert browser.run("return /^weir does not answer all below is of ..:..:..$/.test(document.querySelector('#findings').textContent)")
+
+
+def test_columns_stay_where_they_are(browser, farm, shared_redis):
+    """From idle to refusing: the rows change their order and their numbers, but no column moves."""
+    weir = farm.weir(shared_redis, sections=TWENTY_ONE + ADMIN, identity="name, ip")
+    open_page(browser, weir)
+    wait_live(browser)
+    columns = "return [...document.querySelectorAll('#limits thead th')].map((e) => Math.round(e.getBoundingClientRect().left))"
+    before = browser.run(columns)
+    with weir.connect() as conn:
+        conn.call("CLIENT", "SETNAME", "bulk")
+
+        def is_refusing():
+            conn.ask(*["GET x"] * 20, "SET a 1", "DEL a")
+            return browser.run("return document.querySelectorAll('#limits tr.refusing').length") == 2
+
+        wait_until(is_refusing, "two limits refuse", 30)
+        browser.wait("document.querySelector('tr.refusing .over')", "how much is over")
+    assert browser.run(columns) == before
