@@ -11,7 +11,6 @@
 #include "front/orders.h"
 #include "front/payer.h"
 #include "front/session.h"
-#include "limit/amount.h"
 #include "limit/own.h"
 #include "quota/quota.h"
 #include "quota/report.h"
@@ -118,14 +117,6 @@ static void status(struct client *client, const struct limit_words *words, struc
         about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
 }
 
-static struct slice lane_of(const struct client *client, const struct command *command)
-{
-    if (command->flow == FLOW_OWN || command->flow == FLOW_QUIT)
-        return SLICE("none");
-    bool is_private = client->has_private_lane || client->front->settings->lanes_private || !command->is_shareable;
-    return is_private ? SLICE("private") : SLICE("shared");
-}
-
 static void tell_explained(struct client *client, struct build *out, const struct report_subject *subject, void *arg)
 {
     struct front *front = client->front;
@@ -138,17 +129,14 @@ static void tell_explained(struct client *client, struct build *out, const struc
         explained.name = subject_name(explained.account.holders[PER_SUBJECT]);
         explained.block = blocks_find(exceptions_blocks(front->rules->exceptions), explained.name);
     }
-    struct amounts amounts;
-    amounts_take(&amounts, front->rules->policies, request->command, request->bytes, request->argc);
-    const struct ask ask = {
+    const struct explained_call call = {
         .command = request->command,
-        .amount = amounts.of,
+        .request = request->bytes,
+        .argc = request->argc,
+        .lane = report_lane(request->command, client->has_private_lane || front->settings->lanes_private),
         .now_ns = front->loop->now_ns,
-        .headed_ns = front->loop->now_ns,
-        .may_wait = true,
-        .blocks = request_blocks(request),
     };
-    report_explain(out, front->rules->policies, front->commands, &explained, &ask, lane_of(client, request->command));
+    report_explain(out, front->rules->policies, front->commands, &explained, &call);
 }
 
 /* LIMIT EXPLAIN command [arg ...] [FOR subject] */

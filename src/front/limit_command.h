@@ -17,8 +17,7 @@ void limit_command_run(struct client *client, const struct request *request);
 static inline const struct command *limit_command_as_configured(const struct front *front,
                                                                 const struct command *command)
 {
-    bool is_left = front->rules->cell == QUOTA_CELL_OFF && quota_is_cell(command);
-    return is_left ? command_table_row(front->commands, 0) : command;
+    return quota_is_left(front->rules->cell, command) ? command_table_row(front->commands, 0) : command;
 }
 
 /* What is wrong with it, as a complete error reply in `out`; 0: nothing. */

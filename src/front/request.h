@@ -95,8 +95,7 @@ static inline bool request_blocks_by_option(const struct request *request, bool 
 /* May it wait in Redis, as far as its arguments are at hand? */
 static inline bool request_blocks(const struct request *request)
 {
-    bool is_optional = keys_may_block(request->command);
-    return request->command->blocks && (!is_optional || request_blocks_by_option(request, false));
+    return keys_may_wait(request->command, request->bytes, request->argc);
 }
 
 /* The same, and yes where the argument that says so is not at hand. */

@@ -76,4 +76,10 @@ enum keys_sight { KEYS_ABSENT, KEYS_SEEN, KEYS_HIDDEN };
 /* Of such a command: is BLOCK absent, seen, or possibly in the part that is not in `request`? */
 enum keys_sight keys_block(const struct command *command, struct slice request, uint32_t argc);
 
+/* May the request wait in Redis, as far as its arguments are in `request`? */
+static inline bool keys_may_wait(const struct command *command, struct slice request, uint32_t argc)
+{
+    return command->blocks && (!keys_may_block(command) || keys_block(command, request, argc) == KEYS_SEEN);
+}
+
 #endif

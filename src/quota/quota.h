@@ -61,4 +61,10 @@ static inline bool quota_is_cell(const struct command *command)
     return command->flow == FLOW_OWN && command->first_key == 1;
 }
 
+/* Does the operator leave it to Redis (cl-throttle = off)? Then it is no command that weir knows. */
+static inline bool quota_is_left(enum quota_cell cell, const struct command *command)
+{
+    return cell == QUOTA_CELL_OFF && quota_is_cell(command);
+}
+
 #endif

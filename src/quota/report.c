@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "limit/amount.h"
+#include "limit/keys.h"
 #include "limit/own.h"
 #include "limit/rate.h"
 
@@ -238,7 +240,7 @@ static const char *verdict_word(enum gate gate)
     return "";
 }
 
-static void verdict(struct build *out, const struct report_subject *subject, const struct ask *ask)
+static enum gate verdict(struct build *out, const struct report_subject *subject, const struct ask *ask)
 {
     struct verdict found = {0};
     struct ask dry = *ask;
@@ -257,12 +259,31 @@ static void verdict(struct build *out, const struct report_subject *subject, con
         build_nil(out);
     else
         build_bulk_str(out, found.limit->label);
+    return gate;
 }
 
-void report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
-                    const struct report_subject *subject, const struct ask *ask, struct slice lane)
+struct slice report_lane(const struct command *command, bool is_private)
 {
-    const struct command *command = ask->command;
+    if (command->flow == FLOW_OWN || command->flow == FLOW_QUIT)
+        return SLICE("none");
+    return is_private || !command->is_shareable ? SLICE("private") : SLICE("shared");
+}
+
+enum gate report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
+                         const struct report_subject *subject, const struct explained_call *call)
+{
+    const struct command *command = call->command;
+    struct amounts amounts;
+    amounts_take(&amounts, policies, command, call->request, call->argc);
+    const struct ask made = {
+        .command = command,
+        .amount = amounts.of,
+        .now_ns = call->now_ns,
+        .headed_ns = call->now_ns,
+        .may_wait = true,
+        .blocks = keys_may_wait(command, call->request, call->argc),
+    };
+    const struct ask *ask = &made;
     unsigned n = count_limits(subject);
     build_map(out, 11 + TURN_FIELDS + (subject->block != NULL));
     who(out, subject);
@@ -273,8 +294,8 @@ void report_explain(struct build *out, const struct policies *policies, const st
     build_array(out, classes(NULL, policies, table, command));
     classes(out, policies, table, command);
     number(out, "cost", ask->amount[UNIT_COST]);
-    field(out, "lane", lane);
-    verdict(out, subject, ask);
+    field(out, "lane", call->lane);
+    enum gate gate = verdict(out, subject, ask);
     build_bulk_str(out, "limits");
     build_array(out, n);
     for (unsigned i = 0; i < n; i++) {
@@ -286,6 +307,7 @@ void report_explain(struct build *out, const struct policies *policies, const st
         set_fields(out, limit, subject->name, ask->now_ns);
     }
     turns(out, subject);
+    return gate;
 }
 
 /* ---- for the operator ---- */

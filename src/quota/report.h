@@ -30,12 +30,21 @@ struct report_subject {
 void report_status(struct build *out, const struct policies *policies, const struct report_subject *subject,
                    uint64_t now_ns);
 
-/*
- * LIMIT EXPLAIN: what the gate would decide, and which limits bind the command. `lane`: which kind of lane it would
- * use.
- */
-void report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
-                    const struct report_subject *subject, const struct ask *ask, struct slice lane);
+/* A request that LIMIT EXPLAIN is about. */
+struct explained_call {
+    const struct command *command;
+    struct slice request; /* as a client would send it */
+    uint32_t argc;
+    struct slice lane; /* of report_lane */
+    uint64_t now_ns;
+};
+
+/* LIMIT EXPLAIN: what the gate would decide, which is returned, and which limits bind the command. */
+enum gate report_explain(struct build *out, const struct policies *policies, const struct command_table *table,
+                         const struct report_subject *subject, const struct explained_call *call);
+
+/* Which kind of lane it would use: none, private or shared. is_private: the client has one of its own in any case. */
+struct slice report_lane(const struct command *command, bool is_private);
 
 /* What LIMIT LIST tells of. */
 struct report_list {

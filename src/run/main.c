@@ -10,19 +10,25 @@
 #include <uv.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "net/tls_context.h"
 #include "run/config_build.h"
 #include "run/config_file.h"
 #include "run/config_help.h"
 #include "run/config_lint.h"
+#include "run/explain.h"
 #include "run/proxy.h"
 #include "upstream/control.h"
 
 #define EXIT_CONFIG 1
+#define EXIT_STOPPED 3 /* --explain: the command does not pass */
 
 struct options {
     const char *file;
     bool is_test, is_strict;
+    const char *explain; /* subject; NULL: not asked */
+    char **words;        /* the command that is to be explained */
+    int n_words;
 };
 
 static void print_version(void)
@@ -33,43 +39,68 @@ static void print_version(void)
 
 static void print_help(void)
 {
-    fputs("weir stands in front of Redis and limits what its clients may do.\n"
-          "\n"
-          "usage: weir [-c FILE] [-t [--strict]]\n"
-          "\n"
-          "  -c FILE     read the configuration from FILE; without it weir listens on 127.0.0.1:6380,\n"
-          "              forwards to 127.0.0.1:6379 and limits nothing\n"
-          "  -t          check the configuration, print every error and warning, and exit: 0 if it is good, 1 if not\n"
-          "  --strict    with -t: a warning is an error\n"
-          "  --keys      print the keys of the sections [weir] and [admin], what they mean, and their defaults\n"
-          "  --version   print the versions of weir and of the libraries it uses\n"
-          "  --help      print this\n"
-          "\n"
-          "SIGHUP makes it read FILE again; if there is a mistake in it, what ran before goes on.\n"
-          "SIGUSR1 makes it open its log file again, after it was moved away.\n"
-          "SIGUSR2 starts the program anew, which takes over without a refused connection; then this one stops.\n"
-          "SIGTERM lets clients go between two commands, then stops it; a second one, or SIGINT, stops it at once.\n"
-          "Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
-          stdout);
+    fputs(
+        "weir stands in front of Redis and limits what its clients may do.\n"
+        "\n"
+        "usage: weir [-c FILE] [-t [--strict]]\n"
+        "       weir [-c FILE] -t --explain SUBJECT COMMAND [ARGUMENT ...]\n"
+        "\n"
+        "  -c FILE     read the configuration from FILE; without it weir listens on 127.0.0.1:6380,\n"
+        "              forwards to 127.0.0.1:6379 and limits nothing\n"
+        "  -t          check the configuration, print every error and warning, and exit: 0 if it is good, 1 if not\n"
+        "  --strict    with -t: a warning is an error\n"
+        "  --explain SUBJECT COMMAND [ARGUMENT ...]\n"
+        "              with -t: print what would become of this command of user:NAME, ip:ADDRESS, or several of them\n"
+        "              (user:NAME,ip:ADDRESS), who has sent nothing before; exit 0 if it passes, 3 if it does not\n"
+        "  --keys      print the keys of the sections [weir] and [admin], what they mean, and their defaults\n"
+        "  --version   print the versions of weir and of the libraries it uses\n"
+        "  --help      print this\n"
+        "\n"
+        "SIGHUP makes it read FILE again; if there is a mistake in it, what ran before goes on.\n"
+        "SIGUSR1 makes it open its log file again, after it was moved away.\n"
+        "SIGUSR2 starts the program anew, which takes over without a refused connection; then this one stops.\n"
+        "SIGTERM lets clients go between two commands, then stops it; a second one, or SIGINT, stops it at once.\n"
+        "Exit status: 0 stopped, 1 could not start, 2 the system refused something.\n",
+        stdout);
+}
+
+__attribute__((noreturn)) static void refuse(const char *what, const char *why)
+{
+    fprintf(stderr, "weir: %s%s\ntry: weir --help\n", what, why);
+    exit(EXIT_CONFIG);
+}
+
+/* Do the options go together? Exits if they do not. */
+static void check(const struct options *options)
+{
+    if (options->is_strict && !options->is_test)
+        refuse("--strict", " is for checking: give it with -t");
+    if (options->explain != NULL && !options->is_test)
+        refuse("--explain", " starts nothing: give it with -t");
+    if (options->explain != NULL && options->n_words == 0)
+        refuse("--explain", " needs a command: --explain user:ann GET key");
+    if (options->explain == NULL && options->n_words > 0)
+        refuse(options->words[0], " is not an option; the configuration is given with -c");
 }
 
 /* Exits for options that only print, and for bad ones. */
 static struct options parse(int argc, char **argv)
 {
-    static const struct option names[] = {{"version", no_argument, NULL, 'v'},
-                                          {"keys", no_argument, NULL, 'k'},
-                                          {"strict", no_argument, NULL, 's'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"version", no_argument, NULL, 'v'},       {"keys", no_argument, NULL, 'k'}, {"strict", no_argument, NULL, 's'},
+        {"explain", required_argument, NULL, 'e'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     struct options options = {0};
     int option;
-    while ((option = getopt_long(argc, argv, "c:th", names, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+c:th", names, NULL)) != -1) {
         switch (option) {
         case 'c':
             options.file = optarg;
             break;
         case 't':
             options.is_test = true;
+            break;
+        case 'e':
+            options.explain = optarg;
             break;
         case 's':
             options.is_strict = true;
@@ -88,15 +119,9 @@ static struct options parse(int argc, char **argv)
             exit(EXIT_CONFIG);
         }
     }
-    if (options.is_strict && !options.is_test) {
-        fputs("weir: --strict is for checking: give it with -t\ntry: weir --help\n", stderr);
-        exit(EXIT_CONFIG);
-    }
-    if (optind < argc) {
-        fprintf(stderr, "weir: %s is not an option; the configuration is given with -c\ntry: weir --help\n",
-                argv[optind]);
-        exit(EXIT_CONFIG);
-    }
+    options.words = argv + optind;
+    options.n_words = argc - optind;
+    check(&options);
     return options;
 }
 
@@ -118,6 +143,21 @@ static void report_finding(void *arg, bool is_error, const char *line)
     report(NULL, is_error || findings->is_strict, line);
 }
 
+/* --explain */
+static int tell(const struct options *options, const struct config *config, const struct command_table *table)
+{
+    char why[CONFIG_WHY_ROOM];
+    size_t n = (size_t)options->n_words;
+    struct slice *words = mem_zalloc(n, sizeof *words);
+    for (size_t i = 0; i < n; i++)
+        words[i] = slice_str(options->words[i]);
+    enum explained result = explain(config, table, slice_str(options->explain), words, n, stdout, why, sizeof why);
+    free(words);
+    if (why[0] != '\0')
+        fprintf(stderr, "weir: %s\n", why);
+    return result == EXPLAINED_PASSES ? 0 : result == EXPLAINED_STOPPED ? EXIT_STOPPED : EXIT_CONFIG;
+}
+
 static int test(const struct options *options, struct command_table *builtin)
 {
     struct findings findings = {.is_strict = options->is_strict};
@@ -125,12 +165,14 @@ static int test(const struct options *options, struct command_table *builtin)
     struct config *config = config_read(&file, builtin);
     if (config != NULL)
         config_lint(config, &file);
-    bool is_good = config != NULL && !(findings.is_strict && findings.n_warnings > 0);
-    if (is_good)
+    int status = config == NULL || (findings.is_strict && findings.n_warnings > 0) ? EXIT_CONFIG : 0;
+    if (status == 0 && options->explain != NULL)
+        status = tell(options, config, builtin);
+    else if (status == 0)
         printf("%s is a good configuration\n", options->file != NULL ? options->file : "the default");
     config_free(config);
     config_file_fini(&file);
-    return is_good ? 0 : EXIT_CONFIG;
+    return status;
 }
 
 static bool open_log(const struct config *config)
