@@ -259,3 +259,15 @@ size_t limit_print_rate(const struct limit *limit, char *out)
     out[len++] = '/';
     return len + rate_print_time(limit->rate.period_ns, out + len, LIMIT_RATE_MAX - len);
 }
+
+size_t limit_print_action(const struct limit *limit, char *out)
+{
+    struct slice name = action_name((enum action)limit->action);
+    size_t len = (size_t)snprintf(out, LIMIT_ACTION_MAX, "%.*s", (int)name.len, name.at);
+    if (limit->action != OVER_DELAY)
+        return len;
+    char time[LIMIT_ACTION_MAX / 2];
+    rate_print_time(limit->delay_ns, time, sizeof time);
+    bool is_one = time[0] > '9'; /* "s" is one second: as a rate's period it stands alone, here it does not */
+    return len + (size_t)snprintf(out + len, LIMIT_ACTION_MAX - len, " %s%s", is_one ? "1" : "", time);
+}

@@ -105,4 +105,8 @@ __attribute__((warn_unused_result)) bool limit_parse(struct slice text, enum uni
 #define LIMIT_RATE_MAX 64
 size_t limit_print_rate(const struct limit *limit, char *out);
 
+/* The action as it would be written behind "over": "refuse", "delay 200ms"; NUL-terminated. Returns its length. */
+#define LIMIT_ACTION_MAX 64
+size_t limit_print_action(const struct limit *limit, char *out);
+
 #endif

@@ -9,7 +9,6 @@
 #include "limit/amount.h"
 #include "limit/keys.h"
 #include "limit/own.h"
-#include "limit/rate.h"
 
 #define LIMIT_FIELDS 9
 #define HELP_LINE_MAX 512 /* LIMIT ALL with its options takes 300 */
@@ -39,19 +38,11 @@ static struct slice mode_of(const struct policies *policies)
     return policies_is_shadow(policies) ? SLICE("shadow") : SLICE("enforce");
 }
 
-/* "refuse", "delay 200ms" */
 static void over(struct build *out, const struct limit *limit)
 {
-    char text[64] = "delay ";
+    char text[LIMIT_ACTION_MAX];
     build_bulk_str(out, "over");
-    if (limit->action != OVER_DELAY) {
-        build_bulk(out, action_name((enum action)limit->action));
-        return;
-    }
-    rate_print_time(limit->delay_ns, text + 6, sizeof text - 6);
-    if (text[6] > '9') /* "s" is one second: as a rate's period it stands alone, here it does not */
-        snprintf(text, sizeof text, "delay 1%c%c", text[6], text[7]);
-    build_bulk_str(out, text);
+    build_bulk(out, slice_of(text, limit_print_action(limit, text)));
 }
 
 /* Has an operator set it for one subject, or for a time? Then a map of it has two fields more. */

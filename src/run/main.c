@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "net/tls_context.h"
 #include "run/config_build.h"
+#include "run/config_dump.h"
 #include "run/config_file.h"
 #include "run/config_help.h"
 #include "run/config_lint.h"
@@ -25,7 +26,7 @@
 
 struct options {
     const char *file;
-    bool is_test, is_strict;
+    bool is_test, is_strict, is_dump;
     const char *explain; /* subject; NULL: not asked */
     char **words;        /* the command that is to be explained */
     int n_words;
@@ -43,6 +44,7 @@ static void print_help(void)
         "weir stands in front of Redis and limits what its clients may do.\n"
         "\n"
         "usage: weir [-c FILE] [-t [--strict]]\n"
+        "       weir [-c FILE] --dump\n"
         "       weir [-c FILE] -t --explain SUBJECT COMMAND [ARGUMENT ...]\n"
         "\n"
         "  -c FILE     read the configuration from FILE; without it weir listens on 127.0.0.1:6380,\n"
@@ -52,6 +54,7 @@ static void print_help(void)
         "  --explain SUBJECT COMMAND [ARGUMENT ...]\n"
         "              with -t: print what would become of this command of user:NAME, ip:ADDRESS, or several of them\n"
         "              (user:NAME,ip:ADDRESS), who has sent nothing before; exit 0 if it passes, 3 if it does not\n"
+        "  --dump      print the whole configuration as weir understands it, defaults and included files with it\n"
         "  --keys      print the keys of the sections [weir] and [admin], what they mean, and their defaults\n"
         "  --version   print the versions of weir and of the libraries it uses\n"
         "  --help      print this\n"
@@ -79,6 +82,8 @@ static void check(const struct options *options)
         refuse("--explain", " starts nothing: give it with -t");
     if (options->explain != NULL && options->n_words == 0)
         refuse("--explain", " needs a command: --explain user:ann GET key");
+    if (options->is_dump && options->is_test)
+        refuse("--dump", " and -t do not go together");
     if (options->explain == NULL && options->n_words > 0)
         refuse(options->words[0], " is not an option; the configuration is given with -c");
 }
@@ -86,9 +91,13 @@ static void check(const struct options *options)
 /* Exits for options that only print, and for bad ones. */
 static struct options parse(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"version", no_argument, NULL, 'v'},       {"keys", no_argument, NULL, 'k'}, {"strict", no_argument, NULL, 's'},
-        {"explain", required_argument, NULL, 'e'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"version", no_argument, NULL, 'v'},
+                                          {"keys", no_argument, NULL, 'k'},
+                                          {"strict", no_argument, NULL, 's'},
+                                          {"dump", no_argument, NULL, 'd'},
+                                          {"explain", required_argument, NULL, 'e'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     struct options options = {0};
     int option;
     while ((option = getopt_long(argc, argv, "+c:th", names, NULL)) != -1) {
@@ -98,6 +107,9 @@ static struct options parse(int argc, char **argv)
             break;
         case 't':
             options.is_test = true;
+            break;
+        case 'd':
+            options.is_dump = true;
             break;
         case 'e':
             options.explain = optarg;
@@ -175,6 +187,18 @@ static int test(const struct options *options, struct command_table *builtin)
     return status;
 }
 
+static int dump(const struct options *options, struct command_table *builtin)
+{
+    struct config_file file = {.path = options->file, .report = report};
+    struct config *config = config_read(&file, builtin);
+    int status = config != NULL ? 0 : EXIT_CONFIG;
+    if (config != NULL)
+        config_dump(config, &file, stdout);
+    config_free(config);
+    config_file_fini(&file);
+    return status;
+}
+
 static bool open_log(const struct config *config)
 {
     log_set_format(config->log_format);
@@ -209,7 +233,9 @@ int main(int argc, char **argv)
     const struct program program = {len > 0 ? path : argv[0], argv};
     struct options options = parse(argc, argv);
     struct command_table *builtin = command_table_builtin();
-    int status = options.is_test ? test(&options, builtin) : run(&options, builtin, &program);
+    int status = options.is_test   ? test(&options, builtin)
+                 : options.is_dump ? dump(&options, builtin)
+                                   : run(&options, builtin, &program);
     command_table_put(builtin);
     return status;
 }

@@ -1,4 +1,4 @@
-"""What a configuration is made of besides its lines: variables of the environment, other files."""
+"""What a configuration is made of besides its lines: variables of the environment, other files; and how it is written."""
 
 import os
 import re
@@ -146,3 +146,44 @@ def test_a_reload_reads_them_anew_and_diff_knows_them(farm, redis, tmp_path):
     limits.write_text("[policy default]\nread = 0/h\n")
     assert not signal_reload(weir)
     assert f"{limits}:2: [policy default] read: a rate of 0" in weir.log()
+
+
+# ---- written ----
+
+
+def dump(path, **variables):
+    done = run_weir("-c", path, "--dump", env={**os.environ, **variables})
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def without_names(text):
+    return re.sub("^; .*\n", "", text, flags=re.M)
+
+
+def test_the_example_is_written_and_read_again(tmp_path):
+    text = dump("conf/weir.conf")
+    again = write(tmp_path, text)
+    assert check(again, "--strict").returncode == 0
+    assert without_names(dump(again)) == without_names(text)
+    for line in ("upstream = 127.0.0.1:6379", "max-clients = 10000", "heavy = 3/10s burst 3 per subject over refuse"):
+        assert f"\n{line}\n" in text, line
+
+
+def test_all_files_and_variables_are_in_what_is_written(tmp_path):
+    write(tmp_path, "[policy a]\nmatch = user:${WHO}\nall = 1/s\n", "conf.d/a.conf")
+    path = write(tmp_path, "[weir]\ninclude = conf.d/*.conf\nupstream-password-file = secret\n")
+    write(tmp_path, "hunter2", "secret").chmod(0o600)
+    path.write_text(path.read_text().replace("= secret", f"= {tmp_path}/secret"))
+    text = dump(path, WHO="ann")
+    assert f"; from {path}\n; included {tmp_path}/conf.d/a.conf\n" in text
+    assert "\n[policy a]\nmatch = user:ann\n" in text and "\ninclude" not in text
+    assert f"\nupstream-password-file = {tmp_path}/secret\n" in text and "hunter2" not in text
+    again = write(tmp_path, text, "again.conf")
+    assert without_names(dump(again)) == without_names(text)
+
+
+def test_a_bad_file_is_not_written(tmp_path):
+    path = write(tmp_path, "[weir]\nworkers = x\n")
+    done = run_weir("-c", path, "--dump")
+    assert (done.returncode, done.stdout) == (1, "") and f"{path}:2: " in done.stderr

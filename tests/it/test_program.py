@@ -31,7 +31,7 @@ def test_version_names_weir_and_its_libraries():
 def test_help_names_every_option():
     done = run_weir("--help")
     assert done.returncode == 0
-    for option in ("-c FILE", "-t", "--strict", "--explain", "--keys", "--version", "--help"):
+    for option in ("-c FILE", "-t", "--strict", "--explain", "--dump", "--keys", "--version", "--help"):
         assert option in done.stdout
 
 
