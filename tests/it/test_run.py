@@ -1,6 +1,7 @@
 """make run: weir in front of a private redis-server, which goes with it."""
 
 import os
+import pty
 import signal
 import subprocess
 import time
@@ -23,23 +24,57 @@ def hear_signals():
         signal.signal(number, signal.SIG_DFL)
 
 
-@pytest.fixture
-def script(port, tmp_path):
-    """What make run runs, with all that it writes in tmp_path/tmp."""
+def ignore_int():
+    """As a shell without job control has it for what runs in its background."""
+    hear_signals()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def environment(port, tmp_path):
     (tmp_path / "tmp").mkdir()
     env = {**os.environ, "PORT": str(port), "ADMIN_PORT": str(free_port()), "TMPDIR": str(tmp_path / "tmp")}
-    argv = ["bash", REPO / "tests/tools/run.sh"]
+    return {**env, "WEIR": str(WEIR)}
+
+
+def start(argv, env, tmp_path, prepare=hear_signals):
     with open(tmp_path / "said", "wb") as said:
-        child = subprocess.Popen(
-            argv,
-            env={**env, "WEIR": str(WEIR)},
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-            preexec_fn=hear_signals,
-        )
+        return subprocess.Popen(argv, env=env, stdout=said, stderr=said, start_new_session=True, preexec_fn=prepare)
+
+
+def wait_serving(child, tmp_path):
     wait_until(lambda: "Ctrl-C" in (tmp_path / "said").read_text() or child.poll() is not None, "it serves", SECONDS)
     assert child.poll() is None, (tmp_path / "said").read_text()
+
+
+@pytest.fixture
+def begin(port, tmp_path):
+    """Starts what make run runs, with all that it writes in tmp_path/tmp."""
+    children = []
+
+    def begin(prepare=hear_signals):
+        argv = ["bash", REPO / "tests/tools/run.sh"]
+        children.append(start(argv, environment(port, tmp_path), tmp_path, prepare))
+        return children[-1]
+
+    yield begin
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+@pytest.fixture
+def script(begin, tmp_path):
+    child = begin()
+    wait_serving(child, tmp_path)
+    return child
+
+
+@pytest.fixture
+def make(port, tmp_path):
+    """make, with the recipe of make run alone: what is tested has been built."""
+    (tmp_path / "Makefile").write_text(f"run:\n\t@{REPO}/tests/tools/run.sh\n")
+    child = start(["make", "-f", tmp_path / "Makefile", "run"], environment(port, tmp_path), tmp_path)
+    wait_serving(child, tmp_path)
     yield child
     child.kill()
     child.wait()
@@ -67,3 +102,68 @@ def test_a_signal_that_comes_again_and_again_leaves_nothing_behind(number, scrip
     assert not list((tmp_path / "tmp").iterdir())
     with pytest.raises(ConnectionRefusedError):
         dial(("127.0.0.1", port))
+
+
+def left_behind(tmp_path):
+    """Processes with the folder in their command line, and files."""
+    found = list((tmp_path / "tmp").iterdir())
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                line = file.read()
+        except OSError:
+            continue  # it has ended
+        if str(tmp_path / "tmp").encode() in line:
+            found.append((pid, line))
+    return found
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_sigterm_to_make_alone(times, make, tmp_path):
+    """By a supervisor, which knows no other process."""
+    assert len(left_behind(tmp_path)) > 2
+    for _ in range(times):
+        make.send_signal(signal.SIGTERM)
+    make.wait(SECONDS)
+    wait_until(lambda: not left_behind(tmp_path), "nothing is left behind", SECONDS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_to_make_and_all_that_it_runs(number, make, tmp_path):
+    """By a terminal: make waits for what it runs."""
+    os.killpg(make.pid, number)
+    make.wait(SECONDS)
+    assert not left_behind(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_in_the_background_of_a_script(number, begin, tmp_path):
+    child = begin(ignore_int)
+    wait_serving(child, tmp_path)
+    child.send_signal(number)
+    assert child.wait(SECONDS) == 0
+    assert not left_behind(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["", "redis.log", "redis.sock", "weir.conf", "admin.sock"])
+def test_while_it_starts(file, begin, tmp_path):
+    """It is ended as soon as this file is there ("": its folder)."""
+    child = begin()
+    wait_until(lambda: list((tmp_path / "tmp").glob(f"weir-run.*/{file}")) or child.poll() is not None, "it starts", SECONDS)
+    child.send_signal(signal.SIGTERM)
+    child.wait(SECONDS)
+    assert not left_behind(tmp_path)
+
+
+def test_its_terminal_is_closed(port, tmp_path):
+    env = environment(port, tmp_path)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        hear_signals()
+        os.execvpe("bash", ["bash", str(REPO / "tests/tools/run.sh")], env)
+    said = b""
+    while b"Ctrl-C" not in said:
+        said += os.read(terminal, 65536)
+    os.close(terminal)
+    wait_until(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, "it ends", SECONDS)
+    assert not left_behind(tmp_path)

@@ -3,6 +3,11 @@
 # or, without one, of a private redis-server that keeps nothing. Operators have HTTP on 127.0.0.1:$ADMIN_PORT (9380; another
 # one where that is taken) and a socket. Ctrl-C stops both.
 set -euo pipefail
+# In the background of a script SIGINT is ignored from the start, and then a shell cannot trap it.
+if [ -z "${WEIR_RUN_HEARS:-}" ] && env --default-signal=INT true 2>/dev/null; then
+    WEIR_RUN_HEARS=1 exec env --default-signal=INT bash "$0" "$@"
+fi
+unset WEIR_RUN_HEARS
 cd "$(dirname "$0")/../.."
 
 port=${PORT:-6380}
@@ -13,14 +18,19 @@ if answers "$port"; then
     exit 1
 fi
 
-folder='' redis_pid='' weir_pid=''
+folder=''
 stop() {
     # The signal may come twice: to the whole job, and from make.
     trap '' HUP INT TERM
     trap - EXIT
-    # SIGINT: at once, without waiting for clients.
-    [ -z "$weir_pid" ] || { kill -INT "$weir_pid" 2>/dev/null && wait "$weir_pid" 2>/dev/null; } || true
-    [ -z "$redis_pid" ] || { kill "$redis_pid" 2>/dev/null && wait "$redis_pid" 2>/dev/null; } || true
+    # What runs, weir before Redis, though no variable names it yet. SIGTERM, which who has just been started does not ignore;
+    # and SIGINT: at once, without waiting for clients.
+    local pid
+    for pid in $(jobs -p | tac); do
+        kill -TERM "$pid" 2>/dev/null || true
+        kill -INT "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
     [ -z "$folder" ] || rm -rf "$folder"
 }
 trap stop EXIT
