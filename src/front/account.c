@@ -72,9 +72,23 @@ static void end_wait(struct client *client)
     meter_forget_turn(client);
 }
 
-/* It goes, or is refused: either way the next command is next. */
-static enum gate settle(struct client *client, enum gate gate)
+/* What was asked for counts for whom it is charged to. */
+static void observe(struct client *client, const struct account *account, const struct command *command)
 {
+    struct subject *subject = account->holders[PER_SUBJECT];
+    if (subject == client->subject) {
+        account_begin(client);
+        demand_note(&client->front->demand, command, 1);
+    } else if (account->policy != NULL) {
+        demand_tell(subject, &account->policy->demand, command, client->front->loop->now_ns);
+    }
+}
+
+/* It goes, or is refused: either way the next command is next. */
+static enum gate settle(struct client *client, const struct account *account, const struct command *command,
+                        enum gate gate)
+{
+    observe(client, account, command);
     if (gate != GATE_PASS && meter_is_waiting(client))
         meter_leave_queue(client);
     end_wait(client);
@@ -212,8 +226,10 @@ enum gate account_ask(struct client *client, const struct request *request, stru
     verdict->is_shadowed = false;
     if (client->overflows && !meter_is_waiting(client))
         binding_leave_overflow(client);
-    if (client->bound == NULL && !client->is_keyed)
-        return settle(client, GATE_PASS);
+    if (client->bound == NULL && !client->is_keyed) {
+        const struct account nobodys = {.holders = {[PER_SUBJECT] = client->subject}};
+        return settle(client, &nobodys, request->command, GATE_PASS);
+    }
     if (meter_is_waiting(client) && alarm_is_set(&client->meter->delay))
         return GATE_WAIT; /* woken by something else */
     if (client->counts_calls && meter_need(client) == NULL)
@@ -223,7 +239,7 @@ enum gate account_ask(struct client *client, const struct request *request, stru
         return GATE_CLOSE;
     const struct account own = client->is_keyed ? payer_of(client) : account;
     if (account.policy == NULL && own.policy == NULL)
-        return settle(client, GATE_PASS);
+        return settle(client, &own, request->command, GATE_PASS);
     if (is_early(client, &own, &account, request->command))
         return wait_on(client);
     if ((request->command->flags & CMD_CONTROL) == 0)
@@ -242,7 +258,7 @@ enum gate account_ask(struct client *client, const struct request *request, stru
         count_call(client, verdict->counted);
     if (gate == GATE_PASS && verdict->is_shadowed)
         stopped_note(front, whose(&account, &own, verdict), verdict->limit, WHOM_SHADOWED);
-    return settle(client, gate);
+    return settle(client, &account, request->command, gate);
 }
 
 enum gate account_ask_refusal(struct client *client, const struct request *request, struct verdict *verdict)
@@ -274,7 +290,7 @@ enum gate account_ask_refusal(struct client *client, const struct request *reque
     if (gate == GATE_PASS)
         return GATE_PASS;
     note_refused(client, whose(&account, &own, verdict), verdict);
-    return settle(client, gate);
+    return settle(client, &account, request->command, gate);
 }
 
 /* ---- what has passed ---- */

@@ -58,11 +58,22 @@ static inline void account_count_refused(struct client *client, const struct lim
     client->n_refused = (uint16_t)(client->n_refused + n);
 }
 
+/* Before those two, and again once who the client is may have changed: what comes now is asked by its subject. */
+static inline void account_begin(struct client *client)
+{
+    struct front *front = client->front;
+    const struct policy *policy = client->bound;
+    const struct demand_plan *plan =
+        policy != NULL ? &policy->demand : policies_demand_unlimited(front->rules->policies);
+    demand_begin(&front->demand, client->subject, plan, front->loop->now_ns);
+}
+
 static inline uint32_t account_pass_plainly(struct client *client, const struct command *command, uint32_t n,
                                             struct verdict *verdict)
 {
     struct front *front = client->front;
     client->n_commands += n;
+    demand_note(&front->demand, command, n);
     if (client->bound == NULL)
         return n;
     uint32_t passed =
@@ -82,6 +93,7 @@ static inline bool account_refuse_plainly(struct client *client, const struct co
         return false;
     client->n_commands += n;
     account_count_refused(client, verdict->limit, n);
+    demand_note(&front->demand, command, n);
     return true;
 }
 

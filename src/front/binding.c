@@ -188,11 +188,16 @@ void binding_tell_top(struct client *client)
 {
     struct front *front = client->front;
     const struct subject *subject = client->subject;
-    if (subject == NULL || client_entrance(client)->is_admin || (client->n_commands == 0 && client->n_bytes == 0))
+    bool is_operators = client_entrance(client)->is_admin;
+    if (front->demand.touched != 0 && is_operators)
+        demand_drop(&front->demand);
+    if (front->demand.touched != 0)
+        demand_flush(&front->demand, front->loop->now_ns);
+    if (subject == NULL || is_operators || (client->n_commands == 0 && client->n_bytes == 0))
         return;
     const uint64_t amounts[TOP_BY_COUNT] = {client->n_commands, client->n_refused, client->n_bytes, 0};
-    top_add_each(front->top, slice_str(subject->record->name), subject_name(subject), subject->hash, amounts,
-                 client->refused_by - 1U, front->loop->now_ns);
+    top_add_each(front->top, slice_of(subject->record->name, subject->record->name_len), subject_name(subject),
+                 subject->hash, amounts, client->refused_by - 1U, front->loop->now_ns);
     if (client->n_refused > 0 && !client->is_keyed) /* else whom the key names has been noted */
         whom_note(front->whom, client->refused_by - 1U, WHOM_REFUSED, subject_name(subject), subject->hash);
     client->n_commands = client->n_bytes = 0;

@@ -185,6 +185,7 @@ enum route express_run(struct client *client, const struct request_limits *limit
     *used = 0;
     if (!is_unburdened(client) || !account_is_plain(client))
         return ROUTE_TAKEN;
+    account_begin(client);
     struct lane *lane = find_lane(client);
     if (lane != NULL)
         return send_along(client, lane, limits, bytes, used, pace);

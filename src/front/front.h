@@ -20,6 +20,7 @@
 #include "front/timeouts.h"
 #include "limit/command.h"
 #include "limit/counts.h"
+#include "limit/demand_plan.h"
 #include "limit/refusal.h"
 #include "limit/journal.h"
 #include "limit/ledger.h"
@@ -121,6 +122,7 @@ struct front {
     struct answered answered; /* in this turn */
     struct slow slow;
     struct last_refusal last_refusal;
+    struct demand_pending demand; /* of the client whose requests are being taken */
 };
 
 /*

@@ -15,6 +15,12 @@ struct exceptions {
     struct variants own;     /* of single subjects */
 };
 
+/* Its subjects are observed as the policy's own are: that plan is lent to it, and the set that has it is held. */
+static void lend_plan(const struct exceptions_of *of, struct policy *variant, const struct policy *policy)
+{
+    variant->demand = policy != NULL ? policy->demand : *policies_demand_unlimited(of->policies);
+}
+
 /* ---- blocks ---- */
 
 static const struct class *class_all(const struct policies *policies)
@@ -30,6 +36,7 @@ static const struct class *class_all(const struct policies *policies)
 static struct policy *block(const struct exceptions_of *of, const struct policy *policy)
 {
     struct policy *variant = variant_new(policy, policy != NULL ? policy->record : of->unlimited);
+    lend_plan(of, variant, policy);
     size_t at = variant->n_limits < POLICY_MAX_LIMITS ? variant->n_limits++ : POLICY_MAX_LIMITS - 1U;
     variant->limits[at] = (struct limit){
         .class = class_all(of->policies),
@@ -69,8 +76,11 @@ struct exceptions *exceptions_new(const struct exceptions_of *of)
     exceptions->n_policies = policies_count(of->policies);
     exceptions->blocked = of->blocks != NULL ? block_all(of, exceptions->n_policies) : NULL;
     exceptions->own = variants_copy(of->variants);
-    for (size_t i = 0; i < exceptions->own.n; i++)
-        policy_bind(exceptions->own.at[i].policy, of->table, policies_is_shadow(of->policies));
+    for (size_t i = 0; i < exceptions->own.n; i++) {
+        struct policy *own = exceptions->own.at[i].policy;
+        policy_bind(own, of->table, policies_is_shadow(of->policies));
+        lend_plan(of, own, policies_at(of->policies, own->index));
+    }
     return exceptions;
 }
 

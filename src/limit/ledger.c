@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "limit/departure.h"
+#include "limit/observed.h"
 #include "limit/subject.h"
 
 #define LINE_MAX 96
@@ -40,6 +41,7 @@ void ledger_free(struct ledger *ledger)
     for (size_t i = 0; i < ledger->n_records; i++) {
         subject_free_detached(ledger->records[i]->everybody);
         subject_free_detached(ledger->records[i]->overflow);
+        observed_free(ledger->records[i]->observed);
         free(ledger->records[i]);
     }
     free(ledger->records);
@@ -56,6 +58,9 @@ struct record *ledger_record(struct ledger *ledger, struct slice name)
         return NULL;
     struct record *record = mem_zalloc(1, sizeof *record);
     snprintf(record->name, sizeof record->name, "%.*s", (int)name.len, name.at);
+    record->name_len = (uint8_t)strlen(record->name);
+    record->number = (uint16_t)ledger->n_records;
+    record->observed = observed_new();
     record->overflow = subject_new_lasting(record, PER_SUBJECT, SLICE("overflow"));
     ledger->records = mem_realloc(ledger->records, ledger->n_records + 1, sizeof(struct record *));
     ledger->records[ledger->n_records++] = record;

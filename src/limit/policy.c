@@ -24,6 +24,8 @@ struct policies {
     struct policy **policies; /* allocated one by one, so that pointers stay valid while more are added */
     size_t count;
     struct costs costs;
+    struct record *unlimited;  /* of subjects that no policy binds; NULL: not enrolled */
+    struct demand_plan demand; /* theirs */
     bool is_shadow;
 };
 
@@ -54,6 +56,7 @@ static void policy_free(struct policy *policy, bool is_owner)
         free(policy->limits);
     }
     free(policy->binds);
+    demand_plan_fini(&policy->demand);
     free(policy);
 }
 
@@ -64,6 +67,7 @@ void policies_put(struct policies *policies)
     for (size_t i = 0; i < policies->count; i++)
         policy_free(policies->policies[i], policies->origin == NULL);
     free(policies->policies);
+    demand_plan_fini(&policies->demand);
     costs_fini(&policies->costs, policies->origin == NULL);
     if (policies->origin != NULL)
         policies_put(policies->origin);
@@ -275,6 +279,7 @@ bool policy_add_limits(struct policies *policies, struct policy *policy, const s
 
 bool policies_enroll(struct policies *policies, struct ledger *ledger)
 {
+    policies->unlimited = ledger_record(ledger, SLICE(""));
     for (size_t i = 0; i < policies->count; i++) {
         struct policy *policy = policies->policies[i];
         policy->record = ledger_record(ledger, slice_str(policy->name));
@@ -306,6 +311,18 @@ void policies_bind(struct policies *policies, const struct command_table *table)
     for (size_t i = 0; i < policies->count; i++)
         policy_bind(policies->policies[i], table, policies->is_shadow);
     costs_bind(&policies->costs, table);
+    struct demand_planner *planner = demand_planner_new(policies->classes, table);
+    for (size_t i = 0; i < policies->count; i++) {
+        struct policy *policy = policies->policies[i];
+        demand_plan_make(&policy->demand, planner, policy->record, policy->limits, policy->n_limits);
+    }
+    demand_plan_make(&policies->demand, planner, policies->unlimited, NULL, 0);
+    demand_planner_free(planner);
+}
+
+const struct demand_plan *policies_demand_unlimited(const struct policies *policies)
+{
+    return &policies->demand;
 }
 
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table)
@@ -315,10 +332,12 @@ struct policies *policies_rebind(struct policies *policies, const struct command
     copy->origin = policies_get(origin);
     copy->costs = (struct costs){.at = origin->costs.at, .n = origin->costs.n};
     copy->is_shadow = origin->is_shadow;
+    copy->unlimited = origin->unlimited;
     for (size_t i = 0; i < origin->count; i++) {
         struct policy *policy = append(copy);
         *policy = *origin->policies[i];
         policy->binds = NULL;
+        policy->demand = (struct demand_plan){.n_groups = 0};
     }
     policies_bind(copy, table);
     return copy;

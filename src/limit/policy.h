@@ -14,6 +14,7 @@
 #include "base/slice.h"
 #include "limit/class.h"
 #include "limit/command.h"
+#include "limit/demand_plan.h"
 #include "limit/identity.h"
 #include "limit/ledger.h"
 #include "limit/limit.h"
@@ -41,11 +42,12 @@ struct policy {
     uint64_t of_unit[UNIT_COUNT];
     uint64_t of_scope[SCOPE_COUNT];
     uint64_t of_action[ACTION_COUNT];
-    uint64_t shadows; /* in shadow mode: `over shadow`, or with mode = shadow all but blocks */
-    uint64_t blocks;  /* the one by which an operator has blocked the subject */
-    bool is_joint;    /* more than one limit: decisions need the subject's lock */
-    bool is_measured; /* some limit is on a unit of which requests take different amounts (limit/amount.h) */
-    bool is_plain;    /* every limit is on the subject's commands, and refuses */
+    uint64_t shadows;          /* in shadow mode: `over shadow`, or with mode = shadow all but blocks */
+    uint64_t blocks;           /* the one by which an operator has blocked the subject */
+    bool is_joint;             /* more than one limit: decisions need the subject's lock */
+    bool is_measured;          /* some limit is on a unit of which requests take different amounts (limit/amount.h) */
+    bool is_plain;             /* every limit is on the subject's commands, and refuses */
+    struct demand_plan demand; /* which of its subjects' commands are observed, by policies_bind */
 };
 
 struct policies; /* in file order; owns its policies and the classes they use */
@@ -101,6 +103,9 @@ struct policies *policies_rebind(struct policies *policies, const struct command
 
 /* The first policy whose match holds, else the one named `default`, else NULL: unlimited. */
 const struct policy *policies_match(const struct policies *policies, const struct facts *facts);
+
+/* Which commands are observed of subjects that no policy binds. */
+const struct demand_plan *policies_demand_unlimited(const struct policies *policies);
 
 /* Does a match of any policy look at a command's key? Then policies_match is called for each command. */
 bool policies_match_keys(const struct policies *policies);

@@ -14,13 +14,17 @@
 
 #define LEDGER_NAME_MAX 32
 
+struct observed;
 struct subject;
 
 struct record {
     char name[LEDGER_NAME_MAX + 1];
+    uint8_t name_len;
+    uint16_t number;                     /* in the ledger: less than LEDGER_POLICIES_MAX */
     _Atomic uint16_t slots[SCOPE_COUNT]; /* how many slots limits of each scope have been given */
     _Atomic uint32_t subjects;           /* how many are in the table now */
     _Atomic bool is_locked; /* decide under the subject's lock: some version of this policy since the start needs it */
+    struct observed *observed; /* how much its subjects have asked for */
     struct subject *overflow;  /* shared by all for whom there is no room or memory; see limit/subjects.h */
     struct subject *everybody; /* has the funnels with scope PER_POLICY; NULL: there are none */
 };

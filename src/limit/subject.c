@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "limit/demand.h"
 
 #define MORE_FUNNELS 7
 #define GAUGE_MOST (UINT64_C(1) << 32) /* more than any number of connections or calls; as a time, 4 s after boot */
@@ -59,6 +60,8 @@ void subject_free_detached(struct subject *subject)
         free(more);
         more = next;
     }
+    if (subject != NULL)
+        demand_free(atomic_load(&subject->demand));
     free(subject);
 }
 

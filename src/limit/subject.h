@@ -26,6 +26,8 @@ struct more_funnels {
     struct funnel funnels[];
 };
 
+struct demand;
+
 struct subject {
     struct subject *next;     /* in its bucket */
     _Atomic uint32_t holders; /* references */
@@ -33,6 +35,7 @@ struct subject {
     uint64_t hash;
     struct record *record; /* of its policy; the ledger's */
     _Atomic(struct more_funnels *) more;
+    _Atomic(struct demand *) demand; /* how much it has asked for; NULL: nothing was counted. See limit/demand.h */
     uint16_t n_funnels;
     uint16_t name_len;
     uint8_t scope;            /* enum scope: whose slots its funnels are */

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "limit/identity.h"
+#include "limit/observed.h"
 
 #define SHARDS 64
 #define SHARD_BITS 6
@@ -174,6 +175,7 @@ static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting wh
             continue;
         }
         *link = subject->next;
+        observed_forget(subject->record->observed, subject_name(subject), atomic_load(&subject->demand));
         atomic_fetch_sub_explicit(&subject->record->subjects, 1, memory_order_relaxed);
         count_add(&shard->bytes, -(uint64_t)subject_bytes(subject->name_len, subject->n_funnels));
         subject_free_detached(subject);
@@ -190,6 +192,39 @@ static void forget_some(struct subjects *subjects, struct shard *shard, uint64_t
     for (size_t i = 0; i < FORGET_BUCKETS && i < shard->n_buckets; i++)
         dropped += forget_bucket(shard, SIZE_MAX, FORGET_EMPTY, now_ns);
     atomic_fetch_sub_explicit(&subjects->count, dropped, memory_order_relaxed);
+}
+
+/* ---- looking at all ---- */
+
+#define LOOK_BUCKETS 256 /* at a time: some 30 us of memory accesses */
+
+static void look_at_bucket(const struct shard *shard, size_t bucket, void (*look)(void *arg, struct subject *subject),
+                           void *arg)
+{
+    for (struct subject *subject = shard->buckets[bucket]; subject != NULL; subject = subject->next)
+        look(arg, subject);
+}
+
+/* Buckets only ever become twice as many: what was in one of the first n is in those that are as much modulo n. */
+static void look_at_shard(struct shard *shard, void (*look)(void *arg, struct subject *subject), void *arg)
+{
+    pthread_mutex_lock(&shard->lock);
+    size_t n = shard->n_buckets;
+    for (size_t i = 0; i < n; i++) {
+        if (i % LOOK_BUCKETS == LOOK_BUCKETS - 1) {
+            pthread_mutex_unlock(&shard->lock);
+            pthread_mutex_lock(&shard->lock);
+        }
+        for (size_t bucket = i; bucket < shard->n_buckets; bucket += n)
+            look_at_bucket(shard, bucket, look, arg);
+    }
+    pthread_mutex_unlock(&shard->lock);
+}
+
+void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject), void *arg)
+{
+    for (size_t i = 0; i < SHARDS; i++)
+        look_at_shard(&subjects->shards[i], look, arg);
 }
 
 /* ---- room under the cap ---- */

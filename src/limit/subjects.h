@@ -41,6 +41,12 @@ size_t subjects_forgive(struct subjects *subjects, struct slice name);
 /* Give back a reference. The subject stays in the table until its funnels are empty and its room is needed. */
 void subject_put(struct subjects *subjects, struct subject *subject);
 
+/*
+ * Look at every subject in the table, in no order; those that come meanwhile may be left out. A shard is locked for few of
+ * them at a time: `look` takes no lock but a record's.
+ */
+void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject), void *arg);
+
 size_t subjects_count(struct subjects *subjects);
 uint64_t subjects_bytes(const struct subjects *subjects); /* their memory; what subject_grow added is not counted */
 uint64_t subjects_overflows(struct subjects *subjects);   /* how often subject_get returned an overflow subject */

@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include "front/client.h"
+#include "limit/demand.h"
 #include "run/log_event.h"
 
 #define LOOK_MS 100
@@ -30,7 +31,8 @@ uint64_t memory_used(const struct memory *memory)
     uint64_t used = n_clients(memory) * (uint64_t)sizeof(struct client);
     for (unsigned w = 0; w < memory->settings->n_workers; w++)
         used += worker_bytes(crew_front(memory->crew, w));
-    return used + subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
+    used += subjects_bytes(memory->settings->subjects) + subjects_bytes(memory->settings->key_subjects);
+    return used + demand_bytes();
 }
 
 /* All unread replies together may take half of the limit: a client with more than its share of that has many. */

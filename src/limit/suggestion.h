@@ -1,0 +1,57 @@
+/*
+ * A suggestion: the rate and burst that 99 of 100 subjects of a population would have passed under. Pure.
+ *
+ * The rate is that of the subject at the 99th percentile in the 60 s in which it sent most, and a fifth more. (While less
+ * than two minutes have been seen its 10 s peak takes that place, in the first 20 s its 1 s peak.) The burst is the least
+ * with which, at that rate, 99 of 100 would have passed wherever in their windows their commands came; so it is larger
+ * than it would have to be, two to three times for traffic of single bursts, and never smaller. Both are rounded up to
+ * two digits.
+ *
+ * The burst that peaks p1, p10, p60 need at rate r. Between two instants of w seconds at most burst + r * w pass. The worst
+ * there can be are two windows side by side that have all they may near where they meet, so 2 * p1 at once; or 2 * p10
+ * in as many seconds as that takes at p1 a second; or 2 * p60 in as many 10 s as that takes at p10 each. Further windows
+ * add no more than r gives back in them.
+ */
+#ifndef WEIR_LIMIT_SUGGESTION_H
+#define WEIR_LIMIT_SUGGESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "limit/demand.h"
+#include "limit/population.h"
+
+struct suggestion {
+    uint64_t count;    /* commands in each ... */
+    unsigned period_s; /* ... 1, 60 or 3600 seconds */
+    uint64_t burst;
+};
+
+/* The least period of observation, and the fewest subjects: with less of both there is too little to say. */
+#define SUGGESTION_SECONDS 60
+#define SUGGESTION_SUBJECTS 5
+
+bool suggestion_has_enough(uint64_t subjects, uint64_t observed_s);
+
+/* For a population that is not empty, which has been observed for so many seconds. */
+struct suggestion suggestion_make(const struct population *population, uint64_t observed_s);
+
+/* Would a subject with these peaks have passed, wherever in its windows its commands came? */
+bool suggestion_passes(const struct suggestion *suggestion, const struct peaks *peaks);
+
+/* Would it have been limited, wherever they came? Between the two nobody can say. */
+bool suggestion_limits(const struct suggestion *suggestion, const struct peaks *peaks);
+
+/*
+ * How much of what passes in such a window its peak was, where that is most: above 1 it is limited. For comparing
+ * subjects. *which is that window.
+ */
+double suggestion_excess(const struct suggestion *suggestion, const struct peaks *peaks, enum peak *which);
+
+#define SUGGESTION_ROOM 64
+
+/* As it stands in a file, "1200/s burst 3600"; `out` has SUGGESTION_ROOM bytes. */
+struct slice suggestion_text(const struct suggestion *suggestion, char *out);
+
+#endif

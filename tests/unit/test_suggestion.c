@@ -1,0 +1,370 @@
+/*
+ * Suggested limits, on populations that are made up: what is suggested is put before a funnel, which is asked again for all
+ * that was counted. And the distribution they are made from.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "dice.h"
+#include "limit/funnel.h"
+#include "limit/limit.h"
+#include "limit/suggestion.h"
+
+#define S NS_PER_S
+#define SECONDS 180
+#define START (UINT64_C(6000) * S)
+#define MOST_SUBJECTS 400
+
+/* ---- traffic ---- */
+
+/* One subject: bursts of so many commands, so often, each up to `jitter_ns` late; the same each time it is asked. */
+struct tenant {
+    uint64_t seed;
+    uint64_t every_ns;
+    uint64_t jitter_ns; /* with the length of a burst at most every_ns: they come in order */
+    uint32_t burst;
+    uint64_t gap_ns;   /* between the commands of one */
+    uint64_t phase_ns; /* when the first begins */
+    struct peaks peaks;
+};
+
+static struct tenant tenants[MOST_SUBJECTS];
+static size_t n_tenants;
+
+/* When its i-th burst comes; false: that is later than all that is looked at. */
+static bool comes(const struct tenant *tenant, uint64_t i, uint64_t *at_ns)
+{
+    uint64_t seed = tenant->seed + i * 7919;
+    uint64_t late_ns = tenant->jitter_ns > 0 ? dice_below(&seed, tenant->jitter_ns) : 0;
+    *at_ns = START + tenant->phase_ns + i * tenant->every_ns + late_ns;
+    return *at_ns < START + SECONDS * S;
+}
+
+static void add_tenant(struct tenant tenant)
+{
+    _Atomic(struct demand *) demand = NULL;
+    uint64_t at_ns;
+    for (uint64_t i = 0; comes(&tenant, i, &at_ns); i++)
+        for (uint32_t j = 0; j < tenant.burst; j++)
+            demand_add(&demand, 1, 1, at_ns + j * tenant.gap_ns);
+    tenant.peaks = demand_peaks(atomic_load(&demand), 0);
+    demand_free(atomic_load(&demand));
+    if (tenant.peaks.of[PEAK_1S] > 0)
+        tenants[n_tenants++] = tenant;
+}
+
+/* One by one, at any time within each such period. */
+static void add_even(uint64_t seed, uint64_t every_ns)
+{
+    add_tenant((struct tenant){.seed = seed, .every_ns = every_ns, .jitter_ns = every_ns, .burst = 1});
+}
+
+/* How many of its commands that limit refuses. */
+static uint64_t refused(const struct tenant *tenant, const struct rate *rate)
+{
+    struct funnel funnel = {0};
+    uint64_t n = 0;
+    uint64_t at_ns;
+    for (uint64_t i = 0; comes(tenant, i, &at_ns); i++)
+        for (uint32_t j = 0; j < tenant->burst; j++)
+            n += funnel_take(&funnel, rate, at_ns + j * tenant->gap_ns, 1) > 0;
+    return n;
+}
+
+static struct suggestion suggest(void)
+{
+    struct population population;
+    population_init(&population, POPULATION_CELLS_MIN);
+    for (size_t i = 0; i < n_tenants; i++)
+        population_add(&population, &tenants[i].peaks, 1);
+    assert_int_equal(population.subjects, n_tenants);
+    struct suggestion made = suggestion_make(&population, SECONDS);
+    population_fini(&population);
+    return made;
+}
+
+/* What is suggested lets 99 of 100 pass, and does to each what is said of it. Returns how many were refused something. */
+static size_t play(const struct suggestion *suggestion)
+{
+    char why[128] = "";
+    char text[SUGGESTION_ROOM];
+    struct limit limit = {.unit = UNIT_COMMANDS};
+    if (!limit_parse(suggestion_text(suggestion, text), UNIT_COMMANDS, &limit, why, sizeof why))
+        fail_msg("%s: %s", text, why);
+    size_t limited = 0;
+    for (size_t i = 0; i < n_tenants; i++) {
+        uint64_t n = refused(&tenants[i], &limit.rate);
+        if (n > 0 && suggestion_passes(suggestion, &tenants[i].peaks))
+            fail_msg("%s refuses tenant %zu, of which it says that it passes", text, i);
+        if (n == 0 && suggestion_limits(suggestion, &tenants[i].peaks))
+            fail_msg("%s refuses tenant %zu nothing, of which it says that it is limited", text, i);
+        limited += n > 0;
+    }
+    if (limited > n_tenants / 100)
+        fail_msg("%s limits %zu of %zu", text, limited, n_tenants);
+    return limited;
+}
+
+static double per_s(const struct suggestion *suggestion)
+{
+    return (double)suggestion->count / suggestion->period_s;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    n_tenants = 0;
+    return 0;
+}
+
+/* ---- populations ---- */
+
+static void the_same_for_all(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 300; i++)
+        add_even(i, S / 20);
+    struct suggestion made = suggest();
+    assert_int_equal(play(&made), 0);
+    /* 20 a second: a fifth more, a sixteenth and a thirty-second for rounding, and two digits. */
+    assert_true(per_s(&made) >= 20 && per_s(&made) <= 20 * 1.2 * 1.0625 * 1.03125 * 1.1);
+    assert_true(made.burst >= 2 && made.burst <= 100); /* at most five seconds' worth, for traffic this even */
+}
+
+static void few_large_ones(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (size_t i = 0; i < 400; i++) {
+        uint64_t rank = 1 + dice_below(&seed, 400);
+        add_even(i, rank * S / 400); /* 400/s, 200/s, 133/s ...: as cities are large */
+    }
+    struct suggestion made = suggest();
+    play(&made);
+    assert_true(per_s(&made) < 400);
+    assert_true(per_s(&made) > 40);
+}
+
+static void one_bursty_tenant_is_limited_and_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 199; i++)
+        add_even(i, S / 10);
+    add_tenant((struct tenant){.seed = 199, .every_ns = 20 * S, .jitter_ns = S, .burst = 5000});
+    struct suggestion made = suggest();
+    assert_int_equal(play(&made), 1);
+    assert_true(suggestion_limits(&made, &tenants[199].peaks));
+    for (size_t i = 0; i < 199; i++)
+        assert_true(suggestion_passes(&made, &tenants[i].peaks));
+    assert_true(made.burst < 100);
+}
+
+/* With fewer than a hundred nobody is one in a hundred: the largest sets the limit. */
+static void of_few_all_pass(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 20; i++)
+        add_even(i, S / 10);
+    add_tenant((struct tenant){.seed = 20, .every_ns = 30 * S, .jitter_ns = S, .burst = 1000});
+    struct suggestion made = suggest();
+    assert_int_equal(play(&made), 0);
+    assert_in_range(made.burst, 1000, 3000); /* two such bursts might have come at once, and rounding */
+}
+
+static void seldom_is_said_by_the_minute_and_hour(void **state)
+{
+    (void)state;
+    char text[SUGGESTION_ROOM];
+    for (size_t i = 0; i < 10; i++)
+        add_even(i, 30 * S);
+    struct suggestion made = suggest();
+    play(&made);
+    assert_int_equal(made.period_s, 3600);
+    suggestion_text(&made, text);
+    assert_non_null(strstr(text, "/h burst "));
+    n_tenants = 0;
+    for (size_t i = 0; i < 10; i++)
+        add_even(i, S);
+    made = suggest();
+    play(&made);
+    assert_int_equal(made.period_s, 60);
+}
+
+/* At the boundary of two windows each sees a part of a burst only; two of them are then more than one is seen to be. */
+static void bursts_lie_across_windows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 100; i++)
+        add_tenant(
+            (struct tenant){.every_ns = 60 * S, .burst = 200, .gap_ns = 2 * NS_PER_MS, .phase_ns = 10 * S - S / 5});
+    assert_int_equal(tenants[0].peaks.of[PEAK_10S], 100);
+    struct suggestion made = suggest();
+    play(&made);
+}
+
+static struct tenant any_tenant(uint64_t *seed)
+{
+    struct tenant tenant = {.seed = dice(seed)};
+    tenant.every_ns = S / 50 + dice_scale(seed, 60 * S);
+    tenant.phase_ns = dice_below(seed, tenant.every_ns);
+    uint64_t most = 1 + tenant.every_ns * 50 / S;
+    tenant.burst = (uint32_t)dice_scale(seed, most < 300 ? most : 300);
+    uint64_t long_ns = dice_below(seed, tenant.every_ns < 12 * S ? tenant.every_ns : 12 * S);
+    tenant.gap_ns = dice_below(seed, 2) * long_ns / tenant.burst;
+    tenant.jitter_ns = dice_below(seed, 2) * (tenant.every_ns - tenant.gap_ns * tenant.burst);
+    return tenant;
+}
+
+/* Whatever comes: those who pass, pass; those who are limited are. */
+static void any_population(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < dice_rounds(20); round++) {
+        uint64_t seed = round;
+        n_tenants = 0;
+        for (size_t left = 5 + dice_below(&seed, 150); left > 0; left--)
+            add_tenant(any_tenant(&seed));
+        struct suggestion made = suggest();
+        play(&made);
+    }
+}
+
+/* Before a minute can be told from ten seconds, the rate is that of the shorter window. */
+static void a_short_look_gives_more(void **state)
+{
+    (void)state;
+    const struct peaks peaks = {{100, 200, 300}};
+    struct population population;
+    population_init(&population, POPULATION_CELLS_MIN);
+    population_add(&population, &peaks, 10);
+    struct suggestion at_once = suggestion_make(&population, 2);
+    struct suggestion soon = suggestion_make(&population, 60);
+    struct suggestion later = suggestion_make(&population, 3600);
+    assert_true(per_s(&at_once) >= 100 && per_s(&soon) >= 20 && per_s(&soon) < 40);
+    assert_true(per_s(&later) >= 5 && per_s(&later) < 10);
+    assert_true(suggestion_passes(&later, &peaks));
+    population_fini(&population);
+}
+
+static void too_little_is_said_to_be(void **state)
+{
+    (void)state;
+    assert_false(suggestion_has_enough(0, 100000));
+    assert_false(suggestion_has_enough(3, 40));
+    assert_true(suggestion_has_enough(1, 60));
+    assert_true(suggestion_has_enough(5, 0));
+}
+
+/* ---- the distribution ---- */
+
+static uint32_t peak_of(uint64_t *seed)
+{
+    return (uint32_t)dice_scale(seed, UINT32_MAX);
+}
+
+static void a_cell_holds_its_peaks(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (uint64_t i = 0; i < dice_rounds(20000); i++) {
+        struct population population;
+        struct peaks peaks = {{peak_of(&seed), peak_of(&seed), peak_of(&seed)}};
+        struct peaks upper;
+        size_t at = 0;
+        population_init(&population, POPULATION_CELLS_MIN);
+        population_add(&population, &peaks, 3);
+        const struct population_cell *cell = population_next(&population, &at, &upper);
+        assert_non_null(cell);
+        assert_int_equal(cell->subjects, 3);
+        const struct peaks lower = population_lower(&population, cell);
+        for (unsigned j = 0; j < PEAKS; j++) {
+            assert_true(lower.of[j] <= peaks.of[j] && peaks.of[j] <= upper.of[j]);
+            assert_true((double)upper.of[j] <= peaks.of[j] * 1.0625);
+        }
+        assert_null(population_next(&population, &at, &upper));
+        population_fini(&population);
+    }
+}
+
+/* Any peaks that can be: of each ten or six windows the largest, and all of them. */
+static struct peaks any_peaks(uint64_t *seed)
+{
+    uint32_t p1 = (uint32_t)dice_scale(seed, 1 << 25);
+    uint32_t p10 = p1 + (uint32_t)dice_below(seed, 9 * (uint64_t)p1 + 1);
+    uint32_t p60 = p10 + (uint32_t)dice_below(seed, 5 * (uint64_t)p10 + 1);
+    return (struct peaks){{p1, p10, p60}};
+}
+
+static void memory_is_bounded_and_nobody_is_lost(void **state)
+{
+    (void)state;
+    uint64_t seed = 2;
+    struct population population;
+    population_init(&population, POPULATION_CELLS_MIN);
+    for (uint64_t i = 1; i <= 200000; i++) {
+        const struct peaks peaks = any_peaks(&seed);
+        population_add(&population, &peaks, 1);
+        if (i % 10000 != 0)
+            continue;
+        struct peaks upper;
+        size_t at = 0;
+        uint64_t subjects = 0;
+        for (const struct population_cell *cell; (cell = population_next(&population, &at, &upper)) != NULL;)
+            subjects += cell->subjects;
+        assert_int_equal(subjects, i);
+        assert_int_equal(population.subjects, i);
+    }
+    assert_int_equal(population.n_cells, POPULATION_CELLS_MIN);
+    assert_true(population.used * 4 <= population.n_cells * 3);
+    population_fini(&population);
+}
+
+static void what_is_merged_is_what_there_was(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    struct population one, other, copy;
+    population_init(&one, POPULATION_CELLS_MIN);
+    population_init(&other, 8 * POPULATION_CELLS_MIN);
+    uint64_t most = 0;
+    for (uint64_t i = 0; i < 5000; i++) {
+        const struct peaks peaks = any_peaks(&seed);
+        population_add(i % 2 ? &one : &other, &peaks, 1);
+        most = peaks.of[PEAK_60S] > most ? peaks.of[PEAK_60S] : most;
+    }
+    population_copy(&copy, &one);
+    assert_int_equal(copy.subjects, one.subjects);
+    population_merge(&other, &copy);
+    assert_int_equal(other.subjects, 5000);
+    struct suggestion made = suggestion_make(&other, 100000);
+    assert_true(per_s(&made) * 60 <= 1.2 * 2.2 * (double)most);
+    population_fini(&one);
+    population_fini(&other);
+    population_fini(&copy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_same_for_all, set_up),
+        cmocka_unit_test_setup(few_large_ones, set_up),
+        cmocka_unit_test_setup(one_bursty_tenant_is_limited_and_named, set_up),
+        cmocka_unit_test_setup(of_few_all_pass, set_up),
+        cmocka_unit_test_setup(seldom_is_said_by_the_minute_and_hour, set_up),
+        cmocka_unit_test_setup(bursts_lie_across_windows, set_up),
+        cmocka_unit_test_setup(any_population, set_up),
+        cmocka_unit_test(a_short_look_gives_more),
+        cmocka_unit_test(too_little_is_said_to_be),
+        cmocka_unit_test(a_cell_holds_its_peaks),
+        cmocka_unit_test(memory_is_bounded_and_nobody_is_lost),
+        cmocka_unit_test(what_is_merged_is_what_there_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
