@@ -277,6 +277,19 @@ static void unset_for(struct client *client, const struct limit_words *words, st
         limit_words_error(words, !limit_word_is(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6, out);
 }
 
+/* LIMIT SUGGEST [policy] [CLASS class] */
+static void suggest(struct client *client, const struct limit_words *words, struct build *out)
+{
+    if (words->n <= 3 || (words->n <= 5 && limit_word_is(words, words->n - 2, "class")))
+        orders_give(client, ORDER_SUGGEST, words, out);
+    else
+        limit_words_error(words,
+                          limit_word_is(words, 2, "class")   ? 4
+                          : limit_word_is(words, 3, "class") ? (words->n == 4 ? 4 : 5)
+                                                             : 3,
+                          out);
+}
+
 /* ---- which is which ---- */
 
 static const struct {
@@ -297,6 +310,7 @@ static const struct {
     {"blocks", limit_people_blocks, 0},
     {"clients", limit_people_clients, 0},
     {"kick", limit_people_kick, 0},
+    {"suggest", suggest, 0},
     {"mode", NULL, ORDER_MODE},
     {"set", NULL, ORDER_SET},
     {"unset", NULL, ORDER_UNSET},

@@ -26,6 +26,7 @@ enum order_kind {
     ORDER_UNBLOCK,
     ORDER_CLIENTS, /* goes round the workers: front/round.h */
     ORDER_KICK,    /* so does this one */
+    ORDER_SUGGEST,
 };
 
 /* A line that runs otherwise than it stands in the file; "" where there is none. */
@@ -42,8 +43,12 @@ struct order {
     struct list in_queue; /* of whoever holds it */
     enum order_kind kind;
     char by[ORDER_BY_ROOM]; /* who gives it: session_print_operator; "": nobody, but a signal */
-    char *policy; /* ORDER_SET, ORDER_UNSET; ORDER_SET_LIMIT, ORDER_SET_KEY, ORDER_UNSET_KEY: the limit's name */
-    char *what;   /* ORDER_SET, ORDER_UNSET */
+    /*
+     * ORDER_SET, ORDER_UNSET; ORDER_SET_LIMIT, ORDER_SET_KEY, ORDER_UNSET_KEY: the limit's name; ORDER_SUGGEST, where
+     * NULL means all
+     */
+    char *policy;
+    char *what; /* ORDER_SET, ORDER_UNSET; ORDER_SUGGEST: the class; NULL: all */
     /*
      * ORDER_SET: the right side of the line; ORDER_SET_LIMIT, ORDER_SET_KEY: the line; ORDER_MODE: enforce or shadow;
      * ORDER_BLOCK: the reason, NULL: none
@@ -69,6 +74,8 @@ struct order {
     struct build rows;
     struct difference *differences;
     size_t n_differences;
+    char *lines; /* ORDER_SUGGEST: each with a line feed; not NUL-terminated */
+    size_t lines_len;
 };
 
 static inline bool order_goes_round(const struct order *order)

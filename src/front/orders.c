@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/split.h"
 #include "front/answer.h"
 #include "front/session.h"
 
@@ -102,6 +103,15 @@ static void take_block(struct order *order, const struct limit_words *words)
         take_rest(order, words, first + 1, end);
 }
 
+/* LIMIT SUGGEST [policy] [CLASS class] */
+static void take_suggest(struct order *order, const struct limit_words *words)
+{
+    if (words->n % 2 == 1)
+        take_word(order, &order->policy, words->at[2]);
+    if (words->n >= 4)
+        take_word(order, &order->what, words->at[words->n - 1]);
+}
+
 /* Out of memory it is starved already. */
 static void fill(struct order *order, const struct limit_words *words)
 {
@@ -128,6 +138,8 @@ static void fill(struct order *order, const struct limit_words *words)
         take_block(order, words);
     if (kind == ORDER_UNBLOCK || kind == ORDER_KICK)
         take_key(order, words->at[2]);
+    if (kind == ORDER_SUGGEST)
+        take_suggest(order, words);
     if (kind == ORDER_MODE)
         take_word(order, &order->expression, words->at[2]);
 }
@@ -178,6 +190,18 @@ static void tell_clients(struct build *out, const struct order *order)
     build_int(out, (int64_t)order->n_more);
 }
 
+static void tell_lines(struct build *out, const struct order *order)
+{
+    struct slice rest = slice_of(order->lines, order->lines_len);
+    struct slice line;
+    size_t n = 0;
+    for (size_t i = 0; i < rest.len; i++)
+        n += rest.at[i] == '\n';
+    build_array(out, n);
+    for (; n > 0 && split_next(&rest, '\n', &line); n--)
+        build_bulk(out, line);
+}
+
 void front_order_done(struct front *front, struct order *order)
 {
     (void)front;
@@ -196,6 +220,8 @@ void front_order_done(struct front *front, struct order *order)
             tell_clients(&out, order);
         else if (order->kind == ORDER_KICK)
             build_int(&out, (int64_t)order->n_rows);
+        else if (order->kind == ORDER_SUGGEST)
+            tell_lines(&out, order);
         else
             build_status(&out, SLICE("OK"));
         answer_built(client, &out);

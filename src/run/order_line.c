@@ -29,7 +29,7 @@ static struct slice policy_name(const void *arg, size_t i)
     return slice_str(policies_at(arg, i)->name);
 }
 
-static char *no_policy(const struct policies *policies, struct slice name)
+char *order_no_policy(const struct policies *policies, struct slice name)
 {
     struct slice near = near_name(name, policies_count(policies), policy_name, policies);
     if (near.len > 0)
@@ -72,7 +72,7 @@ char *order_line(const struct order *order, const struct policies *policies, str
         return order_error("control characters have no place in a configuration");
     const struct policy *policy = policies_find(policies, name->section);
     if (policy == NULL)
-        return no_policy(policies, name->section);
+        return order_no_policy(policies, name->section);
     if (!is_limit(name->key))
         return order_error("%s is not a limit: change it in the file, then LIMIT RELOAD", order->what);
     name->section = slice_str(policy->name);

@@ -22,6 +22,7 @@
 #include "run/log_event.h"
 #include "run/reporter.h"
 #include "run/sd_notify.h"
+#include "run/suggest.h"
 #include "run/upgrade.h"
 #include "run/watch.h"
 #include "run/watchdog.h"
@@ -375,7 +376,10 @@ static void on_change(void *arg)
 static void on_order(void *arg, struct order *order)
 {
     struct proxy *proxy = arg;
-    governor_carry_out(proxy->governor, order);
+    if (order->kind == ORDER_SUGGEST)
+        suggest_carry_out(order, governor_rules(proxy->governor)->policies, &proxy->settings, clock_ns());
+    else
+        governor_carry_out(proxy->governor, order);
     await_end(proxy, 0);
 }
 

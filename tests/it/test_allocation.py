@@ -221,6 +221,7 @@ PLAIN += [as_user("bob", act) for act in (pipelines, transactions, tenants, bloc
 
 def orders(world):
     with Careful(str(world.weir.folder / "operator.sock")) as conn:
+        conn.do("LIMIT SUGGEST", "LIMIT SUGGEST counted CLASS write")
         conn.do("LIMIT TOP", "LIMIT TOP BY BYTES", "LIMIT TOP BY LIMITED", "LIMIT LOG", "LIMIT SLOWLOG GET", "LIMIT SLOWLOG LEN")
         conn.do("LIMIT STATUS FOR user:bob", "LIMIT STATUS FOR user:nobody", "LIMIT EXPLAIN GET x FOR user:bob", "LIMIT FORGIVE ip:127.0.0.1")
         conn.do(f"LIMIT SET counted write {random.randrange(10_000, 90_000)}/s per connection", f"LIMIT SET counted cmd.{random.choice(COMMANDS)} 900000/s per {random.choice(SCOPES)}", "LIMIT DIFF")

@@ -134,6 +134,7 @@ static const struct task tasks[] = {
     {"list", 6, "LIMIT LIST", '*', NULL},
     {"top", 3, "LIMIT TOP 5", '*', NULL},
     {"top_by", 3, "LIMIT TOP 3 BY REFUSED", '*', NULL},
+    {"suggest", 3, "LIMIT SUGGEST", '*', NULL},
     {"log", 2, "LIMIT LOG 20", '*', NULL},
     {"slow", 2, "LIMIT SLOWLOG GET 5", '*', NULL},
     {"slow_len", 1, "LIMIT SLOWLOG LEN", ':', NULL},

@@ -1,0 +1,208 @@
+"""LIMIT SUGGEST: the first day with weir, and what it says of what it has seen.
+
+What a test sends takes less than a minute, so windows of a minute hold all of it; rates are looked at as numbers only where
+they come from there. Nothing is measured against a clock.
+"""
+
+import re
+import subprocess
+
+import pytest
+from kit.limits import OPERATOR, limit_of, login, operator, order, passed
+from kit.reloading import reload, signal_reload
+from kit.resp import Error
+
+LINE = re.compile(
+    r"(?P<class>\S+) = (?P<rate>\d+)/(?P<per>[smh]) burst (?P<burst>\d+) ; p99 of (?P<n>\d+) subjects? over "
+    r"(?P<span>\d+ (?:s|min|h|d)), (?P<fate>(?:none|\d+) (?:would|might) have been limited.*)"
+)
+TENANTS = [f"shop-{i}" for i in range(8)]
+
+
+def suggest(weir, *args):
+    return [line.decode() for line in order(weir, "SUGGEST", *args)]
+
+
+def parts(line):
+    found = LINE.fullmatch(line)
+    assert found, line
+    return found.groupdict()
+
+
+def tenant(weir, name):
+    conn = weir.connect()
+    assert conn.call("CLIENT", "SETNAME", name) == "OK"
+    return conn
+
+
+def day(weir, n=40):
+    """What eight shops do: reads, more of them the larger the shop, and a few writes, all at once. How many passed."""
+    conns = [tenant(weir, name) for name in TENANTS]
+    replies = []
+    for i, conn in enumerate(conns):
+        replies += conn.ask(*[["GET", "k"]] * (n + 5 * i))
+        replies += conn.ask(*[["SET", "k", "v"]] * 10, ["HGET", "h", "f"])
+    for conn in conns:
+        conn.close()
+    return passed(replies), len(replies)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_the_first_day(n_workers, farm, redis):
+    """Shadow mode and no numbers; traffic; what SUGGEST says is pasted into the file; the same traffic passes."""
+    redis.forget_data()
+    weir = farm.weir(redis, workers=n_workers, mode="shadow", identity="name, ip", sections=OPERATOR)
+    asked = day(weir)
+    lines = suggest(weir)
+    assert lines[0] == "[policy default]"
+    assert [parts(line)["class"] for line in lines[1:]] == ["all", "read", "write"]
+    assert {parts(line)["n"] for line in lines[1:]} == {"8"}
+    assert asked[0] == asked[1]
+    text = weir.config.read_text()
+    weir.config.write_text(text.replace("mode = shadow\n", "") + "\n" + "\n".join(lines) + "\n")
+    assert "mode" not in weir.config.read_text()
+    assert signal_reload(weir)
+    assert order(weir, "MODE") == b"enforce"
+    assert {row[b"limit"] for row in order(weir, "LIST")} == {b"default/all", b"default/read", b"default/write"}
+    assert day(weir) == asked
+    burst = int(parts(lines[2])["burst"])
+    assert burst < 1000
+    with tenant(weir, "flood") as conn:  # and somebody who sends ten times as much is limited
+        replies = conn.ask(*[["GET", "k"]] * 10 * burst)
+        assert any(limit_of(reply) in ("default/read", "default/all") for reply in replies)
+
+
+def test_one_who_does_more_is_named(farm, redis):
+    """Of 120 subjects one may be limited; it is, and the file that names it is accepted."""
+    weir = farm.weir(redis, workers=1, mode="shadow", identity="name, ip", sections=OPERATOR)
+    for i in range(119):
+        with tenant(weir, f"small-{i}") as conn:
+            conn.ask(*[["GET", "k"]] * 5)
+    with tenant(weir, "greedy;#or=so") as conn:
+        conn.ask(*[["GET", "k"]] * 3000)
+    [line] = suggest(weir, "default", "CLASS", "read")
+    said = parts(line)
+    assert said["n"] == "120"
+    assert re.match(r"1 would have been limited: name:greedy\S* \(\d+ in \d+ s\)$", said["fate"]), line
+    assert int(said["burst"]) < 100
+    assert reload(weir, OPERATOR.replace("{folder}", str(weir.folder)) + f"[policy default]\n{line}\n")
+    assert order(weir, "LIST")[0][b"burst"] == int(said["burst"])
+
+
+def test_policies_and_their_classes(farm, redis, users):
+    """Each policy's subjects by themselves: in classes of its limits, and of the operator's own."""
+    redis.forget_data()
+    sections = (
+        OPERATOR
+        + "[class heavy]\ncommands = sort, hgetall\n[policy gold]\nmatch = user:vip-*\n@hash = 5/s over shadow\n"
+        + "[policy free]\nmatch = user:*\nread = 2/d\n"
+    )
+    weir = farm.weir(redis, workers=1, sections=sections)
+    assert suggest(weir) == ["; nobody has sent anything yet"]
+    assert suggest(weir, "gold") == ["[policy gold]", "; nobody has sent anything yet"]
+    assert suggest(weir, "gold", "CLASS", "heavy") == ["; heavy: nobody has sent any yet"]
+    with login(weir, "vip-1") as conn:
+        assert conn.ask(["HGETALL", "h"], ["GET", "k"], ["PING"]) == [[], None, "PONG"]
+    with login(weir, "alice") as conn:
+        replies = conn.ask(*[["GET", "k"]] * 9)
+        assert passed(replies) == 2  # what is refused is asked for, too
+    gold = suggest(weir, "gold")
+    assert gold[0] == "[policy gold]"
+    assert [re.match(r"; (\S+): only 1 subject in \d+ s: too little to say$", line)[1] for line in gold[1:]] == [
+        "all",
+        "read",
+        "@hash",
+        "heavy",
+    ]
+    assert suggest(weir, "gold", "class", "WRITE") == ["; write: nobody has sent any yet"]
+    both = suggest(weir)
+    assert [line for line in both if line.startswith("[")] == ["[policy gold]", "[policy free]"]
+    assert suggest(weir, "CLASS", "read")[0] == "[policy gold]"
+
+
+def test_subjects_that_keys_name(farm, redis):
+    """With identity = key: tenants are observed one by one where a policy binds them, be it empty."""
+    weir = farm.weir(redis, workers=1, identity="key:1, ip", sections=OPERATOR + "[policy default]\n")
+    with weir.connect() as conn:
+        for i in range(7):
+            conn.ask(*[["GET", f"t{i}:k"]] * (10 * i + 1))
+    [line] = suggest(weir, "default", "CLASS", "read")
+    assert parts(line)["n"] == "7"
+    assert "key:t6 (61 in " in line
+
+
+def test_a_reload_keeps_what_was_seen(farm, redis):
+    rules = OPERATOR + "[policy default]\nread = 1000/s\n"
+    weir = farm.weir(redis, workers=1, identity="name, ip", sections=rules)
+    day(weir)
+    before = suggest(weir, "default", "CLASS", "read")
+    rules = rules.replace("{folder}", str(weir.folder))
+    assert reload(weir, rules.replace("1000/s", "900/s") + "@hash = 100/s\n")
+    after = suggest(weir, "default", "CLASS", "read")
+    assert [parts(line)["n"] for line in before + after] == ["8", "8"]
+    day(weir)
+    assert parts(suggest(weir, "default", "CLASS", "@hash")[0])["n"] == "8"
+
+
+def test_the_forgotten_count(farm, redis):
+    """More tenants than the table has room for."""
+    weir = farm.weir(redis, workers=1, identity="name, ip", max_subjects=20, sections=OPERATOR)
+    for i in range(100):
+        with tenant(weir, f"t{i}") as conn:
+            conn.ask(*[["GET", "k"]] * (i + 1))
+    [line] = suggest(weir, "default", "CLASS", "read")
+    assert int(parts(line)["n"]) > 60
+    assert "name:t99" in line
+
+
+def test_operators_are_not_counted(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=OPERATOR)
+    with operator(weir) as op:
+        for _ in range(20):
+            op.call("GET", "k")
+        assert op.call("LIMIT", "SUGGEST") == [b"; nobody has sent anything yet"]
+
+
+def test_exceptions_are_seen_too(farm, redis):
+    """Who is blocked, or has limits of its own, has asked like any other: of no policy, and of one."""
+    for rules in ("", "[policy default]\nread = 1000/s\n"):
+        weir = farm.weir(redis, workers=1, identity="name, ip", sections=OPERATOR + rules)
+        order(weir, "BLOCK", "name:shop-3")
+        if rules:
+            assert order(weir, "SET", "default", "read", "900/s", "FOR", "name:shop-2") == "OK"
+        asked = day(weir)
+        assert asked[0] == asked[1]  # -NOPERM is not -THROTTLED
+        assert [parts(line)["n"] for line in suggest(weir, "default", "CLASS", "read")] == ["8"]
+
+
+ERRORS = [
+    ("SUGGEST nobody", "ERR no policy nobody"),
+    ("SUGGEST goald", "ERR no policy goald (did you mean gold?)"),
+    ("SUGGEST gold read", "ERR syntax error, unexpected 'read'"),
+    ("SUGGEST gold CLASS", "ERR syntax error, something is missing behind 'CLASS'"),
+    ("SUGGEST gold CLASS read x", "ERR syntax error, unexpected 'x'"),
+    ("SUGGEST CLASS read x", "ERR syntax error, unexpected 'x'"),
+    (
+        "SUGGEST gold CLASS reads",
+        "ERR class reads is not observed in policy gold: only all, read, write, the classes that the policy's limits "
+        "name, and your own",
+    ),
+]
+
+
+@pytest.mark.parametrize("command, error", ERRORS)
+def test_what_is_wrong_is_said(command, error, farm, redis):
+    weir = farm.weir(redis, workers=1, sections=OPERATOR + "[policy gold]\nmatch = user:gold\n")
+    assert order(weir, *command.split()) == Error(error)
+    with weir.connect() as conn:
+        assert conn.call("LIMIT", *command.split()).startswith("NOPERM ")
+
+
+def test_lines_as_redis_cli_prints_them(farm, redis):
+    weir = farm.weir(redis, workers=1, identity="name, ip", sections=OPERATOR)
+    day(weir)
+    for protocol in ("-2", "-3"):
+        argv = ["redis-cli", protocol, "-s", str(weir.folder / "operator.sock"), "LIMIT", "SUGGEST"]
+        printed = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()
+        assert printed[0] == "[policy default]"
+        assert all(LINE.fullmatch(line) for line in printed[1:4])
