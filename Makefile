@@ -252,6 +252,9 @@ bench-figures: ## the figures that weir is to reach, in one table: asked, measur
 bench-tenants: build/weir build/release/drive ## two tenants of one Redis, one with 100 x the connections (BENCH=options)
 	@/usr/bin/python3 bench/tenants.py $(BENCH)
 
+bench-turns: build/weir build/release/drive ## many tenants that want all of Redis, several weirs at once: turns on beside off (BENCH=options)
+	@/usr/bin/python3 bench/turns.py $(BENCH)
+
 bench-fairness: build/weir build/release/drive ## how long ordinary clients wait beside difficult ones, and what memory does (about 3 min; BENCH=options of fairness.py)
 	@/usr/bin/python3 bench/fairness.py $(BENCH)
 	@/usr/bin/python3 bench/memory.py
