@@ -6,6 +6,7 @@
 #define COST_FACTOR_FIRST 8         /* ... and not more than so many times */
 #define COST_STEP 32                /* what a batch tells changes what is known by one part in so many; ... */
 #define COST_STEP_LESS 2            /* ... if it came to an idle Redis, and was quicker than expected */
+#define COST_STEP_MIXED 64          /* ... towards what is usual, if it was answered with others' */
 #define COST_MORE 2                 /* no more than so many times what was expected, since delays look like work, ... */
 #define COST_AGREED 8               /* ... unless so many batches in a row say so */
 #define CLEAR_WAYS 4                /* an answer that took so many times as long as the way tells of work */
@@ -79,10 +80,13 @@ static double learnt_factor(struct backlog *backlog, double factor, bool is_cert
     return agreed(backlog, factor) * (1 + ((factor < COST_MORE ? factor : COST_MORE) - 1) / COST_STEP);
 }
 
-static void learn(struct backlog *backlog, double factor, bool is_certain)
+/* Of what was answered together with others' (`is_mixed`) nobody can tell whose took long: then it is less far from usual. */
+static void learn(struct backlog *backlog, double factor, bool is_certain, bool is_mixed)
 {
     uint64_t usual_ns = backlog->schedule->cost_ns;
     double learnt_ns = (double)backlog->learnt_ns * learnt_factor(backlog, factor, is_certain);
+    if (is_mixed && backlog->lessons >= SCHEDULE_LESSONS)
+        learnt_ns += ((double)usual_ns - learnt_ns) / COST_STEP_MIXED;
     backlog->learnt_ns = within((uint64_t)learnt_ns, COST_LEAST_NS, COST_MOST_NS);
     /* When an answer is seen depends on much besides its cost, so only large differences are believed. */
     bool is_usual = backlog->learnt_ns < usual_ns * ALIKE && backlog->learnt_ns * ALIKE > usual_ns;
@@ -106,10 +110,11 @@ static void end_batch(struct schedule *schedule)
     }
     uint64_t worked = batch->last_ns > batch->since_ns ? batch->last_ns - batch->since_ns : 0;
     double factor = expected > 0 ? factor_of(worked, expected) : 1;
+    bool is_mixed = batch->answered.next != batch->answered.prev;
     while (!list_is_empty(&batch->answered)) {
         struct backlog *backlog = container_of(batch->answered.next, struct backlog, in_answered);
         list_take(&backlog->in_answered);
-        learn(backlog, factor, batch->is_clear && factor < 1);
+        learn(backlog, factor, batch->is_clear && factor < 1, is_mixed);
         learn_usual(schedule, backlog);
         backlog->answered = 0;
     }

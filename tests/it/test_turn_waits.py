@@ -17,7 +17,7 @@ FLOOD = "ip:" + TENANTS[0]
 def weir(redis, farm):
     redis.call("SET", "big", b"\x0f" * BIG)
     settings = {"slowlog_log_slower_than": "0", "slowlog_max_len": "1000"}
-    return farm.weir(redis, workers=1, turns="on", sections=ADMIN + "socket = {folder}/operator.sock\n", **settings)
+    return farm.weir(redis, workers=1, sections=ADMIN + "socket = {folder}/operator.sock\n", **settings)
 
 
 def about(op, subject, *command):
@@ -39,7 +39,7 @@ def contend(weir):
 
 
 def test_nobody_waits_alone(redis, farm):
-    weir = farm.weir(redis, workers=1, turns="on", sections=OPERATOR)
+    weir = farm.weir(redis, workers=1, sections=OPERATOR)
     with From(weir.address, TENANTS[0]) as conn:
         for _ in range(100):
             conn.call("PING")
@@ -75,6 +75,8 @@ def test_who_waits_now(weir, redis):
     contend(weir)
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other, operator(weir) as op:
         assert about(op, FLOOD, "GET", "k")["turn_waiting"] == 0
+        for _ in range(20):  # so many that it is not new any more, and on the lane where it stays
+            assert flood.call("BITCOUNT", "big") == BIG * 4
         assert flood.call("PING") == other.call("PING") == "PONG"
         redis.signal(signal.SIGSTOP)
         try:

@@ -72,7 +72,7 @@ static void the_queue_is_as_long_as_keeps_redis_busy(void **state)
         assert_found(flood(2, riders, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
         assert_found(flood(10, riders, CHEAP, NEVER, NEVER, 1), 0.93, 400 * NS_PER_US);
         assert_found(flood(10, riders, DEAR, NEVER, NEVER, 1), 0.93, 2 * NS_PER_MS); /* 16 ways */
-        assert_found(flood(10, riders, SLOW, NEVER, NEVER, 3), 0.93, 2 * NS_PER_MS);
+        assert_found(flood(10, riders, SLOW, NEVER, NEVER, 6), 0.93, 2 * NS_PER_MS);
     }
 }
 
