@@ -16,6 +16,7 @@
 #include "run/config_build.h"
 #include "run/config_diff.h"
 #include "run/config_edit.h"
+#include "run/handover.h"
 #include "run/live_rules.h"
 #include "run/log_event.h"
 #include "run/order_block.h"
@@ -421,6 +422,17 @@ size_t governor_blocks(const struct governor *g, bool *has_been, uint16_t *id)
     *has_been = g->live.has_block;
     *id = g->live.block.id;
     return blocks_count(g->live.blocks);
+}
+
+char *governor_hand_over(const struct governor *g)
+{
+    if (!has_memory(g))
+        return NULL;
+    return handover_write(&(struct handover){.running = &g->running,
+                                             .loaded = &g->loaded,
+                                             .lines = &g->lines,
+                                             .named = g->live.rules->named,
+                                             .blocks = g->live.blocks});
 }
 
 /* ---- against the file ---- */

@@ -62,6 +62,9 @@ void governor_carry_out(struct governor *governor, struct order *order);
 uint64_t governor_next_end(const struct governor *governor);
 void governor_end(struct governor *governor, uint64_t now_ns);
 
+/* What has been ordered, as text for the process that replaces this one (run/handover.h); heap. NULL: out of memory. */
+char *governor_hand_over(const struct governor *governor);
+
 /* How many subjects are blocked; *id: of the tallies of what that has refused, if there has been any. */
 size_t governor_blocks(const struct governor *governor, bool *has_been, uint16_t *id);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,13 +29,15 @@ struct inherited {
     struct found *sockets;
     size_t n;
     int predecessor; /* the socket to the old process; -1: there is none */
+    char *orders;    /* heap; NULL: none */
 };
 
 /* ---- the environment ---- */
 
 static void forget_environment(void)
 {
-    static const char *const names[] = {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", UPGRADE_PID, UPGRADE_SOCKETS};
+    static const char *const names[] = {"LISTEN_PID", "LISTEN_FDS",    "LISTEN_FDNAMES",
+                                        UPGRADE_PID,  UPGRADE_SOCKETS, UPGRADE_ORDERS};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
 }
@@ -64,6 +67,24 @@ static bool adopt_all(struct inherited *inherited, int first, size_t n)
     return true;
 }
 
+/* All of the file, which is closed. NULL: it cannot be read. */
+static char *read_all(int fd)
+{
+    struct stat file;
+    if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode))
+        return NULL;
+    size_t len = (size_t)file.st_size, done = 0;
+    char *text = mem_zalloc(len + 1, 1);
+    ssize_t n = 0;
+    while (done < len && (n = pread(fd, text + done, len - done, (off_t)done)) > 0)
+        done += (size_t)n;
+    close(fd);
+    if (done == len)
+        return text;
+    free(text);
+    return NULL;
+}
+
 struct inherited *inherit_find(void)
 {
     struct inherited *inherited = mem_zalloc(1, sizeof *inherited);
@@ -79,6 +100,9 @@ struct inherited *inherit_find(void)
     bool is_good = adopt_all(inherited, FIRST_FD + is_upgrade, n);
     for (size_t i = 0; i < inherited->n; i++)
         inherited->sockets[i].is_systemds = is_activated || letters[i] == UPGRADE_SYSTEMD;
+    long orders = is_upgrade ? environment_number(UPGRADE_ORDERS, SOCKETS_MAX) : 0;
+    if (orders == (long)(FIRST_FD + 1 + n))
+        inherited->orders = read_all((int)orders);
     forget_environment();
     if (is_good)
         return inherited;
@@ -129,6 +153,11 @@ int inherit_predecessor(const struct inherited *inherited)
     return inherited->predecessor;
 }
 
+const char *inherit_orders(const struct inherited *inherited)
+{
+    return inherited->orders;
+}
+
 bool inherit_check(const struct inherited *inherited)
 {
     for (size_t i = 0; i < inherited->n && inherited->predecessor < 0; i++)
@@ -150,6 +179,7 @@ void inherit_free(struct inherited *inherited)
     for (size_t i = 0; i < inherited->n; i++)
         if (inherited->sockets[i].fd >= 0)
             close(inherited->sockets[i].fd);
+    free(inherited->orders);
     free(inherited->sockets);
     free(inherited);
 }

@@ -49,7 +49,7 @@ char *order_end(const struct order *order, uint64_t now_ns, uint64_t *until_ns)
 {
     char why[WHY_ROOM];
     uint64_t lives_ns;
-    *until_ns = 0;
+    *until_ns = order->until_ns;
     if (order->lives == NULL)
         return NULL;
     if (!order_is_one_line(order->lives) || !rate_parse_time(slice_str(order->lives), &lives_ns, why, sizeof why))

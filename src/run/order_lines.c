@@ -14,7 +14,7 @@
 
 bool order_is_special(const struct order *order)
 {
-    return order->key != NULL || order->lives != NULL;
+    return order->key != NULL || order->lives != NULL || order->until_ns > 0;
 }
 
 static char *check_subject(const struct order *order, const struct identity *identity)

@@ -17,6 +17,7 @@
 #include "run/address.h"
 #include "run/environment.h"
 #include "run/governor.h"
+#include "run/handover.h"
 #include "run/inherit.h"
 #include "run/listening.h"
 #include "run/log_event.h"
@@ -302,8 +303,25 @@ static void on_usr2(uv_signal_t *handle, int number)
     }
     if (proxy->reporter.fd >= 0)
         sockets[n++] = (struct heirloom){.fd = proxy->reporter.fd};
-    upgrade_start(&proxy->upgrade, &proxy->loop, sockets, n);
+    upgrade_start(&proxy->upgrade, &proxy->loop, sockets, n, governor_hand_over(proxy->governor));
     free(sockets);
+}
+
+/* What has been ordered while the new process started, or all of it where that one takes no orders. */
+static void tell_lost_orders(struct proxy *proxy)
+{
+    const char *taken = proxy->upgrade.has_orders ? proxy->upgrade.orders : NULL;
+    char *orders = governor_hand_over(proxy->governor);
+    if (orders == NULL)
+        return;
+    handover_log(orders, taken, "dropped",
+                 taken != NULL ? "it was given while the new process started: give it again"
+                               : "the new process takes no orders over: give it again",
+                 proxy->journal);
+    if (taken != NULL)
+        handover_log(taken, orders, "holds on", "it was taken back while the new process started: take it back again",
+                     proxy->journal);
+    free(orders);
 }
 
 static void on_served(void *arg, int pid)
@@ -312,6 +330,7 @@ static void on_served(void *arg, int pid)
     if (proxy->is_stopping)
         return;
     log_info("upgrade: process %d has taken over from %d, which stops", pid, getpid());
+    tell_lost_orders(proxy);
     sd_notify_send("MAINPID=%d", pid);
     sd_notify_hold(true);
     listening_hand_over(proxy->listening);
@@ -407,6 +426,7 @@ static void start_workers(struct proxy *proxy)
     log_info("forwarding to %s with %u worker%s, lanes %s", topology_home(proxy->topology)->text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);
+    await_end(proxy, 0);
     succession_serve(&proxy->succession, &proxy->loop);
 }
 
@@ -457,12 +477,25 @@ static int serve(struct proxy *proxy)
     return has_failed ? 1 : 0;
 }
 
+static void carry_out(void *arg, struct order *order)
+{
+    governor_carry_out(arg, order);
+}
+
+/* What operators have ordered of the predecessor. */
+static void take_orders(struct proxy *proxy, const struct inherited *inherited)
+{
+    const char *orders = inherit_orders(inherited);
+    proxy->succession.has_orders = orders != NULL && handover_read(orders, proxy->journal, carry_out, proxy->governor);
+}
+
 static bool open_sockets(struct proxy *proxy)
 {
     struct inherited *inherited = inherit_find();
     if (inherited == NULL)
         return false;
     proxy->succession.fd = inherit_predecessor(inherited);
+    take_orders(proxy, inherited);
     sd_notify_hold(proxy->succession.fd >= 0);
     proxy->listening = listening_open(proxy->config, inherited);
     bool is_good = proxy->listening != NULL && reporter_open(&proxy->reporter, proxy->config, inherited) &&
@@ -498,6 +531,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     governor_free(proxy->governor);
     topology_put(proxy->topology);
     upstream_fini(&proxy->upstream);
+    free(proxy->upgrade.orders);
     history_free(proxy->history);
     journal_free(proxy->journal);
     free(proxy);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -16,7 +17,7 @@
 /* Is this variable not to be passed on: meant for this process only, or set anew? */
 static bool is_ours(const char *variable)
 {
-    static const char *const names[] = {"WATCHDOG_PID=", UPGRADE_PID "=", UPGRADE_SOCKETS "="};
+    static const char *const names[] = {"WATCHDOG_PID=", UPGRADE_PID "=", UPGRADE_SOCKETS "=", UPGRADE_ORDERS "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
@@ -24,21 +25,22 @@ static bool is_ours(const char *variable)
 }
 
 /*
- * The strings remain the environment's, and the two more the caller's; the array is to be freed. NULL: out of memory.
+ * The strings remain the environment's, and the three more the caller's; the array is to be freed. NULL: out of memory.
  */
-static char **environment_with(char *one, char *other)
+static char **environment_with(char *one, char *other, char *third)
 {
     size_t n = 0, kept = 0;
     while (environ[n] != NULL)
         n++;
-    char **all = calloc(n + 3, sizeof *all);
+    char **all = calloc(n + 4, sizeof *all);
     if (all == NULL)
         return NULL;
     for (size_t i = 0; i < n; i++)
         if (!is_ours(environ[i]))
             all[kept++] = environ[i];
     all[kept++] = one;
-    all[kept] = other;
+    all[kept++] = other;
+    all[kept] = third;
     return all;
 }
 
@@ -56,9 +58,9 @@ static char *letters(const struct heirloom *sockets, size_t n)
 }
 
 /* The same. */
-static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets, size_t n)
+static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct heirloom *sockets, size_t n, int orders)
 {
-    uv_stdio_container_t *all = calloc(STANDARD_FDS + 1 + n, sizeof *all);
+    uv_stdio_container_t *all = calloc(STANDARD_FDS + 1 + n + 1, sizeof *all);
     if (all == NULL)
         return NULL;
     for (int fd = 0; fd < STANDARD_FDS; fd++)
@@ -67,7 +69,24 @@ static uv_stdio_container_t *descriptors(struct upgrade *upgrade, const struct h
     all[STANDARD_FDS].data.stream = (uv_stream_t *)&upgrade->answer;
     for (size_t i = 0; i < n; i++)
         all[STANDARD_FDS + 1 + i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = sockets[i].fd};
+    if (orders >= 0)
+        all[STANDARD_FDS + 1 + n] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = orders};
     return all;
+}
+
+/* A file in memory with the text, to be closed; -1: the system has none. */
+static int file_of(const char *text)
+{
+    size_t len = strlen(text), done = 0;
+    int fd = memfd_create("weir orders", MFD_CLOEXEC);
+    ssize_t n = 0;
+    while (fd >= 0 && done < len && (n = write(fd, text + done, len - done)) > 0)
+        done += (size_t)n;
+    if (fd >= 0 && (done < len || lseek(fd, 0, SEEK_SET) != 0)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
 }
 
 /* ---- the new process' progress ---- */
@@ -105,10 +124,9 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
 
 static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 {
-    static char byte; /* the one byte that is ever sent; its value does not matter */
-    (void)handle;
+    struct upgrade *upgrade = handle->data;
     (void)size;
-    *buf = uv_buf_init(&byte, 1);
+    *buf = uv_buf_init(&upgrade->byte, 1); /* the one that is ever sent */
 }
 
 static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -119,6 +137,7 @@ static void on_answer(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (n <= 0 || upgrade->state != UPGRADE_RUNS)
         return; /* on_exit_of follows */
     upgrade->state = UPGRADE_DONE;
+    upgrade->has_orders = upgrade->orders != NULL && upgrade->byte == UPGRADE_HAS_ORDERS;
     upgrade->on_served(upgrade->arg, upgrade->process.pid);
 }
 
@@ -140,22 +159,30 @@ static void spawn(struct upgrade *upgrade, struct loop *loop, const uv_process_o
     uv_read_start((uv_stream_t *)&upgrade->answer, on_room, on_answer);
 }
 
-void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n)
+void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n, char *orders)
 {
     if (upgrade->open > 0) {
         log_warn("upgrade: one is under way already");
+        free(orders);
         return;
     }
-    char pid[64];
+    char pid[64], which[64] = UPGRADE_ORDERS "=";
+    int file = orders != NULL ? file_of(orders) : -1;
+    free(upgrade->orders);
+    upgrade->orders = file >= 0 ? orders : NULL;
+    if (file < 0)
+        free(orders);
+    else
+        snprintf(which, sizeof which, UPGRADE_ORDERS "=%zu", STANDARD_FDS + 1 + n);
     char *kinds = letters(sockets, n);
     snprintf(pid, sizeof pid, UPGRADE_PID "=%d", getpid());
     uv_process_options_t options = {
         .exit_cb = on_exit_of,
         .file = upgrade->program->path,
         .args = upgrade->program->argv,
-        .env = environment_with(pid, kinds),
-        .stdio_count = (int)(STANDARD_FDS + 1 + n),
-        .stdio = descriptors(upgrade, sockets, n),
+        .env = environment_with(pid, kinds, which),
+        .stdio_count = (int)(STANDARD_FDS + 1 + n + (file >= 0)),
+        .stdio = descriptors(upgrade, sockets, n, file),
     };
     if (kinds != NULL && options.env != NULL && options.stdio != NULL)
         spawn(upgrade, loop, &options);
@@ -164,6 +191,8 @@ void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heir
     free(options.env);
     free(kinds);
     free(options.stdio);
+    if (file >= 0)
+        close(file);
 }
 
 void upgrade_let_go(struct upgrade *upgrade)
@@ -203,7 +232,8 @@ void succession_serve(struct succession *succession, struct loop *loop)
 {
     if (succession->fd < 0)
         return;
-    (void)!write(succession->fd, "", 1); /* the old process may have gone: then the end comes at once */
+    (void)!write(succession->fd, &(const char){succession->has_orders ? UPGRADE_HAS_ORDERS : '\0'},
+                 1); /* the old process may have gone: then the end comes at once */
     uv_poll_init(&loop->uv, &succession->poll, succession->fd);
     succession->poll.data = succession;
     succession->is_waiting = true;

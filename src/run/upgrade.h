@@ -18,6 +18,10 @@
 /* In the environment of the new process: the old one's pid, and a letter for each socket that is handed over. */
 #define UPGRADE_PID "WEIR_UPGRADE_PID"
 #define UPGRADE_SOCKETS "WEIR_UPGRADE_SOCKETS"
+#define UPGRADE_ORDERS "WEIR_UPGRADE_ORDERS" /* the descriptor of a file with what operators have ordered */
+
+/* What the new process writes when it serves; anything else is an older weir, which knows nothing of orders. */
+#define UPGRADE_HAS_ORDERS 'o'
 
 /* How this process was started. */
 struct program {
@@ -40,18 +44,21 @@ struct upgrade {
     const struct program *program;
     void (*on_served)(void *arg, int pid);
     void *arg;
+    char *orders;    /* what the new process has been given of them; heap; NULL: nothing */
+    bool has_orders; /* it has read them */
     /* private, zero before */
     enum upgrade_state state;
     unsigned open; /* handles that are not closed yet */
     uv_process_t process;
     uv_pipe_t answer;
+    char byte; /* of the answer */
 };
 
 /*
- * Start the new process with these n sockets; on_served may follow. Errors are logged; so is an upgrade already
+ * Start the new process with these n sockets and `orders` (heap, taken over; NULL: none); on_served may follow. Errors are logged; so is an upgrade already
  * running.
  */
-void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n);
+void upgrade_start(struct upgrade *upgrade, struct loop *loop, const struct heirloom *sockets, size_t n, char *orders);
 
 /* After on_served: this process no longer notifies the service manager; the new one may. */
 void upgrade_let_go(struct upgrade *upgrade);
@@ -68,7 +75,8 @@ void upgrade_close(struct upgrade *upgrade);
 /* ---- the new process' side ---- */
 
 struct succession {
-    int fd; /* the socket to the old process; -1: there is none */
+    int fd;          /* the socket to the old process; -1: there is none */
+    bool has_orders; /* it has read those of the old process */
     void (*on_alone)(void *arg);
     void *arg;
     /* private, zero before */

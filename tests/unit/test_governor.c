@@ -19,6 +19,7 @@
 #include "quota/ask.h"
 #include "run/config_build.h"
 #include "run/governor.h"
+#include "run/handover.h"
 #include "run/order_block.h"
 #include "run/order_lines.h"
 
@@ -480,6 +481,42 @@ static void test_lines_for_one_or_for_a_time(void **state)
     stop();
 }
 
+static void carry_out(void *arg, struct order *order)
+{
+    (void)arg;
+    governor_carry_out(governor, order);
+}
+
+static void test_what_is_handed_over(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\n");
+    check_block("user:free-1", "1h", "scans", NULL);
+    char *before = governor_hand_over(governor);
+    handover_log(before, before, "dropped", "never", journal);
+    check_journal("block", "user:free-1 is blocked for 1h (scans)");
+    handover_log(before, NULL, "dropped", "the new process takes no orders over", journal);
+    check_journal("upgrade",
+                  "upgrade: dropped: LIMIT BLOCK user:free-1 REASON scans: the new process takes no orders over");
+    assert_null(set_for("free", "user:free-2", "1h"));
+    char *text = governor_hand_over(governor);
+    handover_log(text, before, "dropped", "give it again", journal);
+    check_journal("upgrade", "upgrade: dropped: LIMIT SET free read 7/s FOR user:free-2: give it again");
+    stop();
+
+    start_with(FREE "read = 10/s\n");
+    assert_false(handover_read("something else", journal, carry_out, NULL));
+    assert_true(handover_read(text, journal, carry_out, NULL));
+    check_journal("upgrade", "upgrade: 2 orders of operators taken over");
+    assert_true(slice_eq(blocked("user:free-1")->reason, SLICE("scans")));
+    assert_true(governor_next_end(governor) > clock_ns() + 3500 * NS_PER_S);
+    assert_true(handover_read("weir orders 1\nfuture\x1fx\nblock\x1fuser:y\n", journal, carry_out, NULL));
+    check_journal("upgrade", "upgrade: dropped: LIMIT BLOCK user:y: this weir does not know it");
+    free(before);
+    free(text);
+    stop();
+}
+
 static void test_so_many_lines_are_set(void **state)
 {
     (void)state;
@@ -560,6 +597,7 @@ int main(void)
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_so_many_are_blocked),
         cmocka_unit_test(test_lines_for_one_or_for_a_time),
+        cmocka_unit_test(test_what_is_handed_over),
         cmocka_unit_test(test_so_many_lines_are_set),
         cmocka_unit_test(test_settings_that_need_a_restart),
         cmocka_unit_test(test_without_a_file),
