@@ -39,9 +39,11 @@ struct front_settings {
     struct subjects *key_subjects; /* those that the key of a command names: a table and a cap of their own */
     struct journal *journal;
     struct slowlog *slowlog;
-    struct tally **tallies;     /* of each worker */
-    struct top **tops;          /* the same */
-    struct whom **whoms;        /* the same */
+    struct tally **tallies; /* of each worker */
+    struct top **tops;      /* the same */
+    struct whom **whoms;    /* the same */
+    _Atomic uint8_t
+        *stopping; /* by limit id, bits by enum whom_kind: what it has done in the last seconds; run/watch.h */
     struct slice upstream_user; /* weir's own */
     struct quota_settings quota;
     unsigned n_workers;

@@ -213,20 +213,31 @@ static void tell_slow(struct client *client, const struct limit_words *words, st
     slow_report(out, client->front->settings->slowlog, words->at + 2, words->n - 2);
 }
 
+/* LIMIT LIST [pattern] [REFUSING] */
 static void list(struct client *client, const struct limit_words *words, struct build *out)
 {
     const struct front_settings *settings = client->front->settings;
-    (void)words;
     const struct rules *rules = client->front->rules;
-    const struct report_list all = {
+    size_t n = words->n;
+    bool is_refusing = n > 2 && limit_word_is(words, n - 1, "refusing");
+    n -= is_refusing;
+    const struct report_list some = {
         .policies = rules->policies,
         .variants = exceptions_variants(rules->exceptions),
         .tallies = settings->tallies,
         .n_workers = settings->n_workers,
         .named = rules->named,
         .when_down = rules->when_down,
+        .filter = {.glob = n > 2 ? words->at[2] : SLICE(""),
+                   .stopping = is_refusing ? settings->stopping : NULL,
+                   .limited = settings->quota.limited},
     };
-    report_list(out, &all, client->front->loop->now_ns);
+    if (n > 3)
+        limit_words_error(words, 3, out);
+    else if (!report_filter_is_good(&some.filter))
+        build_error(out, SLICE("ERR a pattern is at most 128 bytes, and a [ in it has its ]"));
+    else
+        report_list(out, &some, client->front->loop->now_ns);
 }
 
 static void help(struct client *client, const struct limit_words *words, struct build *out)
@@ -336,6 +347,30 @@ static void run(struct client *client, const struct limit_words *words, struct b
             subcommands[i].tell(client, words, out);
         return;
     }
+}
+
+bool limit_command_is_info(const struct client *client, const struct request *request)
+{
+    static const char *const sections[] = {"limits", "clients", "upstream"};
+    bool is_info = !request->is_large && !client->is_raw && transaction_is_none(&client->transaction) &&
+                   !session_may_only_subscribe(client) && strcmp(request->command->name, "info") == 0;
+    for (size_t i = 0; is_info && request->argc == 2 && i < sizeof sections / sizeof sections[0]; i++)
+        if (slice_eq_nocase(request->args[0], slice_str(sections[i])))
+            return true;
+    return is_info && request->argc == 1;
+}
+
+void limit_command_info(struct client *client, const struct request *request)
+{
+    struct build out;
+    struct limit_words words;
+    limit_words_read(&words, request->bytes);
+    build_init(&out, session_protocol(client) == 3);
+    orders_give(client, ORDER_INFO, &words, &out);
+    if (client_extra(client)->order == NULL)
+        answer_built(client, &out);
+    else
+        build_fini(&out);
 }
 
 void limit_command_run(struct client *client, const struct request *request)

@@ -20,6 +20,12 @@ static inline const struct command *limit_command_as_configured(const struct fro
     return quota_is_left(front->rules->cell, command) ? command_table_row(front->commands, 0) : command;
 }
 
+/* On the operators' socket: is it INFO of weir's own sections (limits, clients, upstream), or of none? */
+bool limit_command_is_info(const struct client *client, const struct request *request);
+
+/* Then the main thread is asked for it, and the client is held until it has answered. */
+void limit_command_info(struct client *client, const struct request *request);
+
 /* What is wrong with it, as a complete error reply in `out`; 0: nothing. */
 #define OWN_ERROR_ROOM 512
 size_t limit_command_check(const struct client *client, const struct request *request, char *out);

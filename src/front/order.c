@@ -25,6 +25,7 @@ void order_free(struct order *order)
     build_fini(&order->rows);
     free(order->differences);
     free(order->lines);
+    free(order->text);
     free(order->policy);
     free(order->what);
     free(order->expression);

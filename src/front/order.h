@@ -28,6 +28,7 @@ enum order_kind {
     ORDER_CLIENTS, /* goes round the workers: front/round.h */
     ORDER_KICK,    /* so does this one */
     ORDER_SUGGEST,
+    ORDER_INFO,
 };
 
 /* A line that runs otherwise than it stands in the file; "" where there is none. */
@@ -49,7 +50,7 @@ struct order {
      * NULL means all
      */
     char *policy;
-    char *what; /* ORDER_SET, ORDER_UNSET; ORDER_SUGGEST: the class; NULL: all */
+    char *what; /* ORDER_SET, ORDER_UNSET; ORDER_SUGGEST: the class; ORDER_INFO: the section; NULL: all */
     /*
      * ORDER_SET: the right side of the line; ORDER_SET_LIMIT, ORDER_SET_KEY: the line; ORDER_MODE: enforce or shadow;
      * ORDER_BLOCK: the reason, NULL: none
@@ -78,6 +79,8 @@ struct order {
     size_t n_differences;
     char *lines; /* ORDER_SUGGEST: each with a line feed; not NUL-terminated */
     size_t lines_len;
+    char *text; /* ORDER_INFO; not NUL-terminated */
+    size_t text_len;
 };
 
 static inline bool order_goes_round(const struct order *order)

@@ -1,5 +1,6 @@
 #include "front/orders.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,8 @@ static void fill(struct order *order, const struct limit_words *words)
     }
     if (kind == ORDER_UNSET && words->n > 4)
         take_key(order, words->at[5]);
+    if (kind == ORDER_INFO && words->n > 1)
+        take_word(order, &order->what, words->at[1]);
     if (kind == ORDER_SET)
         take_rest(order, words, 4, take_span(order, words));
     if (kind == ORDER_SET_LIMIT) {
@@ -202,6 +205,21 @@ static void tell_lines(struct build *out, const struct order *order)
         build_bulk(out, line);
 }
 
+/* As Redis answers INFO: clients show it as it is. */
+static void tell_text(struct build *out, const struct order *order)
+{
+    struct slice text = slice_of(order->text, order->text_len);
+    char head[48];
+    if (!out->is_resp3) {
+        build_bulk(out, text);
+        return;
+    }
+    snprintf(head, sizeof head, "=%zu\r\ntxt:", text.len + 4);
+    build_raw(out, slice_str(head));
+    build_raw(out, text);
+    build_raw(out, SLICE("\r\n"));
+}
+
 void front_order_done(struct front *front, struct order *order)
 {
     (void)front;
@@ -214,6 +232,8 @@ void front_order_done(struct front *front, struct order *order)
             build_error(&out, OUT_OF_MEMORY);
         else if (order->error != NULL)
             build_error(&out, slice_str(order->error));
+        else if (order->kind == ORDER_INFO)
+            tell_text(&out, order);
         else if (order->kind == ORDER_DIFF)
             tell_differences(&out, order);
         else if (order->kind == ORDER_CLIENTS)

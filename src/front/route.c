@@ -334,6 +334,18 @@ static enum route forward(struct client *client, struct request *request)
     return send_on(client, lane, request);
 }
 
+/* INFO of an operator, which weir answers for itself. */
+static enum route tell_info(struct client *client, struct request *request)
+{
+    if (client->has_private_lane && client->rider.in_flight > 0) {
+        lane_choice_wait_for_idle(client);
+        return ROUTE_WAIT;
+    }
+    limit_command_info(client, request);
+    answer_count(client, request, RESULT_LOCAL);
+    return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
+}
+
 static enum route route(struct client *client, struct request *request)
 {
     const struct command *command = request->command;
@@ -347,6 +359,8 @@ static enum route route(struct client *client, struct request *request)
         answer_count(client, request, RESULT_LOCAL);
         return answer_quit(client);
     }
+    if (client->is_operator && limit_command_is_info(client, request))
+        return tell_info(client, request);
     if (client->is_operator) {
         enum route result = console_answer(client, request);
         if (result != ROUTE_GOES_ON)

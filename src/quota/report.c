@@ -358,51 +358,60 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
     list_overrides(out, limit->overrides, now_ns);
 }
 
-static size_t count_own(const struct policy *policy)
+/*
+ * Those that an operator has set for single subjects; what they admit and refuse is counted with their policies' limits.
+ * Returns how many.
+ */
+static size_t list_variants(struct build *out, const struct report_list *list, uint64_t now_ns)
 {
     size_t n = 0;
-    for (size_t i = 0; i < policy->n_limits; i++)
-        n += policy->limits[i].is_own;
-    return n;
-}
-
-/* Those that an operator has set for single subjects; what they admit and refuse is counted with their policies' limits. */
-static void list_variants(struct build *out, const struct variants *variants, uint64_t now_ns)
-{
+    const struct variants *variants = list->variants;
     for (size_t i = 0; i < variants->n; i++) {
         const struct policy *policy = variants->at[i].policy;
         for (size_t j = 0; j < policy->n_limits; j++) {
-            if (!policy->limits[j].is_own)
+            if (!policy->limits[j].is_own || !report_filter_shows(&list->filter, &policy->limits[j]))
                 continue;
+            n++;
             build_map(out, 6 + SET_FIELDS);
             configured(out, &policy->limits[j]);
             set_fields(out, &policy->limits[j], slice_str(variants->at[i].subject), now_ns);
         }
     }
+    return n;
 }
 
 void report_list(struct build *out, const struct report_list *list, uint64_t now_ns)
 {
     const struct policies *policies = list->policies;
-    size_t n = named_count(list->named);
-    for (size_t i = 0; i < policies_count(policies); i++)
-        n += policies_at(policies, i)->n_limits;
-    for (size_t i = 0; i < list->variants->n; i++)
-        n += count_own(list->variants->at[i].policy);
-    build_array(out, n);
+    size_t n = 0;
+    struct build rows; /* which limits refuse may change meanwhile */
+    struct refused_lately *lately = report_filter_look(&list->filter, now_ns);
+    build_init(&rows, out->is_resp3);
     for (size_t i = 0; i < policies_count(policies); i++) {
         const struct policy *policy = policies_at(policies, i);
         for (unsigned j = 0; j < policy->n_limits; j++) {
-            build_map(out, 11 + (is_set(&policy->limits[j]) ? SET_FIELDS : 0));
-            configured(out, &policy->limits[j]);
-            tallied(out, &policy->limits[j], list->tallies, list->n_workers);
-            number(out, "subjects", atomic_load_explicit(&policy->record->subjects, memory_order_relaxed));
-            set_fields(out, &policy->limits[j], SLICE(""), now_ns);
+            if (!report_filter_shows(&list->filter, &policy->limits[j]))
+                continue;
+            n++;
+            build_map(&rows, 11 + (is_set(&policy->limits[j]) ? SET_FIELDS : 0));
+            configured(&rows, &policy->limits[j]);
+            tallied(&rows, &policy->limits[j], list->tallies, list->n_workers);
+            number(&rows, "subjects", atomic_load_explicit(&policy->record->subjects, memory_order_relaxed));
+            set_fields(&rows, &policy->limits[j], SLICE(""), now_ns);
         }
     }
-    list_variants(out, list->variants, now_ns);
-    for (size_t i = 0; i < named_count(list->named); i++)
-        list_named(out, named_at(list->named, i), list->when_down, now_ns);
+    n += list_variants(&rows, list, now_ns);
+    for (size_t i = 0; i < named_count(list->named); i++) {
+        if (!report_filter_shows_named(&list->filter, named_at(list->named, i), lately))
+            continue;
+        n++;
+        list_named(&rows, named_at(list->named, i), list->when_down, now_ns);
+    }
+    free(lately);
+    build_array(out, n);
+    build_raw(out, slice_of(rows.at, rows.len));
+    out->is_broken |= rows.is_broken;
+    build_fini(&rows);
 }
 
 void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns)

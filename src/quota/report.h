@@ -17,6 +17,7 @@
 #include "limit/top.h"
 #include "limit/variant.h"
 #include "quota/named.h"
+#include "quota/report_filter.h"
 #include "resp/build.h"
 
 /* The subject of a report; account.policy is NULL if no policy binds it. */
@@ -54,6 +55,7 @@ struct report_list {
     unsigned n_workers;
     const struct named *named;
     enum quota_when_down when_down; /* limit-when-down */
+    struct report_filter filter;    /* which of them */
 };
 
 /* LIMIT LIST: every limit, with its tallies, those of single subjects, and every named one. */

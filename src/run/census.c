@@ -62,6 +62,17 @@ static void describe(struct snapshot_limit *to, const struct policies *policies,
     to->subjects = atomic_load_explicit(&policy->record->subjects, memory_order_relaxed);
 }
 
+/* As run/watch.c has seen it; history_note, which sees more of it, may say otherwise. */
+static enum limit_state limit_state_of(const struct front_settings *settings, uint16_t id)
+{
+    if (settings->stopping == NULL)
+        return LIMIT_CALM;
+    uint8_t stopping = atomic_load_explicit(&settings->stopping[id], memory_order_relaxed);
+    if ((stopping & (1 << WHOM_REFUSED | 1 << WHOM_SHADOWED)) != 0)
+        return LIMIT_REFUSING;
+    return (stopping & 1 << WHOM_DELAYED) != 0 ? LIMIT_DELAYING : LIMIT_CALM;
+}
+
 /* False: out of memory. */
 static bool take_limits(struct snapshot *s, const struct census *census)
 {
@@ -78,6 +89,7 @@ static bool take_limits(struct snapshot *s, const struct census *census)
             name_rule(s->limits, i, policy, l);
             describe(&s->limits[i], policies, policy, &policy->limits[l]);
             sum_tallies(&s->limits[i], census, policy->limits[l].id);
+            s->limits[i].state = limit_state_of(census->settings, policy->limits[l].id);
         }
     }
     return true;
@@ -315,7 +327,7 @@ static void take_tops(struct snapshot *s, const struct census *census)
                       census->settings->key_subjects);
 }
 
-struct snapshot *census_take(const struct census *census)
+struct snapshot *census_look(const struct census *census)
 {
     struct snapshot *s = snapshot_new();
     if (s != NULL)
@@ -350,7 +362,13 @@ struct snapshot *census_take(const struct census *census)
     take_blocks(s, census);
     take_tops(s, census);
     s->n_events = journal_last(census->journal, s->events, SNAPSHOT_EVENTS);
-    if (history_note(census->history, s))
+    return s;
+}
+
+struct snapshot *census_take(const struct census *census)
+{
+    struct snapshot *s = census_look(census);
+    if (s == NULL || history_note(census->history, s))
         return s;
     snapshot_put(s);
     return NULL;

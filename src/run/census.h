@@ -35,6 +35,9 @@ struct census {
 /* Does weir serve clients, in the sense of /readyz? If not, `why` says why. */
 bool census_is_ready(const struct census *census, char why[CENSUS_WHY_ROOM]);
 
+/* A new snapshot; one reference. NULL: out of memory. It has no history. */
+struct snapshot *census_look(const struct census *census);
+
 /* A new snapshot, which is also added to the history; one reference. NULL: out of memory. */
 struct snapshot *census_take(const struct census *census);
 

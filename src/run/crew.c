@@ -37,6 +37,7 @@ void crew_settings_init(struct front_settings *settings, const struct config *co
     settings->upstream_user = config->upstream_user != NULL ? slice_str(config->upstream_user) : SLICE("default");
     settings->tallies = mem_zalloc(config->workers, sizeof(struct tally *));
     settings->tops = mem_zalloc(config->workers, sizeof(struct top *));
+    settings->stopping = mem_zalloc(LEDGER_LIMITS_MAX, sizeof *settings->stopping);
     settings->whoms = mem_zalloc(config->workers, sizeof(struct whom *));
     quota_settings_init(&settings->quota);
     if (getrandom(&settings->share_key, sizeof settings->share_key, 0) != (ssize_t)sizeof settings->share_key)
@@ -58,6 +59,7 @@ void crew_settings_fini(struct front_settings *settings)
     free(settings->tallies);
     free(settings->tops);
     free(settings->whoms);
+    free(settings->stopping);
     subjects_free(settings->subjects);
     subjects_free(settings->key_subjects);
     slowlog_free(settings->slowlog);

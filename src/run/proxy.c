@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "admin/info.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -158,9 +159,9 @@ static void tell_ready(struct proxy *proxy, const struct census *census)
     proxy->has_told_why = true;
 }
 
-static void report(struct proxy *proxy)
+static struct census census_of(struct proxy *proxy)
 {
-    const struct census census = {
+    return (struct census){
         .config = proxy->config,
         .topology = proxy->topology,
         .settings = &proxy->settings,
@@ -174,6 +175,11 @@ static void report(struct proxy *proxy)
         .started_unix_ms = proxy->started_unix_ms,
         .is_stopping = proxy->is_stopping,
     };
+}
+
+static void report(struct proxy *proxy)
+{
+    const struct census census = census_of(proxy);
     reporter_tell(&proxy->reporter, &census);
     sd_notify_tell(&proxy->service, &census);
     tell_ready(proxy, &census);
@@ -392,10 +398,27 @@ static void on_change(void *arg)
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
 }
 
+static void tell_info(struct proxy *proxy, struct order *order)
+{
+    const struct census census = census_of(proxy);
+    struct snapshot *snapshot = census_look(&census);
+    order->is_starved = snapshot == NULL;
+    if (snapshot == NULL)
+        return;
+    struct text text = {0};
+    info_write(&text, snapshot, order->what != NULL ? slice_str(order->what) : SLICE(""));
+    order->is_starved = text.is_broken;
+    order->text = text.at;
+    order->text_len = text.len;
+    snapshot_put(snapshot);
+}
+
 static void on_order(void *arg, struct order *order)
 {
     struct proxy *proxy = arg;
-    if (order->kind == ORDER_SUGGEST)
+    if (order->kind == ORDER_INFO)
+        tell_info(proxy, order);
+    else if (order->kind == ORDER_SUGGEST)
         suggest_carry_out(order, governor_rules(proxy->governor)->policies, &proxy->settings, clock_ns());
     else
         governor_carry_out(proxy->governor, order);
@@ -412,7 +435,8 @@ static void start_workers(struct proxy *proxy)
     proxy->crew = crew_start(&proxy->loop, &proxy->settings, proxy->listening, &tables);
     crew_obey(proxy->crew, on_order, proxy);
     governor_watch(proxy->governor, on_change, proxy);
-    proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.whoms, config->workers, on_said, proxy);
+    proxy->watch = watch_new(proxy->settings.tallies, proxy->settings.whoms, proxy->settings.stopping, config->workers,
+                             on_said, proxy);
     controls_probe(proxy->controls);
     proxy->drain = (struct drain){.crew = proxy->crew,
                                   .listening = proxy->listening,

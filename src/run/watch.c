@@ -56,6 +56,7 @@ struct crowd {
 struct watch {
     struct tally *const *tallies;
     struct whom *const *whoms;
+    _Atomic uint8_t *stopping;
     unsigned n_workers;
     watch_say say;
     void *arg;
@@ -65,11 +66,13 @@ struct watch {
     struct whom_row rows[WHOM_ROWS]; /* being taken */
 };
 
-struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, unsigned n, watch_say say, void *arg)
+struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, _Atomic uint8_t *stopping, unsigned n,
+                        watch_say say, void *arg)
 {
     struct watch *watch = mem_zalloc(1, sizeof *watch);
     watch->tallies = tallies;
     watch->whoms = whoms;
+    watch->stopping = stopping;
     watch->n_workers = n;
     watch->say = say;
     watch->arg = arg;
@@ -216,6 +219,18 @@ static void tell(const struct watch *watch, const struct limit *limit, const str
     watch->say(watch->arg, LOG_INFO, kind->name, about, line);
 }
 
+/* Is it doing so, as far as is known? */
+static void note_stopping(const struct watch *watch, uint16_t id, size_t k, bool is_on)
+{
+    if (watch->stopping == NULL)
+        return;
+    uint8_t bit = (uint8_t)(1U << k);
+    if (is_on)
+        atomic_fetch_or_explicit(&watch->stopping[id], bit, memory_order_relaxed);
+    else
+        atomic_fetch_and_explicit(&watch->stopping[id], (uint8_t)~bit, memory_order_relaxed);
+}
+
 static void look_at(struct watch *watch, const struct limit *limit, size_t k, uint64_t now_ns)
 {
     struct spell *spell = &watch->spells[limit->id][k];
@@ -228,8 +243,10 @@ static void look_at(struct watch *watch, const struct limit *limit, size_t k, ui
         spell->is_on = spell->is_on && !is_due;
         if (!spell->is_on)
             let_crowd_go(watch, spell);
+        note_stopping(watch, limit->id, k, spell->is_on);
         return;
     }
+    note_stopping(watch, limit->id, k, true);
     if (spell->is_on && !is_due)
         return;
     /* Who it is is noted a little later than the tally: it is known at the next look. */

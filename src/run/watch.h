@@ -31,8 +31,12 @@ typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, con
 
 struct watch;
 
-/* `tallies` and `whoms`: those of n workers, which outlive it. */
-struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, unsigned n, watch_say say, void *arg);
+/*
+ * `tallies` and `whoms`: those of n workers, which outlive it. `stopping`, by limit id, is kept up to date for others to read:
+ * bit k while a line about that kind has been due within the last WATCH_NS. NULL: nobody wants it.
+ */
+struct watch *watch_new(struct tally *const *tallies, struct whom *const *whoms, _Atomic uint8_t *stopping, unsigned n,
+                        watch_say say, void *arg);
 void watch_free(struct watch *watch);
 
 /* Look at every limit of these policies. */

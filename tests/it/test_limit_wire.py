@@ -77,7 +77,7 @@ ERRORS = [
     ("LIMIT STATUS OF x", "ERR syntax error, unexpected 'OF'"),
     ("LIMIT STATUS FOR x y", "ERR syntax error, unexpected 'y'"),
     ("LIMIT STATUS FOR nobody", "ERR no such subject"),
-    ("LIMIT LIST x", "ERR wrong number of arguments for 'limit|list' command"),
+    ("LIMIT LIST x y", "ERR syntax error, unexpected 'y'"),
     ("LIMIT TOP x", "ERR value is not an integer or out of range"),
     ("LIMIT TOP 0", "ERR value is not an integer or out of range"),
     ("LIMIT TOP 5 BY", "ERR syntax error, something is missing behind 'BY'"),
@@ -133,7 +133,7 @@ def test_operators_commands_are_refused_in_multi(limited):
     weir = limited("[policy default]\nread = 900/d\n" + OPERATOR)
     with weir.connect() as a, operator(weir) as op:
         for conn in (a, op):
-            for command in ("LIMIT STATUS", "LIMIT", "LIMIT BAD", "LIMIT LIST x", "LIMIT EXPLAIN GET k"):
+            for command in ("LIMIT STATUS", "LIMIT", "LIMIT BAD", "LIMIT LIST x y", "LIMIT EXPLAIN GET k"):
                 replies = conn.ask("SET k 0", "MULTI", "SET k 1", command, "EXEC", "GET k", "MULTI", "GET k", "EXEC")
                 assert replies[:3] == ["OK", "OK", "QUEUED"]
                 assert isinstance(replies[3], Error), command

@@ -24,6 +24,7 @@ struct scene {
     struct tally *tallies[WORKERS];
     struct whom *whoms[WORKERS]; /* NULL: nobody is named */
     struct watch *watch;
+    _Atomic uint8_t stopping[LEDGER_LIMITS_MAX];
     char said[1024];
     char about[256]; /* of the last */
 };
@@ -59,7 +60,7 @@ static int set_up(void **state)
     assert_true(policies_enroll(scene.policies, scene.ledger));
     for (size_t i = 0; i < WORKERS; i++)
         scene.tallies[i] = tallies_new();
-    scene.watch = watch_new(scene.tallies, NULL, WORKERS, on_say, &scene);
+    scene.watch = watch_new(scene.tallies, NULL, scene.stopping, WORKERS, on_say, &scene);
     return 0;
 }
 
@@ -141,7 +142,7 @@ static void name_them(void)
     watch_free(scene.watch);
     for (size_t i = 0; i < WORKERS; i++)
         scene.whoms[i] = whom_new();
-    scene.watch = watch_new(scene.tallies, scene.whoms, WORKERS, on_say, &scene);
+    scene.watch = watch_new(scene.tallies, scene.whoms, scene.stopping, WORKERS, on_say, &scene);
 }
 
 static void stop(size_t worker, size_t limit, const char *name, uint64_t hash)
@@ -180,6 +181,23 @@ static void test_at_least_so_many(void **state)
              "user:a, user:a ...\n");
     stop(0, 0, "user:b", 2);
     check(10, "refused: limit free/write refused 1 command in 10 s, of user:b\n");
+}
+
+static void test_which_limits_stop_somebody_now(void **state)
+{
+    (void)state;
+    uint16_t id = policies_at(scene.policies, 0)->limits[0].id;
+    watch_look(scene.watch, scene.policies, 0);
+    assert_int_equal(scene.stopping[id], 0);
+    tally_add(&tally(0, 0)->refused, 1);
+    tally_add(&tally(0, 0)->delayed, 1);
+    watch_look(scene.watch, scene.policies, NS_PER_S);
+    assert_int_equal(scene.stopping[id], 1 << WHOM_REFUSED | 1 << WHOM_DELAYED);
+    tally_add(&tally(0, 0)->refused, 1);
+    watch_look(scene.watch, scene.policies, NS_PER_S + WATCH_NS);
+    assert_int_equal(scene.stopping[id], 1 << WHOM_REFUSED);
+    watch_look(scene.watch, scene.policies, NS_PER_S + 2 * WATCH_NS);
+    assert_int_equal(scene.stopping[id], 0);
 }
 
 /* Numbers and order aside, a line about the same limit and subjects is about the same. */
@@ -265,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_each_kind_and_limit_by_itself, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_whom_it_refuses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_at_least_so_many, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_which_limits_stop_somebody_now, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_lines_are_about, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_it_is_may_come_a_look_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits_that_are_gone, set_up, tear_down),
