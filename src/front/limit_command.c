@@ -265,6 +265,8 @@ static void forgive(struct client *client, const struct limit_words *words, stru
     const struct front_settings *settings = client->front->settings;
     size_t n =
         subjects_forgive(settings->subjects, words->at[2]) + subjects_forgive(settings->key_subjects, words->at[2]);
+    if (n == 0 && !limit_people_is_name(client, words->at[2], out))
+        return;
     note_forgiven(client, words->at[2], n);
     build_int(out, (int64_t)n);
 }

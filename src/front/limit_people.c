@@ -148,3 +148,10 @@ void limit_people_forget(struct found *found)
     else
         subject_free_detached(holders[PER_SUBJECT]);
 }
+
+bool limit_people_is_name(const struct client *client, struct slice name, struct build *out)
+{
+    char why[WHY_ROOM];
+    struct named_subject named;
+    return named_subject_read(&named, &client->front->rules->identity, name, why, sizeof why) || refuse(out, why);
+}

@@ -29,4 +29,7 @@ __attribute__((warn_unused_result)) bool limit_people_find(struct client *client
                                                            struct found *found, struct build *out);
 void limit_people_forget(struct found *found);
 
+/* Could somebody have that name? If not an error is appended that says so, and what it should be. */
+bool limit_people_is_name(const struct client *client, struct slice name, struct build *out);
+
 #endif

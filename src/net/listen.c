@@ -28,7 +28,9 @@ static int bind_unix(int fd, const struct endpoint *at)
     const struct sockaddr_un *un = (const void *)&at->address;
     if (bind(fd, (const struct sockaddr *)un, at->length) == 0)
         return 0;
-    if (errno != EADDRINUSE || is_live(at)) {
+    if (errno != EADDRINUSE)
+        return -1;
+    if (is_live(at)) {
         errno = EADDRINUSE;
         return -1;
     }

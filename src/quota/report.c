@@ -253,6 +253,30 @@ static enum gate verdict(struct build *out, const struct report_subject *subject
     return gate;
 }
 
+/* By which limit would one more connection of its be turned away now? */
+static const struct limit *door_keeper(const struct report_subject *subject, uint64_t now_ns)
+{
+    const struct policy *policy = subject->account.policy;
+    for (unsigned i = 0; policy != NULL && i < policy->n_limits; i++) {
+        const struct limit *limit = &policy->limits[i];
+        bool is_at_the_door = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
+        if (is_at_the_door && (policy->shadows >> i & 1) == 0 &&
+            gate_standing(&subject->account, i, now_ns).remaining == 0)
+            return limit;
+    }
+    return NULL;
+}
+
+static void door(struct build *out, const struct report_subject *subject, uint64_t now_ns)
+{
+    const struct limit *limit = door_keeper(subject, now_ns);
+    build_bulk_str(out, "connect_refused_by");
+    if (limit != NULL)
+        build_bulk_str(out, limit->label);
+    else
+        build_nil(out);
+}
+
 struct slice report_lane(const struct command *command, bool is_private)
 {
     if (command->flow == FLOW_OWN || command->flow == FLOW_QUIT)
@@ -276,7 +300,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
     };
     const struct ask *ask = &made;
     unsigned n = count_limits(subject);
-    build_map(out, 11 + TURN_FIELDS + (subject->block != NULL));
+    build_map(out, 12 + TURN_FIELDS + (subject->block != NULL));
     who(out, subject);
     field(out, "mode", mode_of(policies));
     blocked(out, subject, ask->now_ns);
@@ -298,6 +322,7 @@ enum gate report_explain(struct build *out, const struct policies *policies, con
         set_fields(out, limit, subject->name, ask->now_ns);
     }
     turns(out, subject);
+    door(out, subject, ask->now_ns);
     return gate;
 }
 

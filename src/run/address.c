@@ -89,6 +89,32 @@ static bool has_scheme(struct slice text, struct slice scheme)
     return text.len >= scheme.len && slice_eq_nocase(slice_of(text.at, scheme.len), scheme);
 }
 
+/* redis://user:password@host:port/0. What it says of passwords is not repeated. */
+static bool is_url(struct slice text, char *why, size_t why_size)
+{
+    static const struct slice plain = {"redis://", 8}, tls = {"rediss://", 9};
+    bool is_tls = has_scheme(text, tls);
+    if (!is_tls && !has_scheme(text, plain))
+        return false;
+    struct slice rest = text;
+    split_take(&rest, is_tls ? tls.len : plain.len);
+    bool has_login = false;
+    size_t end = 0;
+    for (size_t i = rest.len; i > 0 && !has_login; i--)
+        if (rest.at[i - 1] == '@') {
+            split_take(&rest, i);
+            has_login = true;
+        }
+    while (end < rest.len && rest.at[end] != '/' && rest.at[end] != '?')
+        end++;
+    rest = slice_of(rest.at, end);
+    bool has_port = rest.len > 0 && host_length(rest) < rest.len;
+    why_set(why, why_size, "%.*s... is a URL: write %s%.*s%s%s", (int)(is_tls ? tls.len : plain.len), text.at,
+            is_tls ? "tls:" : "", WHY_SLICE(rest.len > 0 ? rest : SLICE("host")), has_port ? "" : ":6379",
+            has_login ? ", and its user and password in upstream-user and upstream-password-file" : "");
+    return true;
+}
+
 bool address_is_unix(struct slice text)
 {
     return has_scheme(text, unix_scheme);
@@ -96,6 +122,8 @@ bool address_is_unix(struct slice text)
 
 bool address_parse_tcp(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
 {
+    if (is_url(text, why, why_size))
+        return false;
     if (has_scheme(text, tls_scheme))
         return why_set(why, why_size, "\"%.*s\": there is no TLS here", WHY_SLICE(text));
     return parse_tcp(address, text, may_choose_port, "host:port or [v6]:port", why, why_size);
@@ -116,6 +144,8 @@ static bool parse_tls(struct address *address, struct slice text, bool may_choos
 bool address_parse(struct address *address, struct slice text, bool may_choose_port, char *why, size_t why_size)
 {
     struct slice rest = text;
+    if (is_url(text, why, why_size))
+        return false;
     if (has_scheme(text, tls_scheme))
         return parse_tls(address, text, may_choose_port, why, why_size);
     if (!address_is_unix(text))

@@ -149,13 +149,25 @@ static char *on_read(char *out, int room, void *stream)
     return NULL;
 }
 
+/* What stands before a blank and '#', which inih takes for a part of the value. */
+static struct slice without_comment(struct slice value)
+{
+    for (size_t i = 0; i < value.len; i++)
+        if (value.at[i] == '#' && (i == 0 || is_blank(value.at[i - 1])))
+            return split_trim(slice_of(value.at, i));
+    return value;
+}
+
 static int on_pair(void *user, const char *section, const char *name, const char *value)
 {
     struct reader *r = user;
     (void)section;
     if (*name) {
+        struct slice own = without_comment(slice_str(value));
         r->is_unsplit = false;
-        r->events->on_key(r->events->arg, r->line, slice_str(name), slice_str(value));
+        if (own.len < strlen(value))
+            complain(r, "a comment behind a value begins with ; (# only begins a whole line)");
+        r->events->on_key(r->events->arg, r->line, slice_str(name), own);
     }
     return 1;
 }

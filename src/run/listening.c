@@ -47,6 +47,9 @@ static void say_cannot_listen(const char *where, bool is_admin, int error)
                           : ": set listen= in [weir] or stop the other server";
     else if (error == EACCES)
         remedy = ": choose a port above 1023 or a folder that is yours";
+    else if (error == ENOENT || error == ENOTDIR)
+        remedy = is_admin ? ": its folder is missing: make it, or set socket= in [admin]"
+                          : ": its folder is missing: make it, or set listen= in [weir]";
     log_error("cannot listen on %s: %s%s", where, error == EADDRINUSE ? "it is in use" : strerror(error), remedy);
 }
 

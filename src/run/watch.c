@@ -206,13 +206,16 @@ static void tell(const struct watch *watch, const struct limit *limit, const str
     char line[LINE_ROOM];
     char whom[NAMED * (WHOM_NAME_MAX + 2) + 64];
     print_crowd(crowd, whom, sizeof whom);
+    /* What they read names no limit. */
+    bool is_at_the_door = kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
+    const char *read = is_at_the_door ? " (they read: max number of clients reached)" : "";
     const char *what = unit_noun((enum unit)limit->unit), *many = n == 1 ? "" : "s";
     if (took_ns == 0)
-        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s", limit->label, kind->begins, n, what, many,
-                 whom);
+        snprintf(line, sizeof line, "limit %s %s: %" PRIu64 " %s%s so far%s%s", limit->label, kind->begins, n, what,
+                 many, whom, read);
     else
-        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s%s", limit->label, kind->did, n, what,
-                 many, (took_ns + NS_PER_S / 2) / NS_PER_S, whom);
+        snprintf(line, sizeof line, "limit %s %s %" PRIu64 " %s%s in %" PRIu64 " s%s%s", limit->label, kind->did, n,
+                 what, many, (took_ns + NS_PER_S / 2) / NS_PER_S, whom, read);
     char about[LIMIT_LABEL_MAX + 64];
     snprintf(about, sizeof about, "%s %s %016" PRIx64, limit->label, took_ns == 0 ? "begins" : "goes on",
              crowd != NULL ? sum_of(crowd) : 0);

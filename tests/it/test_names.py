@@ -5,7 +5,7 @@ import re
 import pytest
 from kit.harness import wait_until
 from kit.limits import OPERATOR, login, operator, order, plain
-from kit.resp import Closed
+from kit.resp import Closed, Error
 
 CAPTURED = r"limit %s %s: \d+ \w+ so far, of (.*)"
 
@@ -73,7 +73,9 @@ def test_who_may_not_connect(weir_of):
         with weir.connect() as conn:
             with pytest.raises((Closed, AssertionError)):
                 assert conn.call("PING") == "PONG"
-    assert said(weir, CAPTURED % ("default/connects", "begins to refuse")) == "ip:127.0.0.1"
+    assert said(weir, CAPTURED % ("default/connects", "begins to refuse")) == "ip:127.0.0.1 (they read: max number of clients reached)"
+    assert plain(order(weir, "EXPLAIN", "GET", "k", "FOR", "ip:127.0.0.1"))["connect_refused_by"] == "default/connects"
+    assert "default/connects" in events(weir, "refused")[0]["text"]
 
 
 # ---- orders ----
@@ -108,10 +110,19 @@ def test_orders_say_by_whom(weir_of):
 
 def test_what_an_operator_types_forges_no_line(weir_of):
     weir = weir_of("")
-    assert order(weir, "FORGIVE", "x\nforged line \x1b[2J" + "y" * 1000) == 0
-    assert "\nforged" not in weir.log()
-    text = events(weir, "forgive")[0]["text"]
-    assert text.startswith("forgiven: x?forged line ?[2Jyyy") and len(text) < 200
+    said = order(weir, "FORGIVE", "x\nforged line \x1b[2J" + "y" * 1000)
+    assert isinstance(said, Error) and "\n" not in said and len(said) < 300
+    assert "forged" not in weir.log()
+    assert order(weir, "FORGIVE", "user:" + "y" * 200) == 0
+    assert len(events(weir, "forgive")[0]["text"]) < 200
+
+
+def test_a_name_that_nobody_has(weir_of):
+    weir = weir_of("", identity="user, ip")
+    assert "did you mean user:ann" in order(weir, "FORGIVE", "usr:ann")
+    assert isinstance(order(weir, "FORGIVE", "ann"), Error)
+    assert not events(weir, "forgive")
+    assert order(weir, "FORGIVE", "user:ann") == 0
 
 
 # ---- the journal ----

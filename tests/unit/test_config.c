@@ -154,7 +154,13 @@ static const struct mistake address_mistakes[] = {
     {"[weir]\nlisten = ::1:6380\n", "weir.conf:2: [weir] listen: an IPv6 address goes into brackets: [::1]:6379\n"},
     {"[weir]\nlisten = :6380\n", "weir.conf:2: [weir] listen: \"\" is not a host\n"},
     {"[weir]\nlisten = a b:6380\n", "weir.conf:2: [weir] listen: \"a b\" is not a host\n"},
-    {"[weir]\nlisten = redis://x:1\n", "weir.conf:2: [weir] listen: an IPv6 address goes into brackets: [::1]:6379\n"},
+    {"[weir]\nlisten = redis://x:1\n", "weir.conf:2: [weir] listen: redis://... is a URL: write x:1\n"},
+    {"[weir]\nupstream = RediSS://u:p@w@[::1]/3\n",
+     "weir.conf:2: [weir] upstream: RediSS://... is a URL: write tls:[::1]:6379, and its user and password in "
+     "upstream-user and upstream-password-file\n"},
+    {"[weir]\nupstream = redis://\n", "weir.conf:2: [weir] upstream: redis://... is a URL: write host:6379\n"},
+    {"[weir]\nlisten = 127.0.0.1:1 # all\n",
+     "weir.conf:2: [weir]: a comment behind a value begins with ; (# only begins a whole line)\n"},
     {"[weir]\nlisten = localhost:65536\n",
      "weir.conf:2: [weir] listen: \"65536\" is not a port: a port is a number from 0 to 65535\n"},
     {"[weir]\nlisten = a:1, b:1\nlisten = a:1\n", "weir.conf:3: [weir] listen: a:1 is given twice\n"},
@@ -629,11 +635,11 @@ static void test_unknown_commands_are_warnings(void **state)
     struct config *config = load_text("[class heavy]\ncommands = keys, smembrs\n"
                                       "[policy default]\ncmd.publsh = 5/s\n");
     assert_non_null(config);
-    assert_string_equal(said.text,
-                        "warning: weir.conf:2: [class heavy] commands: smembrs is no command that weir knows (did you mean "
-                        "smembers?)\n"
-                        "warning: weir.conf:4: [policy default] cmd.publsh: publsh is no command that weir knows (did "
-                        "you mean publish?)\n");
+    assert_string_equal(
+        said.text, "warning: weir.conf:2: [class heavy] commands: smembrs is no command that weir knows (did you mean "
+                   "smembers?)\n"
+                   "warning: weir.conf:4: [policy default] cmd.publsh: publsh is no command that weir knows (did "
+                   "you mean publish?)\n");
     config_free(config);
 }
 

@@ -233,7 +233,8 @@ static void test_who_it_is_may_come_a_look_later(void **state)
     check(1, "refused: limit free/write begins to refuse: 2 commands so far, of user:a\n");
     tally_add(&tally(0, 1)->refused, 1);
     check(2, "");
-    check(3, "refused: limit free/connections begins to refuse: 1 connection so far\n");
+    check(3, "refused: limit free/connections begins to refuse: 1 connection so far (they read: max number of "
+             "clients reached)\n");
 }
 
 /* What nobody looks at any more keeps no room from others. */
