@@ -27,6 +27,7 @@ TARGET = 'instance="a",job="weir"'
 SEEN = {
     "WeirDown": {"up": "0x60"},
     "UpstreamDown": {"weir_upstream_up": "0x60"},
+    "UpstreamSlow": {"weir_upstream_oldest_seconds": "11x60"},
     "UpstreamErrors": {"weir_upstream_errors_total": "0+10x60"},
     "ReloadFailed": {"weir_config_last_reload_successful": "0x60"},
     "ThrottleSurge": {"weir_commands_total{result='throttled'}": "0+7x60", "weir_commands_total{result='x'}": "0+93x60"},
@@ -51,6 +52,7 @@ SEEN = {
     "": {
         "up": "1x60",
         "weir_upstream_up": "1x60",
+        "weir_upstream_oldest_seconds": "9x60",
         "weir_upstream_errors_total": "1x60",
         "weir_config_last_reload_successful": "1x60",
         "weir_commands_total{result='throttled'}": "0+4x60",
