@@ -9,6 +9,7 @@
 #include "front/timeouts.h"
 #include "limit/identity.h"
 #include "resp/build.h"
+#include "quota/report_fields.h"
 
 #define FIELDS 12
 
@@ -31,18 +32,6 @@ static bool is_meant(const struct client *client, const struct order *order)
 
 /* ---- LIMIT CLIENTS ---- */
 
-static void field(struct build *out, const char *name, struct slice value)
-{
-    build_bulk_str(out, name);
-    build_bulk(out, value);
-}
-
-static void number(struct build *out, const char *name, uint64_t value)
-{
-    build_bulk_str(out, name);
-    build_int(out, value < INT64_MAX ? (int64_t)value : INT64_MAX);
-}
-
 static void field_library(struct build *out, const struct client *client)
 {
     char text[2 * LIBRARY_TEXT_MAX + 2];
@@ -50,7 +39,7 @@ static void field_library(struct build *out, const struct client *client)
     struct slice name = library_name(library), version = library_version(library);
     int len = snprintf(text, sizeof text, "%.*s%s%.*s", (int)name.len, name.at, version.len > 0 ? " " : "",
                        (int)version.len, version.at);
-    field(out, "library", slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
+    report_field(out, "library", slice_of(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
 }
 
 static struct slice lane_of(const struct client *client)
@@ -65,22 +54,22 @@ static void tell(struct build *out, const struct client *client)
     char address[SESSION_TEXT], name[SUBJECT_NAME_MAX];
     session_print_address(client, address);
     build_map(out, FIELDS);
-    field(out, "address", slice_str(address));
-    field(out, "name", session_name(client));
-    field(out, "user", session_user(client));
+    report_field(out, "address", slice_str(address));
+    report_field(out, "name", session_name(client));
+    report_field(out, "user", session_user(client));
     field_library(out, client);
-    number(out, "age_s", timeouts_age_s(client));
-    number(out, "idle_s", timeouts_idle_s(client));
+    report_number(out, "age_s", timeouts_age_s(client));
+    report_number(out, "idle_s", timeouts_idle_s(client));
     build_bulk_str(out, "policy");
     if (client->bound != NULL && client->bound->name[0] != '\0')
         build_bulk_str(out, client->bound->name);
     else
         build_nil(out);
-    field(out, "subject", name_of(client, name));
-    field(out, "lane", lane_of(client));
-    number(out, "in_flight", client->rider.in_flight);
-    number(out, "bytes_in", client->link.n_read);
-    number(out, "bytes_out", client->link.n_written);
+    report_field(out, "subject", name_of(client, name));
+    report_field(out, "lane", lane_of(client));
+    report_number(out, "in_flight", client->rider.in_flight);
+    report_number(out, "bytes_in", client->link.n_read);
+    report_number(out, "bytes_out", client->link.n_written);
 }
 
 static void list(struct front *front, struct order *order)

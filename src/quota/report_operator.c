@@ -1,0 +1,218 @@
+/* What operators are told: all limits with what they have done, who is blocked, who sends most, what has happened. */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "quota/report.h"
+#include "quota/report_fields.h"
+
+static uint64_t sum(struct tally *const *tallies, unsigned n_workers, uint16_t id, size_t offset)
+{
+    uint64_t total = 0;
+    for (unsigned w = 0; w < n_workers; w++) {
+        const char *tally = (const char *)&tallies[w][id];
+        total += atomic_load_explicit((const _Atomic uint64_t *)(const void *)(tally + offset), memory_order_relaxed);
+    }
+    return total;
+}
+
+static void tallied(struct build *out, const struct limit *limit, struct tally *const *tallies, unsigned n_workers)
+{
+    report_number(out, "admitted", sum(tallies, n_workers, limit->id, offsetof(struct tally, admitted)));
+    report_number(out, "delayed", sum(tallies, n_workers, limit->id, offsetof(struct tally, delayed)));
+    report_number(out, "refused", sum(tallies, n_workers, limit->id, offsetof(struct tally, refused)));
+    report_number(out, "shadowed", sum(tallies, n_workers, limit->id, offsetof(struct tally, shadowed)));
+}
+
+/* Rates of single keys, and how long they last; -1: until they are removed. */
+static void list_overrides(struct build *out, const struct overrides *overrides, uint64_t now_ns)
+{
+    build_bulk_str(out, "overrides");
+    build_array(out, overrides_living(overrides, now_ns));
+    for (size_t i = 0; i < overrides_count(overrides); i++) {
+        const struct override *one = overrides_at(overrides, i);
+        if (override_is_over(one, now_ns))
+            continue;
+        build_map(out, 3);
+        report_field(out, "key", one->key);
+        report_field(out, "rate", one->rates);
+        build_bulk_str(out, "ends_in_ms");
+        build_int(out, one->until_ns > 0 ? report_ms_up(one->until_ns - now_ns) : -1);
+    }
+}
+
+static void list_named(struct build *out, const struct named_limit *limit, enum quota_when_down when_down,
+                       uint64_t now_ns)
+{
+    const struct named_tally *tally = limit->tally;
+    build_map(out, 13);
+    report_field(out, "limit", slice_str(limit->name));
+    report_field(out, "what", slice_str(quota_algorithm(limit->rule.kind)->name));
+    report_field(out, "rate", slice_str(limit->rates));
+    report_field(out, "tz", slice_str(zone_name(limit->rule.zone)));
+    report_field(out, "over", limit->is_shadow ? SLICE("shadow") : SLICE("refuse"));
+    report_field(out, "when_down", slice_str(named_when_down(limit, when_down)));
+    report_field(out, "penalty", limit->penalty_text != NULL ? slice_str(limit->penalty_text) : SLICE(""));
+    report_number(out, "asked", named_tally_asked(tally));
+    report_number(out, "passed", count_read(&tally->results[TALLY_PASSED]));
+    report_number(out, "limited", count_read(&tally->results[TALLY_LIMITED]));
+    report_number(out, "shadowed", count_read(&tally->results[TALLY_SHADOWED]));
+    report_number(out, "errors", count_read(&tally->results[TALLY_ERROR]));
+    list_overrides(out, limit->overrides, now_ns);
+}
+
+/*
+ * Those that an operator has set for single subjects; what they admit and refuse is counted with their policies' limits.
+ * Returns how many.
+ */
+static size_t list_variants(struct build *out, const struct report_list *list, uint64_t now_ns)
+{
+    size_t n = 0;
+    const struct variants *variants = list->variants;
+    for (size_t i = 0; i < variants->n; i++) {
+        const struct policy *policy = variants->at[i].policy;
+        for (size_t j = 0; j < policy->n_limits; j++) {
+            if (!policy->limits[j].is_own || !report_filter_shows(&list->filter, &policy->limits[j]))
+                continue;
+            n++;
+            build_map(out, 6 + REPORT_SET_FIELDS);
+            report_limit(out, &policy->limits[j]);
+            report_set_fields(out, &policy->limits[j], slice_str(variants->at[i].subject), now_ns);
+        }
+    }
+    return n;
+}
+
+void report_list(struct build *out, const struct report_list *list, uint64_t now_ns)
+{
+    const struct policies *policies = list->policies;
+    size_t n = 0;
+    struct build rows; /* which limits refuse may change meanwhile */
+    struct refused_lately *lately = report_filter_look(&list->filter, now_ns);
+    build_init(&rows, out->is_resp3);
+    for (size_t i = 0; i < policies_count(policies); i++) {
+        const struct policy *policy = policies_at(policies, i);
+        for (unsigned j = 0; j < policy->n_limits; j++) {
+            if (!report_filter_shows(&list->filter, &policy->limits[j]))
+                continue;
+            n++;
+            build_map(&rows, 11 + (report_is_set(&policy->limits[j]) ? REPORT_SET_FIELDS : 0));
+            report_limit(&rows, &policy->limits[j]);
+            tallied(&rows, &policy->limits[j], list->tallies, list->n_workers);
+            report_number(&rows, "subjects", atomic_load_explicit(&policy->record->subjects, memory_order_relaxed));
+            report_set_fields(&rows, &policy->limits[j], SLICE(""), now_ns);
+        }
+    }
+    n += list_variants(&rows, list, now_ns);
+    for (size_t i = 0; i < named_count(list->named); i++) {
+        if (!report_filter_shows_named(&list->filter, named_at(list->named, i), lately))
+            continue;
+        n++;
+        list_named(&rows, named_at(list->named, i), list->when_down, now_ns);
+    }
+    free(lately);
+    build_array(out, n);
+    build_raw(out, slice_of(rows.at, rows.len));
+    out->is_broken |= rows.is_broken;
+    build_fini(&rows);
+}
+
+void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns)
+{
+    size_t told = blocks_count(blocks) < n ? blocks_count(blocks) : n;
+    build_array(out, told);
+    for (size_t i = 0; i < told; i++) {
+        build_map(out, 3);
+        report_field(out, "subject", blocks_at(blocks, i)->subject);
+        report_block(out, blocks_at(blocks, i), now_ns);
+    }
+}
+
+static uint64_t whole_seconds(uint64_t ns)
+{
+    return (ns + NS_PER_S / 2) / NS_PER_S;
+}
+
+/* NULL: there is none with this id. */
+static const struct limit *limit_by_id(const struct policies *policies, uint32_t id)
+{
+    for (size_t p = 0; p < policies_count(policies); p++)
+        for (unsigned i = 0; i < policies_at(policies, p)->n_limits; i++)
+            if (policies_at(policies, p)->limits[i].id == id)
+                return &policies_at(policies, p)->limits[i];
+    return NULL;
+}
+
+static void top_row(struct build *out, const struct policies *policies, const struct top_entry *entry, enum top_by by)
+{
+    const struct limit *limit = limit_by_id(policies, entry->refused_by);
+    build_map(out, by == TOP_TURNS ? 6 : 7);
+    report_field(out, "subject", slice_of(entry->subject, entry->subject_len));
+    report_field(out, "policy", slice_of(entry->policy, entry->policy_len));
+    report_number(out, top_field(by), entry->per_s);
+    report_number(out, "uncertainty", entry->over_per_s);
+    report_number(out, "over_s", whole_seconds(entry->over_ns));
+    build_bulk_str(out, "refused_by");
+    if (limit != NULL)
+        build_bulk_str(out, limit->label);
+    else
+        build_nil(out);
+    if (by != TOP_TURNS)
+        report_number(out, top_field(TOP_TURNS), entry->turn_us_per_s);
+}
+
+void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns)
+{
+    struct top_entry *entries = calloc(n, sizeof *entries);
+    if (entries == NULL) {
+        out->is_broken = true;
+        return;
+    }
+    size_t found = top_heaviest(&limited, 1, TOP_REFUSED, now_ns, entries, n);
+    build_array(out, found);
+    for (size_t i = 0; i < found; i++) {
+        build_map(out, 5);
+        report_field(out, "key", slice_of(entries[i].subject, entries[i].subject_len));
+        report_field(out, "limit", slice_of(entries[i].policy, entries[i].policy_len));
+        report_number(out, "limited_per_s", entries[i].per_s);
+        report_number(out, "uncertainty", entries[i].over_per_s);
+        report_number(out, "over_s", whole_seconds(entries[i].over_ns));
+    }
+    free(entries);
+}
+
+void report_top(struct build *out, const struct policies *policies, struct top *const *tops, unsigned n_workers,
+                enum top_by by, size_t n, uint64_t now_ns)
+{
+    struct top_entry *entries = calloc(n, sizeof *entries);
+    if (entries == NULL) {
+        out->is_broken = true;
+        return;
+    }
+    size_t found = top_heaviest(tops, n_workers, by, now_ns, entries, n);
+    build_array(out, found);
+    for (size_t i = 0; i < found; i++)
+        top_row(out, policies, &entries[i], by);
+    free(entries);
+}
+
+void report_log(struct build *out, struct journal *journal, size_t n)
+{
+    struct journal_event *events = calloc(n > 0 ? n : 1, sizeof *events);
+    if (events == NULL) {
+        out->is_broken = true;
+        return;
+    }
+    size_t found = journal_last(journal, events, n);
+    build_array(out, found);
+    for (size_t i = 0; i < found; i++) {
+        build_map(out, 6);
+        report_number(out, "id", events[i].id);
+        report_number(out, "unix_ms", events[i].unix_ms);
+        report_field(out, "kind", slice_str(events[i].kind));
+        report_field(out, "text", slice_str(events[i].text));
+        report_number(out, "count", events[i].count);
+        report_number(out, "first_unix_ms", events[i].first_unix_ms);
+    }
+    free(events);
+}
