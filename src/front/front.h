@@ -94,6 +94,8 @@ struct slow {
 struct pacing_timer {
     uv_timer_t timer;
     bool is_quick;
+    /* Of the stretch that is looked at while somebody waits: when it began, and the thread's time then. */
+    uint64_t began_ns, thread_ns;
 };
 
 struct client_ops;

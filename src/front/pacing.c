@@ -1,7 +1,10 @@
 #include "front/pacing.h"
 
-#define WAITING_TICK_MS 10 /* while requests wait */
-#define SWEEP_TICK_MS 1000 /* while riders are counted */
+#define WAITING_TICK_MS 10                   /* while requests wait */
+#define SWEEP_TICK_MS 1000                   /* while riders are counted */
+#define THREAD_LOOK_NS (10 * NS_PER_MS)      /* the thread's time is looked at so often while requests wait, ... */
+#define THREAD_LOOK_MOST_NS (50 * NS_PER_MS) /* ... if that goes on without a longer pause */
+#define THREAD_IDLE_PART 8                   /* it is full if it had its processor but for one part in so many */
 
 /* What a client's requests go to: to the home node, as commands have no slots yet. */
 static struct schedule *schedule_of(const struct client *client)
@@ -187,6 +190,20 @@ void pacing_close(struct front *front)
     uv_close((uv_handle_t *)&front->pacing.timer, NULL);
 }
 
+/* Has this thread no time left? Then Redis may have nothing to do, however much is sent at a time. */
+static void look_at_thread(struct front *front, struct schedule *schedule)
+{
+    struct pacing_timer *pacing = &front->pacing;
+    uint64_t now_ns = front->loop->now_ns, took_ns = now_ns - pacing->began_ns;
+    if (took_ns < THREAD_LOOK_NS || !schedule_is_waited_for(schedule))
+        return;
+    uint64_t thread_ns = clock_thread_ns();
+    if (took_ns < THREAD_LOOK_MOST_NS)
+        schedule->window.is_sender_full = thread_ns - pacing->thread_ns > took_ns - took_ns / THREAD_IDLE_PART;
+    pacing->began_ns = now_ns;
+    pacing->thread_ns = thread_ns;
+}
+
 void pacing_on_turn(struct loop *loop)
 {
     struct front *front = loop->owner;
@@ -194,6 +211,7 @@ void pacing_on_turn(struct loop *loop)
         struct lanes *lanes = &front->nodes.rows[i].lanes;
         bool is_open = !mixture_is(&lanes_node(lanes)->contention.subjects, loop->now_ns) ||
                        node_is_paused(lanes_node(lanes), loop->now_ns);
+        look_at_thread(front, &lanes->base.schedule);
         schedule_turn(&lanes->base.schedule, is_open, loop->now_ns);
     }
 }

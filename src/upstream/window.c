@@ -49,7 +49,8 @@ static void judge(struct send_window *window)
         queue += queue / 2;
     else if (window->dry_ns < window->waited_ns / DRY_FEW)
         queue -= queue / SHORTER;
-    queue = queue < WINDOW_QUEUE_MOST_NS ? queue : WINDOW_QUEUE_MOST_NS;
+    uint64_t most = window->is_sender_full ? WINDOW_QUEUE_FULL_NS : WINDOW_QUEUE_MOST_NS;
+    queue = queue < most ? queue : most;
     window->more_ns = queue > WINDOW_QUEUE_NS ? queue - WINDOW_QUEUE_NS : 0;
     window->waited_ns = window->dry_ns = 0;
     window->n_answers = 0;

@@ -6,7 +6,9 @@
  * keep a known amount standing in it.) The second is what somebody else's request then waits for: WINDOW_QUEUE_NS where
  * that keeps Redis busy. Where it does not the queue grows until it does, up to WINDOW_QUEUE_MOST_NS: Redis takes in what has
  * come, and answers it all at once; and on a machine whose processors are all wanted weir or Redis is away for milliseconds,
- * in which a short queue comes to its end. (As Linux' dynamic queue limits: starvation lengthens, slack shortens.)
+ * in which a short queue comes to its end. (As Linux' dynamic queue limits: starvation lengthens, slack shortens.) Where
+ * Redis has nothing to do because this thread is never without work a longer queue helps only so far as it makes larger
+ * batches.
  * Time is an argument; one thread.
  */
 #ifndef WEIR_UPSTREAM_WINDOW_H
@@ -19,12 +21,13 @@
 
 #define WINDOW_QUEUE_NS (150 * NS_PER_US)
 #define WINDOW_QUEUE_MOST_NS (20 * NS_PER_MS)
-#define WINDOW_BASE_NS (50 * NS_PER_US)     /* taken for the base time until one has been measured */
-#define WINDOW_EPOCH_NS (2 * NS_PER_S)      /* the base time is the least of this epoch and the one before */
-#define WINDOW_PROBE_NS (100 * NS_PER_MS)   /* without a measurement for so long one is to be made, ... */
-#define WINDOW_PROBE_MOST_NS (5 * NS_PER_S) /* ... at the latest after so long */
-#define WINDOW_PROBE_PART 100               /* of the time may be spent on them, one part in so many */
-#define WINDOW_PERIOD_NS (10 * NS_PER_MS)   /* of waiting, after which the queue is judged, ... */
+#define WINDOW_QUEUE_FULL_NS (600 * NS_PER_US) /* at most, where it is weir that cannot do more */
+#define WINDOW_BASE_NS (50 * NS_PER_US)        /* taken for the base time until one has been measured */
+#define WINDOW_EPOCH_NS (2 * NS_PER_S)         /* the base time is the least of this epoch and the one before */
+#define WINDOW_PROBE_NS (100 * NS_PER_MS)      /* without a measurement for so long one is to be made, ... */
+#define WINDOW_PROBE_MOST_NS (5 * NS_PER_S)    /* ... at the latest after so long */
+#define WINDOW_PROBE_PART 100                  /* of the time may be spent on them, one part in so many */
+#define WINDOW_PERIOD_NS (10 * NS_PER_MS)      /* of waiting, after which the queue is judged, ... */
 #define WINDOW_PERIOD_ANSWERS 8 /* ... if there was news so often: costs that have changed are known by then */
 
 /* What was answered at one time, after riders had waited for so long since the last one. */
@@ -38,6 +41,7 @@ struct send_window {
     uint64_t epoch_ns;    /* when the one that runs began */
     uint64_t probe_at_ns; /* when something is to be measured again; 0: at once */
     uint64_t more_ns;     /* the queue beyond WINDOW_QUEUE_NS */
+    bool is_sender_full;  /* the thread that sends has no time left */
     struct window_news last;
     /* Of the period that runs, without that one: */
     uint64_t waited_ns; /* how long anybody waited, ... */

@@ -137,9 +137,31 @@ static void costs_that_change_make_no_long_queue(void **state)
     close_server();
 }
 
+/* Answers each millisecond, of work that took a tenth of that. */
+static void starve(struct send_window *window, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        window_watch(window, NS_PER_MS, NS_PER_MS / 10, true);
+}
+
+static void a_full_thread_makes_no_long_queue(void **state)
+{
+    (void)state;
+    struct send_window window = {0};
+    starve(&window, 1000);
+    assert_int_equal(window_size_ns(&window), WINDOW_BASE_NS + WINDOW_QUEUE_MOST_NS);
+    window.is_sender_full = true;
+    starve(&window, 20);
+    assert_int_equal(window_size_ns(&window), WINDOW_BASE_NS + WINDOW_QUEUE_FULL_NS);
+    window.is_sender_full = false;
+    starve(&window, 1000);
+    assert_int_equal(window_size_ns(&window), WINDOW_BASE_NS + WINDOW_QUEUE_MOST_NS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_thread_makes_no_long_queue),
         cmocka_unit_test(the_queue_is_as_long_as_keeps_redis_busy),
         cmocka_unit_test(redis_is_busy_where_processors_are_wanted),
         cmocka_unit_test(the_queue_becomes_short_again),
