@@ -37,7 +37,7 @@ static void say_line(struct client *client, const struct act *act, const char *l
 
 /* ---- orders, and the form of their answers ---- */
 
-enum form { AN_ERROR, AN_OK, A_NUMBER, A_LIST, OK_OR_ERROR, A_MODE, ENTRIES };
+enum form { AN_ERROR, AN_OK, A_NUMBER, A_LIST, OK_OR_ERROR, NUMBER_OR_ERROR, A_MODE, ENTRIES };
 
 static const struct order_form {
     const char *line;
@@ -45,7 +45,9 @@ static const struct order_form {
     const char *begins; /* an error: with these words */
 } orders[] = {
     {"LIMIT LIST", ENTRIES, "limit"},
-    {"LIMIT LIST x", AN_ERROR, "ERR wrong number of arguments"},
+    {"LIMIT LIST nothing", A_LIST, NULL},
+    {"LIMIT LIST def* REFUSING", A_LIST, NULL},
+    {"LIMIT LIST x REFUSING y", AN_ERROR, "ERR syntax error, "},
     {"LIMIT TOP", ENTRIES, "subject"},
     {"LIMIT TOP 2 BY refused", ENTRIES, "subject"},
     {"LIMIT TOP 1000 by Bytes", ENTRIES, "subject"},
@@ -131,8 +133,8 @@ static const struct order_form {
     {"LIMIT MODE ENFORCE", AN_OK, NULL},
     {"LIMIT MODE enforce", AN_OK, NULL},
     {"LIMIT MODE off", AN_ERROR, "ERR [weir] mode: "},
-    {"LIMIT FORGIVE user:u2", A_NUMBER, NULL},
-    {"LIMIT FORGIVE ip:10.0.0.1", A_NUMBER, NULL},
+    {"LIMIT FORGIVE user:u2", NUMBER_OR_ERROR, "ERR "},
+    {"LIMIT FORGIVE ip:10.0.0.1", NUMBER_OR_ERROR, "ERR "},
     {"LIMIT RELOAD", AN_OK, NULL},
 };
 #define N_ORDERS (sizeof orders / sizeof orders[0])
@@ -166,6 +168,10 @@ static const char *judge_form(const struct client *client, const struct order_fo
         return reply_is_ok(reply) ? NULL : "it is not OK";
     case OK_OR_ERROR:
         return reply_is_ok(reply) || is_error ? NULL : "neither done, nor the error that there is for it";
+    case NUMBER_OR_ERROR:
+        return (reply->type == ':' && reply->number >= 0) || is_error
+                   ? NULL
+                   : "neither a number, nor the error that there is for it";
     case A_NUMBER:
         return reply->type == ':' && reply->number >= 0 ? NULL : "it is no number";
     case A_LIST:
