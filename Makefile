@@ -148,7 +148,7 @@ build/$(1)/fuzz_session: build/$(1)/session.o
 build/$(1)/test_config build/$(1)/test_config_check build/$(1)/test_config_variable build/$(1)/test_config_dump build/$(1)/fuzz_config build/$(1)/test_governor: $(call objects,$(1),$(CONFIG))
 build/$(1)/test_governor: $(call objects,$(1),$(GOVERN))
 build/$(1)/test_watch: $(call objects,$(1),src/run/watch.c)
-build/$(1)/test_history: $(call objects,$(1),src/admin/history.c src/admin/chart.c)
+build/$(1)/test_history: $(call objects,$(1),$(addprefix src/admin/,history.c snapshot.c chart.c))
 build/$(1)/test_findings: $(call objects,$(1),$(addprefix src/admin/,findings.c holders.c snapshot.c history.c figures.c))
 build/$(1)/test_calls: $(call objects,$(1),src/upstream/calls.c src/upstream/tags.c)
 build/$(1)/test_host: $(call objects,$(1),src/admin/host.c)

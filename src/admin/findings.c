@@ -130,18 +130,39 @@ static void put_names(struct text *out, const struct snapshot *s, enum limit_sta
 }
 
 static void find_limits(struct findings *findings, const struct snapshot *s, enum limit_state state,
-                        enum finding_level level, enum series series, const char *verb)
+                        enum finding_level level, double per_s, const char *verb)
 {
     size_t n = count(s, state);
     if (n == 0)
         return;
     struct finding *finding = add(findings, level, "limits-card");
     text_print(&finding->title, "%zu of %zu limits %s", n, s->n_limits, verb);
-    if (now(s, series) > 0) { /* else it has stopped some seconds ago */
-        figure_per_s(&finding->more, now(s, series));
+    if (per_s > 0) { /* else it has stopped some seconds ago */
+        figure_per_s(&finding->more, per_s);
         text_add(&finding->more, SLICE(": "));
     }
     put_names(&finding->more, s, state, n);
+}
+
+static double refused_by_limits(const struct snapshot *s)
+{
+    double all = now(s, SERIES_REFUSED), blocked = now(s, SERIES_BLOCKED);
+    return all > blocked ? all - blocked : 0;
+}
+
+/* As long as they still send something: a block that nobody runs into is no news. */
+static void find_blocks(struct findings *findings, const struct snapshot *s)
+{
+    if (s->blocks == 0 || !s->is_block_active)
+        return;
+    struct finding *finding = add(findings, FINDING_WARN, "top-refused");
+    text_print(&finding->title, "%zu subject%s blocked", s->blocks, s->blocks == 1 ? "" : "s");
+    if (now(s, SERIES_BLOCKED) > 0) {
+        figure_per_s(&finding->more, now(s, SERIES_BLOCKED));
+        text_add(&finding->more, SLICE(" refused by that"));
+    } else {
+        text_add(&finding->more, SLICE("what is sent is refused"));
+    }
 }
 
 /* ---- errors ---- */
@@ -170,6 +191,8 @@ static void find_nothing(struct findings *findings, const struct snapshot *s)
         text_add(&finding->more, SLICE("no limits are configured"));
     else
         text_print(&finding->more, "none of %zu limit%s refuses", s->n_limits, s->n_limits == 1 ? "" : "s");
+    if (s->blocks > 0)
+        text_print(&finding->more, "; %zu subject%s blocked", s->blocks, s->blocks == 1 ? "" : "s");
 }
 
 void findings_make(struct findings *findings, const struct snapshot *s)
@@ -179,11 +202,12 @@ void findings_make(struct findings *findings, const struct snapshot *s)
     find_redis(findings, s);
     find_unready(findings, s);
     find_errors(findings, s, SERIES_ERRORS, FINDING_BAD, "weir");
-    find_limits(findings, s, LIMIT_REFUSING, FINDING_BAD, SERIES_REFUSED, "refusing");
+    find_limits(findings, s, LIMIT_REFUSING, FINDING_BAD, refused_by_limits(s), "refusing");
     find_reload(findings, s);
     find_errors(findings, s, SERIES_REDIS_ERRORS, FINDING_WARN, "Redis");
-    find_limits(findings, s, LIMIT_DELAYING, FINDING_WARN, SERIES_DELAYED, "delaying");
-    find_limits(findings, s, LIMIT_SHADOWING, FINDING_WARN, SERIES_SHADOWED, "shadowing");
+    find_limits(findings, s, LIMIT_DELAYING, FINDING_WARN, now(s, SERIES_DELAYED), "delaying");
+    find_limits(findings, s, LIMIT_SHADOWING, FINDING_WARN, now(s, SERIES_SHADOWED), "shadowing");
+    find_blocks(findings, s);
     find_overflow(findings, s);
     if (findings->n == 0)
         find_nothing(findings, s);

@@ -119,17 +119,10 @@ static void add_up(const struct snapshot *s, double *totals)
         totals[SERIES_SHADOWED] += (double)count_read(&results[RESULT_SHADOW]);
         totals[SERIES_ERRORS] += (double)count_read(&results[RESULT_ERROR]);
     }
+    totals[SERIES_BLOCKED] = (double)s->blocked_commands;
     totals[SERIES_REDIS_ERRORS] = (double)count_read(&s->lanes.error_replies);
     totals[SERIES_BYTES_IN] = (double)s->client_read;
     totals[SERIES_BYTES_OUT] = (double)s->client_written;
-}
-
-static double connections(const struct snapshot *s)
-{
-    uint64_t open = 0;
-    for (size_t l = 0; l < s->n_listeners; l++)
-        open += s->listeners[l].open;
-    return (double)open;
 }
 
 /* ---- limits ---- */
@@ -218,7 +211,7 @@ static void take_point(struct history *history, const struct snapshot *s)
     for (int i = 0; i < SERIES_RATES; i++)
         push(history->points[i], grown(totals[i], history->totals[i]) / took_s);
     memcpy(history->totals, totals, sizeof totals);
-    push(history->points[SERIES_CONNECTIONS], connections(s));
+    push(history->points[SERIES_CONNECTIONS], (double)snapshot_clients(s));
     push(history->points[SERIES_IN_FLIGHT], (double)count_read(&s->lanes.in_flight));
     push_times(history, s);
     for (size_t i = 0; i < history->n_limits; i++)
@@ -239,8 +232,17 @@ static void note_limits(struct history *history, struct snapshot *s)
     }
 }
 
+static void note_blocks(struct history *history, struct snapshot *s)
+{
+    if (s->blocked_commands > history->blocked)
+        history->blocked_until_ns = s->taken_ns + HISTORY_HOLD_S * NS_PER_S;
+    history->blocked = s->blocked_commands;
+    s->is_block_active = history->blocked_until_ns > s->taken_ns;
+}
+
 static void begin(struct history *history, const struct snapshot *s)
 {
+    history->blocked = s->blocked_commands;
     add_up(s, history->totals);
     history->times = s->counts.times;
     history->turns = s->turns;
@@ -259,6 +261,7 @@ bool history_note(struct history *history, struct snapshot *snapshot)
     if (is_point || is_first)
         history->last_ns = snapshot->taken_ns;
     note_limits(history, snapshot);
+    note_blocks(history, snapshot);
     snapshot->history = copy(history);
     return snapshot->history != NULL;
 }
@@ -271,16 +274,27 @@ double history_now(const struct history *history, enum series series)
 const char *series_name(enum series series)
 {
     static const char *const names[SERIES_COUNT] = {
-        [SERIES_COMMANDS] = "commands_per_second",      [SERIES_REFUSED] = "refused_per_second",
-        [SERIES_DELAYED] = "delayed_per_second",        [SERIES_SHADOWED] = "shadowed_per_second",
-        [SERIES_ERRORS] = "errors_per_second",          [SERIES_REDIS_ERRORS] = "redis_errors_per_second",
-        [SERIES_BYTES_IN] = "bytes_in_per_second",      [SERIES_BYTES_OUT] = "bytes_out_per_second",
-        [SERIES_CONNECTIONS] = "connections",           [SERIES_IN_FLIGHT] = "in_flight",
-        [SERIES_LATENCY_P50] = "latency_p50_seconds",   [SERIES_LATENCY_P99] = "latency_p99_seconds",
-        [SERIES_UPSTREAM_P50] = "upstream_p50_seconds", [SERIES_UPSTREAM_P99] = "upstream_p99_seconds",
-        [SERIES_DELAY_P50] = "delay_p50_seconds",       [SERIES_DELAY_P99] = "delay_p99_seconds",
-        [SERIES_OVERHEAD_P50] = "overhead_p50_seconds", [SERIES_OVERHEAD_P99] = "overhead_p99_seconds",
-        [SERIES_WAIT_P50] = "turn_wait_p50_seconds",    [SERIES_WAIT_P99] = "turn_wait_p99_seconds",
+        [SERIES_COMMANDS] = "commands_per_second",
+        [SERIES_REFUSED] = "refused_per_second",
+        [SERIES_BLOCKED] = "blocked_per_second",
+        [SERIES_DELAYED] = "delayed_per_second",
+        [SERIES_SHADOWED] = "shadowed_per_second",
+        [SERIES_ERRORS] = "errors_per_second",
+        [SERIES_REDIS_ERRORS] = "redis_errors_per_second",
+        [SERIES_BYTES_IN] = "bytes_in_per_second",
+        [SERIES_BYTES_OUT] = "bytes_out_per_second",
+        [SERIES_CONNECTIONS] = "connections",
+        [SERIES_IN_FLIGHT] = "in_flight",
+        [SERIES_LATENCY_P50] = "latency_p50_seconds",
+        [SERIES_LATENCY_P99] = "latency_p99_seconds",
+        [SERIES_UPSTREAM_P50] = "upstream_p50_seconds",
+        [SERIES_UPSTREAM_P99] = "upstream_p99_seconds",
+        [SERIES_DELAY_P50] = "delay_p50_seconds",
+        [SERIES_DELAY_P99] = "delay_p99_seconds",
+        [SERIES_OVERHEAD_P50] = "overhead_p50_seconds",
+        [SERIES_OVERHEAD_P99] = "overhead_p99_seconds",
+        [SERIES_WAIT_P50] = "turn_wait_p50_seconds",
+        [SERIES_WAIT_P99] = "turn_wait_p99_seconds",
         [SERIES_TURN_P99] = "loop_turn_p99_seconds",
     };
     return names[series];

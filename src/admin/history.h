@@ -24,7 +24,8 @@ struct snapshot;
 /* The values in a point of the process. */
 enum series {
     SERIES_COMMANDS, /* all commands a second; those up to SERIES_RATES are rates too */
-    SERIES_REFUSED,
+    SERIES_REFUSED,  /* by limits and by blocks */
+    SERIES_BLOCKED,  /* of these by blocks */
     SERIES_DELAYED,
     SERIES_SHADOWED,
     SERIES_ERRORS,       /* that weir answered: the upstream is away, an unknown command ... */
@@ -74,6 +75,8 @@ struct history {
     double totals[SERIES_RATES]; /* the counters at the newest point, as are the histograms */
     struct times times;
     struct histo turns;
+    uint64_t blocked;          /* snapshot.blocked_commands at the last history_note */
+    uint64_t blocked_until_ns; /* until when blocks are told to refuse */
     float points[SERIES_COUNT][HISTORY_POINTS];
     size_t n_limits; /* tracks[i] belongs to snapshot->limits[i] */
     struct track *tracks;

@@ -5,6 +5,21 @@ static struct slice name_of(const struct top_entry *row)
     return slice_of(row->subject, row->subject_len);
 }
 
+static bool is_blocked(const struct snapshot *s, const struct top_entry *row)
+{
+    return row->refused_by != TOP_NO_LIMIT && row->refused_by == s->block_id;
+}
+
+const char *holders_refuser(const struct snapshot *s, const struct top_entry *row)
+{
+    if (is_blocked(s, row))
+        return "block";
+    for (size_t i = 0; i < s->n_limits; i++)
+        if (s->limits[i].id == row->refused_by)
+            return s->limits[i].rule;
+    return NULL;
+}
+
 /* What the list says of this subject; 0: it is not in it. */
 static uint64_t rate_of(const struct snapshot_top *top, struct slice subject)
 {
@@ -23,14 +38,24 @@ static double used_by(const struct snapshot_limit *limit, struct slice subject)
     return -1;
 }
 
+/* By limits: what a block refuses is not theirs. */
+static uint64_t refused_rate_of(const struct snapshot *s, struct slice subject)
+{
+    const struct snapshot_top *top = &s->tops[TOP_REFUSED];
+    for (size_t i = 0; i < top->n; i++)
+        if (is_blocked(s, &top->rows[i]) && slice_eq(name_of(&top->rows[i]), subject))
+            return 0;
+    return rate_of(top, subject);
+}
+
 static void add(const struct snapshot *s, struct holder *out, size_t *n, struct slice subject, double used)
 {
     for (size_t i = 0; i < *n; i++)
         if (slice_eq(out[i].subject, subject))
             return;
     if (*n < HOLDERS_MAX)
-        out[(*n)++] = (struct holder){subject, used, rate_of(&s->tops[TOP_REFUSED], subject),
-                                      rate_of(&s->tops[TOP_COMMANDS], subject)};
+        out[(*n)++] =
+            (struct holder){subject, used, refused_rate_of(s, subject), rate_of(&s->tops[TOP_COMMANDS], subject)};
 }
 
 static bool is_of_policy(const struct top_entry *row, const struct snapshot_limit *limit)
@@ -45,7 +70,8 @@ static void add_refused(const struct snapshot *s, const struct snapshot_limit *l
     const struct snapshot_top *refused = &s->tops[TOP_REFUSED];
     for (size_t r = 0; r < refused->n && *n < SNAPSHOT_HOLDERS; r++) {
         const struct top_entry *row = &refused->rows[r];
-        if (row->per_s > 0 && (is_by_it ? row->refused_by == limit->id : is_of_policy(row, limit)))
+        if (row->per_s > 0 && !is_blocked(s, row) &&
+            (is_by_it ? row->refused_by == limit->id : is_of_policy(row, limit)))
             add(s, out, n, name_of(row), used_by(limit, name_of(row)));
     }
 }

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "admin/holders.h"
 #include "base/clock.h"
 #include "base/columns.h"
 
@@ -32,8 +33,9 @@ static void limit_rows(struct text *cells, const struct snapshot *s, bool is_act
         bool has_state = limit->state == LIMIT_REFUSING || limit->state == LIMIT_DELAYING;
         if (has_state == is_active)
             text_print(cells, "%s\t%s\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n",
-                       limit->rule, limit->amount, limit->action, limit->scope, standing(limit), limit->admitted,
-                       limit->delayed, limit->refused, limit->shadowed, limit->subjects);
+                       limit->rule, snapshot_limit_denies(limit) ? "-" : limit->amount, limit->action, limit->scope,
+                       standing(limit), limit->admitted, limit->delayed, limit->refused, limit->shadowed,
+                       limit->subjects);
     }
 }
 
@@ -59,6 +61,9 @@ static void limits(struct text *out, const struct snapshot *s)
         n_refusing += s->limits[i].state == LIMIT_REFUSING;
     text_print(out, "# Limits: %zu of %zu refuse, mode = %s\r\n", n_refusing, s->n_limits,
                s->is_shadow ? "shadow" : "enforce");
+    if (s->blocks > 0)
+        text_print(out, "# Blocked: %zu subject%s (LIMIT BLOCKS), %" PRIu64 " commands refused so far\r\n", s->blocks,
+                   s->blocks == 1 ? "" : "s", s->blocked_commands);
     text_print(&cells, "limit\trate\tover\tper\tnow\tadmitted\tdelayed\trefused\tshadowed\tsubjects\n");
     limit_rows(&cells, s, true);
     limit_rows(&cells, s, false);
@@ -90,14 +95,6 @@ static void listeners(struct text *out, const struct snapshot *s)
     end_table(out, &cells);
 }
 
-static const char *refuser(const struct snapshot *s, const struct top_entry *row)
-{
-    for (size_t i = 0; i < s->n_limits; i++)
-        if (s->limits[i].id == row->refused_by)
-            return s->limits[i].rule;
-    return "-";
-}
-
 static void subjects(struct text *out, const struct snapshot *s, enum top_by by)
 {
     const struct snapshot_top *top = &s->tops[by];
@@ -105,10 +102,11 @@ static void subjects(struct text *out, const struct snapshot *s, enum top_by by)
     text_print(&cells, "subject\tpolicy\t%s/s\tover\tturn ms/s\trefused by\n", top_name(by));
     for (size_t i = 0; i < top->n && i < INFO_TOP; i++) {
         const struct top_entry *row = &top->rows[i];
+        const char *refuser = holders_refuser(s, row);
         text_print(&cells, "%.*s\t%.*s\t%" PRIu64 "\t%" PRIu64 " s\t%" PRIu64 "\t%s\n", (int)row->subject_len,
                    row->subject, row->policy_len > 0 ? (int)row->policy_len : 1,
                    row->policy_len > 0 ? row->policy : "-", row->per_s, (row->over_ns + NS_PER_S / 2) / NS_PER_S,
-                   row->turn_us_per_s / 1000, refuser(s, row));
+                   row->turn_us_per_s / 1000, refuser != NULL ? refuser : "-");
     }
     text_print(out, "\r\n");
     if (top->n > 0)
@@ -121,10 +119,7 @@ static void subjects(struct text *out, const struct snapshot *s, enum top_by by)
 
 static void clients(struct text *out, const struct snapshot *s)
 {
-    uint64_t open = 0;
-    for (size_t l = 0; l < s->n_listeners; l++)
-        open += s->listeners[l].open;
-    text_print(out, "# Clients: %" PRIu64 " of at most %u\r\n", open, s->max_clients);
+    text_print(out, "# Clients: %" PRIu64 " of at most %u\r\n", snapshot_clients(s), s->max_clients);
     listeners(out, s);
     subjects(out, s, TOP_COMMANDS);
     subjects(out, s, TOP_REFUSED);

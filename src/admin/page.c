@@ -180,10 +180,7 @@ static void put_commands_chart(struct page *p)
 
 static void put_connections(struct page *p)
 {
-    uint64_t open = 0;
-    for (size_t l = 0; l < p->s->n_listeners; l++)
-        open += p->s->listeners[l].open;
-    figure_count(p->out, open);
+    figure_count(p->out, snapshot_clients(p->s));
 }
 
 static void put_max_clients(struct page *p)

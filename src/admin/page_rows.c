@@ -84,10 +84,9 @@ static void put_burst(struct text *out, const struct snapshot_limit *limit)
         text_print(out, " burst %" PRIu64, limit->burst);
 }
 
-/* "write 200/s burst 400, per subject, refuse" */
-static void describe(struct text *out, const struct snapshot_limit *limit)
+/* " 200/s burst 400, per subject, refuse" */
+static void describe_rate(struct text *out, const struct snapshot_limit *limit)
 {
-    escaped(out, limit->unit);
     if (limit->amount[0])
         text_add(out, SLICE(" "));
     escaped(out, limit->amount);
@@ -97,6 +96,16 @@ static void describe(struct text *out, const struct snapshot_limit *limit)
     escaped(out, limit->scope);
     text_add(out, SLICE(", "));
     escaped(out, limit->action);
+}
+
+/* "commands 200/s burst 400, per subject, refuse", "commands denied" */
+static void describe(struct text *out, const struct snapshot_limit *limit)
+{
+    escaped(out, limit->unit);
+    if (snapshot_limit_denies(limit))
+        text_add(out, SLICE(" denied"));
+    else
+        describe_rate(out, limit);
     if (limit->is_shadow && strcmp(limit->action, "shadow") != 0)
         text_add(out, SLICE(", shadow"));
 }
@@ -257,15 +266,6 @@ void page_named(struct text *out, const struct snapshot *s)
 
 /* ---- subjects ---- */
 
-/* The limit that refuses it most; NULL: it is not known. */
-static const struct snapshot_limit *refuser_of(const struct snapshot *s, const struct top_entry *row)
-{
-    for (size_t i = 0; i < s->n_limits; i++)
-        if (s->limits[i].id == row->refused_by)
-            return &s->limits[i];
-    return NULL;
-}
-
 void page_top(struct text *out, const struct snapshot *s, enum top_by by)
 {
     const struct snapshot_top *top = &s->tops[by];
@@ -275,9 +275,9 @@ void page_top(struct text *out, const struct snapshot *s, enum top_by by)
         text_add(out, SLICE("<tr><th scope=\"row\" class=\"who\"><bdi>"));
         text_add_html(out, slice_of(row->subject, row->subject_len));
         text_add(out, SLICE("</bdi></th><td>"));
-        const struct snapshot_limit *refuser = by == TOP_REFUSED ? refuser_of(s, row) : NULL;
+        const char *refuser = by == TOP_REFUSED ? holders_refuser(s, row) : NULL;
         if (refuser != NULL)
-            escaped(out, refuser->rule);
+            escaped(out, refuser);
         else
             text_add_html(out, slice_of(row->policy, row->policy_len));
         text_add(out, SLICE("</td><td class=\"n\">"));

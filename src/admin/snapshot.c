@@ -8,6 +8,7 @@ struct snapshot *snapshot_new(void)
     if (snapshot == NULL)
         return NULL;
     atomic_init(&snapshot->holders, 1);
+    snapshot->block_id = TOP_NO_LIMIT;
     return snapshot;
 }
 
@@ -36,4 +37,12 @@ const char *node_state_name(enum node_state state)
                                         [NODE_SILENT] = "silent",
                                         [NODE_AWAY] = "away"};
     return names[state];
+}
+
+uint64_t snapshot_clients(const struct snapshot *snapshot)
+{
+    uint64_t open = 0;
+    for (size_t l = 0; l < snapshot->n_listeners; l++)
+        open += snapshot->listeners[l].is_admin ? 0 : snapshot->listeners[l].open;
+    return open;
 }

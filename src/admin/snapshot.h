@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "admin/history.h"
 #include "limit/counts.h"
@@ -60,6 +61,12 @@ static inline bool snapshot_limit_is_fast(const struct snapshot_limit *limit)
     return limit->per_s > 0 && (double)limit->burst <= 5 * limit->per_s;
 }
 
+/* It has no rate, and nobody shares anything. */
+static inline bool snapshot_limit_denies(const struct snapshot_limit *limit)
+{
+    return strcmp(limit->action, "deny") == 0;
+}
+
 /* A named limit. */
 struct snapshot_named {
     char name[TALLY_NAME_MAX + 1]; /* no two are the same */
@@ -106,6 +113,7 @@ const char *node_state_name(enum node_state state);
 struct snapshot_listener {
     char name[SNAPSHOT_TEXT];
     uint64_t open;
+    bool is_admin; /* the operators' socket: it takes no places of clients */
 };
 
 struct snapshot_top {
@@ -158,6 +166,8 @@ struct snapshot {
 
     size_t blocks; /* how many subjects an operator has blocked */
     uint64_t blocked_commands;
+    uint32_t block_id;    /* top_entry.refused_by of those whom blocks refuse; TOP_NO_LIMIT: nobody has been blocked */
+    bool is_block_active; /* a block has refused something in the last HISTORY_HOLD_S; set by history_note */
 
     struct snapshot_limit *limits;
     size_t n_limits;
@@ -169,8 +179,11 @@ struct snapshot {
     struct history *history; /* owned; set by history_note */
 };
 
-struct snapshot *snapshot_new(void); /* zeroed, one reference; NULL: out of memory */
+struct snapshot *snapshot_new(void); /* empty, one reference; NULL: out of memory */
 struct snapshot *snapshot_get(struct snapshot *snapshot);
 void snapshot_put(struct snapshot *snapshot);
+
+/* How many clients are connected, of max_clients; operators are none. */
+uint64_t snapshot_clients(const struct snapshot *snapshot);
 
 #endif

@@ -269,14 +269,6 @@ static void write_named(struct text *out, const struct snapshot *s)
     json_close_list(out);
 }
 
-/* The limit that refuses it most. */
-static void write_refuser(struct text *out, const struct snapshot *s, const struct top_entry *row)
-{
-    for (size_t i = 0; i < s->n_limits; i++)
-        if (s->limits[i].id == row->refused_by)
-            json_string(out, "refused_by", s->limits[i].rule);
-}
-
 static void write_top(struct text *out, const char *key, const struct snapshot *s, const struct snapshot_top *top)
 {
     json_open_list(out, key);
@@ -289,7 +281,8 @@ static void write_top(struct text *out, const char *key, const struct snapshot *
         json_number(out, "of_others_per_second", row->over_per_s);
         json_real(out, "over_seconds", (double)row->over_ns / (double)NS_PER_S);
         json_number(out, "turn_us_per_second", row->turn_us_per_s);
-        write_refuser(out, s, row);
+        if (holders_refuser(s, row) != NULL)
+            json_string(out, "refused_by", holders_refuser(s, row));
         json_close_object(out);
     }
     json_close_list(out);

@@ -191,7 +191,13 @@ static void top(struct client *client, const struct limit_words *words, struct b
     else if (is_of_keys)
         report_top_limited(out, settings->quota.limited, n, client->front->loop->now_ns);
     else
-        report_top(out, client->front->rules->policies, settings->tops, settings->n_workers, by, n,
+        report_top(out,
+                   &(struct report_top){.policies = client->front->rules->policies,
+                                        .block_id = client->front->rules->block_id,
+                                        .tops = settings->tops,
+                                        .n_workers = settings->n_workers,
+                                        .by = by,
+                                        .n = n},
                    client->front->loop->now_ns);
 }
 

@@ -14,6 +14,7 @@
 #include "limit/identity.h"
 #include "limit/networks.h"
 #include "limit/policy.h"
+#include "limit/top.h"
 #include "net/tls_context.h"
 #include "quota/named.h"
 #include "quota/prefix.h"
@@ -21,7 +22,8 @@
 
 struct rules {
     _Atomic unsigned holders;
-    struct policies *policies; /* one reference; bound to the command table that is handed out with the rules */
+    struct policies *policies;     /* one reference; bound to the command table that is handed out with the rules */
+    uint32_t block_id;             /* the limit by which blocks refuse; TOP_NO_LIMIT: nobody has been blocked yet */
     struct exceptions *exceptions; /* from the policies; one reference; NULL: none */
     struct identity identity;
     char error_prefix[33];

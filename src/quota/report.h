@@ -64,9 +64,18 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
 /* LIMIT BLOCKS: the first n of those that are blocked. */
 void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns);
 
+/* What LIMIT TOP tells of. */
+struct report_top {
+    const struct policies *policies;
+    uint32_t block_id; /* of the limit by which blocks refuse; TOP_NO_LIMIT: nobody has been blocked */
+    struct top *const *tops;
+    unsigned n_workers;
+    enum top_by by;
+    size_t n; /* rows */
+};
+
 /* LIMIT TOP: the heaviest subjects. Out of memory: `out` is broken. */
-void report_top(struct build *out, const struct policies *policies, struct top *const *tops, unsigned n_workers,
-                enum top_by by, size_t n, uint64_t now_ns);
+void report_top(struct build *out, const struct report_top *asked, uint64_t now_ns);
 
 /* LIMIT TOP ... BY limited: the keys of named limits that are refused most, with their prefix. */
 void report_top_limited(struct build *out, struct top *limited, size_t n, uint64_t now_ns);

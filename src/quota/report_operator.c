@@ -143,21 +143,30 @@ static const struct limit *limit_by_id(const struct policies *policies, uint32_t
     return NULL;
 }
 
-static void top_row(struct build *out, const struct policies *policies, const struct top_entry *entry, enum top_by by)
+/* What refuses a subject most; NULL: nothing, or what is no longer there. */
+static const char *refuser(const struct report_top *asked, uint32_t id)
 {
-    const struct limit *limit = limit_by_id(policies, entry->refused_by);
-    build_map(out, by == TOP_TURNS ? 6 : 7);
+    if (id != TOP_NO_LIMIT && id == asked->block_id)
+        return "block";
+    const struct limit *limit = limit_by_id(asked->policies, id);
+    return limit != NULL ? limit->label : NULL;
+}
+
+static void top_row(struct build *out, const struct report_top *asked, const struct top_entry *entry)
+{
+    const char *by = refuser(asked, entry->refused_by);
+    build_map(out, asked->by == TOP_TURNS ? 6 : 7);
     report_field(out, "subject", slice_of(entry->subject, entry->subject_len));
     report_field(out, "policy", slice_of(entry->policy, entry->policy_len));
-    report_number(out, top_field(by), entry->per_s);
+    report_number(out, top_field(asked->by), entry->per_s);
     report_number(out, "uncertainty", entry->over_per_s);
     report_number(out, "over_s", whole_seconds(entry->over_ns));
     build_bulk_str(out, "refused_by");
-    if (limit != NULL)
-        build_bulk_str(out, limit->label);
+    if (by != NULL)
+        build_bulk_str(out, by);
     else
         build_nil(out);
-    if (by != TOP_TURNS)
+    if (asked->by != TOP_TURNS)
         report_number(out, top_field(TOP_TURNS), entry->turn_us_per_s);
 }
 
@@ -181,18 +190,17 @@ void report_top_limited(struct build *out, struct top *limited, size_t n, uint64
     free(entries);
 }
 
-void report_top(struct build *out, const struct policies *policies, struct top *const *tops, unsigned n_workers,
-                enum top_by by, size_t n, uint64_t now_ns)
+void report_top(struct build *out, const struct report_top *asked, uint64_t now_ns)
 {
-    struct top_entry *entries = calloc(n, sizeof *entries);
+    struct top_entry *entries = calloc(asked->n, sizeof *entries);
     if (entries == NULL) {
         out->is_broken = true;
         return;
     }
-    size_t found = top_heaviest(tops, n_workers, by, now_ns, entries, n);
+    size_t found = top_heaviest(asked->tops, asked->n_workers, asked->by, now_ns, entries, asked->n);
     build_array(out, found);
     for (size_t i = 0; i < found; i++)
-        top_row(out, policies, &entries[i], by);
+        top_row(out, asked, &entries[i]);
     free(entries);
 }
 

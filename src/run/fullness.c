@@ -8,6 +8,7 @@
 struct look {
     struct subjects *tables[2];
     uint64_t now_ns;
+    uint32_t block_id; /* what blocks refuse is no use of a limit */
     const struct policy *policy;
     struct snapshot_limit *limits; /* the policy's */
 };
@@ -105,7 +106,7 @@ static void look_at_top(const struct look *look, const struct snapshot_top *top,
             continue;
         look_at_subject(look, look->tables[0], row);
         look_at_subject(look, look->tables[1], row);
-        if (is_of_commands)
+        if (is_of_commands && (row->refused_by == TOP_NO_LIMIT || row->refused_by != look->block_id))
             look_at_rate(look, row);
     }
 }
@@ -113,7 +114,7 @@ static void look_at_top(const struct look *look, const struct snapshot_top *top,
 void fullness_look(struct snapshot *snapshot, const struct policies *policies, struct subjects *subjects,
                    struct subjects *key_subjects)
 {
-    struct look look = {{subjects, key_subjects}, snapshot->taken_ns, NULL, snapshot->limits};
+    struct look look = {{subjects, key_subjects}, snapshot->taken_ns, snapshot->block_id, NULL, snapshot->limits};
     for (size_t p = 0; p < policies_count(policies); p++) {
         look.policy = policies_at(policies, p);
         if (look.policy->record->everybody != NULL)

@@ -28,6 +28,7 @@ static void renew(struct live_rules *live, const struct rules *model, struct pol
                                      .block_id = live->block.id};
     struct rules rules = *model;
     rules.exceptions = exceptions_new(&of);
+    rules.block_id = live->has_block ? live->block.id : TOP_NO_LIMIT;
     install(live, rules_new(&rules, policies));
     exceptions_put(rules.exceptions);
 }

@@ -1,7 +1,7 @@
 """LIMIT BLOCK: everything of a subject is refused, at once and everywhere, until it is taken back or its time is over."""
 
 import pytest
-from kit.admin import ADMIN, get
+from kit.admin import ADMIN, get, stats
 from kit.decisions import speaking
 from kit.harness import MODE_IDS, MODES, wait_until
 from kit.limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
@@ -225,3 +225,33 @@ def test_wrong_orders_are_errors(farm, redis):
             assert isinstance(reply, Error) and reply.startswith(error), (command, reply)
         assert op.call("LIMIT", "BLOCK", "user:x", "REASON", "a\r\n+b").startswith("ERR control characters")
         assert op.call("LIMIT", "BLOCKS") == []
+
+
+# ---- where it is told ----
+
+
+def test_a_block_is_told_as_such_and_not_as_a_limit(farm, redis, users):
+    weir = farm.weir(redis, sections="[policy free]\nmatch = user:*\nread = 900/d\nall = 9000/d\n" + OPERATOR + ADMIN.replace("[admin]\n", ""))
+    with login(weir, "alice") as a, operator(weir) as op:
+        block(weir, "user:alice")
+
+        def told():
+            assert a.ask(*["GET k"] * 50) == [BLOCKED] * 50
+            found = stats(weir)
+            rows = [row for row in found["top"]["refused"] if row["subject"] == "user:alice"]
+            return rows and rows[0].get("refused_by") and found["now"]["blocked_per_second"] > 0 and found
+
+        found = wait_until(told, "it is known who refuses")
+        assert [row["refused_by"] for row in found["top"]["refused"]] == ["block"]
+        wanted = {"level": "warn", "title": "1 subject blocked"}
+        assert [finding for finding in found["findings"] if finding.items() >= wanted.items()], found["findings"]
+        assert not [finding for finding in found["findings"] if "refusing" in finding["title"]], "no limit does"
+        assert all(limit["state"] == "ok" and limit["used"] == 0 for limit in found["limits"])
+        assert not [who for limit in found["limits"] for who in limit["holders"] if who["refused_per_second"]]
+        assert "1 subject blocked" in get(weir, "/")[2]
+        assert plain(op.call("LIMIT", "TOP", "1", "BY", "REFUSED"))[0]["refused_by"] == "block"
+        text = op.call("INFO", "limits").decode()
+        assert "# Blocked: 1 subject (LIMIT BLOCKS), " in text and "# Limits: 0 of 2 refuse" in text
+        assert [line.split()[-1] for line in op.call("INFO", "clients").decode().splitlines() if line.startswith("user:alice ")][-1] == "block"
+        order(weir, "UNBLOCK", "user:alice")
+        wait_until(lambda: "# Blocked" not in op.call("INFO", "limits").decode(), "nobody is blocked any more")

@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pytest
+from kit.admin import ADMIN, get
 from kit.harness import wait_until
 from kit.limits import OPERATOR, login, operator, order, plain
 from kit.resp import Conn, Error
@@ -77,10 +78,19 @@ def test_info_of_clients(weir):
     with weir.connect() as conn:
         assert conn.call("PING") == "PONG"
         text = cli(weir, "INFO", "CLIENTS")
-    assert re.match(r"# Clients: \d+ of at most \d+\r?\n", text)
+        assert re.match(r"# Clients: 1 of at most \d+\r?\n", text), "who asks is an operator, who takes no place"
     assert table(text, "listener")[0]["listener"].startswith("127.0.0.1:")
     alice = next(row for row in table(text, "subject") if row["subject"] == "user:alice")
     assert alice["policy"] == "free" and alice["refused by"] == "free/read" and int(alice["commands/s"]) > 0
+
+
+def test_what_is_denied_has_no_rate(farm, redis):
+    weir = farm.weir(redis, sections="[policy default]\ncmd.flushall = deny\nread = 9/s\n" + OPERATOR + ADMIN.replace("[admin]\n", ""))
+    rows = {row["limit"]: row for row in table(cli(weir, "INFO", "limits"), "limit")}
+    assert (rows["default/cmd.flushall"]["rate"], rows["default/cmd.flushall"]["over"]) == ("-", "deny")
+    assert (rows["default/read"]["rate"], rows["default/read"]["over"]) == ("9/s", "refuse")
+    page = get(weir, "/")[2]
+    assert "commands denied<" in page and "deny, per" not in page and "commands 9/s burst 9, per subject, refuse<" in page
 
 
 def test_info_of_the_upstream_and_when_it_has_gone(weir, redis, farm):

@@ -90,6 +90,25 @@ static void limits_are_named_and_counted(void **state)
            "warn: 1 of 5 limits delaying | free/l0\n");
 }
 
+static void blocks_are_no_limits(void **state)
+{
+    (void)state;
+    s->blocks = 2;
+    expect("good: Nothing is wrong | none of 5 limits refuses; 2 subjects blocked\n");
+    s->is_block_active = true;
+    set_now(SERIES_COMMANDS, 5000);
+    set_now(SERIES_REFUSED, 141);
+    set_now(SERIES_BLOCKED, 97);
+    s->limits[1].state = LIMIT_REFUSING;
+    expect("bad: 1 of 5 limits refusing | 44/s: free/l1\n"
+           "warn: 2 subjects blocked | 97/s refused by that\n");
+    s->blocks = 1;
+    set_now(SERIES_REFUSED, 0);
+    set_now(SERIES_BLOCKED, 0);
+    expect("bad: 1 of 5 limits refusing | free/l1\n"
+           "warn: 1 subject blocked | what is sent is refused\n");
+}
+
 static void errors_count_from_one_percent_on(void **state)
 {
     (void)state;
@@ -210,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nothing_is_wrong, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_are_named_and_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(blocks_are_no_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_count_from_one_percent_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_keeps_weir_from_serving_is_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_drain_says_how_many_are_left, set_up, tear_down),

@@ -10,9 +10,9 @@ const exactBytes = (n) => {
   const unit = [['gb', 2 ** 30], ['mb', 2 ** 20], ['kb', 2 ** 10]].find(([, size]) => n > 0 && n % size === 0);
   return unit ? n / unit[1] + unit[0] : String(n);
 };
-const describe = (l) => l.unit + (l.amount ? ' ' + l.amount : '') +
-  (l.per_second > 0 ? ' burst ' + (isOfBytes(l) ? exactBytes(l.burst) : l.burst) : '') +
-  ', per ' + l.scope + ', ' + l.over + (l.mode === 'shadow' && l.over !== 'shadow' ? ', shadow' : '');
+const describeRate = (l) => (l.amount ? ' ' + l.amount : '') +
+  (l.per_second > 0 ? ' burst ' + (isOfBytes(l) ? exactBytes(l.burst) : l.burst) : '') + ', per ' + l.scope + ', ' + l.over;
+const describe = (l) => l.unit + (l.over === 'deny' ? ' denied' : describeRate(l)) + (l.mode === 'shadow' && l.over !== 'shadow' ? ', shadow' : '');
 
 const buildLimit = (row) => {
   const [name, , passing, , chart, use] = row.cells, key = row.node.dataset.key;
