@@ -166,6 +166,12 @@ struct suggestion suggestion_make(const struct population *population, uint64_t 
     return made;
 }
 
+bool suggestion_covers(const struct suggestion *strict, const struct suggestion *loose)
+{
+    return strict->burst <= loose->burst &&
+           (unsigned __int128)strict->count * loose->period_s <= (unsigned __int128)loose->count * strict->period_s;
+}
+
 /* ---- as text ---- */
 
 static const char *period_name(unsigned period_s)

@@ -49,6 +49,9 @@ bool suggestion_limits(const struct suggestion *suggestion, const struct peaks *
  */
 double suggestion_excess(const struct suggestion *suggestion, const struct peaks *peaks, enum peak *which);
 
+/* Does whatever passes `strict` pass `loose` too? Asked of limits of which the first sees all that the second sees. */
+bool suggestion_covers(const struct suggestion *strict, const struct suggestion *loose);
+
 #define SUGGESTION_ROOM 64
 
 /* As it stands in a file, "1200/s burst 3600"; `out` has SUGGESTION_ROOM bytes. */

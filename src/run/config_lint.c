@@ -15,6 +15,7 @@
 struct subject_matter {
     struct config_file *file;
     const struct policies *policies;
+    bool is_shadow;
     const struct policy *policy;
 };
 
@@ -131,9 +132,12 @@ static void check_reach(const struct subject_matter *s)
     section_says(s->file, false, section, what);
 }
 
+/* In shadow mode a policy without limits is how one finds out which it needs. */
 static void check_emptiness(const struct subject_matter *s)
 {
     const struct entry *e = NULL;
+    if (s->is_shadow)
+        return;
     while ((e = next_line(s, e)) != NULL)
         if (!is_key(e, "match"))
             return;
@@ -168,7 +172,7 @@ static void check_limit(const struct subject_matter *s, unsigned index)
 
 void config_lint(const struct config *config, struct config_file *file)
 {
-    struct subject_matter s = {.file = file, .policies = config->rules.policies};
+    struct subject_matter s = {.file = file, .policies = config->rules.policies, .is_shadow = config->is_shadow};
     for (size_t i = 0; i < policies_count(s.policies); i++) {
         s.policy = policies_at(s.policies, i);
         check_operators(&s);

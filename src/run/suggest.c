@@ -286,6 +286,26 @@ static void tell_suggestion(struct text *out, const struct sheet *sheet, const s
     text_add(out, left > 0 && !is_fine ? SLICE(", ...\n") : SLICE("\n"));
 }
 
+/* `all`, where it is suggested and nothing would reach this row's limit that passes it. NULL: the row is worth a line. */
+static const struct row *covering(const struct sheet *sheet, const struct row *row)
+{
+    for (size_t i = 0; i < sheet->n_rows; i++) {
+        const struct row *other = &sheet->rows[i];
+        if (other != row && other->class == DEMAND_ALL && other->has_enough)
+            return suggestion_covers(&other->suggestion, &row->suggestion) ? other : NULL;
+    }
+    return NULL;
+}
+
+/* A comment: as a line it would never bind. */
+static void tell_covered(struct text *out, const struct sheet *sheet, const struct row *row)
+{
+    char limit[SUGGESTION_ROOM];
+    struct slice class = observed_name(sheet->record->observed, row->class);
+    struct slice right = suggestion_text(&row->suggestion, limit);
+    text_print(out, "; %.*s: %.*s would never bind beside all\n", (int)class.len, class.at, (int)right.len, right.at);
+}
+
 static size_t rows_seen(const struct sheet *sheet)
 {
     size_t n = 0;
@@ -306,7 +326,9 @@ static void tell_sheet(struct text *out, const struct order *order, const struct
         text_add(out, SLICE("; nobody has sent anything yet\n"));
     for (size_t i = 0; i < sheet->n_rows; i++) {
         const struct row *row = &sheet->rows[i];
-        if (row->has_enough)
+        if (row->has_enough && covering(sheet, row) != NULL)
+            tell_covered(out, sheet, row);
+        else if (row->has_enough)
             tell_suggestion(out, sheet, row);
         else if (is_one || row->population.subjects > 0)
             tell_too_little(out, sheet, row);

@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import pytest
+from kit.harness import run_weir
 from kit.limits import OPERATOR, limit_of, login, operator, order, passed
 from kit.reloading import reload, signal_reload
 from kit.resp import Error
@@ -70,6 +71,25 @@ def test_the_first_day(n_workers, farm, redis):
     with tenant(weir, "flood") as conn:  # and somebody who sends ten times as much is limited
         replies = conn.ask(*[["GET", "k"]] * 10 * burst)
         assert any(limit_of(reply) in ("default/read", "default/all") for reply in replies)
+
+
+def test_the_first_day_passes_a_strict_check(farm, redis):
+    """Policies with their match alone; all lines of SUGGEST are pasted; neither file is warned of."""
+    redis.forget_data()
+    free = "[policy free]\nmatch = name:shop-*\n"
+    weir = farm.weir(redis, workers=1, mode="shadow", identity="name, ip", sections=OPERATOR + free)
+    assert run_weir("-t", "--strict", "-c", weir.config).stderr == ""
+    for name in TENANTS:
+        with tenant(weir, name) as conn:
+            conn.ask(*[["GET", "k"]] * 40)
+    lines = suggest(weir, "free")
+    assert lines[0] == "[policy free]" and parts(lines[1])["class"] == "all"
+    assert re.fullmatch(r"; read: \d+/[smh] burst \d+ would never bind beside all", lines[2]), lines
+    assert [parts(line)["class"] for line in suggest(weir, "free", "CLASS", "read")] == ["read"]
+    text = weir.config.read_text().replace("mode = shadow\n", "")
+    weir.config.write_text(text + "\n".join(lines[1:]) + "\n")
+    done = run_weir("-t", "--strict", "-c", weir.config)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_one_who_does_more_is_named(farm, redis):

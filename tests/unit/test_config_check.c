@@ -152,6 +152,7 @@ static void test_what_is_meant(void **state)
         "",
         "[policy o]\nmatch = user:ops, user:alice, ip:10.0.0.1\nadmin = yes\n",
         "[policy o]\nmatch = user:a\nmatch = name:b\nadmin = no\nall = 1/s\n",
+        "[weir]\nmode = shadow\n[policy a]\nmatch = user:a\n[policy default]\n",
         "[policy a]\nmatch = user:a\npriority = normal\n[policy b]\nmatch = user:a*\nweight = 5\n",
         "[policy a]\nmatch = user:a\nwrite = 200/s burst 400, 10000/h\nall = 9/s over delay 5s\ncmd.keys = deny\n",
     };

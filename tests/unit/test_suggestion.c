@@ -350,6 +350,21 @@ static void what_is_merged_is_what_there_was(void **state)
     population_fini(&copy);
 }
 
+static void what_covers_another(void **state)
+{
+    const struct suggestion all = {60, 1, 100};
+    const struct {
+        struct suggestion loose;
+        bool is_covered;
+    } rows[] = {
+        {{60, 1, 100}, true},    {{61, 1, 100}, true},     {{60, 1, 99}, false},        {{59, 1, 1000}, false},
+        {{3600, 60, 100}, true}, {{3599, 60, 100}, false}, {{216001, 3600, 101}, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(suggestion_covers(&all, &rows[i].loose), rows[i].is_covered);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_short_look_gives_more),
         cmocka_unit_test(too_little_is_said_to_be),
         cmocka_unit_test(a_cell_holds_its_peaks),
+        cmocka_unit_test(what_covers_another),
         cmocka_unit_test(memory_is_bounded_and_nobody_is_lost),
         cmocka_unit_test(what_is_merged_is_what_there_was),
     };
