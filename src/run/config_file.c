@@ -199,7 +199,9 @@ static void on_key(void *arg, unsigned line, struct slice key, struct slice valu
     struct config_file *f = r->file;
     if (!r->has_section) {
         char *name = mem_strndup(key.at, key.len);
-        config_file_say(f, true, (struct place){line, r->source}, NULL, name, "no section yet: put [weir] above it");
+        config_file_say(
+            f, true, (struct place){line, r->source}, NULL, name,
+            "no section yet: put [weir] above it, or what it belongs to; a limit belongs to a [policy NAME]");
         free(name);
         return;
     }
@@ -269,6 +271,8 @@ static bool may_include(const struct config_file *f, const struct reading *r, co
     char place[PLACE_ROOM];
     if (stat(path, status) != 0)
         return why_set(why, CONFIG_WHY_ROOM, "%s cannot be opened: %s", path, strerror(errno));
+    if (S_ISDIR(status->st_mode))
+        return why_set(why, CONFIG_WHY_ROOM, "%s is a folder: write %s/*.conf for the files in it", path, path);
     if (!S_ISREG(status->st_mode))
         return why_set(why, CONFIG_WHY_ROOM, "%s is not a regular file", path);
     unsigned known = find_source(f, status);
@@ -294,7 +298,7 @@ static void include_fitting(struct reading *r, size_t entry, struct slice patter
     if (!include_paths(f->sources[r->source].path, pattern, &paths, why, sizeof why))
         entry_error(f, &f->entries[entry], why);
     else if (paths.count == 0) {
-        why_set(why, sizeof why, "no file fits %.*s", WHY_SLICE(pattern));
+        why_set(why, sizeof why, "no file fits %.*s%s", WHY_SLICE(pattern), include_comma_hint(pattern));
         entry_says(f, false, &f->entries[entry], why);
     }
     for (size_t i = 0; i < paths.count; i++) {

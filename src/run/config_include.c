@@ -36,6 +36,14 @@ static int by_byte(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+const char *include_comma_hint(struct slice pattern)
+{
+    for (size_t i = 0; i < pattern.len; i++)
+        if (pattern.at[i] == ' ' || pattern.at[i] == '\t')
+            return ": several paths are separated by commas";
+    return "";
+}
+
 bool include_paths(const char *from, struct slice pattern, struct include_paths *paths, char *why, size_t why_size)
 {
     *paths = (struct include_paths){0};
@@ -50,7 +58,7 @@ bool include_paths(const char *from, struct slice pattern, struct include_paths 
     if (result == GLOB_NOMATCH && !is_pattern) {
         globfree(&found);
         free(path);
-        return why_set(why, why_size, "there is no file %.*s", WHY_SLICE(pattern));
+        return why_set(why, why_size, "there is no file %.*s%s", WHY_SLICE(pattern), include_comma_hint(pattern));
     }
     globfree(&found);
     free(path);

@@ -23,6 +23,10 @@ struct include_paths {
  */
 __attribute__((warn_unused_result)) bool include_paths(const char *from, struct slice pattern,
                                                        struct include_paths *paths, char *why, size_t why_size);
+
+/* What to say behind a pattern that nothing fits: "", or that of several paths commas stand between. */
+const char *include_comma_hint(struct slice pattern);
+
 void include_paths_fini(struct include_paths *paths);
 
 #endif

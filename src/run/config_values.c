@@ -21,6 +21,7 @@
 #define NAME_MAX_BYTES 64 /* of `name`: it is to fit into a heading */
 #define USER_MAX 255
 #define ADDRESS_TEXT 512
+#define WORDS_ROOM 64
 
 /* ---- numbers ---- */
 
@@ -42,6 +43,15 @@ static void keep(const struct config_key *key, struct config *config, uint64_t n
     }
 }
 
+/* ", or 0", from the words that may stand instead of a number. */
+static void print_words(const struct config_key *key, char *out, size_t size)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; key->words != NULL && key->words[i] != NULL && len < size; i++)
+        len += (size_t)snprintf(out + len, size - len, ", or %s", key->words[i]);
+}
+
 static bool parse_bounded(const struct config_key *key, struct slice value, uint64_t *number, char *why,
                           size_t why_size)
 {
@@ -49,9 +59,11 @@ static bool parse_bounded(const struct config_key *key, struct slice value, uint
     if (!key->parse(value, number, why, why_size) || !key->parse(slice_str(key->least), &least, why, why_size) ||
         !key->parse(slice_str(key->most), &most, why, why_size))
         return false;
-    if (*number < least || *number > most)
-        return why_set(why, why_size, "must be from %s to %s", key->least, key->most);
-    return true;
+    if (*number >= least && *number <= most)
+        return true;
+    char words[WORDS_ROOM];
+    print_words(key, words, sizeof words);
+    return why_set(why, why_size, "must be from %s to %s%s", key->least, key->most, words);
 }
 
 static bool is_word_of(const struct config_key *key, const char *word)

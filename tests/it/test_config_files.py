@@ -86,7 +86,7 @@ def test_a_path_is_relative_to_the_file_that_names_it(tmp_path):
     [
         ("a.conf", {}, "{dir}/weir.conf:2: [weir] include: there is no file a.conf"),
         ("none.d/*.conf", {}, "{dir}/weir.conf:2: [weir] include: the folder of none.d/*.conf cannot be read"),
-        ("conf.d", {"conf.d/x": ""}, "{dir}/weir.conf:2: [weir] include: {dir}/conf.d is not a regular file"),
+        ("conf.d", {"conf.d/x": ""}, "{dir}/weir.conf:2: [weir] include: {dir}/conf.d is a folder: write {dir}/conf.d/*.conf for the files in it"),
         ("weir.conf", {}, "{dir}/weir.conf:2: [weir] include: {dir}/weir.conf is being read: it would include itself"),
         (
             "a.conf", {"a.conf": "[weir]\ninclude = ./weir.conf\n"},
@@ -96,7 +96,15 @@ def test_a_path_is_relative_to_the_file_that_names_it(tmp_path):
             "a.conf, *.conf", {"a.conf": ""},
             "{dir}/weir.conf:2: [weir] include: {dir}/a.conf is included already, in line 2",
         ),
-        ("a.conf", {"a.conf": "workers = 1\n"}, "{dir}/a.conf:1: workers: no section yet: put [weir] above it"),
+        (
+            "a.conf b.conf", {"a.conf": "", "b.conf": ""},
+            "{dir}/weir.conf:2: [weir] include: there is no file a.conf b.conf: several paths are separated by commas",
+        ),
+        (
+            "a.conf", {"a.conf": "read = 1/s\n"},
+            "{dir}/a.conf:1: read: no section yet: put [weir] above it, or what it belongs to; a limit belongs to a "
+            "[policy NAME]",
+        ),
         (
             "a.conf", {"a.conf": "[weir]\nmax-clients = 1\n"},
             "{dir}/weir.conf:3: [weir] max-clients: given twice: the first is in line 2 of {dir}/a.conf",
@@ -131,6 +139,8 @@ def test_a_pattern_that_nothing_fits_is_a_warning(tmp_path):
     path = write(tmp_path, "[weir]\ninclude = conf.d/*.conf\n")
     assert check(path).stderr == f"warning: {path}:2: [weir] include: no file fits conf.d/*.conf\n"
     assert check(path, "--strict").returncode == 1
+    write(tmp_path, "[weir]\ninclude = conf.d/*.conf more.conf\n")
+    assert "no file fits conf.d/*.conf more.conf: several paths are separated by commas\n" in check(path).stderr
 
 
 def test_a_reload_reads_them_anew_and_diff_knows_them(farm, redis, tmp_path):

@@ -26,12 +26,13 @@
 
 /* ---- a table of mistakes ---- */
 
+#define NO_SECTION "no section yet: put [weir] above it, or what it belongs to; a limit belongs to a [policy NAME]\n"
+
 static const struct mistake line_mistakes[] = {
     {"[weir]\nworkers\n", "weir.conf:2: [weir]: expected: key = value\n"},
     {"[weir]\n= 5\n", "weir.conf:2: [weir]: expected: key = value\n"},
-    {"workers = 1\n", "weir.conf:1: workers: no section yet: put [weir] above it\n"},
-    {"[weir\nworkers = 1\n",
-     "weir.conf:1: the ] of the section is missing\nweir.conf:2: workers: no section yet: put [weir] above it\n"},
+    {"workers = 1\n", "weir.conf:1: workers: " NO_SECTION},
+    {"[weir\nworkers = 1\n", "weir.conf:1: the ] of the section is missing\nweir.conf:2: workers: " NO_SECTION},
     {"[weir] workers = 1\n", "weir.conf:1: only a comment may follow the ] of a section\n"},
     {"[weir]\nworkers = 1\x1b[2J\n", "weir.conf:2: [weir]: the line holds a control character (0x1b)\n"},
     {"[]\n", "weir.conf:1: []: the section has no name\n"},
@@ -102,8 +103,8 @@ static const struct mistake key_mistakes[] = {
      "weir.conf:1: [limit n]: the limit has no rate: give it one, like sliding = 5/60s\n"},
     {"[weir]\nlimit-when-down = local\n",
      "weir.conf:2: [weir] limit-when-down: local is for named limits alone: give it as when-down in a [limit NAME]\n"},
-    {"[weir]\nworkers = 0\n", "weir.conf:2: [weir] workers: must be from 1 to 256\n"},
-    {"[weir]\nworkers = 257\n", "weir.conf:2: [weir] workers: must be from 1 to 256\n"},
+    {"[weir]\nworkers = 0\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
+    {"[weir]\nworkers = 257\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
     {"[weir]\nmax-clients = 1000001\n", "weir.conf:2: [weir] max-clients: must be from 1 to 1000000\n"},
     {"[weir]\nmax-subjects = 0\n", "weir.conf:2: [weir] max-subjects: must be from 1 to 100000000\n"},
     {"[weir]\noutput-limit = 1kb\n", "weir.conf:2: [weir] output-limit: must be from 64kb to 64gb\n"},
@@ -112,6 +113,8 @@ static const struct mistake key_mistakes[] = {
     {"[weir]\noutput-limit = 9000000000000000000gb\n",
      "weir.conf:2: [weir] output-limit: \"9000000000000000000gb\" is not a size: write a number of bytes, or one with kb, "
      "mb or gb (64mb)\n"},
+    {"[weir]\nupstream-check = 5ms\n", "weir.conf:2: [weir] upstream-check: must be from 10ms to 1h, or 0\n"},
+    {"[weir]\nworkers = 1000\n", "weir.conf:2: [weir] workers: must be from 1 to 256, or cores\n"},
     {"[weir]\nconnect-timeout = 0\n", "weir.conf:2: [weir] connect-timeout: must be from 1ms to 1h\n"},
     {"[weir]\nlanes = mixed\n", "weir.conf:2: [weir] lanes: \"mixed\" is neither shared nor private\n"},
     {"[weir]\nerror-prefix = throttled\n",
@@ -478,7 +481,7 @@ static void test_every_key(void **state)
                                       "error-prefix = SLOWDOWN\n"
                                       "mode = Shadow\n"
                                       "[Admin]\n"
-                                      "socket = /run/weir-admin.sock\nlisten = 127.0.0.1:9380\n"
+                                      "socket = /run/weir/admin.sock\nlisten = 127.0.0.1:9380\n"
                                       "host = weir, ops.example\nhost = w\n");
     assert_string_equal(said.text, "");
     assert_non_null(config);
@@ -503,7 +506,7 @@ static void test_every_key(void **state)
     assert_string_equal(config->rules.error_prefix, "SLOWDOWN");
     assert_true(config->is_shadow);
     assert_true(policies_is_shadow(config->rules.policies));
-    assert_string_equal(config->admin_socket, "/run/weir-admin.sock");
+    assert_string_equal(config->admin_socket, "/run/weir/admin.sock");
     assert_string_equal(config->admin_listen.host, "127.0.0.1");
     assert_int_equal(config->admin_listen.port, 9380);
     assert_string_equal(config->admin_hosts, "weir,ops.example,w");
