@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -23,6 +24,16 @@ static bool is_live(const struct endpoint *at)
     return answered;
 }
 
+/* Is there a socket's file that nobody listens on any more? If not, errno says what there is. */
+static bool is_left_over(const struct endpoint *at)
+{
+    const struct sockaddr_un *un = (const void *)&at->address;
+    struct stat status;
+    bool is_socket = lstat(un->sun_path, &status) == 0 && (S_ISSOCK(status.st_mode) || S_ISLNK(status.st_mode));
+    errno = is_socket ? EADDRINUSE : ENOTSOCK;
+    return is_socket && !is_live(at);
+}
+
 static int bind_unix(int fd, const struct endpoint *at)
 {
     const struct sockaddr_un *un = (const void *)&at->address;
@@ -30,10 +41,8 @@ static int bind_unix(int fd, const struct endpoint *at)
         return 0;
     if (errno != EADDRINUSE)
         return -1;
-    if (is_live(at)) {
-        errno = EADDRINUSE;
+    if (!is_left_over(at))
         return -1;
-    }
     unlink(un->sun_path);
     return bind(fd, (const struct sockaddr *)un, at->length);
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/near.h"
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/keys.h"
@@ -15,6 +16,7 @@
 #include "run/plain_reply.h"
 
 #define REST_NS (NS_PER_S << 30) /* a moment at which nothing is owed */
+#define IP_BIT 31                /* beside the bits of the texts that are known of a client */
 
 /* ---- who ---- */
 
@@ -23,7 +25,16 @@ static bool set_ip(struct facts *facts, struct slice value)
     return slice_eq_nocase(value, SLICE("unix")) || ip_parse(value, &facts->ip);
 }
 
-static bool set_fact(struct facts *facts, struct slice term, struct why why)
+/* One client has one of each kind: those that have been given are noted in `given`, a bit for each row. */
+static bool note_given(unsigned *given, unsigned row, struct slice kind, struct why why)
+{
+    if ((*given >> row & 1) != 0)
+        return why_refuse(why, "%.*s: is given twice, but one client has one: ask for each by itself", WHY_SLICE(kind));
+    *given |= 1U << row;
+    return true;
+}
+
+static bool set_fact(struct facts *facts, struct slice term, unsigned *given, struct why why)
 {
     struct slice value = term, kind;
     split_next(&value, ':', &kind);
@@ -31,7 +42,8 @@ static bool set_fact(struct facts *facts, struct slice term, struct why why)
         return why_refuse(
             why, "\"%.*s\" names nobody: write user:NAME, ip:ADDRESS, name:, tls:, listener: or key:", WHY_SLICE(term));
     if (slice_eq_nocase(kind, SLICE("ip")))
-        return set_ip(facts, value) || why_refuse(why, "\"%.*s\" is not an address", WHY_SLICE(value));
+        return note_given(given, IP_BIT, kind, why) &&
+               (set_ip(facts, value) || why_refuse(why, "\"%.*s\" is not an address", WHY_SLICE(value)));
     if (slice_eq_nocase(kind, SLICE("user")) && slice_eq(value, SLICE("default")))
         return why_refuse(why, "default is who has not logged in, and has no user: leave user: out");
     struct {
@@ -44,7 +56,7 @@ static bool set_fact(struct facts *facts, struct slice term, struct why why)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (slice_eq_nocase(kind, texts[i].kind)) {
             *texts[i].fact = value;
-            return true;
+            return note_given(given, (unsigned)i, kind, why);
         }
     return why_refuse(why, "\"%.*s\": there are user, ip, name, tls, listener and key", WHY_SLICE(term));
 }
@@ -54,11 +66,12 @@ static bool read_facts(const struct config *config, struct slice subject, struct
                        char listener[ADDRESS_TEXT], struct why why)
 {
     struct slice term;
+    unsigned given = 0;
     *facts = (struct facts){0};
     address_print(&config->listens[0].address, listener, ADDRESS_TEXT);
     facts->listener = slice_str(listener);
     while (split_next(&subject, ',', &term))
-        if (!set_fact(facts, term, why))
+        if (!set_fact(facts, term, &given, why))
             return false;
     return true;
 }
@@ -74,6 +87,34 @@ static char *request_of(const struct slice *words, size_t n, struct slice *reque
     char *bytes = mem_alloc(room);
     *request = slice_of(bytes, emit_array(bytes, words, n));
     return bytes;
+}
+
+static struct slice command_name_at(const void *arg, size_t i)
+{
+    const struct command *row = command_table_row(arg, i);
+    return slice_of(row->name, row->name_len);
+}
+
+/* What is said of a command without a row: the name as it is looked for, "config|gett", and the nearest there is. */
+static void tell_unknown(const struct command_table *table, const struct slice *words, size_t n, char *why,
+                         size_t why_size)
+{
+    char name[COMMAND_NAME_MAX + 1];
+    const struct command *container = command_find(table, words[0], SLICE(""));
+    bool has_sub = n > 1 && container->id > 0;
+    if (has_sub)
+        snprintf(name, sizeof name, "%.*s|%.*s", WHY_SLICE(words[0]), WHY_SLICE(words[1]));
+    else
+        snprintf(name, sizeof name, "%.*s", WHY_SLICE(words[0]));
+    struct slice near = near_name(slice_str(name), command_table_count(table), command_name_at, table);
+    if (near.len == 0)
+        why_set(why, why_size,
+                "%s is no command that weir knows: nothing but limits on all, cost, bytes and inflight binds it", name);
+    else
+        why_set(why, why_size,
+                "%s is no command that weir knows (did you mean %.*s?): nothing but limits on all, cost, bytes and "
+                "inflight binds it",
+                name, WHY_SLICE(near));
 }
 
 /* The funnels of somebody new. The ledger owns those of the policy. */
@@ -141,10 +182,7 @@ enum explained explain(const struct config *config, const struct command_table *
         if (result != EXPLAINED_NOT && call.command->id > 0)
             why[0] = '\0';
         else if (result != EXPLAINED_NOT)
-            why_set(why, why_size,
-                    "%.*s is no command that weir knows: nothing but limits on all, cost, bytes and "
-                    "inflight binds it",
-                    WHY_SLICE(words[0]));
+            tell_unknown(table, words, n_words, why, why_size);
         free(bytes);
     }
     ledger_free(ledger);

@@ -39,18 +39,26 @@ struct listening {
     struct watched *watched; /* by worker */
 };
 
-static void say_cannot_listen(const char *where, bool is_admin, int error)
+static void say_cannot_listen(const char *where, const struct entrance *entrance, int error)
 {
+    bool is_admin = entrance->is_admin;
     const char *remedy = "";
     if (error == EADDRINUSE)
         remedy = is_admin ? ": set socket= in [admin] or stop the other server"
                           : ": set listen= in [weir] or stop the other server";
     else if (error == EACCES)
-        remedy = ": choose a port above 1023 or a folder that is yours";
+        remedy = entrance->is_unix
+                     ? ": choose a folder that the user may write to whom weir runs as, /run/weir for the service"
+                     : ": choose a port above 1023";
+    else if (error == ENOTSOCK)
+        remedy = ": it is not replaced, choose another path";
     else if (error == ENOENT || error == ENOTDIR)
         remedy = is_admin ? ": its folder is missing: make it, or set socket= in [admin]"
                           : ": its folder is missing: make it, or set listen= in [weir]";
-    log_error("cannot listen on %s: %s%s", where, error == EADDRINUSE ? "it is in use" : strerror(error), remedy);
+    const char *reason = error == EADDRINUSE ? "it is in use"
+                         : error == ENOTSOCK ? "something that is no socket is there"
+                                             : strerror(error);
+    log_error("cannot listen on %s: %s%s", where, reason, remedy);
 }
 
 /* No thread has been started yet, so the process' umask can be changed for a moment. */
@@ -108,7 +116,7 @@ static bool open_for_all(struct listening *l, struct place *place, struct endpoi
         if (fd >= 0) {
             add_socket(place, fd, false);
         } else if (place->n_sockets == 0 || has_peers(place)) {
-            say_cannot_listen(place->text, place->entrance.is_admin, -fd);
+            say_cannot_listen(place->text, &place->entrance, -fd);
             return false;
         }
         watch(l, w, fd >= 0 ? fd : place->sockets[0].fd, place);

@@ -17,6 +17,7 @@
 #include "run/config_file.h"
 #include "run/config_help.h"
 #include "run/config_lint.h"
+#include "run/config_sockets.h"
 #include "run/explain.h"
 #include "run/proxy.h"
 #include "upstream/control.h"
@@ -79,7 +80,8 @@ static void check(const struct options *options)
     if (options->is_strict && !options->is_test)
         refuse("--strict", " is for checking: give it with -t");
     if (options->explain != NULL && !options->is_test)
-        refuse("--explain", " starts nothing: give it with -t");
+        refuse("--explain",
+               " starts nothing: give it with -t, which stands before it: what follows SUBJECT is the command");
     if (options->explain != NULL && options->n_words == 0)
         refuse("--explain", " needs a command: --explain user:ann GET key");
     if (options->is_dump && options->is_test)
@@ -167,7 +169,15 @@ static int tell(const struct options *options, const struct config *config, cons
     free(words);
     if (why[0] != '\0')
         fprintf(stderr, "weir: %s\n", why);
+    if (result != EXPLAINED_NOT && why[0] != '\0' && options->is_strict)
+        return EXIT_CONFIG; /* what nobody knows proves nothing */
     return result == EXPLAINED_PASSES ? 0 : result == EXPLAINED_STOPPED ? EXIT_STOPPED : EXIT_CONFIG;
+}
+
+static void lint(const struct config *config, struct config_file *file)
+{
+    config_lint(config, file);
+    config_lint_sockets(config, file);
 }
 
 static int test(const struct options *options, struct command_table *builtin)
@@ -176,7 +186,7 @@ static int test(const struct options *options, struct command_table *builtin)
     struct config_file file = {.path = options->file, .report = report_finding, .arg = &findings};
     struct config *config = config_read(&file, builtin);
     if (config != NULL)
-        config_lint(config, &file);
+        lint(config, &file);
     int status = config == NULL || (findings.is_strict && findings.n_warnings > 0) ? EXIT_CONFIG : 0;
     if (status == 0 && options->explain != NULL)
         status = tell(options, config, builtin);

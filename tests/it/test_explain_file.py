@@ -1,7 +1,7 @@
 """weir -t --explain: what would become of a command, from the file alone."""
 
 import pytest
-from kit.harness import run_weir
+from kit.harness import REPO, run_weir
 from kit.limits import OPERATOR, operator, plain
 
 TIERS = """
@@ -103,11 +103,41 @@ def test_options_of_the_command_are_its_own(file):
         (["user:default", "GET", "k"], "leave user: out"),
         (["users:x", "GET", "k"], "there are user, ip, name, tls, listener and key"),
         (["user:x"], "needs a command"),
+        (["user:free-1,user:gold-1", "GET", "k"], "user: is given twice"),
+        (["ip:10.0.0.1,user:x,IP:10.0.0.2", "GET", "k"], "IP: is given twice"),
     ],
 )
 def test_questions_that_make_no_sense(words, said, file):
     status, found, stderr = explain(file, *words)
     assert (status, found) == (1, {}) and said in stderr
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["KEYZ", "x"], "KEYZ is no command that weir knows (did you mean keys?): nothing but limits on all"),
+        (["config", "gett", "x"], "config|gett is no command that weir knows (did you mean config|get?)"),
+        (["QQQQQQQQ"], "QQQQQQQQ is no command that weir knows: nothing but limits on all"),
+    ],
+)
+def test_a_command_that_nobody_knows(words, said, file):
+    status, found, stderr = explain(file, "user:gold-1", *words)
+    assert (status, found["verdict"]) == (0, "pass") and said in stderr
+    done = run_weir("-c", file, "-t", "--strict", "--explain", "user:gold-1", *words)
+    assert done.returncode == 1 and said in done.stderr
+    assert run_weir("-c", file, "-t", "--strict", "--explain", "user:gold-1", "KEYS", "x").returncode == 0
+
+
+def test_options_stand_before_it(file):
+    done = run_weir("--explain", "user:x", "GET", "k", "-t", "-c", file)
+    assert done.returncode == 1 and "give it with -t, which stands before it" in done.stderr
+
+
+def test_the_manual_shows_every_line(file):
+    shown = (REPO / "docs/configuration.md").read_text().split("### What would become of a command")[1].split("```")[1]
+    done = run_weir("-c", file, "-t", "--explain", "user:gold-1", "KEYS", "*")
+    names = [[line.split(" ")[0] for line in text.splitlines()] for text in (shown, done.stdout)]
+    assert [name for name in names[0] if name not in ("", "$")] == [name for name in names[1] if name != ""]
 
 
 def test_a_mistake_in_the_file_is_told_first(tmp_path):

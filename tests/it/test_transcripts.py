@@ -16,7 +16,7 @@ SANITIZER = re.compile("Sanitizer|runtime error:")
 
 
 def shell(weir, tmp_path):
-    return Shell(tmp_path, {"/run/weir-admin.sock": weir.folder / "admin.sock", "-p 6380": f"-p {weir.address[1]}"})
+    return Shell(tmp_path, {"/run/weir/admin.sock": weir.folder / "admin.sock", "-p 6380": f"-p {weir.address[1]}"})
 
 
 class Tenant(threading.Thread):
