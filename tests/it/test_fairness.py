@@ -64,12 +64,12 @@ def big(redis):
 
 
 def test_a_hundred_connections_are_one_tenant(big, farm):
-    weir = farm.weir(big, workers=1)
+    weir = farm.weir(big, workers=1, turns="on")
     assert_shares(shares(weir, (100, 1), 4000, 1500), 1)
 
 
 def test_lanes_of_ones_own_change_nothing(big, farm):
-    weir = farm.weir(big, workers=1, lanes="private")
+    weir = farm.weir(big, workers=1, turns="on", lanes="private")
     assert_shares(shares(weir, (30, 1), 4000, 1500), 1)
 
 
@@ -82,18 +82,18 @@ weight = 300
 
 
 def test_weights_decide(big, farm):
-    weir = farm.weir(big, workers=1, sections=WEIGHTS)
+    weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS)
     assert_shares(shares(weir, (3, 3), 4000, 1500), 3)
 
 
 def test_a_weight_can_be_set_live(big, farm):
-    weir = farm.weir(big, workers=1, sections=WEIGHTS.replace("300", "100") + OPERATOR)
+    weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS.replace("300", "100") + OPERATOR)
     assert order(weir, "SET", "gold", "weight", "300") == "OK"
     assert_shares(shares(weir, (2, 2), 4000, 1500), 3)
 
 
 def test_low_priority_goes_when_nobody_else_waits(big, farm):
-    weir = farm.weir(big, workers=1, sections=WEIGHTS.replace("weight = 300", "priority = low"))
+    weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS.replace("weight = 300", "priority = low"))
     with From(weir.address, TENANTS[0]) as low, From(weir.address, TENANTS[1]) as other:
         assert low.call("PING") == other.call("PING") == "PONG"
         low.send(COUNT * 1000)
@@ -111,7 +111,7 @@ def test_low_priority_goes_when_nobody_else_waits(big, farm):
 def test_what_waits_does_not_wait_in_redis(redis, farm):
     """While another is there, and Redis does nothing, most of a flood stays where it can be chosen who is next."""
     n = 50_000
-    weir = farm.weir(redis, workers=1, sections=ADMIN)
+    weir = farm.weir(redis, workers=1, turns="on", sections=ADMIN)
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
         for _ in range(20):
             assert flood.ask(*["PING"] * 100) == ["PONG"] * 100
@@ -133,7 +133,7 @@ def test_what_waits_does_not_wait_in_redis(redis, farm):
 
 
 def test_order_and_transactions_hold_while_others_flood(redis, farm):
-    weir = farm.weir(redis, workers=1)
+    weir = farm.weir(redis, workers=1, turns="on")
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
         assert flood.call("PING") == other.call("PING") == "PONG"
         flood.send(encode("PING") * 5000 + pipeline("MULTI", "SET t 1") + encode("INCR", "t") * 3000 + encode("EXEC"))
@@ -145,7 +145,7 @@ def test_order_and_transactions_hold_while_others_flood(redis, farm):
 
 
 def test_who_leaves_while_it_waits_is_not_missed(redis, farm):
-    weir = farm.weir(redis, workers=1)
+    weir = farm.weir(redis, workers=1, turns="on")
     with From(weir.address, TENANTS[1]) as other:
         for _ in range(20):
             with From(weir.address, TENANTS[0]) as flood:
@@ -156,7 +156,7 @@ def test_who_leaves_while_it_waits_is_not_missed(redis, farm):
 
 
 def test_who_has_ended_its_side_is_answered(redis, farm):
-    weir = farm.weir(redis, workers=1)
+    weir = farm.weir(redis, workers=1, turns="on")
     with From(weir.address, TENANTS[0]) as flood, From(weir.address, TENANTS[1]) as other:
         assert flood.call("PING") == other.call("PING") == "PONG"
         flood.send(encode("PING") * 20_000)
