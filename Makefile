@@ -318,7 +318,10 @@ MAN  = $(wildcard docs/man/*.[1-9])
 install: build/weir ## install under PREFIX=/usr/local (and DESTDIR); a /etc/weir/weir.conf that is there stays
 	install -D -m 755 build/weir $(ROOT)/bin/weir
 	install -d $(ROOT)/share/doc/weir $(ROOT)/lib/systemd/system $(DESTDIR)$(SYSCONFDIR)/weir
-	install -m 644 README.md CHANGELOG.md $(wildcard docs/*.md) $(ROOT)/share/doc/weir
+	for page in README.md CHANGELOG.md $(wildcard docs/*.md); do \
+	    sed -e 's|](docs/|](|g' -e 's|](\.\./|](|g' -e 's|](LICENSE)|](copyright)|g' $$page >$(ROOT)/share/doc/weir/$${page##*/} || exit; done
+	chmod 644 $(ROOT)/share/doc/weir/*.md
+	install -D -m 644 -t $(ROOT)/share/doc/weir/conf conf/weir.conf conf/weir.logrotate
 	cp -r docs/grafana docs/images docs/prometheus $(ROOT)/share/doc/weir
 	install -m 644 LICENSE $(ROOT)/share/doc/weir/copyright
 	for page in $(MAN); do install -D -m 644 $$page $(ROOT)/share/man/man$${page##*.}/$${page##*/} || exit; done
@@ -331,9 +334,9 @@ install: build/weir ## install under PREFIX=/usr/local (and DESTDIR); a /etc/wei
 	chmod 644 $(ROOT)/lib/systemd/system/weir.service
 	[ -e $(DESTDIR)$(SYSCONFDIR)/weir/weir.conf ] || install -m 644 conf/weir.conf $(DESTDIR)$(SYSCONFDIR)/weir/weir.conf
 
-DEB = build/weir_$(VERSION).deb
+DEB = build/weir_$(subst -dev,~dev,$(VERSION))_$(shell dpkg --print-architecture).deb
 
-deb: build/weir ## a Debian package, build/weir_VERSION.deb
+deb: build/weir ## a Debian package, build/weir_VERSION_ARCHITECTURE.deb
 	@rm -rf $(DEB).root
 	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/$(DEB).root PREFIX=/usr SYSCONFDIR=/etc
 	@conf/debian/make-deb $(VERSION) $(DEB)

@@ -2,6 +2,7 @@
 
 import re
 import socket
+import subprocess
 import threading
 
 import pytest
@@ -78,6 +79,15 @@ def test_the_tutorial_prints_what_it_shows(farm, tmp_path, port):
     log = (tmp_path / "weir.log").read_text()
     assert not SANITIZER.search(log), log
     assert "stopping: SIGTERM" in log
+
+
+def test_the_tutorial_can_be_begun_again(tmp_path):
+    """Its folder is still there the second time."""
+    [line] = re.findall(r"^mkdir .*", (REPO / "docs/tutorial.md").read_text(), re.M)
+    command = line.replace("/tmp/weir-tutorial", str(tmp_path / "tutorial"))
+    for _ in range(2):
+        subprocess.run(["sh", "-ec", command], check=True)
+    assert (tmp_path / "tutorial").is_dir()
 
 
 # ---- what applications type ----

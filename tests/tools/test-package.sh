@@ -32,6 +32,17 @@ check_units() {
     systemd-analyze security --offline=true --threshold=$EXPOSURE $units/weir.service >/dev/null
 }
 
+# What the documents in folder $1 link to is there.
+check_links() {
+    local page target lost=0
+    for page in "$1"/*.md; do
+        while read -r target; do
+            [ -e "$1/$target" ] || { echo "${page##*/}: there is no $target" >&2; lost=1; }
+        done < <(grep -o ']([^)]*)' "$page" | sed -e 's/^](//' -e 's/)$//' -e 's/#.*//' | grep -v -e '^$' -e '://' | sort -u)
+    done
+    return $lost
+}
+
 # wait_for COMMAND...: at most 20 s
 wait_for() {
     local tries=0
@@ -57,6 +68,10 @@ inside() {
     chroot "$root" getent passwd weir >/dev/null
     chroot "$root" /usr/bin/weir -t -c /etc/weir/weir.conf
 
+    # With the operators' socket of the sample, in the folder that systemd makes for the service.
+    sed -i -e 's/^;\(\[admin\]\)/\1/' -e 's/^;\(socket = \)/\1/' "$root/etc/weir/weir.conf"
+    chroot "$root" install -d -o weir -g weir /run/weir
+
     redis-server --port 6379 --bind 127.0.0.1 --save '' --appendonly no --dir "$folder" >"$folder/redis.log" &
     wait_for redis-cli -p 6379 PING
     chroot --userspec=weir:weir "$root" /usr/bin/weir -c /etc/weir/weir.conf 2>"$folder/weir.log" &
@@ -64,6 +79,7 @@ inside() {
     wait_for redis-cli -p 6380 PING || { cat "$folder/weir.log" >&2; return 1; }
     [ "$(redis-cli -p 6380 SET k v)" = OK ]
     [ "$(redis-cli -p 6379 GET k)" = v ]
+    [ "$(redis-cli -s "$root/run/weir/admin.sock" LIMIT MODE)" = enforce ]
     kill "$weir"
     wait "$weir"
 
@@ -89,6 +105,10 @@ if ! command -v dpkg-shlibdeps >/dev/null; then
 fi
 deb=$(make -s -j"$(nproc)" deb | tail -n 1)
 root=$deb.root
+[ "$(basename "$deb")" = "$(dpkg-deb --show --showformat '${Package}_${Version}_${Architecture}' "$deb").deb" ]
+pass
+
+check_links "$root/usr/share/doc/weir"
 pass
 
 if command -v systemd-analyze >/dev/null; then
