@@ -382,6 +382,23 @@ def test_a_redis_that_hangs_is_the_first_thing_read(farm):
         wait_until(lambda: findings(weir).startswith("Nothing is wrong"), "it answers again", 20)
 
 
+def test_what_is_refused_is_in_clients_latency_alone(farm, redis):
+    """Redis is asked nothing, and clients are answered: the page says that refused commands count."""
+    weir = farm.weir(redis, sections=ADMIN + "[policy default]\ncmd.get = deny\n")
+    with weir.connect() as conn:
+
+        def is_seen():
+            conn.ask(*["GET x"] * 8)
+            points = stats(weir, 0)["history"]
+            return points if max(points["latency_p50_seconds"], default=0) > 0 else None
+
+        points = wait_until(is_seen, "a point with refusals", 20)
+    assert max(points["refused_per_second"]) > 0
+    assert stats(weir)["times"]["upstream"]["count"] == 0
+    _, _, body = get(weir, "/")
+    assert "refused ones too" in body.split('id="h-latency"')[1].split("</section>")[0]
+
+
 def test_deliberate_delay_is_no_latency(farm, redis):
     weir = farm.weir(redis, sections=ADMIN + "[policy default]\ncmd.get = 2/s over delay 20s\n")
     with weir.connect() as conn:
