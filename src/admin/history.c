@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin/own_lines.h"
 #include "admin/snapshot.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -175,9 +176,11 @@ static void push_limit(struct track *track, const struct snapshot_limit *limit, 
     track->at_point = now;
 }
 
-/* How much of the limit is used, by what passes now: only where there is one funnel, per policy or of one subject. */
-static void set_use(struct snapshot_limit *limit)
+/* How much of the limit is used, by what passes now: only where there is one funnel, per policy or of one subject, and one rate. */
+static void set_use(const struct snapshot *s, struct snapshot_limit *limit)
 {
+    if (own_lines_has(s, limit))
+        return;
     bool is_one = strcmp(limit->scope, "policy") == 0 || (limit->subjects == 1 && strcmp(limit->scope, "subject") == 0);
     double use = is_one && snapshot_limit_is_fast(limit) ? limit->allowed_per_s / limit->per_s : 0;
     if (use > limit->used)
@@ -226,7 +229,7 @@ static void note_limits(struct history *history, struct snapshot *s)
         struct track *track = &history->tracks[i];
         s->limits[i].allowed_per_s = (double)track->allowed[HISTORY_POINTS - 1];
         s->limits[i].over_per_s = (double)track->over[HISTORY_POINTS - 1];
-        set_use(&s->limits[i]);
+        set_use(s, &s->limits[i]);
         set_state(track, &s->limits[i], s->taken_ns);
         track->seen = decided(&s->limits[i]);
     }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "admin/holders.h"
+#include "admin/own_lines.h"
 #include "base/clock.h"
 #include "base/columns.h"
 
@@ -33,9 +34,9 @@ static void limit_rows(struct text *cells, const struct snapshot *s, bool is_act
         bool has_state = limit->state == LIMIT_REFUSING || limit->state == LIMIT_DELAYING;
         if (has_state == is_active)
             text_print(cells, "%s\t%s\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n",
-                       limit->rule, snapshot_limit_denies(limit) ? "-" : limit->amount, limit->action, limit->scope,
-                       standing(limit), limit->admitted, limit->delayed, limit->refused, limit->shadowed,
-                       limit->subjects);
+                       limit->rule, snapshot_limit_denies(limit) || limit->is_only_own ? "-" : limit->amount,
+                       limit->action, limit->scope, standing(limit), limit->admitted, limit->delayed, limit->refused,
+                       limit->shadowed, limit->subjects);
     }
 }
 
@@ -50,6 +51,31 @@ static void named(struct text *out, const struct snapshot *s)
                    s->named[i].results[TALLY_ERROR]);
     text_print(out, "\r\n");
     end_table(out, &cells);
+}
+
+static void put_end(struct text *out, uint64_t until_ns, uint64_t now_ns)
+{
+    if (until_ns == 0)
+        text_add(out, SLICE("-"));
+    else
+        text_print(out, "%" PRIu64 " s", until_ns > now_ns ? (until_ns - now_ns) / NS_PER_S : 0);
+}
+
+/* Of single subjects. */
+static void own_lines(struct text *out, const struct snapshot *s)
+{
+    struct text cells = {0};
+    text_print(&cells, "line of one\tfor\trate\tover\tends in\trefused/s\n");
+    for (size_t i = 0; i < s->n_owns; i++) {
+        const struct snapshot_own *own = &s->owns[i];
+        text_print(&cells, "%s\t%s\t%s\t%s\t", own->rule, own->subject, own->amount, own->action);
+        put_end(&cells, own->until_ns, s->taken_ns);
+        text_print(&cells, "\t%" PRIu64 "\n", own_lines_refused(s, own));
+    }
+    text_print(out, "\r\n");
+    end_table(out, &cells);
+    if (s->n_all_owns > s->n_owns)
+        text_print(out, "and %zu more: LIMIT LIST\r\n", s->n_all_owns - s->n_owns);
 }
 
 /* What refuses comes first. */
@@ -68,6 +94,8 @@ static void limits(struct text *out, const struct snapshot *s)
     limit_rows(&cells, s, true);
     limit_rows(&cells, s, false);
     end_table(out, &cells);
+    if (s->n_owns > 0)
+        own_lines(out, s);
     if (s->n_named > 0)
         named(out, s);
 }

@@ -6,6 +6,7 @@
 #include "admin/chart.h"
 #include "admin/figures.h"
 #include "admin/holders.h"
+#include "admin/own_lines.h"
 #include "limit/rate.h"
 
 #define SPARK_HEIGHT 28.0
@@ -99,7 +100,7 @@ static void describe_rate(struct text *out, const struct snapshot_limit *limit)
 }
 
 /* "commands 200/s burst 400, per subject, refuse", "commands denied" */
-static void describe(struct text *out, const struct snapshot_limit *limit)
+static void describe(struct text *out, const struct snapshot *s, const struct snapshot_limit *limit)
 {
     escaped(out, limit->unit);
     if (snapshot_limit_denies(limit))
@@ -108,6 +109,14 @@ static void describe(struct text *out, const struct snapshot_limit *limit)
         describe_rate(out, limit);
     if (limit->is_shadow && strcmp(limit->action, "shadow") != 0)
         text_add(out, SLICE(", shadow"));
+    struct text own = {0};
+    own_lines_name(&own, s, limit);
+    if (own.len > 0) {
+        text_add(out, SLICE("; "));
+        text_add_html(out, slice_of(own.at, own.len));
+    }
+    out->is_broken |= own.is_broken;
+    text_fini(&own);
 }
 
 /* What passes, and above it what does not; the dashed line is what is configured. */
@@ -188,7 +197,7 @@ static void who(struct text *out, const struct snapshot *s, size_t i)
     text_add(out, SLICE("<details><summary><span class=\"name\">"));
     escaped(out, limit->rule);
     text_add(out, SLICE("</span><span class=\"sub\">"));
-    describe(out, limit);
+    describe(out, s, limit);
     text_add(out, SLICE("</span></summary><p class=\"sub\">"));
     figure_count(out, limit->subjects);
     text_print(out, " subject%s in %s%s</p><ul class=\"holders\">", limit->subjects == 1 ? "" : "s", limit->policy,

@@ -25,6 +25,7 @@ void snapshot_put(struct snapshot *snapshot)
     history_free(snapshot->history);
     free(snapshot->nodes);
     free(snapshot->limits);
+    free(snapshot->owns);
     free(snapshot->named);
     free(snapshot);
 }

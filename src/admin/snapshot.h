@@ -27,11 +27,22 @@
 #define SNAPSHOT_RULE (LIMIT_LABEL_MAX + 8)
 
 #define SNAPSHOT_HOLDERS 5
+#define SNAPSHOT_OWNS 100
 
 /* Of the heaviest subjects one that uses a limit. */
 struct snapshot_holder {
     const struct top_entry *row; /* in snapshot.tops */
     double used;                 /* 0 to 1 */
+};
+
+/* A line that an operator has set for one subject. */
+struct snapshot_own {
+    uint16_t id; /* of the limit, which its policy's line, if there is one, has too */
+    char rule[SNAPSHOT_RULE];
+    char subject[SUBJECT_NAME_MAX + 1];
+    char amount[LIMIT_RATE_MAX];
+    char action[24];
+    uint64_t until_ns; /* monotonic; 0: until it is taken back */
 };
 
 struct snapshot_limit {
@@ -40,7 +51,8 @@ struct snapshot_limit {
     char amount[LIMIT_RATE_MAX]; /* "1000/s" */
     char unit[24], scope[24], action[24];
     bool is_shadow;
-    double per_s; /* its rate; 0: a gauge, or `deny` */
+    bool is_only_own; /* no line of its policy: lines of single subjects alone, in snapshot.owns; without a rate */
+    double per_s;     /* its rate; 0: a gauge, or `deny` */
     uint64_t burst;
     uint64_t admitted, delayed, refused, shadowed, near;
     uint64_t subjects; /* of its policy, in the table now */
@@ -55,10 +67,15 @@ struct snapshot_limit {
     enum limit_state state;
 };
 
-/* Does the current rate say how much of the limit is used? Not where the burst lasts for minutes or hours. */
+/* Does the current rate say how much of a limit is used? Not where the burst lasts for minutes or hours. */
+static inline bool snapshot_rate_is_fast(double per_s, uint64_t burst)
+{
+    return per_s > 0 && (double)burst <= 5 * per_s;
+}
+
 static inline bool snapshot_limit_is_fast(const struct snapshot_limit *limit)
 {
-    return limit->per_s > 0 && (double)limit->burst <= 5 * limit->per_s;
+    return snapshot_rate_is_fast(limit->per_s, limit->burst);
 }
 
 /* It has no rate, and nobody shares anything. */
@@ -171,6 +188,8 @@ struct snapshot {
 
     struct snapshot_limit *limits;
     size_t n_limits;
+    struct snapshot_own *owns; /* the first SNAPSHOT_OWNS */
+    size_t n_owns, n_all_owns;
     struct snapshot_named *named;
     size_t n_named;
     struct snapshot_top tops[TOP_BY_COUNT];

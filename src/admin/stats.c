@@ -2,6 +2,7 @@
 
 #include "admin/findings.h"
 #include "admin/holders.h"
+#include "admin/own_lines.h"
 #include "admin/json.h"
 #include "base/clock.h"
 
@@ -212,6 +213,15 @@ static void write_findings(struct text *out, const struct snapshot *s)
     findings_free(&findings);
 }
 
+static void write_own(struct text *out, const struct snapshot *s, const struct snapshot_limit *limit)
+{
+    struct text own = {0};
+    own_lines_name(&own, s, limit);
+    json_text(out, "own", own.len > 0 ? slice_of(own.at, own.len) : SLICE(""));
+    out->is_broken |= own.is_broken;
+    text_fini(&own);
+}
+
 static void write_limits(struct text *out, const struct snapshot *s, uint64_t after)
 {
     json_open_list(out, "limits");
@@ -224,6 +234,7 @@ static void write_limits(struct text *out, const struct snapshot *s, uint64_t af
         json_string(out, "amount", limit->amount);
         json_real(out, "per_second", limit->per_s);
         json_number(out, "burst", limit->burst);
+        write_own(out, s, limit);
         json_string(out, "scope", limit->scope);
         json_string(out, "over", limit->action);
         json_string(out, "mode", limit->is_shadow ? "shadow" : "enforce");

@@ -231,6 +231,7 @@ static void list(struct client *client, const struct limit_words *words, struct 
         .policies = rules->policies,
         .variants = exceptions_variants(rules->exceptions),
         .tallies = settings->tallies,
+        .tops = settings->tops,
         .n_workers = settings->n_workers,
         .named = rules->named,
         .when_down = rules->when_down,

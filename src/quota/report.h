@@ -52,6 +52,7 @@ struct report_list {
     const struct policies *policies;
     const struct variants *variants; /* limits of single subjects */
     struct tally *const *tallies;    /* summed over the workers */
+    struct top *const *tops;         /* the workers': whom the limits of single subjects refuse */
     unsigned n_workers;
     const struct named *named;
     enum quota_when_down when_down; /* limit-when-down */

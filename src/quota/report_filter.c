@@ -31,6 +31,11 @@ bool report_filter_shows(const struct report_filter *filter, const struct limit 
             (atomic_load_explicit(&filter->stopping[limit->id], memory_order_relaxed) & 1U << WHOM_REFUSED) != 0);
 }
 
+bool report_filter_shows_own(const struct report_filter *filter, const struct limit *limit, bool is_refusing)
+{
+    return is_named_so(filter, limit->label) && (filter->stopping == NULL || is_refusing);
+}
+
 /* The keys of named limits that are refused most lately say which limits refuse. Out of memory: none of them. */
 struct refused_lately {
     struct top_entry rows[TOP_SUBJECTS];

@@ -26,6 +26,9 @@ bool report_filter_is_good(const struct report_filter *filter);
 
 bool report_filter_shows(const struct report_filter *filter, const struct limit *limit);
 
+/* The same for a limit of one subject, which has no tallies of its own: does it refuse that subject now? */
+bool report_filter_shows_own(const struct report_filter *filter, const struct limit *limit, bool is_refusing);
+
 /* Which named ones refuse now: to be freed. NULL: that is not asked; or out of memory, and none is shown. */
 struct refused_lately;
 struct refused_lately *report_filter_look(const struct report_filter *filter, uint64_t now_ns);

@@ -61,25 +61,57 @@ static void list_named(struct build *out, const struct named_limit *limit, enum 
     list_overrides(out, limit->overrides, now_ns);
 }
 
+/* The subjects that are refused most lately. */
+struct refused_subjects {
+    struct top_entry rows[TOP_SUBJECTS];
+    size_t n;
+};
+
+/* How many of that subject the limit refuses a second; below 0: none lately. */
+static double refused_rate(const struct refused_subjects *refused, const char *subject, const struct limit *limit)
+{
+    for (size_t i = 0; i < refused->n; i++) {
+        const struct top_entry *row = &refused->rows[i];
+        if (row->refused_by == limit->id && slice_eq(slice_of(row->subject, row->subject_len), slice_str(subject)))
+            return (double)row->per_s;
+    }
+    return -1;
+}
+
+static void list_variant(struct build *out, const struct variant *one, const struct limit *limit, double refused_per_s,
+                         uint64_t now_ns)
+{
+    build_map(out, 7 + REPORT_SET_FIELDS);
+    report_limit(out, limit);
+    report_number(out, "refused_per_s", refused_per_s > 0 ? (uint64_t)refused_per_s : 0);
+    report_set_fields(out, limit, slice_str(one->subject), now_ns);
+}
+
 /*
- * Those that an operator has set for single subjects; what they admit and refuse is counted with their policies' limits.
- * Returns how many.
+ * Those that an operator has set for single subjects; what they admit and refuse is counted with their policies' limits,
+ * so whether one refuses is known from who is refused. Returns how many.
  */
 static size_t list_variants(struct build *out, const struct report_list *list, uint64_t now_ns)
 {
     size_t n = 0;
     const struct variants *variants = list->variants;
+    struct refused_subjects *refused = variants->n > 0 ? malloc(sizeof *refused) : NULL;
+    if (refused == NULL) {
+        out->is_broken |= variants->n > 0;
+        return 0;
+    }
+    refused->n = top_heaviest(list->tops, list->n_workers, TOP_REFUSED, now_ns, refused->rows, TOP_SUBJECTS);
     for (size_t i = 0; i < variants->n; i++) {
         const struct policy *policy = variants->at[i].policy;
         for (size_t j = 0; j < policy->n_limits; j++) {
-            if (!policy->limits[j].is_own || !report_filter_shows(&list->filter, &policy->limits[j]))
+            double per_s = refused_rate(refused, variants->at[i].subject, &policy->limits[j]);
+            if (!policy->limits[j].is_own || !report_filter_shows_own(&list->filter, &policy->limits[j], per_s >= 0))
                 continue;
             n++;
-            build_map(out, 6 + REPORT_SET_FIELDS);
-            report_limit(out, &policy->limits[j]);
-            report_set_fields(out, &policy->limits[j], slice_str(variants->at[i].subject), now_ns);
+            list_variant(out, &variants->at[i], &policy->limits[j], per_s, now_ns);
         }
     }
+    free(refused);
     return n;
 }
 

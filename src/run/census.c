@@ -73,25 +73,95 @@ static enum limit_state limit_state_of(const struct front_settings *settings, ui
     return (stopping & 1 << WHOM_DELAYED) != 0 ? LIMIT_DELAYING : LIMIT_CALM;
 }
 
+static void take_limit(struct snapshot_limit *to, const struct census *census, const struct policy *policy,
+                       const struct limit *limit)
+{
+    describe(to, governor_rules(census->governor)->policies, policy, limit);
+    sum_tallies(to, census, limit->id);
+    to->state = limit_state_of(census->settings, limit->id);
+}
+
+/* ---- those of single subjects ---- */
+
+static bool has_row(const struct snapshot *s, uint16_t id)
+{
+    for (size_t i = 0; i < s->n_limits; i++)
+        if (s->limits[i].id == id)
+            return true;
+    return false;
+}
+
+/* Not as any other row: as name_rule does it. */
+static void name_only_own(const struct snapshot *s, struct snapshot_limit *to, const char *label)
+{
+    unsigned same = 1;
+    size_t len = strlen(label);
+    for (const struct snapshot_limit *at = s->limits; at < to; at++)
+        same += strncmp(at->rule, label, len) == 0 && (at->rule[len] == '\0' || at->rule[len] == '#');
+    snprintf(to->rule, sizeof to->rule, "%s", label);
+    if (same > 1)
+        snprintf(to->rule + len, sizeof to->rule - len, "#%u", same);
+}
+
+/* The policy has no such line: what single subjects have of it is a row of its own. */
+static void add_only_own(struct snapshot *s, const struct census *census, const struct policy *policy,
+                         const struct limit *limit)
+{
+    struct snapshot_limit *to = &s->limits[s->n_limits++];
+    name_only_own(s, to, limit->label);
+    take_limit(to, census, policy, limit);
+    to->is_only_own = true;
+    to->per_s = 0;
+    to->burst = 0;
+    to->amount[0] = '\0';
+}
+
+static void add_own(struct snapshot *s, const struct census *census, const struct variant *variant,
+                    const struct limit *limit)
+{
+    if (s->n_all_owns++ >= SNAPSHOT_OWNS)
+        return;
+    struct snapshot_own *own = &s->owns[s->n_owns++];
+    own->id = limit->id;
+    own->until_ns = limit->until_ns;
+    copy(own->rule, sizeof own->rule, slice_str(limit->label));
+    copy(own->subject, sizeof own->subject, slice_str(variant->subject));
+    copy(own->action, sizeof own->action, action_name((enum action)limit->action));
+    limit_print_rate(limit, own->amount);
+    if (!has_row(s, limit->id))
+        add_only_own(s, census, variant->policy, limit);
+}
+
+static void take_owns(struct snapshot *s, const struct census *census)
+{
+    const struct variants *variants = exceptions_variants(governor_rules(census->governor)->exceptions);
+    for (size_t i = 0; i < variants->n; i++)
+        for (size_t l = 0; l < variants->at[i].policy->n_limits; l++)
+            if (variants->at[i].policy->limits[l].is_own)
+                add_own(s, census, &variants->at[i], &variants->at[i].policy->limits[l]);
+}
+
 /* False: out of memory. */
 static bool take_limits(struct snapshot *s, const struct census *census)
 {
-    const struct policies *policies = governor_rules(census->governor)->policies;
-    for (size_t p = 0; p < policies_count(policies); p++)
-        s->n_limits += policies_at(policies, p)->n_limits;
-    s->limits = calloc(s->n_limits + 1, sizeof *s->limits);
-    if (s->limits == NULL)
+    const struct rules *rules = governor_rules(census->governor);
+    size_t n_owns = exceptions_variants(rules->exceptions)->n > 0 ? SNAPSHOT_OWNS : 0;
+    size_t n = 0;
+    for (size_t p = 0; p < policies_count(rules->policies); p++)
+        n += policies_at(rules->policies, p)->n_limits;
+    s->limits = calloc(n + n_owns + 1, sizeof *s->limits);
+    s->owns = calloc(n_owns + 1, sizeof *s->owns);
+    if (s->limits == NULL || s->owns == NULL)
         return false;
-    size_t i = 0;
-    for (size_t p = 0; p < policies_count(policies); p++) {
-        const struct policy *policy = policies_at(policies, p);
-        for (size_t l = 0; l < policy->n_limits; l++, i++) {
-            name_rule(s->limits, i, policy, l);
-            describe(&s->limits[i], policies, policy, &policy->limits[l]);
-            sum_tallies(&s->limits[i], census, policy->limits[l].id);
-            s->limits[i].state = limit_state_of(census->settings, policy->limits[l].id);
+    for (size_t p = 0; p < policies_count(rules->policies); p++) {
+        const struct policy *policy = policies_at(rules->policies, p);
+        struct snapshot_limit *of_policy = s->limits + s->n_limits;
+        for (size_t l = 0; l < policy->n_limits; l++, s->n_limits++) {
+            name_rule(of_policy, l, policy, l);
+            take_limit(&of_policy[l], census, policy, &policy->limits[l]);
         }
     }
+    take_owns(s, census);
     return true;
 }
 
@@ -326,8 +396,7 @@ static void take_tops(struct snapshot *s, const struct census *census)
         s->tops[by].n = top_heaviest(census->settings->tops, census->config->workers, (enum top_by)by, s->taken_ns,
                                      s->tops[by].rows, SNAPSHOT_TOP);
     if (census->crew != NULL)
-        fullness_look(s, governor_rules(census->governor)->policies, census->settings->subjects,
-                      census->settings->key_subjects);
+        fullness_look(s, governor_rules(census->governor), census->settings->subjects, census->settings->key_subjects);
 }
 
 struct snapshot *census_look(const struct census *census)

@@ -4,13 +4,17 @@
 
 #include "limit/gate.h"
 
+#define NS_IN_S 1e9
+
 /* The sources. */
 struct look {
     struct subjects *tables[2];
     uint64_t now_ns;
     uint32_t block_id; /* what blocks refuse is no use of a limit */
     const struct policy *policy;
+    const struct exceptions *exceptions;
     struct snapshot_limit *limits; /* the policy's */
+    struct snapshot_limit *end;    /* of all */
 };
 
 /* ---- the fullest of each limit ---- */
@@ -67,34 +71,61 @@ static bool says_something(const struct limit *limit, enum scope scope)
     return limit->scope == scope && limit->action != OVER_DENY && limit->rate.burst > 1;
 }
 
-static void look_at_funnels(const struct look *look, struct subject *holder, enum scope scope,
-                            const struct top_entry *row)
+/* The row of that limit; NULL: it has none. Those of the policy, then those that only single subjects have. */
+static struct snapshot_limit *row_of(const struct look *look, uint16_t id)
 {
-    struct account account = {.policy = look->policy};
-    account.holders[scope] = holder;
     for (unsigned i = 0; i < look->policy->n_limits; i++)
-        if (says_something(&look->policy->limits[i], scope))
-            raise_to(&look->limits[i], used_of(&account, i, look->now_ns), row);
+        if (look->limits[i].id == id)
+            return &look->limits[i];
+    struct snapshot_limit *at = look->end;
+    while (at > look->limits && at[-1].is_only_own)
+        if ((--at)->id == id)
+            return at;
+    return NULL;
 }
 
-static void look_at_subject(const struct look *look, struct subjects *table, const struct top_entry *row)
+/* By what binds the holder: a subject may have lines of its own. */
+static void look_at_funnels(const struct look *look, const struct policy *bound, struct subject *holder,
+                            enum scope scope, const struct top_entry *top)
 {
-    struct subject *subject = subject_find(table, slice_of(row->subject, row->subject_len));
+    struct account account = {.policy = bound};
+    account.holders[scope] = holder;
+    for (unsigned i = 0; i < bound->n_limits; i++) {
+        struct snapshot_limit *row =
+            says_something(&bound->limits[i], scope) ? row_of(look, bound->limits[i].id) : NULL;
+        if (row != NULL)
+            raise_to(row, used_of(&account, i, look->now_ns), top);
+    }
+}
+
+static const struct policy *what_binds(const struct look *look, const struct top_entry *top)
+{
+    return exceptions_bind(look->exceptions, look->policy, slice_of(top->subject, top->subject_len));
+}
+
+static void look_at_subject(const struct look *look, struct subjects *table, const struct top_entry *top)
+{
+    struct subject *subject = subject_find(table, slice_of(top->subject, top->subject_len));
     if (subject == NULL)
         return;
     if (subject->record == look->policy->record)
-        look_at_funnels(look, subject, PER_SUBJECT, row);
+        look_at_funnels(look, what_binds(look, top), subject, PER_SUBJECT, top);
     subject_put(table, subject);
 }
 
 /* For a limit on all commands the subject's rate counts too, since its commands may come one by one. */
-static void look_at_rate(const struct look *look, const struct top_entry *row)
+static void look_at_rate(const struct look *look, const struct top_entry *top)
 {
-    for (unsigned i = 0; i < look->policy->n_limits; i++) {
-        const struct limit *limit = &look->policy->limits[i];
+    const struct policy *bound = what_binds(look, top);
+    for (unsigned i = 0; i < bound->n_limits; i++) {
+        const struct limit *limit = &bound->limits[i];
         bool is_whole = limit->unit == UNIT_COMMANDS && slice_eq(class_name(limit->class), SLICE("all"));
-        if (is_whole && limit->scope == PER_SUBJECT && snapshot_limit_is_fast(&look->limits[i]))
-            raise_to(&look->limits[i], (double)row->per_s / look->limits[i].per_s, row);
+        if (!is_whole || limit->scope != PER_SUBJECT || limit->action == OVER_DENY)
+            continue;
+        double per_s = (double)limit->rate.count * NS_IN_S / (double)limit->rate.period_ns;
+        struct snapshot_limit *row = snapshot_rate_is_fast(per_s, limit->rate.burst) ? row_of(look, limit->id) : NULL;
+        if (row != NULL)
+            raise_to(row, (double)top->per_s / per_s, top);
     }
 }
 
@@ -111,14 +142,20 @@ static void look_at_top(const struct look *look, const struct snapshot_top *top,
     }
 }
 
-void fullness_look(struct snapshot *snapshot, const struct policies *policies, struct subjects *subjects,
+void fullness_look(struct snapshot *snapshot, const struct rules *rules, struct subjects *subjects,
                    struct subjects *key_subjects)
 {
-    struct look look = {{subjects, key_subjects}, snapshot->taken_ns, snapshot->block_id, NULL, snapshot->limits};
+    const struct policies *policies = rules->policies;
+    struct look look = {.tables = {subjects, key_subjects},
+                        .now_ns = snapshot->taken_ns,
+                        .block_id = snapshot->block_id,
+                        .exceptions = rules->exceptions,
+                        .limits = snapshot->limits,
+                        .end = snapshot->limits + snapshot->n_limits};
     for (size_t p = 0; p < policies_count(policies); p++) {
         look.policy = policies_at(policies, p);
         if (look.policy->record->everybody != NULL)
-            look_at_funnels(&look, look.policy->record->everybody, PER_POLICY, NULL);
+            look_at_funnels(&look, look.policy, look.policy->record->everybody, PER_POLICY, NULL);
         for (int by = 0; by < TOP_BY_COUNT; by++)
             look_at_top(&look, &snapshot->tops[by], by == TOP_COMMANDS);
         look.limits += look.policy->n_limits;

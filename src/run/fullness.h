@@ -6,11 +6,11 @@
 #define WEIR_RUN_FULLNESS_H
 
 #include "admin/snapshot.h"
-#include "limit/policy.h"
+#include "front/rules.h"
 #include "limit/subjects.h"
 
-/* Set `used` and `fullest` of snapshot->limits, which are in the order of `policies`, using snapshot->tops. */
-void fullness_look(struct snapshot *snapshot, const struct policies *policies, struct subjects *subjects,
+/* Set `used` and `fullest` of snapshot->limits, which are in the order of their policies, using snapshot->tops. */
+void fullness_look(struct snapshot *snapshot, const struct rules *rules, struct subjects *subjects,
                    struct subjects *key_subjects);
 
 #endif

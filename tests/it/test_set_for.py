@@ -1,6 +1,7 @@
 """LIMIT SET ... FOR a subject, and for a time (EX): what holds for whom, how long, and where it is told."""
 
 import pytest
+from kit.admin import ADMIN, get, stats
 from kit.decisions import speaking
 from kit.harness import MODE_IDS, MODES, wait_until
 from kit.limits import OPERATOR, limit_of, login, operator, order, passed, plain
@@ -192,3 +193,52 @@ def test_wrong_orders_are_errors(weir):
             reply = op.call("LIMIT", *command.split())
             assert isinstance(reply, Error) and reply.startswith(error), (command, reply)
         assert op.call("LIMIT", "DIFF") == []
+
+
+# ---- where it is told ----
+
+
+def test_only_the_line_that_refuses_is_listed_as_refusing(farm, redis, users):
+    weir = farm.weir(redis, sections="[policy free]\nmatch = user:*\nread = 2/d\nwrite = 90/d\n" + OPERATOR, workers=2)
+    give(weir, "SET", "free", "read", "50/d", "FOR", "user:alice")
+    with login(weir, "alice") as a, login(weir, "bob") as b:
+
+        def refusing(who, conn):
+            conn.ask(*["GET k"] * 30)
+            rows = [plain(row) for row in order(weir, "LIST", "REFUSING")]
+            return rows if [row for row in rows if row.get("for") == who] else None
+
+        assert passed(a.ask(*["GET k"] * 5)) == 5
+        assert passed(b.ask(*["GET k"] * 30)) == 2
+        wait_until(lambda: order(weir, "LIST", "REFUSING"), "it is known that free/read refuses")
+        assert [plain(row).get("for") for row in order(weir, "LIST", "REFUSING")] == [None], "alice is not refused"
+        own = [plain(row) for row in order(weir, "LIST") if plain(row).get("for") == "user:alice"]
+        assert [row["refused_per_s"] for row in own] == [0]
+        rows = wait_until(lambda: refusing("user:alice", a), "it is known that hers refuses")
+        assert rows[-1]["rate"] == "50/d" and rows[-1]["refused_per_s"] > 0
+
+
+def test_lines_of_single_subjects_are_seen(farm, redis, users):
+    weir = farm.weir(redis, sections="[policy free]\nmatch = user:*\nread = 20/d\n" + OPERATOR + ADMIN.replace("[admin]\n", ""))
+    give(weir, "SET", "free", "read", "5/d", "FOR", "user:alice", "EX", "1h")
+    give(weir, "SET", "free", "write", "7/d", "FOR", "user:alice")
+    with login(weir, "alice") as a, operator(weir) as op:
+        assert passed(a.ask(*["GET k"] * 9)) == 5
+
+        def full():
+            a.ask(*["GET k"] * 20)
+            found = {limit["rule"]: limit for limit in stats(weir)["limits"]}
+            return found if found["free/read"]["used"] > 0.9 else None
+
+        found = wait_until(full, "her own line is full")
+        assert found["free/read"]["fullest_subject"] == "user:alice"
+        assert (found["free/read"]["amount"], found["free/read"]["own"]) == ("20/d", "5/d for user:alice")
+        assert (found["free/write"]["amount"], found["free/write"]["own"]) == ("", "7/d for user:alice"), "the policy has none"
+        assert "per subject, refuse; 5/d for user:alice<" in get(weir, "/")[2]
+        assert 'rule="free/write"' in get(weir, "/metrics")[2]
+        lines = [line.split() for line in op.call("INFO", "limits").decode().splitlines()]
+        rows = [line for line in lines if "user:alice" in line]
+        assert [row[:4] for row in rows] == [["free/read", "user:alice", "5/d", "refuse"], ["free/write", "user:alice", "7/d", "refuse"]]
+        assert 3500 < int(rows[0][4]) <= 3600 and rows[1][4] == "-"
+        give(weir, "UNSET", "free", "write", "FOR", "user:alice")
+        wait_until(lambda: [limit["rule"] for limit in stats(weir)["limits"]] == ["free/read"], "it is gone")

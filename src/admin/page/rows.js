@@ -12,7 +12,8 @@ const exactBytes = (n) => {
 };
 const describeRate = (l) => (l.amount ? ' ' + l.amount : '') +
   (l.per_second > 0 ? ' burst ' + (isOfBytes(l) ? exactBytes(l.burst) : l.burst) : '') + ', per ' + l.scope + ', ' + l.over;
-const describe = (l) => l.unit + (l.over === 'deny' ? ' denied' : describeRate(l)) + (l.mode === 'shadow' && l.over !== 'shadow' ? ', shadow' : '');
+const describe = (l) => l.unit + (l.over === 'deny' ? ' denied' : describeRate(l)) + (l.mode === 'shadow' && l.over !== 'shadow' ? ', shadow' : '') +
+  (l.own ? '; ' + l.own : '');
 
 const buildLimit = (row) => {
   const [name, , passing, , chart, use] = row.cells, key = row.node.dataset.key;

@@ -1,0 +1,19 @@
+/*
+ * The lines that operators have set for single subjects, as they are told beside the limits of policies.
+ */
+#ifndef WEIR_ADMIN_OWN_LINES_H
+#define WEIR_ADMIN_OWN_LINES_H
+
+#include "admin/snapshot.h"
+#include "base/text.h"
+
+/* "5/s for user:ann, 9/s for user:bob and 3 more"; nothing where nobody has a line of that limit. */
+void own_lines_name(struct text *out, const struct snapshot *snapshot, const struct snapshot_limit *limit);
+
+/* Does anybody have one? */
+bool own_lines_has(const struct snapshot *snapshot, const struct snapshot_limit *limit);
+
+/* How many commands of its subject the line refuses a second. */
+uint64_t own_lines_refused(const struct snapshot *snapshot, const struct snapshot_own *own);
+
+#endif
