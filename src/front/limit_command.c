@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/near.h"
 #include "front/answer.h"
 #include "front/limit_people.h"
 #include "front/limit_words.h"
 #include "front/orders.h"
 #include "front/payer.h"
 #include "front/session.h"
+#include "limit/named_subject.h"
 #include "limit/own.h"
 #include "quota/quota.h"
 #include "quota/report.h"
@@ -42,16 +44,33 @@ static bool fits_arity(int arity, uint32_t argc)
     return arity >= 0 ? argc == (uint32_t)arity : argc >= (uint32_t)-arity;
 }
 
+static struct slice subcommand_at(const void *arg, size_t i)
+{
+    const char *bar = strchr(own_row(i)->name, '|');
+    (void)arg;
+    return bar != NULL ? slice_str(bar + 1) : SLICE("");
+}
+
+static int print_unknown(struct slice word, char *out)
+{
+    struct slice near = near_name(word, own_count(), subcommand_at, NULL);
+    if (near.len == 0)
+        return snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s'. Try LIMIT HELP.",
+                        (int)(word.len < 128 ? word.len : 128), word.at);
+    int len = snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s' (did you mean ", (int)word.len, word.at);
+    for (size_t i = 0; i < near.len; i++)
+        out[len++] = ascii_upper(near.at[i]);
+    return len + snprintf(out + len, OWN_ERROR_ROOM - (size_t)len, "?). Try LIMIT HELP.");
+}
+
 size_t limit_command_check(const struct client *client, const struct request *request, char *out)
 {
     const struct own *own = own_row(request->command->own - 1U);
-    int shown = (int)(request->args[0].len < 128 ? request->args[0].len : 128);
     int len = 0;
     if (!client->is_operator && session_must_log_in(client))
         len = snprintf(out, OWN_ERROR_ROOM, "-NOAUTH Authentication required.");
     else if (request->command->has_subcommands && request->argc > 1)
-        len = snprintf(out, OWN_ERROR_ROOM, "-ERR unknown subcommand '%.*s'. Try LIMIT HELP.", shown,
-                       request->args[0].at);
+        len = print_unknown(request->args[0], out);
     else if (!fits_arity(own->arity, request->argc))
         len = snprintf(out, OWN_ERROR_ROOM, "-ERR wrong number of arguments for '%s' command", own->name);
     else if (session_may_only_subscribe(client))
@@ -111,9 +130,7 @@ static void tell_status(struct client *client, struct build *out, const struct r
 
 static void status(struct client *client, const struct limit_words *words, struct build *out)
 {
-    if (words->n != 2 && !(words->n == 4 && limit_word_is(words, 2, "for")))
-        limit_words_error(words, !limit_word_is(words, 2, "for") ? 2 : words->n < 4 ? 3 : 4, out);
-    else
+    if (limit_people_may_name(words, out))
         about(client, out, words->n == 4 ? words->at[3] : SLICE(""), words->n == 4, tell_status, NULL);
 }
 
@@ -139,6 +156,24 @@ static void tell_explained(struct client *client, struct build *out, const struc
     report_explain(out, front->rules->policies, front->commands, &explained, &call);
 }
 
+/* FOR and a subject, where they are not the end, or all there is. False: `out` is an error. */
+static bool is_explicable(struct client *client, const struct limit_words *words, struct build *out)
+{
+    char why[256];
+    struct named_subject named;
+    for (size_t i = 2; is_operator(client) && i + 1 < words->n; i++) {
+        if (!limit_word_is(words, i, "for") || (i > 2 && i + 2 == words->n) ||
+            !named_subject_read(&named, &client->front->rules->identity, words->at[i + 1], why, sizeof why))
+            continue;
+        if (i == 2)
+            build_error(out, SLICE("ERR syntax error, a command is missing in front of 'FOR'"));
+        else
+            limit_words_error(words, i + 2, out);
+        return false;
+    }
+    return true;
+}
+
 /* LIMIT EXPLAIN command [arg ...] [FOR subject] */
 static void explain(struct client *client, const struct limit_words *words, struct build *out)
 {
@@ -146,6 +181,8 @@ static void explain(struct client *client, const struct limit_words *words, stru
     bool has_other = n >= 3 && is_operator(client) && limit_word_is(words, words->n - 2, "for");
     if (has_other)
         n -= 2;
+    if (!is_explicable(client, words, out))
+        return;
     size_t room = EMIT_HEADER_MAX * (n + 1);
     for (size_t i = 0; i < n; i++)
         room += words->at[2 + i].len + 2;
@@ -172,6 +209,18 @@ static bool take_by(struct slice word, enum top_by *by)
     return false;
 }
 
+/* What is wrong from word i on. */
+static void refuse_top(const struct limit_words *words, size_t i, struct build *out)
+{
+    const char *known[TOP_BY_COUNT + 1] = {"limited"};
+    for (unsigned by = 0; by < TOP_BY_COUNT; by++)
+        known[by + 1] = top_name((enum top_by)by);
+    if (!limit_word_is(words, i, "by") || words->n > i + 2)
+        limit_words_error(words, limit_word_is(words, i, "by") ? i + 2 : i, out);
+    else
+        limit_words_unknown(words, i + 1, known, TOP_BY_COUNT + 1, out);
+}
+
 /* LIMIT TOP [n] [BY what] */
 static void top(struct client *client, const struct limit_words *words, struct build *out)
 {
@@ -179,15 +228,13 @@ static void top(struct client *client, const struct limit_words *words, struct b
     enum top_by by = TOP_COMMANDS;
     size_t n = 10;
     size_t i = 2;
-    if (i < words->n && !limit_word_is(words, i, "by") && !limit_words_count(words, i++, n, &n)) {
-        build_error(out, SLICE("ERR value is not an integer or out of range"));
+    if (i < words->n && !limit_word_is(words, i, "by") && !limit_words_count(words, i++, n, &n, out))
         return;
-    }
     bool has_by = words->n == i + 2 && limit_word_is(words, i, "by");
     bool is_of_keys = has_by && limit_word_is(words, i + 1, "limited");
     n = n < ROWS_MAX ? n : ROWS_MAX;
     if (i < words->n && !is_of_keys && !(has_by && take_by(words->at[i + 1], &by)))
-        limit_words_error(words, !limit_word_is(words, i, "by") ? i : words->n > i + 2 ? i + 2 : i + 1, out);
+        refuse_top(words, i, out);
     else if (is_of_keys)
         report_top_limited(out, settings->quota.limited, n, client->front->loop->now_ns);
     else
@@ -207,9 +254,7 @@ static void tell_log(struct client *client, const struct limit_words *words, str
     size_t n;
     if (words->n > 3)
         limit_words_error(words, 3, out);
-    else if (!limit_words_count(words, 2, 10, &n))
-        build_error(out, SLICE("ERR value is not an integer or out of range"));
-    else
+    else if (limit_words_count(words, 2, 10, &n, out))
         report_log(out, client->front->settings->journal, n < JOURNAL_EVENTS ? n : JOURNAL_EVENTS);
 }
 
@@ -217,6 +262,25 @@ static void tell_log(struct client *client, const struct limit_words *words, str
 static void tell_slow(struct client *client, const struct limit_words *words, struct build *out)
 {
     slow_report(out, client->front->settings->slowlog, words->at + 2, words->n - 2);
+}
+
+/* A pattern that is a policy's name, or begins as REFUSING does, fits nothing: say what is meant. False: `out` is an error. */
+static bool is_name_of_limits(const struct rules *rules, const struct limit_words *words, struct build *out)
+{
+    char text[160];
+    const struct policy *policy = policies_find(rules->policies, words->at[2]);
+    if (named_find(rules->named, words->at[2]) != NULL)
+        return true;
+    if (policy != NULL) {
+        int len =
+            snprintf(text, sizeof text, "ERR no limit is called %s (did you mean %s/*?)", policy->name, policy->name);
+        build_error(out, slice_of(text, (size_t)len));
+        return false;
+    }
+    if (words->at[2].len < 5 || !slice_eq_nocase(slice_of(words->at[2].at, 5), SLICE("refus")))
+        return true;
+    limit_words_token_meant(words, 2, "REFUSING", out);
+    return false;
 }
 
 /* LIMIT LIST [pattern] [REFUSING] */
@@ -241,6 +305,8 @@ static void list(struct client *client, const struct limit_words *words, struct 
     };
     if (n > 3)
         limit_words_error(words, 3, out);
+    else if (n == 3 && !is_name_of_limits(rules, words, out))
+        return;
     else if (!report_filter_is_good(&some.filter))
         build_error(out, SLICE("ERR a pattern is at most 128 bytes, and a [ in it has its ]"));
     else
@@ -297,10 +363,29 @@ static void unset_for(struct client *client, const struct limit_words *words, st
         limit_words_error(words, !limit_word_is(words, 4, "for") ? 4 : words->n < 6 ? 5 : 6, out);
 }
 
+/* LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ..., each with [FOR subject] [EX time] */
+static void set(struct client *client, const struct limit_words *words, struct build *out)
+{
+    struct limit_span span;
+    bool is_named = limit_word_is(words, 2, "limit");
+    size_t fault = limit_words_span(words, LIMIT_SET_SPAN, &span);
+    if (fault == 0 && is_named && span.time > 0 && span.subject == 0)
+        build_error(out, SLICE("ERR EX is for the rates of one key: FOR key is missing"));
+    else if (fault > 0)
+        limit_words_span_error(words, fault, &span, out);
+    else if (is_named || span.subject == 0 || limit_people_is_one(client, words->at[span.subject], out))
+        orders_give(client, is_named ? ORDER_SET_LIMIT : ORDER_SET, words, out);
+}
+
 /* LIMIT SUGGEST [policy] [CLASS class] */
 static void suggest(struct client *client, const struct limit_words *words, struct build *out)
 {
-    if (words->n <= 3 || (words->n <= 5 && limit_word_is(words, words->n - 2, "class")))
+    if (words->n == 4 && !limit_word_is(words, 2, "class") && !limit_word_is(words, 3, "class"))
+        limit_words_token_missing(words, 3, "CLASS", out);
+    else if (words->n == 3 && limit_word_is(words, 2, "class") &&
+             policies_find(client->front->rules->policies, SLICE("class")) == NULL)
+        limit_words_error(words, 3, out);
+    else if (words->n <= 3 || (words->n <= 5 && limit_word_is(words, words->n - 2, "class")))
         orders_give(client, ORDER_SUGGEST, words, out);
     else
         limit_words_error(words,
@@ -332,7 +417,7 @@ static const struct {
     {"kick", limit_people_kick, 0},
     {"suggest", suggest, 0},
     {"mode", NULL, ORDER_MODE},
-    {"set", NULL, ORDER_SET},
+    {"set", set, 0},
     {"unset", NULL, ORDER_UNSET},
     {"diff", NULL, ORDER_DIFF},
     {"reload", NULL, ORDER_RELOAD},
@@ -346,8 +431,6 @@ static void run(struct client *client, const struct limit_words *words, struct b
         bool is_order = subcommands[i].tell == NULL;
         if (is_order && subcommands[i].order == ORDER_MODE && words->n == 2)
             mode(client, words, out);
-        else if (is_order && subcommands[i].order == ORDER_SET && limit_word_is(words, 2, "limit"))
-            orders_give(client, ORDER_SET_LIMIT, words, out);
         else if (is_order && subcommands[i].order == ORDER_UNSET && words->n > 4)
             unset_for(client, words, out);
         else if (is_order)

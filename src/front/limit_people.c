@@ -5,6 +5,7 @@
 #include "base/why.h"
 #include "front/orders.h"
 #include "limit/named_subject.h"
+#include "limit/rate.h"
 
 #define BLOCKS_TOLD 1000 /* by LIMIT BLOCKS alone */
 #define WHY_ROOM 512
@@ -17,27 +18,73 @@ static bool refuse(struct build *out, const char *why)
     return false;
 }
 
+/* ---- one subject ---- */
+
+static bool has_come(struct subjects *table, struct slice name)
+{
+    struct subject *subject = subject_find(table, name);
+    if (subject != NULL)
+        subject_put(table, subject);
+    return subject != NULL;
+}
+
+bool limit_people_is_one(const struct client *client, struct slice name, struct build *out)
+{
+    char why[WHY_ROOM];
+    const struct front_settings *settings = client->front->settings;
+    if (!named_subject_is_pattern(name) || has_come(settings->subjects, name) || has_come(settings->key_subjects, name))
+        return true;
+    why_set(why, sizeof why, "no such subject: %.*s: one subject is meant, not a pattern, and nobody is called so",
+            WHY_SLICE(name));
+    return refuse(out, why);
+}
+
 /* ---- who is blocked ---- */
 
-/* Which word is wrong; 0: none. */
-static size_t fault_of_block(const struct limit_words *words)
+static bool is_time(struct slice text)
 {
-    size_t i = 3;
-    if (limit_word_is(words, i, "ex"))
-        i += 2;
-    if (i >= words->n)
-        return i > words->n ? words->n : 0;
-    if (!limit_word_is(words, i, "reason"))
-        return i;
-    return i + 1 == words->n ? words->n : 0;
+    char why[WHY_ROOM];
+    uint64_t ns;
+    return rate_parse_time(text, &ns, why, sizeof why);
+}
+
+/* EX with a time inside the reason, or a second one: it would be taken for text. 0: there is none. */
+static size_t stray_time(const struct limit_words *words, size_t reason, bool has_time)
+{
+    for (size_t i = reason + 1; i + 1 < words->n; i++)
+        if (limit_word_is(words, i, "ex") && is_time(words->at[i + 1]) && (has_time || i + 2 < words->n))
+            return i;
+    return 0;
+}
+
+/* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time]. False: `out` is an error. */
+static bool is_block(const struct limit_words *words, struct build *out)
+{
+    bool has_time = limit_word_is(words, 3, "ex");
+    size_t i = has_time ? 5 : 3, stray;
+    if (i == words->n)
+        return true;
+    if (i > words->n || (limit_word_is(words, i, "reason") && i + 1 == words->n)) {
+        limit_words_error(words, words->n, out);
+    } else if (!limit_word_is(words, i, "reason")) {
+        if (limit_word_is(words, i, "ex"))
+            limit_words_error(words, i, out);
+        else
+            limit_words_token_missing(words, i, !has_time && limit_word_is_number(words, i) ? "EX" : "REASON", out);
+    } else if ((stray = stray_time(words, i, has_time)) > 0) {
+        char why[WHY_ROOM];
+        why_set(why, sizeof why, "syntax error, unexpected 'EX' in the reason (write EX %.*s once, before REASON)",
+                WHY_SLICE(words->at[stray + 1]));
+        refuse(out, why);
+    } else {
+        return true;
+    }
+    return false;
 }
 
 void limit_people_block(struct client *client, const struct limit_words *words, struct build *out)
 {
-    size_t fault = fault_of_block(words);
-    if (fault > 0)
-        limit_words_error(words, fault, out);
-    else
+    if (is_block(words, out) && limit_people_is_one(client, words->at[2], out))
         orders_give(client, ORDER_BLOCK, words, out);
 }
 
@@ -51,9 +98,7 @@ void limit_people_blocks(struct client *client, const struct limit_words *words,
     size_t n;
     if (words->n > 3)
         limit_words_error(words, 3, out);
-    else if (!limit_words_count(words, 2, BLOCKS_TOLD, &n))
-        build_error(out, SLICE("ERR value is not an integer or out of range"));
-    else
+    else if (limit_words_count(words, 2, BLOCKS_TOLD, &n, out))
         report_blocks(out, exceptions_blocks(client->front->rules->exceptions), n, client->front->loop->now_ns);
 }
 
@@ -67,15 +112,27 @@ static bool is_of_connections(const struct client *client, struct slice name, st
     if (!named_subject_read(&named, &client->front->rules->identity, name, why, sizeof why))
         return refuse(out, why);
     if (named_subject_is_connected(name))
-        return true;
+        return limit_people_is_one(client, name, out);
     return refuse(out, "keys of commands name such subjects: they are no connections");
+}
+
+bool limit_people_may_name(const struct limit_words *words, struct build *out)
+{
+    bool has_for = limit_word_is(words, 2, "for");
+    if (words->n == 2 || (words->n == 4 && has_for))
+        return true;
+    if (words->n == 3 && !has_for)
+        limit_words_token_missing(words, 2, "FOR", out);
+    else
+        limit_words_error(words, !has_for ? 2 : words->n < 4 ? 3 : 4, out);
+    return false;
 }
 
 void limit_people_clients(struct client *client, const struct limit_words *words, struct build *out)
 {
-    if (words->n != 2 && !(words->n == 4 && limit_word_is(words, 2, "for")))
-        limit_words_error(words, !limit_word_is(words, 2, "for") ? 2 : words->n < 4 ? 3 : 4, out);
-    else if (words->n == 2 || is_of_connections(client, words->at[3], out))
+    if (!limit_people_may_name(words, out))
+        return;
+    if (words->n == 2 || is_of_connections(client, words->at[3], out))
         orders_give(client, ORDER_CLIENTS, words, out);
 }
 
@@ -108,6 +165,8 @@ static bool imagine(struct client *client, struct slice name, struct found *foun
     const struct rules *rules = client->front->rules;
     if (!named_subject_read(&named, &rules->identity, name, why, sizeof why))
         return refuse(out, why);
+    if (!limit_people_is_one(client, name, out))
+        return false;
     const struct policy *policy =
         exceptions_bind(rules->exceptions, policies_match(rules->policies, &named.facts), name);
     struct subject *holder = policy != NULL ? subject_new_detached(policy->record, PER_SUBJECT) : NULL;
@@ -153,5 +212,7 @@ bool limit_people_is_name(const struct client *client, struct slice name, struct
 {
     char why[WHY_ROOM];
     struct named_subject named;
-    return named_subject_read(&named, &client->front->rules->identity, name, why, sizeof why) || refuse(out, why);
+    if (!named_subject_read(&named, &client->front->rules->identity, name, why, sizeof why))
+        return refuse(out, why);
+    return limit_people_is_one(client, name, out);
 }

@@ -18,6 +18,9 @@ void limit_people_blocks(struct client *client, const struct limit_words *words,
 void limit_people_clients(struct client *client, const struct limit_words *words, struct build *out);
 void limit_people_kick(struct client *client, const struct limit_words *words, struct build *out);
 
+/* LIMIT command [FOR subject], and nothing else? False: `out` is an error. */
+bool limit_people_may_name(const struct limit_words *words, struct build *out);
+
 /* A subject by name, held until limit_people_forget. */
 struct found {
     struct report_subject subject;
@@ -28,6 +31,9 @@ struct found {
 __attribute__((warn_unused_result)) bool limit_people_find(struct client *client, struct slice name,
                                                            struct found *found, struct build *out);
 void limit_people_forget(struct found *found);
+
+/* Is one subject meant? A name that is written like a pattern, and that nobody bears, is an error in `out`. */
+bool limit_people_is_one(const struct client *client, struct slice name, struct build *out);
 
 /* Could somebody have that name? If not an error is appended that says so, and what it should be. */
 bool limit_people_is_name(const struct client *client, struct slice name, struct build *out);

@@ -65,8 +65,9 @@ struct order {
     char *
         lives; /* ORDER_SET, ORDER_SET_KEY, ORDER_BLOCK: for how long, as it is written; NULL: until it is taken back */
     uint64_t until_ns; /* the same by base/clock.h, of an order that was given to the process before; 0: see `lives` */
-    void *worker;      /* whose client it is from; the main thread's business */
-    void *client;      /* NULL: it has gone */
+    bool is_handed_over; /* it was good for the process before, and is not asked again whether it can have an effect */
+    void *worker;        /* whose client it is from; the main thread's business */
+    void *client;        /* NULL: it has gone */
 
     bool is_starved;      /* the result: there was no memory for it, and it has not been carried out */
     char *error;          /* or why not; NULL: it has been */

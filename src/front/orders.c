@@ -49,43 +49,33 @@ static void take_key(struct order *order, struct slice word)
     order->key_len = word.len;
 }
 
-/*
- * LIMIT SET LIMIT name line ... FOR key [EX time]: read from the end, where a line has no such word. How many words are in
- * front of FOR; all of them when it is about no key.
- */
-static size_t take_tail(struct order *order, const struct limit_words *words)
-{
-    size_t n = words->n;
-    bool has_time = n >= 9 && limit_word_is(words, n - 2, "ex") && limit_word_is(words, n - 4, "for");
-    if (!has_time && !(n >= 7 && limit_word_is(words, n - 2, "for")))
-        return n;
-    size_t at = has_time ? n - 4 : n - 2;
-    order->kind = ORDER_SET_KEY;
-    take_key(order, words->at[at + 1]);
-    if (has_time)
-        take_word(order, &order->lives, words->at[n - 1]);
-    return at;
-}
-
-/* LIMIT SET policy what expression ... [FOR subject] [EX time]: the same. */
+/* Behind LIMIT SET policy what expression ..., LIMIT SET LIMIT name line ...: how many words are in front of it. */
 static size_t take_span(struct order *order, const struct limit_words *words)
 {
-    size_t n = words->n;
-    if (n >= 7 && limit_word_is(words, n - 2, "ex")) {
-        take_word(order, &order->lives, words->at[n - 1]);
-        n -= 2;
-    }
-    if (n >= 7 && limit_word_is(words, n - 2, "for")) {
-        take_key(order, words->at[n - 1]);
-        n -= 2;
-    }
-    return n;
+    struct limit_span span;
+    if (limit_words_span(words, LIMIT_SET_SPAN, &span) > 0)
+        return words->n;
+    if (span.time > 0)
+        take_word(order, &order->lives, words->at[span.time]);
+    if (span.subject > 0)
+        take_key(order, words->at[span.subject]);
+    return span.end;
 }
 
 static void take_rest(struct order *order, const struct limit_words *words, size_t first, size_t end)
 {
     order->expression = joined(words, first, end);
     order->is_starved |= order->expression == NULL;
+}
+
+/* "10/s", and as the file has it "= 10/s". */
+static void take_value(struct order *order, const struct limit_words *words, size_t end)
+{
+    struct limit_words rest = *words;
+    bool has_sign = words->at[4].len > 0 && words->at[4].at[0] == '=';
+    if (has_sign)
+        rest.at[4] = slice_of(words->at[4].at + 1, words->at[4].len - 1);
+    take_rest(order, &rest, has_sign && rest.at[4].len == 0 ? 5 : 4, end);
 }
 
 /* LIMIT BLOCK subject [EX time] [REASON text ...] [EX time] */
@@ -126,10 +116,11 @@ static void fill(struct order *order, const struct limit_words *words)
     if (kind == ORDER_INFO && words->n > 1)
         take_word(order, &order->what, words->at[1]);
     if (kind == ORDER_SET)
-        take_rest(order, words, 4, take_span(order, words));
+        take_value(order, words, take_span(order, words));
     if (kind == ORDER_SET_LIMIT) {
         take_word(order, &order->policy, words->at[3]);
-        take_rest(order, words, 4, take_tail(order, words));
+        take_rest(order, words, 4, take_span(order, words));
+        order->kind = order->key != NULL ? ORDER_SET_KEY : ORDER_SET_LIMIT;
     }
     if (kind == ORDER_UNSET_KEY) {
         take_word(order, &order->policy, words->at[3]);

@@ -29,6 +29,27 @@ const struct policy *policies_covering(const struct policies *policies, const st
     return first;
 }
 
+/* May one of its terms hold for somebody by a fact of another kind? */
+static bool looks_elsewhere(const struct policy *policy, struct slice kind)
+{
+    for (size_t i = 0; i < policy->n_matches; i++)
+        if (!slice_eq(slice_str(match_kind(&policy->matches[i])), kind))
+            return true;
+    return false;
+}
+
+bool policies_bind_elsewhere(const struct policies *policies, const struct policy *policy, const struct facts *facts,
+                             struct slice kind, const struct policy **other)
+{
+    *other = policies_match(policies, facts);
+    if (*other == policy)
+        return false;
+    bool is_default = policy->n_matches == 0, is_by_match = *other != NULL && (*other)->n_matches > 0;
+    if (is_by_match && (is_default || (*other)->index < policy->index))
+        return true;
+    return !is_default && !looks_elsewhere(policy, kind);
+}
+
 /* ---- limits ---- */
 
 /* Does limit `wide` bind every command that `narrow` binds? */

@@ -14,6 +14,13 @@
 const struct policy *policies_covering(const struct policies *policies, const struct policy *policy);
 
 /*
+ * Does another policy, or none, bind everybody of whom these facts, all of one kind ("user"), are known, whatever else is
+ * true of them? Then *other is that one; NULL: none.
+ */
+bool policies_bind_elsewhere(const struct policies *policies, const struct policy *policy, const struct facts *facts,
+                             struct slice kind, const struct policy **other);
+
+/*
  * Another limit of the policy, which refuses whatever limit `index` would not let pass; NULL: none that could be proven
  * to. Of two that are equal it is the first. The policy is bound to a command table: of commands that this one does not
  * know nothing is proven.

@@ -42,6 +42,11 @@ bool named_subject_is_connected(struct slice name)
     return find_kind(kind_word(name)) != KIND_KEY;
 }
 
+bool named_subject_is_pattern(struct slice name)
+{
+    return name.len > 0 && (memchr(name.at, '*', name.len) != NULL || memchr(name.at, '?', name.len) != NULL);
+}
+
 /* ---- reading ---- */
 
 static int digit(char c)
@@ -129,6 +134,11 @@ static bool is_named_so(const struct named_subject *named, const struct identity
     if (slice_eq(right, name))
         return true;
     struct slice word = kind_word(name);
+    bool is_address = find_kind(word) == KIND_IP && memchr(right.at, '/', right.len) == NULL;
+    if (is_address && slice_eq(kind_word(right), word) && memchr(name.at, '/', name.len) != NULL)
+        return why_set(why, why_size,
+                       "no such subject: %.*s: identity in [weir] names every address by itself (did you mean %.*s?)",
+                       WHY_SLICE(name), WHY_SLICE(right));
     if (slice_eq(kind_word(right), word) && !slice_eq(right, SLICE("ip:unix")))
         return why_set(why, why_size, "no such subject: %.*s (did you mean %.*s?)", WHY_SLICE(name), WHY_SLICE(right));
     return why_set(why, why_size, "no such subject: %.*s: identity in [weir] names no subject by %.*s", WHY_SLICE(name),
@@ -152,5 +162,6 @@ bool named_subject_read(struct named_subject *named, const struct identity *iden
     if (!read_value(named, kind, text, value))
         return why_set(why, why_size, "no such subject: %.*s is no %s", WHY_SLICE(name),
                        kind == KIND_IP ? "address: write ip:192.0.2.7 or ip:10.1.2.0/24" : "name");
+    named->is_whole = !is_cut && kind != KIND_KEY && !(kind == KIND_IP && memchr(value.at, '/', value.len) != NULL);
     return is_cut || is_named_so(named, identity, name, why, why_size);
 }

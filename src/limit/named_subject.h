@@ -14,6 +14,7 @@
 struct named_subject {
     struct facts facts; /* what its name says; they point into `text` */
     char text[SUBJECT_NAME_MAX];
+    bool is_whole; /* they are all of the fact: not the beginning of a longer one, nor a network of addresses */
 };
 
 /*
@@ -23,6 +24,9 @@ struct named_subject {
 __attribute__((warn_unused_result)) bool named_subject_read(struct named_subject *named,
                                                             const struct identity *identity, struct slice name,
                                                             char *why, size_t why_size);
+
+/* Is it written like a pattern of names (user:free-*)? A name may have such characters, too. */
+bool named_subject_is_pattern(struct slice name);
 
 /* Is it a name of connections? Not one that the keys of commands give. */
 bool named_subject_is_connected(struct slice name);

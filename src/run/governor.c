@@ -20,6 +20,7 @@
 #include "run/live_rules.h"
 #include "run/log_event.h"
 #include "run/order_block.h"
+#include "run/order_check.h"
 #include "run/order_key.h"
 #include "run/order_line.h"
 #include "run/order_lines.h"
@@ -250,6 +251,25 @@ static char *change(struct governor *g, const struct line_name *name, const char
     return run_both(g, &next, &lines);
 }
 
+/* What holds for all subjects of the policy; heap, NULL: nothing. */
+static char *value_for_all(const struct governor *g, const struct line_name *name)
+{
+    const struct set_line *line = set_lines_find(&g->lines, name->section, name->key, NULL);
+    return line != NULL ? copy_text(line->expression) : config_file_value(&g->running, name);
+}
+
+/* Could it have an effect? What replaces a line that is there needs no command that is known. */
+static char *check_effect(const struct governor *g, const struct order *order, const struct line_name *name)
+{
+    char *there = value_for_all(g, name);
+    bool is_there = there != NULL || order->is_handed_over;
+    free(there);
+    char *error = is_there ? NULL : order_check_class(name, g->live.commands);
+    if (error == NULL && order_is_special(order) && !order->is_handed_over)
+        error = order_check_whom(order, name, &g->live.rules->identity, g->live.rules->policies);
+    return error;
+}
+
 /* A line for one subject, or for a time. `name` is the order's line. */
 static char *change_lines(struct governor *g, struct order *order, struct line_name *name)
 {
@@ -265,8 +285,10 @@ static char *change_lines(struct governor *g, struct order *order, struct line_n
                       : order_lines_unset(order, name, &g->lines, &next);
     if (error == NULL)
         error = run_with_lines(g, &next);
+    char *now = error == NULL ? value_for_all(g, name) : NULL;
     if (error == NULL)
-        order_lines_log(order, name, before, g->journal);
+        order_lines_log(order, name, before, now, g->journal);
+    free(now);
     free(before);
     free(policy);
     return error;
@@ -276,6 +298,8 @@ static char *set(struct governor *g, struct order *order)
 {
     struct line_name name;
     char *error = order_line(order, g->live.rules->policies, &name);
+    if (error == NULL)
+        error = check_effect(g, order, &name);
     if (error != NULL)
         return error;
     if (order_is_special(order))
@@ -341,7 +365,8 @@ static char *unset(struct governor *g, struct order *order)
     name.section = slice_str(policy);
     error = before != NULL ? change(g, &name, NULL) : order_error("policy %s has no limit %s", policy, order->what);
     if (error == NULL)
-        log_order(g->journal, order, "unset", "[policy %s] %s removed (before: %s)", policy, order->what, before);
+        log_order(g->journal, order, "unset", "[policy %s] %s removed (before: %s; now: none)", policy, order->what,
+                  before);
     free(policy);
     free(before);
     return error;

@@ -227,6 +227,7 @@ static char *carry_out_line(const struct line *line, void (*carry_out)(void *arg
     if (order == NULL)
         return mem_strndup("ERR out of memory", 17);
     snprintf(order->by, sizeof order->by, "the process before");
+    order->is_handed_over = true;
     if (!fill(order, line)) {
         why = mem_strndup("ERR this weir does not know it", 30);
     } else if (order->until_ns == 0 || order->until_ns > clock_ns()) {

@@ -12,6 +12,7 @@
 
 #define TEXT_ROOM 1024
 #define WHY_ROOM 256
+#define NAMES_ROOM 256 /* of all policies; where there is no room for them none is told */
 
 char *order_error(const char *format, ...)
 {
@@ -34,7 +35,13 @@ char *order_no_policy(const struct policies *policies, struct slice name)
     struct slice near = near_name(name, policies_count(policies), policy_name, policies);
     if (near.len > 0)
         return order_error("no policy %.*s (did you mean %.*s?)", WHY_SLICE(name), WHY_SLICE(near));
-    return order_error("no policy %.*s", WHY_SLICE(name));
+    char all[NAMES_ROOM] = "";
+    size_t n = policies_count(policies), len = 0;
+    for (size_t i = 0; i < n && len < sizeof all; i++)
+        len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i > 0 ? ", " : "", policies_at(policies, i)->name);
+    if (n == 0 || len >= sizeof all)
+        return order_error("no policy %.*s%s", WHY_SLICE(name), n == 0 ? ": there is none at all" : "");
+    return order_error("no policy %.*s: there %s %s", WHY_SLICE(name), n == 1 ? "is" : "are", all);
 }
 
 bool order_is_one_line(const char *text)

@@ -28,8 +28,8 @@ __attribute__((warn_unused_result)) char *order_lines_set(const struct order *or
 __attribute__((warn_unused_result)) char *order_lines_unset(const struct order *order, const struct line_name *name,
                                                             const struct set_lines *lines, struct set_lines *next);
 
-/* Log what has been done. `before`: what stood there, NULL: nothing. */
-void order_lines_log(const struct order *order, const struct line_name *name, const char *before,
+/* Log what has been done. `before`: what stood there, `now`: what holds for all of the policy; NULL: nothing. */
+void order_lines_log(const struct order *order, const struct line_name *name, const char *before, const char *now,
                      struct journal *journal);
 
 #endif

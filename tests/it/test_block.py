@@ -200,19 +200,35 @@ ERRORS = [
     ("BLOCK ann", "ERR no such subject: ann is no name: write user:NAME, "),
     ("BLOCK user:", "ERR no such subject: user: is no name"),
     ("BLOCK ip:1.2.3", "ERR no such subject: ip:1.2.3 is no address"),
-    ("BLOCK ip:10.1.2.0/24", "ERR no such subject: ip:10.1.2.0/24 (did you mean ip:10.1.2.0?)"),
+    (
+        "BLOCK ip:10.1.2.0/24",
+        "ERR no such subject: ip:10.1.2.0/24: identity in [weir] names every address by itself (did you mean ip:10.1.2.0?)",
+    ),
+    ("BLOCK user:free-*", "ERR no such subject: user:free-*: one subject is meant, not a pattern, and nobody is called so"),
+    ("BLOCK user:free-? EX 1h", "ERR no such subject: user:free-?: one subject is meant"),
     ("BLOCK user:50%", "ERR no such subject: user:50% (did you mean user:50%25?)"),
     ("BLOCK name:x", "ERR no such subject: name:x: identity in [weir] names no subject by name"),
     ("BLOCK key:x", "ERR no such subject: key:x: identity in [weir] names no subject by key"),
     ("BLOCK user:x EX", "ERR syntax error, something is missing behind 'EX'"),
     ("BLOCK user:x EX soon", "ERR EX: "),
     ("BLOCK user:x EX 0", "ERR EX: the time must be longer than 0"),
-    ("BLOCK user:x EX 1h because", "ERR syntax error, unexpected 'because'"),
+    ("BLOCK user:x EX 1h because", "ERR syntax error, unexpected 'because' (write REASON because)"),
+    ("BLOCK user:x 10m", "ERR syntax error, unexpected '10m' (write EX 10m)"),
+    ("BLOCK user:x REASON a EX 10m b", "ERR syntax error, unexpected 'EX' in the reason (write EX 10m once, before REASON)"),
+    ("BLOCK user:x EX 1h REASON a EX 10m", "ERR syntax error, unexpected 'EX' in the reason (write EX 10m once, before REASON)"),
+    ("BLOK user:x", "ERR unknown subcommand 'BLOK' (did you mean BLOCK?). Try LIMIT HELP."),
     ("BLOCK user:x REASON", "ERR syntax error, something is missing behind 'REASON'"),
     ("BLOCK user:x REASON " + "x" * 201, "ERR the reason is too long: at most 200 bytes"),
     ("UNBLOCK user:x", "ERR user:x is not blocked"),
     ("UNBLOCK user:x y", "ERR wrong number of arguments for 'limit|unblock' command"),
-    ("BLOCKS x", "ERR value is not an integer or out of range"),
+    ("BLOCKS x", "ERR value is not an integer or out of range: 'x' must be 1 or more"),
+    ("BLOCKS 0", "ERR value is not an integer or out of range: '0' must be 1 or more"),
+    ("LOG x", "ERR value is not an integer or out of range: 'x' must be 1 or more"),
+    ("TOP 0", "ERR value is not an integer or out of range: '0' must be 1 or more"),
+    ("TOP 3 BY REFUSD", "ERR syntax error, unexpected 'REFUSD' (did you mean REFUSED?)"),
+    ("TOP 3 BY LIMITD", "ERR syntax error, unexpected 'LIMITD' (did you mean LIMITED?)"),
+    ("TOP 3 BY weight", "ERR syntax error, unexpected 'weight'"),
+    ("TOP BY", "ERR syntax error, something is missing behind 'BY'"),
     ("BLOCKS 1 2", "ERR syntax error, unexpected '2'"),
 ]
 
@@ -255,3 +271,14 @@ def test_a_block_is_told_as_such_and_not_as_a_limit(farm, redis, users):
         assert [line.split()[-1] for line in op.call("INFO", "clients").decode().splitlines() if line.startswith("user:alice ")][-1] == "block"
         order(weir, "UNBLOCK", "user:alice")
         wait_until(lambda: "# Blocked" not in op.call("INFO", "limits").decode(), "nobody is blocked any more")
+
+
+def test_a_name_like_a_pattern_can_be_blocked_while_it_is_there(one):
+    weir = one(EXPIRES, identity="name, ip")
+    with weir.connect() as a:
+        a.call("CLIENT", "SETNAME", "etl-*")
+        assert a.call("GET", "k") is None
+        block(weir, "name:etl-*")
+        assert a.call("GET", "k") == BLOCKED
+        assert order(weir, "UNBLOCK", "name:etl-*") == "OK"
+        assert a.call("GET", "k") is None

@@ -146,3 +146,10 @@ def test_those_that_refuse(weir):
     use_up(weir)
     assert listed(weir, "refusing") == ["free/read", "signup"]
     assert listed(weir, "batch/*", "refusing") == []
+
+
+def test_a_pattern_that_fits_nothing_says_what_is_meant(weir):
+    policy = plain(order(weir, "LIST"))[0]["limit"].split("/")[0]
+    assert order(weir, "LIST", policy) == Error(f"ERR no limit is called {policy} (did you mean {policy}/*?)")
+    assert order(weir, "LIST", "REFUSED") == Error("ERR syntax error, unexpected 'REFUSED' (did you mean REFUSING?)")
+    assert order(weir, "LIST", "nobody/*") == []

@@ -332,7 +332,7 @@ ERRORS = [
     ("LIMIT RELEASE K", arity("limit|release")),
     ("LIMIT RELEASE K t 1", arity("limit|release")),
     ("LIMIT RESET", arity("limit|reset")),
-    ("LIMIT FUNEL K 1/s", "ERR unknown subcommand 'FUNEL'. Try LIMIT HELP."),
+    ("LIMIT FUNEL K 1/s", "ERR unknown subcommand 'FUNEL' (did you mean FUNNEL?). Try LIMIT HELP."),
     ("LIMIT FUNNEL K 5", 'ERR "5" is not a rate: write COUNT/PERIOD, like 1000/s or 5/60s'),
     ("LIMIT FUNNEL K five/s", 'ERR "five" is not a count: write a whole number, or one with k, m or g (10k)'),
     ("LIMIT FUNNEL K 0/s", "ERR a rate of 0 lets nothing pass, ever: give at least 1"),

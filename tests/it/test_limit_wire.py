@@ -68,8 +68,8 @@ def test_who_is_no_operator_is_told_noperm(limited, users):
 
 ERRORS = [
     ("LIMIT", "ERR wrong number of arguments for 'limit' command"),
-    ("LIMIT BAD", "ERR unknown subcommand 'BAD'. Try LIMIT HELP."),
-    ("limit stat", "ERR unknown subcommand 'stat'. Try LIMIT HELP."),
+    ("LIMIT BAD", "ERR unknown subcommand 'BAD' (did you mean BAN?). Try LIMIT HELP."),
+    ("limit stat", "ERR unknown subcommand 'stat' (did you mean STATUS?). Try LIMIT HELP."),
     ("LIMIT HELP x", "ERR wrong number of arguments for 'limit|help' command"),
     ("LIMIT EXPLAIN", "ERR wrong number of arguments for 'limit|explain' command"),
     ("LIMIT STATUS x", "ERR syntax error, unexpected 'x'"),

@@ -108,7 +108,7 @@ def test_top_limited_names_the_keys_that_are_limited_most(weir):
         rows = [plain(row) for row in conn.call("LIMIT", "TOP", 2, "BY", "limited")]
         assert [(row["key"], row["limit"]) for row in rows] == [(f"limit:once:{noisy}", "Once"), (f"limit:once:{other}", "Once")]
         assert rows[0]["limited_per_s"] > rows[1]["limited_per_s"] > 0
-        assert conn.call("LIMIT", "TOP", "BY", "limit") == Error("ERR syntax error, unexpected 'limit'")
+        assert conn.call("LIMIT", "TOP", "BY", "limit") == Error("ERR syntax error, unexpected 'limit' (did you mean LIMITED?)")
 
 
 def test_metrics_and_page(weir):
@@ -341,7 +341,7 @@ def test_a_reload_and_rates_of_single_keys(weir):
     ("SET LIMIT once over = refuse FOR k", "ERR [limit Once] over: a single key is given rates, and nothing else: write fixed = 5/60s"),
     ("SET LIMIT once fixed = 1/s FOR k EX soon",
      'ERR EX: "soon" is not a time: write ms, s, m, h or d, or a number of them (60s)'),
-    ("SET LIMIT once fixed = 1/s FOR", "ERR [limit Once] fixed: unknown clause \"FOR\": only burst may follow a rate"),
+    ("SET LIMIT once fixed = 1/s FOR", "ERR syntax error, something is missing behind 'FOR'"),
     ("SET LIMIT once FOR k", 'ERR [limit Once] FOR: unknown algorithm "FOR": write funnel, bucket, sliding, approx or fixed'),
     ("UNSET LIMIT onec FOR k", "ERR no limit is named onec (did you mean Once?)"),
     ("UNSET LIMIT once FOR k", "ERR limit Once has no rates for the key k"),

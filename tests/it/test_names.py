@@ -96,7 +96,7 @@ def test_orders_say_by_whom(weir_of):
     socket = "by the operators' socket"
     for kind, text in [
         ("set", f"[policy free] read = 2/d (before: 1/d), {by}"),
-        ("unset", f"[policy free] read removed (before: 2/d), {by}"),
+        ("unset", f"[policy free] read removed (before: 2/d; now: none), {by}"),
         ("mode", f"mode = shadow, {socket}"),
         ("reload", f"configuration reloaded from {weir.config}, {socket}"),
     ]:

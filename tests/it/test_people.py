@@ -137,6 +137,17 @@ ERRORS = [
     ("KICK key:x", "ERR keys of commands name such subjects: they are no connections"),
     ("CLIENTS FOR key:x", "ERR keys of commands name such subjects: they are no connections"),
     ("KICK", "ERR wrong number of arguments for 'limit|kick' command"),
+    ("KICK user:free-*", "ERR no such subject: user:free-*: one subject is meant, not a pattern, and nobody is called so"),
+    ("CLIENTS FOR user:free-*", "ERR no such subject: user:free-*: one subject is meant"),
+    ("STATUS FOR user:free-*", "ERR no such subject: user:free-*: one subject is meant"),
+    ("EXPLAIN GET k FOR user:free-*", "ERR no such subject: user:free-*: one subject is meant"),
+    ("FORGIVE user:free-*", "ERR no such subject: user:free-*: one subject is meant"),
+    ("CLIENTS user:ann", "ERR syntax error, unexpected 'user:ann' (write FOR user:ann)"),
+    ("STATUS user:ann", "ERR syntax error, unexpected 'user:ann' (write FOR user:ann)"),
+    ("STATUS FOR", "ERR syntax error, something is missing behind 'FOR'"),
+    ("EXPLAIN FOR user:ann", "ERR syntax error, a command is missing in front of 'FOR'"),
+    ("EXPLAIN FOR user:ann GET k", "ERR syntax error, a command is missing in front of 'FOR'"),
+    ("EXPLAIN GET x FOR user:ann EX", "ERR syntax error, unexpected 'EX'"),
     ("KICK user:x y", "ERR wrong number of arguments for 'limit|kick' command"),
 ]
 

@@ -176,10 +176,24 @@ ERRORS = [
     ("SET u read fast FOR user:x", "ERR [policy u] read: "),
     ("SET v read 1/s FOR user:x", "ERR no policy v"),
     ("SET u match user:y FOR user:x", "ERR match is not a limit"),
-    ("SET u read 1/s FOR user:x EX", "ERR "),
+    ("SET u weight 5 FOR user:x", "ERR weight cannot be SET for one subject or for a time: only limits can"),
+    ("SET u priority low EX 1m", "ERR priority cannot be SET for one subject or for a time: only limits can"),
+    ("SET u read 1/s FOR user:x EX", "ERR syntax error, something is missing behind 'EX'"),
+    ("SET u read 1/s EX", "ERR syntax error, something is missing behind 'EX'"),
     ("SET u read 1/s EX never", "ERR EX: "),
-    ("SET u read 1/s EX 1h FOR user:x", "ERR "),
-    ("SET u read 1/s FOR", "ERR "),
+    ("SET u read 1/s FOR", "ERR syntax error, something is missing behind 'FOR'"),
+    ("SET u read 1/s EX 1h FOR", "ERR syntax error, something is missing behind 'FOR'"),
+    ("SET u read 1/s FOR user:x 1h", "ERR syntax error, unexpected '1h' (write EX 1h)"),
+    ("SET u read 1/s FOR user:x FOR user:y", "ERR syntax error, unexpected 'FOR'"),
+    ("SET u read 1/s FOR user:x burst 5", "ERR syntax error, unexpected 'burst'"),
+    ("SET u read =", "ERR [policy u] read: "),
+    ("SET u read 1/s FOR user:free-*", "ERR no such subject: user:free-*: one subject is meant, not a pattern"),
+    ("SET u cmd.flushal deny", "ERR flushal is no command that weir knows (did you mean flushall?)"),
+    ("SET u cmd.flushal deny FOR user:x EX 1h", "ERR flushal is no command that weir knows (did you mean flushall?)"),
+    ("SET u @dangerus 1/s", "ERR @dangerus is no command that weir knows (did you mean @dangerous?)"),
+    ("SET u cmd.acme.frobnicate deny", "ERR acme.frobnicate is no command that weir knows: for one of a module"),
+    ("SET v read 1/s", "ERR no policy v (did you mean u?)"),
+    ("UNSET nopolicy read", "ERR no policy nopolicy: there is u"),
     ("UNSET u read FOR user:x", "ERR policy u has no limit read for user:x"),
     ("UNSET u read FOR", "ERR syntax error, something is missing behind 'FOR'"),
     ("UNSET u read OF user:x", "ERR syntax error, unexpected 'OF'"),
@@ -242,3 +256,45 @@ def test_lines_of_single_subjects_are_seen(farm, redis, users):
         assert 3500 < int(rows[0][4]) <= 3600 and rows[1][4] == "-"
         give(weir, "UNSET", "free", "write", "FOR", "user:alice")
         wait_until(lambda: [limit["rule"] for limit in stats(weir)["limits"]] == ["free/read"], "it is gone")
+
+
+def test_for_and_ex_in_either_order(weir):
+    with login(weir, "alice") as a:
+        give(weir, "SET", "u", "read", "9/d", "EX", "1h", "FOR", "user:alice")
+        assert rate_of(a, "read") == "9/d"
+        assert [as_map(row)["what"] for row in plain(order(weir, "DIFF"))] == ["read for user:alice"]
+
+
+@pytest.mark.parametrize("words", [["=", "9/d"], ["=9/d"], ["9/d"]])
+def test_with_the_sign_that_the_file_has(words, weir):
+    with login(weir, "alice") as a:
+        give(weir, "SET", "u", "read", *words)
+        assert rate_of(a, "read") == "9/d"
+        give(weir, "SET", "u", "read", *words, "burst", "2", "FOR", "user:alice")
+        assert rate_of(a, "read") == "9/d"
+
+
+def test_whom_another_policy_binds(farm, redis, users):
+    sections = "[policy vip]\nmatch = user:vip-*\nread = 9/d\n[policy u]\nmatch = user:*\nread = 5/d\n[policy default]\nread = 1/d\n"
+    weir = farm.weir(redis, sections=sections + "[policy hosts]\nmatch = ip:192.0.2.0/24, listener:unix:*\nread = 2/d\n" + OPERATOR, workers=1)
+    for policy, subject, other in (
+        ("u", "user:vip-1", "vip"), ("vip", "user:alice", "u"), ("default", "user:alice", "u"), ("hosts", "user:alice", "u"),
+    ):  # fmt: skip
+        error = f"ERR {subject} is bound by policy {other}, not by {policy}: LIMIT SET {other} ..."
+        assert order(weir, "SET", policy, "read", "3/d", "FOR", subject, "EX", "1h") == Error(error)
+    for policy, subject in (("vip", "user:vip-1"), ("u", "user:alice"), ("hosts", "ip:192.0.2.7"), ("u", "ip:127.0.0.1")):
+        give(weir, "SET", policy, "read", "3/d", "FOR", subject)  # the last may log in
+
+
+def test_what_holds_now_is_logged(weir):
+    give(weir, "SET", "u", "read", "8/d", "EX", "1h")
+    give(weir, "SET", "u", "read", "9/d", "FOR", "user:alice")
+    give(weir, "UNSET", "u", "read", "FOR", "user:alice")
+    give(weir, "UNSET", "u", "read")
+    give(weir, "UNSET", "u", "read")
+    said = [event["text"].split(", by ")[0] for event in plain(order(weir, "LOG", "3"))]
+    assert said == [
+        "[policy u] read removed (before: 5/d; now: none)",
+        "[policy u] read removed (before: 8/d; now: 5/d)",
+        "[policy u] read for user:alice removed (before: 9/d; now: 8/d)",
+    ]

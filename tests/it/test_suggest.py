@@ -196,9 +196,10 @@ def test_exceptions_are_seen_too(farm, redis):
 
 
 ERRORS = [
-    ("SUGGEST nobody", "ERR no policy nobody"),
+    ("SUGGEST nobody", "ERR no policy nobody: there is gold"),
     ("SUGGEST goald", "ERR no policy goald (did you mean gold?)"),
-    ("SUGGEST gold read", "ERR syntax error, unexpected 'read'"),
+    ("SUGGEST gold read", "ERR syntax error, unexpected 'read' (write CLASS read)"),
+    ("SUGGEST CLASS", "ERR syntax error, something is missing behind 'CLASS'"),
     ("SUGGEST gold CLASS", "ERR syntax error, something is missing behind 'CLASS'"),
     ("SUGGEST gold CLASS read x", "ERR syntax error, unexpected 'x'"),
     ("SUGGEST CLASS read x", "ERR syntax error, unexpected 'x'"),

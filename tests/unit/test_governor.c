@@ -148,7 +148,7 @@ static void test_set_and_unset(void **state)
     assert_int_equal(limit(1)->scope, PER_POLICY);
     check(ORDER_SET, "free", "all", "1k/s", NULL);
     check(ORDER_UNSET, "free", "write", NULL, NULL);
-    check_journal("unset", "[policy free] write removed (before: 5/s)");
+    check_journal("unset", "[policy free] write removed (before: 5/s; now: none)");
     assert_int_equal(policy(0)->n_limits, 3);
     assert_int_equal(limit(0)->rate.count, 7);
     assert_int_equal(limit(2)->rate.count, 1000);
@@ -164,7 +164,9 @@ static void test_bad_orders_change_nothing(void **state)
     start_with(FREE "read = 10/s\n");
     const struct rules *before = governor_rules(governor);
     check(ORDER_SET, "fre", "read", "1/s", "ERR no policy fre (did you mean free?)");
-    check(ORDER_SET, "nobody", "read", "1/s", "ERR no policy nobody");
+    check(ORDER_SET, "nobody", "read", "1/s", "ERR no policy nobody: there is free");
+    check(ORDER_SET, "free", "cmd.flushal", "deny",
+          "ERR flushal is no command that weir knows (did you mean flushall?)");
     check(ORDER_SET, "free", "raed", "1/s", "ERR [policy free] raed: unknown class raed (did you mean read?)");
     check(ORDER_SET, "free", "read", "0/s",
           "ERR [policy free] read: a rate of 0 lets nothing pass, ever: give at least 1");
@@ -574,7 +576,7 @@ static void test_without_a_file(void **state)
     check(ORDER_RELOAD, NULL, NULL, NULL, "ERR configuration not reloaded: weir was started without a file (-c FILE)");
     check(ORDER_DIFF, NULL, NULL, NULL,
           "ERR weir was started without a file (-c FILE): there is nothing to compare with");
-    check(ORDER_SET, "default", "read", "1/s", "ERR no policy default");
+    check(ORDER_SET, "default", "read", "1/s", "ERR no policy default: there is none at all");
     check(ORDER_MODE, NULL, NULL, "shadow", NULL);
     governor_reload(governor);
     assert_true(policies_is_shadow(governor_rules(governor)->policies));

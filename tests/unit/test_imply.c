@@ -81,6 +81,27 @@ static void policies_that_bind_nobody(void **state)
     assert_ptr_equal(policies_covering(policies, rest), last);
 }
 
+static void whom_another_policy_binds(void **state)
+{
+    (void)state;
+    const struct policy *other;
+    struct facts bob = {.user = SLICE("bob")}, zoe = {.user = SLICE("zoe")};
+    kit_match(policy, "user:b*");
+    struct policy *hosts = kit_policy(policies, "hosts");
+    kit_match(hosts, "ip:10.0.0.0/8");
+    struct policy *users = kit_policy(policies, "users");
+    kit_match(users, "user:*");
+    struct policy *rest = kit_policy(policies, "default");
+    assert_true(policies_bind_elsewhere(policies, users, &bob, SLICE("user"), &other) && other == policy);
+    assert_true(policies_bind_elsewhere(policies, hosts, &bob, SLICE("user"), &other) && other == policy);
+    assert_true(policies_bind_elsewhere(policies, rest, &zoe, SLICE("user"), &other) && other == users);
+    assert_true(policies_bind_elsewhere(policies, policy, &zoe, SLICE("user"), &other) && other == users);
+    assert_false(policies_bind_elsewhere(policies, hosts, &zoe, SLICE("user"), &other)); /* by its address */
+    assert_false(policies_bind_elsewhere(policies, users, &zoe, SLICE("user"), &other));
+    struct facts nobody = {.name = SLICE("etl")};
+    assert_false(policies_bind_elsewhere(policies, users, &nobody, SLICE("name"), &other)); /* it may log in */
+}
+
 /* ---- limits ---- */
 
 /* Is the second line's limit proven to be without effect beside the first's? */
@@ -200,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(terms_cover_others),
         cmocka_unit_test_setup_teardown(policies_that_bind_nobody, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(whom_another_policy_binds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_that_never_bind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_that_may_bind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(of_equals_the_first_stays, set_up, tear_down),

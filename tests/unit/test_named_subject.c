@@ -49,6 +49,11 @@ static void each_kind_is_read(void **state)
     assert_true(read_as("ip/24, ip6/64", "ip:2001:db8::/64"));
     assert_true(read_as("user, ip", "ip:unix"));
     assert_int_equal(named.facts.ip.family, 0);
+    assert_true(named.is_whole);
+    assert_true(read_as("ip/24, ip6/64", "ip:10.1.2.0/24") && !named.is_whole);
+    assert_true(read_as("key:1", "key:acme") && !named.is_whole);
+    assert_true(named_subject_is_pattern(SLICE("user:free-*")) && named_subject_is_pattern(SLICE("user:a?")));
+    assert_false(named_subject_is_pattern(SLICE("listener:[::1]:6380")));
 }
 
 static void what_nobody_is_named_is_told(void **state)
@@ -79,7 +84,8 @@ static void what_nobody_is_named_is_told(void **state)
         {"user, ip", "ip:10.1.2.3/33",
          "no such subject: ip:10.1.2.3/33 is no address: write ip:192.0.2.7 or "
          "ip:10.1.2.0/24"},
-        {"user, ip", "ip:10.1.2.0/24", "no such subject: ip:10.1.2.0/24 (did you mean ip:10.1.2.0?)"},
+        {"user, ip", "ip:10.1.2.0/24",
+         "no such subject: ip:10.1.2.0/24: identity in [weir] names every address by itself (did you mean ip:10.1.2.0?)"},
         {"ip/24, ip6/64", "ip:10.1.2.3", "no such subject: ip:10.1.2.3 (did you mean ip:10.1.2.0/24?)"},
         {"ip/24, ip6/64", "ip:2001:db8:0:0:1::",
          "no such subject: ip:2001:db8:0:0:1:: (did you mean "
