@@ -268,7 +268,9 @@ static enum node_state state_of(const struct census *census, size_t row)
 {
     static const enum node_state states[] = {
         [PULSE_WELL] = NODE_UP, [PULSE_BUSY] = NODE_BUSY, [PULSE_HELD] = NODE_PAUSED, [PULSE_SILENT] = NODE_SILENT};
-    return is_connected(census, row) ? states[controls_pulse(census->controls, row)] : NODE_AWAY;
+    if (is_connected(census, row))
+        return states[controls_pulse(census->controls, row)];
+    return node_is_silent(census->topology->rows[row].node) ? NODE_SILENT : NODE_AWAY;
 }
 
 /* The first node that is not up; n_rows: all are. */
@@ -288,9 +290,12 @@ static void explain_upstream(const struct census *census, char why[CENSUS_WHY_RO
     if (row == census->topology->n_rows)
         return;
     const char *text = census->topology->rows[row].node->text;
-    if (state_of(census, row) == NODE_SILENT)
+    uint64_t silence_ns = controls_silence_ns(census->controls, row, clock_ns());
+    if (state_of(census, row) == NODE_SILENT && silence_ns == 0)
+        snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer", text); /* it never has */
+    else if (state_of(census, row) == NODE_SILENT)
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s does not answer (for %.1f s)", text,
-                 (double)controls_silence_ns(census->controls, row, clock_ns()) / NS_IN_S);
+                 (double)silence_ns / NS_IN_S);
     else
         snprintf(why, CENSUS_WHY_ROOM, "upstream %.400s is away", text);
 }

@@ -29,7 +29,8 @@ struct control {
     struct backoff backoff;
     struct heartbeat heartbeat;
     uint8_t step;
-    bool is_open; /* the link is in use */
+    bool is_open;     /* the link is in use */
+    bool is_greeting; /* it is connected, and nothing has been answered yet */
     bool is_settled;
     bool is_lost; /* said in the log */
     bool was_up;  /* at any time */
@@ -82,9 +83,12 @@ static void lose(struct control *control, const char *why)
     settle(control);
 }
 
+/* What takes connections and answers nothing is there: clients' requests wait for it as for one that has stopped later. */
 static void on_deadline(uv_timer_t *timer)
 {
-    lose(timer->data, "it does not answer within connect-timeout");
+    struct control *control = timer->data;
+    lose(control, "it does not answer within connect-timeout");
+    heartbeat_note_mute(&control->heartbeat, control->is_greeting);
 }
 
 /* ---- the steps: a request each, and what its answer means ---- */
@@ -236,11 +240,14 @@ static void on_connected(struct link *link, int status)
         return;
     }
     control->step = 0;
+    control->is_greeting = true;
     next_step(control);
 }
 
 static void take_frame(struct control *control, struct slice frame)
 {
+    control->is_greeting = false;
+    heartbeat_note_mute(&control->heartbeat, false);
     struct redisReply *reply = control_read(frame);
     if (reply == NULL) {
         lose(control, "its reply cannot be read");
@@ -338,6 +345,7 @@ static const struct link_ops link_ops = {
 
 static void connect_now(struct control *control)
 {
+    control->is_greeting = false;
     int status = node_connect(control->node, &control->link, control->loop, &link_ops);
     if (status != 0) {
         lose(control, uv_strerror(status));

@@ -43,7 +43,8 @@ static void describe(const struct heartbeat *heartbeat, enum pulse_state before,
 
 static void note_silence(struct heartbeat *heartbeat)
 {
-    atomic_store_explicit(&heartbeat->node->is_silent, state_of(heartbeat) == PULSE_SILENT, memory_order_relaxed);
+    bool is_silent = heartbeat->is_mute || state_of(heartbeat) == PULSE_SILENT;
+    atomic_store_explicit(&heartbeat->node->is_silent, is_silent, memory_order_relaxed);
 }
 
 static void tell(struct heartbeat *heartbeat, enum pulse_state before, uint64_t silence_ns)
@@ -140,9 +141,16 @@ void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t 
     tell(heartbeat, before, silence_ns);
 }
 
+void heartbeat_note_mute(struct heartbeat *heartbeat, bool is_mute)
+{
+    heartbeat->is_mute = is_mute;
+    note_silence(heartbeat);
+}
+
 void heartbeat_end(struct heartbeat *heartbeat)
 {
     end_look(heartbeat);
     heartbeat->pulse = (struct pulse){0};
+    heartbeat->is_mute = false;
     note_silence(heartbeat);
 }

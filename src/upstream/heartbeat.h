@@ -35,6 +35,7 @@ struct heartbeat {
     bool has_looked;          /* it has found the node there ... */
     bool is_dead;             /* ... and that another connection is answered what this one is not */
     bool may_not_ping;        /* its user has no right to */
+    bool is_mute;             /* the last attempt was taken, and answered nothing */
 };
 
 /* The loop, the node and ops live longer. */
@@ -56,6 +57,9 @@ bool heartbeat_is_waiting(const struct heartbeat *heartbeat);
 
 /* It has. */
 void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t now_ns);
+
+/* An attempt to connect was taken, and nothing was answered; or something has been. */
+void heartbeat_note_mute(struct heartbeat *heartbeat, bool is_mute);
 
 /* The connection is lost or closed. */
 void heartbeat_end(struct heartbeat *heartbeat);

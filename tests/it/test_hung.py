@@ -260,8 +260,8 @@ def test_silent_from_the_start(farm):
     with socket.create_server(("127.0.0.1", 0)) as mute, Manager() as manager:
         upstream = "127.0.0.1:%d" % mute.getsockname()[1]
         weir = farm.weir(upstream, sections=ADMIN, connect_timeout="100ms", upstream_check=CHECK, env=manager.env)
-        wait_log(weir, f"serving clients, but not ready: upstream {upstream} is away")
-        assert get(weir, "/readyz")[::2] == (503, f"upstream {upstream} is away\n")
+        wait_log(weir, f"serving clients, but not ready: upstream {upstream} does not answer")
+        assert get(weir, "/readyz")[::2] == (503, f"upstream {upstream} does not answer\n")
         weir.stop()
         assert " ready" not in weir.log().replace("not ready", "")
         heard = []
