@@ -50,7 +50,8 @@ static void on_ready(struct lane *lane, bool needs_auth)
     lanes_sweep(lanes);
     if (lane->key.login == NULL && !lane->is_lent)
         node_note_auth(lanes_node(lanes), needs_auth);
-    if (lanes->down != ERR_NONE)
+    if (lanes->down != ERR_NONE &&
+        atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, false, memory_order_relaxed))
         log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
     lanes->down = ERR_NONE;
     count_set(&lanes->base.counts.is_down, 0);
@@ -152,7 +153,8 @@ static void lose_opening(struct lanes *lanes, const struct lane *lane, const cha
                lanes_node(lanes)->text, why);
         return;
     }
-    if (lanes->down == ERR_NONE)
+    if (lanes->down == ERR_NONE &&
+        !atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, true, memory_order_relaxed))
         log_at(LOG_SITE_UPSTREAM_AWAY, LOG_WARN, "upstream %s is away: %s", lanes_node(lanes)->text, why);
     lanes_go_down(lanes, lane->end == END_LATE ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE);
 }

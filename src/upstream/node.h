@@ -23,6 +23,7 @@ struct node {
     struct owned *owned;              /* the connections to it that have an owner now */
     _Atomic bool is_barred;           /* weir cannot serve it (a cluster, too old): no lane may be asked for */
     _Atomic bool is_silent;           /* it does not answer weir's own question (heartbeat.h) */
+    _Atomic bool is_told_away;        /* the log says that it is away: workers find it out at the same time */
     _Atomic bool is_doubted;          /* auth_probe is to ask whether it still wants a password */
     _Atomic uint32_t epoch;           /* node_epoch */
     _Atomic uint32_t maxclients;      /* connections that it takes, as far as is known; 0: it is not */

@@ -85,17 +85,19 @@ static bool is_silent(const struct lane *lane, uint64_t since_ns)
 /*
  * A question whose answer says who somebody is has a time of its own; so has one that is to prove the answers before
  * it, once an answer has begun, which may be a forged one that never ends, or one of EXEC that lacks a part: from 7.2
- * on Redis says nothing of a login that fails there. And who has closed his side is not waited for for ever.
+ * on Redis says nothing of a login that fails there. And who has closed his side is not waited for for ever. Returns which of these it is; NULL: none.
  */
-static bool is_over(struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
+static const char *why_over(struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
 {
     if (lane->answer_by_ns != 0 && now_ns >= lane->answer_by_ns)
-        return true;
+        return "Redis has not answered a login in time";
     if ((lane->is_asked || lane->is_telling) && lane->is_in_frame &&
         is_silent(lane, now_ns - upstream_time(lanes->upstream, LANES_CLEAN_NS)))
-        return true;
-    return lane->owner != NULL && lane->owner->is_gone &&
-           lane_is_hung(lane, now_ns - upstream_time(lanes->upstream, GONE_NS));
+        return "an answer has begun and does not end";
+    bool is_left = lane->owner != NULL && lane->owner->is_gone;
+    return is_left && lane_is_hung(lane, now_ns - upstream_time(lanes->upstream, GONE_NS))
+               ? "its client has left, and Redis does not answer what it asked"
+               : NULL;
 }
 
 static void fail_unanswered(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
@@ -105,8 +107,9 @@ static void fail_unanswered(struct lanes *lanes, enum lane_list in, uint64_t now
     while (!list_is_empty(&now)) {
         struct lane *lane = lanes_at(now.next);
         lanes_move(lane, in);
-        if (is_over(lanes, lane, now_ns))
-            lane_fail(lane, END_LATE, "what it answers has no end");
+        const char *why = why_over(lanes, lane, now_ns);
+        if (why != NULL)
+            lane_fail(lane, END_LATE, why);
     }
 }
 

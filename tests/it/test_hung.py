@@ -278,3 +278,16 @@ def test_the_log_says_ready_when_it_is(farm):
     redis.signal(signal.SIGCONT)
     wait_until(lambda: weir.log().rstrip().endswith(" ready") or "] ready" in weir.log(), "ready", 20)
     assert get(weir, "/readyz")[0] == 200
+
+
+def test_a_login_that_is_not_answered_is_named(farm):
+    redis = farm.redis()
+    redis.call("ACL", "SETUSER", "ann", "on", ">pw", "+@all", "~*")
+    weir = farm.weir(redis, upstream_check=CHECK, upstream_timeout="1s", workers=1)
+    with weir.connect() as warm, weir.connect() as conn:
+        assert warm.ask("AUTH ann pw", "PING") == ["OK", "PONG"]
+        assert conn.call("PING") == "PONG"
+        with stopped(redis):
+            conn.send(encode("AUTH", "ann", "pw"))
+            wait_log(weir, "a login connection is closed: Redis has not answered a login in time")
+        assert "has no end" not in weir.log()

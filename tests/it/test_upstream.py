@@ -41,6 +41,29 @@ def test_away_at_start(lanes, farm):
         assert b.ask("GET k", "PING") == [b"v", "PONG"]
 
 
+def test_the_log_says_once_that_it_is_away(farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=4)
+    conns = [weir.connect() for _ in range(16)]
+    assert [conn.call("PING") for conn in conns] == ["PONG"] * 16
+    for _ in range(2):
+        away = weir.log().count(f"upstream {redis.upstream} is away")
+        back = weir.log().count(f"upstream {redis.upstream} is back")
+        redis.kill()
+        wait_until(lambda: all(conn.call("PING") == UNAVAILABLE for conn in reconnected(weir, 16)), "all workers know")
+        assert weir.log().count(f"upstream {redis.upstream} is away") == away + 1
+        redis.start()
+        wait_until(lambda: all(conn.call("PING") == "PONG" for conn in reconnected(weir, 16)), "all workers know")
+        assert weir.log().count(f"upstream {redis.upstream} is back") == back + 1
+
+
+def reconnected(weir, n):
+    """One after the other, on whichever workers."""
+    for _ in range(n):
+        with weir.connect() as conn:
+            yield conn
+
+
 @pytest.mark.parametrize("lanes", LANES)
 def test_away_later_and_back(lanes, farm):
     redis = farm.redis()
