@@ -80,7 +80,7 @@ struct order {
     size_t n_differences;
     char *lines; /* ORDER_SUGGEST: each with a line feed; not NUL-terminated */
     size_t lines_len;
-    char *text; /* ORDER_INFO; not NUL-terminated */
+    char *text; /* ORDER_INFO, not NUL-terminated; ORDER_RELOAD: what needs a restart, NULL: nothing */
     size_t text_len;
 };
 

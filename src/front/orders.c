@@ -211,6 +211,13 @@ static void tell_text(struct build *out, const struct order *order)
     build_raw(out, SLICE("\r\n"));
 }
 
+static void tell_restart(struct build *out, const struct order *order)
+{
+    char text[512];
+    int len = snprintf(text, sizeof text, "OK, but needs a restart: %.400s", order->text);
+    build_status(out, slice_of(text, (size_t)len));
+}
+
 void front_order_done(struct front *front, struct order *order)
 {
     (void)front;
@@ -225,6 +232,8 @@ void front_order_done(struct front *front, struct order *order)
             build_error(&out, slice_str(order->error));
         else if (order->kind == ORDER_INFO)
             tell_text(&out, order);
+        else if (order->kind == ORDER_RELOAD && order->text != NULL)
+            tell_restart(&out, order);
         else if (order->kind == ORDER_DIFF)
             tell_differences(&out, order);
         else if (order->kind == ORDER_CLIENTS)

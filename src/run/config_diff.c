@@ -140,7 +140,7 @@ static bool must_stay(const struct difference *difference)
            (is_password && (difference->running[0] == '\0' || difference->file[0] == '\0'));
 }
 
-void config_diff_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file)
+char *config_diff_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file)
 {
     char names[TEXT_ROOM] = "";
     struct differences d = config_diff(running, file);
@@ -154,6 +154,8 @@ void config_diff_keep_settings(struct journal *journal, const struct config_file
         add_word(names, sizeof names, name.kind == SECTION_ADMIN ? "[admin] " : "", d.at[i].what);
     }
     differences_fini(&d);
-    if (names[0])
-        log_event(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
+    if (names[0] == '\0')
+        return NULL;
+    log_event(journal, LOG_WARN, "reload", "changed in the file, but needs a restart: %s", names);
+    return mem_strndup(names, strlen(names));
 }

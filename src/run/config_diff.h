@@ -33,7 +33,10 @@ bool difference_needs_restart(const struct difference *difference);
 void config_diff_name_dropped(struct journal *journal, const struct config_file *running,
                               const struct config_file *loaded, const struct config_file *file);
 
-/* Log, in one line, the settings that differ and need a restart, and put their running values into `file`. */
-void config_diff_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file);
+/*
+ * Log, in one line, the settings that differ and need a restart, and put their running values into `file`. Returns their
+ * names, heap; NULL: there are none.
+ */
+char *config_diff_keep_settings(struct journal *journal, const struct config_file *running, struct config_file *file);
 
 #endif

@@ -121,19 +121,21 @@ static void use_lines(struct governor *g, const struct set_lines *lines)
     g->lines = *lines;
 }
 
-static void take_over(struct governor *g, struct config_file *file)
+/* Returns what needs a restart, heap; NULL: nothing does. */
+static char *take_over(struct governor *g, struct config_file *file)
 {
     config_diff_name_dropped(g->journal, &g->running, &g->loaded, file);
-    config_diff_keep_settings(g->journal, &g->running, file);
+    char *kept = config_diff_keep_settings(g->journal, &g->running, file);
     drop_file(&g->loaded);
     drop_file(&g->running);
     g->loaded = *file;
     *file = (struct config_file){0};
     config_file_copy(&g->running, &g->loaded);
+    return kept;
 }
 
-/* NULL, or the first thing that is wrong (heap). */
-static char *read_again(struct governor *g)
+/* NULL, or the first thing that is wrong (heap); *unchanged as take_over returns it. */
+static char *read_again(struct governor *g, char **unchanged)
 {
     struct complaints complaints = {.is_logged = true};
     struct config_file file = {.path = g->path, .report = on_complaint, .arg = &complaints};
@@ -145,7 +147,7 @@ static char *read_again(struct governor *g)
         set_lines_keep_timed(&kept, g->journal);
     char *why = config != NULL ? adopt_or_say(g, config, &kept, true) : complaints.first;
     if (config != NULL && why == NULL) {
-        take_over(g, &file);
+        *unchanged = take_over(g, &file);
         use_lines(g, &kept);
     } else {
         set_lines_fini(&kept);
@@ -166,7 +168,7 @@ static void note_starved_reload(struct governor *g)
 
 static char *reload(struct governor *g, struct order *order)
 {
-    char *why = read_again(g);
+    char *why = read_again(g, &order->text);
     g->reloads.is_last_bad = why != NULL;
     g->reloads.bad += why != NULL;
     if (why == NULL) {
@@ -197,6 +199,7 @@ void governor_reload(struct governor *g)
     struct order order = {.kind = ORDER_RELOAD};
     governor_carry_out(g, &order);
     free(order.error);
+    free(order.text);
 }
 
 /* ---- single lines ---- */

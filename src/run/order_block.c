@@ -61,12 +61,13 @@ static char *unblock(const struct order *order, const struct blocks *blocks, str
 static void log_block(const struct order *order, struct journal *journal)
 {
     struct slice subject = subject_of(order), reason = reason_of(order);
+    char end[ORDER_END_ROOM];
     if (order->kind == ORDER_UNBLOCK)
         log_order(journal, order, "unblock", "%.*s is no longer blocked", WHY_SLICE(subject));
     else
-        log_order(journal, order, "block", "%.*s is blocked%s%s%s%.*s%s", WHY_SLICE(subject),
-                  order->lives != NULL ? " for " : "", order->lives != NULL ? order->lives : "",
-                  reason.len > 0 ? " (" : "", (int)reason.len, reason.at, reason.len > 0 ? ")" : "");
+        log_order(journal, order, "block", "%.*s is blocked%s%s%.*s%s", WHY_SLICE(subject),
+                  order_print_end(order, " for ", end), reason.len > 0 ? " (" : "", (int)reason.len, reason.at,
+                  reason.len > 0 ? ")" : "");
 }
 
 static void log_ended(const struct blocks *blocks, uint64_t now_ns, struct journal *journal)

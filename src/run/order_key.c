@@ -72,6 +72,7 @@ char *order_key_set(const struct order *order, const struct named *named, uint64
     struct line_name line;
     struct slice value;
     struct override one = {.key = key_of(order)};
+    char end[ORDER_END_ROOM];
     char *error = order_named_line(order, named, &line, &value);
     const struct named_limit *limit = error != NULL ? NULL : named_find(named, line.section);
     if (error != NULL || (error = check_key(one.key)) != NULL ||
@@ -83,10 +84,10 @@ char *order_key_set(const struct order *order, const struct named *named, uint64
         return order_error("there are already %d keys with rates of their own: take some back, or let them end (EX)",
                            OVERRIDES_MAX);
     one.rates = value;
-    log_order(journal, order, "set", "[limit %s] %s = %.*s for %.*s%s%s (before: %.*s)", limit->name,
+    log_order(journal, order, "set", "[limit %s] %s = %.*s for %.*s%s (before: %.*s)", limit->name,
               quota_algorithm(limit->rule.kind)->name, (int)value.len, value.at, shown(one.key), one.key.at,
-              order->lives != NULL ? ", ends in " : "", order->lives != NULL ? order->lives : "",
-              before != NULL ? (int)before->rates.len : 4, before != NULL ? before->rates.at : "none");
+              order_print_end(order, ", ends in ", end), before != NULL ? (int)before->rates.len : 4,
+              before != NULL ? before->rates.at : "none");
     *next = named_copy(named);
     named_override(*next, line.section, overrides_with(limit->overrides, &one, now_ns));
     return NULL;

@@ -1,9 +1,11 @@
 #include "run/order_line.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/near.h"
 #include "base/split.h"
@@ -65,6 +67,17 @@ char *order_end(const struct order *order, uint64_t now_ns, uint64_t *until_ns)
         return order_error("EX: the time must be longer than 0");
     *until_ns = now_ns + lives_ns;
     return NULL;
+}
+
+const char *order_print_end(const struct order *order, const char *before, char out[ORDER_END_ROOM])
+{
+    uint64_t now_ns = clock_ns();
+    out[0] = '\0';
+    if (order->lives != NULL)
+        snprintf(out, ORDER_END_ROOM, "%s%.40s", before, order->lives);
+    else if (order->until_ns > now_ns)
+        snprintf(out, ORDER_END_ROOM, "%s%" PRIu64 "s", before, (order->until_ns - now_ns + NS_PER_S - 1) / NS_PER_S);
+    return out;
 }
 
 static bool is_limit(struct slice what)

@@ -31,6 +31,11 @@ __attribute__((warn_unused_result)) char *order_line(const struct order *order, 
 /* When what is ordered ends, by the order's EX; *until_ns 0: when it is taken back. Returns NULL, or an error (heap). */
 __attribute__((warn_unused_result)) char *order_end(const struct order *order, uint64_t now_ns, uint64_t *until_ns);
 
+#define ORDER_END_ROOM 96
+
+/* `before` (", ends in ") and how long it holds, or still does where the process before was given it; "": it has no end. */
+const char *order_print_end(const struct order *order, const char *before, char out[ORDER_END_ROOM]);
+
 /* Is there a named limit as the order says? Returns NULL, or an error (heap). */
 __attribute__((warn_unused_result)) char *order_named(const struct order *order, const struct named *named);
 

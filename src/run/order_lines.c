@@ -63,12 +63,12 @@ void order_lines_log(const struct order *order, const struct line_name *name, co
                      struct journal *journal)
 {
     const char *for_word = order->key != NULL ? " for " : "", *subject = order->key != NULL ? order->key : "";
+    char end[ORDER_END_ROOM];
     before = before != NULL ? before : "none";
     if (order->kind == ORDER_UNSET)
         log_order(journal, order, "unset", "[policy %.*s] %s%s%s removed (before: %s; now: %s)",
                   WHY_SLICE(name->section), order->what, for_word, subject, before, now != NULL ? now : "none");
     else
-        log_order(journal, order, "set", "[policy %.*s] %s = %s%s%s%s%s (before: %s)", WHY_SLICE(name->section),
-                  order->what, order->expression, for_word, subject, order->lives != NULL ? ", ends in " : "",
-                  order->lives != NULL ? order->lives : "", before);
+        log_order(journal, order, "set", "[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section),
+                  order->what, order->expression, for_word, subject, order_print_end(order, ", ends in ", end), before);
 }

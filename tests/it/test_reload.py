@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from kit.harness import wait_until
+from kit.limits import OPERATOR, order
 from kit.reloading import NOT_RELOADED, own_settings, reload, signal_reload
 from kit.resp import Conn, Error, encode, pipeline
 
@@ -123,6 +124,13 @@ def test_settings_that_need_a_restart_are_named(farm, redis):
         assert line.split(", ") == ["workers", "lanes", "max-subjects", "connect-timeout"]
     assert set(everywhere(weir, "SET", "k", "v")) == {Error("NOPERM denied by policy default")}
     assert weir.serves()
+
+
+def test_a_reload_answers_what_needs_a_restart(farm, redis):
+    weir = farm.weir(redis, workers=1, sections=OPERATOR)
+    assert order(weir, "RELOAD") == "OK"
+    weir.config.write_text(weir.config.read_text().replace("workers = 1", "workers = 2"))
+    assert order(weir, "RELOAD") == "OK, but needs a restart: workers"
 
 
 def test_settings_that_a_reload_changes(farm, redis):

@@ -1,5 +1,7 @@
 """An upgrade keeps what operators have ordered: SET, UNSET, MODE, BLOCK, for one and for a time; or says what it drops."""
 
+import re
+
 import pytest
 from kit.harness import wait_until
 from kit.limits import OPERATOR, login, operator, order, plain
@@ -57,6 +59,9 @@ def test_what_was_ordered_holds_in_the_new_process(weir):
     assert signup["rate"] == "6/60s" and {row["key"]: row["rate"] for row in signup["overrides"]} == {"ann": "50/60s", "FOR": "51/60s"}
     assert "upgrade: 11 orders of operators taken over" in weir.log()
     assert any(event["text"] == "upgrade: 11 orders of operators taken over" for event in plain(order(weir, "LOG", "50")))
+    log = [event["text"] for event in plain(order(weir, "LOG", "50"))]
+    for begin in (r"\[policy u\] write = 9/d for user:alice, ends in", r"\[limit Signup\] sliding = 50/60s for ann, ends in", "user:vip-1 is blocked for"):
+        assert [text for text in log if re.match(begin + r" 3[56]\d\ds .*, by the process before", text, re.I)], (begin, log)
     weir.upgrade()
     assert len(order(weir, "BLOCKS")) == 2, "and in the next"
 
