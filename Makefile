@@ -1,6 +1,6 @@
 # weir: build, run, test. `make help` lists the targets.
 
-VERSION = 0.1.0-dev
+VERSION = 0.2.0
 PREFIX  = /usr/local
 DESTDIR =
 SYSCONFDIR = /etc

@@ -15,7 +15,7 @@
 static const struct wrong {
     const char *words, *error;
 } wrong[] = {
-    {"LIMIT FUNL k 1/s", "ERR unknown subcommand 'FUNL'. Try LIMIT HELP."},
+    {"LIMIT FUNL k 1/s", "ERR unknown subcommand 'FUNL'"},
     {"LIMIT FUNNEL k", "ERR wrong number of arguments for 'limit|funnel' command"},
     {"LIMIT FUNNEL k 5", "ERR \"5\" is not a rate: write COUNT/PERIOD"},
     {"LIMIT FUNNEL k 1/s PEKE", "ERR syntax error, unknown option 'PEKE' (did you mean PEEK?)"},
