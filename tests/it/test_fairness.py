@@ -104,16 +104,16 @@ def test_low_priority_goes_when_nobody_else_waits(big, farm):
     weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS.replace("weight = 300", "priority = low"))
     with From(weir.address, TENANTS[0]) as low, From(weir.address, TENANTS[1]) as other:
         assert low.call("PING") == other.call("PING") == "PONG"
-        low.send(COUNT * 1000)
+        low.send(COUNT * 4000)
         other.send(COUNT * 1000)
         other.read()
         before = drain(low)  # it was alone, or had been sent when the other came
         for _ in range(999):
             other.read()
         behind = drain(low)
-        assert behind < 300
+        assert behind < 2000, "of 4000, of which as many may be under way as Redis can do in 20 ms"
         behind += before
-        while behind < 1000:
+        while behind < 4000:
             behind += low.sock.recv(CHUNK).count(b"\r\n")
 
 

@@ -133,7 +133,7 @@ def test_every_command_is_on_the_page():
 
 ERRORS = {
     "ERR wrong number of arguments for 'limit\\|funnel' command": "LIMIT FUNNEL k",
-    "ERR unknown subcommand 'FUNL'. Try LIMIT HELP.": "LIMIT FUNL",
+    "ERR unknown subcommand 'FUNL' (did you mean FUNNEL?). Try LIMIT HELP.": "LIMIT FUNL",
     "ERR syntax error, APPROX is no option of 'limit\\|fixed'": "LIMIT FIXED k 5/60s APPROX",
     "ERR syntax error, unknown option 'PEKE' (did you mean PEEK?)": "LIMIT FIXED k 5/60s PEKE",
     "ERR syntax error, AS takes ARRAY or MAP, not 'LIST'": "LIMIT FIXED k 5/60s AS LIST",
