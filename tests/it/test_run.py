@@ -98,7 +98,7 @@ def test_a_signal_that_comes_again_and_again_leaves_nothing_behind(number, scrip
         os.killpg(script.pid, number)
         time.sleep(0.001)
     assert script.wait(0) == 0, "it goes on"
-    assert not lives(server)
+    wait_until(lambda: not lives(server), "Redis has ended")
     assert not list((tmp_path / "tmp").iterdir())
     with pytest.raises(ConnectionRefusedError):
         dial(("127.0.0.1", port))
