@@ -45,7 +45,7 @@ static struct slice refusal_by_block(const struct client *client)
 {
     struct front *front = client->front;
     struct last_refusal *last = &front->last_refusal;
-    const struct blocks *blocks = exceptions_blocks(front->rules->exceptions);
+    const struct shared_set *blocks = exceptions_blocks(front->rules->exceptions);
     const struct subject *keyed = client->meter != NULL ? client->meter->keyed : NULL;
     const struct block *block = blocks_find(blocks, subject_name(client->subject));
     if (block == NULL && keyed != NULL)

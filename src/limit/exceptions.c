@@ -9,7 +9,7 @@
 struct exceptions {
     _Atomic unsigned holders;
     struct policies *policies; /* one reference */
-    struct blocks *blocks;     /* one reference */
+    struct shared_set *blocks;     /* one reference */
     size_t n_policies;
     struct policy **blocked; /* by index of the policy, and behind them: of subjects that none binds; NULL: no blocks */
     struct variants own;     /* of single subjects */
@@ -72,7 +72,7 @@ struct exceptions *exceptions_new(const struct exceptions_of *of)
     struct exceptions *exceptions = mem_zalloc(1, sizeof *exceptions);
     atomic_init(&exceptions->holders, 1);
     exceptions->policies = policies_get(of->policies);
-    exceptions->blocks = blocks_get(of->blocks);
+    exceptions->blocks = shared_set_get(of->blocks);
     exceptions->n_policies = policies_count(of->policies);
     exceptions->blocked = of->blocks != NULL ? block_all(of, exceptions->n_policies) : NULL;
     exceptions->own = variants_copy(of->variants);
@@ -99,7 +99,7 @@ void exceptions_put(struct exceptions *exceptions)
         variant_free(exceptions->blocked[i]);
     free(exceptions->blocked);
     variants_fini(&exceptions->own);
-    blocks_put(exceptions->blocks);
+    shared_set_put(exceptions->blocks);
     policies_put(exceptions->policies);
     free(exceptions);
 }
@@ -113,7 +113,7 @@ const struct policy *exceptions_policy(const struct exceptions *exceptions, cons
     return own != NULL ? own : policy;
 }
 
-struct blocks *exceptions_blocks(const struct exceptions *exceptions)
+struct shared_set *exceptions_blocks(const struct exceptions *exceptions)
 {
     return exceptions != NULL ? exceptions->blocks : NULL;
 }

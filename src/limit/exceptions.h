@@ -22,7 +22,7 @@ struct exceptions_of {
     struct policies *policies;         /* bound to `table` */
     const struct command_table *table; /* for this call alone */
     struct record *unlimited;          /* of subjects that no policy binds */
-    struct blocks *blocks;
+    struct shared_set *blocks;
     const struct variants *variants; /* of single subjects; copied */
     uint16_t block_id;               /* tallies of what blocks refuse */
 };
@@ -44,7 +44,7 @@ static inline const struct policy *exceptions_bind(const struct exceptions *exce
 }
 
 /* All that are blocked; NULL: nobody is. */
-struct blocks *exceptions_blocks(const struct exceptions *exceptions);
+struct shared_set *exceptions_blocks(const struct exceptions *exceptions);
 
 /* The limits of single subjects. */
 const struct variants *exceptions_variants(const struct exceptions *exceptions);

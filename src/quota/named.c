@@ -41,7 +41,7 @@ void named_put(struct named *named)
         free(named->limits[i].rates);
         free(named->limits[i].penalty_text);
         named_tally_put(named->limits[i].tally);
-        overrides_put(named->limits[i].overrides);
+        shared_set_put(named->limits[i].overrides);
         zone_put(named->limits[i].rule.zone);
     }
     free(named->limits);
@@ -264,16 +264,16 @@ struct named *named_copy(const struct named *named)
         if (limit->penalty_text != NULL)
             limit->penalty_text = mem_strndup(limit->penalty_text, strlen(limit->penalty_text));
         limit->tally = named_tally_get(limit->tally);
-        limit->overrides = overrides_get(limit->overrides);
+        limit->overrides = shared_set_get(limit->overrides);
         (void)zone_get(limit->rule.zone);
     }
     return copy;
 }
 
-void named_override(struct named *named, struct slice name, struct overrides *overrides)
+void named_override(struct named *named, struct slice name, struct shared_set *overrides)
 {
     struct named_limit *limit = find(named, name);
-    overrides_put(limit->overrides);
+    shared_set_put(limit->overrides);
     limit->overrides = overrides;
 }
 

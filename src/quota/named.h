@@ -31,7 +31,7 @@ struct named_limit {
     char *penalty_text;           /* as written; NULL: none */
     bool has_over, is_shadow;     /* `over` is given; it is "shadow": calls are counted, and all pass */
     bool has_zone;                /* tz is given; rule.zone, which may be NULL (UTC), is the limit's own reference */
-    struct overrides *overrides;  /* rates of single keys; NULL: none */
+    struct shared_set *overrides;  /* rates of single keys; NULL: none */
 };
 
 struct named;
@@ -70,7 +70,7 @@ struct quota_rule named_rule(const struct named_limit *limit, struct slice key, 
 struct named *named_copy(const struct named *named);
 
 /* Set the overrides of the limit of that name, which exists; takes over the reference. `named` is not shared yet. */
-void named_override(struct named *named, struct slice name, struct overrides *overrides);
+void named_override(struct named *named, struct slice name, struct shared_set *overrides);
 
 /* "error", "allow", "deny" or "local": what holds for this limit; `otherwise` is limit-when-down. */
 const char *named_when_down(const struct named_limit *limit, enum quota_when_down otherwise);

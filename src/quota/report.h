@@ -63,7 +63,7 @@ struct report_list {
 void report_list(struct build *out, const struct report_list *list, uint64_t now_ns);
 
 /* LIMIT BLOCKS: the first n of those that are blocked. */
-void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns);
+void report_blocks(struct build *out, const struct shared_set *blocks, size_t n, uint64_t now_ns);
 
 /* What LIMIT TOP tells of. */
 struct report_top {

@@ -25,11 +25,11 @@ static void tallied(struct build *out, const struct limit *limit, struct tally *
 }
 
 /* Rates of single keys, and how long they last; -1: until they are removed. */
-static void list_overrides(struct build *out, const struct overrides *overrides, uint64_t now_ns)
+static void list_overrides(struct build *out, const struct shared_set *overrides, uint64_t now_ns)
 {
     build_bulk_str(out, "overrides");
-    build_array(out, overrides_living(overrides, now_ns));
-    for (size_t i = 0; i < overrides_count(overrides); i++) {
+    build_array(out, shared_set_count_living(overrides, now_ns));
+    for (size_t i = 0; i < shared_set_count(overrides); i++) {
         const struct override *one = overrides_at(overrides, i);
         if (override_is_over(one, now_ns))
             continue;
@@ -149,9 +149,9 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
     build_fini(&rows);
 }
 
-void report_blocks(struct build *out, const struct blocks *blocks, size_t n, uint64_t now_ns)
+void report_blocks(struct build *out, const struct shared_set *blocks, size_t n, uint64_t now_ns)
 {
-    size_t told = blocks_count(blocks) < n ? blocks_count(blocks) : n;
+    size_t told = shared_set_count(blocks) < n ? shared_set_count(blocks) : n;
     build_array(out, told);
     for (size_t i = 0; i < told; i++) {
         build_map(out, 3);

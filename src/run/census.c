@@ -182,7 +182,7 @@ static bool take_named(struct snapshot *s, const struct census *census)
             copy(s->named[i].zone, sizeof s->named[i].zone, slice_str(zone_name(limit->rule.zone)));
         if (limit->penalty_text != NULL)
             copy(s->named[i].penalty, sizeof s->named[i].penalty, slice_str(limit->penalty_text));
-        s->named[i].overrides = overrides_living(limit->overrides, s->taken_ns);
+        s->named[i].overrides = shared_set_count_living(limit->overrides, s->taken_ns);
         for (int r = 0; r < TALLY_RESULTS; r++)
             s->named[i].results[r] = count_read(&limit->tally->results[r]);
         counts_add(&s->named[i].times, &limit->tally->times, sizeof s->named[i].times);

@@ -423,7 +423,7 @@ static char *note_round(struct governor *g, struct order *order)
 
 uint64_t governor_next_end(const struct governor *g)
 {
-    uint64_t blocks_ns = blocks_next_end(g->live.blocks), lines_ns = set_lines_next_end(&g->lines);
+    uint64_t blocks_ns = shared_set_next_end(g->live.blocks), lines_ns = set_lines_next_end(&g->lines);
     return blocks_ns == 0 || (lines_ns > 0 && lines_ns < blocks_ns) ? lines_ns : blocks_ns;
 }
 
@@ -449,7 +449,7 @@ size_t governor_blocks(const struct governor *g, bool *has_been, uint16_t *id)
 {
     *has_been = g->live.has_block;
     *id = g->live.block.id;
-    return blocks_count(g->live.blocks);
+    return shared_set_count(g->live.blocks);
 }
 
 char *governor_hand_over(const struct governor *g)

@@ -81,7 +81,7 @@ static void write_lines(struct text *text, const struct set_lines *lines)
 static void write_keys(struct text *text, const struct named_limit *limit)
 {
     char ns[24];
-    for (size_t i = 0; i < overrides_count(limit->overrides); i++) {
+    for (size_t i = 0; i < shared_set_count(limit->overrides); i++) {
         const struct override *one = overrides_at(limit->overrides, i);
         add_line(text, 6,
                  (struct slice[]){SLICE("key"), slice_str(limit->name),
@@ -102,7 +102,7 @@ char *handover_write(const struct handover *from)
     write_lines(&text, from->lines);
     for (size_t i = 0; i < named_count(from->named); i++)
         write_keys(&text, named_at(from->named, i));
-    for (size_t i = 0; i < blocks_count(from->blocks); i++) {
+    for (size_t i = 0; i < shared_set_count(from->blocks); i++) {
         const struct block *one = blocks_at(from->blocks, i);
         add_line(&text, 4,
                  (struct slice[]){SLICE("block"), one->subject, one->reason, print_ns(one->until_ns, ns, sizeof ns)});

@@ -21,7 +21,7 @@ struct handover {
     const struct config_file *running, *loaded; /* their difference has been SET */
     const struct set_lines *lines;
     const struct named *named;
-    const struct blocks *blocks;
+    const struct shared_set *blocks;
 };
 
 /* NUL-terminated; heap. "" but for its first line where there are none. */

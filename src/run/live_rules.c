@@ -122,12 +122,12 @@ void live_rules_rebind(struct live_rules *live, struct command_table *commands)
     renew(live, live->rules, policies_rebind(live->rules->policies, commands));
 }
 
-bool live_rules_set_blocks(struct live_rules *live, struct blocks *blocks)
+bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
 {
     if (!live->has_block && !ledger_enter(live->ledger, live->unlimited, SLICE("block"), &live->block))
         return false;
     live->has_block = true;
-    blocks_put(live->blocks);
+    shared_set_put(live->blocks);
     live->blocks = blocks;
     renew(live, live->rules, policies_get(live->rules->policies));
     return true;
@@ -152,7 +152,7 @@ void live_rules_init(struct live_rules *live, const struct config *start, struct
 void live_rules_fini(struct live_rules *live)
 {
     rules_put(live->rules);
-    blocks_put(live->blocks);
+    shared_set_put(live->blocks);
     variants_fini(&live->variants);
     command_table_put(live->commands);
     ledger_free(live->ledger);

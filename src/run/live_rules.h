@@ -22,7 +22,7 @@ struct live_rules {
     struct ledger *ledger;
     struct record *unlimited; /* of subjects that no policy binds; the ledger's */
     struct variants variants; /* bound to no table */
-    struct blocks *blocks;    /* one reference; NULL: nobody is blocked */
+    struct shared_set *blocks;    /* one reference; NULL: nobody is blocked */
     struct limit block;       /* its id is that of the tallies of what blocks refuse ... */
     bool has_block;           /* ... once there has been one */
     struct journal *journal;
@@ -48,7 +48,7 @@ __attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *liv
 void live_rules_rebind(struct live_rules *live, struct command_table *commands);
 
 /* Have these blocked from now on; takes over `blocks`. False: as with live_rules_adopt, and `blocks` stay the caller's. */
-__attribute__((warn_unused_result)) bool live_rules_set_blocks(struct live_rules *live, struct blocks *blocks);
+__attribute__((warn_unused_result)) bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks);
 
 /* Use other overrides; takes over `named`. */
 void live_rules_set_named(struct live_rules *live, struct named *named);

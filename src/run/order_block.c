@@ -26,8 +26,8 @@ static struct slice reason_of(const struct order *order)
 
 /* ---- orders ---- */
 
-char *order_block_next(const struct order *order, const struct identity *identity, const struct blocks *blocks,
-                       uint64_t now_ns, struct blocks **next)
+char *order_block_next(const struct order *order, const struct identity *identity, const struct shared_set *blocks,
+                       uint64_t now_ns, struct shared_set **next)
 {
     char why[WHY_ROOM];
     struct named_subject named;
@@ -41,18 +41,18 @@ char *order_block_next(const struct order *order, const struct identity *identit
         return order_error("control characters have no place in a reason");
     if (one.reason.len > BLOCK_REASON_MAX)
         return order_error("the reason is too long: at most %d bytes", BLOCK_REASON_MAX);
-    if (blocks_find(blocks, one.subject) == NULL && blocks_count(blocks) >= BLOCKS_MAX)
+    if (blocks_find(blocks, one.subject) == NULL && shared_set_count(blocks) >= BLOCKS_MAX)
         return order_error("there are already %d blocked subjects: unblock some, or let them end (EX)", BLOCKS_MAX);
     *next = blocks_with(blocks, &one);
     return NULL;
 }
 
-static char *unblock(const struct order *order, const struct blocks *blocks, struct blocks **next)
+static char *unblock(const struct order *order, const struct shared_set *blocks, struct shared_set **next)
 {
     struct slice subject = subject_of(order);
     if (blocks_find(blocks, subject) == NULL)
         return order_error("%.*s is not blocked", WHY_SLICE(subject));
-    *next = blocks_without(blocks, subject);
+    *next = shared_set_without(blocks, subject);
     return NULL;
 }
 
@@ -70,10 +70,10 @@ static void log_block(const struct order *order, struct journal *journal)
                   reason.len > 0 ? ")" : "");
 }
 
-static void log_ended(const struct blocks *blocks, uint64_t now_ns, struct journal *journal)
+static void log_ended(const struct shared_set *blocks, uint64_t now_ns, struct journal *journal)
 {
     size_t ended = 0;
-    for (size_t i = 0; i < blocks_count(blocks); i++) {
+    for (size_t i = 0; i < shared_set_count(blocks); i++) {
         const struct block *one = blocks_at(blocks, i);
         if (block_is_over(one, now_ns) && ++ended <= ENDED_NAMED)
             log_event(journal, LOG_INFO, "unblock", "%.*s is no longer blocked: its time is over",
@@ -85,17 +85,17 @@ static void log_ended(const struct blocks *blocks, uint64_t now_ns, struct journ
 }
 
 /* Takes over `next`. */
-static char *use(struct live_rules *live, struct blocks *next)
+static char *use(struct live_rules *live, struct shared_set *next)
 {
     if (live_rules_set_blocks(live, next))
         return NULL;
-    blocks_put(next);
+    shared_set_put(next);
     return order_error("there have been too many different limits since the start: restart weir");
 }
 
 char *order_block(const struct order *order, struct live_rules *live, uint64_t now_ns)
 {
-    struct blocks *next;
+    struct shared_set *next;
     char *error = order->kind == ORDER_UNBLOCK
                       ? unblock(order, live->blocks, &next)
                       : order_block_next(order, &live->rules->identity, live->blocks, now_ns, &next);
@@ -108,11 +108,11 @@ char *order_block(const struct order *order, struct live_rules *live, uint64_t n
 
 void order_blocks_end(struct live_rules *live, uint64_t now_ns)
 {
-    uint64_t next_ns = blocks_next_end(live->blocks);
+    uint64_t next_ns = shared_set_next_end(live->blocks);
     if (next_ns == 0 || next_ns > now_ns)
         return;
     log_ended(live->blocks, now_ns, live->journal);
-    free(use(live, blocks_living(live->blocks, now_ns)));
+    free(use(live, shared_set_living(live->blocks, false, now_ns)));
 }
 
 static char *text_of(const struct block *one, uint64_t now_ns)
@@ -128,9 +128,9 @@ static char *text_of(const struct block *one, uint64_t now_ns)
     return text;
 }
 
-void order_block_differences(const struct blocks *blocks, uint64_t now_ns, struct differences *d)
+void order_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *d)
 {
-    for (size_t i = 0; i < blocks_count(blocks); i++) {
+    for (size_t i = 0; i < shared_set_count(blocks); i++) {
         const struct block *one = blocks_at(blocks, i);
         d->at = mem_realloc(d->at, d->count + 1, sizeof *d->at);
         d->at[d->count++] = (struct difference){mem_strndup("block", 5), mem_strndup(one->subject.at, one->subject.len),

@@ -19,13 +19,13 @@ __attribute__((warn_unused_result)) char *order_block(const struct order *order,
 
 /* What `blocks` become by an ORDER_BLOCK: *next, which the caller then owns; or an error, and no *next. */
 __attribute__((warn_unused_result)) char *order_block_next(const struct order *order, const struct identity *identity,
-                                                           const struct blocks *blocks, uint64_t now_ns,
-                                                           struct blocks **next);
+                                                           const struct shared_set *blocks, uint64_t now_ns,
+                                                           struct shared_set **next);
 
 /* Take back, and log, those whose time is over. */
 void order_blocks_end(struct live_rules *live, uint64_t now_ns);
 
 /* Add all of them to the differences: they are in no file. */
-void order_block_differences(const struct blocks *blocks, uint64_t now_ns, struct differences *differences);
+void order_block_differences(const struct shared_set *blocks, uint64_t now_ns, struct differences *differences);
 
 #endif

@@ -62,7 +62,7 @@ static size_t count_all(const struct named *named, uint64_t now_ns)
 {
     size_t n = 0;
     for (size_t i = 0; i < named_count(named); i++)
-        n += overrides_living(named_at(named, i)->overrides, now_ns);
+        n += shared_set_count_living(named_at(named, i)->overrides, now_ns);
     return n;
 }
 
@@ -114,11 +114,11 @@ char *order_key_unset(const struct order *order, const struct named *named, uint
 /* ---- changes of the configuration ---- */
 
 /* Log the overrides of `before` that `kept` does not have. */
-static void name_dropped(const struct named_limit *before, const struct overrides *kept, uint64_t now_ns,
+static void name_dropped(const struct named_limit *before, const struct shared_set *kept, uint64_t now_ns,
                          struct journal *journal)
 {
     size_t dropped = 0;
-    for (size_t i = 0; i < overrides_count(before->overrides); i++) {
+    for (size_t i = 0; i < shared_set_count(before->overrides); i++) {
         const struct override *one = overrides_at(before->overrides, i);
         if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) != NULL ||
             ++dropped > NAMED_DROPPED)
@@ -141,9 +141,9 @@ void order_key_inherit(struct named *fresh, const struct named *before, bool is_
         if (was->overrides == NULL)
             continue;
         bool stays = is != NULL && is->rule.kind == was->rule.kind;
-        struct overrides *kept = !stays      ? NULL
-                                 : is_reload ? overrides_timed(was->overrides, now_ns)
-                                             : overrides_get(was->overrides);
+        struct shared_set *kept = !stays      ? NULL
+                                 : is_reload ? shared_set_living(was->overrides, true, now_ns)
+                                             : shared_set_get(was->overrides);
         name_dropped(was, kept, now_ns, journal);
         if (stays)
             named_override(fresh, slice_str(was->name), kept);
@@ -176,7 +176,7 @@ void order_key_differences(const struct named *named, uint64_t now_ns, struct di
 {
     for (size_t i = 0; i < named_count(named); i++) {
         const struct named_limit *limit = named_at(named, i);
-        for (size_t j = 0; j < overrides_count(limit->overrides); j++)
+        for (size_t j = 0; j < shared_set_count(limit->overrides); j++)
             if (!override_is_over(overrides_at(limit->overrides, j), now_ns))
                 add_difference(differences, limit, overrides_at(limit->overrides, j), now_ns);
     }

@@ -18,49 +18,49 @@ static struct block one(const char *subject, const char *reason, uint64_t until_
     return (struct block){slice_str(subject), slice_str(reason), until_ns};
 }
 
-static struct blocks *with(struct blocks *before, const char *subject, const char *reason, uint64_t until_ns)
+static struct shared_set *with(struct shared_set *before, const char *subject, const char *reason, uint64_t until_ns)
 {
     const struct block block = one(subject, reason, until_ns);
-    struct blocks *next = blocks_with(before, &block);
-    blocks_put(before);
+    struct shared_set *next = blocks_with(before, &block);
+    shared_set_put(before);
     return next;
 }
 
 static void a_set_is_found_changed_and_shared(void **state)
 {
     (void)state;
-    struct blocks *first = with(NULL, "user:bob", "", 0);
-    struct blocks *kept = blocks_get(first);
-    struct blocks *set = with(first, "user:ann", "scans", 70);
+    struct shared_set *first = with(NULL, "user:bob", "", 0);
+    struct shared_set *kept = shared_set_get(first);
+    struct shared_set *set = with(first, "user:ann", "scans", 70);
     set = with(set, "ip:10.0.0.1", "", 50);
-    assert_int_equal(blocks_count(set), 3);
-    assert_int_equal(blocks_count(kept), 1);
+    assert_int_equal(shared_set_count(set), 3);
+    assert_int_equal(shared_set_count(kept), 1);
     assert_null(blocks_find(kept, SLICE("user:ann")));
     const struct block *ann = blocks_find(set, SLICE("user:ann"));
     assert_true(slice_eq(ann->reason, SLICE("scans")) && ann->until_ns == 70);
     assert_null(blocks_find(set, SLICE("user:an")));
     assert_null(blocks_find(NULL, SLICE("user:ann")));
-    assert_int_equal(blocks_next_end(set), 50);
+    assert_int_equal(shared_set_next_end(set), 50);
     set = with(set, "user:ann", "other", 90);
-    assert_int_equal(blocks_count(set), 3);
-    struct blocks *living = blocks_living(set, 50);
-    assert_int_equal(blocks_count(living), 2);
-    assert_int_equal(blocks_next_end(living), 90);
-    blocks_put(set);
-    set = blocks_without(living, SLICE("user:ann"));
-    blocks_put(living);
+    assert_int_equal(shared_set_count(set), 3);
+    struct shared_set *living = shared_set_living(set, false, 50);
+    assert_int_equal(shared_set_count(living), 2);
+    assert_int_equal(shared_set_next_end(living), 90);
+    shared_set_put(set);
+    set = shared_set_without(living, SLICE("user:ann"));
+    shared_set_put(living);
     assert_true(slice_eq(blocks_at(set, 0)->subject, SLICE("user:bob")));
-    assert_int_equal(blocks_next_end(set), 0);
-    assert_null(blocks_without(set, SLICE("user:bob")));
-    blocks_put(set);
-    blocks_put(kept);
-    blocks_put(NULL);
+    assert_int_equal(shared_set_next_end(set), 0);
+    assert_null(shared_set_without(set, SLICE("user:bob")));
+    shared_set_put(set);
+    shared_set_put(kept);
+    shared_set_put(NULL);
 }
 
 static void many_are_kept_in_order(void **state)
 {
     (void)state;
-    struct blocks *set = NULL;
+    struct shared_set *set = NULL;
     char name[32];
     for (unsigned i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "user:%u", i * 7919 % 300);
@@ -70,9 +70,9 @@ static void many_are_kept_in_order(void **state)
         snprintf(name, sizeof name, "user:%u", i);
         assert_non_null(blocks_find(set, slice_str(name)));
     }
-    assert_int_equal(blocks_count(set), 300);
-    assert_null(blocks_living(set, 300));
-    blocks_put(set);
+    assert_int_equal(shared_set_count(set), 300);
+    assert_null(shared_set_living(set, false, 300));
+    shared_set_put(set);
 }
 
 static struct command_table *table;
@@ -122,7 +122,7 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     policies_set_shadow(policies, false);
     kit_bind(policies, ledger, table);
     struct record *unlimited = ledger_record(ledger, SLICE(""));
-    struct blocks *blocks = with(NULL, "user:ann", "", 0);
+    struct shared_set *blocks = with(NULL, "user:ann", "", 0);
     const struct exceptions_of of = {policies, table, unlimited, blocks, &no_variants, 0};
     struct exceptions *exceptions = exceptions_new(&of);
 
@@ -146,7 +146,7 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     assert_ptr_equal(bind(NULL, free_one, "user:ann"), free_one);
     exceptions_put(exceptions_get(exceptions));
     exceptions_put(exceptions);
-    blocks_put(blocks);
+    shared_set_put(blocks);
     policies_put(policies);
     ledger_free(ledger);
     command_table_put(table);

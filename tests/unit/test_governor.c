@@ -424,7 +424,7 @@ static void test_blocks(void **state)
 static void test_so_many_are_blocked(void **state)
 {
     (void)state;
-    struct blocks *all = NULL, *next = NULL;
+    struct shared_set *all = NULL, *next = NULL;
     struct identity identity;
     char name[32];
     assert_true(identity_parse(&identity, SLICE("user, ip"), name, sizeof name));
@@ -432,7 +432,7 @@ static void test_so_many_are_blocked(void **state)
         snprintf(name, sizeof name, "user:%d", i);
         const struct block one = {.subject = slice_str(name)};
         next = blocks_with(all, &one);
-        blocks_put(all);
+        shared_set_put(all);
         all = next;
     }
     struct order order = {.kind = ORDER_BLOCK, .key = copy("user:x"), .key_len = 6};
@@ -441,10 +441,10 @@ static void test_so_many_are_blocked(void **state)
     free(error);
     order.key[5] = '7';
     assert_null(order_block_next(&order, &identity, all, 0, &next));
-    assert_int_equal(blocks_count(next), BLOCKS_MAX);
+    assert_int_equal(shared_set_count(next), BLOCKS_MAX);
     free(order.key);
-    blocks_put(all);
-    blocks_put(next);
+    shared_set_put(all);
+    shared_set_put(next);
 }
 
 static char *set_for(const char *policy_name, const char *subject, const char *lives)

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-static struct overrides *set;
+static struct shared_set *set;
 
 static struct override rates(const char *key, int64_t limit, uint64_t until_ns)
 {
@@ -21,9 +21,9 @@ static struct override rates(const char *key, int64_t limit, uint64_t until_ns)
                              .until_ns = until_ns};
 }
 
-static void become(struct overrides *next)
+static void become(struct shared_set *next)
 {
-    overrides_put(set);
+    shared_set_put(set);
     set = next;
 }
 
@@ -52,12 +52,12 @@ static void the_empty_set(void **state)
 {
     (void)state;
     assert_int_equal(found("ann", 0), 0);
-    assert_int_equal(overrides_count(NULL), 0);
-    assert_int_equal(overrides_living(NULL, 0), 0);
+    assert_int_equal(shared_set_count(NULL), 0);
+    assert_int_equal(shared_set_count_living(NULL, 0), 0);
     assert_null(overrides_without(NULL, SLICE("ann"), 0));
-    assert_null(overrides_timed(NULL, 0));
-    assert_null(overrides_get(NULL));
-    overrides_put(NULL);
+    assert_null(shared_set_living(NULL, true, 0));
+    assert_null(shared_set_get(NULL));
+    shared_set_put(NULL);
 }
 
 static void keys_are_exact(void **state)
@@ -68,7 +68,7 @@ static void keys_are_exact(void **state)
     give("Ann", 3, 0, 0);
     give("anna", 4, 0, 0);
     give("ann", 5, 0, 0);
-    assert_int_equal(overrides_count(set), 4);
+    assert_int_equal(shared_set_count(set), 4);
     assert_int_equal(found("ann", 0), 5);
     assert_int_equal(found("", 0), 2);
     assert_int_equal(found("Ann", 0), 3);
@@ -77,7 +77,7 @@ static void keys_are_exact(void **state)
     assert_int_equal(found("bob", 0), 0);
     become(overrides_without(set, SLICE("Ann"), 0));
     assert_int_equal(found("Ann", 0), 0);
-    assert_int_equal(overrides_count(set), 3);
+    assert_int_equal(shared_set_count(set), 3);
     assert_true(slice_eq(overrides_find(set, SLICE("ann"), 0)->rates, SLICE("as it is written")));
 }
 
@@ -89,14 +89,14 @@ static void they_end(void **state)
     give("bob", 2, 0, 0);
     assert_int_equal(found("ann", 99), 1);
     assert_int_equal(found("ann", 100), 0);
-    assert_int_equal(overrides_living(set, 99), 2);
-    assert_int_equal(overrides_living(set, 100), 1);
+    assert_int_equal(shared_set_count_living(set, 99), 2);
+    assert_int_equal(shared_set_count_living(set, 100), 1);
     give("cyd", 3, 200, 100);
-    assert_int_equal(overrides_count(set), 2);
-    become(overrides_timed(set, 150));
-    assert_int_equal(overrides_count(set), 1);
+    assert_int_equal(shared_set_count(set), 2);
+    become(shared_set_living(set, true, 150));
+    assert_int_equal(shared_set_count(set), 1);
     assert_int_equal(found("cyd", 199), 3);
-    assert_null(overrides_timed(set, 200));
+    assert_null(shared_set_living(set, true, 200));
 }
 
 /* Who holds a set goes on finding what was in it. */
@@ -104,12 +104,12 @@ static void a_set_does_not_change(void **state)
 {
     (void)state;
     give("ann", 1, 0, 0);
-    struct overrides *before = overrides_get(set);
+    struct shared_set *before = shared_set_get(set);
     give("ann", 2, 0, 0);
     become(overrides_without(set, SLICE("ann"), 0));
     assert_null(set);
     assert_int_equal(overrides_find(before, SLICE("ann"), 0)->rule.rates[0].limit, 1);
-    overrides_put(before);
+    shared_set_put(before);
 }
 
 static void many(void **state)
@@ -120,7 +120,7 @@ static void many(void **state)
         snprintf(key, sizeof key, "%d", i * 7919 % 1000);
         give(key, 1 + i * 7919 % 1000, 0, 0);
     }
-    assert_int_equal(overrides_count(set), 1000);
+    assert_int_equal(shared_set_count(set), 1000);
     for (int i = 0; i < 1000; i++) {
         snprintf(key, sizeof key, "%d", i);
         assert_int_equal(found(key, 0), 1 + i);
