@@ -269,8 +269,7 @@ struct shared_set *shared_set_with(const struct shared_set *before, struct share
 /* Do the two chunks fit well into one, once one entry has gone? */
 static bool are_few(const struct shared_set *set, size_t first)
 {
-    return first + 1 < set->n &&
-           set->at[first].chunk->n + set->at[first + 1].chunk->n - 1 <= (size_t)CHUNK_ENTRIES / 2;
+    return first + 1 < set->n && set->at[first].chunk->n + set->at[first + 1].chunk->n - 1 <= (size_t)CHUNK_ENTRIES / 2;
 }
 
 struct shared_set *shared_set_without(const struct shared_set *before, struct slice name)

@@ -6,13 +6,19 @@
 
 #include "base/mem.h"
 
-struct exceptions {
+/* What policies make of exceptions; shared by those that differ only in who is blocked. */
+struct bound {
     _Atomic unsigned holders;
     struct policies *policies; /* one reference */
-    struct shared_set *blocks;     /* one reference */
     size_t n_policies;
     struct policy **blocked; /* by index of the policy, and behind them: of subjects that none binds; NULL: no blocks */
     struct variants own;     /* of single subjects */
+};
+
+struct exceptions {
+    _Atomic unsigned holders;
+    struct bound *bound;       /* one reference */
+    struct shared_set *blocks; /* one reference */
 };
 
 /* Its subjects are observed as the policy's own are: that plan is lent to it, and the set that has it is held. */
@@ -54,7 +60,7 @@ static struct policy *block(const struct exceptions_of *of, const struct policy 
     return variant;
 }
 
-/* ---- the whole ---- */
+/* ---- what is shared ---- */
 
 static struct policy **block_all(const struct exceptions_of *of, size_t n_policies)
 {
@@ -65,22 +71,52 @@ static struct policy **block_all(const struct exceptions_of *of, size_t n_polici
     return blocked;
 }
 
+static struct bound *bound_new(const struct exceptions_of *of)
+{
+    struct bound *bound = mem_zalloc(1, sizeof *bound);
+    atomic_init(&bound->holders, 1);
+    bound->policies = policies_get(of->policies);
+    bound->n_policies = policies_count(of->policies);
+    bound->blocked = of->blocks != NULL ? block_all(of, bound->n_policies) : NULL;
+    bound->own = variants_copy(of->variants);
+    for (size_t i = 0; i < bound->own.n; i++) {
+        struct policy *own = bound->own.at[i].policy;
+        policy_bind(own, of->table, policies_is_shadow(of->policies));
+        lend_plan(of, own, policies_at(of->policies, own->index));
+    }
+    return bound;
+}
+
+static struct bound *bound_get(struct bound *bound)
+{
+    atomic_fetch_add_explicit(&bound->holders, 1, memory_order_relaxed);
+    return bound;
+}
+
+static void bound_put(struct bound *bound)
+{
+    if (atomic_fetch_sub_explicit(&bound->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    for (size_t i = 0; bound->blocked != NULL && i <= bound->n_policies; i++)
+        variant_free(bound->blocked[i]);
+    free(bound->blocked);
+    variants_fini(&bound->own);
+    policies_put(bound->policies);
+    free(bound);
+}
+
+/* ---- the whole ---- */
+
 struct exceptions *exceptions_new(const struct exceptions_of *of)
 {
     if (of->blocks == NULL && of->variants->n == 0)
         return NULL;
+    struct bound *before = of->before != NULL ? of->before->bound : NULL;
+    bool is_enough = before != NULL && (of->blocks == NULL || before->blocked != NULL);
     struct exceptions *exceptions = mem_zalloc(1, sizeof *exceptions);
     atomic_init(&exceptions->holders, 1);
-    exceptions->policies = policies_get(of->policies);
+    exceptions->bound = is_enough ? bound_get(before) : bound_new(of);
     exceptions->blocks = shared_set_get(of->blocks);
-    exceptions->n_policies = policies_count(of->policies);
-    exceptions->blocked = of->blocks != NULL ? block_all(of, exceptions->n_policies) : NULL;
-    exceptions->own = variants_copy(of->variants);
-    for (size_t i = 0; i < exceptions->own.n; i++) {
-        struct policy *own = exceptions->own.at[i].policy;
-        policy_bind(own, of->table, policies_is_shadow(of->policies));
-        lend_plan(of, own, policies_at(of->policies, own->index));
-    }
     return exceptions;
 }
 
@@ -95,21 +131,18 @@ void exceptions_put(struct exceptions *exceptions)
 {
     if (exceptions == NULL || atomic_fetch_sub_explicit(&exceptions->holders, 1, memory_order_acq_rel) > 1)
         return;
-    for (size_t i = 0; exceptions->blocked != NULL && i <= exceptions->n_policies; i++)
-        variant_free(exceptions->blocked[i]);
-    free(exceptions->blocked);
-    variants_fini(&exceptions->own);
+    bound_put(exceptions->bound);
     shared_set_put(exceptions->blocks);
-    policies_put(exceptions->policies);
     free(exceptions);
 }
 
 const struct policy *exceptions_policy(const struct exceptions *exceptions, const struct policy *policy,
                                        struct slice subject)
 {
+    const struct bound *bound = exceptions->bound;
     if (blocks_find(exceptions->blocks, subject) != NULL)
-        return exceptions->blocked[policy != NULL ? policy->index : exceptions->n_policies];
-    const struct policy *own = variants_find(&exceptions->own, subject, policy);
+        return bound->blocked[policy != NULL ? policy->index : bound->n_policies];
+    const struct policy *own = variants_find(&bound->own, subject, policy);
     return own != NULL ? own : policy;
 }
 
@@ -121,5 +154,5 @@ struct shared_set *exceptions_blocks(const struct exceptions *exceptions)
 const struct variants *exceptions_variants(const struct exceptions *exceptions)
 {
     static const struct variants none;
-    return exceptions != NULL ? &exceptions->own : &none;
+    return exceptions != NULL ? &exceptions->bound->own : &none;
 }

@@ -1,9 +1,10 @@
 /*
- * What operators have ordered for single subjects, beside the policies: who is blocked, and who
- * has other limits than others of its policy.
+ * What operators have ordered for single subjects, beside the policies: who is blocked, and who has other limits than
+ * others of its policy.
  *
- * Whoever is excepted is bound by a variant (limit/variant.h) of the policy that would bind it. So nothing on the way of a command knows of exceptions; who a client
- * is bound by is asked when it comes, and when the rules change. Immutable, reference-counted; any thread.
+ * Whoever is excepted is bound by a variant (limit/variant.h) of the policy that would bind it. So nothing on the way of
+ * a command knows of exceptions; who a client is bound by is asked when it comes, and when the rules change. Immutable,
+ * reference-counted; any thread.
  */
 #ifndef WEIR_LIMIT_EXCEPTIONS_H
 #define WEIR_LIMIT_EXCEPTIONS_H
@@ -25,6 +26,8 @@ struct exceptions_of {
     struct shared_set *blocks;
     const struct variants *variants; /* of single subjects; copied */
     uint16_t block_id;               /* tallies of what blocks refuse */
+    const struct exceptions
+        *before; /* of the same but for the blocks: the new ones share variants with them; or NULL */
 };
 
 /* NULL where there is nothing to except. */

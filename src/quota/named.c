@@ -15,9 +15,53 @@
 
 struct named {
     _Atomic unsigned holders;
-    struct named_limit *limits;
+    struct named_limit **limits; /* each shared with copies in which it is the same */
     size_t n, room;
 };
+
+/* ---- one ---- */
+
+static struct named_limit *limit_get(struct named_limit *limit)
+{
+    atomic_fetch_add_explicit(&limit->holders, 1, memory_order_relaxed);
+    return limit;
+}
+
+static void limit_fini(struct named_limit *limit)
+{
+    free(limit->name);
+    free(limit->rates);
+    free(limit->penalty_text);
+    named_tally_put(limit->tally);
+    shared_set_put(limit->overrides);
+    zone_put(limit->rule.zone);
+}
+
+static void limit_put(struct named_limit *limit)
+{
+    if (atomic_fetch_sub_explicit(&limit->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    limit_fini(limit);
+    free(limit);
+}
+
+/* One reference. */
+static struct named_limit *limit_copy(const struct named_limit *limit)
+{
+    struct named_limit *copy = mem_alloc(sizeof *copy);
+    *copy = *limit;
+    atomic_init(&copy->holders, 1);
+    copy->name = mem_strndup(limit->name, strlen(limit->name));
+    copy->rates = mem_strndup(limit->rates, strlen(limit->rates));
+    if (limit->penalty_text != NULL)
+        copy->penalty_text = mem_strndup(limit->penalty_text, strlen(limit->penalty_text));
+    copy->tally = named_tally_get(limit->tally);
+    copy->overrides = shared_set_get(limit->overrides);
+    (void)zone_get(limit->rule.zone);
+    return copy;
+}
+
+/* ---- the set ---- */
 
 struct named *named_new(void)
 {
@@ -36,14 +80,8 @@ void named_put(struct named *named)
 {
     if (atomic_fetch_sub_explicit(&named->holders, 1, memory_order_acq_rel) > 1)
         return;
-    for (size_t i = 0; i < named->n; i++) {
-        free(named->limits[i].name);
-        free(named->limits[i].rates);
-        free(named->limits[i].penalty_text);
-        named_tally_put(named->limits[i].tally);
-        shared_set_put(named->limits[i].overrides);
-        zone_put(named->limits[i].rule.zone);
-    }
+    for (size_t i = 0; i < named->n; i++)
+        limit_put(named->limits[i]);
     free(named->limits);
     free(named);
 }
@@ -51,8 +89,8 @@ void named_put(struct named *named)
 static struct named_limit *find(const struct named *named, struct slice name)
 {
     for (size_t i = 0; i < named->n; i++)
-        if (slice_eq_nocase(name, slice_str(named->limits[i].name)))
-            return &named->limits[i];
+        if (slice_eq_nocase(name, slice_str(named->limits[i]->name)))
+            return named->limits[i];
     return NULL;
 }
 
@@ -203,9 +241,11 @@ bool named_add(struct named *named, struct slice name, struct slice key, struct 
     limit.tally = named_tally_new(name);
     if (named->n == named->room) {
         named->room = named->room > 0 ? 2 * named->room : 1;
-        named->limits = mem_realloc(named->limits, named->room, sizeof *named->limits);
+        named->limits = mem_realloc(named->limits, named->room, sizeof(struct named_limit *));
     }
-    named->limits[named->n++] = limit;
+    named->limits[named->n] = mem_alloc(sizeof limit);
+    *named->limits[named->n] = limit;
+    atomic_init(&named->limits[named->n++]->holders, 1);
     return true;
 }
 
@@ -228,17 +268,17 @@ size_t named_count(const struct named *named)
 
 const struct named_limit *named_at(const struct named *named, size_t i)
 {
-    return &named->limits[i];
+    return named->limits[i];
 }
 
 void named_inherit(struct named *named, const struct named *before)
 {
     for (size_t i = 0; i < named->n; i++) {
-        const struct named_limit *same = find(before, slice_str(named->limits[i].name));
+        const struct named_limit *same = find(before, slice_str(named->limits[i]->name));
         if (same == NULL)
             continue;
-        named_tally_put(named->limits[i].tally);
-        named->limits[i].tally = named_tally_get(same->tally);
+        named_tally_put(named->limits[i]->tally);
+        named->limits[i]->tally = named_tally_get(same->tally);
     }
 }
 
@@ -254,25 +294,30 @@ struct quota_rule named_rule(const struct named_limit *limit, struct slice key, 
 struct named *named_copy(const struct named *named)
 {
     struct named *copy = named_new();
-    copy->limits = mem_zalloc(named->n, sizeof *copy->limits);
+    copy->limits = mem_alloc(named->n * sizeof(struct named_limit *));
     copy->n = copy->room = named->n;
-    for (size_t i = 0; i < named->n; i++) {
-        struct named_limit *limit = &copy->limits[i];
-        *limit = named->limits[i];
-        limit->name = mem_strndup(limit->name, strlen(limit->name));
-        limit->rates = mem_strndup(limit->rates, strlen(limit->rates));
-        if (limit->penalty_text != NULL)
-            limit->penalty_text = mem_strndup(limit->penalty_text, strlen(limit->penalty_text));
-        limit->tally = named_tally_get(limit->tally);
-        limit->overrides = shared_set_get(limit->overrides);
-        (void)zone_get(limit->rule.zone);
-    }
+    for (size_t i = 0; i < named->n; i++)
+        copy->limits[i] = limit_get(named->limits[i]);
     return copy;
+}
+
+/* The limit of that name, which exists and nobody else has: others keep what it was. */
+static struct named_limit *own_limit(struct named *named, struct slice name)
+{
+    size_t i = 0;
+    while (!slice_eq_nocase(name, slice_str(named->limits[i]->name)))
+        i++;
+    struct named_limit *shared = named->limits[i];
+    if (atomic_load_explicit(&shared->holders, memory_order_acquire) > 1) {
+        named->limits[i] = limit_copy(shared);
+        limit_put(shared);
+    }
+    return named->limits[i];
 }
 
 void named_override(struct named *named, struct slice name, struct shared_set *overrides)
 {
-    struct named_limit *limit = find(named, name);
+    struct named_limit *limit = own_limit(named, name);
     shared_set_put(limit->overrides);
     limit->overrides = overrides;
 }
@@ -280,7 +325,7 @@ void named_override(struct named *named, struct slice name, struct shared_set *o
 static struct slice name_at(const void *arg, size_t i)
 {
     const struct named *named = arg;
-    return slice_str(named->limits[i].name);
+    return slice_str(named->limits[i]->name);
 }
 
 struct slice named_near(const struct named *named, struct slice name)

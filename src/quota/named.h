@@ -21,6 +21,7 @@
 enum quota_when_down { QUOTA_DOWN_ERROR, QUOTA_DOWN_ALLOW, QUOTA_DOWN_DENY, QUOTA_DOWN_LOCAL };
 
 struct named_limit {
+    _Atomic unsigned holders; /* sets that have it */
     char *name;
     struct quota_rule rule;
     char *rates; /* as written in the configuration */
@@ -31,7 +32,7 @@ struct named_limit {
     char *penalty_text;           /* as written; NULL: none */
     bool has_over, is_shadow;     /* `over` is given; it is "shadow": calls are counted, and all pass */
     bool has_zone;                /* tz is given; rule.zone, which may be NULL (UTC), is the limit's own reference */
-    struct shared_set *overrides;  /* rates of single keys; NULL: none */
+    struct shared_set *overrides; /* rates of single keys; NULL: none */
 };
 
 struct named;
@@ -66,7 +67,7 @@ bool named_is_setting(struct slice key);
 /* The rule for this key at this time: its override, or the limit's. The zone in it remains the limit's reference. */
 struct quota_rule named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns);
 
-/* A copy that shares the tallies; to be changed before it is shared. */
+/* A copy that shares the limits; to be changed (named_override) before it is shared. */
 struct named *named_copy(const struct named *named);
 
 /* Set the overrides of the limit of that name, which exists; takes over the reference. `named` is not shared yet. */

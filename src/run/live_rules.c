@@ -17,15 +17,20 @@ static void install(struct live_rules *live, struct rules *rules)
         rules_put(before);
 }
 
-/* With exceptions of their own; takes over the reference on `policies`, which are bound to live->commands. */
-static void renew(struct live_rules *live, const struct rules *model, struct policies *policies)
+/*
+ * With exceptions of their own; takes over the reference on `policies`, which are bound to live->commands. `before`:
+ * exceptions_of.
+ */
+static void renew(struct live_rules *live, const struct rules *model, struct policies *policies,
+                  const struct exceptions *before)
 {
     const struct exceptions_of of = {.policies = policies,
                                      .table = live->commands,
                                      .unlimited = live->unlimited,
                                      .blocks = live->blocks,
                                      .variants = &live->variants,
-                                     .block_id = live->block.id};
+                                     .block_id = live->block.id,
+                                     .before = before};
     struct rules rules = *model;
     rules.exceptions = exceptions_new(&of);
     rules.block_id = live->has_block ? live->block.id : TOP_NO_LIMIT;
@@ -111,7 +116,7 @@ bool live_rules_adopt(struct live_rules *live, const struct config *config, cons
     log_set_level(config->log_level);
     variants_fini(&live->variants);
     live->variants = *variants;
-    renew(live, &model, policies_rebind(config->rules.policies, live->commands));
+    renew(live, &model, policies_rebind(config->rules.policies, live->commands), NULL);
     return true;
 }
 
@@ -119,7 +124,7 @@ void live_rules_rebind(struct live_rules *live, struct command_table *commands)
 {
     command_table_put(live->commands);
     live->commands = commands;
-    renew(live, live->rules, policies_rebind(live->rules->policies, commands));
+    renew(live, live->rules, policies_rebind(live->rules->policies, commands), NULL);
 }
 
 bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
@@ -129,7 +134,7 @@ bool live_rules_set_blocks(struct live_rules *live, struct shared_set *blocks)
     live->has_block = true;
     shared_set_put(live->blocks);
     live->blocks = blocks;
-    renew(live, live->rules, policies_get(live->rules->policies));
+    renew(live, live->rules, policies_get(live->rules->policies), live->rules->exceptions);
     return true;
 }
 

@@ -20,11 +20,11 @@ struct live_rules {
     struct command_table *commands; /* one reference */
     struct rules *rules;            /* one reference; NULL: none yet */
     struct ledger *ledger;
-    struct record *unlimited; /* of subjects that no policy binds; the ledger's */
-    struct variants variants; /* bound to no table */
-    struct shared_set *blocks;    /* one reference; NULL: nobody is blocked */
-    struct limit block;       /* its id is that of the tallies of what blocks refuse ... */
-    bool has_block;           /* ... once there has been one */
+    struct record *unlimited;  /* of subjects that no policy binds; the ledger's */
+    struct variants variants;  /* bound to no table */
+    struct shared_set *blocks; /* one reference; NULL: nobody is blocked */
+    struct limit block;        /* its id is that of the tallies of what blocks refuse ... */
+    bool has_block;            /* ... once there has been one */
     struct journal *journal;
     unsigned asked_clients;       /* max-clients as configured */
     unsigned max_clients;         /* as many of them as descriptors allow */

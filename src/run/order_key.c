@@ -118,7 +118,7 @@ static void name_dropped(const struct named_limit *before, const struct shared_s
                          struct journal *journal)
 {
     size_t dropped = 0;
-    for (size_t i = 0; i < shared_set_count(before->overrides); i++) {
+    for (size_t i = 0; kept != before->overrides && i < shared_set_count(before->overrides); i++) {
         const struct override *one = overrides_at(before->overrides, i);
         if (override_is_over(one, now_ns) || overrides_find(kept, one->key, now_ns) != NULL ||
             ++dropped > NAMED_DROPPED)
@@ -142,8 +142,8 @@ void order_key_inherit(struct named *fresh, const struct named *before, bool is_
             continue;
         bool stays = is != NULL && is->rule.kind == was->rule.kind;
         struct shared_set *kept = !stays      ? NULL
-                                 : is_reload ? shared_set_living(was->overrides, true, now_ns)
-                                             : shared_set_get(was->overrides);
+                                  : is_reload ? shared_set_living(was->overrides, true, now_ns)
+                                              : shared_set_get(was->overrides);
         name_dropped(was, kept, now_ns, journal);
         if (stays)
             named_override(fresh, slice_str(was->name), kept);

@@ -123,7 +123,7 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     kit_bind(policies, ledger, table);
     struct record *unlimited = ledger_record(ledger, SLICE(""));
     struct shared_set *blocks = with(NULL, "user:ann", "", 0);
-    const struct exceptions_of of = {policies, table, unlimited, blocks, &no_variants, 0};
+    const struct exceptions_of of = {policies, table, unlimited, blocks, &no_variants, 0, NULL};
     struct exceptions *exceptions = exceptions_new(&of);
 
     assert_ptr_equal(bind(exceptions, free_one, "user:bob"), free_one);
@@ -141,7 +141,16 @@ static void whoever_is_blocked_has_a_variant_of_its_policy(void **state)
     assert_int_equal(full->n_limits, POLICY_MAX_LIMITS);
     a_block_denies_all_but_control(full);
 
-    const struct exceptions_of none = {policies, table, unlimited, NULL, &no_variants, 0};
+    struct shared_set *more = blocks_with(blocks, &(struct block){.subject = SLICE("user:bob")});
+    const struct exceptions_of with_more = {policies, table, unlimited, more, &no_variants, 0, exceptions};
+    struct exceptions *next = exceptions_new(&with_more);
+    assert_ptr_equal(bind(next, free_one, "user:ann"), variant); /* clients that it binds are not bound anew */
+    assert_ptr_equal(bind(next, free_one, "user:bob"), variant);
+    assert_ptr_equal(bind(exceptions, free_one, "user:bob"), free_one);
+    exceptions_put(next);
+    shared_set_put(more);
+
+    const struct exceptions_of none = {policies, table, unlimited, NULL, &no_variants, 0, NULL};
     assert_null(exceptions_new(&none));
     assert_ptr_equal(bind(NULL, free_one, "user:ann"), free_one);
     exceptions_put(exceptions_get(exceptions));
@@ -182,7 +191,7 @@ static void one_subject_has_limits_of_its_own(void **state)
     assert_string_equal(ann->limits[1].label, "free/read");
 
     kit_bind(policies, ledger, table);
-    const struct exceptions_of of = {policies, table, ledger_record(ledger, SLICE("")), NULL, &variants, 0};
+    const struct exceptions_of of = {policies, table, ledger_record(ledger, SLICE("")), NULL, &variants, 0, NULL};
     struct exceptions *exceptions = exceptions_new(&of);
     const struct policy *bound = bind(exceptions, free_one, "user:ann");
     assert_int_equal(bound->n_limits, 2);
