@@ -55,6 +55,9 @@ const struct reloads *governor_reloads(const struct governor *governor);
 /* Carry out the order, and set its result. */
 void governor_carry_out(struct governor *governor, struct order *order);
 
+/* The same for many: those that change the configuration and stand beside each other are carried out in one step. */
+void governor_carry_out_all(struct governor *governor, struct order *const *orders, size_t n);
+
 /*
  * When something that was ordered for a time ends (by base/clock.h); 0: nothing does. governor_end: it is over, whatever
  * has ended by now; logged.

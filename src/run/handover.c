@@ -219,24 +219,57 @@ static bool fill(struct order *order, const struct line *line)
     return true;
 }
 
-/* Returns NULL, or why it is dropped (heap). */
-static char *carry_out_line(const struct line *line, void (*carry_out)(void *arg, struct order *order), void *arg)
+/* What has been read: the orders, and of each the line that it is from. */
+struct found {
+    struct order **orders;
+    struct line *lines;
+    size_t n, room;
+    size_t n_over; /* of which the time is over; they are not kept */
+};
+
+static void found_fini(struct found *found)
+{
+    for (size_t i = 0; i < found->n; i++)
+        order_free(found->orders[i]);
+    free(found->orders);
+    free(found->lines);
+}
+
+/* Takes over the order. */
+static void add_order(struct found *found, struct order *order, const struct line *line)
+{
+    if (found->n == found->room) {
+        found->room = 2 * found->room + 16;
+        found->orders = mem_realloc(found->orders, found->room, sizeof(struct order *));
+        found->lines = mem_realloc(found->lines, found->room, sizeof *found->lines);
+    }
+    found->orders[found->n] = order;
+    found->lines[found->n++] = *line;
+}
+
+static void log_dropped(const struct line *line, const char *why, struct journal *journal)
+{
+    char shown[SHOWN_ROOM] = "";
+    show(line, shown);
+    log_event(journal, LOG_WARN, "upgrade", "upgrade: dropped: %.300s: %s", shown, why);
+}
+
+/* Returns NULL, or why it is dropped. */
+static const char *find(struct found *found, const struct line *line)
 {
     struct order *order = order_new(ORDER_SET);
-    char *why = NULL;
     if (order == NULL)
-        return mem_strndup("ERR out of memory", 17);
+        return "out of memory";
     snprintf(order->by, sizeof order->by, "the process before");
     order->is_handed_over = true;
-    if (!fill(order, line)) {
-        why = mem_strndup("ERR this weir does not know it", 30);
-    } else if (order->until_ns == 0 || order->until_ns > clock_ns()) {
-        carry_out(arg, order);
-        why = order->is_starved ? mem_strndup("ERR out of memory", 17) : order->error;
-        order->error = order->is_starved ? order->error : NULL;
-    }
-    order_free(order);
-    return why;
+    bool is_known = fill(order, line);
+    bool is_over = is_known && order->until_ns > 0 && order->until_ns <= clock_ns();
+    found->n_over += is_over;
+    if (is_known && !is_over)
+        add_order(found, order, line);
+    else
+        order_free(order);
+    return is_known ? NULL : "this weir does not know it";
 }
 
 static bool begin(struct slice *rest)
@@ -248,26 +281,40 @@ static bool begin(struct slice *rest)
     return true;
 }
 
-bool handover_read(const char *text, struct journal *journal, void (*carry_out)(void *arg, struct order *order),
-                   void *arg)
+/* Returns how many need nothing more. */
+static size_t log_outcome(const struct found *found, struct journal *journal)
+{
+    size_t n_taken = found->n_over;
+    for (size_t i = 0; i < found->n; i++) {
+        const struct order *order = found->orders[i];
+        n_taken += !order->is_starved && order->error == NULL;
+        if (order->is_starved)
+            log_dropped(&found->lines[i], "out of memory", journal);
+        else if (order->error != NULL)
+            log_dropped(&found->lines[i], order->error + strlen("ERR "), journal);
+    }
+    return n_taken;
+}
+
+bool handover_read(const char *text, struct journal *journal,
+                   void (*carry_out)(void *arg, struct order *const *orders, size_t n), void *arg)
 {
     struct slice rest = slice_str(text), one;
-    size_t n_taken = 0;
+    struct found found = {0};
     if (!begin(&rest))
         return false;
     while (next_line(&rest, &one)) {
-        char shown[SHOWN_ROOM] = "";
         const struct line line = take_apart(one);
-        char *why = carry_out_line(&line, carry_out, arg);
-        n_taken += why == NULL;
-        show(&line, shown);
+        const char *why = find(&found, &line);
         if (why != NULL)
-            log_event(journal, LOG_WARN, "upgrade", "upgrade: dropped: %.300s: %s", shown, why + strlen("ERR "));
-        free(why);
+            log_dropped(&line, why, journal);
     }
+    carry_out(arg, found.orders, found.n);
+    size_t n_taken = log_outcome(&found, journal);
     if (n_taken > 0)
         log_event(journal, LOG_INFO, "upgrade", "upgrade: %zu order%s of operators taken over", n_taken,
                   n_taken == 1 ? "" : "s");
+    found_fini(&found);
     return true;
 }
 

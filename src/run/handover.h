@@ -8,6 +8,7 @@
 #define WEIR_RUN_HANDOVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "front/order.h"
 #include "limit/blocks.h"
@@ -28,11 +29,11 @@ struct handover {
 char *handover_write(const struct handover *from);
 
 /*
- * Have each order carried out, which sets its error. What is not is logged, and so is how many are. False: the text is of
- * another kind.
+ * Have the orders carried out, all in one call, which sets their errors. Those that are not are logged, and so is how many
+ * are. False: the text is of another kind.
  */
-bool handover_read(const char *text, struct journal *journal, void (*carry_out)(void *arg, struct order *order),
-                   void *arg);
+bool handover_read(const char *text, struct journal *journal,
+                   void (*carry_out)(void *arg, struct order *const *orders, size_t n), void *arg);
 
 /* Log, one by one, the orders of `text` that `other` (NULL: nothing) does not have: what becomes of them, and why. */
 void handover_log(const char *text, const char *other, const char *what, const char *why, struct journal *journal);

@@ -16,15 +16,30 @@
 #define WHY_ROOM 256
 #define NAMES_ROOM 256 /* of all policies; where there is no room for them none is told */
 
+__attribute__((format(printf, 2, 0))) static char *print(const char *start, const char *format, va_list args)
+{
+    char text[TEXT_ROOM];
+    size_t len = (size_t)snprintf(text, sizeof text, "%s", start);
+    vsnprintf(text + len, sizeof text - len, format, args);
+    return mem_strndup(text, strlen(text));
+}
+
 char *order_error(const char *format, ...)
 {
-    char text[TEXT_ROOM] = "ERR ";
-    size_t start = strlen(text);
     va_list args;
     va_start(args, format);
-    vsnprintf(text + start, sizeof text - start, format, args);
+    char *text = print("ERR ", format, args);
     va_end(args);
-    return mem_strndup(text, strlen(text));
+    return text;
+}
+
+char *order_told(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = print("", format, args);
+    va_end(args);
+    return text;
 }
 
 static struct slice policy_name(const void *arg, size_t i)

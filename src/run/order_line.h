@@ -15,6 +15,9 @@
 /* An error for the client, heap; printf's format, which begins with "ERR". */
 __attribute__((format(printf, 1, 2))) char *order_error(const char *format, ...);
 
+/* What the log is to say of it, heap. */
+__attribute__((format(printf, 1, 2))) char *order_told(const char *format, ...);
+
 /* That there is no such policy, and which one may be meant. */
 char *order_no_policy(const struct policies *policies, struct slice name);
 

@@ -7,7 +7,6 @@
 #include "base/split.h"
 #include "base/why.h"
 #include "limit/named_subject.h"
-#include "run/log_event.h"
 #include "run/order_line.h"
 
 #define WHY_ROOM 512
@@ -27,7 +26,7 @@ static char *check_subject(const struct order *order, const struct identity *ide
 }
 
 char *order_lines_set(const struct order *order, const struct line_name *name, const struct identity *identity,
-                      const struct set_lines *lines, uint64_t now_ns, struct set_lines *next)
+                      struct set_lines *lines, uint64_t now_ns)
 {
     struct slice expression = split_trim(slice_str(order->expression));
     struct set_line line = {.what = order->what, .subject = order->key};
@@ -40,35 +39,29 @@ char *order_lines_set(const struct order *order, const struct line_name *name, c
         return order_error("there are already %d lines set for one subject or for a time: take some back, or let them "
                            "end (EX)",
                            SET_LINES_MAX);
-    *next = set_lines_copy(lines);
     line.policy = mem_strndup(name->section.at, name->section.len);
     line.expression = mem_strndup(expression.at, expression.len);
-    set_lines_put(next, &line);
+    set_lines_put(lines, &line);
     free(line.policy);
     free(line.expression);
     return NULL;
 }
 
-char *order_lines_unset(const struct order *order, const struct line_name *name, const struct set_lines *lines,
-                        struct set_lines *next)
+char *order_lines_unset(const struct order *order, const struct line_name *name, struct set_lines *lines)
 {
-    if (set_lines_find(lines, name->section, name->key, order->key) == NULL)
+    if (!set_lines_drop(lines, name->section, name->key, order->key))
         return order_error("policy %.*s has no limit %s for %s", WHY_SLICE(name->section), order->what, order->key);
-    *next = set_lines_copy(lines);
-    set_lines_drop(next, name->section, name->key, order->key);
     return NULL;
 }
 
-void order_lines_log(const struct order *order, const struct line_name *name, const char *before, const char *now,
-                     struct journal *journal)
+char *order_lines_told(const struct order *order, const struct line_name *name, const char *before, const char *now)
 {
     const char *for_word = order->key != NULL ? " for " : "", *subject = order->key != NULL ? order->key : "";
     char end[ORDER_END_ROOM];
     before = before != NULL ? before : "none";
     if (order->kind == ORDER_UNSET)
-        log_order(journal, order, "unset", "[policy %.*s] %s%s%s removed (before: %s; now: %s)",
-                  WHY_SLICE(name->section), order->what, for_word, subject, before, now != NULL ? now : "none");
-    else
-        log_order(journal, order, "set", "[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section),
-                  order->what, order->expression, for_word, subject, order_print_end(order, ", ends in ", end), before);
+        return order_told("[policy %.*s] %s%s%s removed (before: %s; now: %s)", WHY_SLICE(name->section), order->what,
+                          for_word, subject, before, now != NULL ? now : "none");
+    return order_told("[policy %.*s] %s = %s%s%s%s (before: %s)", WHY_SLICE(name->section), order->what,
+                      order->expression, for_word, subject, order_print_end(order, ", ends in ", end), before);
 }

@@ -10,7 +10,6 @@
 
 #include "front/order.h"
 #include "limit/identity.h"
-#include "limit/journal.h"
 #include "run/config_edit.h"
 #include "run/set_lines.h"
 
@@ -18,18 +17,16 @@
 bool order_is_special(const struct order *order);
 
 /*
- * Carry out the order on a copy of `lines`: *next, which the caller then owns. `name` is the line's (order_line). Returns
- * NULL, or an error ("ERR ...", heap), and no *next.
+ * Carry out the order on `lines`. `name` is the line's (order_line). Returns NULL, or an error ("ERR ...", heap), and
+ * nothing has changed.
  */
 __attribute__((warn_unused_result)) char *order_lines_set(const struct order *order, const struct line_name *name,
-                                                          const struct identity *identity,
-                                                          const struct set_lines *lines, uint64_t now_ns,
-                                                          struct set_lines *next);
+                                                          const struct identity *identity, struct set_lines *lines,
+                                                          uint64_t now_ns);
 __attribute__((warn_unused_result)) char *order_lines_unset(const struct order *order, const struct line_name *name,
-                                                            const struct set_lines *lines, struct set_lines *next);
+                                                            struct set_lines *lines);
 
-/* Log what has been done. `before`: what stood there, `now`: what holds for all of the policy; NULL: nothing. */
-void order_lines_log(const struct order *order, const struct line_name *name, const char *before, const char *now,
-                     struct journal *journal);
+/* What the log is to say, heap. `before`: what stood there, `now`: what holds for all of the policy; NULL: nothing. */
+char *order_lines_told(const struct order *order, const struct line_name *name, const char *before, const char *now);
 
 #endif

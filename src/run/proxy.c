@@ -501,9 +501,9 @@ static int serve(struct proxy *proxy)
     return has_failed ? 1 : 0;
 }
 
-static void carry_out(void *arg, struct order *order)
+static void carry_out(void *arg, struct order *const *orders, size_t n)
 {
-    governor_carry_out(arg, order);
+    governor_carry_out_all(arg, orders, n);
 }
 
 /* What operators have ordered of the predecessor. */

@@ -483,10 +483,10 @@ static void test_lines_for_one_or_for_a_time(void **state)
     stop();
 }
 
-static void carry_out(void *arg, struct order *order)
+static void carry_out(void *arg, struct order *const *orders, size_t n)
 {
     (void)arg;
-    governor_carry_out(governor, order);
+    governor_carry_out_all(governor, orders, n);
 }
 
 static void test_what_is_handed_over(void **state)
@@ -519,10 +519,78 @@ static void test_what_is_handed_over(void **state)
     stop();
 }
 
+static const struct policy *bound(const char *subject)
+{
+    return exceptions_bind(governor_rules(governor)->exceptions, policy(0), slice_str(subject));
+}
+
+/* In one step; and one that is wrong leaves the others. */
+static void test_many_lines_are_handed_over_at_once(void **state)
+{
+    (void)state;
+    char text[4096] = "weir orders 1\n";
+    start_with(FREE "read = 10/s\nwrite = 5/s\n");
+    for (int i = 0; i < 20; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "set\x1f%s\x1fread\x1f%d/s\x1fuser:free-%d\x1f"
+                 "0\n",
+                 i == 9 ? "gone" : "free", i + 1, i);
+    strcat(text, "mode\x1fshadow\n");
+    assert_true(handover_read(text, journal, carry_out, NULL));
+    assert_int_equal(changes, 1);
+    check_journal("upgrade", "upgrade: 20 orders of operators taken over");
+    assert_true(policies_is_shadow(governor_rules(governor)->policies));
+    assert_int_equal(bound("user:free-7")->limits[1].rate.count, 8);
+    assert_ptr_equal(bound("user:free-9"), policy(0));
+
+    assert_true(handover_read("weir orders 1\nset\x1f"
+                              "free\x1fread\x1f"
+                              "1/s\x1f\x1f"
+                              "0\n"
+                              "set\x1f"
+                              "free\x1fwrite\x1f"
+                              "fast\x1f\x1f"
+                              "0\nunset\x1f"
+                              "free\x1f"
+                              "all\n"
+                              "set\x1f"
+                              "free\x1fread\x1f"
+                              "2/s\x1fuser:free-1\x1f"
+                              "0\n",
+                              journal, carry_out, NULL));
+    check_journal("upgrade", "upgrade: 2 orders of operators taken over");
+    struct journal_event events[3];
+    assert_int_equal(journal_last(journal, events, 3), 3);
+    assert_string_equal(events[1].text, "upgrade: dropped: LIMIT UNSET free all: policy free has no limit all");
+    assert_string_equal(
+        events[2].text,
+        "upgrade: dropped: LIMIT SET free write fast: [policy free] write: \"fast\" is not a rate: write "
+        "COUNT/PERIOD, like 1000/s or 5/60s");
+    assert_int_equal(limit(0)->rate.count, 1);
+    assert_int_equal(limit(1)->rate.count, 5);
+    assert_int_equal(bound("user:free-1")->limits[1].rate.count, 2);
+    stop();
+}
+
+/* Its clients need not be bound anew. */
+static void test_a_block_leaves_what_binds_others(void **state)
+{
+    (void)state;
+    start_with(FREE "read = 10/s\n");
+    assert_null(set_for("free", "user:free-1", NULL));
+    check_block("user:free-2", NULL, NULL, NULL);
+    const struct policy *own = bound("user:free-1"), *denied = bound("user:free-2");
+    check_block("user:free-3", NULL, NULL, NULL);
+    assert_ptr_equal(bound("user:free-1"), own);
+    assert_ptr_equal(bound("user:free-2"), denied);
+    assert_ptr_equal(bound("user:free-3"), denied);
+    stop();
+}
+
 static void test_so_many_lines_are_set(void **state)
 {
     (void)state;
-    struct set_lines lines = {0}, next;
+    struct set_lines lines = {0};
     struct identity identity;
     char name[32];
     assert_true(identity_parse(&identity, SLICE("user, ip"), name, sizeof name));
@@ -532,14 +600,13 @@ static void test_so_many_lines_are_set(void **state)
     }
     struct order order = {.kind = ORDER_SET, .what = copy("read"), .expression = copy("2/s"), .key = copy("user:x")};
     const struct line_name line = {SECTION_POLICY, SLICE("free"), SLICE("read")};
-    char *error = order_lines_set(&order, &line, &identity, &lines, 0, &next);
+    char *error = order_lines_set(&order, &line, &identity, &lines, 0);
     assert_string_equal(error, "ERR there are already 1000 lines set for one subject or for a time: take some back, or "
                                "let them end (EX)");
     free(error);
     order.key[5] = '7';
-    assert_null(order_lines_set(&order, &line, &identity, &lines, 0, &next));
-    assert_int_equal(next.n, SET_LINES_MAX);
-    set_lines_fini(&next);
+    assert_null(order_lines_set(&order, &line, &identity, &lines, 0));
+    assert_int_equal(lines.n, SET_LINES_MAX);
     set_lines_fini(&lines);
     free(order.what);
     free(order.expression);
@@ -600,6 +667,8 @@ int main(void)
         cmocka_unit_test(test_so_many_are_blocked),
         cmocka_unit_test(test_lines_for_one_or_for_a_time),
         cmocka_unit_test(test_what_is_handed_over),
+        cmocka_unit_test(test_many_lines_are_handed_over_at_once),
+        cmocka_unit_test(test_a_block_leaves_what_binds_others),
         cmocka_unit_test(test_so_many_lines_are_set),
         cmocka_unit_test(test_settings_that_need_a_restart),
         cmocka_unit_test(test_without_a_file),
