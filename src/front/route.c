@@ -9,6 +9,7 @@
 #include "front/answer.h"
 #include "front/console.h"
 #include "front/decisions.h"
+#include "front/describe.h"
 #include "front/login.h"
 #include "front/limit_command.h"
 #include "front/lane_choice.h"
@@ -397,39 +398,6 @@ static enum route route_counted(struct client *client, struct request *request, 
     return result;
 }
 
-static struct slice located(const struct request_scan *scan, struct slice bytes, uint32_t i)
-{
-    if (i >= scan->argc || (uint64_t)scan->args[i].off + scan->args[i].len > bytes.len)
-        return slice_of("", 0);
-    return slice_of(bytes.at + scan->args[i].off, scan->args[i].len);
-}
-
-static const struct command *find_command(const struct front *front, struct slice name, struct slice sub)
-{
-    const struct command *command = command_find(front->commands, name, sub);
-    if (command->id == 0 && sub.len > 0) {
-        const struct command *container = command_find(front->commands, name, slice_of("", 0));
-        if (container->flow == FLOW_OWN)
-            return container;
-    }
-    if (command->id != 0 || !unknown_by_luck(name))
-        return command;
-    /* Redis recognizes POST and Host: up to a NUL. */
-    const struct command *cut = command_find(front->commands, slice_str(name.at), slice_of("", 0));
-    return cut->flow == FLOW_DROP ? cut : command;
-}
-
-static void describe(struct request *request, const struct front *front, const struct request_scan *scan,
-                     struct slice bytes)
-{
-    request->bytes = bytes;
-    request->argc = scan->argc;
-    request->name = located(scan, bytes, 0);
-    request->args[0] = located(scan, bytes, 1);
-    request->args[1] = located(scan, bytes, 2);
-    request->command = limit_command_as_configured(front, find_command(front, request->name, request->args[0]));
-}
-
 /* It asks for nothing and is answered by nothing, but its bytes count. */
 static enum route route_nothing(struct client *client, size_t n_bytes)
 {
@@ -459,7 +427,7 @@ static enum route route_inline(struct client *client, struct slice line)
         result = route_nothing(client, line.len);
     } else if (request_scan(&scan, &request_limits_normal, out, len, &used) == SCAN_FRAME) {
         struct request request = {0};
-        describe(&request, client->front, &scan, slice_of(out, len));
+        describe_request(&request, client->front, &scan, slice_of(out, len));
         result = route_counted(client, &request, line.len);
     }
     outbox_flush(&client->front->nodes.commons.outbox); /* `out` goes */
@@ -476,7 +444,7 @@ enum route route_request(struct client *client, const struct request_scan *scan,
     if (bytes.len > LARGE_REQUEST) /* it has come whole, and others should not wait behind it all the same */
         client_note_heavy(client);
     struct request request = {0};
-    describe(&request, client->front, scan, bytes);
+    describe_request(&request, client->front, scan, bytes);
     return route_counted(client, &request, bytes.len);
 }
 
@@ -489,7 +457,7 @@ enum route route_large(struct client *client, const struct request_scan *scan, s
     client_note_heavy(client);
     struct request request = {.is_large = true};
     bool is_skipped = reply_mode_skips(&client->reply_mode);
-    describe(&request, client->front, scan, bytes);
+    describe_request(&request, client->front, scan, bytes);
     enum route result = route_counted(client, &request, bytes.len);
     if (result != ROUTE_TAKEN) {
         free(passage);

@@ -6,29 +6,7 @@
 #define WEIR_RUN_CENSUS_H
 
 #include "admin/snapshot.h"
-#include "front/front.h"
-#include "run/config.h"
-#include "run/controls.h"
-#include "run/crew.h"
-#include "run/governor.h"
-#include "run/listening.h"
-#include "run/memory.h"
-
-/* Its sources. */
-struct census {
-    const struct config *config;
-    const struct topology *topology;
-    const struct front_settings *settings;
-    const struct listening *listening;
-    const struct governor *governor;
-    const struct crew *crew;         /* NULL: not yet */
-    const struct controls *controls; /* NULL: not yet, or no more */
-    const struct memory *memory;
-    struct journal *journal;
-    struct history *history;
-    uint64_t started_unix_ms;
-    bool is_stopping;
-};
+#include "run/census_sources.h"
 
 #define CENSUS_WHY_ROOM sizeof(((struct snapshot *)0)->not_ready)
 

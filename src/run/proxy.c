@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "admin/info.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,12 +15,15 @@
 #include "run/descriptors.h"
 #include "run/drain.h"
 #include "run/address.h"
+#include "run/ending.h"
 #include "run/environment.h"
 #include "run/governor.h"
 #include "run/handover.h"
 #include "run/inherit.h"
 #include "run/listening.h"
 #include "run/log_event.h"
+#include "run/order_info.h"
+#include "run/replacement.h"
 #include "run/reporter.h"
 #include "run/sd_notify.h"
 #include "run/suggest.h"
@@ -38,6 +40,7 @@ static const int signal_numbers[SIGNALS] = {
 
 struct proxy {
     const struct config *config;
+    const struct program *program;
     struct loop loop; /* the main thread's: signals, the control lane, orders */
     struct upstream upstream;
     struct topology *topology; /* NULL: not yet */
@@ -53,18 +56,18 @@ struct proxy {
     struct controls *controls; /* NULL: not yet */
     uv_signal_t signals[SIGNALS];
     uv_timer_t look;
-    uv_timer_t end; /* of what an operator has ordered for a time */
+    struct ending ending;
     struct sd_notify service;
     struct watchdog watchdog;
     struct drain drain;
     struct memory memory;
-    struct upgrade upgrade;       /* starting a process that takes over from this one */
-    struct succession succession; /* taking over from an older process */
-    bool has_been_ready;          /* the log has said so ... */
-    bool has_told_why;            /* ... or at first why it is not */
-    bool is_wait_over;            /* for the upstream, at the start */
-    bool is_stopping;             /* a signal or a successor has asked for it */
-    bool is_closing;              /* close_main has begun */
+    struct replacement replacement; /* by a process that takes over from this one */
+    struct succession succession;   /* taking over from an older process */
+    bool has_been_ready;            /* the log has said so ... */
+    bool has_told_why;              /* ... or at first why it is not */
+    bool is_wait_over;              /* for the upstream, at the start */
+    bool is_stopping;               /* a signal or a successor has asked for it */
+    bool is_closing;                /* close_main has begun */
 };
 
 /* ---- the upstream ---- */
@@ -202,27 +205,6 @@ static void on_look(uv_timer_t *timer)
     report(proxy);
 }
 
-/* ---- what ends by itself ---- */
-
-static void on_end(uv_timer_t *timer);
-
-/* What has ended already is looked at again after late_ms. */
-static void await_end(struct proxy *proxy, uint64_t late_ms)
-{
-    uint64_t now_ns = clock_ns(), next_ns = governor_next_end(proxy->governor);
-    if (next_ns == 0 || proxy->is_closing)
-        return;
-    uv_update_time(&proxy->loop.uv);
-    uv_timer_start(&proxy->end, on_end, next_ns > now_ns ? ns_to_ms_up(next_ns - now_ns) : late_ms, 0);
-}
-
-static void on_end(uv_timer_t *timer)
-{
-    struct proxy *proxy = timer->data;
-    governor_end(proxy->governor, clock_ns());
-    await_end(proxy, LOOK_MS); /* without memory it has not ended */
-}
-
 /* ---- signals ---- */
 
 /* The main loop ends once all this is closed. */
@@ -241,11 +223,11 @@ static void close_main(void *arg)
     for (size_t i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&proxy->signals[i], NULL);
     uv_close((uv_handle_t *)&proxy->look, NULL);
-    uv_close((uv_handle_t *)&proxy->end, NULL);
+    ending_close(&proxy->ending);
     watchdog_close(&proxy->watchdog);
     memory_close(&proxy->memory);
     drain_close(&proxy->drain);
-    upgrade_close(&proxy->upgrade);
+    replacement_close(&proxy->replacement);
     succession_close(&proxy->succession);
     loop_close(&proxy->loop);
 }
@@ -272,7 +254,7 @@ static void on_stop(uv_signal_t *handle, int number)
     struct proxy *proxy = handle->data;
     bool is_at_once = number == SIGINT || proxy->is_stopping;
     log_info("stopping%s: %s", is_at_once ? " at once" : "", number == SIGTERM ? "SIGTERM" : "SIGINT");
-    upgrade_call_off(&proxy->upgrade);
+    replacement_call_off(&proxy->replacement);
     stop(proxy, is_at_once, false);
 }
 
@@ -289,60 +271,17 @@ static void on_hup(uv_signal_t *handle, int number)
 
 /* ---- one process takes over from another ---- */
 
+static void on_replaced(void *arg)
+{
+    stop(arg, false, true);
+}
+
 static void on_usr2(uv_signal_t *handle, int number)
 {
     struct proxy *proxy = handle->data;
     (void)number;
-    if (proxy->is_stopping || proxy->crew == NULL)
-        return;
-    struct heirloom *sockets = NULL, one;
-    size_t n = 0;
-    for (; (one = listening_socket(proxy->listening, n)).fd >= 0; n++) {
-        struct heirloom *more = realloc(sockets, (n + 2) * sizeof *sockets);
-        if (more == NULL) {
-            log_error("upgrade: cannot start %s: out of memory", proxy->upgrade.program->path);
-            free(sockets);
-            return;
-        }
-        sockets = more;
-        sockets[n] = one;
-    }
-    if (proxy->reporter.fd >= 0)
-        sockets[n++] = (struct heirloom){.fd = proxy->reporter.fd};
-    upgrade_start(&proxy->upgrade, &proxy->loop, sockets, n, governor_hand_over(proxy->governor));
-    free(sockets);
-}
-
-/* What has been ordered while the new process started, or all of it where that one takes no orders. */
-static void tell_lost_orders(struct proxy *proxy)
-{
-    const char *taken = proxy->upgrade.has_orders ? proxy->upgrade.orders : NULL;
-    char *orders = governor_hand_over(proxy->governor);
-    if (orders == NULL)
-        return;
-    handover_log(orders, taken, "dropped",
-                 taken != NULL ? "it was given while the new process started: give it again"
-                               : "the new process takes no orders over: give it again",
-                 proxy->journal);
-    if (taken != NULL)
-        handover_log(taken, orders, "holds on", "it was taken back while the new process started: take it back again",
-                     proxy->journal);
-    free(orders);
-}
-
-static void on_served(void *arg, int pid)
-{
-    struct proxy *proxy = arg;
-    if (proxy->is_stopping)
-        return;
-    log_info("upgrade: process %d has taken over from %d, which stops", pid, getpid());
-    tell_lost_orders(proxy);
-    sd_notify_send("MAINPID=%d", pid);
-    sd_notify_hold(true);
-    listening_hand_over(proxy->listening);
-    reporter_quiesce(&proxy->reporter);
-    upgrade_let_go(&proxy->upgrade);
-    stop(proxy, false, true);
+    if (!proxy->is_stopping && proxy->crew != NULL)
+        replacement_start(&proxy->replacement, &proxy->loop);
 }
 
 static void on_alone(void *arg)
@@ -373,8 +312,7 @@ static void watch_signals(struct proxy *proxy)
     uv_timer_init(&proxy->loop.uv, &proxy->look);
     proxy->look.data = proxy;
     uv_timer_start(&proxy->look, on_look, 0, LOOK_MS);
-    uv_timer_init(&proxy->loop.uv, &proxy->end);
-    proxy->end.data = proxy;
+    ending_open(&proxy->ending, &proxy->loop, proxy->governor);
 }
 
 /* ---- the workers ---- */
@@ -398,31 +336,18 @@ static void on_change(void *arg)
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
 }
 
-static void tell_info(struct proxy *proxy, struct order *order)
-{
-    const struct census census = census_of(proxy);
-    struct snapshot *snapshot = census_look(&census);
-    order->is_starved = snapshot == NULL;
-    if (snapshot == NULL)
-        return;
-    struct text text = {0};
-    info_write(&text, snapshot, order->what != NULL ? slice_str(order->what) : SLICE(""));
-    order->is_starved = text.is_broken;
-    order->text = text.at;
-    order->text_len = text.len;
-    snapshot_put(snapshot);
-}
-
 static void on_order(void *arg, struct order *order)
 {
     struct proxy *proxy = arg;
-    if (order->kind == ORDER_INFO)
-        tell_info(proxy, order);
-    else if (order->kind == ORDER_SUGGEST)
+    if (order->kind == ORDER_INFO) {
+        const struct census census = census_of(proxy);
+        order_info(order, &census);
+    } else if (order->kind == ORDER_SUGGEST) {
         suggest_carry_out(order, governor_rules(proxy->governor)->policies, &proxy->settings, clock_ns());
-    else
+    } else {
         governor_carry_out(proxy->governor, order);
-    await_end(proxy, 0);
+    }
+    ending_await(&proxy->ending);
 }
 
 static void start_workers(struct proxy *proxy)
@@ -444,13 +369,20 @@ static void start_workers(struct proxy *proxy)
                                   .clients = &proxy->settings.clients,
                                   .on_over = close_main,
                                   .arg = proxy};
+    proxy->replacement = (struct replacement){.program = proxy->program,
+                                              .listening = proxy->listening,
+                                              .reporter = &proxy->reporter,
+                                              .governor = proxy->governor,
+                                              .journal = proxy->journal,
+                                              .on_replaced = on_replaced,
+                                              .arg = proxy};
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
     memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
     log_info("forwarding to %s with %u worker%s, lanes %s", topology_home(proxy->topology)->text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);
-    await_end(proxy, 0);
+    ending_await(&proxy->ending);
     succession_serve(&proxy->succession, &proxy->loop);
 }
 
@@ -537,8 +469,8 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     signal(SIGUSR1, SIG_IGN); /* and the log opened */
     signal(SIGUSR2, SIG_IGN);
     proxy->config = config;
+    proxy->program = program;
     proxy->reporter.fd = -1;
-    proxy->upgrade = (struct upgrade){.program = program, .on_served = on_served, .arg = proxy};
     proxy->succession = (struct succession){.fd = -1, .on_alone = on_alone, .arg = proxy};
     proxy->journal = journal_new();
     proxy->history = history_new();
@@ -555,7 +487,7 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     governor_free(proxy->governor);
     topology_put(proxy->topology);
     upstream_fini(&proxy->upstream);
-    free(proxy->upgrade.orders);
+    replacement_fini(&proxy->replacement);
     history_free(proxy->history);
     journal_free(proxy->journal);
     free(proxy);
