@@ -11,6 +11,7 @@ from kit.harness import REPO, WEIR, free_port, wait_until
 from kit.resp import Conn, dial
 
 SECONDS = 30
+ALL = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM]
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def port():
 
 def hear_signals():
     """What is ignored when a shell starts (nohup's SIGHUP) it cannot trap."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    for number in ALL:
         signal.signal(number, signal.SIG_DFL)
 
 
@@ -84,7 +85,18 @@ def lives(pid):
     return os.path.exists(f"/proc/{pid}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def signal_without_pause(child, number):
+    """To all of its group: some come while others just begin to be heard."""
+    for _ in range(300):
+        if child.poll() is not None:
+            return
+        os.killpg(child.pid, number)
+        time.sleep(0)  # it goes a little way between them
+    child.wait(SECONDS)
+
+
+# Without SIGINT: bash itself can go round and round where hundreds of those come within milliseconds.
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_signal_that_comes_again_and_again_leaves_nothing_behind(number, script, port, tmp_path):
     """A job that is ended has it from whoever ends the job, and from make."""
     (folder,) = (tmp_path / "tmp").iterdir()
@@ -93,11 +105,8 @@ def test_a_signal_that_comes_again_and_again_leaves_nothing_behind(number, scrip
         assert redis.call("GET", "k") == b"v"
         said = redis.call("INFO", "server").decode()
     server = int(said.split("process_id:")[1].split()[0])
-    until = time.monotonic() + SECONDS
-    while script.poll() is None and time.monotonic() < until:
-        os.killpg(script.pid, number)
-        time.sleep(0.001)
-    assert script.wait(0) == 0, "it goes on"
+    signal_without_pause(script, number)
+    assert script.wait(0) == 0
     wait_until(lambda: not lives(server), "Redis has ended")
     assert not list((tmp_path / "tmp").iterdir())
     with pytest.raises(ConnectionRefusedError):
@@ -136,7 +145,7 @@ def test_a_signal_to_make_and_all_that_it_runs(number, make, tmp_path):
     assert not left_behind(tmp_path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", ALL, ids=lambda number: number.name)
 def test_in_the_background_of_a_script(number, begin, tmp_path):
     child = begin(ignore_int)
     wait_serving(child, tmp_path)
@@ -145,11 +154,34 @@ def test_in_the_background_of_a_script(number, begin, tmp_path):
     assert not left_behind(tmp_path)
 
 
+@pytest.mark.parametrize("send", [subprocess.Popen.send_signal, signal_without_pause], ids=["once", "without pause"])
 @pytest.mark.parametrize("file", ["", "redis.log", "redis.sock", "weir.conf", "admin.sock"])
-def test_while_it_starts(file, begin, tmp_path):
+def test_while_it_starts(file, send, begin, tmp_path):
     """It is ended as soon as this file is there ("": its folder)."""
     child = begin()
     wait_until(lambda: list((tmp_path / "tmp").glob(f"weir-run.*/{file}")) or child.poll() is not None, "it starts", SECONDS)
+    send(child, signal.SIGTERM)
+    child.wait(SECONDS)
+    assert not left_behind(tmp_path)
+
+
+HARD_OF_HEARING = """#!/bin/bash
+told=0
+trap '' INT
+trap '[ $((told += 1)) -lt 3 ] || exit' TERM
+touch "$2.read"
+for _ in {1..3000}; do sleep 0.01; done
+"""
+
+
+def test_a_signal_that_is_not_heard_is_sent_again(begin, tmp_path, monkeypatch):
+    """As to who has been started so lately that it loses it."""
+    weir = tmp_path / "weir"
+    weir.write_text(HARD_OF_HEARING)
+    weir.chmod(0o700)
+    monkeypatch.setitem(globals(), "WEIR", weir)
+    child = begin()
+    wait_until(lambda: list((tmp_path / "tmp").glob("*/weir.conf.read")) or child.poll() is not None, "it starts", SECONDS)
     child.send_signal(signal.SIGTERM)
     child.wait(SECONDS)
     assert not left_behind(tmp_path)

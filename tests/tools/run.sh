@@ -18,24 +18,32 @@ if answers "$port"; then
     exit 1
 fi
 
-folder=''
-stop() {
-    # The signal may come twice: to the whole job, and from make.
-    trap '' HUP INT TERM
-    trap - EXIT
-    # What runs, weir before Redis, though no variable names it yet. SIGTERM, which who has just been started does not ignore;
-    # and SIGINT: at once, without waiting for clients.
-    local pid
-    for pid in $(jobs -p | tac); do
-        kill -TERM "$pid" 2>/dev/null || true
-        kill -INT "$pid" 2>/dev/null || true
-        wait "$pid" 2>/dev/null || true
+# end PID: politely, again and again since who is just starting may not hear, and after 10 s with force. The second SIGTERM
+# tells weir not to wait for clients.
+end() {
+    local tries=0
+    while kill -TERM "$1" && [ $((tries += 1)) -le 500 ]; do
+        sleep 0.02
     done
-    [ -z "$folder" ] || rm -rf "$folder"
+    kill -KILL "$1" || true
+    wait "$1" || true
+} 2>/dev/null
+
+# A signal that comes while another, or the end itself, begins to be dealt with begins anew; who comes past the first line
+# is not disturbed and ends all there is.
+stop() {
+    trap '' HUP INT QUIT TERM
+    trap - EXIT
+    local pid
+    for pid in $(jobs -p | tac); do # weir before Redis, though no variable names it yet
+        end "$pid"
+    done
+    rm -rf "$folder"
 }
+folder=$(mktemp -u "${TMPDIR:-/tmp}/weir-run.XXXXXX")
 trap stop EXIT
-trap 'exit 0' HUP INT TERM
-folder=$(mktemp -d "${TMPDIR:-/tmp}/weir-run.XXXXXX")
+trap 'stop; exit 0' HUP INT QUIT TERM
+mkdir -m 700 "$folder"
 
 # wait_for PID NAME COMMAND...: until the command succeeds, while the process lives, at most 10 s
 wait_for() {
