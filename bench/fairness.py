@@ -23,7 +23,6 @@ A round is thrown away and measured again, at most as many as are asked for, whe
 This measures and does not judge: it exits with 0.
 """
 
-import argparse
 import contextlib
 import gc
 import heapq
@@ -43,7 +42,7 @@ import machine  # noqa: E402
 from kit.harness import Farm  # noqa: E402
 from kit.resp import CHUNK, Conn, dial, encode  # noqa: E402
 from neighbours import DRIVE, HUGE, KINDS, MIB, PIECE, neighbours, processes  # noqa: E402
-from rounds import kept  # noqa: E402
+from rounds import kept, options  # noqa: E402
 
 CLIENTS = 100
 PERIOD = 1 / 20
@@ -272,12 +271,9 @@ class Bench:
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, rounds=5, seconds=0.4)
     parser.add_argument("kinds", nargs="*", help=f"of {', '.join(KINDS)}; all without")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.4, help="of each measurement")
     parser.add_argument("--elsewhere", action="store_true", help="also with the neighbours on other servers")
-    parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
     args = parser.parse_args()
     unknown = [kind for kind in args.kinds if kind not in KINDS]
     if unknown:

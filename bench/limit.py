@@ -6,7 +6,6 @@ the same rates, and go on after errors. "random" is 100,000 keys with room, "den
 tomorrow. bench/gcra.lua is the script. WEIR_BEFORE=path of another build: that one is measured beside this one too.
 """
 
-import argparse
 import os
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import ratios
 from kit import harness
 from machine import end_when_told, is_realtime
 from rig import REPO, Conn, Endpoint, Failed, Load, Rig, make_weir
-from rounds import by_name, kept, sliced
+from rounds import by_name, kept, options, sliced
 
 SCRIPT = (REPO / "bench/gcra.lua").read_text()
 KEYS = 100_000
@@ -101,10 +100,7 @@ def verdicts(found):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.5, help="of each measurement")
-    parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
+    parser = options(__doc__, rounds=5, seconds=1.5)
     parser.add_argument("--rehearse", action="store_true", help="EVALSHA through weir too: the bench itself, not LIMIT")
     args = parser.parse_args()
     end_when_told()

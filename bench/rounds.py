@@ -1,5 +1,6 @@
 """Rounds: in each of them all endpoints take their turn, and one that the machine has disturbed is measured again."""
 
+import argparse
 import statistics
 import time
 
@@ -9,6 +10,15 @@ from rig import Failed
 WARM_UP = 0.3  # seconds, of all slices of a measurement together
 PER_OPERATION = ("proxy_us", "redis_us", "driver_us", "reached")
 TIMES = ("p50_us", "p99_us", "late_us")
+
+
+def options(doc, rounds, seconds):
+    """A parser of what every such measurement is told; a script adds what is its own."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seconds", type=float, default=seconds, help=f"of each measurement ({seconds})")
+    parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
+    return parser
 
 
 def turns(names, number):

@@ -7,7 +7,6 @@ answered in the same stretch of time: through weir, which is to serve them by tu
 `weight = 300` for the one with few connections three to one; and on Redis alone, which goes by connections.
 """
 
-import argparse
 import json
 import time
 
@@ -16,7 +15,7 @@ from cells import Load
 from kit.harness import run_weir
 from machine import Stretch, end_when_told, is_realtime
 from rig import Endpoint, Failed, Rig, make_weir
-from rounds import by_name, kept, turns
+from rounds import by_name, kept, options, turns
 
 MANY, FEW = ("127.0.1.1", 1000), ("127.0.1.2", 10)  # address, connections
 VALUE_BYTES = 256 << 10  # some tens of microseconds of Redis' time
@@ -124,10 +123,7 @@ def rows(found):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
-    parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
+    parser = options(__doc__, rounds=3, seconds=1.0)
     args = parser.parse_args()
     end_when_told()
     with Rig((), is_first=is_realtime(args.realtime)) as rig:

@@ -10,7 +10,6 @@ counts, and in brackets are the least and the greatest. "redis" and "weir" are p
 On a machine that does other work too, throughput is that work's: look at the processor time, or use --realtime.
 """
 
-import argparse
 import contextlib
 import json
 import statistics
@@ -20,7 +19,7 @@ from cells import Load
 from kit.harness import Redis
 from machine import end_when_told, is_realtime
 from rig import Endpoint, Rig, make_weir
-from rounds import turns
+from rounds import options, turns
 
 FIRST_ADDRESS = "127.0.2.1"
 BATCH = 500
@@ -75,12 +74,9 @@ def show(name, found):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, rounds=5, seconds=1.0)
     parser.add_argument("--tenants", type=int, default=10)
     parser.add_argument("--copies", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
-    parser.add_argument("--realtime", action="store_true", help="before the machine's other work (SCHED_FIFO): needs root")
     args = parser.parse_args()
     end_when_told()
     with Rig((), is_first=is_realtime(args.realtime)) as rig:

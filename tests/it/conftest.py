@@ -53,6 +53,13 @@ def weir(request, redis, shared_weirs):
     return shared_weirs(request.param)
 
 
+@pytest.fixture(params=MODES, ids=MODE_IDS)
+def limited(request, farm, redis):
+    """Starts a weir of the test's own with the sections given, in every mode."""
+    workers, lanes = request.param
+    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
+
+
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
 def protocol(request):
     """The version of RESP that a client speaks."""

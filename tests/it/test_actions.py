@@ -1,18 +1,10 @@
 """What becomes of what is over: closed, denied; and refused by several at once."""
 
-import pytest
-from kit.harness import MODE_IDS, MODES
 from kit.limits import EXECABORT, OPERATOR, limit_of, order, refusal, tallies
 from kit.resp import Error, encode, pipeline
 from kit.server import at_least
 
 DENIED = Error("NOPERM denied by policy default")
-
-
-@pytest.fixture(params=MODES, ids=MODE_IDS)
-def limited(request, farm, redis):
-    workers, lanes = request.param
-    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 # ---- close ----

@@ -3,18 +3,12 @@
 import pytest
 from kit.admin import ADMIN, get, stats
 from kit.decisions import speaking
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import wait_until
 from kit.limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
 from kit.resp import Error
 
 BLOCKED = Error("NOPERM blocked by the operator")
 EXPIRES = "[policy default]\nread = 900/d\n" + OPERATOR
-
-
-@pytest.fixture(params=MODES, ids=MODE_IDS)
-def limited(request, farm, redis):
-    workers, lanes = request.param
-    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 @pytest.fixture

@@ -5,16 +5,10 @@ import subprocess
 import time
 
 import pytest
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import wait_until
 from kit.limits import EXECABORT, OPERATOR, limit_of, order, passed, plain, tallies
 from kit.resp import Error, encode, pipeline
 from kit.server import at_least
-
-
-@pytest.fixture(params=MODES, ids=MODE_IDS)
-def limited(request, farm, redis):
-    workers, lanes = request.param
-    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 WRITES = "[policy default]\nwrite = 5/d\n" + OPERATOR

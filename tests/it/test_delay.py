@@ -12,18 +12,12 @@ import time
 
 import pytest
 from kit.crowd import RST
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import wait_until
 from kit.limits import OPERATOR, limit_of, login, order, passed, refusal, tallies
 from kit.resp import TIMEOUT, Error, encode, pipeline
 
 UNIX = "unix:{folder}/weir.sock"
 LATE = 3.0  # seconds that a loaded machine may add
-
-
-@pytest.fixture(params=MODES, ids=MODE_IDS)
-def limited(request, farm, redis):
-    workers, lanes = request.param
-    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 @pytest.fixture

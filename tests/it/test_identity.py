@@ -3,15 +3,9 @@
 import socket
 
 import pytest
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import wait_until
 from kit.limits import OPERATOR, limit_of, login, order, passed, plain, remaining, tallies
 from kit.resp import Conn, Error, encode
-
-
-@pytest.fixture(params=MODES, ids=MODE_IDS)
-def limited(request, farm, redis):
-    workers, lanes = request.param
-    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 def connect_from(address, source):

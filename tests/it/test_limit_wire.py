@@ -2,7 +2,7 @@
 
 import pytest
 from kit.decisions import speaking
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import wait_until
 from kit.limits import EXECABORT, OPERATOR, limit_of, login, operator, order, passed, plain
 from kit.resp import Error, encode, pipeline
 from kit.server import at_least
@@ -13,12 +13,6 @@ OPERATORS += ["RELOAD", "BLOCK user:x", "UNBLOCK user:x", "BLOCKS", "CLIENTS", "
 LIMIT_FIELDS = ["limit", "what", "rate", "burst", "per", "over", "remaining", "retry_after_ms", "reset_after_ms"]
 EXPLAIN_FIELDS = "subject policy mode command classes cost lane verdict wait_ms limit limits turn_waiting turn_waits turn_waited_ms connect_refused_by".split()
 LIST_FIELDS = LIMIT_FIELDS[:6] + ["admitted", "delayed", "refused", "shadowed", "subjects"]
-
-
-@pytest.fixture(params=MODES, ids=MODE_IDS)
-def limited(request, farm, redis):
-    workers, lanes = request.param
-    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 def fields(value, protocol):

@@ -44,16 +44,6 @@ def limited_in_every_mode(request, limited):
     return lambda sections, **settings: limited(sections, workers=workers, lanes=lanes, **settings)
 
 
-@pytest.fixture
-def users(redis):
-    """ACL users of the shared Redis, with the password pw."""
-    names = ["alice", "bob", "vip-1", "vip-2"]
-    for name in names:
-        redis.call("ACL", "SETUSER", name, "on", ">pw", "~*", "&*", "+@all")
-    yield names
-    redis.call("ACL", "DELUSER", *names)
-
-
 # ---- the reply, and its place ----
 
 

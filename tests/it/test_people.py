@@ -2,19 +2,12 @@
 
 import time
 
-import pytest
 from kit.decisions import speaking
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import wait_until
 from kit.limits import OPERATOR, login, operator, order, plain
 from kit.resp import Error, encode
 
 FIELDS = "address name user library age_s idle_s policy subject lane in_flight bytes_in bytes_out".split()
-
-
-@pytest.fixture(params=MODES, ids=MODE_IDS)
-def limited(request, farm, redis):
-    workers, lanes = request.param
-    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 def rows_of(reply):

@@ -3,17 +3,11 @@
 import pytest
 from kit.admin import ADMIN, get, stats
 from kit.decisions import speaking
-from kit.harness import MODE_IDS, MODES, wait_until
+from kit.harness import wait_until
 from kit.limits import OPERATOR, limit_of, login, operator, order, passed, plain
 from kit.resp import Error
 
 USERS = "[policy u]\nmatch = user:*\nread = 5/d\nwrite = 3/d\n" + OPERATOR
-
-
-@pytest.fixture(params=MODES, ids=MODE_IDS)
-def limited(request, farm, redis):
-    workers, lanes = request.param
-    return lambda sections, **settings: farm.weir(redis, sections=sections, workers=workers, lanes=lanes, **settings)
 
 
 @pytest.fixture
