@@ -7,55 +7,11 @@
 #include "base/mem.h"
 #include "limit/observed.h"
 
-/* ---- which commands are in a class ---- */
-
-struct demand_planner {
-    const struct classes *classes;
-    const struct command_table *table;
-    bool **members; /* of each class by its number, by command id; NULL: not looked up yet */
-};
-
-struct demand_planner *demand_planner_new(const struct classes *classes, const struct command_table *table)
-{
-    struct demand_planner *planner = mem_zalloc(1, sizeof *planner);
-    planner->classes = classes;
-    planner->table = table;
-    planner->members = mem_zalloc(classes_count(classes) + 1, sizeof *planner->members);
-    return planner;
-}
-
-void demand_planner_free(struct demand_planner *planner)
-{
-    for (size_t i = 0; i < classes_count(planner->classes); i++)
-        free(planner->members[i]);
-    free(planner->members);
-    free(planner);
-}
-
-/* Those that a limit on the class binds when they want to pass; see limit/policy_bind.c. */
-static bool *look_up(const struct demand_planner *planner, const struct class *class)
-{
-    size_t n = command_table_count(planner->table);
-    bool *members = mem_zalloc(n, sizeof *members);
-    for (size_t id = 0; id < n; id++) {
-        const struct command *command = command_table_row(planner->table, id);
-        members[id] = (command->flags & CMD_CONTROL) == 0 && class_has(class, planner->table, command);
-    }
-    return members;
-}
-
-static const bool *members_of(struct demand_planner *planner, size_t number)
-{
-    if (planner->members[number] == NULL)
-        planner->members[number] = look_up(planner, classes_at(planner->classes, number));
-    return planner->members[number];
-}
-
 /* ---- one plan ---- */
 
 struct draft {
     struct demand_plan *plan;
-    struct demand_planner *planner;
+    struct members *members;
     struct observed *observed;
     uint16_t *masks; /* by command id */
 };
@@ -93,31 +49,40 @@ static bool assign_groups(const struct draft *draft)
     return true;
 }
 
-static void change_class(const struct draft *draft, const bool *members, uint16_t bit, bool is_in)
+/* Is it one that a limit on the class with these members binds when it wants to pass? See limit/policy_bind.c. */
+static bool is_bound(const struct draft *draft, const bool *of, size_t id)
+{
+    return of[id] && (command_table_row(members_table(draft->members), id)->flags & CMD_CONTROL) == 0;
+}
+
+static void change_class(const struct draft *draft, const bool *of, uint16_t bit, bool is_in)
 {
     for (size_t id = 0; id < draft->plan->n_commands; id++)
-        if (members[id])
+        if (is_bound(draft, of, id))
             draft->masks[id] = (uint16_t)(is_in ? draft->masks[id] | bit : draft->masks[id] & ~bit);
 }
 
-static bool has_any(const bool *members, size_t n)
+static bool has_any(const struct draft *draft, const bool *of)
 {
-    return memchr(members, true, n) != NULL;
+    size_t id = 0;
+    while (id < draft->plan->n_commands && !is_bound(draft, of, id))
+        id++;
+    return id < draft->plan->n_commands;
 }
 
 /* A class that would make too many groups is left out. */
-static void observe(const struct draft *draft, size_t number)
+static void observe(const struct draft *draft, const struct class *class)
 {
-    const bool *members = members_of(draft->planner, number);
-    if (!has_any(members, draft->plan->n_commands))
+    const bool *of = members_of(draft->members, class);
+    if (!has_any(draft, of))
         return;
-    unsigned index = observed_class(draft->observed, class_name(classes_at(draft->planner->classes, number)));
+    unsigned index = observed_class(draft->observed, class_name(class));
     if (index == DEMAND_CLASSES)
         return;
-    change_class(draft, members, (uint16_t)(1U << index), true);
+    change_class(draft, of, (uint16_t)(1U << index), true);
     if (assign_groups(draft))
         return;
-    change_class(draft, members, (uint16_t)(1U << index), false);
+    change_class(draft, of, (uint16_t)(1U << index), false);
     (void)assign_groups(draft);
 }
 
@@ -137,26 +102,27 @@ static bool is_operators(const struct class *class)
     return !class_is_builtin(class) && !is_spelled;
 }
 
-void demand_plan_make(struct demand_plan *plan, struct demand_planner *planner, const struct record *record,
+void demand_plan_make(struct demand_plan *plan, struct members *members, const struct record *record,
                       const struct limit *limits, size_t n_limits)
 {
-    size_t n_classes = classes_count(planner->classes);
+    const struct classes *classes = members_classes(members);
+    size_t n_classes = classes_count(classes);
     demand_plan_fini(plan);
-    plan->n_commands = command_table_count(planner->table);
+    plan->n_commands = command_table_count(members_table(members));
     plan->groups = mem_zalloc(plan->n_commands, sizeof *plan->groups);
     if (record == NULL)
         return; /* it is only looked at, and binds nobody */
-    struct draft draft = {plan, planner, record->observed, mem_zalloc(plan->n_commands, sizeof *draft.masks)};
+    struct draft draft = {plan, members, record->observed, mem_zalloc(plan->n_commands, sizeof *draft.masks)};
     (void)assign_groups(&draft);
     for (size_t i = 0; i < n_classes; i++)
-        if (class_is_builtin(classes_at(planner->classes, i)))
-            observe(&draft, i);
+        if (class_is_builtin(classes_at(classes, i)))
+            observe(&draft, classes_at(classes, i));
     for (size_t i = 0; i < n_classes; i++)
-        if (is_limited(classes_at(planner->classes, i), limits, n_limits))
-            observe(&draft, i);
+        if (is_limited(classes_at(classes, i), limits, n_limits))
+            observe(&draft, classes_at(classes, i));
     for (size_t i = 0; i < n_classes; i++)
-        if (is_operators(classes_at(planner->classes, i)))
-            observe(&draft, i);
+        if (is_operators(classes_at(classes, i)))
+            observe(&draft, classes_at(classes, i));
     free(draft.masks);
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "limit/class.h"
+#include "limit/members.h"
 #include "limit/command_row.h"
 #include "limit/limit.h"
 #include "limit/subject.h"
@@ -28,13 +29,8 @@ struct demand_plan {
     uint8_t alone[DEMAND_GROUPS];  /* the one class of the first block that this is; DEMAND_BLOCK: it is not one */
 };
 
-/* What plans of one configuration and one command table have in common while they are made. */
-struct demand_planner;
-struct demand_planner *demand_planner_new(const struct classes *classes, const struct command_table *table);
-void demand_planner_free(struct demand_planner *planner);
-
 /* Make the plan for the subjects of a record that have these limits. Never fails: out of memory ends the process. */
-void demand_plan_make(struct demand_plan *plan, struct demand_planner *planner, const struct record *record,
+void demand_plan_make(struct demand_plan *plan, struct members *members, const struct record *record,
                       const struct limit *limits, size_t n_limits);
 void demand_plan_fini(struct demand_plan *plan);
 

@@ -39,7 +39,7 @@ static const struct class *class_all(const struct policies *policies)
 }
 
 /* Where a policy has all the limits that there may be its last one makes room: what it lets pass is denied anyway. */
-static struct policy *block(const struct exceptions_of *of, const struct policy *policy)
+static struct policy *block(const struct exceptions_of *of, struct members *members, const struct policy *policy)
 {
     struct policy *variant = variant_new(policy, policy != NULL ? policy->record : of->unlimited);
     lend_plan(of, variant, policy);
@@ -55,35 +55,37 @@ static struct policy *block(const struct exceptions_of *of, const struct policy 
     };
     struct record *record = variant->record;
     variant->record = NULL; /* it charges nothing that the policy itself does not: its decisions need no lock more */
-    policy_bind(variant, of->table, policies_is_shadow(of->policies));
+    policy_bind(variant, members, policies_is_shadow(of->policies));
     variant->record = record;
     return variant;
 }
 
 /* ---- what is shared ---- */
 
-static struct policy **block_all(const struct exceptions_of *of, size_t n_policies)
+static struct policy **block_all(const struct exceptions_of *of, struct members *members, size_t n_policies)
 {
     struct policy **blocked = mem_zalloc(n_policies + 1, sizeof(struct policy *));
     for (size_t i = 0; i < n_policies; i++)
-        blocked[i] = block(of, policies_at(of->policies, i));
-    blocked[n_policies] = block(of, NULL);
+        blocked[i] = block(of, members, policies_at(of->policies, i));
+    blocked[n_policies] = block(of, members, NULL);
     return blocked;
 }
 
 static struct bound *bound_new(const struct exceptions_of *of)
 {
+    struct members *members = members_new(policies_classes(of->policies), of->table);
     struct bound *bound = mem_zalloc(1, sizeof *bound);
     atomic_init(&bound->holders, 1);
     bound->policies = policies_get(of->policies);
     bound->n_policies = policies_count(of->policies);
-    bound->blocked = of->blocks != NULL ? block_all(of, bound->n_policies) : NULL;
+    bound->blocked = of->blocks != NULL ? block_all(of, members, bound->n_policies) : NULL;
     bound->own = variants_copy(of->variants);
     for (size_t i = 0; i < bound->own.n; i++) {
         struct policy *own = bound->own.at[i].policy;
-        policy_bind(own, of->table, policies_is_shadow(of->policies));
+        policy_bind(own, members, policies_is_shadow(of->policies));
         lend_plan(of, own, policies_at(of->policies, own->index));
     }
+    members_free(members);
     return bound;
 }
 

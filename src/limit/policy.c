@@ -308,16 +308,15 @@ uint64_t policies_cost(const struct policies *policies, const struct command *co
 
 void policies_bind(struct policies *policies, const struct command_table *table)
 {
-    for (size_t i = 0; i < policies->count; i++)
-        policy_bind(policies->policies[i], table, policies->is_shadow);
-    costs_bind(&policies->costs, table);
-    struct demand_planner *planner = demand_planner_new(policies->classes, table);
+    struct members *members = members_new(policies->classes, table);
     for (size_t i = 0; i < policies->count; i++) {
         struct policy *policy = policies->policies[i];
-        demand_plan_make(&policy->demand, planner, policy->record, policy->limits, policy->n_limits);
+        policy_bind(policy, members, policies->is_shadow);
+        demand_plan_make(&policy->demand, members, policy->record, policy->limits, policy->n_limits);
     }
-    demand_plan_make(&policies->demand, planner, policies->unlimited, NULL, 0);
-    demand_planner_free(planner);
+    costs_bind(&policies->costs, table);
+    demand_plan_make(&policies->demand, members, policies->unlimited, NULL, 0);
+    members_free(members);
 }
 
 const struct demand_plan *policies_demand_unlimited(const struct policies *policies)

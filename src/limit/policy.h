@@ -18,6 +18,7 @@
 #include "limit/identity.h"
 #include "limit/ledger.h"
 #include "limit/limit.h"
+#include "limit/members.h"
 
 #define POLICY_MAX_LIMITS 64 /* a set of limits is one word */
 #define POLICY_NAME_MAX LEDGER_NAME_MAX
@@ -95,8 +96,8 @@ __attribute__((warn_unused_result)) bool policies_enroll(struct policies *polici
  */
 void policies_bind(struct policies *policies, const struct command_table *table);
 
-/* The same for one policy of the set. */
-void policy_bind(struct policy *policy, const struct command_table *table, bool is_shadow);
+/* The same for one policy of the set, or a variant of one. */
+void policy_bind(struct policy *policy, struct members *members, bool is_shadow);
 
 /* A copy of the set that is bound to another command table; one reference. */
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table);

@@ -10,26 +10,28 @@
 #include "limit/keys.h"
 #include "limit/policy.h"
 
-/* Is the limit asked when a command wants to pass? (Others are asked at connects, logins ...) */
-static bool is_asked(const struct limit *limit, const struct command_table *table, const struct command *command)
+/* Is the limit asked when a command wants to pass, which may be of its class? (Others are asked at connects, logins ...) */
+static bool is_asked(const struct limit *limit, bool is_of_class, const struct command *command)
 {
     enum unit unit = (enum unit)limit->unit;
     if (unit == UNIT_COMMANDS)
-        return class_has(limit->class, table, command);
+        return is_of_class;
     if (unit == UNIT_INFLIGHT)
         return !command->blocks || keys_may_block(command); /* while they block they are not in flight */
     return unit_is_taken(unit) || unit_is_bytes(unit);
 }
 
-static void bind_limit(struct policy *policy, size_t index, const struct command_table *table)
+static void bind_limit(struct policy *policy, size_t index, struct members *members)
 {
+    const struct command_table *table = members_table(members);
     const struct limit *limit = &policy->limits[index];
     bool is_control = limit->class != NULL && class_is_control(limit->class, table);
+    const bool *of_class = limit->unit == UNIT_COMMANDS ? members_of(members, limit->class) : NULL;
     uint64_t bit = UINT64_C(1) << index;
     for (size_t id = 0; id < policy->n_binds; id++) {
         const struct command *command = command_table_row(table, id);
         bool is_exempt = (command->flags & CMD_CONTROL) && !is_control;
-        if (!is_exempt && is_asked(limit, table, command))
+        if (!is_exempt && is_asked(limit, of_class != NULL && of_class[id], command))
             policy->binds[id] |= bit;
     }
     policy->is_measured |= amount_varies((enum unit)limit->unit);
@@ -39,10 +41,10 @@ static void bind_limit(struct policy *policy, size_t index, const struct command
     policy->blocks |= limit->is_block ? bit : 0;
 }
 
-void policy_bind(struct policy *policy, const struct command_table *table, bool is_shadow)
+void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
 {
     free(policy->binds);
-    policy->n_binds = command_table_count(table);
+    policy->n_binds = command_table_count(members_table(members));
     policy->binds = mem_zalloc(policy->n_binds, sizeof *policy->binds);
     memset(policy->of_unit, 0, sizeof policy->of_unit);
     memset(policy->of_scope, 0, sizeof policy->of_scope);
@@ -53,7 +55,7 @@ void policy_bind(struct policy *policy, const struct command_table *table, bool 
     policy->is_joint = policy->n_limits > 1;
     uint64_t all = 0;
     for (size_t i = 0; i < policy->n_limits; i++) {
-        bind_limit(policy, i, table);
+        bind_limit(policy, i, members);
         all |= UINT64_C(1) << i;
     }
     policy->shadows = is_shadow ? all & ~policy->blocks : policy->of_action[OVER_SHADOW];
