@@ -318,24 +318,29 @@ bool handover_read(const char *text, struct journal *journal,
     return true;
 }
 
-static bool has_line(const char *text, struct slice wanted)
+/* Find the line in the text, and set *next behind it; looked for from *next on first, where it is if both are in one order. */
+static bool has_line(struct slice text, struct slice *next, struct slice wanted)
 {
-    struct slice rest = text != NULL ? slice_str(text) : SLICE(""), one;
-    while (next_line(&rest, &one))
-        if (slice_eq(one, wanted))
-            return true;
+    struct slice rest = *next, one;
+    for (int round = 0; round < 2; round++, rest = text)
+        while (next_line(&rest, &one))
+            if (slice_eq(one, wanted)) {
+                *next = rest;
+                return true;
+            }
     return false;
 }
 
 void handover_log(const char *text, const char *other, const char *what, const char *why, struct journal *journal)
 {
     struct slice rest = slice_str(text), one;
+    struct slice others = other != NULL ? slice_str(other) : SLICE(""), next = others;
     if (!begin(&rest))
         return;
     while (next_line(&rest, &one)) {
         char shown[SHOWN_ROOM] = "";
         const struct line line = take_apart(one);
-        if (has_line(other, one))
+        if (has_line(others, &next, one))
             continue;
         show(&line, shown);
         log_event(journal, LOG_WARN, "upgrade", "upgrade: %s: %.300s: %s", what, shown, why);

@@ -497,6 +497,15 @@ static void test_what_is_handed_over(void **state)
     char *before = governor_hand_over(governor);
     handover_log(before, before, "dropped", "never", journal);
     check_journal("block", "user:free-1 is blocked for 1h (scans)");
+    handover_log("weir orders 1\nblock\x1f"
+                 "b\nblock\x1f"
+                 "a\nblock\x1f"
+                 "b\n",
+                 "weir orders 1\nblock\x1f"
+                 "a\nblock\x1f"
+                 "b\n",
+                 "dropped", "never, in whatever order", journal);
+    check_journal("block", "user:free-1 is blocked for 1h (scans)");
     handover_log(before, NULL, "dropped", "the new process takes no orders over", journal);
     check_journal("upgrade",
                   "upgrade: dropped: LIMIT BLOCK user:free-1 REASON scans: the new process takes no orders over");
