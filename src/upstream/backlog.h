@@ -29,6 +29,11 @@ struct backlog {
     uint8_t lessons;         /* batches that have told of its cost, up to a few */
     uint8_t n_more;          /* batches in a row that told of far more than was known, ... */
     double least_more;       /* ... and the least of it, as a factor */
+    uint8_t n_taught;        /* lessons it has had, served alone, up to a few; ... */
+    uint64_t taught_ns;      /* ... when it had the last, ... */
+    uint64_t told_ns;        /* ... and what that said of one request */
+    uint8_t n_told;          /* so often it said something, up to a few times, ... */
+    double spread;           /* ... and by what part that differs */
     bool is_visited;         /* it is at the head of the round, and has its quantum */
     bool is_low;             /* served when nobody else waits */
     uint32_t under_way;      /* requests: the sum over its riders */

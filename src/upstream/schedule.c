@@ -2,8 +2,10 @@
 
 #include <assert.h>
 
-#define PROBE_NS (2 * NS_PER_MS) /* for how long, and two windows, the queue is let run dry */
-#define CLEAN_MOST 4             /* requests that may tell how long the way is */
+#define PROBE_NS (2 * NS_PER_MS)        /* for how long, and two windows, the queue is let run dry */
+#define LESSON_MOST_NS (20 * NS_PER_MS) /* and so much longer once a lesson's requests have been sent */
+#define UNKNOWN_MOST 32                 /* requests of somebody none of whose has been answered */
+#define CLEAN_MOST 4                    /* requests that may tell how long the way is */
 #define DEBT_MOST_NS (int64_t)(5 * NS_PER_MS)
 #define BUSY_FACTOR 32 /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
@@ -22,6 +24,8 @@ static int64_t quantum_ns(const struct backlog *backlog)
 static uint32_t requests_for(const struct backlog *backlog, int64_t ns)
 {
     uint64_t n = ns > 0 ? (uint64_t)ns / backlog->cost_ns : 0;
+    if (backlog->lessons == 0 && n > UNKNOWN_MOST)
+        return UNKNOWN_MOST;
     return n == 0 ? 1 : n < SCHEDULE_ALL ? (uint32_t)n : SCHEDULE_ALL - 1;
 }
 
@@ -38,7 +42,8 @@ uint64_t schedule_window_ns(const struct schedule *schedule, uint32_t more)
 static bool is_full(const struct schedule *schedule, uint32_t more)
 {
     uint64_t work = schedule->work_ns + schedule->promised_ns;
-    return schedule->probe_ns != 0 ? work > 0 : work >= schedule_window_ns(schedule, more);
+    uint64_t most = schedule_window_ns(schedule, more);
+    return schedule->probe_ns != 0 ? work > 0 : work >= (schedule->is_refilling ? most / 2 : most);
 }
 
 static void add_work(struct backlog *backlog, uint64_t ns)
@@ -83,6 +88,8 @@ void schedule_forget(struct paced *paced)
 {
     if (paced->requests > 0)
         (void)end_requests(paced, paced->requests);
+    if (paced->backlog == paced->backlog->schedule->lesson.of)
+        schedule_lesson_end(paced->backlog->schedule, paced->backlog->moved_ns);
     wake_crowding(paced, 0);
 }
 
@@ -249,6 +256,7 @@ void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
     paced->granted -= of_grant;
     schedule->promised_ns -= of_grant * paced->grant_ns;
     charge(backlog, (n - of_grant) * backlog->cost_ns);
+    schedule_lesson_sent(backlog, n, now_ns);
     schedule_watch_sent(schedule);
 }
 
@@ -265,8 +273,9 @@ void schedule_settle(struct paced *paced)
 
 static void end_probe(struct schedule *schedule, uint64_t now_ns)
 {
-    if (schedule->probe_ns != 0)
-        window_probed(&schedule->window, now_ns - schedule->probe_ns, now_ns);
+    if (schedule->probe_ns == 0 || schedule->lesson.of != NULL)
+        return;
+    window_probed(&schedule->window, now_ns - schedule->probe_ns, now_ns);
     schedule->probe_ns = 0;
 }
 
@@ -291,7 +300,11 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
     schedule_watch(schedule, work, now_ns);
     backlog->moved_ns = now_ns;
     backlog->patience_ns = SCHEDULE_PATIENCE_NS;
-    schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
+    if (schedule->lesson.of == backlog && schedule->lesson.sent > 0)
+        schedule_pass_batch(schedule, now_ns);
+    else
+        schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
+    schedule_lesson_answered(backlog, now_ns);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
         note_clean(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;
@@ -377,6 +390,12 @@ static struct backlog *next_in_round(struct schedule *schedule, uint64_t now_ns)
 /* NULL: nobody may go now. */
 static struct backlog *next(struct schedule *schedule, uint64_t now_ns)
 {
+    if (schedule->lesson.of != NULL && is_full(schedule, 0))
+        return NULL;
+    if (schedule->lesson.of != NULL && schedule_lesson_can_go_on(schedule))
+        return schedule->lesson.of;
+    if (schedule->lesson.of != NULL)
+        schedule_lesson_end(schedule, now_ns);
     if (!list_is_empty(&schedule->round))
         return is_full(schedule, 0) ? NULL : next_in_round(schedule, now_ns);
     if (list_is_empty(&schedule->low) || schedule->n_out > 0 || schedule_are_others_waiting(schedule) ||
@@ -388,12 +407,22 @@ static struct backlog *next(struct schedule *schedule, uint64_t now_ns)
     return backlog;
 }
 
-/* Its first rider may send. One that has had little to send so far is not granted more than one request. */
+/* One that has had little to send so far is not granted more than one request. */
+static uint32_t granted_to(const struct paced *paced)
+{
+    const struct backlog *backlog = paced->backlog;
+    const struct schedule *schedule = backlog->schedule;
+    if (schedule->lesson.of != NULL)
+        return schedule_lesson_size(backlog);
+    return paced->is_deep && schedule->probe_ns == 0 ? requests_for(backlog, backlog->credit_ns) : 1;
+}
+
+/* Its first rider may send. */
 static void grant(struct backlog *backlog)
 {
     struct schedule *schedule = backlog->schedule;
     struct paced *paced = container_of(backlog->waiting.next, struct paced, in_backlog);
-    paced->granted = paced->is_deep && schedule->probe_ns == 0 ? requests_for(backlog, backlog->credit_ns) : 1;
+    paced->granted = granted_to(paced);
     paced->grant_ns = backlog->cost_ns;
     charge(backlog, paced->granted * paced->grant_ns);
     schedule->promised_ns += paced->granted * paced->grant_ns;
@@ -426,13 +455,21 @@ static void look_after_probe(struct schedule *schedule, uint64_t now_ns)
 {
     if (schedule->probe_ns == 0)
         return;
-    if (now_ns - schedule->probe_ns > PROBE_NS + 2 * window_size_ns(&schedule->window))
+    uint64_t most_ns = PROBE_NS + 2 * window_size_ns(&schedule->window);
+    if (schedule->lesson.of != NULL && schedule->lesson.sent > 0)
+        most_ns += LESSON_MOST_NS;
+    if (now_ns - schedule->probe_ns <= most_ns)
+        return;
+    if (schedule->lesson.of != NULL)
+        schedule_lesson_end(schedule, now_ns);
+    else
         end_probe(schedule, now_ns);
 }
 
 void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
 {
     look_after_probe(schedule, now_ns);
+    schedule->is_refilling = schedule->work_ns + schedule->promised_ns == 0;
     if (list_is_empty(&schedule->round) && list_is_empty(&schedule->low))
         return;
     if (is_open) {
@@ -441,6 +478,8 @@ void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
         return;
     }
     if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns) && schedule->work_ns > 0)
+        schedule->probe_ns = now_ns;
+    if (schedule->probe_ns == 0 && schedule_lesson_begin(schedule, now_ns))
         schedule->probe_ns = now_ns;
     struct backlog *backlog;
     while ((backlog = next(schedule, now_ns)) != NULL)
@@ -453,6 +492,7 @@ bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns)
 {
     schedule->n_out = 0;
     schedule->out = NULL;
+    schedule->is_refilling = false;
     look_after_probe(schedule, now_ns);
     return next(schedule, now_ns) != NULL;
 }

@@ -47,6 +47,19 @@ struct answer_batch {
     bool is_clear;        /* it came to an idle Redis, and took much longer than the way */
 };
 
+/* One subject is served alone, so that it can be told what its requests cost. */
+struct lesson {
+    struct backlog *of;  /* NULL: nobody is */
+    uint64_t next_at_ns; /* when somebody is to be again */
+    uint64_t sent_ns;    /* when the first of its requests was sent, ... */
+    uint32_t sent;       /* ... and how many were; 0: none yet */
+    uint32_t n_again;    /* it was asked again so often */
+    uint64_t least_ns;   /* the least that one of them seemed to cost; 0: nothing was said yet */
+    uint64_t others_ns;  /* the work of others that was sent beside them */
+    uint64_t before_ns;  /* the work that was under way when it began */
+    uint64_t all_sent;   /* its requests, of all times it was asked */
+};
+
 struct schedule {
     struct contention *contention; /* the node's */
     struct pool *pool;             /* where memory is counted */
@@ -72,13 +85,16 @@ struct schedule {
     uint64_t theirs_ns;        /* what Redis had worked for other workers, at watched_ns */
     uint64_t said_ns;          /* of contention.worked_ns: for this worker, ... */
     uint64_t unsaid_ns;        /* ... and not told to the others yet */
+    bool is_refilling;         /* there was nothing under way: a part of the window now, the rest right after it */
     bool is_dry;               /* there is (nearly) nothing under way */
     const struct backlog *out; /* the last that left the round in this turn; only to be compared */
     uint32_t n_out;            /* backlogs that left the round in this turn, and of which riders were woken */
     uint32_t n_unusual;        /* subjects in a row that were answered something else */
     uint32_t lessons;          /* batches that have told of costs, up to a few */
     uint32_t round_no;         /* the number of this one, which wraps */
+    double spread;             /* by what part lessons differ from one another, of who is surest */
     struct answer_batch batch;
+    struct lesson lesson;
     struct send_window window;
 };
 
@@ -151,10 +167,28 @@ void schedule_tick(struct schedule *schedule, uint64_t now_ns);
 
 /* ---- between its parts ---- */
 
-#define SCHEDULE_LESSONS 16 /* batches before the cost of a subject's requests is taken to be known */
+#define SCHEDULE_TOLD 4             /* lessons of a subject after which it is known by how much they differ */
+#define SCHEDULE_SPREAD_UNKNOWN 100 /* so much that no difference between subjects is believed */
+#define SCHEDULE_LESSONS 16         /* batches before the cost of a subject's requests is taken to be known */
 
-/* So many requests are answered: what do they cost? schedule_costs.c. */
+/* So many requests are answered: what do they cost? Or that is not to be found out from them: schedule_costs.c. */
 void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+void schedule_pass_batch(struct schedule *schedule, uint64_t now_ns);
+
+/* What somebody who was served alone seems to have cost for each request; and what is certain of that: schedule_costs.c. */
+void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns);
+void schedule_teach(struct backlog *backlog, uint64_t cost_ns);
+
+/*
+ * Lessons: schedule_lesson.c. May one begin? Then nobody is served until all has been answered, and then lesson.of, if it
+ * can go on, with so many requests. It ends when they have been answered, or when it is ended.
+ */
+bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns);
+bool schedule_lesson_can_go_on(const struct schedule *schedule);
+uint32_t schedule_lesson_size(const struct backlog *backlog);
+void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns);
+void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns);
+void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
 
 /* Riders wait from now on; something was sent; so much was answered, or nobody waits any more: schedule_dry.c. */
 void schedule_watch_begin(struct schedule *schedule, uint64_t now_ns);

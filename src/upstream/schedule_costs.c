@@ -9,8 +9,15 @@
 #define COST_STEP_MIXED 64          /* ... towards what is usual, if it was answered with others' */
 #define COST_MORE 2                 /* no more than so many times what was expected, since delays look like work, ... */
 #define COST_AGREED 8               /* ... unless so many batches in a row say so */
+#define TAUGHT_LESS 2               /* what a lesson tells is less: by one part in so many; ... */
+#define TAUGHT_MORE 8               /* ... or more */
+#define TAUGHT_ENOUGH 2             /* lessons after which what they said is known */
+#define TAUGHT_MANY 4               /* no more of them are counted */
 #define CLEAR_WAYS 4                /* an answer that took so many times as long as the way tells of work */
-#define ALIKE 8                     /* one is less than so many times the other */
+#define ALIKE_LEAST 1.5             /* one is less than so many times the other */
+#define SPREAD_SURE 0.5             /* where lessons differ by more nothing is known for sure */
+#define SPREAD_STEP 4               /* each lesson counts for one part in so many, ... */
+#define SPREAD_MOST 8               /* ... and for no more than this */
 #define USUAL_MANY 4096             /* requests, of which most say what is usual, ... */
 #define USUAL_STEP 512              /* ... or so many batches, */
 #define USUAL_LESSONS 64            /* after the first ones */
@@ -80,25 +87,77 @@ static double learnt_factor(struct backlog *backlog, double factor, bool is_cert
     return agreed(backlog, factor) * (1 + ((factor < COST_MORE ? factor : COST_MORE) - 1) / COST_STEP);
 }
 
-/* Of what was answered together with others' (`is_mixed`) nobody can tell whose took long: then it is less far from usual. */
+void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns)
+{
+    uint64_t before_ns = backlog->told_ns;
+    backlog->told_ns = within(cost_ns, COST_LEAST_NS, COST_MOST_NS);
+    if (before_ns == 0)
+        return;
+    double times = (double)backlog->told_ns / (double)before_ns;
+    double spread = (times > 1 ? times : 1 / times) - 1;
+    backlog->spread += ((spread < SPREAD_MOST ? spread : SPREAD_MOST) - backlog->spread) / SPREAD_STEP;
+    if (backlog->n_told < SCHEDULE_TOLD)
+        backlog->n_told++;
+}
+
+/* When an answer is seen depends on much besides its cost: the more lessons differ, the larger must a difference be. */
+static void believe(struct backlog *backlog)
+{
+    uint64_t usual_ns = backlog->schedule->cost_ns;
+    double once = 1 + backlog->schedule->spread, alike = once * once * once;
+    alike = alike < ALIKE_LEAST ? ALIKE_LEAST : alike;
+    double times = (double)backlog->learnt_ns / (double)usual_ns;
+    backlog->cost_ns = times < alike && times > 1 / alike ? usual_ns : backlog->learnt_ns;
+}
+
+static bool is_sure(const struct schedule *schedule)
+{
+    return schedule->spread < SPREAD_SURE;
+}
+
+/* To be other than usual, by lessons. */
+static bool is_known(const struct backlog *backlog)
+{
+    const struct schedule *schedule = backlog->schedule;
+    return backlog->n_taught >= TAUGHT_ENOUGH && backlog->cost_ns != schedule->cost_ns && is_sure(schedule);
+}
+
+/*
+ * Of what was answered together with others' (`is_mixed`) nobody can tell whose took long: then it is less far from usual,
+ * unless it is known to be.
+ */
 static void learn(struct backlog *backlog, double factor, bool is_certain, bool is_mixed)
 {
     uint64_t usual_ns = backlog->schedule->cost_ns;
     double learnt_ns = (double)backlog->learnt_ns * learnt_factor(backlog, factor, is_certain);
-    if (is_mixed && backlog->lessons >= SCHEDULE_LESSONS)
+    if (is_mixed && !is_known(backlog) && backlog->lessons >= SCHEDULE_LESSONS)
         learnt_ns += ((double)usual_ns - learnt_ns) / COST_STEP_MIXED;
     backlog->learnt_ns = within((uint64_t)learnt_ns, COST_LEAST_NS, COST_MOST_NS);
-    /* When an answer is seen depends on much besides its cost, so only large differences are believed. */
-    bool is_usual = backlog->learnt_ns < usual_ns * ALIKE && backlog->learnt_ns * ALIKE > usual_ns;
-    backlog->cost_ns = is_usual ? usual_ns : backlog->learnt_ns;
+    believe(backlog);
     if (backlog->lessons < SCHEDULE_LESSONS)
         backlog->lessons++;
 }
 
+/* A stall may look like work, but nothing like less of it: so less is believed sooner than more. */
+void schedule_teach(struct backlog *backlog, uint64_t cost_ns)
+{
+    uint64_t told_ns = within(cost_ns, COST_LEAST_NS, COST_MOST_NS);
+    uint64_t most_ns = COST_MORE * backlog->learnt_ns;
+    if (told_ns > most_ns)
+        backlog->learnt_ns = is_sure(backlog->schedule) ? told_ns : most_ns;
+    else if (told_ns > backlog->learnt_ns)
+        backlog->learnt_ns += (told_ns - backlog->learnt_ns) / TAUGHT_MORE;
+    else
+        backlog->learnt_ns -= (backlog->learnt_ns - told_ns) / TAUGHT_LESS;
+    believe(backlog);
+    if (backlog->n_taught < TAUGHT_MANY)
+        backlog->n_taught++;
+}
+
 /*
  * A batch is over: what Redis has worked at it is known. What was answered together is taken to have cost what it was
- * expected to, in proportion. Where that is wrong it is found out when one of them is answered alone. What costs about
- * as much as most others is taken to cost the same.
+ * expected to, in proportion. Where that is wrong it is found out when one of them is served alone (schedule_lesson.c). What
+ * costs about as much as most others is taken to cost the same.
  */
 static void end_batch(struct schedule *schedule)
 {
@@ -145,4 +204,11 @@ void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns
     if (backlog->answered == 0)
         list_push(&batch->answered, &backlog->in_answered);
     backlog->answered += n;
+}
+
+void schedule_pass_batch(struct schedule *schedule, uint64_t now_ns)
+{
+    if (!list_is_empty(&schedule->batch.answered))
+        end_batch(schedule);
+    schedule->batch.last_ns = now_ns;
 }

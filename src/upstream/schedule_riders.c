@@ -11,7 +11,11 @@
 void schedule_init(struct schedule *schedule, struct contention *contention, struct pool *pool,
                    void (*wake)(struct rider *rider))
 {
-    *schedule = (struct schedule){.contention = contention, .pool = pool, .wake = wake, .cost_ns = SCHEDULE_COST_NS};
+    *schedule = (struct schedule){.contention = contention,
+                                  .pool = pool,
+                                  .wake = wake,
+                                  .cost_ns = SCHEDULE_COST_NS,
+                                  .spread = SCHEDULE_SPREAD_UNKNOWN};
     list_init(&schedule->round);
     list_init(&schedule->low);
     list_init(&schedule->batch.answered);

@@ -230,6 +230,7 @@ static void turn(struct tenant **tenants, unsigned n)
         for (unsigned t = 0; t < n; t++)
             for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
                 ask(tenants[t], i, 500);
+        server->now_ns += NS_PER_US;
     } while (schedule_is_unsettled(&server->schedule, server->now_ns));
 }
 

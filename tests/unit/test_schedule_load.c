@@ -30,10 +30,11 @@ static struct found flood(unsigned n, unsigned riders, uint64_t cost_ns, struct 
     for (unsigned i = 0; i < n; i++)
         tenants[i]->answered = 0;
     n_woken = 0;
+    uint64_t began_ns = server->now_ns;
     for (unsigned i = 0; i < turns - turns / 2; i++)
         turn(tenants, n);
     double there = redis.away_ns > 0 ? 1 - (double)redis.away_ns / (double)redis.period_ns : 1;
-    found.busy = (double)server->worked_ns / (seconds / 2 * (double)NS_PER_S * there);
+    found.busy = (double)server->worked_ns / ((double)(server->now_ns - began_ns) * there);
     found.queue_ns = server->most_ns;
     for (unsigned i = 0; i < n; i++)
         answered += tenants[i]->answered;
@@ -137,6 +138,118 @@ static void costs_that_change_make_no_long_queue(void **state)
     close_server();
 }
 
+/* ---- costs ---- */
+
+static uint64_t time_of(const struct tenant *tenant)
+{
+    return tenant->answered * tenant->cost_ns;
+}
+
+/* Each has half of the time of Redis, though each batch of answers has requests of both. */
+static void check_dear(unsigned riders, uint64_t dear_ns)
+{
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, riders, dear_ns), open_tenant(2, riders, CHEAP)};
+    server->is_batching = true;
+    for (unsigned i = 0; i < 200000; i++)
+        turn(tenants, 2);
+    tenants[0]->answered = tenants[1]->answered = server->worked_ns = 0;
+    uint64_t began_ns = server->now_ns;
+    for (unsigned i = 0; i < 100000; i++)
+        turn(tenants, 2);
+    double share = (double)time_of(tenants[1]) / (double)(time_of(tenants[0]) + time_of(tenants[1]));
+    double busy = (double)server->worked_ns / (double)(server->now_ns - began_ns);
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+    if (share < 0.35 || share > 0.65 || busy < 0.95)
+        fail_msg("beside %.1f us: a share of %.3f, busy %.3f", (double)dear_ns / NS_PER_US, share, busy);
+}
+
+static void who_asks_for_what_is_dear_pays_for_it(void **state)
+{
+    (void)state;
+    for (unsigned riders = 1; riders <= 4; riders += 3)
+        for (uint64_t dear_ns = CHEAP; dear_ns < 3 * NS_PER_MS; dear_ns *= 3)
+            check_dear(riders, dear_ns);
+}
+
+#define KINDS 6
+
+static void tenants_of_all_kinds_have_the_same_time(void **state)
+{
+    (void)state;
+    const uint64_t costs_ns[KINDS] = {CHEAP, 5 * CHEAP, DEAR, 10 * DEAR, SLOW, NS_PER_MS};
+    struct tenant *tenants[KINDS];
+    uint64_t all_ns = 0, least_ns = UINT64_MAX;
+    open_server();
+    server->is_batching = true;
+    for (unsigned i = 0; i < KINDS; i++)
+        tenants[i] = open_tenant(i + 1, 2, costs_ns[i]);
+    for (unsigned i = 0; i < 200000; i++)
+        turn(tenants, KINDS);
+    for (unsigned i = 0; i < KINDS; i++)
+        tenants[i]->answered = 0;
+    for (unsigned i = 0; i < 300000; i++)
+        turn(tenants, KINDS);
+    for (unsigned i = 0; i < KINDS; i++) {
+        all_ns += time_of(tenants[i]);
+        least_ns = time_of(tenants[i]) < least_ns ? time_of(tenants[i]) : least_ns;
+        close_tenant(tenants[i]);
+    }
+    close_server();
+    assert_in_range(least_ns, all_ns / KINDS * 7 / 10, all_ns / KINDS);
+}
+
+/* Now for what is cheap, now for what is dear, and for each as long as the other. */
+static void who_changes_what_it_asks_for_wins_nothing(void **state)
+{
+    (void)state;
+    for (unsigned period = 100; period <= 100000; period *= 10) {
+        open_server();
+        struct tenant *tenants[] = {open_tenant(1, 2, CHEAP), open_tenant(2, 2, CHEAP)};
+        server->is_batching = true;
+        for (unsigned i = 0; i < 500000; i++) {
+            turn(tenants, 2);
+            if (i % period == 0)
+                tenants[0]->cost_ns = CHEAP + DEAR - tenants[0]->cost_ns;
+        }
+        assert_in_range(time_of(tenants[1]), server->worked_ns * 4 / 10, server->worked_ns * 6 / 10);
+        close_tenant(tenants[0]);
+        close_tenant(tenants[1]);
+        close_server();
+    }
+}
+
+/* Its lesson is never answered: the others are served all the same. */
+static void a_lesson_that_is_not_answered_ends(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 1, CHEAP), open_tenant(2, 1, CHEAP)};
+    server->is_batching = true;
+    for (unsigned i = 0; i < 1000000 && server->schedule.lesson.of != tenants[0]->paced[0]->backlog; i++)
+        turn(tenants, 2);
+    assert_ptr_equal(server->schedule.lesson.of, tenants[0]->paced[0]->backlog);
+    for (size_t at = server->head; at != server->tail; at++)
+        server->queue[at % 100000].n =
+            server->queue[at % 100000].tenant == tenants[0] ? 0 : server->queue[at % 100000].n;
+    tenants[0]->is_flood = false;
+    uint64_t answered = tenants[1]->answered;
+    for (unsigned i = 0; i < 100000; i++) {
+        turn(tenants, 2);
+        ask(tenants[0], 0, 0); /* it has nothing more to send */
+        if (i % 1000 == 0)
+            schedule_tick(&server->schedule, server->now_ns);
+    }
+    assert_true(tenants[1]->answered - answered > 1000000);
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+}
+
+/* ---- the queue ---- */
+
 /* Answers each millisecond, of work that took a tenth of that. */
 static void starve(struct send_window *window, unsigned n)
 {
@@ -162,6 +275,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_thread_makes_no_long_queue),
+        cmocka_unit_test(who_asks_for_what_is_dear_pays_for_it),
+        cmocka_unit_test(tenants_of_all_kinds_have_the_same_time),
+        cmocka_unit_test(who_changes_what_it_asks_for_wins_nothing),
+        cmocka_unit_test(a_lesson_that_is_not_answered_ends),
         cmocka_unit_test(the_queue_is_as_long_as_keeps_redis_busy),
         cmocka_unit_test(redis_is_busy_where_processors_are_wanted),
         cmocka_unit_test(the_queue_becomes_short_again),
