@@ -162,7 +162,7 @@ static void on_tick(uv_timer_t *timer)
         if (schedule_is_waited_for(schedule))
             schedule_tick(schedule, front->loop->now_ns);
         else
-            schedule_sweep(schedule);
+            schedule_sweep(schedule, front->loop->now_ns);
         is_waited_for |= schedule_is_waited_for(schedule);
         n += schedule->n_paced;
     }

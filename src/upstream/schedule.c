@@ -211,7 +211,8 @@ uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
     }
     if (is_idle(backlog))
         restore_credit(backlog, now_ns);
-    if (backlog->credit_ns <= 0 && is_only(backlog) && !is_full(schedule, backlog->weight))
+    bool is_free = is_only(backlog) && !is_full(schedule, backlog->weight) && !schedule_lesson_is_due(schedule, now_ns);
+    if (backlog->credit_ns <= 0 && is_free)
         backlog->credit_ns += quantum_ns(backlog); /* it would be the only one in the round */
     return backlog->credit_ns > 0 ? requests_for(backlog, backlog->credit_ns) : 0;
 }
@@ -250,6 +251,7 @@ void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
         backlog->moved_ns = now_ns;
         backlog->patience_ns = SCHEDULE_PATIENCE_NS;
     }
+    paced->is_quiet = false;
     paced->requests += n;
     backlog->under_way += n;
     add_work(backlog, n * backlog->cost_ns);

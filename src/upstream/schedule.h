@@ -81,6 +81,7 @@ struct schedule {
     uint64_t clean_ns;         /* when something was sent that found nothing of this worker's before it; 0: answered */
     uint64_t probe_ns;         /* since when nobody is served until all is answered; 0: that is not so */
     uint64_t watched_ns;       /* since riders wait, until when the window knows of it; 0: nobody waits */
+    uint64_t swept_ns;         /* when riders were last looked at that have sent nothing for a while */
     uint64_t freed_ns;         /* when riders that wait for their own requests were woken last */
     uint64_t theirs_ns;        /* what Redis had worked for other workers, at watched_ns */
     uint64_t said_ns;          /* of contention.worked_ns: for this worker, ... */
@@ -168,7 +169,8 @@ void schedule_tick(struct schedule *schedule, uint64_t now_ns);
 /* ---- between its parts ---- */
 
 #define SCHEDULE_TOLD 4             /* lessons of a subject after which it is known by how much they differ */
-#define SCHEDULE_SPREAD_UNKNOWN 100 /* so much that no difference between subjects is believed */
+#define SCHEDULE_SPREAD_SURE 0.5    /* where lessons differ by more nothing is known for sure, ... */
+#define SCHEDULE_SPREAD_UNKNOWN 100 /* ... and by so much that no difference between subjects is believed */
 #define SCHEDULE_LESSONS 16         /* batches before the cost of a subject's requests is taken to be known */
 
 /* So many requests are answered: what do they cost? Or that is not to be found out from them: schedule_costs.c. */
@@ -180,9 +182,15 @@ void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns);
 void schedule_teach(struct backlog *backlog, uint64_t cost_ns);
 
 /*
- * Lessons: schedule_lesson.c. May one begin? Then nobody is served until all has been answered, and then lesson.of, if it
- * can go on, with so many requests. It ends when they have been answered, or when it is ended.
+ * Lessons: schedule_lesson.c. Is it time for one? Then whoever has had its share waits, though it were alone; and one begins
+ * as soon as somebody waits. Nobody is served then until all has been answered, and after that lesson.of, if it can go on,
+ * with so many requests. It ends when they have been answered, or when it is ended.
  */
+static inline bool schedule_lesson_is_due(const struct schedule *schedule, uint64_t now_ns)
+{
+    return now_ns >= schedule->lesson.next_at_ns && schedule->n_backlogs > 1 && schedule->probe_ns == 0;
+}
+
 bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns);
 bool schedule_lesson_can_go_on(const struct schedule *schedule);
 uint32_t schedule_lesson_size(const struct backlog *backlog);
@@ -208,7 +216,7 @@ void schedule_forget(struct paced *paced); /* what it has under way is not count
 void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns);
 void schedule_lose_patience_with(struct paced *paced);
 
-/* Give up riders that have nothing under way: about once a second. */
-void schedule_sweep(struct schedule *schedule);
+/* Give up riders that have sent nothing for a second or two; what their subjects' requests cost is forgotten with the last. */
+void schedule_sweep(struct schedule *schedule, uint64_t now_ns);
 
 #endif

@@ -15,7 +15,6 @@
 #define TAUGHT_MANY 4               /* no more of them are counted */
 #define CLEAR_WAYS 4                /* an answer that took so many times as long as the way tells of work */
 #define ALIKE_LEAST 1.5             /* one is less than so many times the other */
-#define SPREAD_SURE 0.5             /* where lessons differ by more nothing is known for sure */
 #define SPREAD_STEP 4               /* each lesson counts for one part in so many, ... */
 #define SPREAD_MOST 8               /* ... and for no more than this */
 #define USUAL_MANY 4096             /* requests, of which most say what is usual, ... */
@@ -112,7 +111,7 @@ static void believe(struct backlog *backlog)
 
 static bool is_sure(const struct schedule *schedule)
 {
-    return schedule->spread < SPREAD_SURE;
+    return schedule->spread < SCHEDULE_SPREAD_SURE;
 }
 
 /* To be other than usual, by lessons. */

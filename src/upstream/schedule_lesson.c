@@ -13,8 +13,8 @@
  */
 #include "upstream/schedule.h"
 
-#define PAUSE 64       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
-#define PAUSE_FIRST 10 /* ... less if it was for somebody who had had none */
+#define PAUSE 80       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
+#define PAUSE_FIRST 10 /* ... less if it was the first of a subject */
 #define PAUSE_MOST_NS (250 * NS_PER_MS)
 #define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least */
 #define LESSON_REQUESTS 8 /* in the first, and four times as many in each of the next ones */
@@ -23,29 +23,50 @@
 #define AGAIN 3           /* ... so often */
 #define OTHERS_PART 4     /* a lesson beside which others sent more than one part in so many tells nothing */
 
-/* Whose last one is the longest ago, of those that wait; and how far the lessons of who is surest of them differ. */
-static struct backlog *choose(struct schedule *schedule)
+/* Whose last one is the longest ago, of those that wait. */
+static struct backlog *choose(const struct schedule *schedule)
 {
     struct backlog *chosen = NULL;
-    double least = SCHEDULE_SPREAD_UNKNOWN;
     for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
         struct backlog *backlog = container_of(at, struct backlog, in_turn);
         if (chosen == NULL || backlog->taught_ns < chosen->taught_ns)
             chosen = backlog;
+    }
+    return chosen;
+}
+
+/* By how much lessons differ, of who is surest of those that wait. */
+static double least_spread(const struct schedule *schedule)
+{
+    double least = SCHEDULE_SPREAD_UNKNOWN;
+    for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
+        const struct backlog *backlog = container_of(at, struct backlog, in_turn);
         if (backlog->n_told >= SCHEDULE_TOLD && backlog->spread < least)
             least = backlog->spread;
     }
-    schedule->spread = least;
-    return chosen;
+    return least;
+}
+
+/* What is under way of those that wait, by what lessons have said, though it is not believed yet. */
+static uint64_t work_under_way(const struct schedule *schedule)
+{
+    uint64_t work_ns = 0;
+    for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
+        const struct backlog *backlog = container_of(at, struct backlog, in_turn);
+        uint64_t told_ns = backlog->told_ns;
+        work_ns += backlog->under_way * (told_ns > backlog->learnt_ns ? told_ns : backlog->learnt_ns);
+    }
+    return work_ns > schedule->work_ns ? work_ns : schedule->work_ns;
 }
 
 bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns)
 {
     struct lesson *lesson = &schedule->lesson;
-    if (now_ns < lesson->next_at_ns || schedule->n_backlogs < 2)
+    if (!schedule_lesson_is_due(schedule, now_ns) || list_is_empty(&schedule->round))
         return false;
-    *lesson = (struct lesson){.of = choose(schedule), .next_at_ns = lesson->next_at_ns, .before_ns = schedule->work_ns};
-    return lesson->of != NULL;
+    *lesson = (struct lesson){.of = choose(schedule), .before_ns = work_under_way(schedule)};
+    schedule->spread = least_spread(schedule);
+    return true;
 }
 
 /* It still waits, and all that was sent before it has been answered, but for what is not counted on any more. */
@@ -136,8 +157,9 @@ static uint64_t spent_ns(const struct schedule *schedule, uint64_t now_ns)
 {
     const struct lesson *lesson = &schedule->lesson;
     const struct send_window *window = &schedule->window;
+    uint64_t cost_ns = lesson->of->learnt_ns > lesson->least_ns ? lesson->of->learnt_ns : lesson->least_ns;
     uint64_t took_ns = now_ns - schedule->probe_ns;
-    uint64_t known_ns = lesson->before_ns + lesson->all_sent * lesson->of->learnt_ns;
+    uint64_t known_ns = lesson->before_ns + lesson->all_sent * cost_ns;
     uint64_t least_ns = 2 * window_base_ns(window) + window->more_ns / QUEUE_PART;
     return took_ns > known_ns + least_ns ? took_ns - known_ns : least_ns;
 }

@@ -7,6 +7,7 @@
 
 #define FIRST_BUCKETS 16
 #define FIRST_SLOTS 16
+#define SWEEP_NS (1 * NS_PER_S)
 
 void schedule_init(struct schedule *schedule, struct contention *contention, struct pool *pool,
                    void (*wake)(struct rider *rider))
@@ -182,11 +183,18 @@ static bool is_idle(const struct paced *paced)
     return paced->requests == 0 && paced->granted == 0 && !paced->is_crowding && list_is_empty(&paced->in_backlog);
 }
 
-void schedule_sweep(struct schedule *schedule)
+void schedule_sweep(struct schedule *schedule, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < schedule->n_slots; i++)
-        if (schedule->paced[i] != NULL && is_idle(schedule->paced[i]))
-            schedule_leave(schedule, schedule->paced[i]);
+    if (now_ns - schedule->swept_ns < SWEEP_NS)
+        return;
+    schedule->swept_ns = now_ns;
+    for (uint32_t i = 0; i < schedule->n_slots; i++) {
+        struct paced *paced = schedule->paced[i];
+        if (paced != NULL && paced->is_quiet && is_idle(paced))
+            schedule_leave(schedule, paced);
+        else if (paced != NULL)
+            paced->is_quiet = true;
+    }
 }
 
 void schedule_tick(struct schedule *schedule, uint64_t now_ns)
