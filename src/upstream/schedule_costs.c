@@ -14,7 +14,8 @@
 #define TAUGHT_ENOUGH 2             /* lessons after which what they said is known */
 #define TAUGHT_MANY 4               /* no more of them are counted */
 #define CLEAR_WAYS 4                /* an answer that took so many times as long as the way tells of work */
-#define ALIKE_LEAST 1.5             /* one is less than so many times the other */
+#define ALIKE_LEAST 1.5             /* one is less than so many times the other, ... */
+#define ALIKE_MORE 8                /* ... and so many times by how much lessons differ, at least */
 #define SPREAD_STEP 4               /* each lesson counts for one part in so many, ... */
 #define SPREAD_MOST 8               /* ... and for no more than this */
 #define USUAL_MANY 4096             /* requests, of which most say what is usual, ... */
@@ -103,8 +104,9 @@ void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns)
 static void believe(struct backlog *backlog)
 {
     uint64_t usual_ns = backlog->schedule->cost_ns;
-    double once = 1 + backlog->schedule->spread, alike = once * once * once;
-    alike = alike < ALIKE_LEAST ? ALIKE_LEAST : alike;
+    double spread = backlog->schedule->spread, alike = ALIKE_LEAST + ALIKE_MORE * spread;
+    double steep = (1 + spread) * (1 + spread) * (1 + spread);
+    alike = steep * steep > alike ? steep * steep : alike;
     double times = (double)backlog->learnt_ns / (double)usual_ns;
     backlog->cost_ns = times < alike && times > 1 / alike ? usual_ns : backlog->learnt_ns;
 }

@@ -13,7 +13,7 @@
  */
 #include "upstream/schedule.h"
 
-#define PAUSE 80       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
+#define PAUSE 90       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
 #define PAUSE_FIRST 10 /* ... less if it was the first of a subject */
 #define PAUSE_MOST_NS (250 * NS_PER_MS)
 #define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least */
