@@ -20,25 +20,27 @@
 struct rider;
 struct schedule;
 
+#define BACKLOG_TOLD 4 /* lessons of which it is remembered what they said */
+
 struct backlog {
     struct list in_table; /* in its bucket of schedule.buckets */
     struct schedule *schedule;
-    struct subject *subject; /* held by each of the riders' clients */
-    uint32_t n_riders;       /* paced riders of it; freed with the last */
-    uint32_t weight;         /* its share of Redis, beside others' */
-    uint8_t lessons;         /* batches that have told of its cost, up to a few */
-    uint8_t n_more;          /* batches in a row that told of far more than was known, ... */
-    double least_more;       /* ... and the least of it, as a factor */
-    uint8_t n_taught;        /* lessons it has had, served alone, up to a few; ... */
-    uint64_t taught_ns;      /* ... when it had the last, ... */
-    uint64_t told_ns;        /* ... and what that said of one request */
-    uint8_t n_told;          /* so often it said something, up to a few times, ... */
-    double spread;           /* ... and by what part that differs */
-    bool is_visited;         /* it is at the head of the round, and has its quantum */
-    bool is_low;             /* served when nobody else waits */
-    uint32_t under_way;      /* requests: the sum over its riders */
-    uint32_t answered;       /* requests, in schedule.batch */
-    uint32_t round_no;       /* the last one in which it had a quantum */
+    struct subject *subject;        /* held by each of the riders' clients */
+    uint32_t n_riders;              /* paced riders of it; freed with the last */
+    uint32_t weight;                /* its share of Redis, beside others' */
+    uint8_t lessons;                /* batches that have told of its cost, up to a few */
+    uint8_t n_more;                 /* batches in a row that told of far more than was known, ... */
+    double least_more;              /* ... and the least of it, as a factor */
+    uint8_t n_taught;               /* lessons it has had, served alone, up to a few; ... */
+    uint64_t taught_ns;             /* ... and when it had the last */
+    uint8_t n_told;                 /* so often they said what one request costs, up to BACKLOG_TOLD times; ... */
+    uint64_t told_ns[BACKLOG_TOLD]; /* ... what they said, the last first, ... */
+    double spread;                  /* ... and by what part that differs */
+    bool is_visited;                /* it is at the head of the round, and has its quantum */
+    bool is_low;                    /* served when nobody else waits */
+    uint32_t under_way;             /* requests: the sum over its riders */
+    uint32_t answered;              /* requests, in schedule.batch */
+    uint32_t round_no;              /* the last one in which it had a quantum */
     uint32_t counted;     /* the weight that counts for it while it waits, in schedule.weights; 0: it does not wait */
     uint64_t work_ns;     /* of what is under way, as far as it is expected to be answered; in schedule.work_ns */
     uint64_t learnt_ns;   /* what one request of it seems to cost ... */

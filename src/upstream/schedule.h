@@ -168,7 +168,6 @@ void schedule_tick(struct schedule *schedule, uint64_t now_ns);
 
 /* ---- between its parts ---- */
 
-#define SCHEDULE_TOLD 4             /* lessons of a subject after which it is known by how much they differ */
 #define SCHEDULE_SPREAD_SURE 0.5    /* where lessons differ by more nothing is known for sure, ... */
 #define SCHEDULE_SPREAD_UNKNOWN 100 /* ... and by so much that no difference between subjects is believed */
 #define SCHEDULE_LESSONS 16         /* batches before the cost of a subject's requests is taken to be known */

@@ -22,6 +22,7 @@
 #define USUAL_STEP 512              /* ... or so many batches, */
 #define USUAL_LESSONS 64            /* after the first ones */
 #define USUAL_PART 8                /* and no batch says more than one part in so many */
+#define UNUSUAL 8                   /* so many times more or less, ... */
 #define USUAL_PATIENCE 16           /* answers in a row to subjects that ask for nothing usual: then that is usual */
 #define COST_FACTOR 64              /* no batch is believed that says so many times more or less */
 #define BATCH_GAP_NS (30 * NS_PER_US)
@@ -45,7 +46,9 @@ static double factor_of(uint64_t worked, uint64_t expected)
 static void learn_usual(struct schedule *schedule, const struct backlog *backlog)
 {
     bool is_known = schedule->lessons >= USUAL_LESSONS;
-    schedule->n_unusual = backlog->cost_ns == schedule->cost_ns ? 0 : schedule->n_unusual + 1;
+    bool is_usual =
+        backlog->learnt_ns < UNUSUAL * schedule->cost_ns && backlog->learnt_ns * UNUSUAL > schedule->cost_ns;
+    schedule->n_unusual = is_usual ? 0 : schedule->n_unusual + 1;
     if (schedule->n_unusual > USUAL_PATIENCE) {
         schedule->cost_ns = backlog->learnt_ns;
         schedule->n_unusual = 0;
@@ -89,15 +92,30 @@ static double learnt_factor(struct backlog *backlog, double factor, bool is_cert
 
 void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns)
 {
-    uint64_t before_ns = backlog->told_ns;
-    backlog->told_ns = within(cost_ns, COST_LEAST_NS, COST_MOST_NS);
-    if (before_ns == 0)
-        return;
-    double times = (double)backlog->told_ns / (double)before_ns;
-    double spread = (times > 1 ? times : 1 / times) - 1;
-    backlog->spread += ((spread < SPREAD_MOST ? spread : SPREAD_MOST) - backlog->spread) / SPREAD_STEP;
-    if (backlog->n_told < SCHEDULE_TOLD)
+    uint64_t *told_ns = backlog->told_ns;
+    for (int i = BACKLOG_TOLD - 1; i > 0; i--)
+        told_ns[i] = told_ns[i - 1];
+    told_ns[0] = within(cost_ns, COST_LEAST_NS, COST_MOST_NS);
+    if (told_ns[1] != 0) {
+        double times = (double)told_ns[0] / (double)told_ns[1];
+        double spread = (times > 1 ? times : 1 / times) - 1;
+        backlog->spread += ((spread < SPREAD_MOST ? spread : SPREAD_MOST) - backlog->spread) / SPREAD_STEP;
+    }
+    if (backlog->n_told < BACKLOG_TOLD)
         backlog->n_told++;
+}
+
+/* Do all of the last lessons say what is known: that it is so many times dearer than usual, or cheaper? */
+static bool do_all_agree(const struct backlog *backlog, double alike)
+{
+    double usual_ns = (double)backlog->schedule->cost_ns;
+    bool is_dear = backlog->learnt_ns > backlog->schedule->cost_ns;
+    for (int i = 0; i < backlog->n_told; i++) {
+        double times = (double)backlog->told_ns[i] / usual_ns;
+        if (is_dear ? times < alike : times * alike > 1)
+            return false;
+    }
+    return true;
 }
 
 /* When an answer is seen depends on much besides its cost: the more lessons differ, the larger must a difference be. */
@@ -108,7 +126,8 @@ static void believe(struct backlog *backlog)
     double steep = (1 + spread) * (1 + spread) * (1 + spread);
     alike = steep * steep > alike ? steep * steep : alike;
     double times = (double)backlog->learnt_ns / (double)usual_ns;
-    backlog->cost_ns = times < alike && times > 1 / alike ? usual_ns : backlog->learnt_ns;
+    bool is_other = (times > alike || times * alike < 1) && do_all_agree(backlog, alike);
+    backlog->cost_ns = is_other ? backlog->learnt_ns : usual_ns;
 }
 
 static bool is_sure(const struct schedule *schedule)

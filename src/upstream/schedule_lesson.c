@@ -8,12 +8,12 @@
  *
  * On a machine whose processors are all wanted a lesson may take any time. What it says is asked again at once if it is much
  * more than was known, since a stall is not soon followed by another. And by how much lessons differ from one another decides
- * which differences between subjects are believed: as it is for the subject of which they differ least, so that nobody who now
- * asks for this, now for that, makes others' costs unknown.
+ * how large a difference between subjects must be to be believed: as it is for the subject of which they differ least, so that
+ * nobody who now asks for this, now for that, makes others' costs unknown. And all of a subject's last lessons must agree.
  */
 #include "upstream/schedule.h"
 
-#define PAUSE 90       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
+#define PAUSE 75       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
 #define PAUSE_FIRST 10 /* ... less if it was the first of a subject */
 #define PAUSE_MOST_NS (250 * NS_PER_MS)
 #define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least */
@@ -41,7 +41,7 @@ static double least_spread(const struct schedule *schedule)
     double least = SCHEDULE_SPREAD_UNKNOWN;
     for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
         const struct backlog *backlog = container_of(at, struct backlog, in_turn);
-        if (backlog->n_told >= SCHEDULE_TOLD && backlog->spread < least)
+        if (backlog->n_told == BACKLOG_TOLD && backlog->spread < least)
             least = backlog->spread;
     }
     return least;
@@ -53,7 +53,7 @@ static uint64_t work_under_way(const struct schedule *schedule)
     uint64_t work_ns = 0;
     for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
         const struct backlog *backlog = container_of(at, struct backlog, in_turn);
-        uint64_t told_ns = backlog->told_ns;
+        uint64_t told_ns = backlog->told_ns[0];
         work_ns += backlog->under_way * (told_ns > backlog->learnt_ns ? told_ns : backlog->learnt_ns);
     }
     return work_ns > schedule->work_ns ? work_ns : schedule->work_ns;
