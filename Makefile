@@ -255,6 +255,9 @@ bench-tenants: build/weir build/release/drive ## two tenants of one Redis, one w
 bench-turns: build/weir build/release/drive ## many tenants that want all of Redis, several weirs at once: turns on beside off (BENCH=options)
 	@/usr/bin/python3 bench/turns.py $(BENCH)
 
+bench-dear: build/weir build/release/drive ## a tenant with dear commands beside one that pipelines GETs: turns on beside off (BENCH=options)
+	@/usr/bin/python3 bench/dear.py $(BENCH)
+
 bench-fairness: build/weir build/release/drive ## how long ordinary clients wait beside difficult ones, and what memory does (about 3 min; BENCH=options of fairness.py)
 	@/usr/bin/python3 bench/fairness.py $(BENCH)
 	@/usr/bin/python3 bench/memory.py
@@ -350,4 +353,4 @@ clean: ## remove build/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help
+.PHONY: all run test unit it asan tsan threads analyze fuzz hunt sim sim-seeds sim-coverage mutations bench bench-quick bench-limit bench-lend bench-micro bench-figures bench-tenants bench-turns bench-dear bench-fairness soak conformance versions check $(CHECKS) list-checks install deb format clean help

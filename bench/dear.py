@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""A tenant with dear commands beside one that pipelines GETs: what part of Redis' time does each have?
+
+Both send batches and wait for their answers, without a pause, each from an address of its own. What either gets is told
+as a part of what it gets alone on the same weir with `turns = off`, so that half of Redis' time is 0.5 (a little more,
+since each also uses the time that the other one's answers travel). Settings take turns in each round; medians count, and
+in brackets are the least and the greatest.
+
+On a machine that does other work too, use --realtime.
+"""
+
+import json
+import statistics
+import time
+
+from cells import Load
+from machine import end_when_told, is_realtime
+from rig import Endpoint, Failed, Rig, make_weir
+from rounds import options, turns
+
+CHEAP, DEAR = "127.0.1.2", "127.0.1.1"  # where they come from
+CONNECTIONS = 4
+GETS = 50  # in a batch; of dear commands there are fewer
+COMMANDS = 20
+KEYS = 1000
+SETTINGS = ("on", "off")
+KINDS = {  # name -> a command
+    "BITCOUNT 256 KiB": ("BITCOUNT", "large"),
+    "KEYS of 1,000": ("KEYS", "key:*"),
+    "BITCOUNT 16 KiB": ("BITCOUNT", "small"),
+    "LRANGE of 50": ("LRANGE", "list", "0", "-1"),
+}
+START = 0.7  # seconds until all drivers send
+
+
+def fill(redis):
+    with redis.connect() as conn:
+        conn.call("SET", "large", b"\x55" * (256 << 10))
+        conn.call("SET", "small", b"\x55" * (16 << 10))
+        conn.call("SET", "value", "x")
+        conn.call("RPUSH", "list", *map(str, range(50)))
+        conn.call("MSET", *(word for number in range(KEYS) for word in (f"key:{number}", "x")))
+
+
+def rates(rig, setting, loads, seconds):
+    """Commands a second of each (address, command, batch), sent at the same time."""
+    at_ns = time.monotonic_ns() + round(START * 1e9)
+    drives = []
+    for address, command, batch in loads:
+        load = Load(command, CONNECTIONS, batch)
+        more = ("-b", address, "-A", at_ns)
+        drives.append(rig.start_drive(rig.endpoints[setting], load, seconds=seconds, warm_up=0, more=more))
+    found = []
+    try:
+        for drive in drives:
+            out, complaint = drive.communicate()
+            if drive.returncode:
+                raise Failed(complaint.strip())
+            said = json.loads(out)
+            found.append(said["ops"] / said["seconds"])
+    finally:
+        for drive in drives:
+            drive.kill()
+            drive.wait()
+    return found
+
+
+def compare(rig, command, args):
+    """setting -> parts of what they have alone: of the cheap, and of the dear, for each round."""
+    cheap, dear = (CHEAP, ("GET", "value"), GETS), (DEAR, command, COMMANDS)
+    found = {setting: ([], []) for setting in SETTINGS}
+    for number in range(args.rounds):
+        alone = [rates(rig, "off", [load], args.seconds)[0] for load in (cheap, dear)]
+        for setting in turns(list(SETTINGS), number):
+            both = rates(rig, setting, [cheap, dear], args.seconds)
+            for parts, rate, most in zip(found[setting], both, alone):
+                parts.append(rate / most)
+    return found
+
+
+def show(name, found):
+    for setting, parts in found.items():
+        cells = (f"{statistics.median(one):.2f} ({min(one):.2f}-{max(one):.2f})" for one in parts)
+        print(f"{name:20}{setting:6}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
+
+
+def main():
+    args = options(__doc__, rounds=3, seconds=1.5).parse_args()
+    end_when_told()
+    with Rig((), is_first=is_realtime(args.realtime)) as rig:
+        fill(rig.redis)
+        for setting in SETTINGS:
+            server = rig.start(make_weir(rig.redis, "", turns=setting), rig.cores.proxy)
+            rig.endpoints[setting] = Endpoint(setting, server.address, server.child.pid)
+        print(f"{'beside':20}{'turns':6}{'GETs':>20}{'the dear':>20}")
+        for name, command in KINDS.items():
+            show(name, compare(rig, command, args))
+
+
+if __name__ == "__main__":
+    main()
