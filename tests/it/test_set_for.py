@@ -111,6 +111,11 @@ def test_what_ends_goes_back_to_what_was_set_before(weir):
         wait_until(lambda: rate_of(a, "read") == "7/d", "what was set without an end")
 
 
+def is_told(weir, words):
+    """In the log, which is written a moment after."""
+    wait_until(lambda: words in weir.log(), words)
+
+
 def test_reloads(weir):
     with login(weir, "alice") as a, login(weir, "bob") as bob:
         give(weir, "SET", "u", "read", "9/d", "FOR", "user:alice")
@@ -118,7 +123,7 @@ def test_reloads(weir):
         give(weir, "SET", "u", "write", "6/d", "EX", "1h")
         give(weir, "RELOAD")
         assert (rate_of(a, "read"), rate_of(bob, "read"), rate_of(a, "write")) == ("5/d", "8/d", "6/d")
-        assert "dropped, for it was only SET: [policy u] read = 9/d for user:alice" in weir.log()
+        is_told(weir, "dropped, for it was only SET: [policy u] read = 9/d for user:alice")
         file = weir.config.read_text()
         weir.config.write_text(file.replace("write = 3/d\n", "") + "\n[policy z]\nmatch = user:z\n")
         give(weir, "RELOAD")
@@ -126,8 +131,8 @@ def test_reloads(weir):
         weir.config.write_text(file.replace("[policy u]", "[policy v]"))
         give(weir, "RELOAD")
         assert (rate_of(a, "read"), rate_of(bob, "read")) == ("5/d", "5/d")
-        assert "dropped: [policy u] write = 6/d: there is no policy of that name" in weir.log()
-        assert "dropped: [policy u] read = 8/d for user:bob: there is no policy of that name" in weir.log()
+        is_told(weir, "dropped: [policy u] write = 6/d: there is no policy of that name")
+        is_told(weir, "dropped: [policy u] read = 8/d for user:bob: there is no policy of that name")
 
 
 # ---- what is told ----
