@@ -157,10 +157,30 @@ static bool is_held_back(const struct client *client, const struct request *requ
            node_is_paused(lanes_node(lanes_for(client, request)), client->front->loop->now_ns);
 }
 
+/* No lane that it could be given now would be let in as the one that it shares was. */
+static bool is_past(const struct client *client, const struct request *request)
+{
+    struct lanes *lanes = lanes_for(client, request);
+    const struct lane_key key = session_key(client, lanes_node(lanes));
+    return lanes_is_past(lanes, &key);
+}
+
+static bool must_be_private(const struct client *client, const struct request *request)
+{
+    return client->has_private_lane || is_strict(client) || !request->command->is_shareable || request->is_large;
+}
+
+/* Or for others' sake. */
 static bool needs_private(const struct client *client, const struct request *request)
 {
-    return client->has_private_lane || is_strict(client) || !request->command->is_shareable || request->is_large ||
-           is_heavy(client) || is_held_back(client, request);
+    return must_be_private(client, request) ||
+           ((is_heavy(client) || is_held_back(client, request)) && !is_past(client, request));
+}
+
+/* What Redis would hold back waits here instead, where it can have no lane of its own to wait on. */
+static bool must_wait_here(const struct client *client, const struct request *request)
+{
+    return is_held_back(client, request) && !must_be_private(client, request) && is_past(client, request);
 }
 
 bool lane_choice_is_at_hand(const struct client *client, const struct request *request)
@@ -359,6 +379,10 @@ static enum finding find(struct client *client, const struct request *request, s
 {
     if (needs_private(client, request))
         return find_private(client, request, found);
+    if (must_wait_here(client, request)) {
+        lanes_wake_soon(lanes_for(client, request), &client->rider);
+        return LANE_NOT_YET;
+    }
     switch (request_effect(request)) {
     case EFFECT_HELLO:
         *found = find_for_hello(client, request);
@@ -383,6 +407,15 @@ static enum finding find(struct client *client, const struct request *request, s
     return LANE_FOUND;
 }
 
+/* It got a lane of its own for others' sake, and hears NOAUTH there, which it would not on the one that it shared. */
+static bool is_shut_out(const struct client *client, const struct request *request)
+{
+    const struct rider *rider = &client->rider;
+    return client->has_private_lane && rider->lane != NULL && rider->lane->is_shut_out && rider->in_flight == 0 &&
+           !is_strict(client) && client->holds == 0 && !transaction_is_open(&client->transaction) &&
+           request->command->is_shareable && !request->is_large && is_past(client, request);
+}
+
 /* Then it is given back at once, and what else it may be lent for comes later. */
 static bool is_for_select_alone(const struct client *client, const struct request *request)
 {
@@ -403,6 +436,8 @@ enum finding lane_choice_find(struct client *client, const struct request *reque
         }
         leave_urgent(client);
     }
+    if (is_shut_out(client, request))
+        lane_choice_abandon(client);
     if (lane_sent_bytes(&client->rider) > SHARED_BYTES_MAX && !client->has_private_lane)
         client_note_heavy(client);
     enum finding finding = find(client, request, found);

@@ -30,6 +30,11 @@ void commons_hope(struct commons *commons, struct rider *rider)
         room_want(&commons->upstream->room);
         rider->is_wanting = true;
     }
+    commons_wake_soon(commons, rider);
+}
+
+void commons_wake_soon(struct commons *commons, struct rider *rider)
+{
     list_take(&rider->waiting);
     list_push(&commons->hoping, &rider->waiting);
 }

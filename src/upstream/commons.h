@@ -44,6 +44,9 @@ static inline struct login *commons_lent(const struct commons *commons)
 /* The rider waits until it is woken, or is taken from the list; it counts in the upstream's room if that is full. */
 void commons_hope(struct commons *commons, struct rider *rider);
 
+/* The same, but it hopes for nothing: it only wants to look again. */
+void commons_wake_soon(struct commons *commons, struct rider *rider);
+
 /* Whoever has hoped for longest is woken. False: nobody does. */
 bool commons_wake_hoping(struct commons *commons);
 

@@ -38,6 +38,17 @@ static enum lane_list list_when_ready(const struct lane *lane)
     return lane->is_spare ? LIST_SPARE : lists[lane->role];
 }
 
+/*
+ * A password has been set since it was asked for: who came before would hear NOAUTH on it. While a lane is left on which
+ * they do not, that one goes on in its place.
+ */
+static bool must_make_way(struct lane *lane)
+{
+    if (!lane->is_shut_out || lane->role != LANE_SHARED)
+        return false;
+    return lane->is_spare || lane->key.is_apart || shared_bring_back(lanes_of(lane), &lane->key);
+}
+
 static void on_ready(struct lane *lane, bool needs_auth)
 {
     struct lanes *lanes = lanes_of(lane);
@@ -50,6 +61,7 @@ static void on_ready(struct lane *lane, bool needs_auth)
     lanes_sweep(lanes);
     if (lane->key.login == NULL && !lane->is_lent)
         node_note_auth(lanes_node(lanes), needs_auth);
+    lane->is_shut_out = needs_auth && lanes_is_past(lanes, &lane->key);
     if (lanes->down != ERR_NONE &&
         atomic_exchange_explicit(&lanes_node(lanes)->is_told_away, false, memory_order_relaxed))
         log_at(LOG_SITE_UPSTREAM_BACK, LOG_INFO, "upstream %s is back", lanes_node(lanes)->text);
@@ -59,6 +71,8 @@ static void on_ready(struct lane *lane, bool needs_auth)
     lanes->n_shut = 0;
     lanes->has_let_in = true;
     backoff_reset(&lanes->backoff);
+    if (must_make_way(lane))
+        lane_close(lane);
 }
 
 /* ---- and is not ---- */
@@ -238,8 +252,8 @@ static void on_stalled(struct lane *lane)
     /* Of all who do not read in turn: whoever waits behind them waits for all of them. */
     if (lane->deadline_ns == 0)
         lane->deadline_ns = clock_ns() + STALL_NS;
-    if (lane->in == LIST_SHARED)
-        (void)shared_retire(lane);
+    if (lane->in == LIST_SHARED && !shared_retire(lane))
+        lanes_tick(lanes_of(lane));
 }
 
 static void on_watched(struct lane *lane)

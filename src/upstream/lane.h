@@ -163,6 +163,7 @@ struct lane {
     bool is_used;       /* its present user has sent something on it */
     bool is_lent;       /* it has had another owner, and is greeted anew for this one */
     bool is_covered;    /* it speaks for all that Redis had been sent before it was ready */
+    bool is_shut_out;   /* it wants a password that was set after its user had come: all it answers is NOAUTH */
     bool is_spare;      /* shared, for when the one in use takes no more calls */
     bool is_listed;     /* others of its owner's user may point at it: node->owned has it */
     bool is_spent;      /* nobody else may have it after its owner */

@@ -110,10 +110,10 @@ bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane)
     return lane->role == LANE_SHARED && !lane->is_spare && lane_key_eq(&lane->key, &newcomer);
 }
 
-bool lanes_is_irreplaceable(const struct lanes *lanes, const struct lane *lane)
+bool lanes_is_past(const struct lanes *lanes, const struct lane_key *key)
 {
     uint32_t now = node_epoch(lanes_node(lanes));
-    return lane->key.login == NULL && (now & EPOCH_NEEDS_AUTH) != 0 && (lane->key.epoch & EPOCH_NEEDS_AUTH) == 0;
+    return key->login == NULL && (now & EPOCH_NEEDS_AUTH) != 0 && (key->epoch & EPOCH_NEEDS_AUTH) == 0;
 }
 
 bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane)
@@ -121,8 +121,7 @@ bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane)
     if (lane->role != LANE_SHARED || lanes_is_newcomers(lanes, lane) || !calls_is_empty(&lane->calls) ||
         !list_is_empty(&lane->waiting))
         return false;
-    return !lanes_is_irreplaceable(lanes, lane) ||
-           !lanes->ops->has_epoch(lanes->arg, lanes_node(lanes), lane->key.epoch);
+    return !lanes_is_past(lanes, &lane->key) || !lanes->ops->has_epoch(lanes->arg, lanes_node(lanes), lane->key.epoch);
 }
 
 bool lanes_close_idle(struct lanes *lanes)
@@ -174,6 +173,12 @@ void lanes_go_down(struct lanes *lanes, enum err why)
     lanes->down = why;
     count_set(&lanes->base.counts.is_down, 1);
     backoff_fail(&lanes->backoff, clock_ns());
+    lanes_tick(lanes);
+}
+
+void lanes_wake_soon(struct lanes *lanes, struct rider *rider)
+{
+    commons_wake_soon(lanes->base.commons, rider);
     lanes_tick(lanes);
 }
 

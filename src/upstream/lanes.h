@@ -105,6 +105,9 @@ enum err lanes_why_none(const struct lanes *lanes);
 /* From now on there is none, for this reason, until one could be opened, which is tried in the background. */
 void lanes_go_down(struct lanes *lanes, enum err why);
 
+/* Wake the rider's link in a moment (20 ms at most), so that it looks again. */
+void lanes_wake_soon(struct lanes *lanes, struct rider *rider);
+
 /*
  * None could be had because there are too many, and other workers may only keep some of theirs: they have been told.
  * Then the rider's link is woken in a moment.
@@ -139,8 +142,11 @@ void lanes_take(struct lane *lane); /* out of its list, for good: it is closed *
 /* Is it the shared one for clients that have just connected? */
 bool lanes_is_newcomers(const struct lanes *lanes, const struct lane *lane);
 
-/* Was it opened when no password was wanted, and now one is? Then there will be no other like it. */
-bool lanes_is_irreplaceable(const struct lanes *lanes, const struct lane *lane);
+/*
+ * Is it the session of who came when no password was wanted, and now one is? Then no lane opened from now on is let in as
+ * theirs were: those that are there are all there will be.
+ */
+bool lanes_is_past(const struct lanes *lanes, const struct lane_key *key);
 
 /* Is it a shared lane that does nothing, and can be opened again when somebody asks for it? */
 bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane);

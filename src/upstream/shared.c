@@ -22,7 +22,7 @@ bool shared_is_sluggish(const struct lane *lane)
 {
     return lane_is_ready(lane) && !calls_is_empty(&lane->calls) &&
            link_loop(&lane->link)->now_ns > lane->moved_ns + SLUGGISH_NS + 4 * lane->round_trip_ns &&
-           !lanes_is_irreplaceable(lanes_of(lane), lane);
+           !lanes_is_past(lanes_of(lane), &lane->key);
 }
 
 static struct lane *take_spare(struct lanes *lanes, const struct lane_key *key)
@@ -63,7 +63,8 @@ struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key, c
 {
     struct lane_key apart = *key;
     apart.is_apart = true;
-    if (room_is_tight(lanes_room(lanes)) && shared_find(lanes, &apart) == NULL)
+    bool may_open = !room_is_tight(lanes_room(lanes)) && !lanes_is_past(lanes, &apart);
+    if (!may_open && shared_find(lanes, &apart) == NULL)
         return NULL;
     struct lane *lane = shared_get(lanes, &apart, rider);
     return lane != NULL && lane_is_ready(lane) ? lane : NULL;
@@ -83,6 +84,8 @@ static unsigned count_spare(struct lanes *lanes, enum lane_list in, const struct
 /* The next client should not have to wait for a connection to be made. */
 static void keep_spares(struct lanes *lanes, const struct lane_key *key)
 {
+    if (lanes_is_past(lanes, key))
+        return;
     unsigned n = count_spare(lanes, LIST_SPARE, key) + count_spare(lanes, LIST_OPENING, key);
     for (; n < SPARE && !room_is_tight(lanes_room(lanes)); n++) {
         struct lane *lane = shared_open(lanes, key, NULL);
@@ -105,7 +108,7 @@ void shared_be_wary(struct lane *lane)
 bool shared_retire(struct lane *lane)
 {
     struct lanes *lanes = lanes_of(lane);
-    if (lanes_is_irreplaceable(lanes, lane) && lane->stalled == NULL)
+    if (lanes_is_past(lanes, &lane->key))
         return false;
     lanes_move(lane, LIST_RETIRED);
     lane_end_leases(lane);
@@ -121,6 +124,18 @@ void shared_end_retirement(struct lane *lane)
     lane->moved_ns = clock_ns();
     lanes_move(lane, LIST_SPARE);
     lanes_sweep(lanes_of(lane));
+}
+
+bool shared_bring_back(struct lanes *lanes, const struct lane_key *key)
+{
+    struct lane *lane = lanes_find(lanes, LIST_RETIRED, key);
+    if (lane == NULL)
+        lane = lanes_find(lanes, LIST_SPARE, key);
+    if (lane == NULL)
+        return false;
+    lane->is_spare = false;
+    lanes_move(lane, LIST_SHARED);
+    return true;
 }
 
 /* A client that wanders from session to session leaves one behind in each: a few are kept. */

@@ -45,6 +45,9 @@ bool shared_retire(struct lane *lane);
 /* A retired lane has answered everything: it is spare. */
 void shared_end_retirement(struct lane *lane);
 
+/* One that was retired, or is spare, takes new calls after all. False: there is none of this session. */
+bool shared_bring_back(struct lanes *lanes, const struct lane_key *key);
+
 /* Nobody remembers this lane any more. */
 void shared_note_unleased(const struct lane *lane);
 

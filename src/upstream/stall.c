@@ -12,9 +12,14 @@ static void stall(struct lane *lane, struct rider *rider)
     lane->base->ops->on_stalled(lane);
 }
 
+bool stall_is_in_huge(const struct lane *lane)
+{
+    return lane->frame_bytes + lane->scan.bulk_left >= LANE_HUGE;
+}
+
 void stall_look(struct lane *lane, struct rider *rider)
 {
-    if (lane->frame_bytes + lane->scan.bulk_left < LANE_HUGE || link_is_closed(rider_link(rider)))
+    if (!stall_is_in_huge(lane) || link_is_closed(rider_link(rider)))
         return;
     if (rider->paced != 0)
         schedule_forget(schedule_at(&lane->base->schedule, rider->paced)); /* Redis has done its work */
@@ -50,7 +55,7 @@ bool stall_absorb(struct lane *lane, struct rider *rider)
         return true;
     uint64_t size = lane->frame_bytes + lane->scan.bulk_left;
     uint64_t room = lane->is_unread ? STALL_ABSORB_LATE_BYTES : STALL_ABSORB_BYTES;
-    if (!lane_is_retired(lane) || commons->absorbed + size > room || !lane_has_others_waiting(lane))
+    if (lane->owner != NULL || commons->absorbed + size > room || !lane_has_others_waiting(lane))
         return false;
     lane->is_absorbing = true;
     rider->absorbed += (uint32_t)size;

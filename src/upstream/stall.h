@@ -1,7 +1,7 @@
 /*
  * Replies whose reader does not keep up: what becomes of a lane on which one of them is huge.
  *
- * It takes no new calls (lane_ops.on_huge), and no more of it is read until the reader has caught up; but where others
+ * It takes no new calls, unless there will be no other like it (lane_ops.on_huge), and no more of it is read until the reader has caught up; but where others
  * wait behind the reply already, and it is of moderate size, it is taken in for their sake: absorbed, as far as the
  * worker has memory for that. The worker's thread only.
  */
@@ -12,6 +12,9 @@
 
 #define STALL_ABSORB_BYTES 8388608       /* a worker's memory for replies that are taken in at once */
 #define STALL_ABSORB_LATE_BYTES 67108864 /* and for those whose readers have done nothing for a tick (timers.c) */
+
+/* Is the reply being read at least LANE_HUGE, as far as is known of it? */
+bool stall_is_in_huge(const struct lane *lane);
 
 /* A piece of the reply being read has gone to its rider, and more of it is to come: may the lane be read on? */
 void stall_look(struct lane *lane, struct rider *rider);

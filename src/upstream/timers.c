@@ -24,13 +24,18 @@ static void expire_opening(struct lanes *lanes, uint64_t now_ns)
     }
 }
 
-/* Whoever holds others up with a reply it does not read has a second. */
-static void expire_retired(struct lanes *lanes, uint64_t now_ns)
+/*
+ * Whoever holds others up with a reply it does not read has a second: on a lane that has been retired for it, or on one
+ * that cannot be, as there will be no other like it.
+ */
+static void expire_stalled(struct lanes *lanes, enum lane_list in, uint64_t now_ns)
 {
     struct list *next;
-    for (struct list *at = lanes->lists[LIST_RETIRED].next; at != &lanes->lists[LIST_RETIRED]; at = next) {
+    for (struct list *at = lanes->lists[in].next; at != &lanes->lists[in]; at = next) {
         struct lane *lane = lanes_at(at);
         next = at->next;
+        if (in == LIST_SHARED && !stall_is_in_huge(lane))
+            lane->deadline_ns = 0; /* that reply has passed */
         if (lane->stalled == NULL || !lane_has_others_waiting(lane))
             continue;
         lane->is_unread = true;
@@ -44,6 +49,15 @@ static void expire_retired(struct lanes *lanes, uint64_t now_ns)
     }
 }
 
+/* Is any of the shared lanes in a reply that its reader does not read? */
+static bool has_deadline(const struct list *shared)
+{
+    for (const struct list *at = shared->next; at != shared; at = at->next)
+        if (container_of(at, struct lane, in_list)->deadline_ns != 0)
+            return true;
+    return false;
+}
+
 static void wake_hoping(struct lanes *lanes)
 {
     while (commons_wake_hoping(lanes->base.commons))
@@ -55,10 +69,12 @@ static void on_tick(uv_timer_t *timer)
     struct lanes *lanes = timer->data;
     uint64_t now_ns = clock_ns();
     expire_opening(lanes, now_ns);
-    expire_retired(lanes, now_ns);
+    expire_stalled(lanes, LIST_RETIRED, now_ns);
+    expire_stalled(lanes, LIST_SHARED, now_ns);
     wake_hoping(lanes);
     bool is_waiting = health_retry(lanes, now_ns);
-    if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting)
+    if (list_is_empty(&lanes->lists[LIST_OPENING]) && list_is_empty(&lanes->lists[LIST_RETIRED]) && !is_waiting &&
+        !has_deadline(&lanes->lists[LIST_SHARED]))
         uv_timer_stop(timer);
 }
 
@@ -200,8 +216,8 @@ static bool is_done(const struct lanes *lanes)
     const struct list *lists = lanes->lists;
     return lanes->upstream->timeout_ns == 0 && !owes_answers(lanes) && list_is_empty(&lists[LIST_IDLE]) &&
            list_is_empty(&lists[LIST_SPARE]) && list_is_empty(&lists[LIST_RETIRED]) && has_only_newcomers(lanes) &&
-           !has_stalled(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_PRIVATE]) &&
-           !has_question(&lists[LIST_DOOR]);
+           !has_stalled(&lists[LIST_SHARED]) && !has_stalled(&lists[LIST_PRIVATE]) &&
+           !has_question(&lists[LIST_PRIVATE]) && !has_question(&lists[LIST_DOOR]);
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -212,6 +228,7 @@ static void on_sweep(uv_timer_t *timer)
     close_old(lanes, LIST_IDLE, now_ns);
     close_old(lanes, LIST_SPARE, now_ns);
     close_unused(lanes, now_ns);
+    judge_unread(lanes, LIST_SHARED, now_ns);
     judge_unread(lanes, LIST_RETIRED, now_ns);
     judge_unread(lanes, LIST_PRIVATE, now_ns);
     fail_unanswered(lanes, LIST_PRIVATE, now_ns);

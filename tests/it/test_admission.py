@@ -244,3 +244,97 @@ def test_who_came_before_keeps_a_lane_through_hard_times(farm, redis):
             assert a.call("GET", "k") == b"v" == b.read()
         assert admin.read() == "OK"
         all_are_judged(weir)
+
+
+@pytest.fixture
+def before(farm, redis):
+    """A weir, and four clients of it that came before there was a password."""
+    weir = farm.weir(redis, workers=1)
+    assert redis.call("SET", "huge", "x" * 2_000_000) == redis.call("SET", "k", "v") == "OK"
+    conns = [weir.connect() for _ in range(4)]
+    assert [conn.call("PING") for conn in conns] == ["PONG"] * 4
+    return weir, conns
+
+
+def judged_from_now_on(weir, redis):
+    by_config(as_admin(redis))
+    wait_until(lambda: not all_are_served(weir), "newcomers are judged", 3)
+
+
+def n_lanes(redis):
+    with as_admin(redis) as admin:
+        return len(admin.call("CLIENT", "LIST").splitlines())
+
+
+@pytest.mark.parametrize("is_huge_before", [False, True])
+def test_a_first_read_goes_where_its_like_were_let_in(is_huge_before, before, redis):
+    """Where huge values are read, first reads have a lane apart: not one that would want the password."""
+    weir, (a, b, c, _) = before
+    if is_huge_before:
+        assert len(a.call("GET", "huge")) == 2_000_000
+    judged_from_now_on(weir, redis)
+    for conn in (a, b):
+        assert len(conn.call("GET", "huge")) == 2_000_000
+        wait_until(lambda: n_lanes(redis) > 1 and b.call("GET", "k") == b"v", "other lanes have been opened by now")
+    for conn in (c, a, b, c):
+        for _ in range(50):
+            assert conn.call("GET", "k") == b"v"
+
+
+def test_who_does_not_read_is_not_waited_for_by_who_came_before(before, redis):
+    weir, (silent, *others) = before
+    judged_from_now_on(weir, redis)
+    assert others[0].call("SET", "giant", "x" * 1000) == "OK"
+    with as_admin(redis) as admin:
+        assert admin.call("SET", "giant", "x" * 100_000_000) == "OK"
+    silent.send(encode("GET", "giant") * 2)
+    for _ in range(3):
+        for conn in others:
+            conn.send(encode("GET", "k") + encode("SET", "mine", b"x"))
+        for conn in others:
+            assert conn.read() == b"v" and conn.read() == "OK"
+    with pytest.raises((Closed, OSError)):
+        silent.read()
+
+
+def test_a_pause_of_writes_holds_who_came_before(before, redis):
+    weir, (a, b, c, d) = before
+    judged_from_now_on(weir, redis)
+    with as_admin(weir) as admin:
+        assert admin.call("CLIENT", "PAUSE", "60000", "WRITE") == "OK"
+        for conn in (a, b):
+            conn.send(encode("SET", "k", "w"))
+        for _ in range(3):
+            assert c.call("GET", "k") == d.call("GET", "k") == b"v"
+        assert admin.call("CLIENT", "UNPAUSE") == "OK"
+    assert a.read() == b.read() == "OK"
+
+
+def test_a_long_pipeline_of_who_came_before(before, redis):
+    weir, (a, b, *_) = before
+    judged_from_now_on(weir, redis)
+    n = 20_000
+    a.send(encode("SET", "k", "v" * 50) * n)
+    assert [a.read() for _ in range(n)] == ["OK"] * n
+    assert b.call("GET", "k") == b"v" * 50 == a.call("GET", "k")
+
+
+@pytest.mark.parametrize("hard", ["huge", "sleep"])
+def test_a_password_set_in_hard_times(hard, before, redis):
+    """A lane is silent or full, so others are opened; they want a password that weir has not heard of yet."""
+    weir, conns = before
+    with as_admin(redis) as admin:
+        by_config(admin)
+        for conn in conns:
+            conn.send(encode("GET", "huge") if hard == "huge" else b"")
+        admin.send(encode("DEBUG", "SLEEP", 0.1) if hard == "sleep" else b"")
+        for conn in conns:
+            assert hard == "sleep" or len(conn.read()) == 2_000_000
+        for _ in range(200):
+            for conn in conns:
+                conn.send(encode("GET", "k"))
+            for conn in conns:
+                assert conn.read() == b"v"
+        assert hard == "huge" or admin.read() == "OK"
+    wait_until(lambda: not all_are_served(weir), "newcomers are judged", 3)
+    all_are_judged(weir)
