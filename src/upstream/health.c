@@ -55,6 +55,7 @@ static void on_ready(struct lane *lane, bool needs_auth)
     lane->deadline_ns = 0;
     lane->ready_ns = lane->moved_ns = clock_ns();
     lane->round_trip_ns = lane->ready_ns - lane->greeted_ns;
+    window_note_greeting(&lanes->base.schedule.window, lane->round_trip_ns);
     lanes_move(lane, list_when_ready(lane));
     if (lane->in == LIST_PRIVATE && !lanes->keeps_shared)
         lend_list(lane); /* HELLO has told its owner the id */

@@ -171,6 +171,7 @@ enum err lanes_why_none(const struct lanes *lanes)
 void lanes_go_down(struct lanes *lanes, enum err why)
 {
     lanes->down = why;
+    window_note_greeting(&lanes->base.schedule.window, 0);
     count_set(&lanes->base.counts.is_down, 1);
     backoff_fail(&lanes->backoff, clock_ns());
     lanes_tick(lanes);

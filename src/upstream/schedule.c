@@ -174,14 +174,11 @@ void schedule_stop_waiting(struct paced *paced)
 
 /* ---- may it send? ---- */
 
-static bool is_idle(const struct backlog *backlog)
-{
-    return backlog->under_way == 0 && list_is_empty(&backlog->waiting);
-}
-
 /* Who has had too much, or all of its credit, gets it back by silence. */
 static void restore_credit(struct backlog *backlog, uint64_t now_ns)
 {
+    if (backlog->under_way > 0 || !list_is_empty(&backlog->waiting))
+        return;
     int64_t most = quantum_ns(backlog) / 2;
     int64_t idle_ns = now_ns > backlog->moved_ns ? (int64_t)(now_ns - backlog->moved_ns) : 0;
     if (backlog->credit_ns >= most)
@@ -209,8 +206,9 @@ uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
                          !list_is_empty(&schedule->low) || is_full(schedule, 0);
         return must_wait ? 0 : requests_for(backlog, quantum_ns(backlog));
     }
-    if (is_idle(backlog))
-        restore_credit(backlog, now_ns);
+    if (schedule->probe_ns != 0 && backlog->under_way > 0)
+        return 0; /* or what was sent before would not be answered alone */
+    restore_credit(backlog, now_ns);
     bool is_free = is_only(backlog) && !is_full(schedule, backlog->weight) && !schedule_lesson_is_due(schedule, now_ns);
     if (backlog->credit_ns <= 0 && is_free)
         backlog->credit_ns += quantum_ns(backlog); /* it would be the only one in the round */

@@ -84,6 +84,7 @@ struct schedule {
     uint64_t swept_ns;         /* when riders were last looked at that have sent nothing for a while */
     uint64_t freed_ns;         /* when riders that wait for their own requests were woken last */
     uint64_t theirs_ns;        /* what Redis had worked for other workers, at watched_ns */
+    uint64_t idle_ns;          /* since then Redis had nothing of this worker's to do for so long, by when answers came */
     uint64_t said_ns;          /* of contention.worked_ns: for this worker, ... */
     uint64_t unsaid_ns;        /* ... and not told to the others yet */
     bool is_refilling;         /* there was nothing under way: a part of the window now, the rest right after it */

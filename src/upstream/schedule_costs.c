@@ -218,6 +218,7 @@ void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns
         uint64_t there_ns = sent_ns + base_ns;
         batch->is_clear = there_ns > batch->last_ns && now_ns - sent_ns > CLEAR_WAYS * base_ns;
         batch->since_ns = there_ns > batch->last_ns ? there_ns : batch->last_ns;
+        schedule->idle_ns += batch->since_ns - batch->last_ns;
         batch->first_ns = now_ns;
     }
     batch->last_ns = now_ns;

@@ -33,6 +33,7 @@ void schedule_watch_begin(struct schedule *schedule, uint64_t now_ns)
         return;
     schedule->watched_ns = now_ns;
     schedule->theirs_ns = theirs_ns(schedule);
+    schedule->idle_ns = 0;
 }
 
 void schedule_watch_sent(struct schedule *schedule)
@@ -52,7 +53,8 @@ void schedule_watch(struct schedule *schedule, uint64_t worked_ns, uint64_t now_
     bool is_waiting = does_anybody_wait(schedule, now_ns);
     if (schedule->probe_ns == 0)
         window_watch(&schedule->window, now_ns - schedule->watched_ns, worked_ns + theirs - schedule->theirs_ns,
-                     is_waiting && schedule->is_dry && !was_dry);
+                     schedule->idle_ns, is_waiting && schedule->is_dry && !was_dry);
+    schedule->idle_ns = 0;
     schedule->watched_ns = is_waiting ? now_ns : 0;
     schedule->theirs_ns = theirs;
 }

@@ -15,7 +15,7 @@
 
 #define PAUSE 75       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
 #define PAUSE_FIRST 10 /* ... less if it was the first of a subject */
-#define PAUSE_MOST_NS (250 * NS_PER_MS)
+#define PAUSE_MOST_NS (250 * NS_PER_MS) /* at most, and what two ways ask for */
 #define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least */
 #define LESSON_REQUESTS 8 /* in the first, and four times as many in each of the next ones */
 #define LESSON_WAYS 2     /* base times, at least, that Redis should work at it */
@@ -169,7 +169,8 @@ void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns)
     struct lesson *lesson = &schedule->lesson;
     bool is_first = lesson->of->n_taught == 0 || lesson->all_sent == 0;
     uint64_t pause_ns = (is_first ? PAUSE_FIRST : PAUSE) * spent_ns(schedule, now_ns);
-    lesson->next_at_ns = now_ns + (pause_ns < PAUSE_MOST_NS ? pause_ns : PAUSE_MOST_NS);
+    uint64_t most_ns = PAUSE_MOST_NS + 2 * PAUSE * window_base_ns(&schedule->window);
+    lesson->next_at_ns = now_ns + (pause_ns < most_ns ? pause_ns : most_ns);
     lesson->of->taught_ns = now_ns;
     lesson->of = NULL;
     schedule->probe_ns = 0;

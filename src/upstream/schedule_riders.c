@@ -199,6 +199,7 @@ void schedule_sweep(struct schedule *schedule, uint64_t now_ns)
 
 void schedule_tick(struct schedule *schedule, uint64_t now_ns)
 {
+    window_note_ping(&schedule->window, atomic_load_explicit(&schedule->contention->ping_ns, memory_order_relaxed));
     for (size_t i = 0; i < schedule->n_buckets; i++)
         for (struct list *at = schedule->buckets[i].next; at != &schedule->buckets[i]; at = at->next)
             schedule_lose_patience(container_of(at, struct backlog, in_table), now_ns);

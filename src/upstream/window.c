@@ -22,6 +22,17 @@ void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns)
         window->probe_at_ns = now_ns + WINDOW_PROBE_NS;
 }
 
+void window_note_greeting(struct send_window *window, uint64_t took_ns)
+{
+    if (took_ns == 0 || window->greeting_ns == 0 || took_ns < window->greeting_ns)
+        window->greeting_ns = took_ns < WINDOW_GUESS_MOST_NS ? took_ns : WINDOW_GUESS_MOST_NS;
+}
+
+void window_note_ping(struct send_window *window, uint64_t took_ns)
+{
+    window->ping_ns = took_ns < WINDOW_GUESS_MOST_NS ? took_ns : WINDOW_GUESS_MOST_NS;
+}
+
 void window_probed(struct send_window *window, uint64_t spent_ns, uint64_t now_ns)
 {
     uint64_t pause_ns = spent_ns * WINDOW_PROBE_PART;
@@ -29,12 +40,25 @@ void window_probed(struct send_window *window, uint64_t spent_ns, uint64_t now_n
     window->probe_at_ns = now_ns + (pause_ns < WINDOW_PROBE_MOST_NS ? pause_ns : WINDOW_PROBE_MOST_NS);
 }
 
+static uint64_t beyond(uint64_t took_ns, uint64_t near_ns)
+{
+    return took_ns > near_ns ? took_ns - near_ns : 0;
+}
+
+/* Where a greeting, or what Redis was asked lately, took longer than it does nearby that is the way's. */
+static uint64_t guessed_ns(const struct send_window *window)
+{
+    uint64_t by_greeting = beyond(window->greeting_ns, WINDOW_GREETING_NS);
+    uint64_t by_ping = beyond(window->ping_ns, WINDOW_PING_NS);
+    return WINDOW_BASE_NS + (by_greeting > by_ping ? by_greeting : by_ping);
+}
+
 uint64_t window_base_ns(const struct send_window *window)
 {
     uint64_t now = window->least_ns[0];
     uint64_t before = window->least_ns[1];
     if (now == 0 && before == 0)
-        return WINDOW_BASE_NS;
+        return guessed_ns(window);
     if (now == 0 || before == 0)
         return now + before;
     return now < before ? now : before;
@@ -67,19 +91,21 @@ static void end_answer(struct send_window *window)
     uint64_t work = last->worked_ns + last->worked_ns / WORK_MORE;
     uint64_t idle = last->after_ns > work ? last->after_ns - work : 0;
     uint64_t base = window_base_ns(window);
+    uint64_t seen = last->idle_ns < last->after_ns ? last->idle_ns : last->after_ns;
     window->waited_ns += last->after_ns;
-    window->dry_ns += !last->is_dry ? 0 : idle > base ? idle : base;
+    window->dry_ns += !last->is_dry ? seen : idle > base ? idle : base;
     window->n_answers++;
     if (window->waited_ns >= WINDOW_PERIOD_NS && window->n_answers >= WINDOW_PERIOD_ANSWERS)
         judge(window);
 }
 
-void window_watch(struct send_window *window, uint64_t waited_ns, uint64_t worked_ns, bool is_dry)
+void window_watch(struct send_window *window, uint64_t waited_ns, uint64_t worked_ns, uint64_t idle_ns, bool is_dry)
 {
     if (waited_ns > 0) {
         end_answer(window);
         window->last = (struct window_news){.after_ns = waited_ns};
     }
     window->last.worked_ns += worked_ns;
+    window->last.idle_ns += idle_ns;
     window->last.is_dry |= is_dry;
 }

@@ -23,6 +23,9 @@
 #define WINDOW_QUEUE_MOST_NS (20 * NS_PER_MS)
 #define WINDOW_QUEUE_FULL_NS (600 * NS_PER_US) /* at most, where it is weir that cannot do more */
 #define WINDOW_BASE_NS (50 * NS_PER_US)        /* taken for the base time until one has been measured */
+#define WINDOW_GREETING_NS (250 * NS_PER_US)   /* ... and more where a greeting takes more than this, ... */
+#define WINDOW_PING_NS (500 * NS_PER_US)       /* ... or a PING, which others' work may hold up, ... */
+#define WINDOW_GUESS_MOST_NS (500 * NS_PER_MS) /* ... but no more than that, since Redis may be busy */
 #define WINDOW_EPOCH_NS (2 * NS_PER_S)         /* the base time is the least of this epoch and the one before */
 #define WINDOW_PROBE_NS (100 * NS_PER_MS)      /* without a measurement for so long one is to be made, ... */
 #define WINDOW_PROBE_MOST_NS (5 * NS_PER_S)    /* ... at the latest after so long */
@@ -32,12 +35,14 @@
 
 /* What was answered at one time, after riders had waited for so long since the last one. */
 struct window_news {
-    uint64_t after_ns, worked_ns;
+    uint64_t after_ns, worked_ns, idle_ns;
     bool is_dry; /* there was nothing under way any more */
 };
 
 struct send_window {
     uint64_t least_ns[2]; /* of the epoch that runs, and of the one before; 0: nothing was measured in it */
+    uint64_t greeting_ns; /* the least that a connection's greeting took; 0: none is known */
+    uint64_t ping_ns;     /* the least that a PING took lately; 0: none is known */
     uint64_t epoch_ns;    /* when the one that runs began */
     uint64_t probe_at_ns; /* when something is to be measured again; 0: at once */
     uint64_t more_ns;     /* the queue beyond WINDOW_QUEUE_NS */
@@ -52,6 +57,12 @@ struct send_window {
 /* A request that found nothing before it was answered after so long; how long Redis worked at it is taken off. */
 void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns);
 
+/* A connection has been greeted in so long. 0: it may be another way from now on. */
+void window_note_greeting(struct send_window *window, uint64_t took_ns);
+
+/* PING took so long lately, at least. 0: that is not known. */
+void window_note_ping(struct send_window *window, uint64_t took_ns);
+
 /* Should the queue be let run dry for once, so that the next request finds nothing before it? */
 static inline bool window_must_probe(const struct send_window *window, uint64_t now_ns)
 {
@@ -65,7 +76,7 @@ void window_probed(struct send_window *window, uint64_t spent_ns, uint64_t now_n
  * For waited_ns riders waited for their turn, and Redis has worked for worked_ns; is_dry: there was nothing under way any
  * more. The queue becomes longer or shorter as that asks for.
  */
-void window_watch(struct send_window *window, uint64_t waited_ns, uint64_t worked_ns, bool is_dry);
+void window_watch(struct send_window *window, uint64_t waited_ns, uint64_t worked_ns, uint64_t idle_ns, bool is_dry);
 
 uint64_t window_base_ns(const struct send_window *window);
 

@@ -48,6 +48,7 @@ struct server {
     struct sent queue[100000];
     size_t head, tail;
     uint64_t now_ns, free_ns;
+    uint64_t way_ns;        /* to Redis and back, without its work */
     uint64_t most_ns;       /* the most work that was in the queue */
     bool is_batching;       /* it takes in what has come, and answers it all at once */
     struct absence absence; /* its own, ... */
@@ -72,11 +73,19 @@ static struct subject *make_subject(uint64_t hash)
     return subject;
 }
 
-static void open_server(void)
+/* As far as its greeting told. */
+static void open_server_at(uint64_t way_ns)
 {
     server = calloc(1, sizeof *server);
     server->now_ns = server->free_ns = NS_PER_S;
+    server->way_ns = way_ns;
     schedule_init(&server->schedule, &server->contention, &pool, wake);
+    window_note_greeting(&server->schedule.window, way_ns);
+}
+
+static void open_server(void)
+{
+    open_server_at(30 * NS_PER_US);
 }
 
 static struct tenant *open_tenant(uint64_t number, unsigned n_riders, uint64_t cost_ns)
@@ -143,8 +152,6 @@ static void ask(struct tenant *tenant, unsigned i, uint32_t wanted)
     schedule_settle(paced);
 }
 
-#define WAY_NS (30 * NS_PER_US) /* to Redis and back, without its work */
-
 static bool is_away(const struct absence *absence, uint64_t now_ns)
 {
     return absence->away_ns > 0 && now_ns % absence->period_ns < absence->away_ns;
@@ -177,7 +184,7 @@ static size_t batch_at(size_t head, uint64_t begins_ns)
     while (server->is_batching && head + n != server->tail) {
         const struct sent *sent = &server->queue[(head + n) % 100000];
         requests += sent->n;
-        if (sent->at_ns + WAY_NS > begins_ns || requests > READ_MOST)
+        if (sent->at_ns + server->way_ns > begins_ns || requests > READ_MOST)
             break;
         n++;
     }
@@ -199,7 +206,7 @@ static void answer_one(void)
 static void answer(void)
 {
     while (server->head != server->tail) {
-        uint64_t there_ns = server->queue[server->head % 100000].at_ns + WAY_NS;
+        uint64_t there_ns = server->queue[server->head % 100000].at_ns + server->way_ns;
         uint64_t begins_ns = end_of(&server->absence, there_ns > server->free_ns ? there_ns : server->free_ns, 0);
         size_t n = batch_at(server->head, begins_ns);
         uint64_t work_ns = 0;
