@@ -283,7 +283,10 @@ static void end_probe(struct schedule *schedule, uint64_t now_ns)
 static void note_clean(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns, uint64_t now_ns)
 {
     struct schedule *schedule = backlog->schedule;
-    if (n > CLEAN_MOST || schedule->work_ns > 0 || backlog->lessons < SCHEDULE_LESSONS || work_ns > took_ns / 2)
+    if (n > CLEAN_MOST || schedule->work_ns > 0)
+        return;
+    window_note_greeting(&schedule->window, took_ns); /* whatever it cost, the way is no longer */
+    if (backlog->lessons < SCHEDULE_LESSONS || work_ns > took_ns / 2)
         return;
     window_note(&schedule->window, took_ns - work_ns, now_ns);
     end_probe(schedule, now_ns);
@@ -365,8 +368,7 @@ static bool begin_visit(struct backlog *backlog, uint64_t now_ns)
  */
 static struct backlog *next_in_round(struct schedule *schedule, uint64_t now_ns)
 {
-    const struct backlog *first = NULL;
-    for (;;) {
+    for (const struct backlog *first = NULL;;) {
         struct backlog *backlog = container_of(schedule->round.next, struct backlog, in_turn);
         if (!backlog->is_visited && backlog->round_no == schedule->round_no) {
             if (schedule->n_out > 0)

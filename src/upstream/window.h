@@ -57,7 +57,7 @@ struct send_window {
 /* A request that found nothing before it was answered after so long; how long Redis worked at it is taken off. */
 void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns);
 
-/* A connection has been greeted in so long. 0: it may be another way from now on. */
+/* A connection has been greeted in so long, or a request that found nothing before it was answered. 0: it may be another way from now on. */
 void window_note_greeting(struct send_window *window, uint64_t took_ns);
 
 /* PING took so long lately, at least. 0: that is not known. */
