@@ -131,15 +131,9 @@ static bool begins(struct slice frame, struct slice with)
     return frame.len >= with.len && memcmp(frame.at, with.at, with.len) == 0;
 }
 
-/* One may have waited behind others' work; of a few the quickest tells how long the way is. */
-static void note_trip(struct heartbeat *heartbeat, uint64_t took_ns)
+static void note_trip(const struct heartbeat *heartbeat)
 {
-    uint64_t least_ns = took_ns;
-    heartbeat->trips_ns[heartbeat->next_trip++ % HEARTBEAT_TRIPS] = took_ns;
-    for (unsigned i = 0; i < HEARTBEAT_TRIPS; i++)
-        if (heartbeat->trips_ns[i] != 0 && heartbeat->trips_ns[i] < least_ns)
-            least_ns = heartbeat->trips_ns[i];
-    atomic_store_explicit(&heartbeat->node->contention.ping_ns, least_ns, memory_order_relaxed);
+    atomic_store_explicit(&heartbeat->node->contention.ping_ns, pulse_trip_ns(&heartbeat->pulse), memory_order_relaxed);
 }
 
 void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t now_ns)
@@ -147,9 +141,9 @@ void heartbeat_answer(struct heartbeat *heartbeat, struct slice frame, uint64_t 
     uint64_t silence_ns = pulse_silence_ns(&heartbeat->pulse, now_ns);
     enum pulse_state before = state_of(heartbeat);
     end_look(heartbeat);
-    note_trip(heartbeat, silence_ns);
     heartbeat->may_not_ping |= begins(frame, SLICE("-NOPERM "));
-    pulse_answer(&heartbeat->pulse, begins(frame, SLICE("-BUSY ")));
+    pulse_answer(&heartbeat->pulse, begins(frame, SLICE("-BUSY ")), now_ns);
+    note_trip(heartbeat);
     tell(heartbeat, before, silence_ns);
 }
 
@@ -163,8 +157,7 @@ void heartbeat_end(struct heartbeat *heartbeat)
 {
     end_look(heartbeat);
     heartbeat->pulse = (struct pulse){0};
-    memset(heartbeat->trips_ns, 0, sizeof heartbeat->trips_ns);
-    atomic_store_explicit(&heartbeat->node->contention.ping_ns, 0, memory_order_relaxed);
+    note_trip(heartbeat);
     heartbeat->is_mute = false;
     note_silence(heartbeat);
 }

@@ -25,8 +25,6 @@ struct heartbeat_ops {
     void (*on_news)(void *arg, enum log_level level, const char *line);
 };
 
-#define HEARTBEAT_TRIPS 4 /* answers, of which the quickest tells how far the node is */
-
 struct heartbeat {
     struct loop *loop;
     struct node *node;
@@ -37,8 +35,6 @@ struct heartbeat {
     bool has_looked;          /* it has found the node there ... */
     bool is_dead;             /* ... and that another connection is answered what this one is not */
     bool may_not_ping;        /* its user has no right to */
-    uint64_t trips_ns[HEARTBEAT_TRIPS]; /* how long the last answers took; 0: there was none */
-    unsigned next_trip;
     bool is_mute;             /* the last attempt was taken, and answered nothing */
 };
 

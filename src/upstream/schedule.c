@@ -2,10 +2,7 @@
 
 #include <assert.h>
 
-#define PROBE_NS (2 * NS_PER_MS)        /* for how long, and two windows, the queue is let run dry */
-#define LESSON_MOST_NS (20 * NS_PER_MS) /* and so much longer once a lesson's requests have been sent */
-#define UNKNOWN_MOST 32                 /* requests of somebody none of whose has been answered */
-#define CLEAN_MOST 4                    /* requests that may tell how long the way is */
+#define UNKNOWN_MOST 32 /* requests of somebody none of whose has been answered */
 #define DEBT_MOST_NS (int64_t)(5 * NS_PER_MS)
 #define BUSY_FACTOR 32 /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
@@ -152,8 +149,7 @@ void schedule_wait(struct paced *paced, uint64_t now_ns)
         list_push(&paced->backlog->waiting, &paced->in_backlog);
     join(paced->backlog);
     schedule_watch_begin(schedule, now_ns);
-    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns))
-        schedule->probe_ns = now_ns;
+    schedule_probe_begin(schedule, now_ns);
 }
 
 void schedule_wait_for_own(struct paced *paced, uint64_t now_ns)
@@ -174,11 +170,14 @@ void schedule_stop_waiting(struct paced *paced)
 
 /* ---- may it send? ---- */
 
+static bool is_idle(const struct backlog *backlog)
+{
+    return backlog->under_way == 0 && list_is_empty(&backlog->waiting);
+}
+
 /* Who has had too much, or all of its credit, gets it back by silence. */
 static void restore_credit(struct backlog *backlog, uint64_t now_ns)
 {
-    if (backlog->under_way > 0 || !list_is_empty(&backlog->waiting))
-        return;
     int64_t most = quantum_ns(backlog) / 2;
     int64_t idle_ns = now_ns > backlog->moved_ns ? (int64_t)(now_ns - backlog->moved_ns) : 0;
     if (backlog->credit_ns >= most)
@@ -208,7 +207,8 @@ uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
     }
     if (schedule->probe_ns != 0 && backlog->under_way > 0)
         return 0; /* or what was sent before would not be answered alone */
-    restore_credit(backlog, now_ns);
+    if (is_idle(backlog))
+        restore_credit(backlog, now_ns);
     bool is_free = is_only(backlog) && !is_full(schedule, backlog->weight) && !schedule_lesson_is_due(schedule, now_ns);
     if (backlog->credit_ns <= 0 && is_free)
         backlog->credit_ns += quantum_ns(backlog); /* it would be the only one in the round */
@@ -271,27 +271,6 @@ void schedule_settle(struct paced *paced)
 
 /* ---- answers ---- */
 
-static void end_probe(struct schedule *schedule, uint64_t now_ns)
-{
-    if (schedule->probe_ns == 0 || schedule->lesson.of != NULL)
-        return;
-    window_probed(&schedule->window, now_ns - schedule->probe_ns, now_ns);
-    schedule->probe_ns = 0;
-}
-
-/* It found nothing before it. Was it little, and the only thing that was sent since? Then its time is the way's. */
-static void note_clean(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns, uint64_t now_ns)
-{
-    struct schedule *schedule = backlog->schedule;
-    if (n > CLEAN_MOST || schedule->work_ns > 0)
-        return;
-    window_note_greeting(&schedule->window, took_ns); /* whatever it cost, the way is no longer */
-    if (backlog->lessons < SCHEDULE_LESSONS || work_ns > took_ns / 2)
-        return;
-    window_note(&schedule->window, took_ns - work_ns, now_ns);
-    end_probe(schedule, now_ns);
-}
-
 void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
 {
     struct backlog *backlog = paced->backlog;
@@ -309,7 +288,7 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
         schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
     schedule_lesson_answered(backlog, now_ns);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
-        note_clean(backlog, counted, now_ns - sent_ns, work, now_ns);
+        schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;
     }
     if (paced->requests == 0 || paced->requests * backlog->cost_ns < alone_ns(backlog) / 2)
@@ -368,7 +347,8 @@ static bool begin_visit(struct backlog *backlog, uint64_t now_ns)
  */
 static struct backlog *next_in_round(struct schedule *schedule, uint64_t now_ns)
 {
-    for (const struct backlog *first = NULL;;) {
+    const struct backlog *first = NULL;
+    for (;;) {
         struct backlog *backlog = container_of(schedule->round.next, struct backlog, in_turn);
         if (!backlog->is_visited && backlog->round_no == schedule->round_no) {
             if (schedule->n_out > 0)
@@ -453,24 +433,9 @@ static void wake_all_of(struct list *backlogs)
     }
 }
 
-static void look_after_probe(struct schedule *schedule, uint64_t now_ns)
-{
-    if (schedule->probe_ns == 0)
-        return;
-    uint64_t most_ns = PROBE_NS + 2 * window_size_ns(&schedule->window);
-    if (schedule->lesson.of != NULL && schedule->lesson.sent > 0)
-        most_ns += LESSON_MOST_NS;
-    if (now_ns - schedule->probe_ns <= most_ns)
-        return;
-    if (schedule->lesson.of != NULL)
-        schedule_lesson_end(schedule, now_ns);
-    else
-        end_probe(schedule, now_ns);
-}
-
 void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
 {
-    look_after_probe(schedule, now_ns);
+    schedule_probe_look(schedule, now_ns);
     schedule->is_refilling = schedule->work_ns + schedule->promised_ns == 0;
     if (list_is_empty(&schedule->round) && list_is_empty(&schedule->low))
         return;
@@ -479,8 +444,8 @@ void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
         wake_all_of(&schedule->low);
         return;
     }
-    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns) && schedule->work_ns > 0)
-        schedule->probe_ns = now_ns;
+    if (schedule->work_ns > 0)
+        schedule_probe_begin(schedule, now_ns);
     if (schedule->probe_ns == 0 && schedule_lesson_begin(schedule, now_ns))
         schedule->probe_ns = now_ns;
     struct backlog *backlog;
@@ -495,6 +460,6 @@ bool schedule_is_unsettled(struct schedule *schedule, uint64_t now_ns)
     schedule->n_out = 0;
     schedule->out = NULL;
     schedule->is_refilling = false;
-    look_after_probe(schedule, now_ns);
+    schedule_probe_look(schedule, now_ns);
     return next(schedule, now_ns) != NULL;
 }

@@ -198,6 +198,16 @@ void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns);
 void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns);
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
 
+/*
+ * Probes: schedule_probe.c. Is it time for one? Then nobody is served until all has been answered, and after that one
+ * request. It was answered, or another that found nothing before it, after so long, of which so much is taken for work. And
+ * in each turn: neither a probe nor a lesson goes on for ever.
+ */
+void schedule_probe_begin(struct schedule *schedule, uint64_t now_ns);
+void schedule_probe_answered(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns,
+                             uint64_t now_ns);
+void schedule_probe_look(struct schedule *schedule, uint64_t now_ns);
+
 /* Riders wait from now on; something was sent; so much was answered, or nobody waits any more: schedule_dry.c. */
 void schedule_watch_begin(struct schedule *schedule, uint64_t now_ns);
 void schedule_watch_sent(struct schedule *schedule);

@@ -25,12 +25,17 @@ void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns)
 void window_note_greeting(struct send_window *window, uint64_t took_ns)
 {
     if (took_ns == 0 || window->greeting_ns == 0 || took_ns < window->greeting_ns)
-        window->greeting_ns = took_ns < WINDOW_GUESS_MOST_NS ? took_ns : WINDOW_GUESS_MOST_NS;
+        window->greeting_ns = took_ns < WINDOW_GREETED_MOST_NS ? took_ns : WINDOW_GREETED_MOST_NS;
+}
+
+void window_note_answer(struct send_window *window, uint64_t took_ns)
+{
+    window_note_greeting(window, took_ns + WINDOW_GREETING_NS - WINDOW_BASE_NS);
 }
 
 void window_note_ping(struct send_window *window, uint64_t took_ns)
 {
-    window->ping_ns = took_ns < WINDOW_GUESS_MOST_NS ? took_ns : WINDOW_GUESS_MOST_NS;
+    window->ping_ns = took_ns < WINDOW_PINGED_MOST_NS ? took_ns : WINDOW_PINGED_MOST_NS;
 }
 
 void window_probed(struct send_window *window, uint64_t spent_ns, uint64_t now_ns)

@@ -25,7 +25,8 @@
 #define WINDOW_BASE_NS (50 * NS_PER_US)        /* taken for the base time until one has been measured */
 #define WINDOW_GREETING_NS (250 * NS_PER_US)   /* ... and more where a greeting takes more than this, ... */
 #define WINDOW_PING_NS (500 * NS_PER_US)       /* ... or a PING, which others' work may hold up, ... */
-#define WINDOW_GUESS_MOST_NS (500 * NS_PER_MS) /* ... but no more than that, since Redis may be busy */
+#define WINDOW_GREETED_MOST_NS (500 * NS_PER_MS) /* ... but no more than that, since Redis may have been busy, ... */
+#define WINDOW_PINGED_MOST_NS WINDOW_QUEUE_MOST_NS /* ... or be kept busy so that it seems far */
 #define WINDOW_EPOCH_NS (2 * NS_PER_S)         /* the base time is the least of this epoch and the one before */
 #define WINDOW_PROBE_NS (100 * NS_PER_MS)      /* without a measurement for so long one is to be made, ... */
 #define WINDOW_PROBE_MOST_NS (5 * NS_PER_S)    /* ... at the latest after so long */
@@ -41,7 +42,7 @@ struct window_news {
 
 struct send_window {
     uint64_t least_ns[2]; /* of the epoch that runs, and of the one before; 0: nothing was measured in it */
-    uint64_t greeting_ns; /* the least that a connection's greeting took; 0: none is known */
+    uint64_t greeting_ns; /* the least that a connection's greeting took, or would have; 0: that is not known */
     uint64_t ping_ns;     /* the least that a PING took lately; 0: none is known */
     uint64_t epoch_ns;    /* when the one that runs began */
     uint64_t probe_at_ns; /* when something is to be measured again; 0: at once */
@@ -57,8 +58,11 @@ struct send_window {
 /* A request that found nothing before it was answered after so long; how long Redis worked at it is taken off. */
 void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns);
 
-/* A connection has been greeted in so long, or a request that found nothing before it was answered. 0: it may be another way from now on. */
+/* A connection has been greeted in so long. 0: it may be another way from now on. */
 void window_note_greeting(struct send_window *window, uint64_t took_ns);
+
+/* A request that found nothing before it was answered after so long, of which any part may be work. */
+void window_note_answer(struct send_window *window, uint64_t took_ns);
 
 /* PING took so long lately, at least. 0: that is not known. */
 void window_note_ping(struct send_window *window, uint64_t took_ns);

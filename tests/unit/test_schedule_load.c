@@ -293,6 +293,26 @@ static void starve(struct send_window *window, unsigned n)
         window_watch(window, NS_PER_MS, NS_PER_MS / 10, 0, true);
 }
 
+/* Until it is measured: rather far than near, but no further than anything tells, nor as far as a busy Redis seems. */
+static void how_far_it_is_is_guessed(void **state)
+{
+    (void)state;
+    struct send_window window = {0};
+    assert_int_equal(window_base_ns(&window), WINDOW_BASE_NS);
+    window_note_greeting(&window, WINDOW_GREETING_NS + 9 * NS_PER_MS);
+    window_note_greeting(&window, WINDOW_GREETING_NS + 10 * NS_PER_MS);
+    assert_int_equal(window_base_ns(&window), WINDOW_BASE_NS + 9 * NS_PER_MS);
+    window_note_answer(&window, 3 * NS_PER_MS);
+    assert_int_equal(window_base_ns(&window), 3 * NS_PER_MS);
+    window_note_ping(&window, WINDOW_PING_NS + 5 * NS_PER_MS);
+    assert_int_equal(window_base_ns(&window), WINDOW_BASE_NS + 5 * NS_PER_MS);
+    window_note_ping(&window, NS_PER_S);
+    assert_in_range(window_base_ns(&window), 5 * NS_PER_MS, WINDOW_QUEUE_MOST_NS);
+    window_note_greeting(&window, 0);
+    window_note_ping(&window, 0);
+    assert_int_equal(window_base_ns(&window), WINDOW_BASE_NS);
+}
+
 static void a_full_thread_makes_no_long_queue(void **state)
 {
     (void)state;
@@ -310,6 +330,7 @@ static void a_full_thread_makes_no_long_queue(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(how_far_it_is_is_guessed),
         cmocka_unit_test(a_full_thread_makes_no_long_queue),
         cmocka_unit_test(who_asks_for_what_is_dear_pays_for_it),
         cmocka_unit_test(tenants_of_all_kinds_have_the_same_time),
