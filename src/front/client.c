@@ -108,8 +108,8 @@ static bool is_in_message(const struct client *client)
 
 bool client_is_owed(const struct client *client)
 {
-    return client->rider.in_flight > 0 ||
-           (client->has_private_lane && client->rider.lane != NULL && client->rider.lane->ends_run != RUN_GOES_ON);
+    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    return client->rider.in_flight > 0 || (lane != NULL && (lane->ends_run != RUN_GOES_ON || lane->is_ending));
 }
 
 void client_answer(struct client *client, struct slice reply)

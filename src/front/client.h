@@ -227,7 +227,7 @@ bool client_put_out(void *client, const char *data, size_t n);
  */
 void client_limit_unread(struct client *client, uint64_t more);
 
-/* Does a call of the client's, or the message that is being read, come before it may leave? */
+/* Does a call of the client's, the message that is being read, or the end of a raw lane come before it may leave? */
 bool client_is_owed(const struct client *client);
 
 /* weir's own reply, in its place: after all earlier calls, and inside no message. */

@@ -11,6 +11,7 @@
 #include "front/effect.h"
 #include "front/feed.h"
 #include "front/gather.h"
+#include "front/half_close.h"
 #include "front/lane_choice.h"
 #include "front/lane_claim.h"
 #include "front/login.h"
@@ -264,67 +265,6 @@ static void on_closed(struct link *link)
     free(client);
 }
 
-/* ---- the end of what it sends ---- */
-
-/* Is a command of its in Redis that may block? */
-static bool may_wait_in_redis(const struct client *client)
-{
-    return client->has_private_lane && client->rider.lane != NULL && lane_may_wait(client->rider.lane);
-}
-
-/*
- * What Redis has not answered by now blocks; on a connection of its own the client would be gone. Where it has answered
- * the client has what follows answered too.
- */
-static void on_probe_over(struct probe *probe)
-{
-    struct client *client = container_of(probe, struct ending, probe)->client;
-    if (!may_wait_in_redis(client))
-        return;
-    client->is_leaving =
-        true; /* nothing behind it is carried out: its answer would stand where this one's is missing */
-    lane_choice_abandon(client);
-    link_finish(&client->link);
-}
-
-/* A command of a client that has gone must not wait in Redis: it could take an element for nobody. */
-static void end_waiting(struct client *client)
-{
-    if (!may_wait_in_redis(client))
-        return;
-    struct extra *extra = client_need_extra(client);
-    if (extra == NULL)
-        return;
-    if (extra->ending == NULL) {
-        extra->ending = malloc(sizeof *extra->ending);
-        if (extra->ending == NULL) {
-            client_close_starved(client);
-            return;
-        }
-        extra->ending->client = client;
-        extra->ending->probe.on_over = on_probe_over;
-        list_init(&extra->ending->probe.in_prober);
-    }
-    struct lane *lane = prober_start(&nodes_row_of(client->rider.lane)->prober, &extra->ending->probe);
-    if (lane != NULL)
-        lane_wait(lane, &client->rider);
-}
-
-/* All was taken and the peer sends no more. */
-static void check_eof(struct client *client)
-{
-    if (!client->is_eof || client_is_closed(client))
-        return;
-    feed_end(client);
-    end_waiting(client);
-    if (!decisions_hurry(client) || account_waits_long(client))
-        client_close(client);
-    if (client->is_leaving || client_is_closed(client))
-        return;
-    if (!client_has_more(client) && !client->is_held && !client->rider.wants_idle)
-        client_leave(client);
-}
-
 /* ---- the connection ---- */
 
 /* Where it comes from is known: it is one of the clients now, unless there are too many. */
@@ -419,12 +359,12 @@ static void on_wake(struct link *link)
         return;
     if (client->is_leaving) {
         finish_when_answered(client);
-        check_eof(client);
+        half_close_check(client);
         return;
     }
     lane_choice_release(client);
     feed_again(client);
-    check_eof(client);
+    half_close_check(client);
     if (client->front->drain.is_on)
         client_drain_look(client);
 }
@@ -432,13 +372,10 @@ static void on_wake(struct link *link)
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (status != UV_EOF || client->is_raw || client->is_parted || client->is_announcing) {
+    if (status != UV_EOF || client->is_parted || client->is_announcing)
         client_close(client);
-        return;
-    }
-    client->is_eof = client->rider.is_gone = true;
-    nodes_sweep(&client->front->nodes);
-    check_eof(client);
+    else
+        half_close_begin(client);
 }
 
 static void on_drained(struct link *link)

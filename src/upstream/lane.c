@@ -100,6 +100,14 @@ void lane_close(struct lane *lane)
         close_quietly(lane);
 }
 
+void lane_end(struct lane *lane)
+{
+    struct rider *owner = lane->owner;
+    close_quietly(lane);
+    owner->lane = NULL;
+    link_wake(rider_link(owner));
+}
+
 static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again)
 {
     struct rider *owner = lane->owner;
@@ -341,6 +349,17 @@ void lane_set_raw(struct lane *lane)
     lane->is_in_frame = false;
 }
 
+void lane_end_raw(struct lane *lane)
+{
+    if (lane->is_ending)
+        return;
+    lane->is_ending = true;
+    lane->moved_ns = link_loop(&lane->link)->now_ns;
+    outbox_flush(&lane->base->commons->outbox);
+    link_part(&lane->link);
+    lane->base->ops->on_watched(lane);
+}
+
 /* ---- what it is doing ---- */
 
 bool lane_is_clean(const struct lane *lane)
@@ -370,7 +389,7 @@ static bool is_redis_turn(const struct lane *lane)
 
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
 {
-    return (lane->is_in_frame || is_owing(lane)) && is_redis_turn(lane) && lane->moved_ns < since_ns;
+    return (lane->is_in_frame || lane->is_ending || is_owing(lane)) && is_redis_turn(lane) && lane->moved_ns < since_ns;
 }
 
 uint64_t lane_owes_ns(const struct lane *lane, uint64_t now_ns)

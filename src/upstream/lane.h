@@ -156,6 +156,7 @@ struct lane {
     bool is_watching;   /* frames that answer no call may come */
     bool is_monitoring; /* Redis has said +OK to its owner's MONITOR */
     bool is_raw;        /* no frames any more, but for `unheard`: bytes pass to the owner as they come */
+    bool is_ending;     /* raw, and all has been sent: Redis closes it behind its answers */
     bool is_unread;     /* the reader that it waits for has not read for a while */
     bool is_absorbing;  /* this frame is taken in whole */
     bool is_unsure;     /* its protocol may not be its key's: HELLO was queued in MULTI */
@@ -362,6 +363,12 @@ void lane_must_answer(struct lane *lane, uint64_t within_ns);
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_set_raw(struct lane *lane);
 
+/*
+ * Nothing more will be sent on this raw lane. Redis is told so, and closes the connection behind its last answer: then
+ * the owner is woken, without a lane.
+ */
+void lane_end_raw(struct lane *lane);
+
 /* ---- waiting ---- */
 
 /* Wake the rider's link when the lane is ready, has drained, or is gone. */
@@ -380,6 +387,9 @@ void lane_forget(struct lane *lane, struct rider *rider);
 
 /* Close one that nobody has calls or state on. */
 void lane_close(struct lane *lane);
+
+/* Redis has closed the connection, as lane_end_raw asked: the owner has had all, and is woken without it. */
+void lane_end(struct lane *lane);
 
 /* Close, tell everybody who has calls or state on it. `why` is for the log. */
 void lane_fail(struct lane *lane, enum lane_end end, const char *why);

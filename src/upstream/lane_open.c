@@ -157,7 +157,11 @@ static void on_connected(struct link *link, int status)
 
 static void on_end(struct link *link, int status)
 {
-    lane_fail(lane_of(link), END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
+    struct lane *lane = lane_of(link);
+    if (status == UV_EOF && lane->is_ending)
+        lane_end(lane);
+    else
+        lane_fail(lane, END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
 }
 
 /* What has been noted since the last time goes now. */

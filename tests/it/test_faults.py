@@ -870,6 +870,52 @@ def test_half_close_on_a_private_lane(redis, weir):
     wait_until(lambda: redis.waiting() == (0, 0, 0), "Redis forgets them")
 
 
+UNCOUNTED = {  # whose EXEC answers in frames that nobody can count
+    "subscribe": ["PING", "MULTI", "SUBSCRIBE a", "PSUBSCRIBE p*", "GET k", "EXEC", "PING"],
+    "unsubscribe": ["SUBSCRIBE a b", "MULTI", "UNSUBSCRIBE", "EXEC", "GET k"],
+    "monitor": ["MULTI", "MONITOR", "EXEC"],
+    "silence": ["MULTI", "CLIENT REPLY OFF", "EXEC", "GET k", "CLIENT REPLY ON", "GET k"],
+    "sound": ["CLIENT REPLY OFF", "MULTI", "CLIENT REPLY ON", "EXEC", "GET k"],
+    "many": ["MULTI", "SUBSCRIBE a", "INCR n", "UNSUBSCRIBE a", "EXEC"] * 1000,
+}
+
+
+@pytest.mark.parametrize("case", UNCOUNTED)
+def test_half_close_behind_answers_that_nobody_can_count(case, redis, weir):
+    data = pipeline("SET n 0", "SET k v", *UNCOUNTED[case])
+    expected = half_closed(redis, data)
+    assert half_closed(weir, data) == expected
+    assert half_closed(weir, data + data) == half_closed(redis, data + data)
+    assert half_closed(weir, data + b"*2\r\n$3\r\nGET\r\n$2\r\nk") == expected, "a part of a request"
+    wait_until(lambda: redis.waiting() == (0, 0, 0), "Redis forgets them")
+
+
+def test_half_close_of_one_that_hears_on(redis, weir):
+    """Its answers have come before its end; and it takes no element while it waits for the next."""
+    with weir.connect() as conn:
+        assert conn.ask("MULTI", "SUBSCRIBE a", "EXEC")[:2] == ["OK", "QUEUED"]
+        conn.send(pipeline("UNSUBSCRIBE a", "BLPOP q 0"))
+        conn.sock.shutdown(socket.SHUT_WR)
+        conn.read_to_end()
+    wait_until(lambda: redis.waiting() == (0, 0, 0), "Redis forgets it")
+    redis.call("RPUSH", "q", "kept")
+    assert redis.call("LPOP", "q") == b"kept"
+
+
+def test_half_close_before_a_redis_that_hangs(farm):
+    """Nobody is waited for for ever, though nothing is owed that could be counted."""
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, upstream_check=0, env={"WEIR_HURRY": "100"})
+    with weir.connect() as conn:
+        conn.ask("MULTI", "SUBSCRIBE a", "EXEC")
+        os.kill(redis.child.pid, signal.SIGSTOP)
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+            assert conn.read_to_end().count(b"subscribe") <= 1
+        finally:
+            os.kill(redis.child.pid, signal.SIGCONT)
+
+
 def test_half_close_with_blocking_commands(redis, weir):
     """Those that find something do not block; who blocks is let go, as Redis does, and takes nothing."""
     assert half_closed(weir, pipeline("RPUSH q a b", "BLPOP q 0", "BLPOP q 0", "PING")) == (

@@ -2,14 +2,17 @@
 
 import re
 import signal
+import socket
 
 import pytest
 from kit.harness import wait_until
-from kit.resp import Error
+from kit.resp import Error, pipeline
 from kit.server import has_tls
 from kit.tls import Authority, TlsConn, TlsRedis, tls_settings, trusting
 
 LANES = ["shared", "private"]
+SUBSCRIBED = b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
+UNSUBSCRIBED = b"*3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,14 @@ def test_every_kind_of_lane_speaks_tls(lanes, farm, serve, ca):
         assert conn.call("LIMIT", "FIXED", "x", "1/60s")[0] == 0
         assert conn.call("LIMIT", "FIXED", "x", "1/60s")[0] == 1
         assert conn.call("SELECT", 3) == "OK" and conn.call("GET", "k") is None
+
+
+def test_a_client_that_ends_its_side_behind_answers_that_nobody_can_count(farm, serve, ca):
+    weir = farm.weir(serve(), workers=1, upstream_tls_ca_file=ca.cert)
+    with weir.connect() as conn:
+        conn.send(pipeline("MULTI", "SUBSCRIBE c", "UNSUBSCRIBE c", "EXEC", "PING"))
+        conn.sock.shutdown(socket.SHUT_WR)
+        assert conn.read_to_end().endswith(b"+QUEUED\r\n*2\r\n" + SUBSCRIBED + UNSUBSCRIBED + b"+PONG\r\n")
 
 
 def test_tls_on_both_sides(farm, serve, ca, pair):
