@@ -2,7 +2,10 @@
 
 #define DRY_MANY 16 /* more than one part in so many of the time, and the queue is made longer; ... */
 #define DRY_FEW 32  /* ... less, and it is made shorter ... */
-#define SHORTER 16  /* ... by one part in so many */
+#define SHORTER 16U /* ... by one part in so many */
+#define DRY_HARDLY 256 /* less than one part in so many, ... */
+#define SLACK 4        /* ... and so often in a row: then it is made shorter by twice as much each time, ... */
+#define SLACK_DOUBLED 3 /* ... so often */
 #define WORK_MORE 8 /* one part in so many of the work may not have been known of */
 
 void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns)
@@ -69,6 +72,20 @@ uint64_t window_base_ns(const struct send_window *window)
     return now < before ? now : before;
 }
 
+/* By one part in how many. */
+static uint64_t shorter(const struct send_window *window)
+{
+    return window->n_slack <= SLACK ? SHORTER : SHORTER >> (window->n_slack - SLACK);
+}
+
+static void note_slack(struct send_window *window)
+{
+    if (window->dry_ns >= window->waited_ns / DRY_HARDLY)
+        window->n_slack = 0;
+    else if (window->n_slack < SLACK + SLACK_DOUBLED)
+        window->n_slack++;
+}
+
 static void judge(struct send_window *window)
 {
     uint64_t queue = WINDOW_QUEUE_NS + window->more_ns;
@@ -77,10 +94,11 @@ static void judge(struct send_window *window)
     else if (window->dry_ns > window->waited_ns / DRY_MANY)
         queue += queue / 2;
     else if (window->dry_ns < window->waited_ns / DRY_FEW)
-        queue -= queue / SHORTER;
+        queue -= queue / shorter(window);
     uint64_t most = window->is_sender_full ? WINDOW_QUEUE_FULL_NS : WINDOW_QUEUE_MOST_NS;
     queue = queue < most ? queue : most;
     window->more_ns = queue > WINDOW_QUEUE_NS ? queue - WINDOW_QUEUE_NS : 0;
+    note_slack(window);
     window->waited_ns = window->dry_ns = 0;
     window->n_answers = 0;
 }

@@ -6,7 +6,8 @@
  * keep a known amount standing in it.) The second is what somebody else's request then waits for: WINDOW_QUEUE_NS where
  * that keeps Redis busy. Where it does not the queue grows until it does, up to WINDOW_QUEUE_MOST_NS: Redis takes in what has
  * come, and answers it all at once; and on a machine whose processors are all wanted weir or Redis is away for milliseconds,
- * in which a short queue comes to its end. (As Linux' dynamic queue limits: starvation lengthens, slack shortens.) Where
+ * in which a short queue comes to its end. (As Linux' dynamic queue limits: starvation lengthens, slack shortens; and lasting slack ever faster,
+ * since what made the queue long is over.) Where
  * Redis has nothing to do because this thread is never without work a longer queue helps only so far as it makes larger
  * batches.
  * Time is an argument; one thread.
@@ -47,6 +48,7 @@ struct send_window {
     uint64_t epoch_ns;    /* when the one that runs began */
     uint64_t probe_at_ns; /* when something is to be measured again; 0: at once */
     uint64_t more_ns;     /* the queue beyond WINDOW_QUEUE_NS */
+    uint32_t n_slack;     /* periods in a row in which Redis hardly ever had nothing to do; counted up to a few */
     bool is_sender_full;  /* the thread that sends has no time left */
     struct window_news last;
     /* Of the period that runs, without that one: */
