@@ -47,11 +47,17 @@ static bool is_free(const struct client *client, uint64_t now_ns)
            node_is_paused(front_home_node(client->front), now_ns) || is_blocked(client);
 }
 
+/* Its next request waits for its turn: then its replies need not hurry before those of who waits for nothing. */
+static void set_held_up(struct client *client, bool is_held_up)
+{
+    client->rider.is_held_up = client->link.is_patient = is_held_up;
+}
+
 void pacing_begin(struct client *client, struct pace *pace)
 {
     uint64_t now_ns = client->front->loop->now_ns;
     bool has_turns = client->front->rules->has_turns;
-    client->rider.is_held_up = false;
+    set_held_up(client, false);
     *pace = (struct pace){.kind = has_turns && client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
     if (pace->kind == PACE_ALONE)
         pace->left = UINT32_MAX;
@@ -75,7 +81,7 @@ static struct paced *need_paced(struct client *client, uint64_t now_ns)
 
 static void hold_up(struct client *client, struct paced *paced, enum pace_kind kind, uint64_t now_ns)
 {
-    client->rider.is_held_up = true;
+    set_held_up(client, true);
     if (kind == PACE_SEVERAL)
         schedule_wait(paced, now_ns);
     else
@@ -92,7 +98,7 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
     }
     if (clock_ns() - pace->began_ns < PACING_TURN_NS)
         return false;
-    client->rider.is_held_up = true;
+    set_held_up(client, true);
     link_wake(&client->link);
     return true;
 }
@@ -204,16 +210,20 @@ static void look_at_thread(struct front *front, struct schedule *schedule)
     pacing->thread_ns = thread_ns;
 }
 
-void pacing_on_turn(struct loop *loop)
+/* True: several subjects send, and those who have had to wait do not keep the others waiting. */
+bool pacing_on_turn(struct loop *loop)
 {
     struct front *front = loop->owner;
+    bool are_several = false;
     for (size_t i = 0; i < front->nodes.n; i++) {
         struct lanes *lanes = &front->nodes.rows[i].lanes;
         bool is_open = !mixture_is(&lanes_node(lanes)->contention.subjects, loop->now_ns) ||
                        node_is_paused(lanes_node(lanes), loop->now_ns);
         look_at_thread(front, &lanes->base.schedule);
         schedule_turn(&lanes->base.schedule, is_open, loop->now_ns);
+        are_several |= !is_open;
     }
+    return are_several;
 }
 
 bool pacing_is_unsettled(struct loop *loop)

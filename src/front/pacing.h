@@ -63,7 +63,7 @@ void pacing_leave(struct client *client);
 
 void pacing_init(struct front *front);
 void pacing_close(struct front *front); /* when no client is left */
-void pacing_on_turn(struct loop *loop);
+bool pacing_on_turn(struct loop *loop);
 bool pacing_is_unsettled(struct loop *loop);
 
 #endif

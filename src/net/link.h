@@ -80,6 +80,7 @@ struct link {
     bool is_congested : 1;
     bool is_finishing : 1;
     bool is_parting : 1;
+    bool is_patient : 1; /* its owner's: its output is not written before woken links are called (loop.on_turn) */
 };
 
 /* NULL: not in TLS. */

@@ -10,14 +10,18 @@
 #define TRIM_BYTES 1048576 /* less is not worth a walk through the heap by malloc_trim */
 #define TRIM_MS 1000
 
-static void flush_rank(struct list *dirty)
+/* `is_all`: the patient ones too. */
+static void flush_rank(struct list *dirty, bool is_all)
 {
     struct list now;
     list_take_all(&now, dirty);
     while (!list_is_empty(&now)) {
         struct link *link = container_of(now.next, struct link, dirty);
         list_take(&link->dirty);
-        link_flush(link);
+        if (is_all || !link->is_patient)
+            link_flush(link);
+        else
+            list_push(dirty, &link->dirty);
     }
 }
 
@@ -79,17 +83,23 @@ static bool has_work(const struct loop *loop)
     return !list_is_empty(&loop->woken) || has_output(loop) || !list_is_empty(&loop->closed);
 }
 
+static void flush(struct loop *loop, bool is_all)
+{
+    if (!has_output(loop))
+        return;
+    loop->writing_ns = clock_ns();
+    for (int rank = 0; rank < RANK_COUNT; rank++)
+        flush_rank(&loop->dirty[rank], is_all);
+    loop->written_ns = clock_ns();
+}
+
 static void settle(struct loop *loop)
 {
-    if (loop->on_turn != NULL)
-        loop->on_turn(loop);
+    bool is_urgent = loop->on_turn != NULL && loop->on_turn(loop);
+    if (is_urgent && !list_is_empty(&loop->woken))
+        flush(loop, false);
     wake_all(loop);
-    if (has_output(loop)) {
-        loop->writing_ns = clock_ns();
-        for (int rank = 0; rank < RANK_COUNT; rank++)
-            flush_rank(&loop->dirty[rank]);
-        loop->written_ns = clock_ns();
-    }
+    flush(loop, true);
     if (loop->on_written != NULL)
         loop->on_written(loop);
     bury(loop);

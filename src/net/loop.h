@@ -3,8 +3,9 @@
  *
  * In a turn the loop waits, and tells links and listeners what has come (net/poller.h): handlers only append output and
  * mark links. Then it calls on_wake of the links that asked for it, writes each dirty lane once, and then each dirty
- * client once. So what all clients sent in a turn is one write to Redis, which is made before replies are written. No
- * timer delays any output.
+ * client once. So what all clients sent in a turn is one write to Redis, which is made before replies are written. Only
+ * where on_turn says that woken links have much to do are links that are not patient written before it, too. No timer
+ * delays any output.
  *
  * Timers, signals and what other threads send are libuv's. Its loop is the outer one: the turns are taken where it would
  * begin to wait, until something of its own is due.
@@ -55,12 +56,12 @@ struct loop {
     struct histo turns;  /* how long turns that wrote something took: input that came meanwhile waited for that long */
     uint64_t now_ns;     /* the clock, read after the newest data was read; what handlers use as the time */
     uint64_t turn_ns;    /* when the first data of this turn was read; 0: none has been */
-    uint64_t writing_ns; /* when the lanes' output began to be written last ... */
+    uint64_t writing_ns; /* when output began to be written last ... */
     uint64_t written_ns; /* ... and when all output had been */
     /* All dirty links have been written, as far as their sockets took it. May be NULL. */
     void (*on_written)(struct loop *loop);
-    /* In every turn, before woken links are called. May be NULL. */
-    void (*on_turn)(struct loop *loop);
+    /* In every turn, before woken links are called. True: what is there is not to wait for them. May be NULL. */
+    bool (*on_turn)(struct loop *loop);
     /* Is another turn to follow at once? May be NULL. */
     bool (*is_unsettled)(struct loop *loop);
     void *owner;                     /* for these */
