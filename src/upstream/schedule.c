@@ -4,7 +4,8 @@
 
 #define UNKNOWN_MOST 32 /* requests of somebody none of whose has been answered */
 #define DEBT_MOST_NS (int64_t)(5 * NS_PER_MS)
-#define BUSY_FACTOR 32 /* patience with a server that answers nobody */
+#define SPARSE_CREDIT 8 /* who has credit for one part in so many of a quantum has it because it sends little */
+#define BUSY_FACTOR 32  /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
 
 /* Where the window has grown, to wake somebody for a little of it would cost more than it is worth. */
@@ -238,6 +239,17 @@ uint32_t schedule_room_alone(const struct paced *paced)
     return paced->requests < most ? (uint32_t)most - paced->requests : 0;
 }
 
+/*
+ * While others wait it has sent a little without having waited, and has credit left: it asks for less than its share, as far
+ * as is known.
+ */
+static bool is_sparse(const struct backlog *backlog, uint32_t n)
+{
+    uint64_t little_ns = SCHEDULE_QUANTUM_NS * backlog->weight / SCHEDULE_WEIGHT / 2;
+    return !list_is_empty(&backlog->schedule->round) && n > 0 && n * backlog->cost_ns <= little_ns &&
+           backlog->credit_ns > quantum_ns(backlog) / SPARSE_CREDIT;
+}
+
 void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
 {
     struct backlog *backlog = paced->backlog;
@@ -256,6 +268,8 @@ void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
     paced->granted -= of_grant;
     schedule->promised_ns -= of_grant * paced->grant_ns;
     charge(backlog, (n - of_grant) * backlog->cost_ns);
+    if (is_sparse(backlog, n - of_grant))
+        window_note_sparse(&schedule->window);
     schedule_lesson_sent(backlog, n, now_ns);
     schedule_watch_sent(schedule);
 }

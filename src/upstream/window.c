@@ -1,12 +1,13 @@
 #include "upstream/window.h"
 
-#define DRY_MANY 16 /* more than one part in so many of the time, and the queue is made longer; ... */
-#define DRY_FEW 32  /* ... less, and it is made shorter ... */
-#define SHORTER 16U /* ... by one part in so many */
-#define DRY_HARDLY 256 /* less than one part in so many, ... */
-#define SLACK 4        /* ... and so often in a row: then it is made shorter by twice as much each time, ... */
+#define DRY_MANY 16     /* more than one part in so many of the time, and the queue is made longer; ... */
+#define DRY_FEW 32      /* ... less, and it is made shorter ... */
+#define SHORTER 16U     /* ... by one part in so many */
+#define SPARSE 2        /* so many times these parts while somebody sends little */
+#define DRY_HARDLY 256  /* less than one part in so many, ... */
+#define SLACK 4         /* ... and so often in a row: then it is made shorter by twice as much each time, ... */
 #define SLACK_DOUBLED 3 /* ... so often */
-#define WORK_MORE 8 /* one part in so many of the work may not have been known of */
+#define WORK_MORE 8     /* one part in so many of the work may not have been known of */
 
 void window_note(struct send_window *window, uint64_t took_ns, uint64_t now_ns)
 {
@@ -89,16 +90,18 @@ static void note_slack(struct send_window *window)
 static void judge(struct send_window *window)
 {
     uint64_t queue = WINDOW_QUEUE_NS + window->more_ns;
+    uint64_t part = window->n_sparse > 0 ? SPARSE * window->waited_ns : window->waited_ns;
     if (window->dry_ns > window->waited_ns / 2)
         queue *= 2;
-    else if (window->dry_ns > window->waited_ns / DRY_MANY)
+    else if (window->dry_ns > part / DRY_MANY)
         queue += queue / 2;
-    else if (window->dry_ns < window->waited_ns / DRY_FEW)
+    else if (window->dry_ns < part / DRY_FEW)
         queue -= queue / shorter(window);
     uint64_t most = window->is_sender_full ? WINDOW_QUEUE_FULL_NS : WINDOW_QUEUE_MOST_NS;
     queue = queue < most ? queue : most;
     window->more_ns = queue > WINDOW_QUEUE_NS ? queue - WINDOW_QUEUE_NS : 0;
     note_slack(window);
+    window->n_sparse -= window->n_sparse > 0;
     window->waited_ns = window->dry_ns = 0;
     window->n_answers = 0;
 }

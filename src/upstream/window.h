@@ -5,11 +5,12 @@
  * queue of one's own making is not taken for distance. (The idea is that of TCP Vegas and BBR: measure the path empty, and
  * keep a known amount standing in it.) The second is what somebody else's request then waits for: WINDOW_QUEUE_NS where
  * that keeps Redis busy. Where it does not the queue grows until it does, up to WINDOW_QUEUE_MOST_NS: Redis takes in what has
- * come, and answers it all at once; and on a machine whose processors are all wanted weir or Redis is away for milliseconds,
- * in which a short queue comes to its end. (As Linux' dynamic queue limits: starvation lengthens, slack shortens; and lasting slack ever faster,
- * since what made the queue long is over.) Where
- * Redis has nothing to do because this thread is never without work a longer queue helps only so far as it makes larger
- * batches.
+ * come, and answers it all at once; and on a machine whose processors are all wanted weir or Redis is away for
+ * milliseconds, in which a short queue comes to its end. (As Linux' dynamic queue limits: starvation lengthens, slack
+ * shortens; and lasting slack ever faster, since what made the queue long is over.) How busy is a choice: a long queue
+ * serves who waits for turns, and is paid for by who sends little and need not wait. While there is such a one Redis may
+ * have nothing to do for twice as much of the time. And where that is because this thread is never without work a longer
+ * queue helps only so far as it makes larger batches.
  * Time is an argument; one thread.
  */
 #ifndef WEIR_UPSTREAM_WINDOW_H
@@ -22,17 +23,18 @@
 
 #define WINDOW_QUEUE_NS (150 * NS_PER_US)
 #define WINDOW_QUEUE_MOST_NS (20 * NS_PER_MS)
-#define WINDOW_QUEUE_FULL_NS (600 * NS_PER_US) /* at most, where it is weir that cannot do more */
-#define WINDOW_BASE_NS (50 * NS_PER_US)        /* taken for the base time until one has been measured */
-#define WINDOW_GREETING_NS (250 * NS_PER_US)   /* ... and more where a greeting takes more than this, ... */
-#define WINDOW_PING_NS (500 * NS_PER_US)       /* ... or a PING, which others' work may hold up, ... */
-#define WINDOW_GREETED_MOST_NS (500 * NS_PER_MS) /* ... but no more than that, since Redis may have been busy, ... */
+#define WINDOW_QUEUE_FULL_NS (600 * NS_PER_US)     /* at most, where it is weir that cannot do more */
+#define WINDOW_BASE_NS (50 * NS_PER_US)            /* taken for the base time until one has been measured */
+#define WINDOW_GREETING_NS (250 * NS_PER_US)       /* ... and more where a greeting takes more than this, ... */
+#define WINDOW_PING_NS (500 * NS_PER_US)           /* ... or a PING, which others' work may hold up, ... */
+#define WINDOW_GREETED_MOST_NS (500 * NS_PER_MS)   /* ... but no more than that, since Redis may have been busy, ... */
 #define WINDOW_PINGED_MOST_NS WINDOW_QUEUE_MOST_NS /* ... or be kept busy so that it seems far */
-#define WINDOW_EPOCH_NS (2 * NS_PER_S)         /* the base time is the least of this epoch and the one before */
-#define WINDOW_PROBE_NS (100 * NS_PER_MS)      /* without a measurement for so long one is to be made, ... */
-#define WINDOW_PROBE_MOST_NS (5 * NS_PER_S)    /* ... at the latest after so long */
-#define WINDOW_PROBE_PART 100                  /* of the time may be spent on them, one part in so many */
-#define WINDOW_PERIOD_NS (10 * NS_PER_MS)      /* of waiting, after which the queue is judged, ... */
+#define WINDOW_EPOCH_NS (2 * NS_PER_S)             /* the base time is the least of this epoch and the one before */
+#define WINDOW_PROBE_NS (100 * NS_PER_MS)          /* without a measurement for so long one is to be made, ... */
+#define WINDOW_PROBE_MOST_NS (5 * NS_PER_S)        /* ... at the latest after so long */
+#define WINDOW_PROBE_PART 100                      /* of the time may be spent on them, one part in so many */
+#define WINDOW_PERIOD_NS (10 * NS_PER_MS)          /* of waiting, after which the queue is judged, ... */
+#define WINDOW_SPARSE 100                          /* periods for which it is remembered that somebody sends little */
 #define WINDOW_PERIOD_ANSWERS 8 /* ... if there was news so often: costs that have changed are known by then */
 
 /* What was answered at one time, after riders had waited for so long since the last one. */
@@ -49,6 +51,7 @@ struct send_window {
     uint64_t probe_at_ns; /* when something is to be measured again; 0: at once */
     uint64_t more_ns;     /* the queue beyond WINDOW_QUEUE_NS */
     uint32_t n_slack;     /* periods in a row in which Redis hardly ever had nothing to do; counted up to a few */
+    uint32_t n_sparse;    /* periods for which somebody is still taken to send little */
     bool is_sender_full;  /* the thread that sends has no time left */
     struct window_news last;
     /* Of the period that runs, without that one: */
@@ -68,6 +71,12 @@ void window_note_answer(struct send_window *window, uint64_t took_ns);
 
 /* PING took so long lately, at least. 0: that is not known. */
 void window_note_ping(struct send_window *window, uint64_t took_ns);
+
+/* Somebody has sent who did not have to wait, while others do: a sparse flow, as fq_codel calls it. */
+static inline void window_note_sparse(struct send_window *window)
+{
+    window->n_sparse = WINDOW_SPARSE;
+}
 
 /* Should the queue be let run dry for once, so that the next request finds nothing before it? */
 static inline bool window_must_probe(const struct send_window *window, uint64_t now_ns)

@@ -140,6 +140,41 @@ static void the_queue_becomes_short_again(void **state)
     close_server();
 }
 
+/* What is the longest queue that tenants who flood have lately, and how busy is Redis, where weir is away for a moment now and then? */
+static struct found flood_with_pauses(bool has_sparse)
+{
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 2, CHEAP), open_tenant(2, 2, CHEAP), open_tenant(3, 1, CHEAP)};
+    struct found found = {0};
+    server->is_batching = true;
+    tenants[2]->is_flood = false;
+    server->weirs = (struct absence){.period_ns = 3 * NS_PER_MS, .away_ns = 400 * NS_PER_US};
+    for (unsigned i = 0; i < 100000; i++) {
+        if (i == 50000)
+            server->worked_ns = 0;
+        turn(tenants, 3);
+        if (has_sparse && i % 50 == 0)
+            ask(tenants[2], 0, 1);
+        uint64_t queue_ns = i > 50000 ? window_size_ns(&server->schedule.window) : 0;
+        found.queue_ns = queue_ns > found.queue_ns ? queue_ns : found.queue_ns;
+    }
+    found.busy = (double)server->worked_ns / (double)(server->now_ns - NS_PER_S) * 2;
+    for (unsigned i = 0; i < 3; i++)
+        close_tenant(tenants[i]);
+    close_server();
+    return found;
+}
+
+/* The queue serves who waits; who sends little, and need not, pays for it. */
+static void the_queue_is_shorter_beside_who_sends_little(void **state)
+{
+    (void)state;
+    struct found alone = flood_with_pauses(false), beside = flood_with_pauses(true);
+    if (beside.queue_ns >= alone.queue_ns * 3 / 4 || beside.busy < 0.8)
+        fail_msg("%lu of %lu us, busy %.3f of %.3f", beside.queue_ns / 1000, alone.queue_ns / 1000, beside.busy,
+                 alone.busy);
+}
+
 /* One asks for something that takes hundreds of times as long: that is not taken for a processor that is away. */
 static void costs_that_change_make_no_long_queue(void **state)
 {
@@ -344,6 +379,7 @@ int main(void)
         cmocka_unit_test(redis_is_busy_though_it_is_far),
         cmocka_unit_test(redis_is_busy_where_processors_are_wanted),
         cmocka_unit_test(the_queue_becomes_short_again),
+        cmocka_unit_test(the_queue_is_shorter_beside_who_sends_little),
         cmocka_unit_test(costs_that_change_make_no_long_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
