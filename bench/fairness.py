@@ -17,7 +17,8 @@ alone. The driver is one Python process, and its own unpunctuality is in every f
 as if they were on other machines. "peak" is the most memory that weir had in any round.
 
 On a machine that does other work too, p99 is easily that work's: see that quiet is well below 1 ms, or use --realtime:
-weir, Redis and the ordinary clients then come before everything else, and the neighbours after them and before the rest.
+the ordinary clients then come before everything else, so that what is measured is not how late they are themselves, after
+them weir and Redis, and the neighbours before the rest.
 A round is thrown away and measured again, at most as many as are asked for, when others had too much of the machine.
 
 This measures and does not judge: it exits with 0.
@@ -218,7 +219,7 @@ class Bench:
         self.ordinary.start()
         self.orders.recv()
         if args.realtime:
-            machine.put_first(self.ordinary.pid)
+            machine.put_first(self.ordinary.pid, machine.FIRST + 1)
 
     def measure(self, endpoint, seconds, neighbours=()):
         """What the ordinary clients say, and what others had of the machine meanwhile."""

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Two tenants of one Redis that has more to do than it can: 1,000 connections of one, 10 of the other.
+"""Two tenants of one Redis that has more to do than it can: 2,000 connections of one, 20 of the other.
 
 Both count the bits of a large value, without a pause and each connection one at a time, so that Redis is what is
 shared. They come from different addresses and so are two subjects. What counts is how many commands of each are
@@ -17,9 +17,10 @@ from machine import Stretch, end_when_told, is_realtime
 from rig import Endpoint, Failed, Rig, make_weir
 from rounds import by_name, kept, options, turns
 
-MANY, FEW = ("127.0.1.1", 1000), ("127.0.1.2", 10)  # address, connections
+# Address, connections. Fewer could not ask for three quarters of Redis while their last answers travel.
+MANY, FEW = ("127.0.1.1", 2000), ("127.0.1.2", 20)
 VALUE_BYTES = 256 << 10  # some tens of microseconds of Redis' time
-WARM_UP = 1.0  # seconds until a thousand connections are open and served by turns
+WARM_UP = 2.0  # seconds until all connections are open and served by turns
 BUSY = 0.9  # of its core: below it Redis is not what the tenants share
 
 EQUAL, WEIGHTED = "weir", "weir, 3:1"
