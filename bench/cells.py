@@ -10,6 +10,7 @@ UNDER_WAY_MAX = 256 << 20  # bytes of values asked for at a time: what is beyond
 
 BEST_PEER = "best peer"
 SHORT_LIVES = "connect, PING, QUIT c50"
+SHORTER_LIVES = "connect, PING c50"  # nutcracker does not answer QUIT
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ def odd_cells():
     for pipeline in (1, 16):
         yield Cell(f"RESP3 GET 16 B c50 P{pipeline}", get(16, 50, pipeline, flags=("-3",)))
     yield Cell(SHORT_LIVES, Load(("PING", "+", "QUIT"), 50, flags=("-C",)), (), True)
+    yield Cell(SHORTER_LIVES, Load(("PING",), 50, flags=("-C",)))
 
 
 def partly_loaded(percent):
