@@ -224,6 +224,9 @@ void lane_choice_abandon(struct client *client)
     list_take(&client->rider.waiting);
     client->rider.lane = NULL;
     client->rider.in_flight = 0;
+    if (client->rider.wants_idle)
+        link_wake(&client->link);
+    client->rider.wants_idle = false;
     pacing_forget(client);
     client->has_private_lane = client->is_urgent = client->is_dressed = false;
     if (client->extra != NULL)
