@@ -63,6 +63,7 @@ struct passage {
 struct ending {
     struct probe probe;
     struct client *client;
+    uint32_t call; /* position of the call that it asks about, the oldest of the client's lane */
 };
 
 /* Where a client speaks from; ip has family 0 on a unix socket. */

@@ -7,45 +7,59 @@
 #include "front/feed.h"
 #include "front/lane_choice.h"
 
-/* Is a command of its in Redis that may block? */
-static bool may_wait_in_redis(const struct client *client)
+/* Has Redis come to a command of its that may block? */
+static bool waits_in_redis(const struct client *client)
 {
-    return client->has_private_lane && client->rider.lane != NULL && lane_may_wait(client->rider.lane);
+    return client->has_private_lane && client->rider.lane != NULL && lane_waits(client->rider.lane);
 }
 
+static void end_waiting(struct client *client);
+
 /*
- * What Redis has not answered by now blocks; on a connection of its own the client would be gone. Where it has answered
- * the client has what follows answered too.
+ * What Redis has not answered by now blocks, if it has had it all the time; on a connection of its own the client would be
+ * gone. Where it has answered the client has what follows answered too.
  */
 static void on_probe_over(struct probe *probe)
 {
-    struct client *client = container_of(probe, struct ending, probe)->client;
-    if (!may_wait_in_redis(client))
+    const struct ending *ending = container_of(probe, struct ending, probe);
+    struct client *client = ending->client;
+    if (!waits_in_redis(client))
         return;
-    client->is_leaving = true; /* nothing behind it is carried out: its answer would stand where this one's is missing */
+    if (client->rider.lane->calls.head != ending->call) {
+        end_waiting(client);
+        return;
+    }
+    client->is_leaving =
+        true; /* nothing behind it is carried out: its answer would stand where this one's is missing */
     lane_choice_abandon(client);
     link_finish(&client->link);
+}
+
+/* Out of memory: NULL, and the client is closed. */
+static struct ending *need_ending(struct client *client)
+{
+    struct extra *extra = client_need_extra(client);
+    if (extra == NULL || extra->ending != NULL)
+        return extra != NULL ? extra->ending : NULL;
+    extra->ending = malloc(sizeof *extra->ending);
+    if (extra->ending == NULL) {
+        client_close_starved(client);
+        return NULL;
+    }
+    extra->ending->client = client;
+    extra->ending->probe.on_over = on_probe_over;
+    list_init(&extra->ending->probe.in_prober);
+    return extra->ending;
 }
 
 /* A command of a client that has gone must not wait in Redis: it could take an element for nobody. */
 static void end_waiting(struct client *client)
 {
-    if (!may_wait_in_redis(client))
+    struct ending *ending = waits_in_redis(client) ? need_ending(client) : NULL;
+    if (ending == NULL)
         return;
-    struct extra *extra = client_need_extra(client);
-    if (extra == NULL)
-        return;
-    if (extra->ending == NULL) {
-        extra->ending = malloc(sizeof *extra->ending);
-        if (extra->ending == NULL) {
-            client_close_starved(client);
-            return;
-        }
-        extra->ending->client = client;
-        extra->ending->probe.on_over = on_probe_over;
-        list_init(&extra->ending->probe.in_prober);
-    }
-    struct lane *lane = prober_start(&nodes_row_of(client->rider.lane)->prober, &extra->ending->probe);
+    ending->call = client->rider.lane->calls.head;
+    struct lane *lane = prober_start(&nodes_row_of(client->rider.lane)->prober, &ending->probe);
     if (lane != NULL)
         lane_wait(lane, &client->rider);
 }

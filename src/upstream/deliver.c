@@ -21,6 +21,13 @@ static void wake_if_idle(struct rider *rider)
     link_wake(rider_link(rider));
 }
 
+/* What comes next may wait in Redis, and the client has closed its side. */
+static void wake_if_gone(const struct lane *lane, struct rider *rider)
+{
+    if (rider->is_gone && lane_waits(lane))
+        link_wake(rider_link(rider));
+}
+
 /* May a push come at all? */
 static bool may_push(const struct lane *lane)
 {
@@ -58,6 +65,7 @@ static void finish_oldest(struct lane *lane)
     if ((done.flags & CALL_ENDS_RUN) != 0)
         end_run(lane, done.rider);
     wake_if_idle(done.rider);
+    wake_if_gone(lane, done.rider);
 }
 
 /* `n` requests of the oldest call. */

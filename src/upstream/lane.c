@@ -408,6 +408,11 @@ bool lane_may_wait(const struct lane *lane)
     return false;
 }
 
+bool lane_waits(const struct lane *lane)
+{
+    return !calls_is_empty(&lane->calls) && (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
+}
+
 bool lane_has_others_waiting(const struct lane *lane)
 {
     for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++) {

@@ -289,6 +289,9 @@ uint64_t lane_owes_ns(const struct lane *lane, uint64_t now_ns);
 /* Is a call in flight that may wait in Redis for long? */
 bool lane_may_wait(const struct lane *lane);
 
+/* The same of the oldest call: all before it has been answered. */
+bool lane_waits(const struct lane *lane);
+
 /* Does anybody wait behind the reply that is being read? */
 bool lane_has_others_waiting(const struct lane *lane);
 

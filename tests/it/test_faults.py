@@ -927,6 +927,30 @@ def test_half_close_with_blocking_commands(redis, weir):
     assert redis.call("LPOP", "q") == b"kept"
 
 
+def test_half_close_far_before_a_blocking_command(redis, weir):
+    """Whether it blocks is not known before Redis comes to it; and until then the client may take its time."""
+    redis.call("SET", "dear", b"x" * 200_000)
+    redis.call("SET", "large", b"x" * 200_000)
+    end = b":1\r\n*2\r\n$1\r\nq\r\n$1\r\na\r\n$3\r\nend\r\n"
+    behind = pipeline("RPUSH q a", "BLPOP q 1", "ECHO end")
+    assert half_closed(weir, encode("BITCOUNT", "dear") * 3000 + behind) == b":800000\r\n" * 3000 + end
+    many = pipeline("MULTI", *["ECHO aaaaaaaaaa"] * 10_000, "EXEC")
+    assert half_closed(weir, many + behind).endswith(end)
+    with weir.connect() as conn:
+        conn.send(encode("GET", "large") * 50 + behind)
+        conn.sock.shutdown(socket.SHUT_WR)
+        for _ in range(50):
+            assert len(conn.read()) == 200_000
+        assert conn.read_to_end() == end
+
+
+@pytest.mark.parametrize("before", (["NOSUCH"], ["GET k"]), ids=("aborted", "watched"))
+def test_half_close_behind_a_login_that_exec_does_not_carry_out(before, redis, weir):
+    redis.call("ACL", "SETUSER", "other", "on", ">secret", "+@all", "~*")
+    data = pipeline("WATCH k", "SET k 2", "MULTI", *before, "AUTH other secret", "EXEC")
+    assert half_closed(weir, data) == half_closed(redis, data)
+
+
 def test_half_close_before_the_replies_come(fake, front):
     """However late they are."""
     with front.connect() as conn:
