@@ -37,11 +37,24 @@ static bool is_mark(enum effect effect)
     return effect == EFFECT_TRACKING || effect == EFFECT_NO_EVICT || effect == EFFECT_NO_TOUCH;
 }
 
+/*
+ * Who monitors already, and may, gets no answer to another MONITOR, and whoever may not an error: whether there is one only
+ * Redis can tell. Where it is always an error it is like any other.
+ */
+static bool is_monitor_again(const struct client *client, const struct request *request)
+{
+    const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
+    if (request->command->flow != FLOW_MONITOR || lane == NULL || !lane->is_monitoring)
+        return false;
+    bool is_refused = request->argc != 1 || (lane_is_subscribed(lane) && lane->key.protocol != 3 && !lane->is_unsure);
+    return !is_refused;
+}
+
 static bool makes_raw(const struct client *client, const struct request *request)
 {
     if (transaction_is_open(&client->transaction))
         return request_effect(request) == EFFECT_EXEC && request->argc == 1 && client->transaction.is_raw;
-    return request->command->flow == FLOW_RAW;
+    return request->command->flow == FLOW_RAW || is_monitor_again(client, request);
 }
 
 bool special_is_plain(const struct client *client, const struct request *request)
@@ -79,7 +92,7 @@ bool special_must_wait(const struct client *client, const struct request *reques
     if (client->has_private_lane && lane_must_settle(client->rider.lane) && is_looked_at(client, request))
         return true;
     if (request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction))
-        return true; /* a second one is not answered */
+        return true; /* a second one may not be answered */
     enum effect effect = request_effect(request);
     bool is_special = request->command->flow != FLOW_ONE || effect != EFFECT_NONE;
     return makes_raw(client, request) || (is_special && transaction_must_settle(&client->transaction, effect));
@@ -456,13 +469,6 @@ static bool hides_login(const struct client *client, const struct request *reque
     return (ends_queue && (is_raw || heard_from(client) > 0)) || (client->is_raw && request_logs_in(request));
 }
 
-/* Nothing is sent, so nothing will be answered. */
-static bool ignore(struct client *client)
-{
-    reply_mode_take(&client->reply_mode);
-    return true;
-}
-
 static void close_hidden(struct client *client)
 {
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "it logs in where its replies cannot be told apart");
@@ -472,9 +478,6 @@ static void close_hidden(struct client *client)
 bool special_send(struct client *client, struct lane *lane, const struct request *request)
 {
     bool is_raw = client->is_raw || makes_raw(client, request);
-    if (!is_raw && request->command->flow == FLOW_MONITOR && !transaction_is_open(&client->transaction) &&
-        lane->is_monitoring)
-        return ignore(client); /* Redis says nothing to that */
     if (hides_login(client, request, is_raw)) {
         close_hidden(client);
         return true;

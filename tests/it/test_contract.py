@@ -1,5 +1,6 @@
 """The lane's contract: who shares a connection reads no reply of another's, and is nobody but who Redis says he is."""
 
+import re
 import socket
 import threading
 import time
@@ -387,6 +388,28 @@ def test_monitor_is_answered_once(farm):
         while "PONG" not in seen:
             seen.append(conn.read())
         assert [line for line in seen if line in ("OK", "PONG")] == ["OK", "OK", "PONG"]
+
+
+MONITORS_AGAIN = {
+    "words": ["MONITOR", "MONITOR x", "PING"],
+    "subscribed": ["MONITOR", "SUBSCRIBE a", "MONITOR", "PING"],
+    "rights": ["MONITOR", "AUTH blind secret", "MONITOR", "PING", "GET k", "MONITOR"],
+    "silent": ["MONITOR", "CLIENT REPLY SKIP", "MONITOR x", "MONITOR", "PING"],
+}
+
+
+@pytest.mark.parametrize("lanes", ("shared", "private"))
+@pytest.mark.parametrize("case", MONITORS_AGAIN)
+def test_monitor_again_is_answered_where_redis_answers(case, lanes, farm):
+    redis = farm.redis()
+    weir = farm.weir(redis, workers=1, lanes=lanes)
+    redis.call("ACL", "SETUSER", "blind", "on", ">secret", "+@all", "-monitor", "~*", "&*")
+    answers = []
+    for server in (redis, weir):
+        with server.connect() as conn:
+            conn.send(pipeline(*MONITORS_AGAIN[case], "QUIT"))
+            answers.append(re.sub(rb"\+\d+\.\d+ \[.*?\r\n", b"", conn.read_to_end()))
+    assert answers[0] == answers[1]
 
 
 def test_many_who_do_not_read_hold_others_up_no_longer_than_one(farm):
