@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #define UNKNOWN_MOST 32 /* requests of somebody none of whose has been answered */
-#define DEBT_MOST_NS (int64_t)(5 * NS_PER_MS)
+#define DEBT_MOST_NS (int64_t)(200 * NS_PER_MS) /* what a transaction, or what stood behind a blocking command, may take */
 #define SPARSE_CREDIT 8 /* who has credit for one part in so many of a quantum has it because it sends little */
 #define BUSY_FACTOR 32  /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
@@ -256,7 +256,7 @@ void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
     struct schedule *schedule = backlog->schedule;
     uint32_t of_grant = n < paced->granted ? n : paced->granted;
     if (schedule->work_ns == 0)
-        schedule->clean_ns = now_ns;
+        schedule->clean_ns = schedule->heard_ns = now_ns;
     if (backlog->under_way == 0) {
         backlog->moved_ns = now_ns;
         backlog->patience_ns = SCHEDULE_PATIENCE_NS;
@@ -292,6 +292,7 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
     uint32_t counted = n < paced->requests ? n : paced->requests;
     if (counted == 0)
         return;
+    schedule_note_heard(schedule, now_ns);
     uint64_t work = end_requests(paced, counted);
     schedule_watch(schedule, work, now_ns);
     backlog->moved_ns = now_ns;

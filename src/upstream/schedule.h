@@ -79,6 +79,8 @@ struct schedule {
     uint64_t promised_ns;      /* ... and granted, but not sent yet */
     uint64_t cost_ns;          /* of most requests, whoever's */
     uint64_t clean_ns;         /* when something was sent that found nothing of this worker's before it; 0: answered */
+    uint64_t heard_ns;         /* when something was answered last, or sent while nothing was under way */
+    uint64_t gap_ns;           /* the longest that nothing was answered lately, though something was under way */
     uint64_t probe_ns;         /* since when nobody is served until all is answered; 0: that is not so */
     uint64_t watched_ns;       /* since riders wait, until when the window knows of it; 0: nobody waits */
     uint64_t swept_ns;         /* when riders were last looked at that have sent nothing for a while */
@@ -201,12 +203,13 @@ void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
 /*
  * Probes: schedule_probe.c. Is it time for one? Then nobody is served until all has been answered, and after that one
  * request. It was answered, or another that found nothing before it, after so long, of which so much is taken for work. And
- * in each turn: neither a probe nor a lesson goes on for ever.
+ * in each turn: neither a probe nor a lesson goes on for ever; how long that may be depends on when something was answered.
  */
 void schedule_probe_begin(struct schedule *schedule, uint64_t now_ns);
 void schedule_probe_answered(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns,
                              uint64_t now_ns);
 void schedule_probe_look(struct schedule *schedule, uint64_t now_ns);
+void schedule_note_heard(struct schedule *schedule, uint64_t now_ns);
 
 /* Riders wait from now on; something was sent; so much was answered, or nobody waits any more: schedule_dry.c. */
 void schedule_watch_begin(struct schedule *schedule, uint64_t now_ns);

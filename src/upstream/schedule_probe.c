@@ -1,7 +1,11 @@
 /* How long the way is: the queue is let run dry for one request, which finds nothing before it. */
 #include "upstream/schedule.h"
 
-#define PROBE_NS (2 * NS_PER_MS)        /* for how long, and two windows, the queue is let run dry */
+#define PROBE_NS (2 * NS_PER_MS)        /* for how long, and two windows, the queue is let run dry; ... */
+#define SLOW_NS (10 * NS_PER_MS)        /* ... or from answer to answer, where commands take longer than that, ... */
+#define SLOW_WAYS 4                     /* ... which is not the way's, ... */
+#define PROBE_MOST_NS (1 * NS_PER_S)    /* ... but no longer than that */
+#define GAP_DECAY_NS (100 * NS_PER_MS)  /* in which a gap is forgotten by half, about */
 #define LESSON_MOST_NS (20 * NS_PER_MS) /* and so much longer once a lesson's requests have been sent */
 #define ALONE_MOST 4                    /* requests that may tell how long the way is */
 
@@ -36,14 +40,33 @@ void schedule_probe_answered(const struct backlog *backlog, uint32_t n, uint64_t
     end(schedule, now_ns);
 }
 
+void schedule_note_heard(struct schedule *schedule, uint64_t now_ns)
+{
+    uint64_t gap_ns = now_ns - schedule->heard_ns;
+    uint64_t left_ns = gap_ns < GAP_DECAY_NS ? schedule->gap_ns - schedule->gap_ns / 2 * gap_ns / GAP_DECAY_NS : 0;
+    schedule->gap_ns = gap_ns > left_ns ? gap_ns : left_ns;
+    schedule->heard_ns = now_ns;
+}
+
+/* Commands that take long are answered seldom: what is under way is waited for all the same, or it would never be known. */
+static bool is_slow(const struct schedule *schedule)
+{
+    return schedule->gap_ns > SLOW_NS && schedule->gap_ns > SLOW_WAYS * window_base_ns(&schedule->window);
+}
+
 void schedule_probe_look(struct schedule *schedule, uint64_t now_ns)
 {
     if (schedule->probe_ns == 0)
         return;
+    uint64_t since_ns = schedule->probe_ns;
     uint64_t most_ns = PROBE_NS + 2 * window_size_ns(&schedule->window);
+    if (is_slow(schedule)) {
+        since_ns = schedule->heard_ns > since_ns ? schedule->heard_ns : since_ns;
+        most_ns += 2 * schedule->gap_ns;
+    }
     if (schedule->lesson.of != NULL && schedule->lesson.sent > 0)
         most_ns += LESSON_MOST_NS;
-    if (now_ns - schedule->probe_ns <= most_ns)
+    if (now_ns - since_ns <= most_ns && now_ns - schedule->probe_ns <= PROBE_MOST_NS)
         return;
     if (schedule->lesson.of != NULL)
         schedule_lesson_end(schedule, now_ns);

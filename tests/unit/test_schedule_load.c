@@ -234,6 +234,32 @@ static void who_asks_for_what_is_dear_pays_for_it(void **state)
             check_dear(riders, dear_ns);
 }
 
+/* One command at a time on each connection, so dear that nothing could be let run dry for it in a moment. */
+static void what_is_very_dear_is_found_out_too(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 20, 17 * NS_PER_MS), open_tenant(2, 4, CHEAP)};
+    server->is_batching = true;
+    tenants[0]->is_flood = false;
+    for (unsigned i = 0; i < 600000; i++) {
+        if (i == 300000)
+            tenants[0]->answered = tenants[1]->answered = 0;
+        turn(tenants, 2);
+        for (unsigned rider = 0; rider < tenants[0]->n_riders; rider++)
+            if (tenants[0]->paced[rider]->requests == 0)
+                ask(tenants[0], rider, 1);
+        if (i % 1000 == 0)
+            schedule_tick(&server->schedule, server->now_ns);
+    }
+    double share = (double)time_of(tenants[1]) / (double)(time_of(tenants[0]) + time_of(tenants[1]));
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+    if (share < 0.35 || share > 0.65)
+        fail_msg("a share of %.3f", share);
+}
+
 #define KINDS 6
 
 static void tenants_of_all_kinds_have_the_same_time(void **state)
@@ -372,6 +398,7 @@ int main(void)
         cmocka_unit_test(how_far_it_is_is_guessed),
         cmocka_unit_test(a_full_thread_makes_no_long_queue),
         cmocka_unit_test(who_asks_for_what_is_dear_pays_for_it),
+        cmocka_unit_test(what_is_very_dear_is_found_out_too),
         cmocka_unit_test(tenants_of_all_kinds_have_the_same_time),
         cmocka_unit_test(who_changes_what_it_asks_for_wins_little),
         cmocka_unit_test(a_lesson_that_is_not_answered_ends),
