@@ -74,6 +74,8 @@ static struct paced *need_paced(struct client *client, uint64_t now_ns)
     if (paced == NULL)
         return NULL;
     const struct policy *policy = client->bound;
+    if (paced->slice == 0)
+        paced->slice = PACING_SLICE;
     schedule_set(paced, policy != NULL ? policy->weight : POLICY_WEIGHT, policy != NULL && policy->is_low);
     start_timer(client->front, false);
     return paced;
@@ -89,6 +91,19 @@ static void hold_up(struct client *client, struct paced *paced, enum pace_kind k
     start_timer(client->front, true);
 }
 
+/* What weir itself answers may take it long: then the clock is looked at more often. */
+static void fit_slice(struct paced *paced, uint64_t took_ns)
+{
+    if (paced == NULL)
+        return;
+    if (took_ns > 2 * PACING_TURN_NS)
+        paced->slice >>= 1;
+    else if (paced->slice <= PACING_SLICE / 2)
+        paced->slice = (uint8_t)(2 * paced->slice);
+    if (paced->slice == 0)
+        paced->slice = 1;
+}
+
 /* So that others of this worker are not kept waiting by one whose requests are all here. */
 static bool has_had_its_time(struct client *client, struct pace *pace)
 {
@@ -96,10 +111,12 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
         pace->began_ns = client->front->loop->now_ns;
         return false;
     }
-    if (clock_ns() - pace->began_ns < PACING_TURN_NS)
+    uint64_t took_ns = clock_ns() - pace->began_ns;
+    if (took_ns < PACING_TURN_NS)
         return false;
+    fit_slice(paced_of(client), took_ns);
     set_held_up(client, true);
-    link_wake(&client->link);
+    link_wake_again(&client->link);
     return true;
 }
 
@@ -118,7 +135,7 @@ bool pacing_ask(struct client *client, struct pace *pace)
     if (paced == NULL)
         return true;
     uint32_t room = pace->kind == PACE_SEVERAL ? schedule_room(paced, now_ns) : schedule_room_alone(paced);
-    pace->left = room < PACING_SLICE ? room : PACING_SLICE;
+    pace->left = room < paced->slice ? room : paced->slice;
     pace->is_used = !is_first || room > 0;
     if (room == 0)
         hold_up(client, paced, pace->kind, now_ns);

@@ -15,7 +15,7 @@
 #include "front/client.h"
 
 #define PACING_TURN_NS (50 * NS_PER_US) /* of a worker's time for one client, while others send too */
-#define PACING_SLICE 64                 /* requests taken before the clock is looked at */
+#define PACING_SLICE 64                 /* requests taken before the clock is looked at, or fewer where they take long */
 
 enum pace_kind {
     PACE_ALONE,   /* nobody else sends */

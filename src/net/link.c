@@ -319,6 +319,12 @@ void link_wake(struct link *link)
         list_push(&link_loop(link)->woken, &link->woken);
 }
 
+void link_wake_again(struct link *link)
+{
+    if (link->state != LINK_CLOSED && list_is_empty(&link->woken))
+        list_push(&link_loop(link)->again, &link->woken);
+}
+
 /* ---- opening and closing ---- */
 
 static void open_on(struct link *link, struct loop *loop, enum rank rank, int fd, bool is_unix,

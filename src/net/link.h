@@ -149,6 +149,9 @@ void link_pause(struct link *link); /* stop reading */
 void link_resume(struct link *link);
 void link_wake(struct link *link); /* on_wake follows, later in this turn or at the start of the next */
 
+/* The same, after those for whom link_wake was called, and after others of its kind: LOOP_AGAIN_NS for all of them in a turn. */
+void link_wake_again(struct link *link);
+
 /* Stop reading and send what is pending; then on_end with status 0 follows. */
 void link_finish(struct link *link);
 

@@ -25,18 +25,33 @@ static void flush_rank(struct list *dirty, bool is_all)
     }
 }
 
+static bool is_any_woken(const struct loop *loop)
+{
+    return !list_is_empty(&loop->woken) || !list_is_empty(&loop->again);
+}
+
+static void wake_first(struct list *woken)
+{
+    struct link *link = container_of(woken->next, struct link, woken);
+    list_take(&link->woken);
+    link->ops->on_wake(link);
+}
+
 static void wake_all(struct loop *loop)
 {
     struct list now;
-    if (list_is_empty(&loop->woken))
+    if (!is_any_woken(loop))
         return;
     loop_tick(loop);
     list_take_all(&now, &loop->woken);
-    while (!list_is_empty(&now)) {
-        struct link *link = container_of(now.next, struct link, woken);
-        list_take(&link->woken);
-        link->ops->on_wake(link);
-    }
+    while (!list_is_empty(&now))
+        wake_first(&now);
+    struct list end; /* behind it are those who are here again */
+    list_push(&loop->again, &end);
+    uint64_t began_ns = clock_ns();
+    while (loop->again.next != &end && clock_ns() - began_ns < LOOP_AGAIN_NS)
+        wake_first(&loop->again);
+    list_take(&end);
 }
 
 static void close_handles(struct loop *loop)
@@ -80,7 +95,7 @@ static bool has_output(const struct loop *loop)
 
 static bool has_work(const struct loop *loop)
 {
-    return !list_is_empty(&loop->woken) || has_output(loop) || !list_is_empty(&loop->closed);
+    return is_any_woken(loop) || has_output(loop) || !list_is_empty(&loop->closed);
 }
 
 static void flush(struct loop *loop, bool is_all)
@@ -96,7 +111,7 @@ static void flush(struct loop *loop, bool is_all)
 static void settle(struct loop *loop)
 {
     bool is_urgent = loop->on_turn != NULL && loop->on_turn(loop);
-    if (is_urgent && !list_is_empty(&loop->woken))
+    if (is_urgent && is_any_woken(loop))
         flush(loop, false);
     wake_all(loop);
     flush(loop, true);
@@ -141,7 +156,8 @@ static bool take_turn(struct loop *loop)
         uv_timer_start(&loop->trim, on_trim, TRIM_MS, 0);
     uv_update_time(&loop->uv);
     int due_ms = uv_backend_timeout(&loop->uv);
-    bool is_libuvs, is_busy = has_work(loop) || (loop->is_unsettled != NULL && loop->is_unsettled(loop));
+    bool is_libuvs, is_unsettled = loop->is_unsettled != NULL && loop->is_unsettled(loop); /* in every turn */
+    bool is_busy = is_unsettled || has_work(loop);
     int n = poller_wait(&loop->poller, is_busy ? 0 : due_ms, &is_libuvs);
     if (n > 0 || is_busy)
         settle(loop);
@@ -179,6 +195,7 @@ void loop_init(struct loop *loop)
     for (int rank = 0; rank < RANK_COUNT; rank++)
         list_init(&loop->dirty[rank]);
     list_init(&loop->woken);
+    list_init(&loop->again);
     list_init(&loop->closed);
     siphon_init(&loop->siphon);
     loop->n_links = 0;

@@ -25,6 +25,7 @@
 #include "net/poller.h"
 #include "net/siphon.h"
 
+#define LOOP_AGAIN_NS (200 * NS_PER_US) /* of a turn for links that only go on: who else has sent waits for no longer */
 #define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
 
 enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* what a link is; lanes are written before clients */
@@ -46,6 +47,7 @@ struct loop {
     uv_timer_t trim;               /* calls malloc_trim soon after much memory was freed */
     struct list dirty[RANK_COUNT]; /* links with output to be written, by link.dirty */
     struct list woken;             /* links that link_wake was called on, by link.woken */
+    struct list again;             /* the same of link_wake_again: they have much to do, and go on with it */
     struct list closed;            /* links whose on_closed is still to be called, by link.dirty */
     struct poller poller;
     struct siphon siphon;
@@ -62,7 +64,7 @@ struct loop {
     void (*on_written)(struct loop *loop);
     /* In every turn, before woken links are called. True: what is there is not to wait for them. May be NULL. */
     bool (*on_turn)(struct loop *loop);
-    /* Is another turn to follow at once? May be NULL. */
+    /* At the end of every turn: is another to follow at once? May be NULL. */
     bool (*is_unsettled)(struct loop *loop);
     void *owner;                     /* for these */
     char *read_buffer;               /* shared by all links: what is read is used up or copied before the next read */

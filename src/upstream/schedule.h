@@ -71,26 +71,26 @@ struct schedule {
     uint32_t n_slots;     /* there */
     uint32_t free_slot;   /* none below it is free */
     uint32_t n_paced;
-    uint32_t n_crowding;       /* riders that wait for their own requests */
-    struct list round;         /* of backlogs of which riders wait: the next is first */
-    struct list low;           /* the same, of low priority */
-    uint64_t weights;          /* of those in the round */
-    uint64_t work_ns;          /* under way, ... */
-    uint64_t promised_ns;      /* ... and granted, but not sent yet */
-    uint64_t cost_ns;          /* of most requests, whoever's */
-    uint64_t clean_ns;         /* when something was sent that found nothing of this worker's before it; 0: answered */
-    uint64_t heard_ns;         /* when something was answered last, or sent while nothing was under way */
-    uint64_t gap_ns;           /* the longest that nothing was answered lately, though something was under way */
-    uint64_t probe_ns;         /* since when nobody is served until all is answered; 0: that is not so */
-    uint64_t watched_ns;       /* since riders wait, until when the window knows of it; 0: nobody waits */
-    uint64_t swept_ns;         /* when riders were last looked at that have sent nothing for a while */
-    uint64_t freed_ns;         /* when riders that wait for their own requests were woken last */
-    uint64_t theirs_ns;        /* what Redis had worked for other workers, at watched_ns */
-    uint64_t idle_ns;          /* since then Redis had nothing of this worker's to do for so long, by when answers came */
-    uint64_t said_ns;          /* of contention.worked_ns: for this worker, ... */
-    uint64_t unsaid_ns;        /* ... and not told to the others yet */
-    bool is_refilling;         /* there was nothing under way: a part of the window now, the rest right after it */
-    bool is_dry;               /* there is (nearly) nothing under way */
+    uint32_t n_crowding;  /* riders that wait for their own requests */
+    struct list round;    /* of backlogs of which riders wait: the next is first */
+    struct list low;      /* the same, of low priority */
+    uint64_t weights;     /* of those in the round */
+    uint64_t work_ns;     /* under way, ... */
+    uint64_t promised_ns; /* ... and granted, but not sent yet */
+    uint64_t cost_ns;     /* of most requests, whoever's */
+    uint64_t clean_ns;    /* when something was sent that found nothing of this worker's before it; 0: answered */
+    uint64_t heard_ns;    /* when something was answered last, or sent while nothing was under way */
+    uint64_t gap_ns;      /* the longest that nothing was answered lately, though something was under way */
+    uint64_t probe_ns;    /* since when nobody is served until all is answered; 0: that is not so */
+    uint64_t watched_ns;  /* since riders wait, until when the window knows of it; 0: nobody waits */
+    uint64_t swept_ns;    /* when riders were last looked at that have sent nothing for a while */
+    uint64_t freed_ns;    /* when riders that wait for their own requests were woken last */
+    uint64_t theirs_ns;   /* what Redis had worked for other workers, at watched_ns */
+    uint64_t idle_ns;     /* since then Redis had nothing of this worker's to do for so long, by when answers came */
+    uint64_t said_ns;     /* of contention.worked_ns: for this worker, ... */
+    uint64_t unsaid_ns;   /* ... and not told to the others yet */
+    bool is_refilling;    /* there was nothing under way: a part of the window now, the rest right after it */
+    bool is_dry;          /* there is (nearly) nothing under way */
     const struct backlog *out; /* the last that left the round in this turn; only to be compared */
     uint32_t n_out;            /* backlogs that left the round in this turn, and of which riders were woken */
     uint32_t n_unusual;        /* subjects in a row that were answered something else */

@@ -3,6 +3,7 @@
 import select
 import signal
 import socket
+import threading
 
 import pytest
 from kit.harness import wait_until
@@ -65,12 +66,12 @@ def big(redis):
 
 def test_a_hundred_connections_are_one_tenant(big, farm):
     weir = farm.weir(big, workers=1, turns="on")
-    assert_shares(shares(weir, (100, 1), 4000, 1500), 1)
+    assert_shares(shares(weir, (100, 1), 8000, 4500), 1)
 
 
 def test_lanes_of_ones_own_change_nothing(big, farm):
     weir = farm.weir(big, workers=1, turns="on", lanes="private")
-    assert_shares(shares(weir, (30, 1), 4000, 1500), 1)
+    assert_shares(shares(weir, (30, 1), 8000, 4500), 1)
 
 
 WEIGHTS = """
@@ -83,13 +84,13 @@ weight = 300
 
 def test_weights_decide(big, farm):
     weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS)
-    assert_shares(shares(weir, (3, 3), 4000, 1500), 3)
+    assert_shares(shares(weir, (3, 3), 8000, 4500), 3)
 
 
 def test_a_weight_can_be_set_live(big, farm):
     weir = farm.weir(big, workers=1, turns="on", sections=WEIGHTS.replace("300", "100") + OPERATOR)
     assert order(weir, "SET", "gold", "weight", "300") == "OK"
-    assert_shares(shares(weir, (2, 2), 4000, 1500), 3)
+    assert_shares(shares(weir, (2, 2), 8000, 4500), 3)
 
 
 def drain(conn):
@@ -115,6 +116,35 @@ def test_low_priority_goes_when_nobody_else_waits(big, farm):
         behind += before
         while behind < 4000:
             behind += low.sock.recv(CHUNK).count(b"\r\n")
+
+
+def test_who_keeps_weir_busy_does_not_keep_others_from_their_turns(redis, farm):
+    """What weir itself answers is not Redis' work; those who wait for Redis have their turns between it."""
+    weir = farm.weir(redis, workers=1, turns="on", sections="[policy default]\nall = 100m/s\n")
+    many, each = 20, 4000
+    asking = {conn.sock.fileno(): conn.sock for conn in (From(weir.address, TENANTS[0]) for _ in range(many))}
+    reading = [From(weir.address, TENANTS[1]) for _ in range(many)]
+    answers = []
+
+    def count():
+        while select.select(asking, [], [], 1)[0]:
+            for fd in select.select(asking, [], [], 0)[0]:
+                answers.append(asking[fd].recv(CHUNK).count(b"policy"))
+
+    for sock in asking.values():
+        threading.Thread(target=sock.sendall, args=(encode("LIMIT", "STATUS") * each,), daemon=True).start()
+    counter = threading.Thread(target=count)
+    counter.start()
+    wait_until(lambda: answers, "weir answers itself")
+    for conn in reading:
+        conn.send(encode("GET", "none") * 500)
+    for conn in reading:
+        assert conn.read_bytes(500 * len(b"$-1\r\n")) == b"$-1\r\n" * 500
+    meanwhile = sum(answers)
+    counter.join()
+    assert meanwhile < sum(answers) / 2, "it has not waited for the end of that"
+    for sock in (*asking.values(), *(conn.sock for conn in reading)):
+        sock.close()
 
 
 def test_what_waits_does_not_wait_in_redis(redis, farm):
