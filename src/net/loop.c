@@ -10,7 +10,10 @@
 #define TRIM_BYTES 1048576 /* less is not worth a walk through the heap by malloc_trim */
 #define TRIM_MS 1000
 
-/* `is_all`: the patient ones too. */
+/*
+ * `is_all`: the patient ones too, and those that are to be woken: their end, if that is what they are woken for, must be in the
+ * same packet as their last reply.
+ */
 static void flush_rank(struct list *dirty, bool is_all)
 {
     struct list now;
@@ -18,7 +21,7 @@ static void flush_rank(struct list *dirty, bool is_all)
     while (!list_is_empty(&now)) {
         struct link *link = container_of(now.next, struct link, dirty);
         list_take(&link->dirty);
-        if (is_all || !link->is_patient)
+        if (is_all || (!link->is_patient && list_is_empty(&link->woken)))
             link_flush(link);
         else
             list_push(dirty, &link->dirty);

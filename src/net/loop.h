@@ -4,7 +4,7 @@
  * In a turn the loop waits, and tells links and listeners what has come (net/poller.h): handlers only append output and
  * mark links. Then it calls on_wake of the links that asked for it, writes each dirty lane once, and then each dirty
  * client once. So what all clients sent in a turn is one write to Redis, which is made before replies are written. Only
- * where on_turn says that woken links have much to do are links that are not patient written before it, too. No timer
+ * where on_turn says that woken links have much to do are the others, but for patient ones, written before it, too. No timer
  * delays any output.
  *
  * Timers, signals and what other threads send are libuv's. Its loop is the outer one: the turns are taken where it would
