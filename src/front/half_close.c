@@ -29,8 +29,8 @@ static void on_probe_over(struct probe *probe)
         end_waiting(client);
         return;
     }
-    client->is_leaving =
-        true; /* nothing behind it is carried out: its answer would stand where this one's is missing */
+    /* Nothing behind it is carried out: its answer would stand where this one's is missing. */
+    client->is_leaving = true;
     lane_choice_abandon(client);
     link_finish(&client->link);
 }

@@ -46,8 +46,8 @@ static bool is_monitor_again(const struct client *client, const struct request *
     const struct lane *lane = client->has_private_lane ? client->rider.lane : NULL;
     if (request->command->flow != FLOW_MONITOR || lane == NULL || !lane->is_monitoring)
         return false;
-    bool is_refused = request->argc != 1 || (lane_is_subscribed(lane) && lane->key.protocol != 3 && !lane->is_unsure);
-    return !is_refused;
+    bool is_resp2 = lane->key.protocol != 3 && !lane->is_unsure;
+    return request->argc == 1 && !(lane_is_subscribed(lane) && is_resp2);
 }
 
 static bool makes_raw(const struct client *client, const struct request *request)

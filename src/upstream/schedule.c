@@ -3,10 +3,10 @@
 #include <assert.h>
 
 #define UNKNOWN_MOST 32 /* requests of somebody none of whose has been answered */
-#define DEBT_MOST_NS                                                                                                   \
-    (int64_t)(20 * NS_PER_MS) /* what a transaction, or what stood behind a blocking command, may take */
-#define SPARSE_CREDIT 8       /* who has credit for one part in so many of a quantum has it because it sends little */
-#define BUSY_FACTOR 32        /* patience with a server that answers nobody */
+/* What a transaction, or what stood behind a blocking command, has taken is paid for up to this. */
+#define DEBT_MOST_NS (int64_t)(20 * NS_PER_MS)
+#define SPARSE_CREDIT 8 /* who has credit for one part in so many of a quantum has it because it sends little */
+#define BUSY_FACTOR 32  /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
 
 /* Where the window has grown, to wake somebody for a little of it would cost more than it is worth. */
