@@ -152,8 +152,9 @@ static void write_batch(struct log_sink *sink)
     sink->lost += lost;
     sink->untold += lost;
     if (sink->is_overflowing && sink->used == 0) {
-        tell_untold(sink);
+        /* What is added from here on comes behind the report, since this thread writes both. */
         sink->is_overflowing = false;
+        tell_untold(sink);
     }
 }
 
