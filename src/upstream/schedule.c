@@ -302,7 +302,7 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
         schedule_pass_batch(schedule, now_ns);
     else
         schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
-    schedule_lesson_answered(backlog, now_ns);
+    schedule_lesson_answered(backlog, counted, now_ns);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
         schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;

@@ -56,8 +56,9 @@ struct lesson {
     uint32_t n_again;    /* it was asked again so often */
     uint64_t least_ns;   /* the least that one of them seemed to cost; 0: nothing was said yet */
     uint64_t others_ns;  /* the work of others that was sent beside them */
-    uint64_t before_ns;  /* the work that was under way when it began */
-    uint64_t all_sent;   /* its requests, of all times it was asked */
+    uint64_t drained_ns; /* the work that was under way when it began */
+    bool is_odd;         /* which took far longer than is known */
+    uint64_t idle_ns;    /* for so long Redis has had nothing to do for it */
 };
 
 struct schedule {
@@ -197,7 +198,7 @@ bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns);
 bool schedule_lesson_can_go_on(const struct schedule *schedule);
 uint32_t schedule_lesson_size(const struct backlog *backlog);
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns);
-void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns);
+void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t now_ns);
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
 
 /*

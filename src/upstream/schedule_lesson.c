@@ -14,9 +14,11 @@
 #include "upstream/schedule.h"
 
 #define PAUSE 75       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
-#define PAUSE_FIRST 10 /* ... less if it was the first of a subject */
+#define PAUSE_FIRST 10 /* ... less if it was one of the first of a subject, ... */
+#define PAUSE_ODD 40   /* ... or what was before it took far longer than is known */
 #define PAUSE_MOST_NS (250 * NS_PER_MS) /* at most, and what two ways ask for */
-#define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least */
+#define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least, ... */
+#define DRAIN_PART 8      /* ... and as large a part of the time that it takes longer than is known */
 #define LESSON_REQUESTS 8 /* in the first, and four times as many in each of the next ones */
 #define LESSON_WAYS 2     /* base times, at least, that Redis should work at it */
 #define DOUBTFUL 2        /* that it costs more than so many times what was known is asked again at once, ... */
@@ -47,24 +49,12 @@ static double least_spread(const struct schedule *schedule)
     return least;
 }
 
-/* What is under way of those that wait, by what lessons have said, though it is not believed yet. */
-static uint64_t work_under_way(const struct schedule *schedule)
-{
-    uint64_t work_ns = 0;
-    for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
-        const struct backlog *backlog = container_of(at, struct backlog, in_turn);
-        uint64_t told_ns = backlog->told_ns[0];
-        work_ns += backlog->under_way * (told_ns > backlog->learnt_ns ? told_ns : backlog->learnt_ns);
-    }
-    return work_ns > schedule->work_ns ? work_ns : schedule->work_ns;
-}
-
 bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns)
 {
     struct lesson *lesson = &schedule->lesson;
     if (!schedule_lesson_is_due(schedule, now_ns) || list_is_empty(&schedule->round))
         return false;
-    *lesson = (struct lesson){.of = choose(schedule), .before_ns = work_under_way(schedule)};
+    *lesson = (struct lesson){.of = choose(schedule)};
     schedule->spread = least_spread(schedule);
     return true;
 }
@@ -84,6 +74,19 @@ uint32_t schedule_lesson_size(const struct backlog *backlog)
     return (uint32_t)(n < most ? n : most);
 }
 
+/* Redis has had nothing to do since its last answer was under way, and has nothing until what is sent now is there. */
+static void note_idle(struct schedule *schedule, uint64_t now_ns)
+{
+    struct lesson *lesson = &schedule->lesson;
+    uint64_t last_ns = schedule->batch.last_ns > schedule->probe_ns ? schedule->batch.last_ns : schedule->probe_ns;
+    uint64_t drain_ns = last_ns - schedule->probe_ns;
+    if (lesson->idle_ns == 0 && drain_ns > lesson->drained_ns) {
+        lesson->idle_ns = (drain_ns - lesson->drained_ns) / DRAIN_PART;
+        lesson->is_odd = drain_ns > DOUBTFUL * lesson->drained_ns + SCHEDULE_QUANTUM_NS;
+    }
+    lesson->idle_ns += now_ns - last_ns + window_base_ns(&schedule->window);
+}
+
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns)
 {
     struct schedule *schedule = backlog->schedule;
@@ -97,11 +100,11 @@ void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns)
     if (lesson->sent == 0 && backlog->under_way > n)
         return; /* not all has been answered that was sent before it */
     if (lesson->sent == 0) {
+        note_idle(schedule, now_ns);
         lesson->sent_ns = now_ns;
         lesson->others_ns = schedule->work_ns - backlog->work_ns;
     }
     lesson->sent += n;
-    lesson->all_sent += n;
 }
 
 /* An answer that took little longer than the way always takes only tells that they cost no more than all of that. */
@@ -139,10 +142,19 @@ static bool take(struct lesson *lesson, uint64_t cost_ns)
     return false;
 }
 
-void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns)
+/* What was sent before is answered: how much work was that, by what lessons have said, though it is not believed yet? */
+static void note_drained(const struct backlog *backlog, uint32_t n)
+{
+    uint64_t told_ns = backlog->told_ns[0];
+    backlog->schedule->lesson.drained_ns += n * (told_ns > backlog->learnt_ns ? told_ns : backlog->learnt_ns);
+}
+
+void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t now_ns)
 {
     struct schedule *schedule = backlog->schedule;
     struct lesson *lesson = &schedule->lesson;
+    if (lesson->of != NULL && lesson->sent == 0)
+        note_drained(backlog, n);
     if (lesson->of != backlog || lesson->sent == 0 || backlog->under_way > 0)
         return;
     uint64_t took_ns = now_ns - lesson->sent_ns;
@@ -152,23 +164,27 @@ void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns)
     schedule_lesson_end(schedule, now_ns);
 }
 
-/* How long Redis has had nothing to do for it: what is not explained by work, but no less than that always costs. */
-static uint64_t spent_ns(const struct schedule *schedule, uint64_t now_ns)
+/* How long Redis has had nothing to do for it, but no less than that always costs. */
+static uint64_t spent_ns(struct schedule *schedule, uint64_t now_ns)
 {
-    const struct lesson *lesson = &schedule->lesson;
+    struct lesson *lesson = &schedule->lesson;
     const struct send_window *window = &schedule->window;
-    uint64_t cost_ns = lesson->of->learnt_ns > lesson->least_ns ? lesson->of->learnt_ns : lesson->least_ns;
-    uint64_t took_ns = now_ns - schedule->probe_ns;
-    uint64_t known_ns = lesson->before_ns + lesson->all_sent * cost_ns;
     uint64_t least_ns = 2 * window_base_ns(window) + window->more_ns / QUEUE_PART;
-    return took_ns > known_ns + least_ns ? took_ns - known_ns : least_ns;
+    if (lesson->sent == 0)
+        note_idle(schedule, now_ns); /* what was before it has not been answered, or there is nothing to ask */
+    else if (lesson->of->under_way > 0)
+        lesson->idle_ns += now_ns - lesson->sent_ns; /* nobody knows what held it back */
+    uint64_t idle_ns = lesson->idle_ns + window_base_ns(window); /* until what is sent next is there */
+    return idle_ns > least_ns ? idle_ns : least_ns;
 }
 
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns)
 {
     struct lesson *lesson = &schedule->lesson;
-    bool is_first = lesson->of->n_taught == 0 || lesson->all_sent == 0;
-    uint64_t pause_ns = (is_first ? PAUSE_FIRST : PAUSE) * spent_ns(schedule, now_ns);
+    bool was_asked = lesson->sent > 0 || lesson->n_again > 0;
+    uint64_t spent = spent_ns(schedule, now_ns);
+    bool is_first = lesson->of->n_taught < BACKLOG_TOLD || !was_asked;
+    uint64_t pause_ns = (is_first ? PAUSE_FIRST : lesson->is_odd ? PAUSE_ODD : PAUSE) * spent;
     uint64_t most_ns = PAUSE_MOST_NS + 2 * PAUSE * window_base_ns(&schedule->window);
     lesson->next_at_ns = now_ns + (pause_ns < most_ns ? pause_ns : most_ns);
     lesson->of->taught_ns = now_ns;
