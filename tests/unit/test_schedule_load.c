@@ -260,6 +260,35 @@ static void what_is_very_dear_is_found_out_too(void **state)
         fail_msg("a share of %.3f", share);
 }
 
+/* Nothing is known yet, and what is dear is all under way, where nobody can tell it from what is cheap. */
+static void what_is_dear_is_found_out_soon(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenants[] = {open_tenant(1, 20, CHEAP), open_tenant(2, 4, 4 * DEAR)};
+    const uint64_t period_ns = 50 * NS_PER_MS;
+    server->is_batching = true;
+    tenants[1]->is_flood = false;
+    uint64_t came_ns = server->now_ns, looked_ns = came_ns;
+    for (double share = 0; share < 0.35;) {
+        turn(tenants, 2);
+        for (unsigned rider = 0; rider < tenants[1]->n_riders; rider++)
+            if (tenants[1]->paced[rider]->requests == 0)
+                ask(tenants[1], rider, 64);
+        if (server->now_ns - looked_ns < period_ns)
+            continue;
+        looked_ns = server->now_ns;
+        share = (double)time_of(tenants[0]) / (double)(time_of(tenants[0]) + time_of(tenants[1]) + 1);
+        tenants[0]->answered = tenants[1]->answered = 0;
+        schedule_tick(&server->schedule, server->now_ns);
+        if (server->now_ns - came_ns > NS_PER_S)
+            fail_msg("after a second: a share of %.3f", share);
+    }
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+}
+
 #define KINDS 6
 
 static void tenants_of_all_kinds_have_the_same_time(void **state)
@@ -399,6 +428,7 @@ int main(void)
         cmocka_unit_test(a_full_thread_makes_no_long_queue),
         cmocka_unit_test(who_asks_for_what_is_dear_pays_for_it),
         cmocka_unit_test(what_is_very_dear_is_found_out_too),
+        cmocka_unit_test(what_is_dear_is_found_out_soon),
         cmocka_unit_test(tenants_of_all_kinds_have_the_same_time),
         cmocka_unit_test(who_changes_what_it_asks_for_wins_little),
         cmocka_unit_test(a_lesson_that_is_not_answered_ends),
