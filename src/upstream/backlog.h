@@ -60,7 +60,8 @@ struct paced {
     struct backlog *backlog;
     struct list in_backlog; /* in backlog.waiting; itself: it does not wait for its turn */
     uint32_t slot;          /* rider.paced */
-    uint32_t requests;      /* under way */
+    uint32_t requests;      /* under way, ... */
+    uint32_t to_be_done;    /* ... of which so many have been answered by a promise: MULTI queues them */
     uint32_t granted;       /* requests that it may send now; taken off the credit already */
     uint64_t grant_ns;      /* the credit for one of them */
     uint8_t slice;          /* front/pacing.h's */

@@ -87,6 +87,7 @@ void schedule_forget(struct paced *paced)
 {
     if (paced->requests > 0)
         (void)end_requests(paced, paced->requests);
+    paced->to_be_done = 0;
     if (paced->backlog == paced->backlog->schedule->lesson.of)
         schedule_lesson_end(paced->backlog->schedule, paced->backlog->moved_ns);
     wake_crowding(paced, 0);
@@ -286,23 +287,34 @@ void schedule_settle(struct paced *paced)
 
 /* ---- answers ---- */
 
-void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
+/* How many more of its requests have been done? Those that are still to be done are, at the latest, with its last. */
+static uint32_t done_with(struct paced *paced, uint32_t n, bool must_be_done)
+{
+    uint32_t all = paced->to_be_done + n;
+    uint32_t counted = all < paced->requests ? all : paced->requests;
+    paced->to_be_done = must_be_done && counted < paced->requests ? counted : 0;
+    return paced->to_be_done > 0 ? 0 : counted;
+}
+
+void schedule_answered(struct paced *paced, uint32_t n, bool must_be_done, uint64_t sent_ns, uint64_t now_ns)
 {
     struct backlog *backlog = paced->backlog;
     struct schedule *schedule = backlog->schedule;
-    uint32_t counted = n < paced->requests ? n : paced->requests;
-    if (counted == 0)
+    if (n == 0 || paced->requests == 0)
         return;
     schedule_note_heard(schedule, now_ns);
-    uint64_t work = end_requests(paced, counted);
-    schedule_watch(schedule, work, now_ns);
     backlog->moved_ns = now_ns;
     backlog->patience_ns = SCHEDULE_PATIENCE_NS;
+    uint32_t counted = done_with(paced, n, must_be_done);
+    if (counted == 0)
+        return;
+    uint64_t work = end_requests(paced, counted);
+    schedule_watch(schedule, work, now_ns);
     if (schedule->lesson.of == backlog && schedule->lesson.sent > 0)
         schedule_pass_batch(schedule, now_ns);
     else
         schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
-    schedule_lesson_answered(backlog, counted, now_ns);
+    schedule_lesson_answered(backlog, counted, sent_ns, now_ns);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
         schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;

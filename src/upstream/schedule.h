@@ -51,12 +51,13 @@ struct answer_batch {
 struct lesson {
     struct backlog *of;  /* NULL: nobody is */
     uint64_t next_at_ns; /* when somebody is to be again */
-    uint64_t sent_ns;    /* when the first of its requests was sent, ... */
+    uint64_t sent_ns;    /* when the first of its requests was sent, as far as is known, ... */
     uint32_t sent;       /* ... and how many were; 0: none yet */
     uint32_t n_again;    /* it was asked again so often */
     uint64_t least_ns;   /* the least that one of them seemed to cost; 0: nothing was said yet */
     uint64_t others_ns;  /* the work of others that was sent beside them */
     uint64_t drained_ns; /* the work that was under way when it began */
+    bool is_heard;       /* its first answer has come */
     bool is_odd;         /* which took far longer than is known */
     uint64_t idle_ns;    /* for so long Redis has had nothing to do for it */
 };
@@ -150,8 +151,11 @@ void schedule_stop_waiting(struct paced *paced);
 
 /* ---- answers ---- */
 
-/* So many of its requests, or other calls of the rider's, that were sent at sent_ns (0: that is not known). */
-void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+/*
+ * So many of its requests, or other calls of the rider's, that were sent at sent_ns (0: that is not known). `must_be_done`: Redis
+ * has only said that it will do them, so they are not what it has worked at since.
+ */
+void schedule_answered(struct paced *paced, uint32_t n, bool must_be_done, uint64_t sent_ns, uint64_t now_ns);
 
 /* Once in each turn of the loop, before woken links are called. `is_open`: nobody is to wait. */
 void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns);
@@ -198,7 +202,7 @@ bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns);
 bool schedule_lesson_can_go_on(const struct schedule *schedule);
 uint32_t schedule_lesson_size(const struct backlog *backlog);
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns);
-void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t now_ns);
+void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
 
 /*

@@ -21,6 +21,7 @@
 #define DRAIN_PART 8      /* ... and as large a part of the time that it takes longer than is known */
 #define LESSON_REQUESTS 8 /* in the first, and four times as many in each of the next ones */
 #define LESSON_WAYS 2     /* base times, at least, that Redis should work at it */
+#define LATE_QUANTA 8     /* quanta, where answers are read late */
 #define DOUBTFUL 2        /* that it costs more than so many times what was known is asked again at once, ... */
 #define AGAIN 3           /* ... so often */
 #define OTHERS_PART 4     /* a lesson beside which others sent more than one part in so many tells nothing */
@@ -68,7 +69,8 @@ bool schedule_lesson_can_go_on(const struct schedule *schedule)
 uint32_t schedule_lesson_size(const struct backlog *backlog)
 {
     uint64_t ways_ns = LESSON_WAYS * window_base_ns(&backlog->schedule->window);
-    uint64_t ns = ways_ns > SCHEDULE_QUANTUM_NS ? ways_ns : SCHEDULE_QUANTUM_NS;
+    uint64_t quantum_ns = SCHEDULE_QUANTUM_NS * (backlog->schedule->window.is_sender_full ? LATE_QUANTA : 1);
+    uint64_t ns = ways_ns > quantum_ns ? ways_ns : quantum_ns;
     uint64_t n = ns / backlog->learnt_ns + 1;
     uint64_t most = (uint64_t)LESSON_REQUESTS << (2 * backlog->n_taught);
     return (uint32_t)(n < most ? n : most);
@@ -81,8 +83,9 @@ static void note_idle(struct schedule *schedule, uint64_t now_ns)
     uint64_t last_ns = schedule->batch.last_ns > schedule->probe_ns ? schedule->batch.last_ns : schedule->probe_ns;
     uint64_t drain_ns = last_ns - schedule->probe_ns;
     if (lesson->idle_ns == 0 && drain_ns > lesson->drained_ns) {
-        lesson->idle_ns = (drain_ns - lesson->drained_ns) / DRAIN_PART;
-        lesson->is_odd = drain_ns > DOUBTFUL * lesson->drained_ns + SCHEDULE_QUANTUM_NS;
+        bool is_late = schedule->window.is_sender_full; /* it is weir that took so long */
+        lesson->idle_ns = (drain_ns - lesson->drained_ns) / (is_late ? 1 : DRAIN_PART);
+        lesson->is_odd = !is_late && drain_ns > DOUBTFUL * lesson->drained_ns + SCHEDULE_QUANTUM_NS;
     }
     lesson->idle_ns += now_ns - last_ns + window_base_ns(&schedule->window);
 }
@@ -125,6 +128,7 @@ static bool ask_again(struct lesson *lesson)
         return false;
     lesson->n_again++;
     lesson->sent = 0;
+    lesson->is_heard = false;
     return true;
 }
 
@@ -149,12 +153,16 @@ static void note_drained(const struct backlog *backlog, uint32_t n)
     backlog->schedule->lesson.drained_ns += n * (told_ns > backlog->learnt_ns ? told_ns : backlog->learnt_ns);
 }
 
-void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t now_ns)
+void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
 {
     struct schedule *schedule = backlog->schedule;
     struct lesson *lesson = &schedule->lesson;
     if (lesson->of != NULL && lesson->sent == 0)
         note_drained(backlog, n);
+    if (lesson->of == backlog && lesson->sent > 0 && !lesson->is_heard) {
+        lesson->is_heard = true;
+        lesson->sent_ns = sent_ns > lesson->sent_ns ? sent_ns : lesson->sent_ns; /* when it was written */
+    }
     if (lesson->of != backlog || lesson->sent == 0 || backlog->under_way > 0)
         return;
     uint64_t took_ns = now_ns - lesson->sent_ns;
@@ -174,7 +182,8 @@ static uint64_t spent_ns(struct schedule *schedule, uint64_t now_ns)
         note_idle(schedule, now_ns); /* what was before it has not been answered, or there is nothing to ask */
     else if (lesson->of->under_way > 0)
         lesson->idle_ns += now_ns - lesson->sent_ns; /* nobody knows what held it back */
-    uint64_t idle_ns = lesson->idle_ns + window_base_ns(window); /* until what is sent next is there */
+    /* And until what is sent next is there. */
+    uint64_t idle_ns = lesson->idle_ns + window_base_ns(window);
     return idle_ns > least_ns ? idle_ns : least_ns;
 }
 
