@@ -20,7 +20,7 @@
 struct rider;
 struct schedule;
 
-#define BACKLOG_TOLD 4 /* lessons of which it is remembered what they said */
+#define BACKLOG_TOLD 5 /* lessons of which it is remembered what they said */
 
 struct backlog {
     struct list in_table; /* in its bucket of schedule.buckets */
@@ -36,6 +36,7 @@ struct backlog {
     uint8_t n_told;                 /* so often they said what one request costs, up to BACKLOG_TOLD times; ... */
     uint64_t told_ns[BACKLOG_TOLD]; /* ... what they said, the last first, ... */
     double spread;                  /* ... and by what part that differs */
+    bool sends_many;                /* one of its riders has had many requests under way at once */
     bool is_visited;                /* it is at the head of the round, and has its quantum */
     bool is_low;                    /* served when nobody else waits */
     uint32_t under_way;             /* requests: the sum over its riders */

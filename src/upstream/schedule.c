@@ -5,6 +5,8 @@
 #define UNKNOWN_MOST 32 /* requests of somebody none of whose has been answered */
 /* What a transaction, or what stood behind a blocking command, has taken is paid for up to this. */
 #define DEBT_MOST_NS (int64_t)(20 * NS_PER_MS)
+#define MANY 8 /* of a rider's requests under way, from which on it is to be known what they cost, ... */
+#define STALE_NS (200 * NS_PER_MS) /* ... and again after so long */
 #define SPARSE_CREDIT 8 /* who has credit for one part in so many of a quantum has it because it sends little */
 #define BUSY_FACTOR 32  /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
@@ -197,6 +199,13 @@ static bool is_only(const struct backlog *backlog)
     return list_is_empty(&schedule->round) && !are_others_out;
 }
 
+/* It has never had to wait lately, as far as is known since it asks for little: but that has not been found out for long. */
+static bool must_be_taught(const struct backlog *backlog, uint64_t now_ns)
+{
+    return backlog->sends_many && schedule_lesson_is_due(backlog->schedule, now_ns) &&
+           now_ns - backlog->taught_ns > STALE_NS && now_ns - backlog->visited_ns > STALE_NS;
+}
+
 uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
 {
     struct backlog *backlog = paced->backlog;
@@ -208,8 +217,10 @@ uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
                          !list_is_empty(&schedule->low) || is_full(schedule, 0);
         return must_wait ? 0 : requests_for(backlog, quantum_ns(backlog));
     }
-    if (schedule->probe_ns != 0 && backlog->under_way > 0)
+    if (schedule->probe_ns != 0 && (backlog->under_way > 0 || backlog->sends_many))
         return 0; /* or what was sent before would not be answered alone */
+    if (must_be_taught(backlog, now_ns))
+        return 0;
     if (is_idle(backlog))
         restore_credit(backlog, now_ns);
     bool is_free = is_only(backlog) && !is_full(schedule, backlog->weight) && !schedule_lesson_is_due(schedule, now_ns);
@@ -266,6 +277,7 @@ void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
     paced->is_quiet = false;
     paced->requests += n;
     backlog->under_way += n;
+    backlog->sends_many |= paced->requests >= MANY;
     add_work(backlog, n * backlog->cost_ns);
     paced->granted -= of_grant;
     schedule->promised_ns -= of_grant * paced->grant_ns;

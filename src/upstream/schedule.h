@@ -93,12 +93,15 @@ struct schedule {
     uint64_t unsaid_ns;   /* ... and not told to the others yet */
     bool is_refilling;    /* there was nothing under way: a part of the window now, the rest right after it */
     bool is_dry;          /* there is (nearly) nothing under way */
-    const struct backlog *out; /* the last that left the round in this turn; only to be compared */
-    uint32_t n_out;            /* backlogs that left the round in this turn, and of which riders were woken */
-    uint32_t n_unusual;        /* subjects in a row that were answered something else */
-    uint32_t lessons;          /* batches that have told of costs, up to a few */
-    uint32_t round_no;         /* the number of this one, which wraps */
-    double spread;             /* by what part lessons differ from one another, of who is surest */
+    const struct backlog *out;      /* the last that left the round in this turn; only to be compared */
+    uint32_t n_out;                 /* backlogs that left the round in this turn, and of which riders were woken */
+    uint32_t n_unusual;             /* subjects in a row that were answered something else */
+    uint32_t lessons;               /* batches that have told of costs, up to a few */
+    uint32_t round_no;              /* the number of this one, which wraps */
+    double spread;                  /* by what part lessons differ from one another, of who is surest, ... */
+    double surest;                  /* ... of those who have been taught lately, ... */
+    uint64_t surest_ns;             /* ... and when that was */
+    struct schedule_memory *memory; /* heap; NULL: nobody has gone who is to be remembered */
     struct answer_batch batch;
     struct lesson lesson;
     struct send_window window;
@@ -234,7 +237,14 @@ void schedule_forget(struct paced *paced); /* what it has under way is not count
 void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns);
 void schedule_lose_patience_with(struct paced *paced);
 
-/* Give up riders that have sent nothing for a second or two; what their subjects' requests cost is forgotten with the last. */
+/*
+ * The last rider of its subject goes; and the first one has come. Nobody is remembered any more: schedule_memory.c.
+ */
+void schedule_remember(const struct backlog *backlog);
+void schedule_recall(struct backlog *backlog, uint64_t now_ns);
+void schedule_forget_all(struct schedule *schedule);
+
+/* Give up riders that have sent nothing for a second or two; what their subjects' requests cost is remembered a while. */
 void schedule_sweep(struct schedule *schedule, uint64_t now_ns);
 
 #endif

@@ -12,7 +12,6 @@
 #define TAUGHT_LESS 2               /* what a lesson tells is less: by one part in so many; ... */
 #define TAUGHT_MORE 8               /* ... or more */
 #define TAUGHT_ENOUGH 2             /* lessons after which what they said is known */
-#define TAUGHT_MANY 4               /* no more of them are counted */
 #define CLEAR_WAYS 4                /* an answer that took so many times as long as the way tells of work */
 #define ALIKE_LEAST 1.5             /* one is less than so many times the other, ... */
 #define ALIKE_MORE 8                /* ... and so many times by how much lessons differ, at least */
@@ -170,7 +169,7 @@ void schedule_teach(struct backlog *backlog, uint64_t cost_ns)
     else
         backlog->learnt_ns -= (backlog->learnt_ns - told_ns) / TAUGHT_LESS;
     believe(backlog);
-    if (backlog->n_taught < TAUGHT_MANY)
+    if (backlog->n_taught < BACKLOG_TOLD)
         backlog->n_taught++;
 }
 

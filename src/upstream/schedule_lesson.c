@@ -21,10 +21,11 @@
 #define DRAIN_PART 8      /* ... and as large a part of the time that it takes longer than is known */
 #define LESSON_REQUESTS 8 /* in the first, and four times as many in each of the next ones */
 #define LESSON_WAYS 2     /* base times, at least, that Redis should work at it */
-#define LATE_QUANTA 8     /* quanta, where answers are read late */
-#define DOUBTFUL 2        /* that it costs more than so many times what was known is asked again at once, ... */
-#define AGAIN 3           /* ... so often */
-#define OTHERS_PART 4     /* a lesson beside which others sent more than one part in so many tells nothing */
+#define SUREST_NS (1 * NS_PER_S)
+#define LATE_QUANTA 8 /* quanta, where answers are read late */
+#define DOUBTFUL 2    /* that it costs more than so many times what was known is asked again at once, ... */
+#define AGAIN 3       /* ... so often */
+#define OTHERS_PART 4 /* a lesson beside which others sent more than one part in so many tells nothing */
 
 /* Whose last one is the longest ago, of those that wait. */
 static struct backlog *choose(const struct schedule *schedule)
@@ -38,10 +39,23 @@ static struct backlog *choose(const struct schedule *schedule)
     return chosen;
 }
 
-/* By how much lessons differ, of who is surest of those that wait. */
-static double least_spread(const struct schedule *schedule)
+/* Of all who have had lessons enough: the least of a while is kept, though who is that sure need not wait now. */
+static void note_surest(const struct backlog *backlog, uint64_t now_ns)
 {
-    double least = SCHEDULE_SPREAD_UNKNOWN;
+    struct schedule *schedule = backlog->schedule;
+    if (backlog->n_told < BACKLOG_TOLD)
+        return;
+    if (backlog->spread <= schedule->surest || now_ns - schedule->surest_ns > SUREST_NS) {
+        schedule->surest = backlog->spread;
+        schedule->surest_ns = now_ns;
+    }
+}
+
+/* By how much lessons differ, of who is surest of those that wait, or have been taught lately. */
+static double least_spread(const struct schedule *schedule, uint64_t now_ns)
+{
+    bool is_recent = schedule->surest_ns != 0 && now_ns - schedule->surest_ns < SUREST_NS;
+    double least = is_recent ? schedule->surest : SCHEDULE_SPREAD_UNKNOWN;
     for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
         const struct backlog *backlog = container_of(at, struct backlog, in_turn);
         if (backlog->n_told == BACKLOG_TOLD && backlog->spread < least)
@@ -56,7 +70,7 @@ bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns)
     if (!schedule_lesson_is_due(schedule, now_ns) || list_is_empty(&schedule->round))
         return false;
     *lesson = (struct lesson){.of = choose(schedule)};
-    schedule->spread = least_spread(schedule);
+    schedule->spread = least_spread(schedule, now_ns);
     return true;
 }
 
@@ -87,7 +101,7 @@ static void note_idle(struct schedule *schedule, uint64_t now_ns)
         lesson->idle_ns = (drain_ns - lesson->drained_ns) / (is_late ? 1 : DRAIN_PART);
         lesson->is_odd = !is_late && drain_ns > DOUBTFUL * lesson->drained_ns + SCHEDULE_QUANTUM_NS;
     }
-    lesson->idle_ns += now_ns - last_ns + window_base_ns(&schedule->window);
+    lesson->idle_ns += (now_ns > last_ns ? now_ns - last_ns : 0) + window_base_ns(&schedule->window);
 }
 
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns)
@@ -197,6 +211,7 @@ void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns)
     uint64_t most_ns = PAUSE_MOST_NS + 2 * PAUSE * window_base_ns(&schedule->window);
     lesson->next_at_ns = now_ns + (pause_ns < most_ns ? pause_ns : most_ns);
     lesson->of->taught_ns = now_ns;
+    note_surest(lesson->of, now_ns);
     lesson->of = NULL;
     schedule->probe_ns = 0;
 }

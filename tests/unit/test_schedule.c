@@ -203,6 +203,40 @@ static void what_is_queued_is_done_by_exec(void **state)
     close_server();
 }
 
+/* Who comes back owes what it owed, less what it has been silent for, and costs what it did; after a while it is anybody. */
+static void who_comes_back_is_known(void **state)
+{
+    (void)state;
+    open_server();
+    struct tenant *tenant = open_tenant(1, 1, NS_PER_US);
+    struct subject *subject = tenant->subject;
+    struct backlog *backlog = tenant->paced[0]->backlog;
+    backlog->credit_ns = -(int64_t)(5 * NS_PER_MS);
+    backlog->learnt_ns = backlog->cost_ns = NS_PER_MS;
+    backlog->n_taught = 1;
+    schedule_leave(&server->schedule, tenant->paced[0]);
+
+    struct subject *other = make_subject(1 + (1 << 20)); /* in the same place */
+    tenant->paced[0] = schedule_enter(&server->schedule, &tenant->riders[0], other, server->now_ns);
+    assert_int_equal(tenant->paced[0]->backlog->cost_ns, SCHEDULE_COST_NS);
+    schedule_leave(&server->schedule, tenant->paced[0]); /* it has done nothing that is to be remembered */
+
+    server->now_ns += 3 * NS_PER_MS;
+    tenant->paced[0] = schedule_enter(&server->schedule, &tenant->riders[0], subject, server->now_ns);
+    assert_int_equal(tenant->paced[0]->backlog->cost_ns, NS_PER_MS);
+    assert_int_equal(schedule_room(tenant->paced[0], server->now_ns), 0);
+    assert_in_range(-tenant->paced[0]->backlog->credit_ns, 1, 2 * NS_PER_MS);
+    schedule_leave(&server->schedule, tenant->paced[0]);
+
+    server->now_ns += 60 * NS_PER_S;
+    tenant->paced[0] = schedule_enter(&server->schedule, &tenant->riders[0], subject, server->now_ns);
+    assert_int_equal(tenant->paced[0]->backlog->cost_ns, SCHEDULE_COST_NS);
+    assert_true(tenant->paced[0]->backlog->credit_ns > 0);
+    free(other);
+    close_tenant(tenant);
+    close_server();
+}
+
 /* Somebody else comes while it waits, and goes again. */
 static void who_waits_may_wait_for_something_else(void **state)
 {
@@ -321,6 +355,7 @@ int main(void)
         cmocka_unit_test(what_is_never_answered_is_not_counted_on),
         cmocka_unit_test(one_of_many_riders_has_no_more_than_a_window),
         cmocka_unit_test(what_is_queued_is_done_by_exec),
+        cmocka_unit_test(who_comes_back_is_known),
         cmocka_unit_test(who_waits_may_wait_for_something_else),
         cmocka_unit_test(who_leaves_gives_back_what_it_had),
         cmocka_unit_test(workers_share_by_what_waits_on_them),
