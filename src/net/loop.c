@@ -94,7 +94,8 @@ static void wake_all(struct loop *loop)
     uint64_t began_ns = clock_ns();
     while (loop->again.next != &end && clock_ns() - began_ns < LOOP_AGAIN_NS) {
         wake_first(&loop->again);
-        (void)look(loop, clock_ns());
+        if (look(loop, clock_ns()))
+            wake_woken(loop);
     }
     list_take(&end);
 }
