@@ -6,7 +6,8 @@
 /* What a transaction, or what stood behind a blocking command, has taken is paid for up to this. */
 #define DEBT_MOST_NS (int64_t)(20 * NS_PER_MS)
 #define MANY 8 /* of a rider's requests under way, from which on it is to be known what they cost, ... */
-#define STALE_NS (200 * NS_PER_MS) /* ... and again after so long */
+#define STALE_NS (200 * NS_PER_MS) /* ... and again after so long, ... */
+#define STALE_LATER 5              /* ... or so many times as long when it has been found out often enough */
 #define SPARSE_CREDIT 8 /* who has credit for one part in so many of a quantum has it because it sends little */
 #define BUSY_FACTOR 32  /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
@@ -202,8 +203,9 @@ static bool is_only(const struct backlog *backlog)
 /* It has never had to wait lately, as far as is known since it asks for little: but that has not been found out for long. */
 static bool must_be_taught(const struct backlog *backlog, uint64_t now_ns)
 {
+    uint64_t stale_ns = backlog->n_taught < BACKLOG_TOLD ? STALE_NS : STALE_LATER * STALE_NS;
     return backlog->sends_many && schedule_lesson_is_due(backlog->schedule, now_ns) &&
-           now_ns - backlog->taught_ns > STALE_NS && now_ns - backlog->visited_ns > STALE_NS;
+           now_ns - backlog->taught_ns > stale_ns && now_ns - backlog->visited_ns > stale_ns;
 }
 
 uint32_t schedule_room(struct paced *paced, uint64_t now_ns)

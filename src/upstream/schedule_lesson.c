@@ -4,7 +4,7 @@
  * Redis answers what it has taken in at once, whoever's it is, and of such a batch nobody can tell whose took long. So now and
  * then the queue is let run dry, one of those that wait is served for about a quantum, and the others after that: the time
  * until its answers is the way's, which is known, and theirs. Redis has nothing to do for two ways meanwhile: PAUSE keeps that
- * to about one part in a hundred.
+ * to about one part in a hundred, but for the first lessons. While the queue runs dry Redis works, so that counts for little.
  *
  * On a machine whose processors are all wanted a lesson may take any time. What it says is asked again at once if it is much
  * more than was known, since a stall is not soon followed by another. And by how much lessons differ from one another decides
@@ -17,15 +17,15 @@
 #define PAUSE_FIRST 10 /* ... less if it was one of the first of a subject, ... */
 #define PAUSE_ODD 40   /* ... or what was before it took far longer than is known */
 #define PAUSE_MOST_NS (250 * NS_PER_MS) /* at most, and what two ways ask for */
-#define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least, ... */
-#define DRAIN_PART 8      /* ... and as large a part of the time that it takes longer than is known */
-#define LESSON_REQUESTS 8 /* in the first, and four times as many in each of the next ones */
-#define LESSON_WAYS 2     /* base times, at least, that Redis should work at it */
-#define SUREST_NS (1 * NS_PER_S)
-#define LATE_QUANTA 8 /* quanta, where answers are read late */
-#define DOUBTFUL 2    /* that it costs more than so many times what was known is asked again at once, ... */
-#define AGAIN 3       /* ... so often */
-#define OTHERS_PART 4 /* a lesson beside which others sent more than one part in so many tells nothing */
+#define QUEUE_PART 4             /* a long queue that is let run dry costs one part in so many of it, at least, ... */
+#define DRAIN_PART 8             /* ... and as large a part of the time that it takes longer than is known */
+#define LESSON_REQUESTS 8        /* in the first, and four times as many in each of the next ones */
+#define LESSON_WAYS 2            /* base times, at least, that Redis should work at it */
+#define SUREST_NS (1 * NS_PER_S) /* for so long it counts how sure somebody was */
+#define LATE_QUANTA 8            /* quanta, where answers are read late */
+#define DOUBTFUL 2               /* that it costs more than so many times what was known is asked again at once, ... */
+#define AGAIN 3                  /* ... so often */
+#define OTHERS_PART 4            /* a lesson beside which others sent more than one part in so many tells nothing */
 
 /* Whose last one is the longest ago, of those that wait. */
 static struct backlog *choose(const struct schedule *schedule)
