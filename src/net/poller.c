@@ -28,11 +28,13 @@ static int change(struct watch *watch, int instance, unsigned before, unsigned e
 int watch_for(struct watch *watch, unsigned events)
 {
     int error = change(watch, watch->poller->fd, watch->events, events);
-    if (error == 0 && watch->is_urgent)
-        error = change(watch, watch->poller->urgent, watch->events & WATCH_READABLE, events & WATCH_READABLE);
-    if (error == 0)
-        watch->events = events & (WATCH_READABLE | WATCH_WRITABLE);
-    return error;
+    if (error != 0)
+        return error;
+    /* Where that fails it is heard of later, but it is heard of. */
+    if (watch->is_urgent)
+        (void)change(watch, watch->poller->urgent, watch->events & WATCH_READABLE, events & WATCH_READABLE);
+    watch->events = events & (WATCH_READABLE | WATCH_WRITABLE);
+    return 0;
 }
 
 /* The kernel would forget a closed descriptor by itself, but not while a child that is being started has it too. */
