@@ -128,7 +128,7 @@ def test_it_ends_by_itself(limited):
         log = [event["text"] for event in plain(order(weir, "LOG"))]
         assert any(text.startswith("ip:127.0.0.1 is blocked for 300ms (for a moment), by ") for text in log)
         assert "ip:127.0.0.1 is no longer blocked: its time is over" in log
-        assert "user:bob is blocked for 1h (for an hour), by " in weir.log()
+        weir.wait_for_log("user:bob is blocked for 1h (for an hour), by ")
 
 
 def test_it_outlives_reloads_and_changes_of_limits(one):

@@ -198,7 +198,7 @@ def test_what_is_wrong_with_the_file_changes_nothing(make, secret):
     weir = make()
     secret.write_text("two\nlines\n")
     assert not signal_reload(weir)
-    assert "the file has more than one line" in weir.log()
+    weir.wait_for_log("the file has more than one line")
     secret.unlink()
     assert not signal_reload(weir)
     assert all_serve(weir)

@@ -31,7 +31,7 @@ def test_values_come_from_the_environment(farm, redis):
         assert re.search(r"limit=default/set-once$", conn.call("SET", "k", "v"))
     assert reload(weir, "[policy default]\nread = ${MANY}/h\n")  # a reload has the same environment
     assert not reload(weir, "[policy default]\nread = ${MORE}/h\n")
-    assert "[policy default] read: ${MORE} is not set in the environment" in weir.log()
+    weir.wait_for_log("[policy default] read: ${MORE} is not set in the environment")
 
 
 def test_a_variable_that_is_not_set_is_named(tmp_path):
@@ -155,7 +155,7 @@ def test_a_reload_reads_them_anew_and_diff_knows_them(farm, redis, tmp_path):
         assert re.search(r"limit=default/read$", conn.call("GET", "k"))
     limits.write_text("[policy default]\nread = 0/h\n")
     assert not signal_reload(weir)
-    assert f"{limits}:2: [policy default] read: a rate of 0" in weir.log()
+    weir.wait_for_log(f"{limits}:2: [policy default] read: a rate of 0")
 
 
 # ---- written ----

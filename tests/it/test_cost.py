@@ -191,7 +191,7 @@ def test_a_named_limit_that_is_too_long(farm, redis):
     """Told at the start, with its place."""
     weir = farm.weir(redis, workers=1, wait=False, sections="[limit n]\nsliding = 5/s, 10001/d\n")
     assert weir.wait() == 1
-    assert "weir.conf:8: [limit n] sliding: an exact sliding window counts at most 10000 units" in weir.log(), weir.log()
+    weir.wait_for_log("weir.conf:8: [limit n] sliding: an exact sliding window counts at most 10000 units")
 
 
 def test_words_of_all_sizes(conn):

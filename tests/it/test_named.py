@@ -247,6 +247,7 @@ def test_another_algorithm_while_calls_wait(farm, redis, form, after):
         found = [other.read() for other in conns]
         assert WRONGTYPE in found and all(reply == WRONGTYPE or reply[0] == 0 for reply in found)
         assert conn.call(*form)[0] == 1
+    weir.wait_for_log("has another algorithm's state: it begins anew")
     assert weir.log().count("has another algorithm's state: it begins anew") == 1
     for other in conns:
         other.close()

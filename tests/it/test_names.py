@@ -101,11 +101,11 @@ def test_orders_say_by_whom(weir_of):
         ("reload", f"configuration reloaded from {weir.config}, {socket}"),
     ]:
         assert text in [event["text"] for event in events(weir, kind)]
-        assert text in weir.log()
+        weir.wait_for_log(text)
     forgiven = [f"forgiven: user:bob (1 subject), {by}", f"forgiven: user:nobody (0 subjects), {socket}"]
     assert [event["text"] for event in events(weir, "forgive")] == forgiven[::-1]
     for text in forgiven:
-        assert text in weir.log()
+        weir.wait_for_log(text)
 
 
 def test_what_an_operator_types_forges_no_line(weir_of):

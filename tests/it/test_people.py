@@ -93,7 +93,7 @@ def test_kick(limited, users):
         assert order(weir, "KICK", "user:alice") == 0
         with login(weir, "alice") as again:
             assert again.call("GET", "k") is None, "who is kicked may come again"
-        assert "4 connections of user:alice closed, by the operators' socket" in weir.log()
+        weir.wait_for_log("4 connections of user:alice closed, by the operators' socket")
         assert any(event["kind"] == "kick" for event in plain(order(weir, "LOG")))
 
 

@@ -395,7 +395,7 @@ def test_stopping_with_clients(number, farm, redis):
     for conn in conns:
         conn.read_to_end()
         conn.close()
-    assert "stopping" in weir.log()
+    weir.wait_for_log("stopping")
 
 
 def test_stopping_while_redis_is_away(farm):

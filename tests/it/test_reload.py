@@ -397,8 +397,8 @@ def test_a_reload_drops_what_was_only_set(operated):
         named = {(row[3], row[5], row[7]) for row in admin.call("LIMIT", "DIFF")}
         assert named == {(b"read", b"20k/s burst 30k", b"10k/s"), (b"mode", b"shadow", b"enforce")}
         assert reload(weir, "[policy default]\nread = 10k/s\n")
-        assert "only SET: [policy default] read = 20k/s burst 30k" in weir.log()
-        assert "only SET: [weir] mode = shadow" in weir.log()
+        weir.wait_for_log("only SET: [policy default] read = 20k/s burst 30k")
+        weir.wait_for_log("only SET: [weir] mode = shadow")
         assert admin.call("LIMIT", "DIFF") == []
         assert admin.call("LIMIT", "MODE") == b"enforce"
 

@@ -44,7 +44,7 @@ def ended_well(weir):
 def test_without_clients_it_ends_at_once(patient):
     patient.signal(signal.SIGTERM)
     ended_well(patient)
-    assert "all clients have gone" in patient.log()
+    patient.wait_for_log("all clients have gone")
 
 
 def test_idle_clients_are_let_go(patient):
@@ -229,7 +229,7 @@ def test_drain_timeout_closes_the_rest(farm, redis):
     wait_until(lambda: redis.waiting()[0] == 1, "one blocks")
     weir.signal(signal.SIGTERM)
     ended_well(weir)
-    assert "3 clients" in weir.log()
+    weir.wait_for_log("3 clients")
     for conn in conns:
         assert conn.read_to_end() == b""
         conn.close()
@@ -244,7 +244,7 @@ def test_a_second_signal_ends_it_at_once(second, farm, redis):
         told_to_stop(weir)
         weir.signal(second)
         ended_well(weir)
-    assert "at once" in weir.log()
+    weir.wait_for_log("at once")
 
 
 def test_sigint_ends_it_at_once(farm, redis):

@@ -123,7 +123,7 @@ def test_an_upgrade_under_load_loses_nothing(before, after, farm, redis):
             weir.upgrade()
             load.goes_on()
     assert not load.wrong
-    assert f"with {after} worker" in weir.log()
+    weir.wait_for_log(f"with {after} worker")
 
 
 def test_under_load_on_a_unix_socket(farm, redis):
@@ -225,11 +225,11 @@ def test_who_is_in_the_middle_of_something_stays_with_the_old_one(weir, redis):
             f"process {new} has taken over from {old.pid}, which stops",
             f"process {old.pid}: nobody is accepted any more",
         ):
-            assert line in weir.log()
+            weir.wait_for_log(line)
         redis.call("RPUSH", "list", "x")
         assert blocked.read() == [b"list", b"x"] and blocked.read_to_end() == b""
         thread.join()
-        assert f"process {old.pid}: all clients have gone" in weir.log()
+        weir.wait_for_log(f"process {old.pid}: all clients have gone")
         assert weir.serves()
 
 
@@ -254,7 +254,7 @@ def test_an_upstream_that_is_away_changes_nothing(farm):
     redis.kill()
     weir.signal(signal.SIGUSR2)
     wait_until(lambda: "before it served: this one, " in weir.log(), "the new process has ended")
-    assert "is away: not taking over" in weir.log()
+    weir.wait_for_log("is away: not taking over")
     redis.start()
     wait_until(weir.serves, "weir serves again")
 
@@ -388,4 +388,4 @@ def test_a_descriptor_that_is_no_listening_socket(activated, tmp_path):
     with open(tmp_path / "file", "w") as file:
         weir = activated([file])
         assert weir.wait() == 1
-        assert "descriptor 3" in weir.log()
+        weir.wait_for_log("descriptor 3")

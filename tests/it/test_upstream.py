@@ -51,9 +51,11 @@ def test_the_log_says_once_that_it_is_away(farm):
         back = weir.log().count(f"upstream {redis.upstream} is back")
         redis.kill()
         wait_until(lambda: all(conn.call("PING") == UNAVAILABLE for conn in reconnected(weir, 16)), "all workers know")
+        weir.wait_for_log(f"upstream {redis.upstream} is away", away + 1)
         assert weir.log().count(f"upstream {redis.upstream} is away") == away + 1
         redis.start()
         wait_until(lambda: all(conn.call("PING") == "PONG" for conn in reconnected(weir, 16)), "all workers know")
+        weir.wait_for_log(f"upstream {redis.upstream} is back", back + 1)
         assert weir.log().count(f"upstream {redis.upstream} is back") == back + 1
 
 

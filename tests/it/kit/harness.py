@@ -90,6 +90,10 @@ class Process:
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else self.last_log
 
+    def wait_for_log(self, text, times=1):
+        """weir's log is written by a thread of its own: a line may come later than the answer to what it is about."""
+        wait_until(lambda: self.log().count(text) >= times, f"the log says {text!r}")
+
     def is_running(self):
         return self.child is not None and self.child.poll() is None
 
