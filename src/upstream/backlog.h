@@ -36,6 +36,9 @@ struct backlog {
     uint8_t n_told;                 /* so often they said what one request costs, up to BACKLOG_TOLD times; ... */
     uint64_t told_ns[BACKLOG_TOLD]; /* ... what they said, the last first, ... */
     double spread;                  /* ... and by what part that differs */
+    uint64_t asked_ns;              /* how long lessons took, without the way, ... */
+    uint64_t asked;                 /* ... and how many requests they were of: older ones count for less */
+    uint8_t n_asked;                /* and how often it has been asked, up to a few times */
     bool sends_many;                /* one of its riders has had many requests under way at once */
     bool is_visited;                /* it is at the head of the round, and has its quantum */
     bool is_low;                    /* served when nobody else waits */

@@ -99,6 +99,8 @@ struct schedule {
     uint32_t lessons;               /* batches that have told of costs, up to a few */
     uint32_t round_no;              /* the number of this one, which wraps */
     double spread;                  /* by what part lessons differ from one another, of who is surest, ... */
+    uint64_t cheapest_ns;           /* the least mean of lessons, of subjects that have had many, ... */
+    uint64_t cheapest_at_ns;        /* ... and when that was */
     double surest;                  /* ... of those who have been taught lately, ... */
     uint64_t surest_ns;             /* ... and when that was */
     struct schedule_memory *memory; /* heap; NULL: nobody has gone who is to be remembered */
@@ -189,6 +191,7 @@ void schedule_pass_batch(struct schedule *schedule, uint64_t now_ns);
 
 /* What somebody who was served alone seems to have cost for each request; and what is certain of that: schedule_costs.c. */
 void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns);
+void schedule_note_mean(struct backlog *backlog, uint64_t took_ns, uint32_t n, uint64_t now_ns);
 void schedule_teach(struct backlog *backlog, uint64_t cost_ns);
 
 /*

@@ -80,12 +80,21 @@ bool schedule_lesson_can_go_on(const struct schedule *schedule)
     return schedule->lesson.of->counted > 0 && schedule->lesson.of->under_way == 0;
 }
 
+/* What is cheap takes many requests to be told from the way; so they are as many as it takes if they are cheap after all. */
+static uint64_t least_told_ns(const struct backlog *backlog)
+{
+    uint64_t least_ns = backlog->learnt_ns;
+    for (int i = 0; i < backlog->n_told; i++)
+        least_ns = backlog->told_ns[i] < least_ns ? backlog->told_ns[i] : least_ns;
+    return least_ns > backlog->learnt_ns / 8 ? least_ns : backlog->learnt_ns / 8 + 1;
+}
+
 uint32_t schedule_lesson_size(const struct backlog *backlog)
 {
     uint64_t ways_ns = LESSON_WAYS * window_base_ns(&backlog->schedule->window);
     uint64_t quantum_ns = SCHEDULE_QUANTUM_NS * (backlog->schedule->window.is_sender_full ? LATE_QUANTA : 1);
     uint64_t ns = ways_ns > quantum_ns ? ways_ns : quantum_ns;
-    uint64_t n = ns / backlog->learnt_ns + 1;
+    uint64_t n = ns / least_told_ns(backlog) + 1;
     uint64_t most = (uint64_t)LESSON_REQUESTS << (2 * backlog->n_taught);
     return (uint32_t)(n < most ? n : most);
 }
@@ -125,9 +134,10 @@ void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns)
 }
 
 /* An answer that took little longer than the way always takes only tells that they cost no more than all of that. */
-static uint64_t told_ns(const struct lesson *lesson, uint64_t took_ns)
+static uint64_t told_ns(const struct lesson *lesson, uint64_t took_ns, uint64_t now_ns)
 {
     uint64_t base_ns = window_base_ns(&lesson->of->schedule->window);
+    schedule_note_mean(lesson->of, took_ns > base_ns ? took_ns - base_ns : 0, lesson->sent, now_ns);
     uint64_t most_ns = took_ns / lesson->sent;
     if (took_ns <= 2 * base_ns)
         return most_ns < lesson->of->learnt_ns ? most_ns : lesson->of->learnt_ns;
@@ -181,7 +191,7 @@ void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t sent
         return;
     uint64_t took_ns = now_ns - lesson->sent_ns;
     bool is_clear = lesson->others_ns <= took_ns / OTHERS_PART;
-    if (is_clear && take(lesson, told_ns(lesson, took_ns - lesson->others_ns)))
+    if (is_clear && take(lesson, told_ns(lesson, took_ns - lesson->others_ns, now_ns)))
         return;
     schedule_lesson_end(schedule, now_ns);
 }

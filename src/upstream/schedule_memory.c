@@ -68,6 +68,9 @@ void schedule_recall(struct backlog *backlog, uint64_t now_ns)
     backlog->n_told = was->n_told;
     for (unsigned i = 0; i < BACKLOG_TOLD; i++)
         backlog->told_ns[i] = was->told_ns[i];
+    backlog->asked_ns = was->asked_ns;
+    backlog->asked = was->asked;
+    backlog->n_asked = was->n_asked;
     backlog->visited_ns = was->visited_ns;
     backlog->sends_many = was->sends_many;
 }
