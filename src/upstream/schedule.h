@@ -191,6 +191,7 @@ void schedule_pass_batch(struct schedule *schedule, uint64_t now_ns);
 
 /* What somebody who was served alone seems to have cost for each request; and what is certain of that: schedule_costs.c. */
 void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns);
+/* It was served alone for so long, without the way, with so many requests: for the mean. */
 void schedule_note_mean(struct backlog *backlog, uint64_t took_ns, uint32_t n, uint64_t now_ns);
 void schedule_teach(struct backlog *backlog, uint64_t cost_ns);
 

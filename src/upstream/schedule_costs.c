@@ -11,24 +11,24 @@
 #define COST_AGREED 8               /* ... unless so many batches in a row say so */
 #define UNSURE_TOLD 3               /* lessons after which it is known how sure they are, ... */
 #define UNSURE_PART 8               /* ... which is never more so than by one part in so many */
-#define MIXTURE 16                   /* lessons that differ by so many times are of different commands */
-#define MEAN_ASKED 16               /* lessons of which a mean is taken, or some more */
-#define CHEAPEST_NS (5 * NS_PER_S)
-#define TAUGHT_LESS 2     /* what a lesson tells is less: by one part in so many; ... */
-#define TAUGHT_MORE 8     /* ... or more */
-#define TAUGHT_ENOUGH 2   /* lessons after which what they said is known */
-#define CLEAR_WAYS 4      /* an answer that took so many times as long as the way tells of work */
-#define ALIKE_LEAST 1.5   /* one is less than so many times the other, ... */
-#define ALIKE_MORE 8      /* ... and so many times by how much lessons differ, at least */
-#define SPREAD_STEP 4     /* each lesson counts for one part in so many, ... */
-#define SPREAD_MOST 8     /* ... and for no more than this */
-#define USUAL_MANY 4096   /* requests, of which most say what is usual, ... */
-#define USUAL_STEP 512    /* ... or so many batches, */
-#define USUAL_LESSONS 64  /* after the first ones */
-#define USUAL_PART 8      /* and no batch says more than one part in so many */
-#define UNUSUAL 8         /* so many times more or less, ... */
-#define USUAL_PATIENCE 16 /* answers in a row to subjects that ask for nothing usual: then that is usual */
-#define COST_FACTOR 64    /* no batch is believed that says so many times more or less */
+#define MEAN_ASKED 16               /* lessons of which a mean is taken, or some more, ... */
+#define MIXTURE 16 /* ... which is so many times another's where it is not the machine that stalls; ... */
+#define CHEAPEST_NS (5 * NS_PER_S) /* ... and who that other is, is forgotten after so long */
+#define TAUGHT_LESS 2              /* what a lesson tells is less: by one part in so many; ... */
+#define TAUGHT_MORE 8              /* ... or more */
+#define TAUGHT_ENOUGH 2            /* lessons after which what they said is known */
+#define CLEAR_WAYS 4               /* an answer that took so many times as long as the way tells of work */
+#define ALIKE_LEAST 1.5            /* one is less than so many times the other, ... */
+#define ALIKE_MORE 8               /* ... and so many times by how much lessons differ, at least */
+#define SPREAD_STEP 4              /* each lesson counts for one part in so many, ... */
+#define SPREAD_MOST 8              /* ... and for no more than this */
+#define USUAL_MANY 4096            /* requests, of which most say what is usual, ... */
+#define USUAL_STEP 512             /* ... or so many batches, */
+#define USUAL_LESSONS 64           /* after the first ones */
+#define USUAL_PART 8               /* and no batch says more than one part in so many */
+#define UNUSUAL 8                  /* so many times more or less, ... */
+#define USUAL_PATIENCE 16          /* answers in a row to subjects that ask for nothing usual: then that is usual */
+#define COST_FACTOR 64             /* no batch is believed that says so many times more or less */
 #define BATCH_GAP_NS (30 * NS_PER_US)
 #define BATCH_MOST_NS (500 * NS_PER_US)
 
@@ -160,8 +160,8 @@ void schedule_note_mean(struct backlog *backlog, uint64_t took_ns, uint32_t n, u
 }
 
 /*
- * Its lessons differ much, and their mean is far from that of another's. Where a machine stalls the means of all are about as
- * large, if enough are taken; so it asks now for what is cheap, now for what is dear.
+ * The mean of its lessons is far from another's, though they do not agree. Where a machine stalls the means of all are about
+ * as large, if enough are taken; so it asks now for what is cheap, now for what is dear.
  */
 static bool is_mixture(const struct backlog *backlog)
 {

@@ -4,7 +4,6 @@ import multiprocessing
 import select
 import signal
 import socket
-import statistics
 
 import pytest
 from kit.harness import wait_until
@@ -171,8 +170,7 @@ def test_who_keeps_weir_busy_does_not_keep_others_from_their_turns(redis, farm):
 
 def test_that_weir_is_late_is_not_taken_for_redis_work(redis, farm):
     """A flood that is refused makes weir's turns long: answers that it reads late then are of requests that cost no more."""
-    meanwhile = answered_beside(redis, farm, ("OBJECT", "HELP"), b"\r\n", 100)
-    assert max(meanwhile) < max(5 * statistics.median(meanwhile), 500_000), "it is known soon what a GET costs"
+    assert max(answered_beside(redis, farm, ("OBJECT", "HELP"), b"\r\n", 40)) < 2_000_000, "it is known soon what a GET costs"
 
 
 def test_what_waits_does_not_wait_in_redis(redis, farm):
