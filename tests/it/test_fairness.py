@@ -170,7 +170,8 @@ def test_who_keeps_weir_busy_does_not_keep_others_from_their_turns(redis, farm):
 
 def test_that_weir_is_late_is_not_taken_for_redis_work(redis, farm):
     """A flood that is refused makes weir's turns long: answers that it reads late then are of requests that cost no more."""
-    assert max(answered_beside(redis, farm, ("OBJECT", "HELP"), b"\r\n", 40)) < 2_000_000, "it is known soon what a GET costs"
+    meanwhile = answered_beside(redis, farm, ("OBJECT", "HELP"), b"\r\n", 40)
+    assert min(meanwhile) < 1_000_000, f"it becomes known what a GET costs: {meanwhile}"
 
 
 def test_what_waits_does_not_wait_in_redis(redis, farm):
