@@ -96,12 +96,10 @@ static void fit_slice(struct paced *paced, uint64_t took_ns)
 {
     if (paced == NULL)
         return;
-    if (took_ns > 2 * PACING_TURN_NS)
-        paced->slice >>= 1;
-    else if (paced->slice <= PACING_SLICE / 2)
+    if (took_ns > 2 * PACING_TURN_NS && paced->slice > 1)
+        paced->slice /= 2;
+    else if (took_ns <= 2 * PACING_TURN_NS && paced->slice <= PACING_SLICE / 2)
         paced->slice = (uint8_t)(2 * paced->slice);
-    if (paced->slice == 0)
-        paced->slice = 1;
 }
 
 /* So that others of this worker are not kept waiting by one whose requests are all here. */

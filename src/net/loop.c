@@ -40,6 +40,18 @@ static void wake_first(struct list *woken)
     link->ops->on_wake(link);
 }
 
+static void wake_again(struct loop *loop)
+{
+    struct list end; /* behind it are those who are here again */
+    if (list_is_empty(&loop->again))
+        return;
+    list_push(&loop->again, &end);
+    uint64_t began_ns = clock_ns();
+    while (loop->again.next != &end && clock_ns() - began_ns < LOOP_AGAIN_NS)
+        wake_first(&loop->again);
+    list_take(&end);
+}
+
 static void wake_all(struct loop *loop)
 {
     struct list now;
@@ -49,12 +61,7 @@ static void wake_all(struct loop *loop)
     list_take_all(&now, &loop->woken);
     while (!list_is_empty(&now))
         wake_first(&now);
-    struct list end; /* behind it are those who are here again */
-    list_push(&loop->again, &end);
-    uint64_t began_ns = clock_ns();
-    while (loop->again.next != &end && clock_ns() - began_ns < LOOP_AGAIN_NS)
-        wake_first(&loop->again);
-    list_take(&end);
+    wake_again(loop);
 }
 
 static void close_handles(struct loop *loop)

@@ -63,7 +63,7 @@ struct paced {
     uint32_t requests;      /* under way */
     uint32_t granted;       /* requests that it may send now; taken off the credit already */
     uint64_t grant_ns;      /* the credit for one of them */
-    uint8_t slice;          /* front/pacing.h's */
+    uint8_t slice;          /* requests that front/pacing.c takes before it looks at the clock */
     bool is_quiet;          /* it has sent nothing since it was last looked at */
     bool is_deep;           /* it used up what it was last granted */
     bool is_crowding;       /* it waits until fewer of its own requests are under way */
