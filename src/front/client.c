@@ -95,7 +95,7 @@ void client_limit_unread(struct client *client, uint64_t more)
 
 void client_output(struct client *client, const char *data, size_t n)
 {
-    if (client->is_dropped)
+    if (client->is_dropped || client->is_cut)
         return;
     link_write(&client->link, data, n);
     client_limit_unread(client, 0);
@@ -126,7 +126,7 @@ void client_answer_now(struct client *client, struct slice reply)
 {
     if (client->is_raw) {
         log_closed(client, LOG_SITE_CLIENT_CLOSED, "an answer of weir's has no place among its replies");
-        client_close(client);
+        client_leave(client);
         return;
     }
     if (client->rider.in_flight == 0 && !is_in_message(client)) {
@@ -181,6 +181,15 @@ void client_drop(struct client *client)
 {
     client->is_dropped = true;
     client_leave(client);
+}
+
+void client_cut_for(struct client *client, enum ending_reason reason)
+{
+    if (client_is_closed(client) || client->is_cut)
+        return;
+    give_reason(client, reason);
+    client->is_leaving = client->is_cut = true;
+    link_finish(&client->link);
 }
 
 void client_part(struct client *client)

@@ -156,6 +156,7 @@ struct client {
     bool is_held : 1;          /* no request is taken until an answer has come */
     bool is_leaving : 1;       /* nothing more is taken; closed when all is answered and sent */
     bool is_dropped : 1;       /* it is leaving, and hears nothing more */
+    bool is_cut : 1;           /* an answer of its will not come: it is closed when those before it are sent */
     bool is_eof : 1;           /* it has ended its side */
     bool is_announcing : 1;    /* the header that says who it is has not come whole: see front/proxied.h */
     bool is_raw : 1;           /* its replies cannot be told apart any more: they pass as bytes */
@@ -248,6 +249,9 @@ void client_leave(struct client *client);
 
 /* The same, but nothing more is sent: close when Redis has carried out all that has been asked. */
 void client_drop(struct client *client);
+
+/* Its next answer is lost, and none that comes later may stand in its place: close when what it has been told is sent. */
+void client_cut_for(struct client *client, enum ending_reason reason);
 
 /*
  * The same because weir stops, for a client that nothing is owed: it reads the end of weir's side, and closes its own.

@@ -164,9 +164,12 @@ static void on_blocking(struct rider *rider)
     client_close_for(client, CLOSED_BUFFER);
 }
 
+/* Called for each of its calls on that lane. */
 static void on_lost(struct rider *rider)
 {
-    client_close_for(client_of_rider(rider), CLOSED_UPSTREAM);
+    struct client *client = client_of_rider(rider);
+    lane_choice_abandon(client);
+    client_cut_for(client, CLOSED_UPSTREAM);
 }
 
 static const struct rider_ops rider_ops = {
@@ -192,9 +195,13 @@ static const struct rider_ops rider_ops = {
 
 /*
  * Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end.
+ * How many answers a raw client has still to get nobody can count, but Redis: it carries out all that has come, answers
+ * that, and closes when it finds the end of weir's side behind it.
  */
 static void finish_when_answered(struct client *client)
 {
+    if (client->is_raw && client->rider.lane != NULL)
+        lane_end_raw(client->rider.lane);
     if (client_is_owed(client)) {
         client->rider.wants_idle = true;
         return;
@@ -355,7 +362,7 @@ static void on_wake(struct link *link)
         return;
     if (client->rider.is_paying && !client->link.is_congested)
         catch_up(client);
-    if (client->is_parted)
+    if (client->is_parted || client->is_cut)
         return;
     if (client->is_leaving) {
         finish_when_answered(client);

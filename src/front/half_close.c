@@ -30,9 +30,8 @@ static void on_probe_over(struct probe *probe)
         return;
     }
     /* Nothing behind it is carried out: its answer would stand where this one's is missing. */
-    client->is_leaving = true;
     lane_choice_abandon(client);
-    link_finish(&client->link);
+    client_cut_for(client, CLOSED_BY_CLIENT);
 }
 
 /* Out of memory: NULL, and the client is closed. */
@@ -64,17 +63,6 @@ static void end_waiting(struct client *client)
         lane_wait(lane, &client->rider);
 }
 
-/*
- * How many answers a raw client has still to get nobody can count, but Redis: it carries out all that has come, answers
- * that, and closes when it finds the end of weir's side behind it.
- */
-static void leave(struct client *client)
-{
-    if (client->is_raw && client->rider.lane != NULL)
-        lane_end_raw(client->rider.lane);
-    client_leave(client);
-}
-
 void half_close_check(struct client *client)
 {
     if (!client->is_eof || client_is_closed(client))
@@ -86,7 +74,7 @@ void half_close_check(struct client *client)
     if (client->is_leaving || client_is_closed(client))
         return;
     if (!client_has_more(client) && !client->is_held && !client->rider.wants_idle)
-        leave(client);
+        client_leave(client);
 }
 
 void half_close_begin(struct client *client)

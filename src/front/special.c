@@ -472,7 +472,7 @@ static bool hides_login(const struct client *client, const struct request *reque
 static void close_hidden(struct client *client)
 {
     session_log_closed(client, LOG_SITE_CLIENT_CLOSED, "it logs in where its replies cannot be told apart");
-    client_close_for(client, CLOSED_PROTOCOL);
+    client_leave_for(client, CLOSED_PROTOCOL);
 }
 
 bool special_send(struct client *client, struct lane *lane, const struct request *request)
