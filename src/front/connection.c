@@ -16,6 +16,7 @@
 #include "front/lane_claim.h"
 #include "front/login.h"
 #include "front/memory_pressure.h"
+#include "front/pacing.h"
 #include "front/proxied.h"
 #include "front/session.h"
 #include "front/timing.h"
@@ -169,6 +170,7 @@ static void on_lost(struct rider *rider)
 {
     struct client *client = client_of_rider(rider);
     lane_choice_abandon(client);
+    pacing_stop(client);
     client_cut_for(client, CLOSED_UPSTREAM);
 }
 
@@ -200,6 +202,7 @@ static const struct rider_ops rider_ops = {
  */
 static void finish_when_answered(struct client *client)
 {
+    pacing_stop(client);
     if (client->is_raw && client->rider.lane != NULL)
         lane_end_raw(client->rider.lane);
     if (client_is_owed(client)) {

@@ -1,5 +1,7 @@
 #include "front/pacing.h"
 
+#include <assert.h>
+
 #define WAITING_TICK_MS 10                   /* while requests wait */
 #define SWEEP_TICK_MS 1000                   /* while riders are counted */
 #define THREAD_LOOK_NS (10 * NS_PER_MS)      /* the thread's time is looked at so often while requests wait, ... */
@@ -143,8 +145,17 @@ bool pacing_ask(struct client *client, struct pace *pace)
 void pacing_end(struct client *client)
 {
     struct paced *paced = paced_of(client);
-    if (paced != NULL)
-        schedule_settle(paced);
+    if (paced == NULL)
+        return;
+    schedule_settle(paced);
+    if (!client->rider.is_held_up) /* it was let go before it was its turn */
+        schedule_stop_waiting(paced);
+}
+
+void pacing_stop(struct client *client)
+{
+    set_held_up(client, false);
+    pacing_end(client);
 }
 
 void pacing_count_sent(struct client *client, uint32_t n)
@@ -234,6 +245,8 @@ bool pacing_on_turn(struct loop *loop)
         struct lanes *lanes = &front->nodes.rows[i].lanes;
         bool is_open = !mixture_is(&lanes_node(lanes)->contention.subjects, loop->now_ns) ||
                        node_is_paused(lanes_node(lanes), loop->now_ns);
+        /* Whoever was granted something was woken at once, and has settled. */
+        assert(lanes->base.schedule.promised_ns == 0);
         look_at_thread(front, &lanes->base.schedule);
         schedule_turn(&lanes->base.schedule, is_open, loop->now_ns);
         are_several |= !is_open;

@@ -41,8 +41,11 @@ static inline bool pacing_may_go(struct client *client, struct pace *pace)
     return pace->left > 0 || pacing_ask(client, pace);
 }
 
-/* No more is taken for now. */
+/* No more is taken for now: what it was granted is for others, and if nothing of it is held up it waits for no turn. */
 void pacing_end(struct client *client);
+
+/* No more will be taken. */
+void pacing_stop(struct client *client);
 
 void pacing_count_sent(struct client *client, uint32_t n);
 

@@ -1,6 +1,7 @@
 """With turns: nobody has set a limit, and one tenant wants all of Redis: what the others get. Shares are counted, not timed."""
 
 import multiprocessing
+import random
 import select
 import signal
 import socket
@@ -26,6 +27,9 @@ class From(Conn):
         self.sock = socket.create_connection(address, 60, (source, 0))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()
+
+    def fileno(self):
+        return self.sock.fileno()
 
 
 def shares(weir, crowds, requests, enough):
@@ -229,3 +233,39 @@ def test_who_has_ended_its_side_is_answered(redis, farm):
         flood.sock.shutdown(socket.SHUT_WR)
         assert other.call("PING") == "PONG"
         assert flood.read_to_end() == b"+PONG\r\n" * 20_000
+
+
+def huge_values(address, source, key):
+    with From(address, source) as conn:
+        while True:
+            assert conn.call("SET", key, b"x" * (32 << 20)) == "OK"
+            assert len(conn.call("GET", key)) == 32 << 20
+
+
+def test_nobody_is_forgotten_beside_huge_values(redis, farm):
+    """Who is let go before it is its turn, since others' requests are not counted: its turn is not kept for it."""
+    redis.call("SET", "v", "1")
+    weir = farm.weir(redis, turns="on")
+    fork = multiprocessing.get_context("fork")
+    neighbours = [fork.Process(target=huge_values, args=(weir.address, TENANTS[0], f"huge:{i}"), daemon=True) for i in (1, 2)]
+    conns = [From(weir.address, TENANTS[1]) for _ in range(100)]
+    for neighbour in neighbours:
+        neighbour.start()
+    try:
+        answered, wanted = 0, dict.fromkeys(conns, 0)
+        while answered < 4000:
+            conn = random.choice(conns)
+            if wanted[conn] < 5:  # also behind what has not been answered yet
+                conn.send(encode("GET", "v"))
+                wanted[conn] += 1
+            late = [conn for conn in conns if wanted[conn] > 0]
+            for conn in select.select(late, [], [], 0.001 if sum(wanted.values()) < 400 else 10)[0]:
+                n = len(conn.sock.recv(CHUNK)) // len(b"$1\r\n1\r\n")
+                wanted[conn] -= n
+                answered += n
+    finally:
+        for neighbour in neighbours:
+            neighbour.terminate()
+            neighbour.join()
+        for conn in conns:
+            conn.close()
