@@ -108,7 +108,7 @@ static void fit_slice(struct paced *paced, uint64_t took_ns)
 static bool has_had_its_time(struct client *client, struct pace *pace)
 {
     if (!pace->is_used) {
-        pace->began_ns = clock_ns(); /* the time of the loop may be that of long ago */
+        pace->began_ns = client->front->loop->now_ns;
         return false;
     }
     uint64_t took_ns = clock_ns() - pace->began_ns;

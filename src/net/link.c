@@ -337,7 +337,6 @@ static void open_on(struct link *link, struct loop *loop, enum rank rank, int fd
     link->rank = rank & 1;
     link->is_unix = is_unix;
     watch_init(&link->watch, &loop->poller, fd, on_events);
-    link->watch.is_urgent = rank == RANK_LANE;
     loop_hold(loop);
 }
 

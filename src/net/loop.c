@@ -9,7 +9,24 @@
 
 #define TRIM_BYTES 1048576 /* less is not worth a walk through the heap by malloc_trim */
 #define TRIM_MS 1000
-#define WRITES 16 /* after so many the clock is read */
+
+/*
+ * `is_all`: the patient ones too, and those that are to be woken: their end, if that is what they are woken for, must be in the
+ * same packet as their last reply.
+ */
+static void flush_rank(struct list *dirty, bool is_all)
+{
+    struct list now;
+    list_take_all(&now, dirty);
+    while (!list_is_empty(&now)) {
+        struct link *link = container_of(now.next, struct link, dirty);
+        list_take(&link->dirty);
+        if (is_all || (!link->is_patient && list_is_empty(&link->woken)))
+            link_flush(link);
+        else
+            list_push(dirty, &link->dirty);
+    }
+}
 
 static bool is_any_woken(const struct loop *loop)
 {
@@ -23,66 +40,6 @@ static void wake_first(struct list *woken)
     link->ops->on_wake(link);
 }
 
-static void wake_woken(struct loop *loop)
-{
-    struct list now;
-    list_take_all(&now, &loop->woken);
-    while (!list_is_empty(&now))
-        wake_first(&now);
-}
-
-/* Read what Redis has answered by `now_ns`. False: that was done a moment ago. */
-static bool look(struct loop *loop, uint64_t now_ns)
-{
-    uint64_t since_ns = loop->looked_ns > loop->turn_ns ? loop->looked_ns : loop->turn_ns;
-    if (loop->turn_ns == 0 || now_ns < since_ns + LOOP_LOOK_NS)
-        return false;
-    poller_look(&loop->poller);
-    loop->looked_ns = clock_ns();
-    return true;
-}
-
-static void on_told(struct poller *poller)
-{
-    struct loop *loop = container_of(poller, struct loop, poller);
-    (void)look(loop, loop->now_ns);
-}
-
-static bool must_wait(const struct link *link, bool is_all)
-{
-    return !is_all && (link->is_patient || !list_is_empty(&link->woken));
-}
-
-/*
- * `is_all`: the patient ones too, and those that are to be woken: their end, if that is what they are woken for, must be in the
- * same packet as their last reply. Returns whether lanes have been read from meanwhile.
- */
-static bool flush_once(struct loop *loop, enum rank rank, bool is_all, bool may_look)
-{
-    struct list now;
-    bool has_looked = false;
-    list_take_all(&now, &loop->dirty[rank]);
-    for (unsigned n = 1; !list_is_empty(&now); n++) {
-        struct link *link = container_of(now.next, struct link, dirty);
-        list_take(&link->dirty);
-        if (must_wait(link, is_all))
-            list_push(&loop->dirty[rank], &link->dirty);
-        else
-            link_flush(link);
-        if (may_look && n % WRITES == 0 && look(loop, clock_ns())) {
-            has_looked = true;
-            wake_woken(loop);
-        }
-    }
-    return has_looked;
-}
-
-static void flush_rank(struct loop *loop, enum rank rank, bool is_all)
-{
-    if (flush_once(loop, rank, is_all, true))
-        (void)flush_once(loop, rank, is_all, false);
-}
-
 static void wake_again(struct loop *loop)
 {
     struct list end; /* behind it are those who are here again */
@@ -90,20 +47,20 @@ static void wake_again(struct loop *loop)
         return;
     list_push(&loop->again, &end);
     uint64_t began_ns = clock_ns();
-    while (loop->again.next != &end && clock_ns() - began_ns < LOOP_AGAIN_NS) {
+    while (loop->again.next != &end && clock_ns() - began_ns < LOOP_AGAIN_NS)
         wake_first(&loop->again);
-        if (look(loop, clock_ns()))
-            wake_woken(loop);
-    }
     list_take(&end);
 }
 
 static void wake_all(struct loop *loop)
 {
+    struct list now;
     if (!is_any_woken(loop))
         return;
     loop_tick(loop);
-    wake_woken(loop);
+    list_take_all(&now, &loop->woken);
+    while (!list_is_empty(&now))
+        wake_first(&now);
     wake_again(loop);
 }
 
@@ -157,7 +114,7 @@ static void flush(struct loop *loop, bool is_all)
         return;
     loop->writing_ns = clock_ns();
     for (int rank = 0; rank < RANK_COUNT; rank++)
-        flush_rank(loop, (enum rank)rank, is_all);
+        flush_rank(&loop->dirty[rank], is_all);
     loop->written_ns = clock_ns();
 }
 
@@ -229,7 +186,7 @@ static void on_before_poll(uv_prepare_t *prepare)
 
 void loop_init(struct loop *loop)
 {
-    if (uv_loop_init(&loop->uv) != 0 || poller_init(&loop->poller, uv_backend_fd(&loop->uv), on_told) != 0) {
+    if (uv_loop_init(&loop->uv) != 0 || poller_init(&loop->poller, uv_backend_fd(&loop->uv)) != 0) {
         log_error("cannot create an event loop: out of file descriptors or memory");
         exit(2);
     }

@@ -4,8 +4,8 @@
  * In a turn the loop waits, and tells links and listeners what has come (net/poller.h): handlers only append output and
  * mark links. Then it calls on_wake of the links that asked for it, writes each dirty lane once, and then each dirty
  * client once. So what all clients sent in a turn is one write to Redis, which is made before replies are written. Only
- * where on_turn says that woken links have much to do are the others, but for patient ones, written before it, too. Where that
- * takes long lanes are read from meanwhile, so that it is known when Redis has answered. No timer delays any output.
+ * where on_turn says that woken links have much to do are the others, but for patient ones, written before it, too. No timer
+ * delays any output.
  *
  * Timers, signals and what other threads send are libuv's. Its loop is the outer one: the turns are taken where it would
  * begin to wait, until something of its own is due.
@@ -26,8 +26,7 @@
 #include "net/siphon.h"
 
 #define LOOP_AGAIN_NS (200 * NS_PER_US) /* of a turn for links that only go on: who else has sent waits for no longer */
-#define LOOP_LOOK_NS (100 * NS_PER_US)  /* after so long it is looked for what lanes have brought */
-#define READ_BUFFER_BYTES 262144        /* large values pass in few system calls */
+#define READ_BUFFER_BYTES 262144 /* large values pass in few system calls */
 
 enum rank { RANK_LANE, RANK_CLIENT, RANK_COUNT }; /* what a link is; lanes are written before clients */
 
@@ -59,7 +58,6 @@ struct loop {
     struct histo turns;  /* how long turns that wrote something took: input that came meanwhile waited for that long */
     uint64_t now_ns;     /* the clock, read after the newest data was read; what handlers use as the time */
     uint64_t turn_ns;    /* when the first data of this turn was read; 0: none has been */
-    uint64_t looked_ns;  /* when lanes were looked at last besides */
     uint64_t writing_ns; /* when output began to be written last ... */
     uint64_t written_ns; /* ... and when all output had been */
     /* All dirty links have been written, as far as their sockets took it. May be NULL. */

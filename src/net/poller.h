@@ -2,9 +2,6 @@
  * Descriptors that a loop waits for: links and listeners. They are in an epoll instance of the loop's own, which costs a
  * connection two system calls from accept to close, and 24 bytes; libuv's handles (uv_poll_t) take nine, and 160 bytes.
  *
- * Of watches that are urgent a second instance knows, too, whether they are readable: so they can be looked at while the events
- * of others are still being told.
- *
  * Belongs to the loop's thread. Events are told as long as they last.
  */
 #ifndef WEIR_NET_POLLER_H
@@ -14,10 +11,7 @@
 #include <stdint.h>
 
 struct poller {
-    int fd;     /* the epoll instance */
-    int urgent; /* the second one */
-    /* The events of one watch have been told. */
-    void (*on_told)(struct poller *poller);
+    int fd; /* the epoll instance */
 };
 
 enum { WATCH_READABLE = 1, WATCH_WRITABLE = 2 };
@@ -28,7 +22,6 @@ struct watch {
     void (*on_events)(struct watch *watch, unsigned events);
     int fd;
     uint8_t events; /* that are waited for now, see watch_for */
-    bool is_urgent; /* set before anything is waited for */
 };
 
 /* The descriptor stays the caller's; nothing is waited for yet. */
@@ -47,17 +40,13 @@ void watch_end(struct watch *watch);
 /* ---- for the loop ---- */
 
 /* Beside the loop's watches, `other` is waited for: a descriptor. Returns 0 or a negative errno. */
-__attribute__((warn_unused_result)) int poller_init(struct poller *poller, int other,
-                                                    void (*on_told)(struct poller *poller));
+__attribute__((warn_unused_result)) int poller_init(struct poller *poller, int other);
 void poller_fini(struct poller *poller);
 
 /*
  * Wait for events, for timeout_ms at most (-1: without end), and tell them. Returns how many there were; *other says
  * whether that descriptor is readable.
  */
-int poller_wait(struct poller *poller, int timeout_ms, bool *other);
-
-/* Tell which of the urgent watches are readable now. */
-void poller_look(const struct poller *poller);
+int poller_wait(const struct poller *poller, int timeout_ms, bool *other);
 
 #endif

@@ -20,7 +20,7 @@
 struct rider;
 struct schedule;
 
-#define BACKLOG_TOLD 5 /* lessons of which it is remembered what they said */
+#define BACKLOG_TOLD 4 /* lessons of which it is remembered what they said */
 
 struct backlog {
     struct list in_table; /* in its bucket of schedule.buckets */
@@ -36,10 +36,6 @@ struct backlog {
     uint8_t n_told;                 /* so often they said what one request costs, up to BACKLOG_TOLD times; ... */
     uint64_t told_ns[BACKLOG_TOLD]; /* ... what they said, the last first, ... */
     double spread;                  /* ... and by what part that differs */
-    uint64_t asked_ns;              /* how long lessons took, without the way, ... */
-    uint64_t asked;                 /* ... and how many requests they were of: older ones count for less */
-    uint8_t n_asked;                /* and how often it has been asked, up to a few times */
-    bool sends_many;                /* one of its riders has had many requests under way at once */
     bool is_visited;                /* it is at the head of the round, and has its quantum */
     bool is_low;                    /* served when nobody else waits */
     uint32_t under_way;             /* requests: the sum over its riders */
@@ -64,8 +60,7 @@ struct paced {
     struct backlog *backlog;
     struct list in_backlog; /* in backlog.waiting; itself: it does not wait for its turn */
     uint32_t slot;          /* rider.paced */
-    uint32_t requests;      /* under way, ... */
-    uint32_t to_be_done;    /* ... of which so many have been answered by a promise: MULTI queues them */
+    uint32_t requests;      /* under way */
     uint32_t granted;       /* requests that it may send now; taken off the credit already */
     uint64_t grant_ns;      /* the credit for one of them */
     uint8_t slice;          /* requests that front/pacing.c takes before it looks at the clock */

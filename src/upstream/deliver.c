@@ -68,25 +68,13 @@ static void finish_oldest(struct lane *lane)
     wake_if_gone(lane, done.rider);
 }
 
-/* Is what the call asked for only queued, to be done by EXEC? */
-static bool is_queued(struct lane *lane, const struct call *call)
-{
-    uint8_t effect = (call->flags & CALL_LOOK) != 0 ? call->effect : EFFECT_NONE;
-    if (effect == EFFECT_MULTI)
-        lane->is_queuing = glimpse_type(&lane->glimpse) == '+';
-    else if (effect == EFFECT_EXEC || effect == EFFECT_DISCARD || effect == EFFECT_RESET)
-        lane->is_queuing = false;
-    return lane->is_queuing;
-}
-
 /* `n` requests of the oldest call. */
 static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
     bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
-    bool must_be_done = is_queued(lane, call);
     inflight_end(&lane->base->counts, call, n);
     if (call->rider != NULL && call->rider->paced != 0)
-        schedule_answered(schedule_at(&lane->base->schedule, call->rider->paced), n, must_be_done, call->sent_ns,
+        schedule_answered(schedule_at(&lane->base->schedule, call->rider->paced), n, call->sent_ns,
                           link_loop(&lane->link)->now_ns);
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);

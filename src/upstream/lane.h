@@ -170,7 +170,6 @@ struct lane {
     bool is_spent;      /* nobody else may have it after its owner */
     bool is_suspect;    /* something may have forged replies since the last nonce */
     bool is_asked;      /* a nonce is on its way */
-    bool is_queuing;    /* MULTI has been answered, and EXEC has not */
     bool is_telling;    /* an EXEC is on its way, behind which its client is to be another user */
     bool is_gone;       /* the connection is closed; the memory waits for leases */
     bool has_name;      /* its owner's name is on it, by CLIENT SETNAME or HELLO */

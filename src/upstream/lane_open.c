@@ -239,7 +239,7 @@ static void forget_owner(struct lane *lane)
     bool was_subscribed = lane_is_subscribed(lane);
     lane->channels = lane->patterns = lane->shard_channels = 0;
     inflight_subscribe(&lane->base->counts, was_subscribed, false);
-    lane->has_name = lane->is_watching = lane->is_monitoring = lane->is_used = lane->is_queuing = false;
+    lane->has_name = lane->is_watching = lane->is_monitoring = lane->is_used = false;
     lane->is_suspect = lane->is_unsure = lane->is_asked = lane->is_telling = false;
     lane->answer_by_ns = 0;
 }

@@ -5,9 +5,6 @@
 #define UNKNOWN_MOST 32 /* requests of somebody none of whose has been answered */
 /* What a transaction, or what stood behind a blocking command, has taken is paid for up to this. */
 #define DEBT_MOST_NS (int64_t)(20 * NS_PER_MS)
-#define MANY 8 /* of a rider's requests under way, from which on it is to be known what they cost, ... */
-#define STALE_NS (200 * NS_PER_MS) /* ... and again after so long, ... */
-#define STALE_LATER 5              /* ... or so many times as long when it has been found out often enough */
 #define SPARSE_CREDIT 8 /* who has credit for one part in so many of a quantum has it because it sends little */
 #define BUSY_FACTOR 32  /* patience with a server that answers nobody */
 #define PATIENCE_MOST_NS (5 * NS_PER_S)
@@ -90,7 +87,6 @@ void schedule_forget(struct paced *paced)
 {
     if (paced->requests > 0)
         (void)end_requests(paced, paced->requests);
-    paced->to_be_done = 0;
     if (paced->backlog == paced->backlog->schedule->lesson.of)
         schedule_lesson_end(paced->backlog->schedule, paced->backlog->moved_ns);
     wake_crowding(paced, 0);
@@ -200,14 +196,6 @@ static bool is_only(const struct backlog *backlog)
     return list_is_empty(&schedule->round) && !are_others_out;
 }
 
-/* It has never had to wait lately, as far as is known since it asks for little: but that has not been found out for long. */
-static bool must_be_taught(const struct backlog *backlog, uint64_t now_ns)
-{
-    uint64_t stale_ns = backlog->n_taught < BACKLOG_TOLD ? STALE_NS : STALE_LATER * STALE_NS;
-    return backlog->sends_many && schedule_lesson_is_due(backlog->schedule, now_ns) &&
-           now_ns - backlog->taught_ns > stale_ns && now_ns - backlog->visited_ns > stale_ns;
-}
-
 uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
 {
     struct backlog *backlog = paced->backlog;
@@ -219,10 +207,8 @@ uint32_t schedule_room(struct paced *paced, uint64_t now_ns)
                          !list_is_empty(&schedule->low) || is_full(schedule, 0);
         return must_wait ? 0 : requests_for(backlog, quantum_ns(backlog));
     }
-    if (schedule->probe_ns != 0 && (backlog->under_way > 0 || backlog->sends_many))
+    if (schedule->probe_ns != 0 && backlog->under_way > 0)
         return 0; /* or what was sent before would not be answered alone */
-    if (must_be_taught(backlog, now_ns))
-        return 0;
     if (is_idle(backlog))
         restore_credit(backlog, now_ns);
     bool is_free = is_only(backlog) && !is_full(schedule, backlog->weight) && !schedule_lesson_is_due(schedule, now_ns);
@@ -279,7 +265,6 @@ void schedule_sent(struct paced *paced, uint32_t n, uint64_t now_ns)
     paced->is_quiet = false;
     paced->requests += n;
     backlog->under_way += n;
-    backlog->sends_many |= paced->requests >= MANY;
     add_work(backlog, n * backlog->cost_ns);
     paced->granted -= of_grant;
     schedule->promised_ns -= of_grant * paced->grant_ns;
@@ -301,34 +286,23 @@ void schedule_settle(struct paced *paced)
 
 /* ---- answers ---- */
 
-/* How many more of its requests have been done? Those that are still to be done are, at the latest, with its last. */
-static uint32_t done_with(struct paced *paced, uint32_t n, bool must_be_done)
-{
-    uint32_t all = paced->to_be_done + n;
-    uint32_t counted = all < paced->requests ? all : paced->requests;
-    paced->to_be_done = must_be_done && counted < paced->requests ? counted : 0;
-    return paced->to_be_done > 0 ? 0 : counted;
-}
-
-void schedule_answered(struct paced *paced, uint32_t n, bool must_be_done, uint64_t sent_ns, uint64_t now_ns)
+void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
 {
     struct backlog *backlog = paced->backlog;
     struct schedule *schedule = backlog->schedule;
-    if (n == 0 || paced->requests == 0)
-        return;
-    schedule_note_heard(schedule, now_ns);
-    backlog->moved_ns = now_ns;
-    backlog->patience_ns = SCHEDULE_PATIENCE_NS;
-    uint32_t counted = done_with(paced, n, must_be_done);
+    uint32_t counted = n < paced->requests ? n : paced->requests;
     if (counted == 0)
         return;
+    schedule_note_heard(schedule, now_ns);
     uint64_t work = end_requests(paced, counted);
     schedule_watch(schedule, work, now_ns);
+    backlog->moved_ns = now_ns;
+    backlog->patience_ns = SCHEDULE_PATIENCE_NS;
     if (schedule->lesson.of == backlog && schedule->lesson.sent > 0)
         schedule_pass_batch(schedule, now_ns);
     else
         schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
-    schedule_lesson_answered(backlog, counted, sent_ns, now_ns);
+    schedule_lesson_answered(backlog, now_ns);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
         schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;

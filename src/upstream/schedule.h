@@ -51,15 +51,13 @@ struct answer_batch {
 struct lesson {
     struct backlog *of;  /* NULL: nobody is */
     uint64_t next_at_ns; /* when somebody is to be again */
-    uint64_t sent_ns;    /* when the first of its requests was sent, as far as is known, ... */
+    uint64_t sent_ns;    /* when the first of its requests was sent, ... */
     uint32_t sent;       /* ... and how many were; 0: none yet */
     uint32_t n_again;    /* it was asked again so often */
     uint64_t least_ns;   /* the least that one of them seemed to cost; 0: nothing was said yet */
     uint64_t others_ns;  /* the work of others that was sent beside them */
-    uint64_t drained_ns; /* the work that was under way when it began */
-    bool is_heard;       /* its first answer has come */
-    bool is_odd;         /* which took far longer than is known */
-    uint64_t idle_ns;    /* for so long Redis has had nothing to do for it */
+    uint64_t before_ns;  /* the work that was under way when it began */
+    uint64_t all_sent;   /* its requests, of all times it was asked */
 };
 
 struct schedule {
@@ -93,17 +91,12 @@ struct schedule {
     uint64_t unsaid_ns;   /* ... and not told to the others yet */
     bool is_refilling;    /* there was nothing under way: a part of the window now, the rest right after it */
     bool is_dry;          /* there is (nearly) nothing under way */
-    const struct backlog *out;      /* the last that left the round in this turn; only to be compared */
-    uint32_t n_out;                 /* backlogs that left the round in this turn, and of which riders were woken */
-    uint32_t n_unusual;             /* subjects in a row that were answered something else */
-    uint32_t lessons;               /* batches that have told of costs, up to a few */
-    uint32_t round_no;              /* the number of this one, which wraps */
-    double spread;                  /* by what part lessons differ from one another, of who is surest, ... */
-    uint64_t cheapest_ns;           /* the least mean of lessons, of subjects that have had many, ... */
-    uint64_t cheapest_at_ns;        /* ... and when that was */
-    double surest;                  /* ... of those who have been taught lately, ... */
-    uint64_t surest_ns;             /* ... and when that was */
-    struct schedule_memory *memory; /* heap; NULL: nobody has gone who is to be remembered */
+    const struct backlog *out; /* the last that left the round in this turn; only to be compared */
+    uint32_t n_out;            /* backlogs that left the round in this turn, and of which riders were woken */
+    uint32_t n_unusual;        /* subjects in a row that were answered something else */
+    uint32_t lessons;          /* batches that have told of costs, up to a few */
+    uint32_t round_no;         /* the number of this one, which wraps */
+    double spread;             /* by what part lessons differ from one another, of who is surest */
     struct answer_batch batch;
     struct lesson lesson;
     struct send_window window;
@@ -156,11 +149,8 @@ void schedule_stop_waiting(struct paced *paced);
 
 /* ---- answers ---- */
 
-/*
- * So many of its requests, or other calls of the rider's, that were sent at sent_ns (0: that is not known). `must_be_done`: Redis
- * has only said that it will do them, so they are not what it has worked at since.
- */
-void schedule_answered(struct paced *paced, uint32_t n, bool must_be_done, uint64_t sent_ns, uint64_t now_ns);
+/* So many of its requests, or other calls of the rider's, that were sent at sent_ns (0: that is not known). */
+void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
 
 /* Once in each turn of the loop, before woken links are called. `is_open`: nobody is to wait. */
 void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns);
@@ -191,8 +181,6 @@ void schedule_pass_batch(struct schedule *schedule, uint64_t now_ns);
 
 /* What somebody who was served alone seems to have cost for each request; and what is certain of that: schedule_costs.c. */
 void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns);
-/* It was served alone for so long, without the way, with so many requests: for the mean. */
-void schedule_note_mean(struct backlog *backlog, uint64_t took_ns, uint32_t n, uint64_t now_ns);
 void schedule_teach(struct backlog *backlog, uint64_t cost_ns);
 
 /*
@@ -209,7 +197,7 @@ bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns);
 bool schedule_lesson_can_go_on(const struct schedule *schedule);
 uint32_t schedule_lesson_size(const struct backlog *backlog);
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns);
-void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns);
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
 
 /*
@@ -241,14 +229,7 @@ void schedule_forget(struct paced *paced); /* what it has under way is not count
 void schedule_lose_patience(struct backlog *backlog, uint64_t now_ns);
 void schedule_lose_patience_with(struct paced *paced);
 
-/*
- * The last rider of its subject goes; and the first one has come. Nobody is remembered any more: schedule_memory.c.
- */
-void schedule_remember(const struct backlog *backlog);
-void schedule_recall(struct backlog *backlog, uint64_t now_ns);
-void schedule_forget_all(struct schedule *schedule);
-
-/* Give up riders that have sent nothing for a second or two; what their subjects' requests cost is remembered a while. */
+/* Give up riders that have sent nothing for a second or two; what their subjects' requests cost is forgotten with the last. */
 void schedule_sweep(struct schedule *schedule, uint64_t now_ns);
 
 #endif

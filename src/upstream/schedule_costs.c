@@ -9,26 +9,22 @@
 #define COST_STEP_MIXED 64          /* ... towards what is usual, if it was answered with others' */
 #define COST_MORE 2                 /* no more than so many times what was expected, since delays look like work, ... */
 #define COST_AGREED 8               /* ... unless so many batches in a row say so */
-#define UNSURE_TOLD 3               /* lessons after which it is known how sure they are, ... */
-#define UNSURE_PART 8               /* ... which is never more so than by one part in so many */
-#define MEAN_ASKED 16               /* lessons of which a mean is taken, or some more, ... */
-#define MIXTURE 16 /* ... which is so many times another's where it is not the machine that stalls; ... */
-#define CHEAPEST_NS (5 * NS_PER_S) /* ... and who that other is, is forgotten after so long */
-#define TAUGHT_LESS 2              /* what a lesson tells is less: by one part in so many; ... */
-#define TAUGHT_MORE 8              /* ... or more */
-#define TAUGHT_ENOUGH 2            /* lessons after which what they said is known */
-#define CLEAR_WAYS 4               /* an answer that took so many times as long as the way tells of work */
-#define ALIKE_LEAST 1.5            /* one is less than so many times the other, ... */
-#define ALIKE_MORE 8               /* ... and so many times by how much lessons differ, at least */
-#define SPREAD_STEP 4              /* each lesson counts for one part in so many, ... */
-#define SPREAD_MOST 8              /* ... and for no more than this */
-#define USUAL_MANY 4096            /* requests, of which most say what is usual, ... */
-#define USUAL_STEP 512             /* ... or so many batches, */
-#define USUAL_LESSONS 64           /* after the first ones */
-#define USUAL_PART 8               /* and no batch says more than one part in so many */
-#define UNUSUAL 8                  /* so many times more or less, ... */
-#define USUAL_PATIENCE 16          /* answers in a row to subjects that ask for nothing usual: then that is usual */
-#define COST_FACTOR 64             /* no batch is believed that says so many times more or less */
+#define TAUGHT_LESS 2               /* what a lesson tells is less: by one part in so many; ... */
+#define TAUGHT_MORE 8               /* ... or more */
+#define TAUGHT_ENOUGH 2             /* lessons after which what they said is known */
+#define TAUGHT_MANY 4               /* no more of them are counted */
+#define CLEAR_WAYS 4                /* an answer that took so many times as long as the way tells of work */
+#define ALIKE_LEAST 1.5             /* one is less than so many times the other, ... */
+#define ALIKE_MORE 8                /* ... and so many times by how much lessons differ, at least */
+#define SPREAD_STEP 4               /* each lesson counts for one part in so many, ... */
+#define SPREAD_MOST 8               /* ... and for no more than this */
+#define USUAL_MANY 4096             /* requests, of which most say what is usual, ... */
+#define USUAL_STEP 512              /* ... or so many batches, */
+#define USUAL_LESSONS 64            /* after the first ones */
+#define USUAL_PART 8                /* and no batch says more than one part in so many */
+#define UNUSUAL 8                   /* so many times more or less, ... */
+#define USUAL_PATIENCE 16           /* answers in a row to subjects that ask for nothing usual: then that is usual */
+#define COST_FACTOR 64              /* no batch is believed that says so many times more or less */
 #define BATCH_GAP_NS (30 * NS_PER_US)
 #define BATCH_MOST_NS (500 * NS_PER_US)
 
@@ -37,9 +33,9 @@ static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-static double factor_of(double worked, double expected)
+static double factor_of(uint64_t worked, uint64_t expected)
 {
-    double factor = worked / expected;
+    double factor = (double)worked / (double)expected;
     return factor > COST_FACTOR ? COST_FACTOR : factor < 1.0 / COST_FACTOR ? 1.0 / COST_FACTOR : factor;
 }
 
@@ -58,7 +54,7 @@ static void learn_usual(struct schedule *schedule, const struct backlog *backlog
         schedule->n_unusual = 0;
         return;
     }
-    double factor = factor_of((double)backlog->learnt_ns, (double)schedule->cost_ns);
+    double factor = factor_of(backlog->learnt_ns, schedule->cost_ns);
     double least = is_known ? 1.0 / USUAL_STEP : 1.0 / COST_STEP_FIRST;
     double weight = (double)backlog->answered / USUAL_MANY;
     weight = weight < least ? least : weight > 1.0 / USUAL_PART ? 1.0 / USUAL_PART : weight;
@@ -109,67 +105,6 @@ void schedule_note_spread(struct backlog *backlog, uint64_t cost_ns)
         backlog->n_told++;
 }
 
-struct told {
-    uint64_t least_ns, second_ns; /* the second greatest: the greatest may have been a stall */
-};
-
-/* What its last lessons said, of which there have been three at least. */
-static struct told look_at_told(const struct backlog *backlog)
-{
-    struct told told = {.least_ns = UINT64_MAX};
-    uint64_t greatest_ns = 0;
-    for (int i = 0; i < backlog->n_told; i++) {
-        uint64_t ns = backlog->told_ns[i];
-        told.least_ns = ns < told.least_ns ? ns : told.least_ns;
-        told.second_ns = ns > greatest_ns ? greatest_ns : ns > told.second_ns ? ns : told.second_ns;
-        greatest_ns = ns > greatest_ns ? ns : greatest_ns;
-    }
-    return told;
-}
-
-/* By how much one of its requests may cost more or less than is known. */
-static uint64_t unsure_ns(const struct backlog *backlog)
-{
-    if (backlog->n_told < UNSURE_TOLD)
-        return backlog->learnt_ns;
-    struct told told = look_at_told(backlog);
-    uint64_t least_ns = backlog->learnt_ns / UNSURE_PART + 1;
-    return told.second_ns - told.least_ns > least_ns ? told.second_ns - told.least_ns : least_ns;
-}
-
-static uint64_t mean_ns(const struct backlog *backlog)
-{
-    return backlog->asked_ns / backlog->asked + 1;
-}
-
-void schedule_note_mean(struct backlog *backlog, uint64_t took_ns, uint32_t n, uint64_t now_ns)
-{
-    struct schedule *schedule = backlog->schedule;
-    backlog->asked_ns += took_ns;
-    backlog->asked += n;
-    if (backlog->n_asked < MEAN_ASKED)
-        backlog->n_asked++;
-    if (backlog->n_asked < MEAN_ASKED)
-        return;
-    backlog->asked_ns -= backlog->asked_ns / MEAN_ASKED / 2;
-    backlog->asked -= backlog->asked / MEAN_ASKED / 2;
-    if (mean_ns(backlog) <= schedule->cheapest_ns || now_ns - schedule->cheapest_at_ns > CHEAPEST_NS) {
-        schedule->cheapest_ns = mean_ns(backlog);
-        schedule->cheapest_at_ns = now_ns;
-    }
-}
-
-/*
- * The mean of its lessons is far from another's, though they do not agree. Where a machine stalls the means of all are about
- * as large, if enough are taken; so it asks now for what is cheap, now for what is dear.
- */
-static bool is_mixture(const struct backlog *backlog)
-{
-    const struct schedule *schedule = backlog->schedule;
-    return backlog->n_asked >= MEAN_ASKED && schedule->cheapest_ns != 0 &&
-           mean_ns(backlog) > MIXTURE * schedule->cheapest_ns && mean_ns(backlog) > MIXTURE * schedule->cost_ns;
-}
-
 /* Do all of the last lessons say what is known: that it is so many times dearer than usual, or cheaper? */
 static bool do_all_agree(const struct backlog *backlog, double alike)
 {
@@ -192,7 +127,7 @@ static void believe(struct backlog *backlog)
     alike = steep * steep > alike ? steep * steep : alike;
     double times = (double)backlog->learnt_ns / (double)usual_ns;
     bool is_other = (times > alike || times * alike < 1) && do_all_agree(backlog, alike);
-    backlog->cost_ns = is_other ? backlog->learnt_ns : is_mixture(backlog) ? mean_ns(backlog) : usual_ns;
+    backlog->cost_ns = is_other ? backlog->learnt_ns : usual_ns;
 }
 
 static bool is_sure(const struct schedule *schedule)
@@ -235,38 +170,28 @@ void schedule_teach(struct backlog *backlog, uint64_t cost_ns)
     else
         backlog->learnt_ns -= (backlog->learnt_ns - told_ns) / TAUGHT_LESS;
     believe(backlog);
-    if (backlog->n_taught < BACKLOG_TOLD)
+    if (backlog->n_taught < TAUGHT_MANY)
         backlog->n_taught++;
-}
-
-/* By how much what its requests cost may be off, of all of them together: the square of that. */
-static double variance(const struct backlog *backlog)
-{
-    double unsure = (double)unsure_ns(backlog);
-    return (double)backlog->answered * unsure * unsure;
 }
 
 /*
  * A batch is over: what Redis has worked at it is known. What was answered together is taken to have cost what it was
- * expected to, and where that is not all, or more than all, the difference to be of those of whom it is least certain what they
- * cost: in proportion to the variance, as one corrects estimates of which only the sum has been measured. Where that is wrong it is
- * found out when one of them is served alone (schedule_lesson.c). What costs about as much as most others is taken to cost the same.
+ * expected to, in proportion. Where that is wrong it is found out when one of them is served alone (schedule_lesson.c). What
+ * costs about as much as most others is taken to cost the same.
  */
 static void end_batch(struct schedule *schedule)
 {
     struct answer_batch *batch = &schedule->batch;
-    double expected = 0, all = 0;
+    uint64_t expected = 0;
     for (struct list *at = batch->answered.next; at != &batch->answered; at = at->next) {
         const struct backlog *backlog = container_of(at, struct backlog, in_answered);
-        expected += (double)backlog->answered * (double)backlog->learnt_ns;
-        all += variance(backlog);
+        expected += backlog->answered * backlog->learnt_ns;
     }
-    double worked = batch->last_ns > batch->since_ns ? (double)(batch->last_ns - batch->since_ns) : 0;
+    uint64_t worked = batch->last_ns > batch->since_ns ? batch->last_ns - batch->since_ns : 0;
+    double factor = expected > 0 ? factor_of(worked, expected) : 1;
     bool is_mixed = batch->answered.next != batch->answered.prev;
     while (!list_is_empty(&batch->answered)) {
         struct backlog *backlog = container_of(batch->answered.next, struct backlog, in_answered);
-        double own = (double)backlog->answered * (double)backlog->learnt_ns;
-        double factor = factor_of(own + (worked - expected) * variance(backlog) / all, own);
         list_take(&backlog->in_answered);
         learn(backlog, factor, batch->is_clear && factor < 1, is_mixed);
         learn_usual(schedule, backlog);

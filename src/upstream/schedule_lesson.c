@@ -4,7 +4,7 @@
  * Redis answers what it has taken in at once, whoever's it is, and of such a batch nobody can tell whose took long. So now and
  * then the queue is let run dry, one of those that wait is served for about a quantum, and the others after that: the time
  * until its answers is the way's, which is known, and theirs. Redis has nothing to do for two ways meanwhile: PAUSE keeps that
- * to about one part in a hundred, but for the first lessons. While the queue runs dry Redis works, so that counts for little.
+ * to about one part in a hundred.
  *
  * On a machine whose processors are all wanted a lesson may take any time. What it says is asked again at once if it is much
  * more than was known, since a stall is not soon followed by another. And by how much lessons differ from one another decides
@@ -14,18 +14,14 @@
 #include "upstream/schedule.h"
 
 #define PAUSE 75       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
-#define PAUSE_FIRST 10 /* ... less if it was one of the first of a subject, ... */
-#define PAUSE_ODD 40   /* ... or what was before it took far longer than is known */
+#define PAUSE_FIRST 10 /* ... less if it was the first of a subject */
 #define PAUSE_MOST_NS (250 * NS_PER_MS) /* at most, and what two ways ask for */
-#define QUEUE_PART 4             /* a long queue that is let run dry costs one part in so many of it, at least, ... */
-#define DRAIN_PART 8             /* ... and as large a part of the time that it takes longer than is known */
-#define LESSON_REQUESTS 8        /* in the first, and four times as many in each of the next ones */
-#define LESSON_WAYS 2            /* base times, at least, that Redis should work at it */
-#define SUREST_NS (1 * NS_PER_S) /* for so long it counts how sure somebody was */
-#define LATE_QUANTA 8            /* quanta, where answers are read late */
-#define DOUBTFUL 2               /* that it costs more than so many times what was known is asked again at once, ... */
-#define AGAIN 3                  /* ... so often */
-#define OTHERS_PART 4            /* a lesson beside which others sent more than one part in so many tells nothing */
+#define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least */
+#define LESSON_REQUESTS 8 /* in the first, and four times as many in each of the next ones */
+#define LESSON_WAYS 2     /* base times, at least, that Redis should work at it */
+#define DOUBTFUL 2        /* that it costs more than so many times what was known is asked again at once, ... */
+#define AGAIN 3           /* ... so often */
+#define OTHERS_PART 4     /* a lesson beside which others sent more than one part in so many tells nothing */
 
 /* Whose last one is the longest ago, of those that wait. */
 static struct backlog *choose(const struct schedule *schedule)
@@ -39,23 +35,10 @@ static struct backlog *choose(const struct schedule *schedule)
     return chosen;
 }
 
-/* Of all who have had lessons enough: the least of a while is kept, though who is that sure need not wait now. */
-static void note_surest(const struct backlog *backlog, uint64_t now_ns)
+/* By how much lessons differ, of who is surest of those that wait. */
+static double least_spread(const struct schedule *schedule)
 {
-    struct schedule *schedule = backlog->schedule;
-    if (backlog->n_told < BACKLOG_TOLD)
-        return;
-    if (backlog->spread <= schedule->surest || now_ns - schedule->surest_ns > SUREST_NS) {
-        schedule->surest = backlog->spread;
-        schedule->surest_ns = now_ns;
-    }
-}
-
-/* By how much lessons differ, of who is surest of those that wait, or have been taught lately. */
-static double least_spread(const struct schedule *schedule, uint64_t now_ns)
-{
-    bool is_recent = schedule->surest_ns != 0 && now_ns - schedule->surest_ns < SUREST_NS;
-    double least = is_recent ? schedule->surest : SCHEDULE_SPREAD_UNKNOWN;
+    double least = SCHEDULE_SPREAD_UNKNOWN;
     for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
         const struct backlog *backlog = container_of(at, struct backlog, in_turn);
         if (backlog->n_told == BACKLOG_TOLD && backlog->spread < least)
@@ -64,13 +47,25 @@ static double least_spread(const struct schedule *schedule, uint64_t now_ns)
     return least;
 }
 
+/* What is under way of those that wait, by what lessons have said, though it is not believed yet. */
+static uint64_t work_under_way(const struct schedule *schedule)
+{
+    uint64_t work_ns = 0;
+    for (struct list *at = schedule->round.next; at != &schedule->round; at = at->next) {
+        const struct backlog *backlog = container_of(at, struct backlog, in_turn);
+        uint64_t told_ns = backlog->told_ns[0];
+        work_ns += backlog->under_way * (told_ns > backlog->learnt_ns ? told_ns : backlog->learnt_ns);
+    }
+    return work_ns > schedule->work_ns ? work_ns : schedule->work_ns;
+}
+
 bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns)
 {
     struct lesson *lesson = &schedule->lesson;
     if (!schedule_lesson_is_due(schedule, now_ns) || list_is_empty(&schedule->round))
         return false;
-    *lesson = (struct lesson){.of = choose(schedule)};
-    schedule->spread = least_spread(schedule, now_ns);
+    *lesson = (struct lesson){.of = choose(schedule), .before_ns = work_under_way(schedule)};
+    schedule->spread = least_spread(schedule);
     return true;
 }
 
@@ -80,37 +75,13 @@ bool schedule_lesson_can_go_on(const struct schedule *schedule)
     return schedule->lesson.of->counted > 0 && schedule->lesson.of->under_way == 0;
 }
 
-/* What is cheap takes many requests to be told from the way; so they are as many as it takes if they are cheap after all. */
-static uint64_t least_told_ns(const struct backlog *backlog)
-{
-    uint64_t least_ns = backlog->learnt_ns;
-    for (int i = 0; i < backlog->n_told; i++)
-        least_ns = backlog->told_ns[i] < least_ns ? backlog->told_ns[i] : least_ns;
-    return least_ns > backlog->learnt_ns / 8 ? least_ns : backlog->learnt_ns / 8 + 1;
-}
-
 uint32_t schedule_lesson_size(const struct backlog *backlog)
 {
     uint64_t ways_ns = LESSON_WAYS * window_base_ns(&backlog->schedule->window);
-    uint64_t quantum_ns = SCHEDULE_QUANTUM_NS * (backlog->schedule->window.is_sender_full ? LATE_QUANTA : 1);
-    uint64_t ns = ways_ns > quantum_ns ? ways_ns : quantum_ns;
-    uint64_t n = ns / least_told_ns(backlog) + 1;
+    uint64_t ns = ways_ns > SCHEDULE_QUANTUM_NS ? ways_ns : SCHEDULE_QUANTUM_NS;
+    uint64_t n = ns / backlog->learnt_ns + 1;
     uint64_t most = (uint64_t)LESSON_REQUESTS << (2 * backlog->n_taught);
     return (uint32_t)(n < most ? n : most);
-}
-
-/* Redis has had nothing to do since its last answer was under way, and has nothing until what is sent now is there. */
-static void note_idle(struct schedule *schedule, uint64_t now_ns)
-{
-    struct lesson *lesson = &schedule->lesson;
-    uint64_t last_ns = schedule->batch.last_ns > schedule->probe_ns ? schedule->batch.last_ns : schedule->probe_ns;
-    uint64_t drain_ns = last_ns - schedule->probe_ns;
-    if (lesson->idle_ns == 0 && drain_ns > lesson->drained_ns) {
-        bool is_late = schedule->window.is_sender_full; /* it is weir that took so long */
-        lesson->idle_ns = (drain_ns - lesson->drained_ns) / (is_late ? 1 : DRAIN_PART);
-        lesson->is_odd = !is_late && drain_ns > DOUBTFUL * lesson->drained_ns + SCHEDULE_QUANTUM_NS;
-    }
-    lesson->idle_ns += (now_ns > last_ns ? now_ns - last_ns : 0) + window_base_ns(&schedule->window);
 }
 
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns)
@@ -126,18 +97,17 @@ void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns)
     if (lesson->sent == 0 && backlog->under_way > n)
         return; /* not all has been answered that was sent before it */
     if (lesson->sent == 0) {
-        note_idle(schedule, now_ns);
         lesson->sent_ns = now_ns;
         lesson->others_ns = schedule->work_ns - backlog->work_ns;
     }
     lesson->sent += n;
+    lesson->all_sent += n;
 }
 
 /* An answer that took little longer than the way always takes only tells that they cost no more than all of that. */
-static uint64_t told_ns(const struct lesson *lesson, uint64_t took_ns, uint64_t now_ns)
+static uint64_t told_ns(const struct lesson *lesson, uint64_t took_ns)
 {
     uint64_t base_ns = window_base_ns(&lesson->of->schedule->window);
-    schedule_note_mean(lesson->of, took_ns > base_ns ? took_ns - base_ns : 0, lesson->sent, now_ns);
     uint64_t most_ns = took_ns / lesson->sent;
     if (took_ns <= 2 * base_ns)
         return most_ns < lesson->of->learnt_ns ? most_ns : lesson->of->learnt_ns;
@@ -152,7 +122,6 @@ static bool ask_again(struct lesson *lesson)
         return false;
     lesson->n_again++;
     lesson->sent = 0;
-    lesson->is_heard = false;
     return true;
 }
 
@@ -170,58 +139,39 @@ static bool take(struct lesson *lesson, uint64_t cost_ns)
     return false;
 }
 
-/* What was sent before is answered: how much work was that, by what lessons have said, though it is not believed yet? */
-static void note_drained(const struct backlog *backlog, uint32_t n)
-{
-    uint64_t told_ns = backlog->told_ns[0];
-    backlog->schedule->lesson.drained_ns += n * (told_ns > backlog->learnt_ns ? told_ns : backlog->learnt_ns);
-}
-
-void schedule_lesson_answered(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
+void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns)
 {
     struct schedule *schedule = backlog->schedule;
     struct lesson *lesson = &schedule->lesson;
-    if (lesson->of != NULL && lesson->sent == 0)
-        note_drained(backlog, n);
-    if (lesson->of == backlog && lesson->sent > 0 && !lesson->is_heard) {
-        lesson->is_heard = true;
-        lesson->sent_ns = sent_ns > lesson->sent_ns ? sent_ns : lesson->sent_ns; /* when it was written */
-    }
     if (lesson->of != backlog || lesson->sent == 0 || backlog->under_way > 0)
         return;
     uint64_t took_ns = now_ns - lesson->sent_ns;
     bool is_clear = lesson->others_ns <= took_ns / OTHERS_PART;
-    if (is_clear && take(lesson, told_ns(lesson, took_ns - lesson->others_ns, now_ns)))
+    if (is_clear && take(lesson, told_ns(lesson, took_ns - lesson->others_ns)))
         return;
     schedule_lesson_end(schedule, now_ns);
 }
 
-/* How long Redis has had nothing to do for it, but no less than that always costs. */
-static uint64_t spent_ns(struct schedule *schedule, uint64_t now_ns)
+/* How long Redis has had nothing to do for it: what is not explained by work, but no less than that always costs. */
+static uint64_t spent_ns(const struct schedule *schedule, uint64_t now_ns)
 {
-    struct lesson *lesson = &schedule->lesson;
+    const struct lesson *lesson = &schedule->lesson;
     const struct send_window *window = &schedule->window;
+    uint64_t cost_ns = lesson->of->learnt_ns > lesson->least_ns ? lesson->of->learnt_ns : lesson->least_ns;
+    uint64_t took_ns = now_ns - schedule->probe_ns;
+    uint64_t known_ns = lesson->before_ns + lesson->all_sent * cost_ns;
     uint64_t least_ns = 2 * window_base_ns(window) + window->more_ns / QUEUE_PART;
-    if (lesson->sent == 0)
-        note_idle(schedule, now_ns); /* what was before it has not been answered, or there is nothing to ask */
-    else if (lesson->of->under_way > 0)
-        lesson->idle_ns += now_ns - lesson->sent_ns; /* nobody knows what held it back */
-    /* And until what is sent next is there. */
-    uint64_t idle_ns = lesson->idle_ns + window_base_ns(window);
-    return idle_ns > least_ns ? idle_ns : least_ns;
+    return took_ns > known_ns + least_ns ? took_ns - known_ns : least_ns;
 }
 
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns)
 {
     struct lesson *lesson = &schedule->lesson;
-    bool was_asked = lesson->sent > 0 || lesson->n_again > 0;
-    uint64_t spent = spent_ns(schedule, now_ns);
-    bool is_first = lesson->of->n_taught < BACKLOG_TOLD || !was_asked;
-    uint64_t pause_ns = (is_first ? PAUSE_FIRST : lesson->is_odd ? PAUSE_ODD : PAUSE) * spent;
+    bool is_first = lesson->of->n_taught == 0 || lesson->all_sent == 0;
+    uint64_t pause_ns = (is_first ? PAUSE_FIRST : PAUSE) * spent_ns(schedule, now_ns);
     uint64_t most_ns = PAUSE_MOST_NS + 2 * PAUSE * window_base_ns(&schedule->window);
     lesson->next_at_ns = now_ns + (pause_ns < most_ns ? pause_ns : most_ns);
     lesson->of->taught_ns = now_ns;
-    note_surest(lesson->of, now_ns);
     lesson->of = NULL;
     schedule->probe_ns = 0;
 }

@@ -30,7 +30,6 @@ void schedule_fini(struct schedule *schedule)
         pool_note_less(schedule->pool, schedule->n_buckets * sizeof *schedule->buckets);
     if (schedule->n_slots > 0)
         pool_note_less(schedule->pool, schedule->n_slots * sizeof(struct paced *));
-    schedule_forget_all(schedule);
     free(schedule->buckets);
     free(schedule->paced);
     schedule->buckets = NULL;
@@ -100,14 +99,12 @@ static struct backlog *make_backlog(struct schedule *schedule, struct subject *s
     list_push(bucket_of(schedule, subject), &backlog->in_table);
     schedule->n_backlogs++;
     pool_note_more(schedule->pool, sizeof *backlog);
-    schedule_recall(backlog, now_ns);
     return backlog;
 }
 
 static void free_backlog(struct backlog *backlog)
 {
     struct schedule *schedule = backlog->schedule;
-    schedule_remember(backlog);
     assert(backlog->under_way == 0 && backlog->work_ns == 0 && backlog->counted == 0);
     list_take(&backlog->in_table);
     list_take(&backlog->in_answered);

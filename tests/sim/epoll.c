@@ -1,7 +1,6 @@
 /*
  * Descriptors that a loop waits for: those that are ready are told in any order. Its epoll instance has the loop's own
- * descriptor too, and that is how libuv gets its turns: it is ready as soon as nothing else is. An instance without that
- * is one that nobody waits on: it says what is ready now.
+ * descriptor too, and that is how libuv gets its turns: it is ready as soon as nothing else is.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -49,7 +48,7 @@ static unsigned found(const struct watcher *watcher)
 void watcher_look(struct watcher *watcher)
 {
     struct sim_loop *loop = watcher->loop;
-    if (loop == NULL || watcher->is_ready || found(watcher) == 0)
+    if (watcher->is_ready || found(watcher) == 0)
         return;
     watcher->is_ready = true;
     if (loop->n_ready == loop->ready_room) {
@@ -61,32 +60,13 @@ void watcher_look(struct watcher *watcher)
         world_wake(&loop->party);
 }
 
-static void take_out(struct watcher **watchers, size_t *n, const struct watcher *watcher)
-{
-    for (size_t i = 0; i < *n; i++)
-        if (watchers[i] == watcher)
-            watchers[i--] = watchers[--*n];
-}
-
 void watcher_forget(struct watcher *watcher)
 {
-    struct sock *polls = sock_of(watcher->epoll);
-    if (watcher->is_ready)
-        take_out(watcher->loop->ready, &watcher->loop->n_ready, watcher);
-    if (polls != NULL)
-        take_out(polls->looks, &polls->n_looks, watcher);
+    struct sim_loop *loop = watcher->loop;
+    for (size_t i = 0; watcher->is_ready && i < loop->n_ready; i++)
+        if (loop->ready[i] == watcher)
+            loop->ready[i--] = loop->ready[--loop->n_ready];
     free(watcher);
-}
-
-static struct watcher *make_watcher(struct sock *polls, int epoll, int fd)
-{
-    struct watcher *watcher = mem_zalloc(1, sizeof *watcher);
-    *watcher = (struct watcher){.loop = polls->loop, .epoll = epoll, .fd = fd};
-    if (polls->loop == NULL) {
-        polls->looks = mem_realloc(polls->looks, polls->n_looks + 1, sizeof(struct watcher *));
-        polls->looks[polls->n_looks++] = watcher;
-    }
-    return watcher;
 }
 
 int WRAP(epoll_ctl)(int epoll, int what, int fd, struct epoll_event *event)
@@ -101,7 +81,7 @@ int WRAP(epoll_ctl)(int epoll, int what, int fd, struct epoll_event *event)
     if (polls == NULL || sock == NULL)
         return sim_fail(EBADF);
     unsigned i = 0;
-    while (i < sock->n_watchers && sock->watchers[i]->epoll != epoll)
+    while (i < sock->n_watchers && sock->watchers[i]->loop != polls->loop)
         i++;
     bool is_in = i < sock->n_watchers;
     if (is_in == (what == EPOLL_CTL_ADD))
@@ -117,7 +97,8 @@ int WRAP(epoll_ctl)(int epoll, int what, int fd, struct epoll_event *event)
             return sim_fail(random_hits(&kernel.chance, 500000) ? ENOMEM : ENOSPC);
         if (i == WATCHERS_MAX)
             abort();
-        sock->watchers[i] = make_watcher(polls, epoll, fd);
+        sock->watchers[i] = mem_zalloc(1, sizeof(struct watcher));
+        *sock->watchers[i] = (struct watcher){.loop = polls->loop, .fd = fd};
         sock->n_watchers++;
     }
     sock->watchers[i]->event = *event;
@@ -136,17 +117,6 @@ bool loop_has_events(struct sim_loop *loop)
     return loop->n_ready > 0;
 }
 
-static int look(const struct sock *polls, struct epoll_event *events, int most)
-{
-    int n = 0;
-    for (size_t i = 0; i < polls->n_looks && n < most; i++) {
-        const struct watcher *watcher = polls->looks[i];
-        if (found(watcher) != 0)
-            events[n++] = (struct epoll_event){found(watcher), watcher->event.data};
-    }
-    return n;
-}
-
 /*
  * All that are ready now, in any order: once in the loop's turn, for the others have theirs before it hears of more. Then
  * it is libuv's.
@@ -156,8 +126,6 @@ int WRAP(epoll_wait)(int epoll, struct epoll_event *events, int most, int timeou
     OUTSIDE;
     const struct sock *polls = sock_of(epoll);
     struct sim_loop *loop = polls->loop;
-    if (loop == NULL)
-        return look(polls, events, most);
     loop->is_busy = timeout_ms == 0;
     if (loop->has_told || !loop_has_events(loop)) {
         *events = (struct epoll_event){EPOLLIN, polls->others};

@@ -67,7 +67,6 @@ void sock_close(int fd)
     if (sock->conn != NULL)
         conn_drop(sock->conn);
     kernel.n_open -= sock->kind != SOCK_POLLS && sock->kind != SOCK_PIPE;
-    free(sock->looks);
     free(sock->held);
     free(sock->waiting);
     free(sock);

@@ -199,8 +199,7 @@ void plan_make(struct plan *plan, uint64_t seed, uint64_t steps)
     plan->workers = 1 + (unsigned)random_below(&chance, 3);
     plan->pipeline = (unsigned)random_scale(&chance, 64);
     plan->think_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 100000000);
-    plan->tick_ns =
-        random_hits(&chance, 500000) ? 0 : random_scale(&chance, random_hits(&chance, 300000) ? 100000 : 1000);
+    plan->tick_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 1000);
     plan->turn_ns = random_hits(&chance, 300000) ? 0 : random_scale(&chance, 100000);
     plan->command_ns = random_hits(&chance, 500000) ? 0 : random_scale(&chance, 10000);
     plan->redis_turn = (unsigned)random_scale(&chance, 256);

@@ -15,11 +15,10 @@ enum sock_kind { SOCK_NONE, SOCK_FRESH, SOCK_LISTENS, SOCK_CONNECTED, SOCK_POLLS
 #define WATCHERS_MAX 8
 #define PIPE_HELD_MAX 65536
 
-/* A loop waits for events of a descriptor, or looks for them now and then. */
+/* A loop waits for events of a descriptor. */
 struct watcher {
-    struct sim_loop *loop; /* NULL: it only looks */
+    struct sim_loop *loop;
     struct epoll_event event;
-    int epoll; /* the instance */
     int fd;
     bool is_ready; /* in loop->ready: it had events when it was looked at */
 };
@@ -28,19 +27,17 @@ struct sock {
     enum sock_kind kind;
     int family;
     struct conn *conn;
-    struct watcher *watchers[WATCHERS_MAX]; /* one of each epoll instance */
+    struct watcher *watchers[WATCHERS_MAX]; /* each its loop's */
     unsigned n_watchers;
     struct sockaddr_storage local;
     socklen_t local_len;
     struct conn **waiting; /* of a listening one: a ring of BACKLOG_MAX */
     unsigned first_waiting, n_waiting;
-    struct sim_loop *loop;  /* of an epoll instance: who waits on it, ... */
-    epoll_data_t others;    /* ... and what it says of libuv's own descriptors; ... */
-    struct watcher **looks; /* ... and where nobody waits, what it has; heap */
-    size_t n_looks;
-    struct sock *reader; /* of a pipe's end: the one that is read from, which has ... */
-    char *held;          /* ... room for PIPE_HELD_MAX bytes, ... */
-    size_t n_held;       /* ... and so many that were written and not read yet */
+    struct sim_loop *loop; /* of an epoll instance: whose it is, ... */
+    epoll_data_t others;   /* ... and what it says of libuv's own descriptors */
+    struct sock *reader;   /* of a pipe's end: the one that is read from, which has ... */
+    char *held;            /* ... room for PIPE_HELD_MAX bytes, ... */
+    size_t n_held;         /* ... and so many that were written and not read yet */
 };
 
 static inline bool is_simulated(int fd)

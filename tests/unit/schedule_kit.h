@@ -199,7 +199,7 @@ static void answer_one(void)
     server->worked_ns += work_ns;
     sent->tenant->answered += sent->n;
     if (sent->tenant->paced[sent->rider] != NULL)
-        schedule_answered(sent->tenant->paced[sent->rider], sent->n, false, sent->at_ns, server->now_ns);
+        schedule_answered(sent->tenant->paced[sent->rider], sent->n, sent->at_ns, server->now_ns);
 }
 
 /* What Redis has done by now is answered. */

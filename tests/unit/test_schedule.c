@@ -162,77 +162,11 @@ static void one_of_many_riders_has_no_more_than_a_window(void **state)
     assert_int_equal(schedule_room_alone(paced), 0);
     schedule_wait_for_own(paced, server->now_ns);
     tenant->riders[0].is_held_up = true;
-    schedule_answered(paced, room / 4, false, server->now_ns, server->now_ns + 50 * NS_PER_US);
+    schedule_answered(paced, room / 4, server->now_ns, server->now_ns + 50 * NS_PER_US);
     assert_true(tenant->riders[0].is_held_up);
-    schedule_answered(paced, room / 2, false, server->now_ns, server->now_ns + 50 * NS_PER_US);
+    schedule_answered(paced, room / 2, server->now_ns, server->now_ns + 50 * NS_PER_US);
     assert_false(tenant->riders[0].is_held_up);
     assert_true(schedule_room_alone(tenant->paced[1]) > 0);
-    close_tenant(tenant);
-    close_server();
-}
-
-/* MULTI, what it queues, and EXEC: all is under way, and one piece of work, until EXEC is answered; or nothing comes any more. */
-static void what_is_queued_is_done_by_exec(void **state)
-{
-    (void)state;
-    open_server();
-    struct tenant *tenant = open_tenant(1, 1, NS_PER_US);
-    struct paced *paced = tenant->paced[0];
-    const uint64_t sent_ns = server->now_ns;
-    schedule_sent(paced, 101, sent_ns);
-    for (unsigned i = 0; i < 100; i++)
-        schedule_answered(paced, 1, true, sent_ns, sent_ns + 100 * NS_PER_US);
-    assert_int_equal(paced->requests, 101);
-    assert_true(server->schedule.work_ns > 0);
-    schedule_answered(paced, 1, false, sent_ns, sent_ns + 100 * NS_PER_MS);
-    assert_int_equal(paced->requests, 0);
-    assert_int_equal(server->schedule.work_ns, 0);
-    assert_int_equal(server->schedule.batch.last_ns, sent_ns + 100 * NS_PER_MS);
-    assert_int_equal(paced->backlog->answered, 101);
-
-    schedule_sent(paced, 3, sent_ns);
-    schedule_answered(paced, 2, true, sent_ns, sent_ns);
-    assert_int_equal(paced->requests, 3);
-    schedule_answered(paced, 1, true, sent_ns, sent_ns);
-    assert_int_equal(paced->requests, 0);
-    schedule_sent(paced, 2, sent_ns);
-    schedule_answered(paced, 1, true, sent_ns, sent_ns);
-    schedule_forget(paced);
-    assert_int_equal(paced->requests + paced->to_be_done, 0);
-    close_tenant(tenant);
-    close_server();
-}
-
-/* Who comes back owes what it owed, less what it has been silent for, and costs what it did; after a while it is anybody. */
-static void who_comes_back_is_known(void **state)
-{
-    (void)state;
-    open_server();
-    struct tenant *tenant = open_tenant(1, 1, NS_PER_US);
-    struct subject *subject = tenant->subject;
-    struct backlog *backlog = tenant->paced[0]->backlog;
-    backlog->credit_ns = -(int64_t)(5 * NS_PER_MS);
-    backlog->learnt_ns = backlog->cost_ns = NS_PER_MS;
-    backlog->n_taught = 1;
-    schedule_leave(&server->schedule, tenant->paced[0]);
-
-    struct subject *other = make_subject(1 + (1 << 20)); /* in the same place */
-    tenant->paced[0] = schedule_enter(&server->schedule, &tenant->riders[0], other, server->now_ns);
-    assert_int_equal(tenant->paced[0]->backlog->cost_ns, SCHEDULE_COST_NS);
-    schedule_leave(&server->schedule, tenant->paced[0]); /* it has done nothing that is to be remembered */
-
-    server->now_ns += 3 * NS_PER_MS;
-    tenant->paced[0] = schedule_enter(&server->schedule, &tenant->riders[0], subject, server->now_ns);
-    assert_int_equal(tenant->paced[0]->backlog->cost_ns, NS_PER_MS);
-    assert_int_equal(schedule_room(tenant->paced[0], server->now_ns), 0);
-    assert_in_range(-tenant->paced[0]->backlog->credit_ns, 1, 2 * NS_PER_MS);
-    schedule_leave(&server->schedule, tenant->paced[0]);
-
-    server->now_ns += 60 * NS_PER_S;
-    tenant->paced[0] = schedule_enter(&server->schedule, &tenant->riders[0], subject, server->now_ns);
-    assert_int_equal(tenant->paced[0]->backlog->cost_ns, SCHEDULE_COST_NS);
-    assert_true(tenant->paced[0]->backlog->credit_ns > 0);
-    free(other);
     close_tenant(tenant);
     close_server();
 }
@@ -354,8 +288,6 @@ int main(void)
         cmocka_unit_test(low_priority_goes_when_nobody_else_waits),
         cmocka_unit_test(what_is_never_answered_is_not_counted_on),
         cmocka_unit_test(one_of_many_riders_has_no_more_than_a_window),
-        cmocka_unit_test(what_is_queued_is_done_by_exec),
-        cmocka_unit_test(who_comes_back_is_known),
         cmocka_unit_test(who_waits_may_wait_for_something_else),
         cmocka_unit_test(who_leaves_gives_back_what_it_had),
         cmocka_unit_test(workers_share_by_what_waits_on_them),

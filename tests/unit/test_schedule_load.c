@@ -98,18 +98,18 @@ static void redis_is_busy_though_it_is_far(void **state)
         }
 }
 
-/* Half of the time Redis, or weir, has no processor. What costs are is found out more slowly there. */
+/* Half of the time Redis, or weir, has no processor. */
 static void redis_is_busy_where_processors_are_wanted(void **state)
 {
     (void)state;
     for (unsigned riders = 1; riders <= 4; riders += 3) {
         for (unsigned n = 1; n <= FLOODS; n += FLOODS - 1) {
             assert_found(flood(n, riders, CHEAP, HALF, NEVER, 1), 0.9, 1 * NS_PER_MS);
-            assert_found(flood(n, riders, CHEAP, NEVER, HALF, 16), 0.9, 12 * NS_PER_MS);
-            assert_found(flood(n, riders, CHEAP, MOSTLY, HALF, 16), 0.9, 12 * NS_PER_MS);
-            assert_found(flood(n, riders, 5 * CHEAP, MOSTLY, HALF, 16), 0.9, 12 * NS_PER_MS);
+            assert_found(flood(n, riders, CHEAP, NEVER, HALF, 2), 0.9, 12 * NS_PER_MS);
+            assert_found(flood(n, riders, CHEAP, MOSTLY, HALF, 4), 0.9, 12 * NS_PER_MS);
+            assert_found(flood(n, riders, 5 * CHEAP, MOSTLY, HALF, 4), 0.9, 12 * NS_PER_MS);
         }
-        assert_found(flood(2, riders, DEAR, NEVER, HALF, 16), 0.9, 25 * NS_PER_MS);
+        assert_found(flood(2, riders, DEAR, NEVER, HALF, 2), 0.9, 25 * NS_PER_MS);
     }
 }
 
@@ -260,47 +260,6 @@ static void what_is_very_dear_is_found_out_too(void **state)
         fail_msg("a share of %.3f", share);
 }
 
-/*
- * Nothing is known yet, and what is dear is all under way, where nobody can tell it from what is cheap: how long does it take until
- * who is beside it has its share? At most 10 s, in ms.
- */
-static unsigned found_out_in_ms(unsigned riders, uint64_t dear_ns)
-{
-    open_server();
-    struct tenant *tenants[] = {open_tenant(1, 20, CHEAP), open_tenant(2, riders, dear_ns)};
-    const uint64_t period_ns = 50 * NS_PER_MS;
-    server->is_batching = true;
-    tenants[1]->is_flood = false;
-    uint64_t came_ns = server->now_ns, looked_ns = came_ns;
-    for (double share = 0; share < 0.35 && server->now_ns - came_ns < 10 * NS_PER_S;) {
-        turn(tenants, 2);
-        for (unsigned rider = 0; rider < tenants[1]->n_riders; rider++)
-            if (tenants[1]->paced[rider]->requests == 0)
-                ask(tenants[1], rider, 64);
-        if (server->now_ns - looked_ns < period_ns)
-            continue;
-        looked_ns = server->now_ns;
-        share = (double)time_of(tenants[0]) / (double)(time_of(tenants[0]) + time_of(tenants[1]) + 1);
-        tenants[0]->answered = tenants[1]->answered = 0;
-        schedule_tick(&server->schedule, server->now_ns);
-    }
-    close_tenant(tenants[0]);
-    close_tenant(tenants[1]);
-    close_server();
-    return (unsigned)((looked_ns - came_ns) / NS_PER_MS);
-}
-
-static void what_is_dear_is_found_out_soon(void **state)
-{
-    (void)state;
-    unsigned all_ms = 0;
-    for (unsigned riders = 4; riders <= 16; riders *= 2)
-        for (uint64_t dear_ns = 4 * DEAR; dear_ns <= 8 * DEAR; dear_ns += 2 * DEAR)
-            all_ms += found_out_in_ms(riders, dear_ns);
-    if (all_ms / 9 > 700)
-        fail_msg("in %u ms, of nine cases", all_ms / 9);
-}
-
 #define KINDS 6
 
 static void tenants_of_all_kinds_have_the_same_time(void **state)
@@ -440,7 +399,6 @@ int main(void)
         cmocka_unit_test(a_full_thread_makes_no_long_queue),
         cmocka_unit_test(who_asks_for_what_is_dear_pays_for_it),
         cmocka_unit_test(what_is_very_dear_is_found_out_too),
-        cmocka_unit_test(what_is_dear_is_found_out_soon),
         cmocka_unit_test(tenants_of_all_kinds_have_the_same_time),
         cmocka_unit_test(who_changes_what_it_asks_for_wins_little),
         cmocka_unit_test(a_lesson_that_is_not_answered_ends),
