@@ -1,5 +1,7 @@
 """With turns: nobody has set a limit, and one tenant wants all of Redis: what the others get. Shares are counted, not timed."""
 
+import multiprocessing
+import random
 import select
 import signal
 import socket
