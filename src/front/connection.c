@@ -197,8 +197,8 @@ static const struct rider_ops rider_ops = {
 
 /*
  * Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end.
- * How many answers a raw client has still to get nobody can count, but Redis: it carries out all that has come, answers
- * that, and closes when it finds the end of weir's side behind it.
+ * How many answers a raw client has still to get nobody can count, but Redis: it carries out all that has come, and closes
+ * when it finds the end of weir's side behind it. What it could not write at once by then it drops.
  */
 static void finish_when_answered(struct client *client)
 {
