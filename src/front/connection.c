@@ -20,6 +20,7 @@
 #include "front/proxied.h"
 #include "front/session.h"
 #include "front/timing.h"
+#include "upstream/raw_end.h"
 #include "upstream/stall.h"
 
 static struct client *client_of_link(struct link *link)
@@ -195,16 +196,25 @@ static const struct rider_ops rider_ops = {
 
 /* ---- leaving ---- */
 
+/* A raw client gets what Redis has to answer; who has ended his side, what Redis gives to those. */
+static void end_raw(struct client *client)
+{
+    struct lane *lane = client->is_raw ? client->rider.lane : NULL;
+    if (lane == NULL)
+        return;
+    if (client->is_eof)
+        raw_end_part(lane);
+    else
+        raw_end_begin(lane);
+}
+
 /*
  * Redis is told before the client's last answer goes out: what he then does elsewhere counts on his connection's end.
- * How many answers a raw client has still to get nobody can count, but Redis: it carries out all that has come, and closes
- * when it finds the end of weir's side behind it. What it could not write at once by then it drops.
  */
 static void finish_when_answered(struct client *client)
 {
     pacing_stop(client);
-    if (client->is_raw && client->rider.lane != NULL)
-        lane_end_raw(client->rider.lane);
+    end_raw(client);
     if (client_is_owed(client)) {
         client->rider.wants_idle = true;
         return;
@@ -382,10 +392,13 @@ static void on_wake(struct link *link)
 static void on_end(struct link *link, int status)
 {
     struct client *client = client_of_link(link);
-    if (status != UV_EOF || client->is_parted || client->is_announcing)
+    if (status != UV_EOF || client->is_parted || client->is_announcing) {
         client_close(client);
-    else
-        half_close_begin(client);
+        return;
+    }
+    half_close_begin(client);
+    if (client->is_leaving && !client_is_closed(client))
+        end_raw(client);
 }
 
 static void on_drained(struct link *link)

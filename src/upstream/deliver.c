@@ -6,6 +6,7 @@
 #include "upstream/aside.h"
 #include "upstream/inflight.h"
 #include "upstream/own_words.h"
+#include "upstream/raw_end.h"
 #include "upstream/stall.h"
 
 static struct call *oldest(struct lane *lane)
@@ -185,7 +186,7 @@ static bool end_call(struct lane *lane, const struct call *call)
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
         node_end_epoch(lane_node(lane)); /* before anybody hears of it, and though its rider may have gone */
     if (tells_id(call))
-        lane->id = greeting_id(bytes_slice(&lane->greeted));
+        lane->id = greeting_id(bytes_slice(&lane->held));
     if ((call->flags & CALL_LOOK) != 0 && call->rider != NULL)
         call->rider->ops->on_answer(call->rider, call, &lane->glimpse);
     if (lane_is_closed(lane))
@@ -263,7 +264,7 @@ static bool begin_frame(struct lane *lane, struct slice head)
     }
     glimpse_reset(&lane->glimpse);
     if (tells_id(call))
-        lane->greeted.len = 0;
+        lane->held.len = 0;
     lane->is_muted = call != NULL && !aside_may_be_message(lane, head) && is_unheard(call, type);
     return true;
 }
@@ -290,8 +291,8 @@ static const char *take_special(struct lane *lane, const char *p, const char *en
     lane->is_in_frame = result == SCAN_MORE;
     note_progress(lane, result, used);
     const struct call *call = oldest(lane);
-    if (tells_id(call) && !bytes_add(&lane->greeted, slice_of(p, used), GREETED_MAX))
-        lane->greeted.len = 0; /* then it is not told */
+    if (tells_id(call) && !bytes_add(&lane->held, slice_of(p, used), GREETED_MAX))
+        lane->held.len = 0; /* then it is not told */
     if (is_transaction(lane, call))
         call->rider->ops->on_transaction(call->rider, p, used);
     if (!lane->is_muted) {
@@ -337,7 +338,11 @@ static const char *take_head(struct lane *lane, const char *p, const char *end)
 static const char *take_raw(struct lane *lane, const char *p, const char *end)
 {
     if (lane->unheard == 0) {
-        lane->owner->ops->on_bytes(lane->owner, p, (size_t)(end - p));
+        const struct slice bytes = slice_of(p, (size_t)(end - p));
+        if (lane->is_ending)
+            raw_end_take(lane, bytes);
+        else
+            lane->owner->ops->on_bytes(lane->owner, bytes.at, bytes.len);
         return NULL;
     }
     size_t used;

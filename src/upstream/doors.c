@@ -37,7 +37,7 @@ static void judge(struct door *door, enum judgement judgement, struct slice repl
 /* The whole error, up to what fits: the client hears Redis' own words. */
 static void on_bytes(struct rider *rider, const char *data, size_t n)
 {
-    struct bytes *reply = &rider->lane->greeted;
+    struct bytes *reply = &rider->lane->held;
     if (!bytes_add(reply, slice_of(data, n), DOORS_REPLY_MAX))
         lane_fail(rider->lane, END_NONSENSE, "its answer to a login is too long");
 }
@@ -46,11 +46,11 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
 {
     struct door *door = door_of(rider);
     struct lane *lane = rider->lane;
-    struct slice reply = bytes_slice(&lane->greeted);
+    struct slice reply = bytes_slice(&lane->held);
     (void)call;
     door->doors->is_refused = false;
     lane->answer_by_ns = 0;
-    lane->greeted.len = 0; /* the bytes stay until the next answer */
+    lane->held.len = 0; /* the bytes stay until the next answer */
     if (glimpse_is(glimpse, SLICE("+OK\r\n")))
         judge(door, JUDGED_TRUE, reply);
     else if (glimpse_type(glimpse) == '-')

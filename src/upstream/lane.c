@@ -349,17 +349,6 @@ void lane_set_raw(struct lane *lane)
     lane->is_in_frame = false;
 }
 
-void lane_end_raw(struct lane *lane)
-{
-    if (lane->is_ending)
-        return;
-    lane->is_ending = true;
-    lane->moved_ns = link_loop(&lane->link)->now_ns;
-    outbox_flush(&lane->base->commons->outbox);
-    link_part(&lane->link);
-    lane->base->ops->on_watched(lane);
-}
-
 /* ---- what it is doing ---- */
 
 bool lane_is_clean(const struct lane *lane)
@@ -389,7 +378,7 @@ static bool is_redis_turn(const struct lane *lane)
 
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns)
 {
-    return (lane->is_in_frame || lane->is_ending || is_owing(lane)) && is_redis_turn(lane) && lane->moved_ns < since_ns;
+    return (lane->is_in_frame || lane->is_parted || is_owing(lane)) && is_redis_turn(lane) && lane->moved_ns < since_ns;
 }
 
 uint64_t lane_owes_ns(const struct lane *lane, uint64_t now_ns)

@@ -141,14 +141,14 @@ struct lane {
     int64_t id;              /* Redis' client id of a private one; 0: it has not said */
     struct room_share share; /* which counts of the room it is in */
     struct nonce nonce;      /* asked, and not answered yet */
-    struct bytes greeted;    /* HELLO's or the greeting's answer that is being read; of a door, the login's; heap */
-    char *cover;             /* greeting_cover.channel, heap; NULL: it is to speak for no other connection */
-    uint8_t state;           /* enum lane_state */
-    uint8_t end;             /* enum lane_end, once it has failed */
-    uint8_t role;            /* enum lane_role */
-    uint8_t in;              /* enum lane_list: the list it is in */
-    uint8_t returns;         /* how often its owner came back to it at once, see lend.c */
-    uint8_t ends_run;        /* enum run_end */
+    struct bytes held; /* what is looked at as a whole: an answer to a greeting, to a door's login; raw_end.h; heap */
+    char *cover;       /* greeting_cover.channel, heap; NULL: it is to speak for no other connection */
+    uint8_t state;     /* enum lane_state */
+    uint8_t end;       /* enum lane_end, once it has failed */
+    uint8_t role;      /* enum lane_role */
+    uint8_t in;        /* enum lane_list: the list it is in */
+    uint8_t returns;   /* how often its owner came back to it at once, see lend.c */
+    uint8_t ends_run;  /* enum run_end */
     struct greeting greeting;
     bool is_in_frame;   /* a frame has begun to come, and not ended */
     bool is_unasked;    /* this frame began when no call was in flight */
@@ -156,7 +156,8 @@ struct lane {
     bool is_watching;   /* frames that answer no call may come */
     bool is_monitoring; /* Redis has said +OK to its owner's MONITOR */
     bool is_raw;        /* no frames any more, but for `unheard`: bytes pass to the owner as they come */
-    bool is_ending;     /* raw, and all has been sent: Redis closes it behind its answers */
+    bool is_ending;     /* raw, and all has been sent: it ends behind its answers, see raw_end.h */
+    bool is_parted;     /* the same, and Redis has been told that its owner has ended his side */
     bool is_unread;     /* the reader that it waits for has not read for a while */
     bool is_absorbing;  /* this frame is taken in whole */
     bool is_unsure;     /* its protocol may not be its key's: HELLO was queued in MULTI */
@@ -366,12 +367,6 @@ void lane_must_answer(struct lane *lane, uint64_t within_ns);
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_set_raw(struct lane *lane);
 
-/*
- * Nothing more will be sent on this raw lane. Redis is told so, and closes the connection behind its last answer: then
- * the owner is woken, without a lane.
- */
-void lane_end_raw(struct lane *lane);
-
 /* ---- waiting ---- */
 
 /* Wake the rider's link when the lane is ready, has drained, or is gone. */
@@ -391,7 +386,7 @@ void lane_forget(struct lane *lane, struct rider *rider);
 /* Close one that nobody has calls or state on. */
 void lane_close(struct lane *lane);
 
-/* Redis has closed the connection, as lane_end_raw asked: the owner has had all, and is woken without it. */
+/* Close one whose owner has had all (raw_end.h): it is woken without it. */
 void lane_end(struct lane *lane);
 
 /* Close, tell everybody who has calls or state on it. `why` is for the log. */

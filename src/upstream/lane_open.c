@@ -6,6 +6,7 @@
 
 #include "upstream/deliver.h"
 #include "upstream/inflight.h"
+#include "upstream/raw_end.h"
 
 static struct lane *lane_of(struct link *link)
 {
@@ -52,7 +53,7 @@ static bool say_more(struct lane *lane)
 /* A whole answer has come. False: the lane is gone. */
 static bool end_answer(struct lane *lane)
 {
-    struct slice reply = bytes_slice(&lane->greeted);
+    struct slice reply = bytes_slice(&lane->held);
     enum greeting_verdict verdict = greeting_judge(&lane->greeting, &lane->nonce, &lane->glimpse);
     if (verdict == GREETING_TELLS_ID) {
         lane->id = greeting_id(reply);
@@ -60,7 +61,7 @@ static bool end_answer(struct lane *lane)
         refuse_greeting(lane, verdict, reply);
         return false;
     }
-    lane->greeted.len = 0;
+    lane->held.len = 0;
     glimpse_reset(&lane->glimpse);
     if (greeting_goes_on(&lane->greeting) && !say_more(lane)) {
         lane_fail(lane, END_LOST, "out of memory");
@@ -77,11 +78,11 @@ static const char *take_greeting(struct lane *lane, const char *p, const char *e
 {
     size_t used;
     enum scan_result result = reply_scan(&lane->scan, p, (size_t)(end - p), &used);
-    if (result == SCAN_BAD || lane->greeted.len + used > GREETED_MAX) {
+    if (result == SCAN_BAD || lane->held.len + used > GREETED_MAX) {
         lane_fail(lane, END_NONSENSE, "it does not speak RESP");
         return NULL;
     }
-    if (!bytes_add(&lane->greeted, slice_of(p, used), GREETED_MAX)) {
+    if (!bytes_add(&lane->held, slice_of(p, used), GREETED_MAX)) {
         lane_fail(lane, END_LOST, "out of memory");
         return NULL;
     }
@@ -158,7 +159,11 @@ static void on_connected(struct link *link, int status)
 static void on_end(struct link *link, int status)
 {
     struct lane *lane = lane_of(link);
-    if (status == UV_EOF && lane->is_ending)
+    if (lane->is_ending)
+        raw_end_flush(lane);
+    if (lane_is_closed(lane))
+        return;
+    if (status == UV_EOF && (lane->is_ending || lane->is_parted))
         lane_end(lane);
     else
         lane_fail(lane, END_LOST, status == UV_EOF ? "it closed the connection" : link_why(link, status));
@@ -187,7 +192,7 @@ static void on_closed(struct link *link)
     struct lane *lane = lane_of(link);
     calls_fini(&lane->calls);
     tags_fini(&lane->tags);
-    bytes_fini(&lane->greeted);
+    bytes_fini(&lane->held);
     free(lane->cover);
     login_put(lane->key.login);
     login_put(lane->last_login);

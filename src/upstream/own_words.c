@@ -20,6 +20,7 @@ static const struct shape {
     {TEXT("\"" OWN_HELLO "\""), TEXT("")},
     {TEXT("\"" OWN_PING "\"\r\n"), TEXT("")},
     {TEXT("\"" OWN_RESET "\"\r\n"), TEXT("")},
+    {TEXT("\"" OWN_QUIT "\"\r\n"), TEXT("")},
     {TEXT("\"" OWN_AUTH "\" \"(redacted)\""), TEXT("")},
     {TEXT("\"" OWN_SELECT "\""), TEXT("")},
     {TEXT("\"" OWN_CLIENT "\" \"SETINFO\" "), TEXT("")},

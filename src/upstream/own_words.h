@@ -15,6 +15,7 @@
 #define OWN_RESET "rESET"
 #define OWN_PUBLISH "pUBLISH"
 #define OWN_CLIENT "cLIENT"
+#define OWN_QUIT "qUIT"
 #define OWN_SELECT "sELECT"
 #define OWN_AUTH "aUTH" /* to log a lane in; the login that a client asks for is sent as AUTH */
 

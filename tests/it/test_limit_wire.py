@@ -1,5 +1,7 @@
 """LIMIT STATUS, EXPLAIN and the operator's commands over the wire: who may, what errors say, how replies look."""
 
+import socket
+
 import pytest
 from kit.decisions import speaking
 from kit.harness import wait_until
@@ -208,6 +210,58 @@ def test_where_replies_cannot_be_told_apart(limited):
             a.send(pipeline("ECHO first", "ECHO second") + (own.encode() if "*" in own else encode(*own.split())))
             a.send(encode("ECHO", "last"))
             assert a.read_to_end() == b"$5\r\nfirst\r\n$6\r\nsecond\r\n", own
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        ["MULTI", "SUBSCRIBE c", "EXEC", "RESET"],
+        ["MULTI", "SUBSCRIBE c", "EXEC", "UNSUBSCRIBE c", "MULTI", "GET k"],
+        ["MULTI", "CLIENT REPLY OFF", "EXEC", "CLIENT REPLY ON"],
+        ["MULTI", "CLIENT REPLY SKIP", "NOSUCH", "EXEC"],
+        ["MULTI", "SUBSCRIBE c", "EXEC"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("is_resp3", [False, True], ids=["RESP2", "RESP3"])
+def test_all_that_came_before_is_answered(state, is_resp3, limited, redis):
+    """However much that is, whatever waits in Redis, and whatever of it is to be heard: byte for byte what Redis says."""
+    weir = limited("[policy default]\ncmd.dbsize = deny\n")
+    redis.call("SET", "large", b"x" * (1 << 20))
+    for last in ("GET large", "BLPOP none 0.05", "CLIENT REPLY SKIP", "CLIENT REPLY OFF"):
+        words = [*state, *["GET large"] * 4, last]
+        with redis.connect() as direct, weir.connect() as conn:
+            if is_resp3:
+                direct.call("HELLO", "3"), conn.call("HELLO", "3")
+            direct.send(pipeline(*words, "QUIT"))
+            expected = direct.read_to_end().removesuffix(b"+OK\r\n")  # QUIT's
+            conn.send(pipeline(*words, "DBSIZE", "PING"))
+            assert conn.read_to_end() == expected, last
+
+
+def test_who_monitors_hears_nothing_of_the_end(limited):
+    weir = limited("[policy default]\ncmd.dbsize = deny\n")
+    with weir.connect() as other, weir.connect() as conn:
+        assert other.call("MONITOR") == "OK"
+        conn.send(pipeline("MONITOR", "MONITOR", "ECHO last", "DBSIZE"))
+        heard = conn.read_to_end()
+        assert heard.startswith(b"+OK\r\n") and heard.endswith(b'"ECHO" "last"\r\n') and heard.count(b"\n") == 4
+        with weir.connect() as third:
+            third.call("ECHO", "behind")
+        while b'"ECHO" "behind"' not in (line := other.read().encode()):
+            assert b'"monitor"' in line.lower() or b'"ECHO" "last"' in line, line
+
+
+def test_who_leaves_while_the_last_answers_are_waited_for(limited, redis):
+    """It takes no element then."""
+    weir = limited("[policy default]\ncmd.dbsize = deny\n")
+    with weir.connect() as conn:
+        assert conn.ask("MULTI", "SUBSCRIBE c", "EXEC")[:2] == ["OK", "QUEUED"]
+        conn.send(pipeline("RESET", "BLPOP q 0", "DBSIZE"))
+        wait_until(lambda: redis.waiting()[0] == 1, "it blocks")
+        conn.sock.shutdown(socket.SHUT_WR)
+        conn.read_to_end()
+    wait_until(lambda: redis.waiting() == (0, 0, 0), "Redis forgets it")
 
 
 def test_in_any_case_and_inline(limited):

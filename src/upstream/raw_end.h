@@ -1,0 +1,26 @@
+/*
+ * The end of a raw lane (lane_set_raw). How many answers are still to come nobody can count, so behind all requests goes
+ * a nonce: what comes before its answer is the owner's, and with it the lane ends. An owner who has asked for silence
+ * hears no answer at all: for him QUIT stands behind it, and Redis closes the connection when it has come so far.
+ */
+#ifndef WEIR_UPSTREAM_RAW_END_H
+#define WEIR_UPSTREAM_RAW_END_H
+
+#include "upstream/lane.h"
+
+/* Nothing more will be sent on it. When the owner has had all, it is woken, without a lane. May be called again. */
+void raw_end_begin(struct lane *lane);
+
+/*
+ * The same for an owner who has ended its side of its own connection: Redis is told so, and gives what it gives such
+ * clients, which is what it can write at once. May be called again, and after raw_end_begin.
+ */
+void raw_end_part(struct lane *lane);
+
+/* On a lane that ends so: take these bytes. */
+void raw_end_take(struct lane *lane, struct slice bytes);
+
+/* On such a lane: no more will come. What is held of it goes to the owner. */
+void raw_end_flush(struct lane *lane);
+
+#endif
