@@ -311,7 +311,7 @@ void feed_passed(struct client *client, size_t n)
 {
     struct passage *passage = client->extra->passage;
     request_scan_skip(&passage->scan, n);
-    lane_passed(&client->rider);
+    lane_passed(&client->rider, n);
     account_bytes_in(client, n, passage->counted);
     if (!client_is_closed(client))
         hold_passage(client);

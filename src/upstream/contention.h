@@ -1,6 +1,7 @@
 /*
  * Who else sends to a node, as all workers know it: whether more than one subject has sent to it lately, or more than
- * one client of a subject; how much weight is waiting for its turn, how much Redis has worked, and how far it is.
+ * one client of a subject; how much weight is waiting for its turn, how much Redis has worked, also at what is not counted,
+ * and how far it is.
  *
  * Any thread; atomics only, and written seldom: what is known already is not said again. While a client sends alone each
  * of its reads costs two comparisons.
@@ -31,7 +32,8 @@ struct contention {
     struct mixture riders;
     _Atomic uint64_t weights; /* of the subjects that wait for their turn, on all workers */
     _Atomic uint64_t
-        worked_ns; /* what has been answered to subjects on all workers, in Redis' time; told now and then */
+        worked_ns;            /* what has been answered to subjects on all workers, in Redis' time; told now and then */
+    _Atomic uint64_t huge_ns; /* when anything of a huge request or reply was seen last; 0: never */
     _Atomic uint64_t ping_ns; /* the least that a PING of weir's own took lately; 0: that is not known */
 };
 

@@ -288,7 +288,7 @@ void lane_must_answer(struct lane *lane, uint64_t within_ns)
 void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_last)
 {
     lane_send(rider->lane, rider, data, n);
-    rider->lane->moved_ns = link_loop(&rider->lane->link)->now_ns;
+    lane_passed(rider, n);
     rider->is_sending = !is_last;
 }
 
@@ -302,9 +302,15 @@ struct link *lane_passing(struct rider *rider)
     return &lane->link;
 }
 
-void lane_passed(struct rider *rider)
+void lane_passed(struct rider *rider, size_t n)
 {
-    rider->lane->moved_ns = link_loop(&rider->lane->link)->now_ns;
+    struct lane *lane = rider->lane;
+    bool is_same = lane->passed_at == rider->last_call;
+    lane->moved_ns = link_loop(&lane->link)->now_ns;
+    lane->passed_bytes = is_same ? lane->passed_bytes + n : n;
+    lane->passed_at = rider->last_call;
+    if (lane->passed_bytes >= LANE_HUGE)
+        schedule_note_huge(&lane->base->schedule, lane->moved_ns);
 }
 
 void lane_withdraw(struct rider *rider)

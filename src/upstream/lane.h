@@ -131,6 +131,8 @@ struct lane {
     uint64_t answer_by_ns; /* when the answer that says who somebody is must have come; 0: none is waited for */
     uint64_t moved_ns; /* when the oldest call became that, or bytes came or more of a request went, or it fell idle */
     uint64_t frame_bytes;                        /* of the reply being read, so far */
+    uint64_t passed_bytes;                       /* of the large request that was sent last, so far, ... */
+    uint32_t passed_at;                          /* ... and which call it is */
     uint64_t ready_ns;                           /* since when it is ready */
     uint64_t greeted_ns;                         /* when the greeting was sent; 0: it has not been */
     uint64_t round_trip_ns;                      /* how long its answer took */
@@ -349,10 +351,10 @@ void lane_send_more(struct rider *rider, const char *data, size_t n, bool is_las
 
 /*
  * Where the content of that request may go past lane_send_more, as a link's on_passing says; NULL: it may not.
- * lane_passed: some of it has.
+ * lane_passed: so many bytes of it have.
  */
 struct link *lane_passing(struct rider *rider);
-void lane_passed(struct rider *rider);
+void lane_passed(struct rider *rider, size_t n);
 
 /*
  * What is concluded from the next answers on this private lane must be true: if something may have forged replies, a

@@ -304,7 +304,8 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
         schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
     schedule_lesson_answered(backlog, now_ns);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
-        schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);
+        if (!schedule_is_blurred(schedule, schedule->clean_ns))
+            schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;
     }
     if (paced->requests == 0 || paced->requests * backlog->cost_ns < alone_ns(backlog) / 2)

@@ -108,6 +108,15 @@ void schedule_init(struct schedule *schedule, struct contention *contention, str
 /* No rider may be paced any more. */
 void schedule_fini(struct schedule *schedule);
 
+/*
+ * A part of a huge request went, or of a huge reply came, or the answer to such a request. Redis works at those for long,
+ * and that is not counted: how long others' answers take meanwhile tells nothing, neither of costs nor of the window.
+ */
+static inline void schedule_note_huge(struct schedule *schedule, uint64_t now_ns)
+{
+    atomic_store_explicit(&schedule->contention->huge_ns, now_ns, memory_order_relaxed);
+}
+
 /* ---- which riders are counted ---- */
 
 /* From now on the rider is counted for this subject, which outlives that. NULL: out of memory, and it is not. */
@@ -174,6 +183,20 @@ void schedule_tick(struct schedule *schedule, uint64_t now_ns);
 #define SCHEDULE_SPREAD_SURE 0.5    /* where lessons differ by more nothing is known for sure, ... */
 #define SCHEDULE_SPREAD_UNKNOWN 100 /* ... and by so much that no difference between subjects is believed */
 #define SCHEDULE_LESSONS 16         /* batches before the cost of a subject's requests is taken to be known */
+#define SCHEDULE_BLUR_NS NS_PER_MS  /* where Redis is at something huge that shows again in so long, mostly */
+
+/* Has Redis been at something huge since then, whichever worker sent it? */
+static inline bool schedule_is_blurred(const struct schedule *schedule, uint64_t since_ns)
+{
+    uint64_t huge_ns = atomic_load_explicit(&schedule->contention->huge_ns, memory_order_relaxed);
+    return huge_ns != 0 && huge_ns >= since_ns;
+}
+
+/* Is it at that now, as far as can be told? */
+static inline bool schedule_is_blurred_now(const struct schedule *schedule, uint64_t now_ns)
+{
+    return schedule_is_blurred(schedule, now_ns > SCHEDULE_BLUR_NS ? now_ns - SCHEDULE_BLUR_NS : 0);
+}
 
 /* So many requests are answered: what do they cost? Or that is not to be found out from them: schedule_costs.c. */
 void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
@@ -190,7 +213,8 @@ void schedule_teach(struct backlog *backlog, uint64_t cost_ns);
  */
 static inline bool schedule_lesson_is_due(const struct schedule *schedule, uint64_t now_ns)
 {
-    return now_ns >= schedule->lesson.next_at_ns && schedule->n_backlogs > 1 && schedule->probe_ns == 0;
+    return now_ns >= schedule->lesson.next_at_ns && schedule->n_backlogs > 1 && schedule->probe_ns == 0 &&
+           !schedule_is_blurred_now(schedule, now_ns);
 }
 
 bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns);

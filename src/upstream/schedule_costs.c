@@ -189,12 +189,15 @@ static void end_batch(struct schedule *schedule)
     }
     uint64_t worked = batch->last_ns > batch->since_ns ? batch->last_ns - batch->since_ns : 0;
     double factor = expected > 0 ? factor_of(worked, expected) : 1;
+    bool is_blurred = schedule_is_blurred(schedule, batch->since_ns);
     bool is_mixed = batch->answered.next != batch->answered.prev;
     while (!list_is_empty(&batch->answered)) {
         struct backlog *backlog = container_of(batch->answered.next, struct backlog, in_answered);
         list_take(&backlog->in_answered);
-        learn(backlog, factor, batch->is_clear && factor < 1, is_mixed);
-        learn_usual(schedule, backlog);
+        if (!is_blurred) {
+            learn(backlog, factor, batch->is_clear && factor < 1, is_mixed);
+            learn_usual(schedule, backlog);
+        }
         backlog->answered = 0;
     }
 }

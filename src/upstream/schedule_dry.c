@@ -51,7 +51,7 @@ void schedule_watch(struct schedule *schedule, uint64_t worked_ns, uint64_t now_
     if (schedule->watched_ns == 0)
         return;
     bool is_waiting = does_anybody_wait(schedule, now_ns);
-    if (schedule->probe_ns == 0)
+    if (schedule->probe_ns == 0 && !schedule_is_blurred(schedule, schedule->watched_ns))
         window_watch(&schedule->window, now_ns - schedule->watched_ns, worked_ns + theirs - schedule->theirs_ns,
                      schedule->idle_ns, is_waiting && schedule->is_dry && !was_dry);
     schedule->idle_ns = 0;

@@ -146,7 +146,7 @@ void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns)
     if (lesson->of != backlog || lesson->sent == 0 || backlog->under_way > 0)
         return;
     uint64_t took_ns = now_ns - lesson->sent_ns;
-    bool is_clear = lesson->others_ns <= took_ns / OTHERS_PART;
+    bool is_clear = lesson->others_ns <= took_ns / OTHERS_PART && !schedule_is_blurred(schedule, lesson->sent_ns);
     if (is_clear && take(lesson, told_ns(lesson, took_ns - lesson->others_ns)))
         return;
     schedule_lesson_end(schedule, now_ns);

@@ -11,7 +11,8 @@
 
 void schedule_probe_begin(struct schedule *schedule, uint64_t now_ns)
 {
-    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns))
+    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns) &&
+        !schedule_is_blurred_now(schedule, now_ns))
         schedule->probe_ns = now_ns;
 }
 
@@ -66,7 +67,8 @@ void schedule_probe_look(struct schedule *schedule, uint64_t now_ns)
     }
     if (schedule->lesson.of != NULL && schedule->lesson.sent > 0)
         most_ns += LESSON_MOST_NS;
-    if (now_ns - since_ns <= most_ns && now_ns - schedule->probe_ns <= PROBE_MOST_NS)
+    bool is_late = now_ns - since_ns > most_ns || now_ns - schedule->probe_ns > PROBE_MOST_NS;
+    if (!is_late && !schedule_is_blurred(schedule, schedule->probe_ns))
         return;
     if (schedule->lesson.of != NULL)
         schedule_lesson_end(schedule, now_ns);

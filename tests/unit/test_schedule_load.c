@@ -113,6 +113,39 @@ static void redis_is_busy_where_processors_are_wanted(void **state)
     }
 }
 
+/*
+ * A huge value keeps Redis from all others for 19 of 20 ms. Nobody takes what comes late then for their cost, nor for want of a
+ * longer queue.
+ */
+static void what_is_not_counted_tells_nothing(void **state)
+{
+    (void)state;
+    open_server();
+    server->is_batching = true;
+    struct tenant *tenants[] = {open_tenant(1, 50, CHEAP), open_tenant(2, 50, CHEAP)};
+    server->absence = (struct absence){.period_ns = 20 * NS_PER_MS, .away_ns = 19 * NS_PER_MS};
+    for (unsigned t = 0; t < 2; t++)
+        tenants[t]->is_flood = false;
+    for (unsigned i = 0; i < 200000; i++) {
+        turn(tenants, 2);
+        if (is_away(&server->absence, server->now_ns) || is_away(&server->absence, server->now_ns - 100 * NS_PER_US))
+            schedule_note_huge(&server->schedule, server->now_ns);
+        if (i % 50 == 0)
+            for (unsigned t = 0; t < 2; t++)
+                ask(tenants[t], i / 50 % 50, 1);
+        for (unsigned t = 0; t < 2; t++)
+            for (unsigned r = 0; r < 50; r++)
+                if (tenants[t]->paced[r]->granted > 0)
+                    ask(tenants[t], r, 1);
+    }
+    assert_in_range(server->schedule.window.more_ns, 0, WINDOW_QUEUE_NS);
+    for (unsigned t = 0; t < 2; t++)
+        assert_in_range(tenants[t]->paced[0]->backlog->cost_ns, 0, 2 * SCHEDULE_COST_NS);
+    close_tenant(tenants[0]);
+    close_tenant(tenants[1]);
+    close_server();
+}
+
 /* What takes a processor only for a while leaves no long queue behind, and soon. */
 static void the_queue_becomes_short_again(void **state)
 {
@@ -405,6 +438,7 @@ int main(void)
         cmocka_unit_test(the_queue_is_as_long_as_keeps_redis_busy),
         cmocka_unit_test(redis_is_busy_though_it_is_far),
         cmocka_unit_test(redis_is_busy_where_processors_are_wanted),
+        cmocka_unit_test(what_is_not_counted_tells_nothing),
         cmocka_unit_test(the_queue_becomes_short_again),
         cmocka_unit_test(the_queue_is_shorter_beside_who_sends_little),
         cmocka_unit_test(costs_that_change_make_no_long_queue),
