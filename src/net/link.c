@@ -315,14 +315,25 @@ void link_finish(struct link *link)
 
 void link_wake(struct link *link)
 {
-    if (link->state != LINK_CLOSED && list_is_empty(&link->woken))
-        list_push(&link_loop(link)->woken, &link->woken);
+    if (link->state == LINK_CLOSED || !list_is_empty(&link->woken))
+        return;
+    link->is_again = false;
+    list_push(&link_loop(link)->woken, &link->woken);
 }
 
 void link_wake_again(struct link *link)
 {
-    if (link->state != LINK_CLOSED && list_is_empty(&link->woken))
-        list_push(&link_loop(link)->again, &link->woken);
+    if (link->state == LINK_CLOSED || !list_is_empty(&link->woken))
+        return;
+    link->is_again = true;
+    list_push(&link_loop(link)->again, &link->woken);
+}
+
+void link_wake_now(struct link *link)
+{
+    if (link->is_again)
+        list_take(&link->woken);
+    link_wake(link);
 }
 
 /* ---- opening and closing ---- */

@@ -80,6 +80,7 @@ struct link {
     bool is_congested : 1;
     bool is_finishing : 1;
     bool is_parting : 1;
+    bool is_again : 1;   /* it was link_wake_again that was called last */
     bool is_patient : 1; /* its owner's: its output is not written before woken links are called (loop.on_turn) */
 };
 
@@ -151,6 +152,9 @@ void link_wake(struct link *link); /* on_wake follows, later in this turn or at 
 
 /* The same, after those for whom link_wake was called, and after others of its kind: LOOP_AGAIN_NS for all of them in a turn. */
 void link_wake_again(struct link *link);
+
+/* As link_wake, also where link_wake_again has been called: then it does not wait for the others of that kind. */
+void link_wake_now(struct link *link);
 
 /* Stop reading and send what is pending; then on_end with status 0 follows. */
 void link_finish(struct link *link);

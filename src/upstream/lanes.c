@@ -10,9 +10,10 @@
 #define SWEEP_MS 1000                    /* looking for lanes that have been idle for long */
 #define SWEEP_PARTS 4                    /* an upstream-timeout is noticed this many times finer than it is */
 
+/* Whose turn it is has it in this turn of the loop, also one that was to go on (pacing.c) and has had to wait meanwhile. */
 static void wake(struct rider *rider)
 {
-    link_wake(rider_link(rider));
+    link_wake_now(rider_link(rider));
 }
 
 void lanes_init(struct lanes *lanes, struct commons *commons, struct node *node, bool keeps_shared,

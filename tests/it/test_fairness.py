@@ -8,7 +8,7 @@ import socket
 import threading
 
 import pytest
-from kit.harness import wait_until
+from kit.harness import rounds, wait_until
 from kit.limits import OPERATOR, order
 from kit.resp import CHUNK, Conn, encode, pipeline
 from test_http import ADMIN, metrics, value
@@ -243,3 +243,26 @@ def test_nobody_is_forgotten_beside_huge_values(redis, farm):
             neighbour.join()
         for conn in conns:
             conn.close()
+
+
+def test_who_goes_on_and_then_has_to_wait_has_its_turn(redis, farm):
+    """Of many clients weir answers so much itself that they go on one after another; new requests of theirs wait meanwhile."""
+    redis.call("SET", "v", "1")
+    weir = farm.weir(redis, workers=1, turns="on", sections="[policy default]\ncmd.dbsize = deny\n")
+    dice = random.Random(1)
+    conns = [From(weir.address, f"127.0.1.{1 + i % 50}") for i in range(100)]
+    wanted, answered = dict.fromkeys(conns, 0), 0
+    while answered < rounds(150_000):
+        for conn in conns:
+            while wanted[conn] < 1500:
+                refused, asked = dice.choice((0, 100, 300, 1000)), dice.choice((1, 5, 50))
+                conn.send(encode("DBSIZE") * refused + encode("GET", "v") * asked)
+                wanted[conn] += refused + asked
+        for conn in select.select(conns, [], [], 10)[0]:
+            data = conn.sock.recv(CHUNK)
+            assert data
+            n = data.count(b"\n") - data.count(b"$")
+            wanted[conn] -= n
+            answered += n
+    for conn in conns:
+        conn.close()
