@@ -158,9 +158,13 @@ void pacing_stop(struct client *client)
     pacing_end(client);
 }
 
+/* What is blocked is paid for, but nobody is to wait for its answer. */
 void pacing_count_sent(struct client *client, uint32_t n)
 {
-    schedule_sent(paced_of(client), n, client->front->loop->now_ns);
+    struct paced *paced = paced_of(client);
+    schedule_sent(paced, n, client->front->loop->now_ns);
+    if (is_blocked(client))
+        schedule_forget(paced);
 }
 
 void pacing_forget(struct client *client)

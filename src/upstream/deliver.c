@@ -29,6 +29,13 @@ static void wake_if_gone(const struct lane *lane, struct rider *rider)
         link_wake(rider_link(rider));
 }
 
+/* What comes next may wait in Redis: what stands behind it is not at work. */
+static void forget_if_waits(const struct lane *lane, const struct rider *rider)
+{
+    if (rider->paced != 0 && lane_waits(lane))
+        lane_discount(lane, calls_oldest(&lane->calls)->rider);
+}
+
 /* May a push come at all? */
 static bool may_push(const struct lane *lane)
 {
@@ -67,6 +74,7 @@ static void finish_oldest(struct lane *lane)
         end_run(lane, done.rider);
     wake_if_idle(done.rider);
     wake_if_gone(lane, done.rider);
+    forget_if_waits(lane, done.rider);
 }
 
 /* `n` requests of the oldest call. */

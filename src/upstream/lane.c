@@ -160,8 +160,7 @@ void lane_fail(struct lane *lane, enum lane_end end, const char *why)
 void lane_forget(struct lane *lane, struct rider *rider)
 {
     list_take(&rider->waiting);
-    if (rider->paced != 0)
-        schedule_forget(schedule_at(&lane->base->schedule, rider->paced));
+    lane_discount(lane, rider);
     if (lane_is_closed(lane))
         return;
     lane_catch_up(rider);
@@ -320,8 +319,7 @@ void lane_withdraw(struct rider *rider)
     assert(newest->rider == rider && (newest->flags & CALL_ENDS_RUN) == 0);
     tags_drop_newest(&rider->lane->tags, 1);
     inflight_end(&rider->lane->base->counts, newest, 1);
-    if (rider->paced != 0)
-        schedule_forget(schedule_at(&rider->lane->base->schedule, rider->paced));
+    lane_discount(rider->lane, rider);
     if (newest->flow == FLOW_ONE && newest->n > 1) {
         newest->n--; /* equal ones before it */
         return;

@@ -369,6 +369,13 @@ void lane_must_answer(struct lane *lane, uint64_t within_ns);
 /* From now on bytes pass to the owner as they come. Only with no call in flight. */
 void lane_set_raw(struct lane *lane);
 
+/* Redis is not at what the rider (or NULL) has under way, or it will not be answered: nobody is to wait for it. */
+static inline void lane_discount(const struct lane *lane, const struct rider *rider)
+{
+    if (rider != NULL && rider->paced != 0)
+        schedule_forget(schedule_at(&lane->base->schedule, rider->paced));
+}
+
 /* ---- waiting ---- */
 
 /* Wake the rider's link when the lane is ready, has drained, or is gone. */

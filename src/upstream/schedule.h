@@ -110,7 +110,7 @@ void schedule_fini(struct schedule *schedule);
 
 /*
  * A part of a huge request went, or of a huge reply came, or the answer to such a request. Redis works at those for long,
- * and that is not counted: how long others' answers take meanwhile tells nothing, neither of costs nor of the window.
+ * and that is not counted: how long others' answers take meanwhile does not tell of the window, nor that they cost much.
  */
 static inline void schedule_note_huge(struct schedule *schedule, uint64_t now_ns)
 {

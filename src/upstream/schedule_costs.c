@@ -177,7 +177,8 @@ void schedule_teach(struct backlog *backlog, uint64_t cost_ns)
 /*
  * A batch is over: what Redis has worked at it is known. What was answered together is taken to have cost what it was
  * expected to, in proportion. Where that is wrong it is found out when one of them is served alone (schedule_lesson.c). What
- * costs about as much as most others is taken to cost the same.
+ * costs about as much as most others is taken to cost the same. Where Redis was at something huge, too, it can only have been
+ * less.
  */
 static void end_batch(struct schedule *schedule)
 {
@@ -194,10 +195,10 @@ static void end_batch(struct schedule *schedule)
     while (!list_is_empty(&batch->answered)) {
         struct backlog *backlog = container_of(batch->answered.next, struct backlog, in_answered);
         list_take(&backlog->in_answered);
-        if (!is_blurred) {
+        if (!is_blurred || factor < 1)
             learn(backlog, factor, batch->is_clear && factor < 1, is_mixed);
+        if (!is_blurred || backlog->learnt_ns < schedule->cost_ns)
             learn_usual(schedule, backlog);
-        }
         backlog->answered = 0;
     }
 }

@@ -139,6 +139,13 @@ static bool take(struct lesson *lesson, uint64_t cost_ns)
     return false;
 }
 
+/* So much for each at most: Redis was at something huge, too. */
+static void take_less(const struct lesson *lesson, uint64_t most_ns)
+{
+    if (most_ns < lesson->of->learnt_ns)
+        schedule_teach(lesson->of, most_ns);
+}
+
 void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns)
 {
     struct schedule *schedule = backlog->schedule;
@@ -146,8 +153,10 @@ void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns)
     if (lesson->of != backlog || lesson->sent == 0 || backlog->under_way > 0)
         return;
     uint64_t took_ns = now_ns - lesson->sent_ns;
-    bool is_clear = lesson->others_ns <= took_ns / OTHERS_PART && !schedule_is_blurred(schedule, lesson->sent_ns);
-    if (is_clear && take(lesson, told_ns(lesson, took_ns - lesson->others_ns)))
+    bool is_clear = lesson->others_ns <= took_ns / OTHERS_PART;
+    if (schedule_is_blurred(schedule, lesson->sent_ns))
+        take_less(lesson, took_ns / lesson->sent);
+    else if (is_clear && take(lesson, told_ns(lesson, took_ns - lesson->others_ns)))
         return;
     schedule_lesson_end(schedule, now_ns);
 }

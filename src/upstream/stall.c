@@ -1,11 +1,17 @@
 #include "upstream/stall.h"
 
+/* They wait for a reader, not for Redis. */
+static void forget_all(struct lane *lane)
+{
+    for (uint32_t at = lane->calls.head; at != lane->calls.tail; at++)
+        lane_discount(lane, calls_at(&lane->calls, at)->rider);
+}
+
 static void stall(struct lane *lane, struct rider *rider)
 {
     if (lane->stalled != NULL)
         return;
-    if (rider->paced != 0)
-        schedule_forget(schedule_at(&lane->base->schedule, rider->paced)); /* it waits for its reader, not for Redis */
+    forget_all(lane);
     lane->stalled = rider;
     lane->stalled_pending = 0;
     link_pause(&lane->link);
@@ -21,8 +27,7 @@ void stall_look(struct lane *lane, struct rider *rider)
 {
     if (!stall_is_in_huge(lane) || link_is_closed(rider_link(rider)))
         return;
-    if (rider->paced != 0)
-        schedule_forget(schedule_at(&lane->base->schedule, rider->paced)); /* Redis has done its work */
+    lane_discount(lane, rider); /* Redis has done its work */
     lane->base->ops->on_huge(lane);
     if (lane_is_retired(lane))
         rider->ops->on_heavy(rider);

@@ -1,5 +1,6 @@
 """With turns: nobody has set a limit, and one tenant wants all of Redis: what the others get. Shares are counted, not timed."""
 
+import contextlib
 import multiprocessing
 import random
 import select
@@ -266,3 +267,21 @@ def test_who_goes_on_and_then_has_to_wait_has_its_turn(redis, farm):
             answered += n
     for conn in conns:
         conn.close()
+
+
+@pytest.mark.parametrize("before", [[], ["GET v"]], ids=["it blocks at once", "it comes to it later"])
+def test_what_stands_behind_a_blocking_command_keeps_nobody_waiting(before, redis, farm):
+    """Though its sender has waited for its turn: it is not at work. All of this is done before the first block ends."""
+    redis.call("SET", "v", "1")
+    weir = farm.weir(redis, workers=1, turns="on")
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(From(weir.address, TENANTS[0])) for _ in range(2)]
+        for _ in range(12):
+            for _ in range(10):
+                conn = stack.enter_context(From(weir.address, TENANTS[1]))
+                conn.send(pipeline(*before, "BLPOP none 5", *["GET v"] * 100))
+            for other in others:
+                other.send(encode("GET", "v") * 500)
+            for other in others:
+                assert other.read_bytes(500 * len(b"$1\r\n1\r\n")) == b"$1\r\n1\r\n" * 500
+        wait_until(lambda: redis.waiting()[0] == 120, "the last ones block, and the first still do")
