@@ -108,7 +108,10 @@ struct meter;
 /* Of one client, for front/timeouts.h. */
 struct waited_for {
     struct list in_list; /* timeouts.handshakes or timeouts.unfinished */
-    uint32_t since_ms;   /* there; it wraps, so that only differences say anything */
+    union {
+        uint32_t since_ms; /* there; it wraps, so that only differences say anything */
+        uint32_t written;  /* of one that only reads on: the bytes to it when it was looked at; it wraps, too */
+    };
     uint32_t looked_ms;  /* the same: when it was looked at; front->clients is in this order */
     uint32_t came_s;     /* when it came */
     uint32_t active_mi;  /* when bytes passed last, in 2^20 ns; it wraps, too */

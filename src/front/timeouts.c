@@ -158,9 +158,30 @@ static bool listens(const struct client *client)
     return client->is_raw || (lane != NULL && (lane_is_subscribed(lane) || lane->is_monitoring));
 }
 
-/* Is it waiting for an answer, for leave to go on, or to be read from? */
-static bool is_busy(const struct client *client)
+/* Is it to be closed as soon as it has read what there is for it? */
+static bool only_reads(const struct client *client)
 {
+    const struct lane *lane = client->rider.lane;
+    bool is_its_turn = !client_is_owed(client) || (lane != NULL && lane->stalled == &client->rider);
+    return client->is_cut || (client->is_leaving && is_its_turn && client_extra(client)->n_asked == 0);
+}
+
+/* Does it? */
+static bool reads_on(struct client *client)
+{
+    struct waited_for *waited_for = &client->waited_for;
+    uint32_t written = (uint32_t)client->link.n_written;
+    bool is_more = written != waited_for->written;
+    list_take(&waited_for->in_list); /* no request of its is waited for any more */
+    waited_for->written = written;
+    return is_more;
+}
+
+/* Is it waiting for an answer, for leave to go on, or to be read from? */
+static bool is_busy(struct client *client)
+{
+    if (only_reads(client))
+        return reads_on(client);
     return client->subject == NULL || client->is_leaving || client->rider.in_flight > 0 || listens(client) ||
            is_hindered(client) || client_extra(client)->n_asked > 0 || client_extra(client)->order != NULL ||
            link_is_sending(&client->link);

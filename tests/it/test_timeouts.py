@@ -133,6 +133,15 @@ def test_who_has_still_to_read_is_not_idle(make, redis):
     assert len(conn.read()) == 20_000_000
 
 
+def test_who_is_to_be_closed_has_so_long_to_read(make, redis):
+    """All its answers are here, and that to QUIT is the last."""
+    redis.call("SET", "large", b"x" * 200_000)
+    weir = make(idle_timeout=IDLE_TEXT, sections=ADMIN)
+    with weir.connect() as silent:
+        silent.send(pipeline(*["GET large"] * 100, "QUIT"))
+        wait_until(lambda: closed(weir, "idle") == 1, "nobody waits for it any more")
+
+
 def test_idle_timeout_comes_and_goes_with_a_reload(make):
     weir = make(idle_timeout="0")
     with weir.connect() as conn, weir.connect() as other:
