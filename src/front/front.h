@@ -94,8 +94,11 @@ struct slow {
 struct pacing_timer {
     uv_timer_t timer;
     bool is_quick;
-    /* Of the stretch that is looked at while somebody waits: when it began, and the thread's time then. */
+    /* Of the stretch that is looked at while somebody waits: when it began, the thread's time then, ... */
     uint64_t began_ns, thread_ns;
+    uint32_t n_turns;  /* ... and turns of the loop since then */
+    bool are_several;  /* the client whose requests are being taken is not alone */
+    uint64_t taken_ns; /* when requests had been taken of the last that was not */
 };
 
 struct client_ops;

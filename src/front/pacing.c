@@ -61,6 +61,7 @@ void pacing_begin(struct client *client, struct pace *pace)
     bool has_turns = client->front->rules->has_turns;
     set_held_up(client, false);
     *pace = (struct pace){.kind = has_turns && client->subject != NULL ? kind_of(client, now_ns) : PACE_ALONE};
+    client->front->pacing.are_several = pace->kind == PACE_SEVERAL;
     if (pace->kind == PACE_ALONE)
         pace->left = UINT32_MAX;
 }
@@ -120,6 +121,29 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
     return true;
 }
 
+/* The same for all clients of a subject: each of many has few requests here. Those who go on have waited for that already. */
+static bool has_subject_had_its_time(struct client *client, const struct paced *paced)
+{
+    const struct loop *loop = client->front->loop;
+    const struct backlog *backlog = paced->backlog;
+    if (backlog->turn_ns != loop->turn_ns || backlog->taken_ns < PACING_SUBJECT_NS || loop->goes_on ||
+        paced->granted > 0)
+        return false;
+    set_held_up(client, true);
+    link_wake_again(&client->link);
+    return true;
+}
+
+static void note_time(struct front *front, struct backlog *backlog)
+{
+    uint64_t began_ns = front->loop->now_ns > front->pacing.taken_ns ? front->loop->now_ns : front->pacing.taken_ns;
+    front->pacing.taken_ns = clock_ns();
+    if (backlog->turn_ns != front->loop->turn_ns)
+        backlog->taken_ns = 0;
+    backlog->turn_ns = front->loop->turn_ns;
+    backlog->taken_ns += front->pacing.taken_ns - began_ns;
+}
+
 bool pacing_ask(struct client *client, struct pace *pace)
 {
     uint64_t now_ns = client->front->loop->now_ns;
@@ -134,6 +158,10 @@ bool pacing_ask(struct client *client, struct pace *pace)
     struct paced *paced = need_paced(client, now_ns);
     if (paced == NULL)
         return true;
+    if (is_first && pace->kind == PACE_SEVERAL && has_subject_had_its_time(client, paced)) {
+        pace->is_used = false;
+        return false;
+    }
     uint32_t room = pace->kind == PACE_SEVERAL ? schedule_room(paced, now_ns) : schedule_room_alone(paced);
     pace->left = room < paced->slice ? room : paced->slice;
     pace->is_used = !is_first || room > 0;
@@ -147,6 +175,8 @@ void pacing_end(struct client *client)
     struct paced *paced = paced_of(client);
     if (paced == NULL)
         return;
+    if (client->front->pacing.are_several)
+        note_time(client->front, paced->backlog);
     schedule_settle(paced);
     if (!client->rider.is_held_up) /* it was let go before it was its turn */
         schedule_stop_waiting(paced);
@@ -231,13 +261,17 @@ static void look_at_thread(struct front *front, struct schedule *schedule)
 {
     struct pacing_timer *pacing = &front->pacing;
     uint64_t now_ns = front->loop->now_ns, took_ns = now_ns - pacing->began_ns;
+    pacing->n_turns++;
     if (took_ns < THREAD_LOOK_NS || !schedule_is_waited_for(schedule))
         return;
     uint64_t thread_ns = clock_thread_ns();
-    if (took_ns < THREAD_LOOK_MOST_NS)
+    if (took_ns < THREAD_LOOK_MOST_NS) {
         schedule->window.is_sender_full = thread_ns - pacing->thread_ns > took_ns - took_ns / THREAD_IDLE_PART;
+        schedule->window.turn_ns = took_ns / pacing->n_turns;
+    }
     pacing->began_ns = now_ns;
     pacing->thread_ns = thread_ns;
+    pacing->n_turns = 0;
 }
 
 /* Whoever was granted something was woken at once, and has settled. */

@@ -14,8 +14,9 @@
 
 #include "front/client.h"
 
-#define PACING_TURN_NS (50 * NS_PER_US) /* of a worker's time for one client, while others send too */
-#define PACING_SLICE 64                 /* requests taken before the clock is looked at, or fewer where they take long */
+#define PACING_TURN_NS (50 * NS_PER_US)        /* of a worker's time for one client, while others send too */
+#define PACING_SUBJECT_NS (4 * PACING_TURN_NS) /* in one turn of the loop for all clients of a subject */
+#define PACING_SLICE 64 /* requests taken before the clock is looked at, or fewer where they take long */
 
 enum pace_kind {
     PACE_ALONE,   /* nobody else sends */

@@ -47,8 +47,10 @@ static void wake_again(struct loop *loop)
         return;
     list_push(&loop->again, &end);
     uint64_t began_ns = clock_ns();
+    loop->goes_on = true;
     while (loop->again.next != &end && clock_ns() - began_ns < LOOP_AGAIN_NS)
         wake_first(&loop->again);
+    loop->goes_on = false;
     list_take(&end);
 }
 
@@ -134,6 +136,8 @@ static void end_turn(struct loop *loop)
 {
     if (loop->turn_ns != 0 && loop->written_ns > loop->turn_ns)
         histo_add(&loop->turns, loop->written_ns - loop->turn_ns, 1);
+    if (loop->turn_ns != 0)
+        loop->before_ns = loop->turn_ns;
     loop->turn_ns = 0;
 }
 
@@ -209,10 +213,10 @@ void loop_init(struct loop *loop)
     list_init(&loop->closed);
     siphon_init(&loop->siphon);
     loop->n_links = 0;
-    loop->is_closing = false;
+    loop->is_closing = loop->goes_on = false;
     pool_init(&loop->pool);
     loop->tls_scratch = NULL;
-    loop->now_ns = clock_ns();
+    loop->now_ns = loop->before_ns = loop->looked_ns = clock_ns();
     loop->read_buffer = malloc(READ_BUFFER_BYTES);
     if (loop->read_buffer == NULL) {
         log_error("cannot create an event loop: out of memory");

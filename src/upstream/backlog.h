@@ -46,6 +46,8 @@ struct backlog {
     uint64_t learnt_ns;   /* what one request of it seems to cost ... */
     uint64_t cost_ns;     /* ... and what it is taken to: as much as others, unless that is far from it */
     int64_t credit_ns;    /* what it may send at once; below 0: it has had so much more than its share */
+    uint64_t taken_ns;    /* the worker's time that it has taken to take its requests, ... */
+    uint64_t turn_ns;     /* ... in the turn of the loop that began then */
     uint64_t visited_ns;  /* when it had its last quantum */
     uint64_t moved_ns;    /* when something of it was answered last, or sent while nothing was under way */
     uint64_t patience_ns; /* how long the next answer may take before its work is not counted on any more */

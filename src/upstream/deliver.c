@@ -80,13 +80,14 @@ static void finish_oldest(struct lane *lane)
 /* `n` requests of the oldest call. */
 static void note_answered(struct lane *lane, const struct call *call, uint32_t n)
 {
+    const struct loop *loop = link_loop(&lane->link);
     bool is_timed = call->rider != NULL && call->arrived_ns != 0 && (call->flags & CALL_MAY_WAIT) == 0;
     inflight_end(&lane->base->counts, call, n);
     if (lane->passed_bytes >= LANE_HUGE && lane->calls.head == lane->passed_at)
         schedule_note_huge(&lane->base->schedule, lane->moved_ns);
     if (call->rider != NULL && call->rider->paced != 0)
         schedule_answered(schedule_at(&lane->base->schedule, call->rider->paced), n, call->sent_ns,
-                          link_loop(&lane->link)->now_ns);
+                          (struct seen){loop->now_ns, loop->looked_ns});
     if (is_timed)
         call->rider->ops->on_timed(call->rider, call, n);
     tags_drop(&lane->tags, n);

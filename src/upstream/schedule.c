@@ -286,8 +286,9 @@ void schedule_settle(struct paced *paced)
 
 /* ---- answers ---- */
 
-void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
+void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, struct seen seen)
 {
+    uint64_t now_ns = seen.now_ns;
     struct backlog *backlog = paced->backlog;
     struct schedule *schedule = backlog->schedule;
     uint32_t counted = n < paced->requests ? n : paced->requests;
@@ -301,8 +302,8 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64
     if (schedule->lesson.of == backlog && schedule->lesson.sent > 0)
         schedule_pass_batch(schedule, now_ns);
     else
-        schedule_add_to_batch(backlog, counted, sent_ns, now_ns);
-    schedule_lesson_answered(backlog, now_ns);
+        schedule_add_to_batch(backlog, counted, sent_ns, seen);
+    schedule_lesson_answered(backlog, seen);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
         if (!schedule_is_blurred(schedule, schedule->clean_ns))
             schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);

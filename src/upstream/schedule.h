@@ -44,6 +44,7 @@ struct answer_batch {
     uint64_t since_ns;    /* when Redis began with it, as far as can be told */
     uint64_t first_ns;    /* when the first came, ... */
     uint64_t last_ns;     /* ... and the last so far, of this or the batch before */
+    uint64_t unseen_ns;   /* for so long it may have been there when it was read */
     bool is_clear;        /* it came to an idle Redis, and took much longer than the way */
 };
 
@@ -158,8 +159,13 @@ void schedule_stop_waiting(struct paced *paced);
 
 /* ---- answers ---- */
 
+/* When an answer was read, and since when it may have been there: nobody had looked in between. */
+struct seen {
+    uint64_t now_ns, since_ns;
+};
+
 /* So many of its requests, or other calls of the rider's, that were sent at sent_ns (0: that is not known). */
-void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, struct seen seen);
 
 /* Once in each turn of the loop, before woken links are called. `is_open`: nobody is to wait. */
 void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns);
@@ -199,7 +205,7 @@ static inline bool schedule_is_blurred_now(const struct schedule *schedule, uint
 }
 
 /* So many requests are answered: what do they cost? Or that is not to be found out from them: schedule_costs.c. */
-void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns);
+void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, struct seen seen);
 void schedule_pass_batch(struct schedule *schedule, uint64_t now_ns);
 
 /* What somebody who was served alone seems to have cost for each request; and what is certain of that: schedule_costs.c. */
@@ -221,7 +227,7 @@ bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns);
 bool schedule_lesson_can_go_on(const struct schedule *schedule);
 uint32_t schedule_lesson_size(const struct backlog *backlog);
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns);
-void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns);
+void schedule_lesson_answered(struct backlog *backlog, struct seen seen);
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
 
 /*

@@ -25,6 +25,7 @@
 #define UNUSUAL 8                   /* so many times more or less, ... */
 #define USUAL_PATIENCE 16           /* answers in a row to subjects that ask for nothing usual: then that is usual */
 #define COST_FACTOR 64              /* no batch is believed that says so many times more or less */
+#define UNSEEN_PART 2 /* of the work that was expected: if nobody looked for so long it matters when answers came */
 #define BATCH_GAP_NS (30 * NS_PER_US)
 #define BATCH_MOST_NS (500 * NS_PER_US)
 
@@ -175,10 +176,29 @@ void schedule_teach(struct backlog *backlog, uint64_t cost_ns)
 }
 
 /*
+ * How many times what was expected Redis has worked at a batch, as far as is certain; 0: it may be more or less. Answers that
+ * nobody looked for meanwhile may have come at any time; and where Redis was at something huge, too, it was less.
+ */
+static double told_by(const struct schedule *schedule, uint64_t expected)
+{
+    const struct answer_batch *batch = &schedule->batch;
+    uint64_t worked = batch->last_ns > batch->since_ns ? batch->last_ns - batch->since_ns : 0;
+    uint64_t least = worked > batch->unseen_ns ? worked - batch->unseen_ns : 0;
+    bool is_unseen = batch->unseen_ns > expected / UNSEEN_PART;
+    bool is_blurred = schedule_is_blurred(schedule, batch->since_ns);
+    if (expected == 0)
+        return 0;
+    if (worked < expected)
+        return is_unseen && !batch->is_clear ? 0 : factor_of(worked, expected);
+    if (is_blurred || (is_unseen && least <= expected))
+        return 0;
+    return factor_of(is_unseen ? least : worked, expected);
+}
+
+/*
  * A batch is over: what Redis has worked at it is known. What was answered together is taken to have cost what it was
  * expected to, in proportion. Where that is wrong it is found out when one of them is served alone (schedule_lesson.c). What
- * costs about as much as most others is taken to cost the same. Where Redis was at something huge, too, it can only have been
- * less.
+ * costs about as much as most others is taken to cost the same.
  */
 static void end_batch(struct schedule *schedule)
 {
@@ -188,17 +208,15 @@ static void end_batch(struct schedule *schedule)
         const struct backlog *backlog = container_of(at, struct backlog, in_answered);
         expected += backlog->answered * backlog->learnt_ns;
     }
-    uint64_t worked = batch->last_ns > batch->since_ns ? batch->last_ns - batch->since_ns : 0;
-    double factor = expected > 0 ? factor_of(worked, expected) : 1;
-    bool is_blurred = schedule_is_blurred(schedule, batch->since_ns);
+    double factor = told_by(schedule, expected);
     bool is_mixed = batch->answered.next != batch->answered.prev;
     while (!list_is_empty(&batch->answered)) {
         struct backlog *backlog = container_of(batch->answered.next, struct backlog, in_answered);
         list_take(&backlog->in_answered);
-        if (!is_blurred || factor < 1)
+        if (factor > 0) {
             learn(backlog, factor, batch->is_clear && factor < 1, is_mixed);
-        if (!is_blurred || backlog->learnt_ns < schedule->cost_ns)
             learn_usual(schedule, backlog);
+        }
         backlog->answered = 0;
     }
 }
@@ -208,8 +226,9 @@ static void end_batch(struct schedule *schedule)
  * which it has worked since the batch before, or since the first of it can have got there. That is certain where there was
  * nothing before it: then it cannot have worked longer.
  */
-void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, uint64_t now_ns)
+void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, struct seen seen)
 {
+    uint64_t now_ns = seen.now_ns;
     struct schedule *schedule = backlog->schedule;
     struct answer_batch *batch = &schedule->batch;
     bool is_open = !list_is_empty(&batch->answered);
@@ -224,7 +243,10 @@ void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns
         batch->since_ns = there_ns > batch->last_ns ? there_ns : batch->last_ns;
         schedule->idle_ns += batch->since_ns - batch->last_ns;
         batch->first_ns = now_ns;
+        batch->unseen_ns = 0;
     }
+    if (now_ns - seen.since_ns > batch->unseen_ns)
+        batch->unseen_ns = now_ns - seen.since_ns;
     batch->last_ns = now_ns;
     if (backlog->answered == 0)
         list_push(&batch->answered, &backlog->in_answered);

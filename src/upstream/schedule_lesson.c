@@ -16,12 +16,13 @@
 #define PAUSE 75       /* after a lesson, so many times as long as Redis had nothing to do for it; ... */
 #define PAUSE_FIRST 10 /* ... less if it was the first of a subject */
 #define PAUSE_MOST_NS (250 * NS_PER_MS) /* at most, and what two ways ask for */
-#define QUEUE_PART 4      /* a long queue that is let run dry costs one part in so many of it, at least */
-#define LESSON_REQUESTS 8 /* in the first, and four times as many in each of the next ones */
-#define LESSON_WAYS 2     /* base times, at least, that Redis should work at it */
-#define DOUBTFUL 2        /* that it costs more than so many times what was known is asked again at once, ... */
-#define AGAIN 3           /* ... so often */
-#define OTHERS_PART 4     /* a lesson beside which others sent more than one part in so many tells nothing */
+#define QUEUE_PART 4                    /* a long queue that is let run dry costs one part in so many of it, at least */
+#define LESSON_REQUESTS 8               /* in the first, and four times as many in each of the next ones */
+#define LESSON_WAYS 2                   /* base times, at least, that Redis should work at it */
+#define DOUBTFUL 2    /* that it costs more than so many times what was known is asked again at once, ... */
+#define AGAIN 3       /* ... so often */
+#define UNSEEN_PART 2 /* nobody looked for more than one part in so many of the time: it matters when answers came */
+#define OTHERS_PART 4 /* a lesson beside which others sent more than one part in so many tells nothing */
 
 /* Whose last one is the longest ago, of those that wait. */
 static struct backlog *choose(const struct schedule *schedule)
@@ -139,26 +140,42 @@ static bool take(struct lesson *lesson, uint64_t cost_ns)
     return false;
 }
 
-/* So much for each at most: Redis was at something huge, too. */
+/* So much for each at most. */
 static void take_less(const struct lesson *lesson, uint64_t most_ns)
 {
     if (most_ns < lesson->of->learnt_ns)
         schedule_teach(lesson->of, most_ns);
 }
 
-void schedule_lesson_answered(struct backlog *backlog, uint64_t now_ns)
+/*
+ * It has been answered after took_ns, or unseen_ns earlier. Where that is much only the least counts for more than was known,
+ * and the most for less; the same where Redis was at something huge, too. True: it is asked again.
+ */
+static bool take_answer(struct lesson *lesson, uint64_t took_ns, uint64_t unseen_ns)
+{
+    const struct backlog *backlog = lesson->of;
+    uint64_t known_ns = lesson->sent * backlog->learnt_ns + window_base_ns(&backlog->schedule->window);
+    bool is_unseen = unseen_ns > took_ns / UNSEEN_PART;
+    bool is_blurred = schedule_is_blurred(backlog->schedule, lesson->sent_ns);
+    if (!is_blurred && !is_unseen)
+        return take(lesson, told_ns(lesson, took_ns));
+    if (!is_blurred && took_ns > known_ns + unseen_ns)
+        return take(lesson, told_ns(lesson, took_ns - unseen_ns));
+    take_less(lesson, took_ns / lesson->sent);
+    return false;
+}
+
+void schedule_lesson_answered(struct backlog *backlog, struct seen seen)
 {
     struct schedule *schedule = backlog->schedule;
     struct lesson *lesson = &schedule->lesson;
     if (lesson->of != backlog || lesson->sent == 0 || backlog->under_way > 0)
         return;
-    uint64_t took_ns = now_ns - lesson->sent_ns;
+    uint64_t took_ns = seen.now_ns - lesson->sent_ns;
     bool is_clear = lesson->others_ns <= took_ns / OTHERS_PART;
-    if (schedule_is_blurred(schedule, lesson->sent_ns))
-        take_less(lesson, took_ns / lesson->sent);
-    else if (is_clear && take(lesson, told_ns(lesson, took_ns - lesson->others_ns)))
+    if (is_clear && take_answer(lesson, took_ns - lesson->others_ns, seen.now_ns - seen.since_ns))
         return;
-    schedule_lesson_end(schedule, now_ns);
+    schedule_lesson_end(schedule, seen.now_ns);
 }
 
 /* How long Redis has had nothing to do for it: what is not explained by work, but no less than that always costs. */

@@ -97,7 +97,8 @@ static void judge(struct send_window *window)
         queue += queue / 2;
     else if (window->dry_ns < part / DRY_FEW)
         queue -= queue / shorter(window);
-    uint64_t most = window->is_sender_full ? WINDOW_QUEUE_FULL_NS : WINDOW_QUEUE_MOST_NS;
+    uint64_t full = window->turn_ns > WINDOW_QUEUE_FULL_NS ? window->turn_ns : WINDOW_QUEUE_FULL_NS;
+    uint64_t most = window->is_sender_full && full < WINDOW_QUEUE_MOST_NS ? full : WINDOW_QUEUE_MOST_NS;
     queue = queue < most ? queue : most;
     window->more_ns = queue > WINDOW_QUEUE_NS ? queue - WINDOW_QUEUE_NS : 0;
     note_slack(window);

@@ -23,8 +23,9 @@
 
 #define WINDOW_QUEUE_NS (150 * NS_PER_US)
 #define WINDOW_QUEUE_MOST_NS (20 * NS_PER_MS)
-#define WINDOW_QUEUE_FULL_NS (600 * NS_PER_US)     /* at most, where it is weir that cannot do more */
-#define WINDOW_BASE_NS (50 * NS_PER_US)            /* taken for the base time until one has been measured */
+#define WINDOW_QUEUE_FULL_NS                                                                                           \
+    (600 * NS_PER_US)                   /* at most, or for a turn of weir's, where it is weir that cannot do more */
+#define WINDOW_BASE_NS (50 * NS_PER_US) /* taken for the base time until one has been measured */
 #define WINDOW_GREETING_NS (250 * NS_PER_US)       /* ... and more where a greeting takes more than this, ... */
 #define WINDOW_PING_NS (500 * NS_PER_US)           /* ... or a PING, which others' work may hold up, ... */
 #define WINDOW_GREETED_MOST_NS (500 * NS_PER_MS)   /* ... but no more than that, since Redis may have been busy, ... */
@@ -52,7 +53,8 @@ struct send_window {
     uint64_t more_ns;     /* the queue beyond WINDOW_QUEUE_NS */
     uint32_t n_slack;     /* periods in a row in which Redis hardly ever had nothing to do; counted up to a few */
     uint32_t n_sparse;    /* periods for which somebody is still taken to send little */
-    bool is_sender_full;  /* the thread that sends has no time left */
+    bool is_sender_full;  /* the thread that sends has no time left, ... */
+    uint64_t turn_ns;     /* ... and looks for answers as seldom as this */
     struct window_news last;
     /* Of the period that runs, without that one: */
     uint64_t waited_ns; /* how long anybody waited, ... */

@@ -153,6 +153,45 @@ def test_who_keeps_weir_busy_does_not_keep_others_from_their_turns(redis, farm):
         sock.close()
 
 
+def refused_without_end(address, n, each, count):
+    """On n connections, `each` commands at a time that weir refuses; counts the answers."""
+    data = encode("DBSIZE") * each
+    due = {From(address, TENANTS[0]): 0 for _ in range(n)}
+    while True:
+        for conn in select.select([conn for conn in due if due[conn] > 0], [], [], 0)[0]:
+            answers = conn.sock.recv(CHUNK).count(b"\n")
+            due[conn] -= answers
+            count.value += answers
+        for conn in due:
+            if due[conn] == 0:
+                conn.send(data)
+                due[conn] = each
+
+
+def test_many_that_weir_answers_itself_are_one_tenant(redis, farm):
+    """None of them takes long, but all together do; and how long that is is not taken for Redis' time."""
+    weir = farm.weir(redis, workers=1, turns="on", sections="[policy default]\ncmd.dbsize = deny\n")
+    fork = multiprocessing.get_context("fork")
+    count = fork.Value("Q", 0, lock=False)
+    neighbour = fork.Process(target=refused_without_end, args=(weir.address, 100, 100, count), daemon=True)
+    conns = [From(weir.address, TENANTS[1]) for _ in range(20)]
+    neighbour.start()
+    try:
+        wait_until(lambda: count.value > 0, "weir refuses")
+        before, n = count.value, rounds(10)
+        for _ in range(n):
+            for conn in conns:
+                conn.send(encode("GET", "none") * 500)
+            for conn in conns:
+                assert conn.read_bytes(500 * len(b"$-1\r\n")) == b"$-1\r\n" * 500
+        assert count.value - before < 20 * 10_000 * n
+    finally:
+        neighbour.terminate()
+        neighbour.join()
+        for conn in conns:
+            conn.close()
+
+
 def test_what_waits_does_not_wait_in_redis(redis, farm):
     """While another is there, and Redis does nothing, most of a flood stays where it can be chosen who is next."""
     n = 50_000

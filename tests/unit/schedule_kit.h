@@ -48,6 +48,7 @@ struct server {
     struct sent queue[100000];
     size_t head, tail;
     uint64_t now_ns, free_ns;
+    uint64_t looked_ns;     /* when weir looked for answers before now */
     uint64_t way_ns;        /* to Redis and back, without its work */
     uint64_t most_ns;       /* the most work that was in the queue */
     bool is_batching;       /* it takes in what has come, and answers it all at once */
@@ -77,7 +78,7 @@ static struct subject *make_subject(uint64_t hash)
 static void open_server_at(uint64_t way_ns)
 {
     server = calloc(1, sizeof *server);
-    server->now_ns = server->free_ns = NS_PER_S;
+    server->now_ns = server->looked_ns = server->free_ns = NS_PER_S;
     server->way_ns = way_ns;
     schedule_init(&server->schedule, &server->contention, &pool, wake);
     window_note_greeting(&server->schedule.window, way_ns);
@@ -199,7 +200,8 @@ static void answer_one(void)
     server->worked_ns += work_ns;
     sent->tenant->answered += sent->n;
     if (sent->tenant->paced[sent->rider] != NULL)
-        schedule_answered(sent->tenant->paced[sent->rider], sent->n, sent->at_ns, server->now_ns);
+        schedule_answered(sent->tenant->paced[sent->rider], sent->n, sent->at_ns,
+                          (struct seen){server->now_ns, server->looked_ns});
 }
 
 /* What Redis has done by now is answered. */
@@ -229,6 +231,7 @@ static void turn(struct tenant **tenants, unsigned n)
     if (is_away(&server->weirs, server->now_ns))
         return;
     answer();
+    server->looked_ns = server->now_ns;
     for (unsigned t = 0; t < n; t++)
         for (unsigned i = 0; i < tenants[t]->n_riders && tenants[t]->is_flood; i++)
             ask(tenants[t], i, 500);

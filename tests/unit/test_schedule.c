@@ -162,9 +162,10 @@ static void one_of_many_riders_has_no_more_than_a_window(void **state)
     assert_int_equal(schedule_room_alone(paced), 0);
     schedule_wait_for_own(paced, server->now_ns);
     tenant->riders[0].is_held_up = true;
-    schedule_answered(paced, room / 4, server->now_ns, server->now_ns + 50 * NS_PER_US);
+    struct seen seen = {server->now_ns + 50 * NS_PER_US, server->now_ns + 50 * NS_PER_US};
+    schedule_answered(paced, room / 4, server->now_ns, seen);
     assert_true(tenant->riders[0].is_held_up);
-    schedule_answered(paced, room / 2, server->now_ns, server->now_ns + 50 * NS_PER_US);
+    schedule_answered(paced, room / 2, server->now_ns, seen);
     assert_false(tenant->riders[0].is_held_up);
     assert_true(schedule_room_alone(tenant->paced[1]) > 0);
     close_tenant(tenant);

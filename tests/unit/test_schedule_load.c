@@ -146,6 +146,29 @@ static void what_is_not_counted_tells_nothing(void **state)
     close_server();
 }
 
+/*
+ * A turn of weir's takes 5 ms, in which it answers others itself. When an answer came it then cannot tell, and does not take
+ * its own time for Redis'.
+ */
+static void what_nobody_looked_for_tells_nothing(void **state)
+{
+    (void)state;
+    open_server();
+    server->is_batching = true;
+    server->weirs = (struct absence){.period_ns = 5050 * NS_PER_US, .away_ns = 5 * NS_PER_MS};
+    struct tenant *tenants[] = {open_tenant(1, 20, CHEAP), open_tenant(2, 1, CHEAP)};
+    tenants[1]->is_flood = false;
+    for (unsigned i = 0; i < 300000; i++) {
+        turn(tenants, 2);
+        if (i % 100 == 0 && !is_away(&server->weirs, server->now_ns))
+            ask(tenants[1], 0, 1);
+    }
+    assert_in_range(tenants[0]->paced[0]->backlog->cost_ns, 0, 2 * SCHEDULE_COST_NS);
+    for (unsigned t = 0; t < 2; t++)
+        close_tenant(tenants[t]);
+    close_server();
+}
+
 /* What takes a processor only for a while leaves no long queue behind, and soon. */
 static void the_queue_becomes_short_again(void **state)
 {
@@ -439,6 +462,7 @@ int main(void)
         cmocka_unit_test(redis_is_busy_though_it_is_far),
         cmocka_unit_test(redis_is_busy_where_processors_are_wanted),
         cmocka_unit_test(what_is_not_counted_tells_nothing),
+        cmocka_unit_test(what_nobody_looked_for_tells_nothing),
         cmocka_unit_test(the_queue_becomes_short_again),
         cmocka_unit_test(the_queue_is_shorter_beside_who_sends_little),
         cmocka_unit_test(costs_that_change_make_no_long_queue),
