@@ -21,14 +21,6 @@ size_t nonce_request(const struct nonce *nonce, char *out)
     return emit_array(out, words, 2);
 }
 
-const char *nonce_find(const struct nonce *nonce, struct slice bytes)
-{
-    const char *at = bytes.len > 0 ? memmem(bytes.at, bytes.len, nonce->text, NONCE_LEN) : NULL;
-    while (at != NULL && at > bytes.at && at[-1] != '\n')
-        at--;
-    return at;
-}
-
 /*
  * "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ", in backquotes and with a comma before 7.0.
  */

@@ -15,7 +15,7 @@
 #include "resp/glimpse.h"
 
 #define NONCE_LEN 22 /* characters of 6 bits each; with what stands behind them they fit a glimpse's tail */
-#define NONCE_ANSWER_MOST 128
+#define NONCE_ANSWER_MOST 128 /* bytes of its answer before the nonce ends, at most */
 #define NONCE_REQUEST_ROOM (sizeof "WEIR.NONCE" + NONCE_LEN + 4 + 3 * EMIT_HEADER_MAX)
 
 struct nonce {
@@ -27,12 +27,6 @@ __attribute__((warn_unused_result)) bool nonce_draw(struct nonce *nonce);
 
 /* The question, into NONCE_REQUEST_ROOM bytes. Returns its length. */
 size_t nonce_request(const struct nonce *nonce, char *out);
-
-/*
- * Where in these bytes of a connection its answer begins, which is a line of its own and has no more than
- * NONCE_ANSWER_MOST bytes before the nonce ends; NULL: that is not there.
- */
-const char *nonce_find(const struct nonce *nonce, struct slice bytes);
 
 /* Is this frame its answer? */
 bool nonce_is_answered(const struct nonce *nonce, const struct glimpse *frame);

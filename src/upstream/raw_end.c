@@ -7,9 +7,16 @@
 /* After CLIENT REPLY SKIP one of them is not answered. */
 #define NONCES 2
 
+/* The first byte of the nonce behind RESET: it stands in no other. */
+#define LAST '.'
+
+#define RESET_ANSWER "+RESET\r\n"
+#define UNKNOWN "-ERR unknown command "
+
 void raw_end_begin(struct lane *lane)
 {
-    char words[NONCES * NONCE_REQUEST_ROOM + 32];
+    static const struct slice reset = SLICE(OWN_RESET), quit = SLICE(OWN_QUIT);
+    char words[(NONCES + 1) * NONCE_REQUEST_ROOM + 64];
     if (lane->is_ending || lane->is_parted || lane_is_closed(lane))
         return;
     if (!nonce_draw(&lane->nonce)) {
@@ -19,7 +26,10 @@ void raw_end_begin(struct lane *lane)
     size_t n = 0;
     for (unsigned i = 0; i < NONCES; i++)
         n += nonce_request(&lane->nonce, words + n);
-    const struct slice quit = SLICE(OWN_QUIT);
+    n += emit_array(words + n, &reset, 1);
+    struct nonce last = lane->nonce;
+    last.text[0] = LAST;
+    n += nonce_request(&last, words + n);
     n += emit_array(words + n, &quit, 1);
     lane->is_ending = true;
     lane->held.len = 0;
@@ -50,6 +60,48 @@ static bool pass(struct lane *lane, size_t n)
     return true;
 }
 
+static bool ends_with_reset(const char *at, size_t n)
+{
+    const size_t len = sizeof RESET_ANSWER - 1;
+    return n >= len && memcmp(at + n - len, RESET_ANSWER, len) == 0;
+}
+
+/* Where the line begins that ends with these n bytes, or that they end in. */
+static size_t line_at(const char *at, size_t n)
+{
+    const char *before = n > 0 ? memrchr(at, '\n', n) : NULL;
+    return before != NULL ? (size_t)(before + 1 - at) : 0;
+}
+
+/*
+ * How many of the bytes that are held come before what answers weir's own words, which begins there with a line of its own;
+ * SIZE_MAX: nothing of that is there.
+ */
+static size_t find_end(const struct lane *lane)
+{
+    const struct bytes *held = &lane->held;
+    const char *rest = lane->nonce.text + 1;
+    const char *found = held->len > 0 ? memmem(held->at, held->len, rest, NONCE_LEN - 1) : NULL;
+    if (found == NULL || found == held->at)
+        return SIZE_MAX;
+    size_t line = line_at(held->at, (size_t)(found - held->at));
+    bool is_behind_reset = found[-1] == LAST && ends_with_reset(held->at, line);
+    return is_behind_reset ? line - (sizeof RESET_ANSWER - 1) : line;
+}
+
+/* How many of them may be the beginning of that: the last, unfinished line, and RESET's answer before it. */
+static size_t may_be_end(const struct bytes *held)
+{
+    size_t line = line_at(held->at, held->len);
+    size_t n = held->len - line;
+    size_t common = n < sizeof UNKNOWN - 1 ? n : sizeof UNKNOWN - 1;
+    if (n > NONCE_ANSWER_MOST || memcmp(held->at + line, UNKNOWN, common) != 0) {
+        size_t len = n < sizeof RESET_ANSWER - 1 ? n : sizeof RESET_ANSWER - 1;
+        return memcmp(held->at + line, RESET_ANSWER, len) == 0 ? n : 0;
+    }
+    return n + (ends_with_reset(held->at, line) ? sizeof RESET_ANSWER - 1 : 0);
+}
+
 void raw_end_take(struct lane *lane, struct slice bytes)
 {
     struct bytes *held = &lane->held;
@@ -57,18 +109,15 @@ void raw_end_take(struct lane *lane, struct slice bytes)
         lane_fail(lane, END_LOST, "out of memory");
         return;
     }
-    const char *answer = nonce_find(&lane->nonce, bytes_slice(held));
-    if (answer != NULL && pass(lane, (size_t)(answer - held->at)))
+    size_t end = find_end(lane);
+    if (end == SIZE_MAX)
+        (void)pass(lane, held->len - may_be_end(held));
+    else if (pass(lane, end))
         lane_end(lane);
-    else if (answer == NULL && held->len > NONCE_ANSWER_MOST)
-        (void)pass(lane, held->len - NONCE_ANSWER_MOST);
 }
 
 /* Whole lines only: the last may be a part of the nonce's answer, and is of no use to anybody. */
 void raw_end_flush(struct lane *lane)
 {
-    const struct bytes *held = &lane->held;
-    const char *last = held->len > 0 ? memrchr(held->at, '\n', held->len) : NULL;
-    if (last != NULL)
-        (void)pass(lane, (size_t)(last + 1 - held->at));
+    (void)pass(lane, line_at(lane->held.at, lane->held.len));
 }

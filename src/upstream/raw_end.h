@@ -1,7 +1,7 @@
 /*
  * The end of a raw lane (lane_set_raw). How many answers are still to come nobody can count, so behind all requests goes
  * a nonce: what comes before its answer is the owner's, and with it the lane ends. An owner who has asked for silence
- * hears no answer at all: for him QUIT stands behind it, and Redis closes the connection when it has come so far.
+ * hears no answer: for him RESET, which ends that, and another nonce stand behind it.
  */
 #ifndef WEIR_UPSTREAM_RAW_END_H
 #define WEIR_UPSTREAM_RAW_END_H

@@ -264,6 +264,30 @@ def test_who_leaves_while_the_last_answers_are_waited_for(limited, redis):
     wait_until(lambda: redis.waiting() == (0, 0, 0), "Redis forgets it")
 
 
+def test_what_has_come_is_not_held_back_for_what_waits(limited):
+    weir = limited("[policy default]\ncmd.dbsize = deny\n")
+    with weir.connect() as conn:
+        assert conn.ask("MULTI", "SUBSCRIBE c", "EXEC")[:2] == ["OK", "QUEUED"]
+        conn.send(pipeline("RESET", "ECHO -ERR", "ECHO +RE", "BLPOP q 0", "DBSIZE"))
+        assert [conn.read() for _ in range(3)] == ["RESET", b"-ERR", b"+RE"]
+
+
+@pytest.mark.parametrize("last", ["DBSIZE", "LIMIT STATUS", "AUTH x", "NOTHING *x"])
+def test_who_wants_no_answers_is_closed_too(last, limited, users):
+    weir = limited("[policy default]\ncmd.dbsize = deny\n")
+    for words in (["MULTI", "CLIENT REPLY OFF", "EXEC"], ["MULTI", "SUBSCRIBE c", "EXEC", "RESET", "CLIENT REPLY OFF", "MULTI"]):
+        with login(weir, "alice") as conn:
+            conn.send(pipeline(*words))
+            begun = [conn.read() for _ in range(words.index("EXEC"))]
+            assert begun == ["OK", *["QUEUED"] * (len(begun) - 1)]
+            if "RESET" in words:
+                assert len(conn.read()) == 1 and conn.read() == "RESET"
+            else:
+                assert conn.line() == b"*1"
+            conn.send(b"*x\r\n" if "*x" in last else encode(*last.split()))
+            assert conn.read_to_end() == b""
+
+
 def test_in_any_case_and_inline(limited):
     weir = limited("[policy default]\nread = 9/d\n")
     with weir.connect() as a:
