@@ -33,7 +33,7 @@ struct contention {
     _Atomic uint64_t weights; /* of the subjects that wait for their turn, on all workers */
     _Atomic uint64_t
         worked_ns;            /* what has been answered to subjects on all workers, in Redis' time; told now and then */
-    _Atomic uint64_t huge_ns; /* when anything of a huge request or reply was seen last; 0: never */
+    _Atomic uint64_t huge_ns; /* what huge requests and replies may have cost Redis, of all that was seen so far */
     _Atomic uint64_t ping_ns; /* the least that a PING of weir's own took lately; 0: that is not known */
 };
 

@@ -85,10 +85,11 @@ static void wake_crowding(struct paced *paced, uint64_t now_ns)
 
 void schedule_forget(struct paced *paced)
 {
-    if (paced->requests > 0)
-        (void)end_requests(paced, paced->requests);
-    if (paced->backlog == paced->backlog->schedule->lesson.of)
-        schedule_lesson_end(paced->backlog->schedule, paced->backlog->moved_ns);
+    uint32_t n = paced->requests;
+    if (n > 0) {
+        (void)end_requests(paced, n);
+        schedule_lesson_forget(paced->backlog, n);
+    }
     wake_crowding(paced, 0);
 }
 
@@ -305,8 +306,7 @@ void schedule_answered(struct paced *paced, uint32_t n, uint64_t sent_ns, struct
         schedule_add_to_batch(backlog, counted, sent_ns, seen);
     schedule_lesson_answered(backlog, seen);
     if (schedule->clean_ns != 0 && sent_ns >= schedule->clean_ns) {
-        if (!schedule_is_blurred(schedule, schedule->clean_ns))
-            schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);
+        schedule_probe_answered(backlog, counted, now_ns - sent_ns, work, now_ns);
         schedule->clean_ns = 0;
     }
     if (paced->requests == 0 || paced->requests * backlog->cost_ns < alone_ns(backlog) / 2)
@@ -465,7 +465,7 @@ void schedule_turn(struct schedule *schedule, bool is_open, uint64_t now_ns)
     if (schedule->work_ns > 0)
         schedule_probe_begin(schedule, now_ns);
     if (schedule->probe_ns == 0 && schedule_lesson_begin(schedule, now_ns))
-        schedule->probe_ns = now_ns;
+        schedule_probe_set(schedule, now_ns);
     struct backlog *backlog;
     while ((backlog = next(schedule, now_ns)) != NULL)
         grant(backlog);

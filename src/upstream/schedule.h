@@ -36,7 +36,8 @@
 #define SCHEDULE_WEIGHT 100                   /* a subject's, if nobody says otherwise */
 #define SCHEDULE_PATIENCE_NS (10 * NS_PER_MS) /* at first; twice as long each time that it has been too short */
 #define SCHEDULE_COST_NS (2 * NS_PER_US)      /* of a request of which nothing is known */
-#define SCHEDULE_ALL UINT32_MAX               /* so many requests that they need not be counted */
+#define SCHEDULE_HUGE_BYTES 2   /* of a huge value for each ns, or more: what Redis reads, copies, writes or frees */
+#define SCHEDULE_ALL UINT32_MAX /* so many requests that they need not be counted */
 
 /* Answers that came close together. */
 struct answer_batch {
@@ -45,6 +46,8 @@ struct answer_batch {
     uint64_t first_ns;    /* when the first came, ... */
     uint64_t last_ns;     /* ... and the last so far, of this or the batch before */
     uint64_t unseen_ns;   /* for so long it may have been there when it was read */
+    uint64_t huge_ns;     /* schedule_huge_ns when Redis began with it, ... */
+    uint64_t huge_now_ns; /* ... and when the last came */
     bool is_clear;        /* it came to an idle Redis, and took much longer than the way */
 };
 
@@ -56,6 +59,7 @@ struct lesson {
     uint32_t sent;       /* ... and how many were; 0: none yet */
     uint32_t n_again;    /* it was asked again so often */
     uint64_t least_ns;   /* the least that one of them seemed to cost; 0: nothing was said yet */
+    uint64_t huge_ns;    /* schedule_huge_ns when the first of its requests was sent */
     uint64_t others_ns;  /* the work of others that was sent beside them */
     uint64_t before_ns;  /* the work that was under way when it began */
     uint64_t all_sent;   /* its requests, of all times it was asked */
@@ -72,26 +76,28 @@ struct schedule {
     uint32_t n_slots;     /* there */
     uint32_t free_slot;   /* none below it is free */
     uint32_t n_paced;
-    uint32_t n_crowding;  /* riders that wait for their own requests */
-    struct list round;    /* of backlogs of which riders wait: the next is first */
-    struct list low;      /* the same, of low priority */
-    uint64_t weights;     /* of those in the round */
-    uint64_t work_ns;     /* under way, ... */
-    uint64_t promised_ns; /* ... and granted, but not sent yet */
-    uint64_t cost_ns;     /* of most requests, whoever's */
-    uint64_t clean_ns;    /* when something was sent that found nothing of this worker's before it; 0: answered */
-    uint64_t heard_ns;    /* when something was answered last, or sent while nothing was under way */
-    uint64_t gap_ns;      /* the longest that nothing was answered lately, though something was under way */
-    uint64_t probe_ns;    /* since when nobody is served until all is answered; 0: that is not so */
-    uint64_t watched_ns;  /* since riders wait, until when the window knows of it; 0: nobody waits */
-    uint64_t swept_ns;    /* when riders were last looked at that have sent nothing for a while */
-    uint64_t freed_ns;    /* when riders that wait for their own requests were woken last */
-    uint64_t theirs_ns;   /* what Redis had worked for other workers, at watched_ns */
-    uint64_t idle_ns;     /* since then Redis had nothing of this worker's to do for so long, by when answers came */
-    uint64_t said_ns;     /* of contention.worked_ns: for this worker, ... */
-    uint64_t unsaid_ns;   /* ... and not told to the others yet */
-    bool is_refilling;    /* there was nothing under way: a part of the window now, the rest right after it */
-    bool is_dry;          /* there is (nearly) nothing under way */
+    uint32_t n_crowding;      /* riders that wait for their own requests */
+    struct list round;        /* of backlogs of which riders wait: the next is first */
+    struct list low;          /* the same, of low priority */
+    uint64_t weights;         /* of those in the round */
+    uint64_t work_ns;         /* under way, ... */
+    uint64_t promised_ns;     /* ... and granted, but not sent yet */
+    uint64_t cost_ns;         /* of most requests, whoever's */
+    uint64_t clean_ns;        /* when something was sent that found nothing of this worker's before it; 0: answered */
+    uint64_t heard_ns;        /* when something was answered last, or sent while nothing was under way */
+    uint64_t gap_ns;          /* the longest that nothing was answered lately, though something was under way */
+    uint64_t probe_ns;        /* since when nobody is served until all is answered; 0: that is not so */
+    uint64_t huge_ns;         /* schedule_huge_ns then */
+    uint64_t watched_ns;      /* since riders wait, until when the window knows of it; 0: nobody waits */
+    uint64_t watched_huge_ns; /* schedule_huge_ns then */
+    uint64_t swept_ns;        /* when riders were last looked at that have sent nothing for a while */
+    uint64_t freed_ns;        /* when riders that wait for their own requests were woken last */
+    uint64_t theirs_ns;       /* what Redis had worked for other workers, at watched_ns */
+    uint64_t idle_ns;   /* since then Redis had nothing of this worker's to do for so long, by when answers came */
+    uint64_t said_ns;   /* of contention.worked_ns: for this worker, ... */
+    uint64_t unsaid_ns; /* ... and not told to the others yet */
+    bool is_refilling;  /* there was nothing under way: a part of the window now, the rest right after it */
+    bool is_dry;        /* there is (nearly) nothing under way */
     const struct backlog *out; /* the last that left the round in this turn; only to be compared */
     uint32_t n_out;            /* backlogs that left the round in this turn, and of which riders were woken */
     uint32_t n_unusual;        /* subjects in a row that were answered something else */
@@ -110,12 +116,18 @@ void schedule_init(struct schedule *schedule, struct contention *contention, str
 void schedule_fini(struct schedule *schedule);
 
 /*
- * A part of a huge request went, or of a huge reply came, or the answer to such a request. Redis works at those for long,
- * and that is not counted: how long others' answers take meanwhile does not tell of the window, nor that they cost much.
+ * So many bytes of a huge request went, or of a huge reply came; again when such a request is answered or such a reply begins,
+ * since Redis has freed or copied all of it then. It works at those for long, and that is counted for nobody: by so much less
+ * may others' requests have cost than it seems.
  */
-static inline void schedule_note_huge(struct schedule *schedule, uint64_t now_ns)
+static inline void schedule_note_huge(struct schedule *schedule, uint64_t bytes)
 {
-    atomic_store_explicit(&schedule->contention->huge_ns, now_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&schedule->contention->huge_ns, bytes / SCHEDULE_HUGE_BYTES, memory_order_relaxed);
+}
+
+static inline uint64_t schedule_huge_ns(const struct schedule *schedule)
+{
+    return atomic_load_explicit(&schedule->contention->huge_ns, memory_order_relaxed);
 }
 
 /* ---- which riders are counted ---- */
@@ -189,20 +201,6 @@ void schedule_tick(struct schedule *schedule, uint64_t now_ns);
 #define SCHEDULE_SPREAD_SURE 0.5    /* where lessons differ by more nothing is known for sure, ... */
 #define SCHEDULE_SPREAD_UNKNOWN 100 /* ... and by so much that no difference between subjects is believed */
 #define SCHEDULE_LESSONS 16         /* batches before the cost of a subject's requests is taken to be known */
-#define SCHEDULE_BLUR_NS NS_PER_MS  /* where Redis is at something huge that shows again in so long, mostly */
-
-/* Has Redis been at something huge since then, whichever worker sent it? */
-static inline bool schedule_is_blurred(const struct schedule *schedule, uint64_t since_ns)
-{
-    uint64_t huge_ns = atomic_load_explicit(&schedule->contention->huge_ns, memory_order_relaxed);
-    return huge_ns != 0 && huge_ns >= since_ns;
-}
-
-/* Is it at that now, as far as can be told? */
-static inline bool schedule_is_blurred_now(const struct schedule *schedule, uint64_t now_ns)
-{
-    return schedule_is_blurred(schedule, now_ns > SCHEDULE_BLUR_NS ? now_ns - SCHEDULE_BLUR_NS : 0);
-}
 
 /* So many requests are answered: what do they cost? Or that is not to be found out from them: schedule_costs.c. */
 void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns, struct seen seen);
@@ -219,8 +217,7 @@ void schedule_teach(struct backlog *backlog, uint64_t cost_ns);
  */
 static inline bool schedule_lesson_is_due(const struct schedule *schedule, uint64_t now_ns)
 {
-    return now_ns >= schedule->lesson.next_at_ns && schedule->n_backlogs > 1 && schedule->probe_ns == 0 &&
-           !schedule_is_blurred_now(schedule, now_ns);
+    return now_ns >= schedule->lesson.next_at_ns && schedule->n_backlogs > 1 && schedule->probe_ns == 0;
 }
 
 bool schedule_lesson_begin(struct schedule *schedule, uint64_t now_ns);
@@ -228,6 +225,8 @@ bool schedule_lesson_can_go_on(const struct schedule *schedule);
 uint32_t schedule_lesson_size(const struct backlog *backlog);
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns);
 void schedule_lesson_answered(struct backlog *backlog, struct seen seen);
+void schedule_lesson_forget(struct backlog *backlog,
+                            uint32_t n); /* so many requests of this subject will not be answered */
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
 
 /*
@@ -236,6 +235,7 @@ void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
  * in each turn: neither a probe nor a lesson goes on for ever; how long that may be depends on when something was answered.
  */
 void schedule_probe_begin(struct schedule *schedule, uint64_t now_ns);
+void schedule_probe_set(struct schedule *schedule, uint64_t now_ns); /* the same, for a lesson */
 void schedule_probe_answered(const struct backlog *backlog, uint32_t n, uint64_t took_ns, uint64_t work_ns,
                              uint64_t now_ns);
 void schedule_probe_look(struct schedule *schedule, uint64_t now_ns);

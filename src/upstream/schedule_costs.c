@@ -25,7 +25,7 @@
 #define UNUSUAL 8                   /* so many times more or less, ... */
 #define USUAL_PATIENCE 16           /* answers in a row to subjects that ask for nothing usual: then that is usual */
 #define COST_FACTOR 64              /* no batch is believed that says so many times more or less */
-#define UNSEEN_PART 2 /* of the work that was expected: if nobody looked for so long it matters when answers came */
+#define VAGUE_PART 2 /* by more than one part in so many of what was expected it may have been less than it seems */
 #define BATCH_GAP_NS (30 * NS_PER_US)
 #define BATCH_MOST_NS (500 * NS_PER_US)
 
@@ -177,22 +177,22 @@ void schedule_teach(struct backlog *backlog, uint64_t cost_ns)
 
 /*
  * How many times what was expected Redis has worked at a batch, as far as is certain; 0: it may be more or less. Answers that
- * nobody looked for meanwhile may have come at any time; and where Redis was at something huge, too, it was less.
+ * nobody looked for meanwhile may have come at any time; and Redis may have been at something huge, too.
  */
 static double told_by(const struct schedule *schedule, uint64_t expected)
 {
     const struct answer_batch *batch = &schedule->batch;
     uint64_t worked = batch->last_ns > batch->since_ns ? batch->last_ns - batch->since_ns : 0;
-    uint64_t least = worked > batch->unseen_ns ? worked - batch->unseen_ns : 0;
-    bool is_unseen = batch->unseen_ns > expected / UNSEEN_PART;
-    bool is_blurred = schedule_is_blurred(schedule, batch->since_ns);
+    uint64_t vague = batch->unseen_ns + schedule_huge_ns(schedule) - batch->huge_ns;
+    uint64_t least = worked > vague ? worked - vague : 0;
+    uint64_t much = expected / VAGUE_PART;
     if (expected == 0)
         return 0;
     if (worked < expected)
-        return is_unseen && !batch->is_clear ? 0 : factor_of(worked, expected);
-    if (is_blurred || (is_unseen && least <= expected))
-        return 0;
-    return factor_of(is_unseen ? least : worked, expected);
+        return batch->unseen_ns > much && !batch->is_clear ? 0 : factor_of(worked, expected);
+    if (vague <= much)
+        return factor_of(worked, expected);
+    return least > expected ? factor_of(least, expected) : 0;
 }
 
 /*
@@ -244,7 +244,9 @@ void schedule_add_to_batch(struct backlog *backlog, uint32_t n, uint64_t sent_ns
         schedule->idle_ns += batch->since_ns - batch->last_ns;
         batch->first_ns = now_ns;
         batch->unseen_ns = 0;
+        batch->huge_ns = batch->huge_now_ns;
     }
+    batch->huge_now_ns = schedule_huge_ns(schedule);
     if (now_ns - seen.since_ns > batch->unseen_ns)
         batch->unseen_ns = now_ns - seen.since_ns;
     batch->last_ns = now_ns;

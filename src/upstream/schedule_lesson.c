@@ -21,7 +21,7 @@
 #define LESSON_WAYS 2                   /* base times, at least, that Redis should work at it */
 #define DOUBTFUL 2    /* that it costs more than so many times what was known is asked again at once, ... */
 #define AGAIN 3       /* ... so often */
-#define UNSEEN_PART 2 /* nobody looked for more than one part in so many of the time: it matters when answers came */
+#define VAGUE_PART 2  /* by more than one part in so many it may have been less than it seems */
 #define OTHERS_PART 4 /* a lesson beside which others sent more than one part in so many tells nothing */
 
 /* Whose last one is the longest ago, of those that wait. */
@@ -99,6 +99,7 @@ void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns)
         return; /* not all has been answered that was sent before it */
     if (lesson->sent == 0) {
         lesson->sent_ns = now_ns;
+        lesson->huge_ns = schedule_huge_ns(schedule);
         lesson->others_ns = schedule->work_ns - backlog->work_ns;
     }
     lesson->sent += n;
@@ -148,19 +149,18 @@ static void take_less(const struct lesson *lesson, uint64_t most_ns)
 }
 
 /*
- * It has been answered after took_ns, or unseen_ns earlier. Where that is much only the least counts for more than was known,
- * and the most for less; the same where Redis was at something huge, too. True: it is asked again.
+ * It has been answered after took_ns, or unseen_ns earlier, and Redis may have been at something huge, too. Where that is much
+ * only the least counts for more than was known, and the most for less. True: it is asked again.
  */
 static bool take_answer(struct lesson *lesson, uint64_t took_ns, uint64_t unseen_ns)
 {
     const struct backlog *backlog = lesson->of;
     uint64_t known_ns = lesson->sent * backlog->learnt_ns + window_base_ns(&backlog->schedule->window);
-    bool is_unseen = unseen_ns > took_ns / UNSEEN_PART;
-    bool is_blurred = schedule_is_blurred(backlog->schedule, lesson->sent_ns);
-    if (!is_blurred && !is_unseen)
+    uint64_t vague_ns = unseen_ns + schedule_huge_ns(backlog->schedule) - lesson->huge_ns;
+    if (vague_ns <= took_ns / VAGUE_PART)
         return take(lesson, told_ns(lesson, took_ns));
-    if (!is_blurred && took_ns > known_ns + unseen_ns)
-        return take(lesson, told_ns(lesson, took_ns - unseen_ns));
+    if (took_ns > known_ns + vague_ns)
+        return take(lesson, told_ns(lesson, took_ns - vague_ns));
     take_less(lesson, took_ns / lesson->sent);
     return false;
 }
@@ -176,6 +176,17 @@ void schedule_lesson_answered(struct backlog *backlog, struct seen seen)
     if (is_clear && take_answer(lesson, took_ns - lesson->others_ns, seen.now_ns - seen.since_ns))
         return;
     schedule_lesson_end(schedule, seen.now_ns);
+}
+
+/* Redis may have worked at them all the same: then the others seem to have cost more. */
+void schedule_lesson_forget(struct backlog *backlog, uint32_t n)
+{
+    struct lesson *lesson = &backlog->schedule->lesson;
+    if (lesson->of != backlog || lesson->sent == 0)
+        return;
+    lesson->sent -= n < lesson->sent ? n : lesson->sent;
+    if (lesson->sent == 0 || backlog->under_way == 0)
+        schedule_lesson_end(backlog->schedule, backlog->moved_ns);
 }
 
 /* How long Redis has had nothing to do for it: what is not explained by work, but no less than that always costs. */

@@ -4,6 +4,7 @@
 #define PROBE_NS (2 * NS_PER_MS)        /* for how long, and two windows, the queue is let run dry; ... */
 #define SLOW_NS (10 * NS_PER_MS)        /* ... or from answer to answer, where commands take longer than that, ... */
 #define SLOW_WAYS 4                     /* ... which is not the way's, ... */
+#define HUGE_NS (2 * NS_PER_MS)         /* ... and not while Redis is at something huge for so long; ... */
 #define PROBE_MOST_NS (1 * NS_PER_S)    /* ... but no longer than that */
 #define GAP_DECAY_NS (100 * NS_PER_MS)  /* in which a gap is forgotten by half, about */
 #define LESSON_MOST_NS (20 * NS_PER_MS) /* and so much longer once a lesson's requests have been sent */
@@ -11,9 +12,14 @@
 
 void schedule_probe_begin(struct schedule *schedule, uint64_t now_ns)
 {
-    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns) &&
-        !schedule_is_blurred_now(schedule, now_ns))
-        schedule->probe_ns = now_ns;
+    if (schedule->probe_ns == 0 && window_must_probe(&schedule->window, now_ns))
+        schedule_probe_set(schedule, now_ns);
+}
+
+void schedule_probe_set(struct schedule *schedule, uint64_t now_ns)
+{
+    schedule->probe_ns = now_ns;
+    schedule->huge_ns = schedule_huge_ns(schedule);
 }
 
 static void end(struct schedule *schedule, uint64_t now_ns)
@@ -68,7 +74,7 @@ void schedule_probe_look(struct schedule *schedule, uint64_t now_ns)
     if (schedule->lesson.of != NULL && schedule->lesson.sent > 0)
         most_ns += LESSON_MOST_NS;
     bool is_late = now_ns - since_ns > most_ns || now_ns - schedule->probe_ns > PROBE_MOST_NS;
-    if (!is_late && !schedule_is_blurred(schedule, schedule->probe_ns))
+    if (!is_late && schedule_huge_ns(schedule) - schedule->huge_ns < HUGE_NS)
         return;
     if (schedule->lesson.of != NULL)
         schedule_lesson_end(schedule, now_ns);

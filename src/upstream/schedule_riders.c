@@ -174,8 +174,11 @@ void schedule_leave(struct schedule *schedule, struct paced *paced)
     schedule->n_paced--;
     pool_note_less(schedule->pool, sizeof *paced);
     free(paced);
-    if (--backlog->n_riders == 0)
-        free_backlog(backlog);
+    if (--backlog->n_riders > 0)
+        return;
+    if (schedule->lesson.of == backlog)
+        schedule_lesson_end(schedule, backlog->moved_ns);
+    free_backlog(backlog);
 }
 
 static bool is_idle(const struct paced *paced)

@@ -129,7 +129,7 @@ static void what_is_not_counted_tells_nothing(void **state)
     for (unsigned i = 0; i < 200000; i++) {
         turn(tenants, 2);
         if (is_away(&server->absence, server->now_ns) || is_away(&server->absence, server->now_ns - 100 * NS_PER_US))
-            schedule_note_huge(&server->schedule, server->now_ns);
+            schedule_note_huge(&server->schedule, 20 * NS_PER_US * SCHEDULE_HUGE_BYTES);
         if (i % 50 == 0)
             for (unsigned t = 0; t < 2; t++)
                 ask(tenants[t], i / 50 % 50, 1);
@@ -144,6 +144,34 @@ static void what_is_not_counted_tells_nothing(void **state)
     close_tenant(tenants[0]);
     close_tenant(tenants[1]);
     close_server();
+}
+
+/*
+ * Dear commands are found out though their sender mixes parts of huge values in, or is told all the time that what one of his
+ * riders has under way will not be answered.
+ */
+static void dear_ones_are_found_out_all_the_same(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 3; way++) {
+        open_server();
+        server->is_batching = true;
+        struct tenant *tenants[] = {open_tenant(1, 4, 4 * DEAR), open_tenant(2, 4, CHEAP)};
+        for (unsigned i = 0; i < 300000; i++) {
+            turn(tenants, 2);
+            if (way < 2 && i % 30 == 0)
+                schedule_note_huge(&server->schedule, way == 0 ? 1 : 65536);
+            if (way == 2 && i % 10 == 0)
+                schedule_forget(tenants[0]->paced[0]);
+            if (i == 150000)
+                tenants[0]->answered = tenants[1]->answered = 0;
+        }
+        double had = (double)tenants[1]->answered * CHEAP;
+        assert_true(had / (had + (double)tenants[0]->answered * 4 * DEAR) > 0.4);
+        close_tenant(tenants[0]);
+        close_tenant(tenants[1]);
+        close_server();
+    }
 }
 
 /*
@@ -462,6 +490,7 @@ int main(void)
         cmocka_unit_test(redis_is_busy_though_it_is_far),
         cmocka_unit_test(redis_is_busy_where_processors_are_wanted),
         cmocka_unit_test(what_is_not_counted_tells_nothing),
+        cmocka_unit_test(dear_ones_are_found_out_all_the_same),
         cmocka_unit_test(what_nobody_looked_for_tells_nothing),
         cmocka_unit_test(the_queue_becomes_short_again),
         cmocka_unit_test(the_queue_is_shorter_beside_who_sends_little),
