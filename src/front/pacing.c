@@ -30,10 +30,7 @@ static enum pace_kind kind_of(const struct client *client, uint64_t now_ns)
     return are_riders ? PACE_SAME : PACE_ALONE;
 }
 
-/*
- * Does Redis hold back the answer that comes next, or the client its reading? Then what is behind that waits anyway, and
- * must be taken: who writes all before it reads would wait for ever.
- */
+/* Does Redis hold back the answer that comes next, or the client its reading? Then what is behind that waits anyway. */
 static bool is_blocked(const struct client *client)
 {
     const struct lane *lane = client->rider.lane;
@@ -46,7 +43,7 @@ static bool is_blocked(const struct client *client)
 static bool is_free(const struct client *client, uint64_t now_ns)
 {
     return client_entrance(client)->is_admin || client->subject == NULL || transaction_is_open(&client->transaction) ||
-           node_is_paused(front_home_node(client->front), now_ns) || is_blocked(client);
+           node_is_paused(front_home_node(client->front), now_ns);
 }
 
 /* Its next request waits for its turn: then its replies need not hurry before those of who waits for nothing. */

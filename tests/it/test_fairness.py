@@ -308,6 +308,35 @@ def test_who_goes_on_and_then_has_to_wait_has_its_turn(redis, farm):
         conn.close()
 
 
+def test_what_stands_behind_a_blocking_command_has_its_turn(big, farm):
+    """Who puts one before each pipeline has no more than others."""
+    weir = farm.weir(big, workers=1, turns="on")
+    had, poll, owners = [0, 0], select.epoll(), {}
+    data = (encode("WAIT", 0, 0) + COUNT * 200, COUNT * 200)
+    for tenant in (0, 1):
+        for _ in range(8):
+            conn = From(weir.address, TENANTS[tenant])
+            owners[conn.fileno()] = [conn, tenant, 0]
+            poll.register(conn, select.EPOLLIN)
+            conn.send(data[tenant])
+    begun = None
+    while begun is None or sum(had) - sum(begun) < 2000:
+        for fd, _ in poll.poll():
+            conn, tenant, _ = owners[fd]
+            n = conn.sock.recv(CHUNK).count(b"\r")
+            had[tenant] += n
+            owners[fd][2] += n
+            if owners[fd][2] >= 100:
+                owners[fd][2] -= 200
+                conn.send(data[tenant])
+        if begun is None and min(had) > WARM_UP:
+            begun = list(had)
+    first, second = (now - before for now, before in zip(had, begun))
+    assert second > 0.3 * (first + second)
+    for conn, _, _ in owners.values():
+        conn.close()
+
+
 @pytest.mark.parametrize("before", [[], ["GET v"]], ids=["it blocks at once", "it comes to it later"])
 def test_what_stands_behind_a_blocking_command_keeps_nobody_waiting(before, redis, farm):
     """Though its sender has waited for its turn: it is not at work. All of this is done before the first block ends."""
