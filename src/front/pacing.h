@@ -1,8 +1,9 @@
 /*
  * Whose turn it is to send: a client asks here before its requests are taken, and waits if it has had its share.
  *
- * While nobody else sends, or the configuration wants no turns, there is nothing to ask. Else a client takes some requests, asks for the next, and leaves the
- * worker to others after PACING_TURN_NS; and what it may send is upstream/schedule.h's to say. What waits has not been
+ * While nobody else sends, or the configuration wants no turns, there is nothing to ask. Else a client takes some
+ * requests, asks for the next, and leaves the worker to others after PACING_TURN_NS, or all clients of its subject after
+ * PACING_SUBJECT_NS; and what it may send is upstream/schedule.h's to say. What waits has not been
  * taken: no limit has been asked about it, and nothing is charged. It stands in the intake like any other request that
  * cannot go yet, and its link is woken. Between MULTI and EXEC nobody waits: half a transaction helps no one.
  */

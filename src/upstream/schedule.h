@@ -225,9 +225,10 @@ bool schedule_lesson_can_go_on(const struct schedule *schedule);
 uint32_t schedule_lesson_size(const struct backlog *backlog);
 void schedule_lesson_sent(struct backlog *backlog, uint32_t n, uint64_t now_ns);
 void schedule_lesson_answered(struct backlog *backlog, struct seen seen);
-void schedule_lesson_forget(struct backlog *backlog,
-                            uint32_t n); /* so many requests of this subject will not be answered */
 void schedule_lesson_end(struct schedule *schedule, uint64_t now_ns);
+
+/* So many requests of this subject will not be answered. */
+void schedule_lesson_forget(struct backlog *backlog, uint32_t n);
 
 /*
  * Probes: schedule_probe.c. Is it time for one? Then nobody is served until all has been answered, and after that one

@@ -101,7 +101,8 @@ static bool is_silent(const struct lane *lane, uint64_t since_ns)
 /*
  * A question whose answer says who somebody is has a time of its own; so has one that is to prove the answers before
  * it, once an answer has begun, which may be a forged one that never ends, or one of EXEC that lacks a part: from 7.2
- * on Redis says nothing of a login that fails there. And who has closed his side is not waited for for ever. Returns which of these it is; NULL: none.
+ * on Redis says nothing of a login that fails there. And who has closed his side is not waited for for ever. Returns
+ * which of these it is; NULL: none.
  */
 static const char *why_over(struct lanes *lanes, const struct lane *lane, uint64_t now_ns)
 {
