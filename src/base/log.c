@@ -90,25 +90,34 @@ void log_reopen(void)
         log_sink_reopen(sinks[TO_FILE]);
 }
 
+static uint64_t until(uint64_t end_ns)
+{
+    uint64_t now_ns = clock_ns();
+    return now_ns < end_ns ? end_ns - now_ns : 0;
+}
+
 void log_flush(void)
 {
     uint64_t end_ns = clock_ns() + LAST_WAIT_NS;
-    for (size_t i = 0; i < SINKS; i++) {
-        uint64_t now_ns = clock_ns();
+    for (size_t i = 0; i < SINKS; i++)
         if (sinks[i] != NULL)
-            (void)log_sink_flush(sinks[i], now_ns < end_ns ? end_ns - now_ns : 0);
-    }
+            (void)log_sink_flush(sinks[i], until(end_ns));
 }
 
+/* All sinks end at the same time, so that two that are stuck share the one second. */
 void log_close(void)
 {
+    uint64_t end_ns = clock_ns() + LAST_WAIT_NS;
+    for (size_t i = 0; i < SINKS; i++)
+        if (sinks[i] != NULL)
+            log_sink_end(sinks[i]);
     for (size_t i = 0; i < SINKS; i++) {
         struct log_sink *sink = sinks[i];
         sinks[i] = NULL;
         if (sink == NULL)
             continue;
         lost_before += log_sink_lost(sink);
-        log_sink_free(sink, LAST_WAIT_NS);
+        log_sink_free(sink, until(end_ns));
     }
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -28,8 +29,8 @@ _Static_assert(BATCH_BYTES >= LOG_LINE_MAX, "a batch holds a line at least");
 struct log_sink {
     char *path; /* NULL: a descriptor that was there before */
     int fd;
-    bool is_mid_line; /* the file ends in the middle of a line. Used by the thread only, as is fd */
-    bool is_failing;  /* the last write failed */
+    bool is_mid_line;    /* the file ends in the middle of a line. Used by the thread only, as is fd */
+    bool has_complained; /* stderr has the reason why writes fail; cleared by a write that succeeds */
     pthread_t thread;
 
     pthread_mutex_t lock; /* protects all below */
@@ -89,12 +90,22 @@ static size_t write_all(int fd, const char *bytes, size_t len)
     return done;
 }
 
-/* Report the failure on stderr, since the file cannot be written; once until a write succeeds again. */
+/*
+ * Report the failure on stderr, since the file cannot be written; once until a write succeeds again. A stderr without
+ * room is tried again behind the next failure: the file's lines do not wait for the reader of a pipe. No stdio: what is
+ * stuck in a stream of stdio makes exit() wait, too.
+ */
 static void complain(struct log_sink *sink, int error)
 {
-    if (sink->path != NULL && !sink->is_failing)
-        dprintf(STDERR_FILENO, "weir: cannot write the log to %s: %s\n", sink->path, strerror(error));
-    sink->is_failing = true;
+    char text[PATH_MAX + 128], line[LOG_LINE_MAX];
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (sink->path == NULL || sink->has_complained || poll(&room, 1, 0) != 1)
+        return;
+    int len = snprintf(text, sizeof text, "cannot write the log to %s: %s", sink->path, strerror(error));
+    struct log_entry entry = {.level = LOG_ERROR, .text = slice_of(text, (size_t)len)};
+    clock_gettime(CLOCK_REALTIME, &entry.at);
+    (void)write_all(STDERR_FILENO, line, log_form(line, log_current_format(), &entry));
+    sink->has_complained = true;
 }
 
 /* Returns how many lines are lost. */
@@ -111,7 +122,7 @@ static uint64_t write_lines(struct log_sink *sink, const char *lines, size_t len
     if (done < len)
         complain(sink, errno);
     else
-        sink->is_failing = false;
+        sink->has_complained = false;
     return lost;
 }
 
@@ -172,7 +183,7 @@ static void reopen(struct log_sink *sink)
     }
     close(sink->fd);
     sink->fd = fd;
-    sink->is_mid_line = sink->is_failing = false;
+    sink->is_mid_line = sink->has_complained = false;
     log_info("the log file has been opened again");
 }
 
@@ -302,11 +313,18 @@ bool log_sink_flush(struct log_sink *sink, uint64_t most_ns)
     return done;
 }
 
-void log_sink_free(struct log_sink *sink, uint64_t most_ns)
+void log_sink_end(struct log_sink *sink)
 {
     pthread_mutex_lock(&sink->lock);
     sink->must_end = true;
     pthread_cond_signal(&sink->filled);
+    pthread_mutex_unlock(&sink->lock);
+}
+
+void log_sink_free(struct log_sink *sink, uint64_t most_ns)
+{
+    log_sink_end(sink);
+    pthread_mutex_lock(&sink->lock);
     bool done = wait_until_settled(sink, most_ns);
     pthread_mutex_unlock(&sink->lock);
     if (!done)

@@ -29,7 +29,10 @@ void log_sink_reopen(struct log_sink *sink);
 /* Wait until every line is written or lost, but no longer than `most_ns`. False: that time was not enough. */
 bool log_sink_flush(struct log_sink *sink, uint64_t most_ns);
 
-/* The same, then end the thread and free. If the thread is still stuck in a write, both are leaked. */
+/* Tell the thread to end once every line is written or lost. Asynchronous. No line is added afterwards. */
+void log_sink_end(struct log_sink *sink);
+
+/* log_sink_end, wait for at most `most_ns`, then free. A thread that is still stuck in a write is leaked with the sink. */
 void log_sink_free(struct log_sink *sink, uint64_t most_ns);
 
 /* How many lines were lost so far. */

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import time
 
 import pytest
 from kit.harness import run_weir, wait_until
@@ -262,11 +263,25 @@ def full_pipe():
     os.close(writer)
 
 
-def test_its_end_waits_for_no_reader(full_pipe, farm, redis):
-    weir = farm.weir(redis, wait=False, stderr=full_pipe, listen="unix:{folder}/weir.sock")
+@pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
+@pytest.mark.parametrize("log", ["stderr", "/dev/full", "/dev/full, stderr", "{folder}/weir.log, stderr"])
+def test_its_end_waits_for_no_reader(log, again, full_pipe, farm, redis):
+    """Nor for a file that cannot be written, of which stderr cannot tell."""
+    weir = farm.weir(redis, wait=False, stderr=full_pipe, listen="unix:{folder}/weir.sock", log=log)
     wait_until(lambda: answers(str(weir.folder / "weir.sock")), "weir serves", 20)
     weir.signal(signal.SIGTERM)
+    if again:
+        weir.signal(signal.SIGTERM)
+    began = time.monotonic()
     assert weir.wait() == 0
+    assert time.monotonic() - began < 5, "a second for the log, and what a sanitizer takes"
+
+
+def test_a_file_that_fails_is_told_in_the_format_of_the_log(farm, redis):
+    weir = farm.weir(redis, log="/dev/full, stderr", log_format="json")
+    wait_until(lambda: "cannot write the log to /dev/full: No space left" in weir.log(), "stderr tells")
+    weir.stop()
+    assert all(message_of_json(line) for line in weir.log().splitlines())
 
 
 def threads(weir):

@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -158,6 +160,59 @@ static void test_a_full_disk_loses_lines_and_counts_them(void **state)
     log_sink_free(sink, LONG_NS);
 }
 
+/* Returns the descriptor that stderr was, to be put back. */
+static int stderr_becomes_a_full_pipe(int ends[2])
+{
+    static const char much[4096];
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    while (write(ends[1], much, sizeof much) > 0)
+        ;
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+    int before = dup(STDERR_FILENO);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    return before;
+}
+
+static void allow_file_size(rlim_t bytes)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* A failure that stderr has no room for holds up no line of the file. */
+static void test_a_full_disk_beside_a_full_stderr(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/weir-log-XXXXXX";
+    int ends[2], fd = mkstemp(path), before = stderr_becomes_a_full_pipe(ends);
+    signal(SIGXFSZ, SIG_IGN);
+    struct log_sink *sink = log_sink_new(path, -1);
+    allow_file_size(0);
+    for (unsigned i = 0; i < 3; i++) {
+        add(sink, i);
+        bool is_flushed = log_sink_flush(sink, LONG_NS);
+        assert_true(is_flushed);
+    }
+    allow_file_size(RLIM_INFINITY);
+    add(sink, 3);
+    bool is_flushed = log_sink_flush(sink, LONG_NS);
+    log_sink_free(sink, LONG_NS);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[0]);
+    close(ends[1]);
+    char text[256] = "";
+    ssize_t n = read(fd, text, sizeof text - 1);
+    unlink(path);
+    close(fd);
+    assert_true(is_flushed);
+    assert_true(n > 0);
+    assert_non_null(strstr(text, "3 lines of the log are lost here\n"));
+    assert_non_null(strstr(text, "line 3,"));
+}
+
 static void test_no_folder_no_sink(void **state)
 {
     (void)state;
@@ -173,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_a_site_has_its_share),
         cmocka_unit_test(test_a_full_pipe_holds_nobody_up),
         cmocka_unit_test(test_a_full_disk_loses_lines_and_counts_them),
+        cmocka_unit_test(test_a_full_disk_beside_a_full_stderr),
         cmocka_unit_test(test_no_folder_no_sink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
