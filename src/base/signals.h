@@ -10,4 +10,13 @@
 void signals_block(sigset_t *before);
 void signals_restore(const sigset_t *before);
 
+/*
+ * Block SIGHUP, SIGUSR1 and SIGUSR2 in this thread: the system keeps one of each until signals_unblock. Without a
+ * handler they would end the process, and a signal that is ignored is lost.
+ */
+void signals_keep(void);
+
+/* Unblock in this thread what signals_block and signals_keep have blocked. */
+void signals_unblock(void);
+
 #endif

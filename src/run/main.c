@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "net/tls_context.h"
 #include "run/config_build.h"
 #include "run/config_dump.h"
@@ -222,6 +223,7 @@ static bool open_log(const struct config *config)
 static int run(const struct options *options, struct command_table *builtin, const struct program *program)
 {
     struct config_file file = {.path = options->file, .report = report};
+    signals_keep(); /* what comes while the file is read is carried out later */
     struct config *config = config_read(&file, builtin);
     int status = EXIT_CONFIG;
     if (config != NULL && open_log(config)) {

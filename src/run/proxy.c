@@ -66,6 +66,7 @@ struct proxy {
     bool has_been_ready;            /* the log has said so ... */
     bool has_told_why;              /* ... or at first why it is not */
     bool is_wait_over;              /* for the upstream, at the start */
+    bool is_upgrade_kept;           /* SIGUSR2 came before weir was ready: carried out once it is */
     bool is_stopping;               /* a signal or a successor has asked for it */
     bool is_closing;                /* close_main has begun */
 };
@@ -145,6 +146,12 @@ static void on_said(void *arg, enum log_level level, const char *kind, const cha
     log_event_about(proxy->journal, level, kind, about, line);
 }
 
+static void upgrade(struct proxy *proxy)
+{
+    proxy->is_upgrade_kept = false;
+    replacement_start(&proxy->replacement, &proxy->loop);
+}
+
 /* Once, in the log: the line that people and scripts wait for. */
 static void tell_ready(struct proxy *proxy, const struct census *census)
 {
@@ -160,6 +167,8 @@ static void tell_ready(struct proxy *proxy, const struct census *census)
     else if (!proxy->has_told_why)
         log_warn("serving clients, but not ready: %s", why);
     proxy->has_told_why = true;
+    if (proxy->has_been_ready && proxy->is_upgrade_kept)
+        upgrade(proxy);
 }
 
 static struct census census_of(struct proxy *proxy)
@@ -262,8 +271,10 @@ static void on_hup(uv_signal_t *handle, int number)
 {
     (void)number;
     struct proxy *proxy = handle->data;
-    if (proxy->is_stopping)
+    if (proxy->is_stopping) {
+        log_info("SIGHUP: the configuration is not read again, as weir stops");
         return;
+    }
     sd_notify_reloading(&proxy->service);
     governor_reload(proxy->governor);
     sd_notify_reloaded(&proxy->service);
@@ -276,12 +287,22 @@ static void on_replaced(void *arg)
     stop(arg, false, true);
 }
 
+/*
+ * A new process takes over only once Redis answers it, so before weir is ready itself SIGUSR2 waits. Sent again, it is
+ * carried out although weir is not ready: the new process may have a file that names another upstream.
+ */
 static void on_usr2(uv_signal_t *handle, int number)
 {
     struct proxy *proxy = handle->data;
     (void)number;
-    if (!proxy->is_stopping && proxy->crew != NULL)
-        replacement_start(&proxy->replacement, &proxy->loop);
+    if (proxy->is_stopping) {
+        log_info("upgrade: SIGUSR2 is not carried out, as weir stops");
+    } else if (proxy->has_been_ready || (proxy->is_upgrade_kept && proxy->crew != NULL)) {
+        upgrade(proxy);
+    } else {
+        proxy->is_upgrade_kept = true;
+        log_info("upgrade: SIGUSR2 is kept until weir is ready");
+    }
 }
 
 static void on_alone(void *arg)
@@ -309,6 +330,7 @@ static void watch_signals(struct proxy *proxy)
         proxy->signals[i].data = proxy;
         uv_signal_start(&proxy->signals[i], acts[i], signal_numbers[i]);
     }
+    signals_unblock();
     uv_timer_init(&proxy->loop.uv, &proxy->look);
     proxy->look.data = proxy;
     uv_timer_start(&proxy->look, on_look, 0, LOOK_MS);
@@ -325,15 +347,21 @@ static struct tables tables_now(const struct proxy *proxy)
                            .topology = proxy->topology};
 }
 
-static void on_change(void *arg)
+/* What the main thread itself does by the rules. */
+static void apply_rules(struct proxy *proxy)
 {
-    struct proxy *proxy = arg;
     const struct rules *rules = governor_rules(proxy->governor);
     upstream_set_tls(&proxy->upstream, rules->upstream_tls);
     controls_set_password(proxy->controls, rules->upstream_password);
+    memory_set_limit(&proxy->memory, rules->memory_limit_bytes);
+}
+
+static void on_change(void *arg)
+{
+    struct proxy *proxy = arg;
     const struct tables tables = tables_now(proxy);
+    apply_rules(proxy);
     crew_publish(proxy->crew, &tables);
-    memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
 }
 
 static void on_order(void *arg, struct order *order)
@@ -378,7 +406,7 @@ static void start_workers(struct proxy *proxy)
                                               .arg = proxy};
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->crew);
     memory_open(&proxy->memory, &proxy->loop, proxy->crew, &proxy->settings, proxy->journal);
-    memory_set_limit(&proxy->memory, governor_rules(proxy->governor)->memory_limit_bytes);
+    apply_rules(proxy); /* a reload may have come before the workers */
     log_info("forwarding to %s with %u worker%s, lanes %s", topology_home(proxy->topology)->text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
     report(proxy);
@@ -465,9 +493,6 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
 {
     struct proxy *proxy = mem_zalloc(1, sizeof *proxy);
     int status = 1;
-    signal(SIGHUP, SIG_IGN);  /* until they are watched: the file has just been read */
-    signal(SIGUSR1, SIG_IGN); /* and the log opened */
-    signal(SIGUSR2, SIG_IGN);
     proxy->config = config;
     proxy->program = program;
     proxy->reporter.fd = -1;
@@ -480,8 +505,11 @@ int proxy_run(const struct config *config, const struct config_file *file, struc
     proxy->upstream.hurry = (uint32_t)environment_number("WEIR_HURRY", 1000);
     atomic_store(&proxy->upstream.room.descriptors, descriptors_allowed());
     proxy->started_unix_ms = clock_unix_ms();
-    if (find_upstream(proxy) && open_sockets(proxy))
-        status = serve(proxy);
+    /* From the first socket on, SIGTERM waits for its handler: the files of sockets are removed at the end. */
+    if (find_upstream(proxy)) {
+        signals_block(NULL);
+        status = open_sockets(proxy) ? serve(proxy) : 1;
+    }
     reporter_close(&proxy->reporter);
     listening_close(proxy->listening);
     governor_free(proxy->governor);

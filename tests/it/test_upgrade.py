@@ -12,7 +12,7 @@ import time
 import urllib.request
 
 import pytest
-from kit.harness import WEIR, Weir, wait_until
+from kit.harness import WEIR, Heir, Weir, wait_until
 from kit.manager import Manager
 from kit.resp import Closed, Conn, encode, pipeline
 from kit.tls import Authority, TlsConn, tls_settings, trusting
@@ -234,6 +234,88 @@ def test_who_is_in_the_middle_of_something_stays_with_the_old_one(weir, redis):
 
 
 # ---- what may go wrong ----
+
+
+# ---- signals while weir starts: it listens, and Redis has not answered yet ----
+
+
+def is_listening(weir):
+    wait_until(lambda: "listening on" in weir.log(), "it listens")
+    assert not weir.is_ready()
+
+
+@pytest.fixture
+def hung(farm):
+    redis = farm.redis(password="secret")
+    redis.signal(signal.SIGSTOP)
+    yield redis
+    redis.signal(signal.SIGCONT)
+
+
+def starting(farm, hung, tmp_path, password="secret", **settings):
+    """A weir that listens and waits for Redis. Its password is in tmp_path/password."""
+    (tmp_path / "password").write_text(password + "\n")
+    (tmp_path / "password").chmod(0o600)
+    weir = farm.weir(hung, wait=False, upstream_password_file=tmp_path / "password", **settings)
+    is_listening(weir)
+    return weir
+
+
+@pytest.mark.parametrize("signals", [1, 3])
+def test_an_upgrade_waits_until_weir_is_ready(signals, farm, hung, tmp_path):
+    weir = starting(farm, hung, tmp_path)
+    old = weir.child.pid
+    with Heir.expected():
+        for n in range(signals):
+            weir.signal(signal.SIGUSR2)
+            weir.wait_for_log("upgrade: SIGUSR2 is kept until weir is ready", n + 1)
+        hung.signal(signal.SIGCONT)
+        said = f"upgrade: process (\\d+) has taken over from {old}"
+        heir = Heir(int(wait_until(lambda: re.search(said, weir.log()), "another process takes over")[1]))
+        assert weir.wait() == 0
+        weir.child = heir
+    wait_until(lambda: weir.log().count("info  ready\n") == 2, "the new process is ready")
+    assert weir.log().index("info  ready\n") < weir.log().index("is starting, to take over")
+    assert "one is under way" not in weir.log()
+    heir.send_signal(signal.SIGTERM)
+    assert heir.wait(20) == 0
+
+
+def test_an_upgrade_while_redis_is_away(farm, redis):
+    """Kept; and sent again it is carried out, for the file may name another Redis by now."""
+    weir = farm.weir("127.0.0.1:1")
+    weir.signal(signal.SIGUSR2)
+    weir.wait_for_log("upgrade: SIGUSR2 is kept until weir is ready")
+    weir.config.write_text(weir.config.read_text().replace("127.0.0.1:1\n", f"{redis.upstream}\n"))
+    weir.upgrade()
+    assert weir.serves()
+
+
+def test_a_reload_while_weir_starts(farm, hung, tmp_path):
+    weir = starting(farm, hung, tmp_path, "wrong", sections="[policy default]\nread = 1/s\n")
+    (tmp_path / "password").write_text("secret\n")
+    weir.config.write_text(weir.config.read_text().replace("1/s", "7/h"))
+    weir.signal(signal.SIGHUP)
+    weir.wait_for_log("configuration reloaded from")
+    hung.signal(signal.SIGCONT)
+    wait_until(lambda: "info  ready\n" in weir.log(), "weir is ready with the new password")
+    with weir.connect() as a:
+        assert a.call("AUTH", "secret") == "OK"
+        replies = a.ask(*["GET k"] * 8)
+    assert replies[:7] == [None] * 7 and "retry_in_ms=5" in str(replies[7]), replies
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_stopping_while_weir_starts(times, farm, hung, tmp_path):
+    weir = starting(farm, hung, tmp_path, listen="unix:{folder}/weir.sock")
+    for _ in range(times):
+        weir.signal(signal.SIGTERM)
+    assert weir.wait() == 0
+    assert "stopping: SIGTERM" in weir.log()
+    assert not (weir.folder / "weir.sock").exists()
+
+
+# ---- what cannot be upgraded ----
 
 
 def test_a_mistake_in_the_configuration_changes_nothing(weir, redis):
