@@ -80,7 +80,7 @@ SIM     = $(filter-out $(MODEL),$(wildcard tests/sim/*.c))
 WORLD   = $(addprefix tests/sim/,due.c epoll.c heap.c kernel.c loops.c pipe.c reply.c splice.c syscalls.c threads.c trace.c uv.c \
           uv_rest.c uv_wake.c world.c)
 # What the simulator puts in the place of the system's: tests/sim/syscalls.c, tests/sim/threads.c.
-SIM_WRAPS = read write writev send socket bind listen accept4 connect getsockopt setsockopt getsockname getpeername fcntl \
+SIM_WRAPS = read write writev send socket bind listen accept4 connect getsockopt setsockopt getsockname fcntl \
             ioctl shutdown close clock_gettime getrandom getpid getppid geteuid getrlimit setrlimit malloc_trim \
             epoll_create1 epoll_ctl epoll_wait pipe2 splice pthread_create pthread_join pthread_setname_np
 

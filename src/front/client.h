@@ -66,7 +66,7 @@ struct ending {
     uint32_t call; /* position of the call that it asks about, the oldest of the client's lane */
 };
 
-/* Where a client speaks from; ip has family 0 on a unix socket. */
+/* An address of a client; ip has family 0 on a unix socket. */
 struct client_address {
     struct ip ip;
     uint16_t port;
@@ -88,8 +88,6 @@ struct extra {
     struct login_step *login;    /* AUTH or HELLO AUTH on its way through the door; NULL: none */
     struct lease kept;           /* on the private lane that the client had last */
     struct proxy_header *header; /* of the PROXY protocol, being read; heap; NULL: none, or it is whole */
-    bool is_announced;           /* that header said where the client speaks from: */
-    struct client_address announced;
 };
 
 /* What is known of the size of the values that a client reads on shared lanes. */
@@ -136,6 +134,11 @@ struct client {
     uint32_t n_broken;          /* commons.n_broken when wrote_elsewhere began */
     uint16_t n_refused;         /* ... of commands those refused, ... */
     uint16_t refused_by;        /* ... by the limit with this id, plus one; 0: none yet */
+    /*
+     * The peer's address as accept() returned it, or the one that a PROXY header has announced since. The socket is
+     * never asked: after a reset it has no address.
+     */
+    struct client_address address;
     uint16_t greeted_bytes;     /* bytes sent before its first command that is not of class control */
     uint8_t silent_looks;       /* looks of front/timeouts.c since bytes passed last, either way ... */
     uint8_t holds;              /* HOLD_*: why its private lane is still needed */
@@ -209,9 +212,6 @@ struct extra *client_want_extra(struct client *client);
  */
 void client_hold(struct client *client);
 void client_go_on(struct client *client);
-
-/* Where the client speaks from: as its proxy has announced, or else its peer. */
-struct client_address client_address(const struct client *client);
 
 /* Do bytes of the client wait that are not a part of a request alone? */
 static inline bool client_has_more(const struct client *client)

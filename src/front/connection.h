@@ -12,7 +12,7 @@
 /* For front.client_ops. */
 extern const struct client_ops connection_client_ops;
 
-/* Begin with an accepted connection; takes over `client`, zeroed heap memory. */
+/* Begin with an accepted connection; takes over `client`, zeroed heap memory whose address is set. */
 void client_open(struct client *client, struct front *front, int fd, const struct entrance *entrance);
 
 #endif

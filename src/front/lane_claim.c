@@ -9,9 +9,8 @@ struct room_share lane_claim_share(const struct rider *rider)
 {
     const struct client *client = container_of((struct rider *)(uintptr_t)rider, struct client, rider);
     const struct hash_key key = client->front->settings->share_key;
-    struct client_address address = client_address(client);
     char ip[IP_TEXT_MAX];
-    struct slice text = slice_of(ip, address.ip.family != 0 ? ip_print(&address.ip, ip) : 0);
+    struct slice text = slice_of(ip, client->address.ip.family != 0 ? ip_print(&client->address.ip, ip) : 0);
     return room_share_of(client->subject != NULL ? client->subject->hash : 0, text.len > 0 ? hash_bytes(key, text) : 0);
 }
 

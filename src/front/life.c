@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/ladder.h"
+#include "base/log.h"
 #include "front/binding.h"
 #include "front/client.h"
 #include "front/connection.h"
@@ -52,12 +53,26 @@ void front_accept_failed(struct front *front, const struct entrance *entrance)
     count_add(&front->counts.listeners[entrance->index].accept_errors, 1);
 }
 
-void front_accept(struct front *front, int fd, const struct entrance *entrance)
+/* Over TCP only a fault of the system leaves a connection without an address. */
+static void refuse_nameless(int fd, const struct entrance *entrance)
+{
+    log_at(LOG_SITE_ACCEPT, LOG_WARN, "a connection to %s is closed: the system does not tell its address",
+           entrance->listener);
+    close(fd);
+}
+
+void front_accept(struct front *front, int fd, const struct sockaddr *peer, const struct entrance *entrance)
 {
     front->loop->now_ns = clock_ns();
     struct listener_counts *counts = &front->counts.listeners[entrance->index];
+    const struct client_address address = {ip_of(peer), ip_port_of(peer)};
     front->entrances[entrance->number] = entrance;
     count_add(&counts->accepted, 1);
+    if (!entrance->is_unix && address.ip.family == 0) {
+        count_add(&counts->rejected[REJECTED_NO_ADDRESS], 1);
+        refuse_nameless(fd, entrance);
+        return;
+    }
     if (!entrance->is_admin && is_full(front)) {
         count_add(&counts->rejected[REJECTED_MAX_CLIENTS], 1);
         turn_away(fd, entrance, ERR_MAX_CLIENTS);
@@ -71,6 +86,7 @@ void front_accept(struct front *front, int fd, const struct entrance *entrance)
     }
     struct client *client = calloc(1, sizeof *client);
     if (client != NULL) {
+        client->address = address;
         client_open(client, front, fd, entrance);
         return;
     }

@@ -10,8 +10,11 @@
 void front_init(struct front *front, struct loop *loop, struct front_settings *settings, unsigned index, void *worker,
                 const struct tables *tables);
 
-/* A connection was accepted. `entrance` lives as long as the front. */
-void front_accept(struct front *front, int fd, const struct entrance *entrance);
+/*
+ * A connection was accepted, from `peer` as accept() returned it. `entrance` lives as long as the front. A connection
+ * over TCP whose peer has no address is closed unserved: no limit by address could bind it.
+ */
+void front_accept(struct front *front, int fd, const struct sockaddr *peer, const struct entrance *entrance);
 
 /* Somebody wants in, and the system has no descriptor for it. */
 void front_accept_failed(struct front *front, const struct entrance *entrance);

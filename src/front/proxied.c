@@ -17,8 +17,7 @@ static void turn_away(struct client *client, const char *why)
 
 void proxied_begin(struct client *client)
 {
-    struct client_address peer = client_address(client);
-    if (!networks_hold(&client->front->rules->proxies, &peer.ip)) {
+    if (!networks_hold(&client->front->rules->proxies, &client->address.ip)) {
         turn_away(client, "its address is not in proxy-protocol-from");
         return;
     }
@@ -37,8 +36,8 @@ static void end(struct client *client)
 {
     struct extra *extra = client->extra;
     struct proxy_header *header = extra->header;
-    extra->is_announced = header->ip.family != 0;
-    extra->announced = (struct client_address){header->ip, header->port};
+    if (header->ip.family != 0)
+        client->address = (struct client_address){header->ip, header->port};
     extra->header = NULL;
     free(header);
     timeouts_end_handshake(client);

@@ -14,8 +14,14 @@ const char *rejection_name(enum rejection rejection)
     static const char *const names[REJECTED_COUNT] = {[REJECTED_MAX_CLIENTS] = "maxclients",
                                                       [REJECTED_RATE] = "rate",
                                                       [REJECTED_MEMORY] = "memory",
-                                                      [REJECTED_TLS] = "tls"};
+                                                      [REJECTED_TLS] = "tls",
+                                                      [REJECTED_NO_ADDRESS] = "no-address"};
     return names[rejection];
+}
+
+bool rejection_is_early(enum rejection rejection)
+{
+    return rejection == REJECTED_MAX_CLIENTS || rejection == REJECTED_MEMORY || rejection == REJECTED_NO_ADDRESS;
 }
 
 const char *ending_reason_name(enum ending_reason reason)

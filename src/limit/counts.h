@@ -7,6 +7,7 @@
 #define WEIR_LIMIT_COUNTS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/count.h"
@@ -26,7 +27,14 @@ enum counted_result {
 };
 
 /* Why a new connection was refused. */
-enum rejection { REJECTED_MAX_CLIENTS, REJECTED_RATE, REJECTED_MEMORY, REJECTED_TLS, REJECTED_COUNT };
+enum rejection {
+    REJECTED_MAX_CLIENTS,
+    REJECTED_RATE,
+    REJECTED_MEMORY,
+    REJECTED_TLS,
+    REJECTED_NO_ADDRESS, /* over TCP, and the system did not tell the peer's address */
+    REJECTED_COUNT
+};
 
 /* Why a connection was closed. */
 enum ending_reason {
@@ -52,7 +60,7 @@ struct listener_counts {
     _Atomic uint64_t accepted;
     _Atomic uint64_t accept_errors; /* accept failed for lack of descriptors */
     _Atomic uint64_t rejected[REJECTED_COUNT];
-    _Atomic uint64_t closed[CLOSED_COUNT]; /* not those rejected with REJECTED_MAX_CLIENTS or REJECTED_MEMORY */
+    _Atomic uint64_t closed[CLOSED_COUNT]; /* not those rejected before they were clients: rejection_is_early */
 };
 
 struct counts {
@@ -67,6 +75,10 @@ struct counts {
 /* "forwarded" ...; "maxclients" ...; "client" ...; "inline" ..., NULL for an error that is not of the protocol. */
 const char *counted_result_name(enum counted_result result);
 const char *rejection_name(enum rejection rejection);
+
+/* True if a connection rejected so never was a client, so that its end is not counted in `closed`. */
+bool rejection_is_early(enum rejection rejection);
+
 const char *ending_reason_name(enum ending_reason reason);
 const char *protocol_error_name(enum err error);
 

@@ -35,6 +35,21 @@ struct ip ip_of(const struct sockaddr *address)
     return (struct ip){0};
 }
 
+uint16_t ip_port_of(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, address, sizeof in);
+        return ntohs(in.sin_port);
+    }
+    if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, address, sizeof in6);
+        return ntohs(in6.sin6_port);
+    }
+    return 0;
+}
+
 bool ip_parse(struct slice text, struct ip *ip)
 {
     char copy[IP_TEXT_MAX];

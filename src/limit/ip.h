@@ -22,6 +22,9 @@ struct ip {
 /* Of a socket address; family 0 if that is not IP (a unix socket). */
 struct ip ip_of(const struct sockaddr *address);
 
+/* The port of a socket address, in host order; 0 if that is not IP. */
+uint16_t ip_port_of(const struct sockaddr *address);
+
 /* "192.0.2.7", "2001:db8::1". */
 __attribute__((warn_unused_result)) bool ip_parse(struct slice text, struct ip *ip);
 

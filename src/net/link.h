@@ -172,9 +172,6 @@ bool link_has_unread(const struct link *link);
 void link_close(struct link *link);
 bool link_is_closed(const struct link *link);
 
-/* The peer's address; family AF_UNSPEC (0) when there is none. */
-void link_peer(const struct link *link, struct sockaddr_storage *out);
-
 static inline struct loop *link_loop(const struct link *link)
 {
     return container_of(link->watch.poller, struct loop, poller);

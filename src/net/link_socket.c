@@ -3,7 +3,6 @@
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -45,13 +44,4 @@ struct slice link_tls_name(const struct link *link)
 bool link_is_closed(const struct link *link)
 {
     return link->state == LINK_CLOSED;
-}
-
-void link_peer(const struct link *link, struct sockaddr_storage *out)
-{
-    socklen_t length = sizeof *out;
-    memset(out, 0, sizeof *out);
-    bool has_none = link->is_unix || link->state == LINK_CLOSED; /* its descriptor number may have been reused */
-    if (has_none || getpeername(link->watch.fd, (struct sockaddr *)out, &length) != 0)
-        out->ss_family = AF_UNSPEC;
 }

@@ -107,7 +107,7 @@ static void accept_failed(struct listener *listener, int error)
     log_at(LOG_SITE_ACCEPT, LOG_WARN, "cannot accept a connection: %s", uv_strerror(-error));
     (void)!watch_for(&listener->watch, 0);
     uv_timer_start(&listener->pause, on_pause_over, PAUSE_MS, 0);
-    listener->on_accept(listener, -error);
+    listener->on_accept(listener, -error, NULL);
 }
 
 /*
@@ -117,9 +117,11 @@ static void accept_failed(struct listener *listener, int error)
 static int accept_some(struct listener *listener, unsigned most, unsigned *n)
 {
     for (*n = 0; *n < most; ++*n) {
-        int fd = accept4(listener->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+        socklen_t length = sizeof peer;
+        int fd = accept4(listener->watch.fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            listener->on_accept(listener, fd);
+            listener->on_accept(listener, fd, (const struct sockaddr *)&peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EAGAIN) {
             return errno;
         } /* else only that connection is broken (ECONNABORTED ...): go on with the next */
@@ -147,8 +149,7 @@ void listener_accept_rest(struct listener *listener)
     (void)accept_some(listener, BACKLOG + 1, &n); /* the queue cannot be longer, but for those that come meanwhile */
 }
 
-int listener_start(struct listener *listener, struct loop *loop, int fd,
-                   void (*on_accept)(struct listener *listener, int fd), void *arg)
+int listener_start(struct listener *listener, struct loop *loop, int fd, accept_fn *on_accept, void *arg)
 {
     listener->on_accept = on_accept;
     listener->arg = arg;

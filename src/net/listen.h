@@ -25,22 +25,31 @@ __attribute__((warn_unused_result)) int listen_open(struct endpoint *at);
 /* For good, on a TCP socket: who has not connected yet does not any more; who has waits in the queue to be accepted. */
 void listen_refuse(int fd);
 
+struct listener;
+
+/*
+ * `fd`: a non-blocking descriptor, the callee's from now on; or -errno when the system is out of descriptors.
+ * `peer`: the address that accept() returned, valid during the call. It is to be kept: a socket that the peer has reset
+ * does not tell it any more. Family AF_UNSPEC or AF_UNIX if there is none; NULL with -errno.
+ */
+typedef void accept_fn(struct listener *listener, int fd, const struct sockaddr *peer);
+
 struct listener {
     struct watch watch;
     unsigned
         share; /* connections accepted in the next event: about as many as come, so that none is asked for in vain */
     uv_timer_t pause; /* runs after accept failed for lack of descriptors (EMFILE ...) */
-    void (*on_accept)(struct listener *listener, int fd); /* fd < 0: see listener_start */
+    accept_fn *on_accept;
     void *arg;
 };
 
 /*
- * Accept from `fd`, which several listeners may share (unix sockets), and which stays the caller's to close. on_accept
- * gets a non-blocking descriptor, now its own; or -errno when the system is out of descriptors: then the listener
- * pauses for a while, and connections wait in the socket's queue. Returns 0 or a negative errno.
+ * Accept from `fd`, which several listeners may share (unix sockets), and which stays the caller's to close. When the
+ * system is out of descriptors the listener pauses for a while, and connections wait in the socket's queue. Returns 0
+ * or a negative errno.
  */
 __attribute__((warn_unused_result)) int listener_start(struct listener *listener, struct loop *loop, int fd,
-                                                       void (*on_accept)(struct listener *listener, int fd), void *arg);
+                                                       accept_fn *on_accept, void *arg);
 
 /* Accept every connection that is in the socket's queue now. */
 void listener_accept_rest(struct listener *listener);

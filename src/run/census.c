@@ -30,8 +30,9 @@ static void take_worker(struct snapshot *s, const struct front *front)
 /* The counters are not read at one moment: more may seem to have been closed than accepted. */
 static uint64_t open_now(const struct listener_counts *counts)
 {
-    uint64_t gone =
-        count_read(&counts->rejected[REJECTED_MAX_CLIENTS]) + count_read(&counts->rejected[REJECTED_MEMORY]);
+    uint64_t gone = 0;
+    for (int r = 0; r < REJECTED_COUNT; r++)
+        gone += rejection_is_early((enum rejection)r) ? count_read(&counts->rejected[r]) : 0;
     for (int r = 0; r < CLOSED_COUNT; r++)
         gone += count_read(&counts->closed[r]);
     uint64_t came = count_read(&counts->accepted);

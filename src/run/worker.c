@@ -58,7 +58,7 @@ static bool is_operator(int fd)
     return false;
 }
 
-static void on_accept(struct listener *listener, int fd)
+static void on_accept(struct listener *listener, int fd, const struct sockaddr *peer)
 {
     struct worker *worker = listener->arg;
     const struct entrance *entrance = worker->openings[listener - worker->listeners].entrance;
@@ -67,7 +67,7 @@ static void on_accept(struct listener *listener, int fd)
     else if (entrance->is_admin && !is_operator(fd))
         close(fd);
     else
-        front_accept(&worker->front, fd, entrance);
+        front_accept(&worker->front, fd, peer, entrance);
 }
 
 static void start_listeners(struct worker *worker)

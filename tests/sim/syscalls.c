@@ -107,7 +107,6 @@ int WRAP(connect)(int fd, const struct sockaddr *to, socklen_t len);
 int WRAP(getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
 int WRAP(setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
 int WRAP(getsockname)(int fd, struct sockaddr *at, socklen_t *len);
-int WRAP(getpeername)(int fd, struct sockaddr *at, socklen_t *len);
 int WRAP(fcntl)(int fd, int command, ...);
 int WRAP(ioctl)(int fd, unsigned long request, ...);
 int WRAP(shutdown)(int fd, int how);
@@ -150,11 +149,18 @@ static struct conn *take_waiting(struct sock *sock)
     return sock->waiting[sock->first_waiting++ % BACKLOG_MAX];
 }
 
+/* As Linux does, also when the peer has reset the connection. A client of a unix socket has only a family. */
+static void tell_peer(const struct conn *conn, struct sockaddr *peer, socklen_t *len)
+{
+    const struct sockaddr nameless = {.sa_family = AF_UNIX};
+    const void *from = conn->peer_len > 0 ? (const void *)&conn->peer : &nameless;
+    *len = conn->peer_len > 0 ? conn->peer_len : sizeof nameless.sa_family;
+    memcpy(peer, from, *len);
+}
+
 int WRAP(accept4)(int fd, struct sockaddr *peer, socklen_t *len, int flags)
 {
     OUTSIDE;
-    (void)peer;
-    (void)len;
     (void)flags;
     struct sock *sock = sock_of(fd);
     if (sock->n_waiting == 0)
@@ -171,6 +177,7 @@ int WRAP(accept4)(int fd, struct sockaddr *peer, socklen_t *len, int flags)
     struct conn *conn = take_waiting(sock);
     sock_of(client)->conn = conn;
     conn->fd = client;
+    tell_peer(conn, peer, len);
     trace_note(TRACE_ACCEPT, conn->number, NULL, 0);
     return client;
 }
@@ -224,16 +231,6 @@ int WRAP(getsockname)(int fd, struct sockaddr *at, socklen_t *len)
     struct sock *sock = sock_of(fd);
     *len = sock->local_len;
     memcpy(at, &sock->local, sock->local_len);
-    return 0;
-}
-
-int WRAP(getpeername)(int fd, struct sockaddr *at, socklen_t *len)
-{
-    const struct conn *conn = sock_of(fd)->conn;
-    if (conn == NULL || conn->to_weir.end == PIPE_RESET)
-        return sim_fail(ENOTCONN);
-    *len = conn->peer_len;
-    memcpy(at, &conn->peer, conn->peer_len);
     return 0;
 }
 

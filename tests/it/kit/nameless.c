@@ -1,0 +1,20 @@
+/*
+ * A system that does not tell the address of a peer over TCP; to be preloaded.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+typedef int accept_fn(int fd, struct sockaddr *peer, socklen_t *len, int flags);
+
+int accept4(int fd, struct sockaddr *peer, socklen_t *len, int flags)
+{
+    accept_fn *real = (accept_fn *)dlsym(RTLD_NEXT, "accept4");
+    int client = real(fd, peer, len, flags);
+    if (client >= 0 && peer != NULL && peer->sa_family != AF_UNIX) {
+        peer->sa_family = AF_UNSPEC;
+        *len = 0;
+    }
+    return client;
+}
