@@ -132,8 +132,9 @@ static void on_unread(struct rider *rider, uint64_t bytes)
         client_limit_unread(client_of_rider(rider), bytes);
 }
 
-static void on_refused(struct rider *rider, struct slice reply)
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
 {
+    (void)end;
     struct client *client = client_of_rider(rider);
     lane_choice_note_refused(client);
     client_forget_refusal(client);

@@ -31,6 +31,7 @@ struct batch_entry {
 struct batch {
     struct list in_exchange;
     const struct quota_algorithm *algorithm; /* without a script: it is sent as UNLINK of one call's keys */
+    uint64_t asked_ns;                       /* of its calls, the least */
     uint64_t sent_ns;
     uint32_t work_us;            /* how long Redis is busy with each entry */
     bool is_repaired;            /* sent again by EVAL, after NOSCRIPT */

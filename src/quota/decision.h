@@ -42,6 +42,7 @@ struct decision {
     struct quota_part *parts; /* and the rest about each */
     unsigned database;
     uint64_t until_ns; /* until when it may wait; 0: not at all */
+    uint64_t asked_ns; /* since when Redis is asked: what its key may need first (renewal.h) is a part of that */
     struct alarm alarm;
     struct alarms *alarms;   /* where room for the alarm is reserved; NULL: nowhere, and it is never set */
     struct list in_listener; /* in release_listener.waiting, while it waits until a holder releases */

@@ -48,9 +48,21 @@ static struct batch *find_batch(struct exchange *exchange, const struct exchange
             return batch;
     }
     struct batch *batch = batch_new(question->algorithm, question->words, question->n_words, question->work_us);
-    if (batch != NULL)
-        list_push(&exchange->open, &batch->in_exchange);
+    if (batch == NULL)
+        return NULL;
+    batch->asked_ns = decision->asked_ns;
+    list_push(&exchange->open, &batch->in_exchange);
     return batch;
+}
+
+/* The alarm is for the oldest question of the time when it was set: later ones are due later. */
+static void note_asked(struct exchange *exchange, struct batch *batch, uint64_t asked_ns)
+{
+    uint64_t due_ns = script_conn_due_ns(&exchange->conn, asked_ns);
+    if (asked_ns < batch->asked_ns)
+        batch->asked_ns = asked_ns;
+    if (due_ns != UINT64_MAX && !alarm_is_set(&exchange->patience))
+        alarm_set(exchange->alarms, &exchange->patience, due_ns);
 }
 
 bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct exchange_question *question,
@@ -72,6 +84,7 @@ bool exchange_ask(struct exchange *exchange, struct decision *decision, const st
         return false;
     }
     decision->is_asking = true;
+    note_asked(exchange, batch, decision->asked_ns);
     script_conn_wake(&exchange->conn);
     return true;
 }
@@ -252,7 +265,8 @@ static void on_lost(struct script_conn *conn)
 {
     struct exchange *exchange = container_of(conn, struct exchange, conn);
     exchange->sent_us = 0;
-    fail_all(exchange, &exchange->sent, err_text(ERR_UPSTREAM_UNAVAILABLE), true);
+    fail_all(exchange, &exchange->sent,
+             err_text(conn->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM_UNAVAILABLE), true);
     if (!list_is_empty(&exchange->open))
         script_conn_wake(conn);
 }
@@ -338,6 +352,35 @@ static void on_unloaded(struct script_conn *conn)
     fail_all(exchange, &exchange->open, script_conn_why_none(conn), script_conn_is_away(conn));
 }
 
+/* ---- patience ---- */
+
+/* When the oldest question of these was asked; UINT64_MAX: there is none. */
+static uint64_t oldest_of(const struct list *batches)
+{
+    uint64_t oldest_ns = UINT64_MAX;
+    for (const struct list *at = batches->next; at != batches; at = at->next) {
+        uint64_t asked_ns = container_of(at, struct batch, in_exchange)->asked_ns;
+        oldest_ns = asked_ns < oldest_ns ? asked_ns : oldest_ns;
+    }
+    return oldest_ns;
+}
+
+static void on_patience(struct alarm *alarm)
+{
+    struct exchange *exchange = container_of(alarm, struct exchange, patience);
+    uint64_t sent_ns = oldest_of(&exchange->sent), open_ns = oldest_of(&exchange->open);
+    uint64_t asked_ns = sent_ns < open_ns ? sent_ns : open_ns;
+    if (asked_ns == UINT64_MAX)
+        return;
+    uint64_t due_ns = script_conn_due_ns(&exchange->conn, asked_ns);
+    if (script_conn_now_ns(&exchange->conn) < due_ns) {
+        alarm_set(exchange->alarms, &exchange->patience, due_ns);
+        return;
+    }
+    script_conn_give_up(&exchange->conn);
+    fail_all(exchange, &exchange->open, script_conn_why_none(&exchange->conn), script_conn_is_away(&exchange->conn));
+}
+
 static const struct script_conn_ops conn_ops = {
     .on_change = on_change,
     .on_reply = on_reply,
@@ -347,10 +390,12 @@ static const struct script_conn_ops conn_ops = {
 
 /* ---- the worker's ---- */
 
-void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login,
+void exchange_init(struct exchange *exchange, struct lanes *lanes, struct alarms *alarms, struct login *login,
                    const struct quota_settings *settings, const struct exchange_ops *ops)
 {
     exchange->ops = ops;
+    exchange->alarms = alarms;
+    exchange->patience = (struct alarm){.on_due = on_patience};
     exchange->settings = settings;
     list_init(&exchange->open);
     list_init(&exchange->sent);
@@ -371,6 +416,7 @@ static void drop_all(struct list *batches)
 
 void exchange_fini(struct exchange *exchange)
 {
+    alarm_stop(exchange->alarms, &exchange->patience);
     script_conn_fini(&exchange->conn);
     drop_all(&exchange->open);
     drop_all(&exchange->sent);

@@ -4,6 +4,9 @@
  *
  * Questions about one key are decided in the order in which they were asked. After NOSCRIPT a batch is sent once more,
  * with its script, and no later question about its keys overtakes it.
+ *
+ * Sent or not, no question waits longer than upstream-timeout: when the oldest has, all that are asked fail, and later
+ * ones fail at once until Redis has answered a new connection (circuit.h).
  */
 #ifndef WEIR_QUOTA_EXCHANGE_H
 #define WEIR_QUOTA_EXCHANGE_H
@@ -15,6 +18,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/slice.h"
+#include "net/alarms.h"
 #include "quota/batch.h"
 #include "quota/script_conn.h"
 #include "quota/settings.h"
@@ -28,15 +32,17 @@ struct exchange_ops {
                        const int64_t *numbers, const struct quota_hold *holds);
     /* Its keys have been deleted; n of them existed. */
     void (*on_deleted)(struct decision *decision, int64_t n);
-    /* `error` is a whole reply. is_down: Redis is away; it was not asked, or did not answer. */
+    /* `error` is a whole reply. is_down: Redis is away or does not answer; whether it was asked is not known. */
     void (*on_failed)(struct decision *decision, struct slice error, bool is_down);
 };
 
 struct exchange {
     struct script_conn conn;
-    struct list open; /* batches that are still being filled */
-    struct list sent; /* and those that wait for their answer, oldest first */
-    uint32_t sent_us; /* how long those keep Redis busy, estimated */
+    struct list open;      /* batches that are still being filled */
+    struct list sent;      /* and those that wait for their answer, oldest first */
+    uint32_t sent_us;      /* how long those keep Redis busy, estimated */
+    struct alarm patience; /* set while anything is asked, if there is an upstream-timeout: the oldest may be due */
+    struct alarms *alarms; /* with room for `patience` */
     const struct quota_settings *settings;
     const struct exchange_ops *ops;
 };
@@ -48,8 +54,10 @@ struct exchange_question {
     unsigned work_us; /* how long it keeps Redis busy */
 };
 
-/* lanes, settings and ops outlive it; it takes over the reference on `login`. */
-void exchange_init(struct exchange *exchange, struct lanes *lanes, struct login *login,
+#define EXCHANGE_ALARMS 1
+
+/* All outlive it; `alarms` has room for EXCHANGE_ALARMS. It takes over the reference on `login`. */
+void exchange_init(struct exchange *exchange, struct lanes *lanes, struct alarms *alarms, struct login *login,
                    const struct quota_settings *settings, const struct exchange_ops *ops);
 
 /* Frees the calls that are still in it: their owners have gone. */
@@ -57,7 +65,10 @@ void exchange_fini(struct exchange *exchange);
 
 uint64_t exchange_hash(const struct exchange *exchange, struct slice key);
 
-/* Ask about its keys at the end of this turn. `hash` is exchange_hash of decision->key. False: out of memory. */
+/*
+ * Ask about its keys at the end of this iteration; the time for that began at decision->asked_ns. `hash` is
+ * exchange_hash of decision->key. False: out of memory.
+ */
 bool exchange_ask(struct exchange *exchange, struct decision *decision, const struct exchange_question *question,
                   uint64_t hash);
 

@@ -8,7 +8,6 @@
 #include "limit/funnel.h"
 #include "quota/away.h"
 #include "quota/denials.h"
-#include "quota/exchange.h"
 #include "quota/giving_back.h"
 #include "quota/local.h"
 #include "quota/outcome.h"
@@ -236,6 +235,7 @@ static void try(struct decision *decision)
         return;
     }
     decision->is_called = false;
+    decision->asked_ns = now_of(quota);
     if (quota_takes_place(&decision->ask) && decision->until_ns > 0)
         release_listener_add(&quota->listener, decision);
     if (recall(decision, hash, &outcome))
@@ -261,6 +261,7 @@ static void on_alarm(struct alarm *alarm)
 static void give_place_back(struct decision *decision)
 {
     giving_back_begin(&decision->quota->giving_back, decision, now_of(decision->quota));
+    decision->asked_ns = now_of(decision->quota);
     ask(decision, hash_of(decision));
 }
 
@@ -456,7 +457,7 @@ struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota
     quota->on_done = on_done;
     giving_back_init(&quota->giving_back, alarms);
     quota->denials = denials_new();
-    exchange_init(&quota->exchange, lanes, login_get(lanes->base.commons->login), settings, &exchange_ops);
+    exchange_init(&quota->exchange, lanes, alarms, login_get(lanes->base.commons->login), settings, &exchange_ops);
     release_listener_init(&quota->listener, lanes, alarms, login_get(lanes->base.commons->login), try);
     return quota;
 }

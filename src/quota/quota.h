@@ -15,6 +15,7 @@
 #include "limit/command.h"
 #include "net/alarms.h"
 #include "quota/decision.h"
+#include "quota/exchange.h"
 #include "quota/settings.h"
 #include "upstream/lanes.h"
 
@@ -23,7 +24,7 @@ struct quota;
 /* It is done: decision->reply is its reply. The owner then calls quota_end. */
 typedef void (*quota_on_done)(struct decision *decision);
 
-#define QUOTA_ALARMS 1 /* that it needs itself; each call reserves its own */
+#define QUOTA_ALARMS (1 + EXCHANGE_ALARMS) /* that it needs itself; each call reserves its own */
 
 /* `alarms` are never rung before their time (alarms_ring), and have room for QUOTA_ALARMS. */
 struct quota *quota_new(struct lanes *lanes, struct alarms *alarms, struct quota_settings *settings,

@@ -145,9 +145,10 @@ static void on_lost(struct rider *rider)
     wake(listener, false, SLICE(""));
 }
 
-static void on_refused(struct rider *rider, struct slice reply)
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
 {
     struct release_listener *listener = release_listener_of(rider);
+    (void)end;
     (void)reply;
     weir_lane_lost(&listener->base);
     forget(listener);

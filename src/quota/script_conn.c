@@ -8,9 +8,8 @@
 #include "limit/command.h"
 #include "resp/emit.h"
 
-#define AGAIN_NS (500 * NS_PER_MS) /* Redis lets weir in no sooner for being asked more often */
-#define LOST_MAX 2                 /* losses in a row while scripts are loaded, after which waiting calls fail */
-#define REPLY_MAX (4 << 20)        /* far more than any reply to a script */
+#define LOST_MAX 2          /* losses in a row while scripts are loaded, after which waiting calls fail */
+#define REPLY_MAX (4 << 20) /* far more than any reply to a script */
 
 /* Sent alone: from clients that are not logged in Redis takes no long requests, and closes instead of answering. */
 #define FIRST 0
@@ -63,6 +62,7 @@ static bool has_shas(const struct script_conn *conn)
 /* The next script_conn_find begins with the first script again. */
 static void refuse(struct script_conn *conn)
 {
+    conn->is_away = false;
     conn->n_sent = 0;
     conn->is_let_in = conn->is_unloaded = false;
     if (!has_shas(conn))
@@ -112,6 +112,7 @@ static void on_answer(struct rider *rider, const struct call *call, const struct
     struct slice reply = bytes_slice(&conn->reply);
     (void)glimpse;
     conn->reply.len = 0;
+    circuit_close(&conn->circuit);
     if (call->effect == EFFECT_LOADED && call->argument == FIRST)
         keep_first(conn, reply);
     else if (call->effect == EFFECT_LOADED)
@@ -143,20 +144,24 @@ static void on_lost(struct rider *rider)
     forget(conn);
     keep_refusal(conn, SLICE("")); /* from now on it is away, whatever was said before */
     if (is_hopeless) {
-        conn->refused_ns = script_conn_now_ns(conn);
+        circuit_fail(&conn->circuit, clock_ns());
+        conn->is_away = conn->circuit.is_open || conn->base.lanes->down != ERR_NONE;
         conn->ops->on_unloaded(conn);
     }
     conn->ops->on_lost(conn);
 }
 
-static void on_refused(struct rider *rider, struct slice reply)
+/* Without a word of Redis' the connection could not be made, or its greeting had no answer in time. */
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
 {
     struct script_conn *conn = conn_of(rider);
     forget(conn);
     keep_refusal(conn, reply);
+    circuit_fail(&conn->circuit,
+                 clock_ns()); /* of timers, too, where the loop's time is that of the iteration before */
+    conn->is_away = end == END_LOST || end == END_LATE;
     if (conn->refusal != NULL)
         conn->ops->on_unloaded(conn);
-    conn->refused_ns = script_conn_now_ns(conn);
 }
 
 static const struct rider_ops rider_ops = {
@@ -235,28 +240,55 @@ static bool load_next(struct script_conn *conn)
     return true;
 }
 
+/* False: there can be none now, and is_away says whether its node is why. */
+static bool open_lane(struct script_conn *conn)
+{
+    if (!circuit_may_try(&conn->circuit, script_conn_now_ns(conn)))
+        return false;
+    keep_refusal(conn, SLICE("")); /* of another connection */
+    conn->is_away = conn->base.lanes->down != ERR_NONE;
+    return weir_lane_open(&conn->base, conn->login, LANE_SCRIPT);
+}
+
+/* While the circuit is open no call waits for a connection that is being opened. */
+static enum script_conn_state being_opened(struct script_conn *conn)
+{
+    conn->is_away = conn->circuit.is_open;
+    return conn->circuit.is_open ? SCRIPT_CONN_NONE : SCRIPT_CONN_NOT_YET;
+}
+
 enum script_conn_state script_conn_find(struct script_conn *conn)
 {
-    if (!conn->base.is_open) {
-        if (conn->refused_ns != 0 && script_conn_now_ns(conn) < conn->refused_ns + AGAIN_NS)
-            return SCRIPT_CONN_NONE;
-        keep_refusal(conn, SLICE("")); /* of another connection */
-        if (!weir_lane_open(&conn->base, conn->login, LANE_SCRIPT))
-            return SCRIPT_CONN_NONE;
-    }
+    if (!conn->base.is_open && !open_lane(conn))
+        return SCRIPT_CONN_NONE;
     struct lane *lane = conn->base.rider.lane;
     if (!lane_is_ready(lane) || lane_is_congested(lane)) {
         lane_wait(lane, &conn->base.rider);
-        return SCRIPT_CONN_NOT_YET;
+        return being_opened(conn);
     }
-    if (!load_next(conn))
+    if (!load_next(conn)) {
+        conn->is_away = false;
         return SCRIPT_CONN_NONE;
-    return conn->is_let_in && has_shas(conn) ? SCRIPT_CONN_READY : SCRIPT_CONN_NOT_YET;
+    }
+    if (!conn->is_let_in || !has_shas(conn))
+        return being_opened(conn);
+    return SCRIPT_CONN_READY;
+}
+
+void script_conn_give_up(struct script_conn *conn)
+{
+    struct lane *lane = conn->base.rider.lane;
+    circuit_open(&conn->circuit);
+    conn->is_away = true;
+    if (conn->base.is_open && lane_is_ready(lane))
+        lane_fail(lane, END_LATE, "it does not answer within upstream-timeout");
 }
 
 struct slice script_conn_why_none(const struct script_conn *conn)
 {
-    return conn->refusal != NULL ? slice_str(conn->refusal) : err_text(lanes_why_none(conn->base.lanes));
+    if (conn->refusal != NULL)
+        return slice_str(conn->refusal);
+    return err_text(conn->circuit.is_open ? ERR_UPSTREAM_TIMEOUT : lanes_why_none(conn->base.lanes));
 }
 
 struct slice script_conn_sha(const struct script_conn *conn, enum script script)

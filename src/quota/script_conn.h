@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/slice.h"
+#include "quota/circuit.h"
 #include "upstream/weir_lane.h"
 #include "upstream/script.h"
 
@@ -35,20 +36,21 @@ struct script_conn {
     struct weir_lane base;
     struct login *login; /* that it logs in by, one reference; NULL: not at all */
     char shas[SCRIPT_COUNT][SCRIPT_SHA_LEN + 1];
-    unsigned n_loads;    /* how many SCRIPT LOADs were answered; SCRIPT_COUNT: all of shas are known */
-    unsigned n_lost;     /* how often in a row the connection was lost while scripts were loaded */
-    struct bytes reply;  /* to the oldest question, as far as it has come */
-    char *refusal;       /* heap: the error reply with which Redis refused login or scripts; NULL: none */
-    uint64_t refused_ns; /* when that was, or 0 */
-    unsigned n_sent;     /* how many scripts were sent on this connection */
-    bool is_let_in;      /* Redis has taken the first of them */
-    bool is_unloaded;    /* Redis has refused another one */
+    unsigned n_loads;   /* how many SCRIPT LOADs were answered; SCRIPT_COUNT: all of shas are known */
+    unsigned n_lost;    /* how often in a row the connection was lost while scripts were loaded */
+    struct bytes reply; /* to the oldest question, as far as it has come */
+    char *refusal;      /* heap: the error reply with which Redis refused login or scripts; NULL: none */
+    struct circuit circuit;
+    unsigned n_sent;  /* how many scripts were sent on this connection */
+    bool is_away;     /* while there is none: no connection can be had, or the circuit is open */
+    bool is_let_in;   /* Redis has taken the first of them */
+    bool is_unloaded; /* Redis has refused another one */
 };
 
 enum script_conn_state {
     SCRIPT_CONN_READY,
     SCRIPT_CONN_NOT_YET, /* being opened: on_change follows */
-    SCRIPT_CONN_NONE,    /* the upstream is away, or refuses */
+    SCRIPT_CONN_NONE,    /* the upstream is away, does not answer (one may be being opened), or refuses */
 };
 
 /* Takes over the reference on `login`; NULL: it does not log in. */
@@ -65,13 +67,25 @@ static inline uint64_t script_conn_now_ns(const struct script_conn *conn)
 }
 
 /*
- * Is there none because its node is away? That it is there, but does not let weir in or does not decide, is no reason
- * to let anybody through.
+ * True if there is none because its node cannot be reached or does not answer. A node that is there, but does not let
+ * weir in or does not decide, is no reason to let any call through.
  */
 static inline bool script_conn_is_away(const struct script_conn *conn)
 {
-    return conn->refusal == NULL && conn->base.lanes->down != ERR_NONE;
+    return conn->is_away;
 }
+
+/* When a question that was asked then has waited too long; UINT64_MAX: never. */
+static inline uint64_t script_conn_due_ns(const struct script_conn *conn, uint64_t asked_ns)
+{
+    return circuit_due_ns(asked_ns, conn->base.lanes->upstream->timeout_ns);
+}
+
+/*
+ * A question has waited too long: the circuit opens, and the connection that owes the answer is closed; on_lost follows
+ * at once. A connection that is still being opened stays, and closes the circuit once it is ready.
+ */
+void script_conn_give_up(struct script_conn *conn);
 
 /* Why there is none, as an error reply. */
 struct slice script_conn_why_none(const struct script_conn *conn);

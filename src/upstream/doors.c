@@ -93,10 +93,11 @@ static void judge_all(struct doors *doors)
 }
 
 /* If no door can be had, nobody waits for one; else what waits goes to one that is open, when it is free. */
-static void on_refused(struct rider *rider, struct slice reply)
+static void on_refused(struct rider *rider, enum lane_end end, struct slice reply)
 {
     struct door *door = door_of(rider);
     struct doors *doors = door->doors;
+    (void)end;
     (void)reply;
     weir_lane_lost(&door->base);
     doors->is_refused = true;

@@ -68,7 +68,7 @@ static void refuse_waiting(struct lane *lane, struct slice reply)
     while (!list_is_empty(&now)) {
         struct rider *rider = container_of(now.next, struct rider, waiting);
         list_take(&rider->waiting);
-        rider->ops->on_refused(rider, reply);
+        rider->ops->on_refused(rider, (enum lane_end)lane->end, reply);
         link_wake(rider_link(rider));
     }
 }
@@ -120,7 +120,7 @@ static void tell_owner(struct lane *lane, struct slice reply, bool may_ask_again
     } else if (lane->is_lent || may_ask_again) {
         link_wake(rider_link(owner));
     } else {
-        owner->ops->on_refused(owner, reply);
+        owner->ops->on_refused(owner, (enum lane_end)lane->end, reply);
         link_wake(rider_link(owner));
     }
 }

@@ -98,18 +98,6 @@ enum run_end {
 #define LANE_HUGE                                                                                                      \
     262144 /* bytes; a larger reply has its lane for itself, and may stop it until its reader catches up */
 
-/* How a lane has failed. */
-enum lane_end {
-    END_LOST,          /* the connection could not be made, or broke, or memory is out */
-    END_LATE,          /* an answer did not come in time */
-    END_NONSENSE,      /* what came was not what may come */
-    END_TURNED_AWAY,   /* Redis has too many connections, or lets in nobody from here */
-    END_REFUSED,       /* Redis refuses what its greeting asks for, as it would refuse it to the client */
-    END_LOGIN_REFUSED, /* Redis does not accept its login any more */
-    END_NO_RESET,      /* its last owner's user may not RESET it */
-    END_UNCLEAN,       /* used, it did not answer its greeting exactly */
-};
-
 struct lane {
     struct link link;
     struct lane_base *base;

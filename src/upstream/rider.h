@@ -21,6 +21,18 @@
 struct lane;
 struct rider;
 
+/* How a lane has failed. */
+enum lane_end {
+    END_LOST,          /* the connection could not be made, or broke, or memory is out */
+    END_LATE,          /* an answer did not come in time */
+    END_NONSENSE,      /* what came was not what may come */
+    END_TURNED_AWAY,   /* Redis has too many connections, or lets in nobody from here */
+    END_REFUSED,       /* Redis refuses what its greeting asks for, as it would refuse it to the client */
+    END_LOGIN_REFUSED, /* Redis does not accept its login any more */
+    END_NO_RESET,      /* its last owner's user may not RESET it */
+    END_UNCLEAN,       /* used, it did not answer its greeting exactly */
+};
+
 /*
  * What a rider is told. What it never brings about may be NULL: on_run_end without lane_end_run, on_counted without
  * counted calls, on_timed without arrived_ns, on_answer without CALL_LOOK, on_transaction without EXEC; and on_heavy,
@@ -49,7 +61,7 @@ struct rider_ops {
     /* The next bytes of the array that answers its EXEC, whether it hears them or not; on_answer follows. */
     void (*on_transaction)(struct rider *rider, const char *data, size_t n);
     /* The lane it waited for could not be opened; Redis' whole error reply, if that was why, else empty. */
-    void (*on_refused)(struct rider *rider, struct slice reply);
+    void (*on_refused)(struct rider *rider, enum lane_end end, struct slice reply);
     /* It is being sent a huge reply, for which a shared lane has been retired. */
     void (*on_heavy)(struct rider *rider);
     /* Others wait behind a reply that it does not read: it must close itself. */

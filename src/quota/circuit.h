@@ -1,0 +1,54 @@
+/*
+ * A circuit breaker in front of one node: when a question has waited too long for its answer, when later questions are
+ * not to wait at all, and when another connection is tried. Time is an argument.
+ *
+ * A question that has no answer within upstream-timeout opens the circuit. While the circuit is open, calls are
+ * answered without the node, and each of them may try to reach it. An answer closes the circuit.
+ */
+#ifndef WEIR_QUOTA_CIRCUIT_H
+#define WEIR_QUOTA_CIRCUIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define CIRCUIT_AGAIN_NS (500 * NS_PER_MS) /* a node lets weir in no sooner for being asked more often */
+
+/* Zeroed: closed, and nothing has failed. */
+struct circuit {
+    uint64_t failed_ns; /* when a connection was refused, or could not be made; 0: not since the last answer */
+    bool is_open;       /* a question has had no answer in time, and no answer has come since */
+};
+
+/* A question that was asked then has waited too long from here on. timeout_ns 0: UINT64_MAX, it never has. */
+static inline uint64_t circuit_due_ns(uint64_t asked_ns, uint64_t timeout_ns)
+{
+    return timeout_ns > 0 ? asked_ns + timeout_ns : UINT64_MAX;
+}
+
+/* A connection was refused, or could not be made. */
+static inline void circuit_fail(struct circuit *circuit, uint64_t now_ns)
+{
+    circuit->failed_ns = now_ns;
+}
+
+/* A question has had no answer in time. */
+static inline void circuit_open(struct circuit *circuit)
+{
+    circuit->is_open = true;
+}
+
+/* The node has answered. */
+static inline void circuit_close(struct circuit *circuit)
+{
+    *circuit = (struct circuit){0};
+}
+
+/* True if another connection may be tried. */
+static inline bool circuit_may_try(const struct circuit *circuit, uint64_t now_ns)
+{
+    return circuit->failed_ns == 0 || now_ns >= circuit->failed_ns + CIRCUIT_AGAIN_NS;
+}
+
+#endif
